@@ -101,6 +101,7 @@ if TYPE_CHECKING:
         BrainNotLoaded,
         BrainqError,
         BudgetSpent,
+        BuildUnserved,
         CallNotFound,
         ContentNotKept,
         InputNotFound,
@@ -188,8 +189,8 @@ _NAMES = {
     "brainq.contracts.webhook": "DeliveryRow",
     "brainq.errors": (
         "AlreadyRuns ApprovalDecided ApprovalNotFound AttachmentNotFound BrainNotLoaded BrainqError "
-        "BudgetSpent CallNotFound ContentNotKept InputNotFound InvalidInput MailboxFull NoParsedOutput NotFound "
-        "ProviderError QueueFull ResultRefused ResultTimeout ScheduleNotFound SchedulesFull SessionBusy "
+        "BudgetSpent BuildUnserved CallNotFound ContentNotKept InputNotFound InvalidInput MailboxFull NoParsedOutput "
+        "NotFound ProviderError QueueFull ResultRefused ResultTimeout ScheduleNotFound SchedulesFull SessionBusy "
         "SetupError StaleTurn SubmitConflict TokenRefused ToolSchemaError TurnFailed TurnForbidden TurnNotFound "
         "TurnParked TurnRejected Unreachable"
     ),
@@ -221,7 +222,17 @@ __all__ = ["Act"]
 __all__ += ["AlreadyRuns", "Approval", "ApprovalDecided", "ApprovalNotFound", "Approvals", "AsyncClient", "AsyncFlag"]
 __all__ += ["AsyncHold", "AsyncMemories", "AsyncSession", "AsyncTurnHandle", "Attachment", "AttachmentNotFound"]
 __all__ += ["AutonomousResearchLearner", "Brain", "BrainNotLoaded", "BrainqError", "BudgetSnapshot", "BudgetSpent"]
-__all__ += ["CallNotFound", "CallStart", "Callbacks", "Caller", "Cancelled", "CellsState", "ChildTurn", "Children"]
+__all__ += [
+    "BuildUnserved",
+    "CallNotFound",
+    "CallStart",
+    "Callbacks",
+    "Caller",
+    "Cancelled",
+    "CellsState",
+    "ChildTurn",
+    "Children",
+]
 __all__ += ["Citation"]
 __all__ += ["Client", "ClientTool", "ContentNotKept", "Context", "DeadlineToken", "DecisionStore", "DeliveryRow"]
 __all__ += ["Deny", "Effect", "Ending", "Erasure", "EventKind", "Fallback", "File", "FinalStep", "FinalStepInfo"]

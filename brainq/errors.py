@@ -127,6 +127,21 @@ class SessionBusy(BrainqError):
         self.live_turn_id = live_turn_id
 
 
+class BuildUnserved(BrainqError):
+    """The session keeps to a pinned brain that no worker has had for a minute. Its turns would wait in vain.
+
+    `build` is the one that began it; empty where that is not known.
+    """
+
+    def __init__(self, session_id: str, build: str) -> None:
+        super().__init__(
+            f"session {session_id!r} keeps to the brain of build {build!r}, which no worker has; start workers of that "
+            f"build, or release its sessions: brainq versions release {build or 'BUILD'} --to BUILD"
+        )
+        self.session_id = session_id
+        self.build = build
+
+
 class QueueFull(BrainqError):
     """As many turns wait as the deployment lets wait. Nothing was stored; the same submit may be taken later.
 
@@ -348,6 +363,7 @@ ERROR_KINDS: dict[type[BrainqError], ErrorKind] = {
     NoParsedOutput: ErrorKind("no-parsed-output", "No answer fits the schema", ExitCode.FAILED, 409),
     ResultTimeout: ErrorKind("no-result-yet", "There is no result yet", ExitCode.WAITED_OUT, 504, 1),
     SessionBusy: ErrorKind("session-busy", "The session has a live turn", ExitCode.REFUSED, 409),
+    BuildUnserved: ErrorKind("build-unserved", "No worker has the session's brain", ExitCode.REFUSED, 503, 30),
     MailboxFull: ErrorKind("mailbox-full", "The turn has too much unread input", ExitCode.REFUSED, 429, 2),
     QueueFull: ErrorKind("queue-full", "Too many turns wait", ExitCode.REFUSED, 429, 5),
     TurnForbidden: ErrorKind("turn-forbidden", "Operators have forbidden it", ExitCode.REFUSED, 403),

@@ -17,6 +17,7 @@ from brainq.brain.checks import (
     checked_model,
     checked_options,
     checked_part,
+    checked_pin,
     checked_prompt,
     checked_prompt_id,
     checked_store,
@@ -35,6 +36,7 @@ from brainq.contracts.brain import (
     ThinkLevel,
     ThinkLevelName,
 )
+from brainq.contracts.build import Pin
 from brainq.contracts.callbacks import (
     AsyncPreToolHook,
     Callbacks,
@@ -141,6 +143,8 @@ class Brain:
                      and keep no turn of another brain waiting. None: as many as there is room for
     mcp              servers whose tools this brain has, as `brainq mcp pin` found them
     mcp_catalogue    the file in which they are pinned; a relative path counts from the working directory
+    pin              `turn`: a turn ends with the brain that began it, whatever is deployed meanwhile; `session`: so do
+                     all turns of its session. None: each step is the brain's that is there
 
     Raises InvalidInput naming the field, ToolSchemaError naming the tool, or SetupError for a server that is not
     pinned.
@@ -179,6 +183,7 @@ class Brain:
         max_live_turns: int | None = None,
         mcp: Iterable[McpServer] = (),
         mcp_catalogue: str | PathLike[str] = DEFAULT_CATALOGUE,
+        pin: Pin | None = None,
     ) -> None:
         self.name = check_id("name", name)
         self.model = checked_model(model)
@@ -213,6 +218,7 @@ class Brain:
         self.final_steps = tuple(final_steps)
         self.description = description
         self.max_live_turns = checked_cap("max_live_turns", max_live_turns)
+        self.pin = checked_pin(pin)
 
     def complete(self, request: TurnRequest) -> TurnRequest:
         """The request with what the brain says where it says nothing."""

@@ -10,6 +10,7 @@ from pydantic import ValidationError
 
 from brainq.contracts.base import first_problem
 from brainq.contracts.brain import AfterUntrusted, ThinkLevel
+from brainq.contracts.build import Pin
 from brainq.contracts.callbacks import CALLBACK_NAMES, Callbacks, TurnInfo
 from brainq.contracts.evaluation import DecisionStore
 from brainq.contracts.model_options import NO_OPTIONS, ModelOptions
@@ -39,6 +40,12 @@ def checked_after_untrusted(given: object) -> AfterUntrusted:
     if given not in get_args(get_args(AfterUntrusted)[0]) and given is not None:
         raise InvalidInput("after_untrusted", f"{given!r} is none of None, 'ask' and 'ask_in_session'")
     return cast("AfterUntrusted", given)
+
+
+def checked_pin(given: object) -> Pin | None:
+    if given is not None and given not in get_args(Pin):
+        raise InvalidInput("pin", f"{given!r} is unknown; use None, 'turn' or 'session'")
+    return cast("Pin | None", given)
 
 
 def checked_prompt_id(prompt_id: object, prompts: Mapping[str, object]) -> str | None:

@@ -52,8 +52,11 @@ def make_app(
     broker_url: str | None = None,
     concurrency: int | None = None,
     name: str = "brainq",
+    builds: Sequence[str] = (),
 ) -> Celery:
     """A Celery app that can publish to every brainq queue, and whose workers consume `queues`.
+
+    builds   those whose queues of their own its workers read, too (`names.build_queue`)
 
     The broker is `broker_url`, else `settings.broker_url`, else `settings.redis_url`. The app is not made
     the current one, so it can live beside an app of your own. Raises SetupError without a broker, or if
@@ -62,6 +65,7 @@ def make_app(
     unknown = sorted(set(queues) - set(names.ALL_QUEUES))
     if unknown:
         raise SetupError(f"no such queue: {', '.join(unknown)}; the queues are {', '.join(names.ALL_QUEUES)}")
+    own = [names.build_queue(queue, build) for build in builds for queue in queues]
     given = broker_url or _configured_url(settings)
     url = celery_url(given)
     app = _App(name, set_as_current=False, amqp=_DirectAMQP)
@@ -74,7 +78,7 @@ def make_app(
     conf.update(
         broker_url=url,
         broker_transport_options=_transport_options(settings, given),
-        task_queues=[Queue(queue, _DEFAULT_EXCHANGE, routing_key=queue) for queue in names.ALL_QUEUES],
+        task_queues=[Queue(queue, _DEFAULT_EXCHANGE, routing_key=queue) for queue in (*names.ALL_QUEUES, *own)],
         worker_concurrency=concurrency,
         worker_send_task_events=settings.task_events,
         worker_enable_remote_control=settings.remote_control,
@@ -82,7 +86,7 @@ def make_app(
     )
     cast("Any", app.on_after_finalize).connect(_keep_own_tasks, weak=False)
     if queues:
-        app.amqp.queues.select(list(queues))
+        app.amqp.queues.select([*queues, *own])
     return app
 
 

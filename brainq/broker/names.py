@@ -92,6 +92,13 @@ _TOOL_QUEUES = {
     Effect.DESTRUCTIVE: DESTRUCTIVE_QUEUE,
 }
 
+_WORDS = {
+    TURNS_QUEUE: "turns",
+    FINALIZE_QUEUE: "finalize",
+    JUDGES_QUEUE: "judges",
+    **{queue: effect.value for effect, queue in _TOOL_QUEUES.items()},
+}
+
 TAKEN_IN_TURN = {FINALIZE_QUEUE: "finalize"} | {queue: effect.value for effect, queue in _TOOL_QUEUES.items()}
 """Queues whose first lists tenants take turns for, where the state's Redis has them: as scripts call those."""
 
@@ -104,6 +111,22 @@ def tool_queue(effect: Effect) -> str:
 def effects_of_queues(queues: Iterable[str]) -> frozenset[Effect]:
     """The effects whose calls these queues carry."""
     return frozenset(effect for effect, queue in _TOOL_QUEUES.items() if queue in queues)
+
+
+def build_queue(queue: str, build: str) -> str:
+    """The queue beside this one that only the workers of `build` read."""
+    return f"{queue}@{build}"
+
+
+def shared_name(name: str) -> str:
+    """A queue's or a list's name, without whose build's it is."""
+    queue, at, build = name.partition("@")
+    return queue + build[build.find(_PRIORITY_SEPARATOR) :] if at and _PRIORITY_SEPARATOR in build else queue
+
+
+def script_word(queue: str) -> str:
+    """What scripts call a queue."""
+    return _WORDS[queue]
 
 
 def queue_key(settings: Settings, queue: str) -> str:

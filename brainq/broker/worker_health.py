@@ -58,6 +58,10 @@ class WorkerHealth:
         self._draining = True
         mark_unready()
 
+    @property
+    def is_draining(self) -> bool:
+        return self._draining
+
     def mark_ready(self) -> None:
         """It consumes, unless it drains."""
         mark_ready()

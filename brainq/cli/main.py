@@ -31,6 +31,7 @@ from brainq.cli.commands import (
     submit,
     token,
     turns,
+    versions,
     webhook,
 )
 from brainq.cli.help import HelpCommand, HelpGroup
@@ -96,6 +97,7 @@ COMMANDS: dict[str, dict[str, Any]] = {
         "scale": monitor.scale,
         "spend": spend.spend,
         "budgets": budgets.app,
+        "versions": versions.versions,
         "metrics": monitor.metrics,
         "flower": monitor.flower,
     },

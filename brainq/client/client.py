@@ -114,8 +114,8 @@ class Client(ScheduleVerbs, ApprovalVerbs, SpendVerbs, CellVerbs, StopVerbs, Aud
                       those of this turn, over the brain's
 
         Raises InvalidInput naming the field, before anything is stored; SubmitConflict when the
-        request_key or turn_id was used with other content; SessionBusy; QueueFull where too many turns wait;
-        MailboxFull where it is input; Unreachable, whose `request_key` makes a second try the same turn.
+        request_key or turn_id was used with other content; SessionBusy; BuildUnserved; QueueFull where too many turns
+        wait; MailboxFull where it is input; Unreachable, whose `request_key` makes a second try the same turn.
         """
         fields = {**submit_fields(Client.submit, options), "session_id": session_id, "user_message": user_message}
         request, files = read_submit(fields, self._cells.home.settings.file_limits)

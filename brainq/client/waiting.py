@@ -13,7 +13,15 @@ from brainq.contracts.people import Approval
 from brainq.contracts.status import Awaits, TurnState
 from brainq.contracts.turn import TurnResult
 from brainq.contracts.view import TurnSnapshot
-from brainq.errors import InvalidInput, ResultTimeout, SessionBusy, TurnNotFound, TurnParked, TurnRejected
+from brainq.errors import (
+    BuildUnserved,
+    InvalidInput,
+    ResultTimeout,
+    SessionBusy,
+    TurnNotFound,
+    TurnParked,
+    TurnRejected,
+)
 from brainq.wiring import Wiring
 
 POLL_S = 2.0
@@ -105,7 +113,7 @@ def queue_again(wiring: Wiring, session_id: str, turn_id: str) -> bool:
         return False
     try:
         wiring.people.turn_queue.queue_again(request)
-    except SessionBusy:  # it is refused, which is an end
+    except (BuildUnserved, SessionBusy):  # it is refused, which is an end
         return False
     return True
 

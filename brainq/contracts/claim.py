@@ -45,6 +45,7 @@ class TurnClaim:
     seen   what was read of the turn with the claim; `Turns.look` makes the view of it
     lost   whether its owner before had stopped beating
     stops  what operators have stopped
+    only_ends   its brain is not here, or another one began it: it was given to be ended
     under_way   what is written with each beat, and with each published text: should this worker die, it is
                 what its model call is charged as
     """
@@ -56,13 +57,18 @@ class TurnClaim:
     now_ms: int
     reads: object = field(default=None, compare=False, repr=False)
     lost: bool = False
+    only_ends: bool = False
     under_way: RunningAttempt = field(default_factory=RunningAttempt, compare=False, repr=False)
     stops: tuple[Stop, ...] = field(default=(), compare=False, repr=False)
 
 
-NoTurnClaim = NoClaim[TurnState | Literal["gone", "stale", "held", "grace", "suspect", "awaits", "no_brain"]]
+NoTurnClaim = NoClaim[
+    TurnState
+    | Literal["gone", "stale", "held", "grace", "suspect", "awaits", "no_brain", "other_build", "other_format"]
+]
 """`suspect`: the turn lost its worker too often to be worked on beside others; `awaits`: its calls; `no_brain`: this
-worker does not have its brain."""
+worker does not have its brain; `other_build`: it is pinned to another brain, or begins elsewhere; `other_format`: this
+build does not read its state."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,7 +194,9 @@ class CallClaim:
 
 
 NoCallClaim = NoClaim[
-    TraceStatus | Literal["gone", "stale", "unserved", "closed", "expired", "held", "stopped", "no_brain"]
+    TraceStatus
+    | Literal["gone", "stale", "unserved", "closed", "expired", "held", "stopped"]
+    | Literal["no_brain", "other_build", "other_format"]
 ]
 """`unserved`: another pool serves the call's effect; `closed`: the turn no longer wants it; `held`: a hold is in force;
 `stopped`: operators have paused or forbidden it; `no_brain`: this worker does not have its turn's brain."""
@@ -243,7 +251,7 @@ class FinalStepClaim:
         return f"{self.turn_id}:{self.step}"
 
 
-NoFinalStepClaim = NoClaim[Literal["gone", "stale", "held", "later", "no_brain"]]
+NoFinalStepClaim = NoClaim[Literal["gone", "stale", "held", "later", "no_brain", "other_build", "other_format"]]
 
 
 @dataclass(frozen=True, slots=True)

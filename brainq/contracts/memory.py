@@ -28,6 +28,7 @@ class RecordedTurn(Wire):
     history             the session's last turns before this one, oldest first
     step_key            the same for every try of the finalizer step that asks: an idempotency key
     traceparent         of the turn's request
+    pin                 the digest of the brain that it is pinned to; "" where it is not, or that is unknown by now
     """
 
     turn_id: str
@@ -45,6 +46,7 @@ class RecordedTurn(Wire):
     history: tuple[Message, ...] = ()
     step_key: str = ""
     traceparent: str | None = None
+    pin: str = ""
 
 
 class MemoryItem(Wire):

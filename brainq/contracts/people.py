@@ -21,7 +21,7 @@ HoldPolicy = Literal["deny", "release", "cancel"]
 cancelled."""
 DEFAULT_HOLD_S = 3_600.0
 PutResult = Literal["ACCEPTED", "ALREADY", "SEALED", "FULL", "GONE", "MOVED", "MOVING"]
-SubmitWord = Literal["ACTIVE", "QUEUED", "EXISTS", "BUSY", "FORBIDDEN", "MOVED", "MOVING"]
+SubmitWord = Literal["ACTIVE", "QUEUED", "EXISTS", "BUSY", "FORBIDDEN", "MOVED", "MOVING", "UNSERVED"]
 """What putting an input into a mailbox did."""
 ReceiptState = Literal["accepted", "consumed", "bounced", "refused"]
 BrakeKind = Literal["hold", "flag", "cancel"]

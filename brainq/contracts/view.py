@@ -79,6 +79,7 @@ class TurnSnapshot(Wire):
     brain       the one that the turn names; None in a deployment of one
     waits_for   the limit of its model that it waits for, such as `openai:gpt-5: 60 requests a minute`, and for how
                 long still (`waits_ms`)
+    waits_for_build   the build whose brain it is pinned to, where no coordinator has that
     text        the turn's answer; while it lives the newest text of its model, as far as it was published
     """
 
@@ -108,6 +109,7 @@ class TurnSnapshot(Wire):
     brain: str | None = None
     waits_for: str = ""
     waits_ms: int = 0
+    waits_for_build: str = ""
 
 
 @dataclass(slots=True)
@@ -205,6 +207,8 @@ class EndedTurn:
     wait_ms    how long it was queued before it became active, or was ended
     context_full   how much of the context a step filled at most, in per cent, where that is worth a warning; else 0
     created_at_ms, ended_at_ms   Redis time in ms
+    pin        the digest of the brain that it is pinned to; "" where it is not
+    builds     those that went on with it, in turn: `BUILD#DIGEST`, with the digest of its brain
     """
 
     request: TurnRequest
@@ -236,6 +240,8 @@ class EndedTurn:
     created_at_ms: int = 0
     ended_at_ms: int = 0
     wait_ms: int = 0
+    pin: str = ""
+    builds: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -48,6 +48,7 @@ def recorded_turn(
         turn_number=turn.turn_number,
         step_key=step_key,
         traceparent=turn.request.traceparent,
+        pin=turn.pin,
     )
 
 

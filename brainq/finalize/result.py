@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextvars
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from pydantic import JsonValue
@@ -51,7 +51,18 @@ def warnings_of(turn: EndedTurn) -> tuple[str, ...]:
         for problem, count in sorted(turn.problems.items())
         if problem in _PROBLEMS
     )
-    return (*unread, *_context_warning(turn.context_full), *misfits, *replies, *_token_warnings(turn))
+    context = _context_warning(turn.context_full)
+    return (*unread, *context, *misfits, *replies, *_token_warnings(turn), *build_warning(turn.builds))
+
+
+def build_warning(builds: Sequence[str]) -> tuple[str, ...]:
+    """Where more than one brain went on with it."""
+    if len({build.rpartition("#")[2] for build in builds}) < 2:
+        return ()
+    shown = ", then ".join(
+        f"build {build} (brain {digest})" for build, _, digest in (b.rpartition("#") for b in builds)
+    )
+    return (f"its brain changed while it ran: {shown}; Brain(pin=...) keeps a turn to the one that began it",)
 
 
 def _context_warning(full: int) -> tuple[str, ...]:

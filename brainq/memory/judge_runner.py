@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import random
 import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -136,6 +136,7 @@ class JudgeRunner:
     brains      what the judging of each brain's turns takes
     brain_of    the name of a turn's brain, by the turn's id
     recorded    a turn by session, turn and step key; None when its content is gone, or SQL kept it redacted
+    digests     of this worker's brains: a turn that is pinned is judged by the one that began it
     places      how many judges run at once in this process
     limit_s     a judge that has not returned by then is abandoned in its thread, and tried again
     """
@@ -149,6 +150,7 @@ class JudgeRunner:
     limit_s: float = JUDGE_LIMIT_S
     max_tries: int = MAX_TRIES
     places: int = 4
+    digests: Collection[str] = ()
 
     def __post_init__(self) -> None:
         self._free = threading.BoundedSemaphore(self.places)
@@ -188,6 +190,9 @@ class JudgeRunner:
             turn = self.recorded(session_id, turn_id, f"{turn_id}:judge:{judge_name}")
             if turn is None:
                 return self._give_up(turn_id, judge_name, tries, NO_CONTENT)
+            if turn.pin and turn.pin not in self.digests:
+                error = f"it is pinned to the brain {turn.pin}, which this worker does not have"
+                return self._again(turn_id, judge_name, tries, error, "OtherBuild")
             span = judge_span(session_id, turn_id, turn.traceparent, judge_name, tries)
             allowance = Allowance(work.price)
             with in_span(span, redact=work.redact), allowance.activate():

@@ -6,13 +6,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import KW_ONLY, dataclass
+from typing import TypeVar
 
 from brainq.brain.brains import ByBrain
 from brainq.contracts.fleet import ComparedPage
 from brainq.contracts.people import NOTHING_TO_RESTORE, RestoredState, SubmitWord, TurnInput, readiness_hold_id
 from brainq.contracts.stop import Stop, fields_of_submit, read_stop
 from brainq.contracts.turn import Limits, TurnRequest
-from brainq.errors import SessionBusy, TurnForbidden
+from brainq.errors import BuildUnserved, SessionBusy, TurnForbidden
 from brainq.observe.logs import logger
 from brainq.people.brakes import BrakeDesk
 from brainq.people.tenant_gate import ONE_CELL
@@ -23,6 +24,7 @@ from brainq.ports.tenants import TenantPlaces
 log = logger("brainq.upkeep")
 LOST_AFTER_WRITE = "Redis lost this turn after it had begun to write; see its calls for what was started"
 PAGE = 500
+R = TypeVar("R", SessionBusy, TurnForbidden, BuildUnserved)
 
 
 @dataclass(eq=False)
@@ -53,7 +55,8 @@ class TurnQueue:
 
         is_new   operators may have forbidden it; one that was accepted before meets that when it begins
 
-        Raises SessionBusy when the request says `reject` and the session has a live turn; TurnForbidden.
+        Raises SessionBusy when the request says `reject` and the session has a live turn; TurnForbidden; BuildUnserved
+        when its session keeps to a brain that no worker has.
         """
         sid, tid = request.session_id, request.turn_id
         brakes = () if self.brakes is None else tuple(self.brakes.rows.of_turn(sid, tid))
@@ -62,14 +65,19 @@ class TurnQueue:
         word, detail, stopped = self._submit(request, "", kept, stop_fields)
         if word in ("BUSY", "FORBIDDEN"):
             refusal = SessionBusy(sid, detail) if word == "BUSY" else _forbidden(read_stop(detail))
-            self.accepted.refuse(tid, str(refusal))
-            raise refusal
+            raise self._refused(tid, refusal)
+        if word == "UNSERVED":
+            raise self._refused(tid, BuildUnserved(sid, detail))
         if self.brakes is None or word in ("MOVED", "MOVING"):
             return
         if word != "EXISTS":
             self.brakes.recheck_restored(tid, brakes)
         if stopped:
             self.brakes.record_stopped(sid, stopped, f"interrupted by turn {tid}")
+
+    def _refused(self, turn_id: str, why: R) -> R:
+        self.accepted.refuse(turn_id, str(why))
+        return why
 
     def queue_again(self, request: TurnRequest) -> None:
         """`queue` for a turn that was accepted some time ago: Redis may have known it, and lost it. It begins anew, and
@@ -194,8 +202,8 @@ class LostTurns:
             request = request.model_copy(update={"on_busy": "enqueue"})
         try:
             self._turn_queue.queue_again(request)
-        except SessionBusy:
-            return False  # its producer did not want it to wait, and is refused in SQL
+        except (SessionBusy, BuildUnserved):
+            return False  # its producer is refused in SQL
         # Redis lost it, or its producer died, or is only slow: then there is nothing to warn of.
         log.info("turn queued from SQL", turn_id=turn_id)
         return True

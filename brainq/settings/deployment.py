@@ -63,6 +63,10 @@ class Settings(HttpSettings):
     app: str = "app:brain"
     """Where the brain is: `module:variable`."""
 
+    build: str | None = Field(default=None, pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$")
+    """The name of the code that this process runs, such as an image's tag: `brainq versions` tells workers and turns
+    apart by it. None: they are not told apart."""
+
     redis_url: SecretStr | None = None
     """The Redis that holds the truth. None: an embedded server in `data_dir`."""
 

@@ -9,6 +9,7 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal, cast
 
+from brainq.contracts.build import WorkerBuild
 from brainq.contracts.call import CallReport, Progress, ToolOutcome, ToolTraceEntry
 from brainq.contracts.claim import CallClaim, CallFacts, CallRef, NoCallClaim, NoClaim, SettleReply
 from brainq.contracts.ids import is_attended_turn, is_unnamed_session
@@ -36,7 +37,7 @@ class RedisCalls:
     """The call operations over one Redis, each one script. Fits `ports.redis_calls.Calls`.
 
     serves   the effects of the calls that run here
-    brains   the names of the brains that this process has
+    build    what this process is when it claims
     """
 
     def __init__(
@@ -45,7 +46,7 @@ class RedisCalls:
         *,
         lease_s: float,
         serves: Iterable[Effect] = Effect,
-        brains: Sequence[str] = (),
+        build: WorkerBuild | None = None,
         acks: ReplicaAcks | None = None,
     ) -> None:
         """`acks`: of replicas, before a write starts; None where none may take over."""
@@ -55,7 +56,7 @@ class RedisCalls:
         self._lease_ms = int(lease_s * 1000)
         self._acks = acks
         self._serves = [effect.value for effect in serves]
-        self._brains = brains
+        self._build = build or WorkerBuild.of_names()
 
     def claim(self, ref: CallRef, attempt: int, owner: str) -> CallClaim | NoCallClaim:
         """The right to run this attempt, or why the doorbell is dropped."""
@@ -67,7 +68,7 @@ class RedisCalls:
             attempt=attempt,
             lease_ms=self._lease_ms,
             serves=self._serves,
-            brains=self._brains,
+            brains=self._build.words,
         ).run()
         if isinstance(reply, CallClaimDrop):
             return NoClaim(reply.why)

@@ -9,6 +9,7 @@ from typing import Any, Literal, cast
 
 from redis.exceptions import ResponseError
 
+from brainq.contracts.build import WorkerBuild
 from brainq.contracts.claim import FinalStepClaim, NoClaim, NoFinalStepClaim
 from brainq.contracts.message import Message
 from brainq.contracts.turn import TurnRequest, TurnResult
@@ -43,17 +44,17 @@ class RedisFinalChain:
         lease_s: float,
         keep_turn_s: float,
         complete: Callable[[TurnRequest], TurnRequest] = lambda request: request,
-        brains: Sequence[str] = (),
+        build: WorkerBuild | None = None,
     ) -> None:
         """
         complete   adds to a request what its brain says where it says nothing
-        brains     the names of those that this process has
+        build      what this process is when it claims
         """
         self._scripts = scripts
         self._owned = scripts.patient(lease_s)
         self._keys = scripts.keys
         self._complete = complete
-        self._brains = brains
+        self._build = build or WorkerBuild.of_names()
         self._lease_ms = int(lease_s * 1000)
         self._keep_ms = int(keep_turn_s * 1000)
 
@@ -68,7 +69,7 @@ class RedisFinalChain:
             owner=owner,
             step=step,
             lease_ms=self._lease_ms,
-            brains=self._brains,
+            brains=self._build.words,
             left_ms=int(MISSING_BRAIN_WAIT_S * 1000),
         )
         key = self._keys.turn(session_id, turn_id)

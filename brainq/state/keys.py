@@ -78,6 +78,11 @@ Keys of a session and its turns share the hash tag `{session}`, so every script 
     presence                  hash    process -> the Redis that saw it, and since when not  10 minutes
     alive:PROCESS             channel that this process listens to as long as it lives      -
     worker:NAME               string  a worker's report, as JSON                           seconds
+    build:NAME                string  which build the worker is of, and its brains, as JSON  seconds
+    serves:QUEUE:DIGEST       string  the build whose workers read it and have that brain  1 day after they last said so
+    builds                    hash    "BUILD BRAIN" -> the brain's digest                  90 days
+    released                  hash    digest -> the one that goes on with what is pinned to it  90 days
+    ramp                      string  on which builds turns begin, as JSON                 90 days
     draining:NAME             string  the same, of one that was told to stop               seconds
     metrics                   hash    cell -> what all processes counted, see RedisMetrics  30 days
     flushed:PROCESS           string  the number of the last batch that this process added      1 day
@@ -176,6 +181,9 @@ class Keys:
         self.room_live = f"{prefix}{{room}}:live"
         self.room_capped = f"{prefix}{{room}}:capped"
         self.room_tenants = f"{prefix}{{room}}:tenants"
+        self.builds = f"{prefix}builds"
+        self.released = f"{prefix}released"
+        self.ramp = f"{prefix}ramp"
         self.room_brains = f"{prefix}{{room}}:for"  # for which capped brain a session waits, in line or aside
 
     def session(self, session_id: str) -> str:
@@ -246,6 +254,13 @@ class Keys:
 
     def worker(self, name: str, *, draining: bool = False) -> str:
         return f"{self.prefix}{'draining' if draining else 'worker'}:{name}"
+
+    def build(self, worker: str) -> str:
+        return f"{self.prefix}build:{worker}"
+
+    def serves(self, word: str, digest: str) -> str:
+        """Said by workers that read the queue of this word and have the brain of this digest, or are of `@BUILD`."""
+        return f"{self.prefix}serves:{word}:{digest}"
 
     def flushed(self, process: str) -> str:
         return f"{self.prefix}flushed:{process}"

@@ -13,6 +13,7 @@ from brainq.contracts.ids import prefix_upper_bound, tenant_of
 from brainq.contracts.status import FAILED_CALLS, Awaits, Ending, StopReason, TurnState
 from brainq.contracts.turn import Priority
 from brainq.contracts.view import QueuePosition, TurnSnapshot
+from brainq.state.builds import SERVED_FOR_S, RedisBuilds
 from brainq.state.calls import RedisCalls
 from brainq.state.connection import Client, Command
 from brainq.state.keys import Keys
@@ -118,7 +119,17 @@ class RedisSnapshots:
             reads = position_commands(self._keys, (session_id, turn_id), turn.get("brain", ""))
             place = read_position(turn, self._client.many(reads), now_ms)
         trace, text = self._calls.trace(session_id, turn_id), self._text(session_id, turn_id, turn)
-        return read_snapshot((session_id, turn_id), turn, budget, place, now_ms, trace, text)
+        snapshot = read_snapshot((session_id, turn_id), turn, budget, place, now_ms, trace, text)
+        if "pin" not in turn or "ending" in turn:
+            return snapshot
+        return snapshot.model_copy(update={"waits_for_build": self._missing_build(turn)})
+
+    def _missing_build(self, turn: Mapping[str, str]) -> str:
+        """The build whose brain a pinned turn waits for; "" where a coordinator has it."""
+        builds = RedisBuilds(self._client, self._keys)
+        digests = [digest for digest in (turn["pin"], builds.released().get(turn["pin"])) if digest]
+        away = builds.unserved_s(digests).values()
+        return "" if any(s is not None and s <= SERVED_FOR_S for s in away) else turn.get("pin_build", "")
 
     def read_brief(self, session_id: str, turn_ids: Sequence[str]) -> dict[str, tuple[str, str]]:
         """State and text alone, of those that Redis knows, in one round trip; a live turn's newest text is another."""

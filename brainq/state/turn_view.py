@@ -11,6 +11,7 @@ from typing import Any, cast
 
 from redis.exceptions import ResponseError
 
+from brainq.contracts.build import FORMATS_READ
 from brainq.contracts.claim import TurnClaim
 from brainq.contracts.message import Message
 from brainq.contracts.model import Spend, TokenUsage
@@ -19,6 +20,7 @@ from brainq.contracts.rate import QueueTicket
 from brainq.contracts.status import REPLY_STOP_REASONS, Awaits, Ending, StopReason, TurnState
 from brainq.contracts.turn import TurnRequest
 from brainq.contracts.view import EndedTurn, TurnView
+from brainq.errors import SetupError
 from brainq.state.connection import Client, Command, as_mapping
 from brainq.state.conversations import CachedHistory, Conversations
 from brainq.state.keys import Keys
@@ -211,6 +213,8 @@ def read_ended_turn(found: Sequence[Any], complete: Callable[[TurnRequest], Turn
     """
     turn, budget, spec, sources, trace, spends = found
     turn, budget, trace = as_mapping(turn), as_mapping(budget), as_mapping(trace)
+    if int(turn.get("format") or 1) not in FORMATS_READ:
+        raise SetupError(f"its state is of format {turn['format']}, which this build does not read; use a newer one")
     if not turn.get("ending") or not spec:
         return None
     tools = {field.split(":")[0]: tool for field, tool in trace.items() if field.endswith(":tool")}
@@ -260,4 +264,6 @@ def read_ended_turn(found: Sequence[Any], complete: Callable[[TurnRequest], Turn
         created_at_ms=int(turn["created_at"]),
         ended_at_ms=int(turn["closing_at"]),
         wait_ms=int(turn.get("active_at") or turn["closing_at"]) - created,
+        pin=turn.get("pin", ""),
+        builds=tuple(turn.get("builds", "").split()),
     )

@@ -9,6 +9,7 @@ from typing import Any, Literal, cast
 
 from pydantic import TypeAdapter
 
+from brainq.contracts.build import WorkerBuild
 from brainq.contracts.call import DueHook, ToolOutcome
 from brainq.contracts.cell import tenant_key
 from brainq.contracts.claim import CancelResult, NoClaim, NoTurnClaim, TurnClaim, TurnCleanup
@@ -44,6 +45,7 @@ from brainq.state.typed_scripts import (
     TurnSubmitForbidden,
     TurnSubmitMoved,
     TurnSubmitQueued,
+    TurnSubmitUnserved,
 )
 
 MAX_REASON_CHARS = 500  # of a cancel
@@ -63,10 +65,11 @@ class RedisTurns(TurnSteps):
         keep_session_s: float,
         grace_s: float = 2.0,
         first_step: str = "log",
-        brains: Sequence[str] = (),
+        build: WorkerBuild | None = None,
         in_cells: bool = False,
     ) -> None:
-        """`brains` names those that this process has; `in_cells`: a tenant may be in another cell."""
+        """`build`: what this process is when it claims; None: one without brains but the default. `in_cells`: a tenant
+        may be in another cell."""
         super().__init__(scripts)
         self._owned = scripts.patient(lease_s)
         self._client = scripts.client
@@ -75,7 +78,7 @@ class RedisTurns(TurnSteps):
         self._keep_session_ms = int(keep_session_s * 1000)
         self._grace_ms = int(grace_s * 1000)
         self._first_step = first_step
-        self._brains = brains
+        self._build = build or WorkerBuild.of_names()
         self._in_cells = in_cells
 
     def submit(
@@ -88,10 +91,10 @@ class RedisTurns(TurnSteps):
         kept: RestoredState = NOTHING_TO_RESTORE,
         stop_fields: Sequence[str] = (),
     ) -> tuple[SubmitWord, str, tuple[str, ...]]:
-        """Queue an accepted turn: `ACTIVE`, `QUEUED` (and how many are ahead), `EXISTS` (and its state), `BUSY`
-        (and the live turn), `FORBIDDEN` (and the stop, as JSON); and the turns that it
-        stopped. Where its tenant is in another cell nothing is queued:
-        `MOVED` (and the cell), or `MOVING` while it is about to move.
+        """Queue an accepted turn: `ACTIVE`, `QUEUED` (and how many are ahead), `EXISTS` (and its state), `BUSY` (and
+        the live turn), `FORBIDDEN` (and the stop, as JSON), or `UNSERVED` (and the build that its session waits for);
+        and the turns that it stopped. Where its tenant is in another cell nothing is queued: `MOVED` (and the cell), or
+        `MOVING` while it is about to move.
 
         children   how many child turns it may start
         kept       what SQL knows of it that Redis may have lost
@@ -137,6 +140,8 @@ class RedisTurns(TurnSteps):
                 return "FORBIDDEN", reply.stop, ()
             case TurnSubmitMoved():
                 return "MOVED", reply.cell, ()
+            case TurnSubmitUnserved():
+                return "UNSERVED", reply.build, ()
             case "ACTIVE" | "MOVING":
                 return reply, "", ()
 
@@ -156,12 +161,13 @@ class RedisTurns(TurnSteps):
             lease_ms=self._lease_ms,
             grace_ms=self._grace_ms,
             most_lost=max_lost,
-            brains=self._brains,
+            brains=self._build.words,
+            declared=self._build.declared,
         ).with_reads(view_reads(self._keys, session_id, turn_id, known))
         if isinstance(reply, TurnClaimDrop):
             return NoClaim(reply.why)
         reads = ViewReplies(known, replies)
-        claim = TurnClaim(session_id, turn_id, owner, reply.fence, reply.now, reads, reply.lost)
+        claim = TurnClaim(session_id, turn_id, owner, reply.fence, reply.now, reads, reply.lost, reply.only_ends)
         return replace(claim, stops=read_stops(reply.stops)) if reply.stops else claim
 
     def beat(self, claim: TurnClaim) -> Literal["OK", "CANCEL", "LOST"]:
@@ -223,6 +229,10 @@ class RedisTurns(TurnSteps):
     def owner(self, session_id: str, turn_id: str) -> str:
         """Who holds the turn; "" when nobody does."""
         return cast("str | None", self._client.hget(self._keys.turn(session_id, turn_id), "owner")) or ""
+
+    def pinned_to(self, session_id: str, turn_id: str) -> str:
+        """The build whose brain the turn is pinned to; "" where it is not."""
+        return cast("str | None", self._client.hget(self._keys.turn(session_id, turn_id), "pin_build")) or ""
 
     def look(self, claim: TurnClaim) -> TurnView:
         """What the owner needs to decide and to prepare, as it was right after the claim. Once a claim."""

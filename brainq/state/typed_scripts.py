@@ -23,11 +23,11 @@ from brainq.state.scripts import LoadedScripts, ReadReply, ScriptCall, undeclare
 HEADERS = {
     "approval_decide": "9a890a6b48", "aux_begin": "ee28f6101f", "aux_commit": "aac66e5eb8",
     "budget_claim": "bbaea5448e", "budget_create": "38652fb6b8", "budget_spend": "ddf97fb886",
-    "call_beat": "9131086a51", "call_claim": "856d1f40fb", "call_give_up": "fc89cdbda3",
+    "call_beat": "9131086a51", "call_claim": "8ff43260ba", "call_give_up": "fc89cdbda3",
     "call_next_attempt": "45a9190a43", "call_park": "088ab70340", "call_progress": "984f72c9d9",
     "call_settle": "2a8cb3d753", "call_start": "9131086a51", "call_token": "050f2fb00e", "call_unstarted": "bfe3da6c05",
     "capacity_keep": "41d64cb20f", "finalize_ahead": "0e0afc1575", "finalize_beat": "bedd440e5c",
-    "finalize_claim": "cc849f0746", "finalize_finish": "672d69f659", "finalize_retry": "852897e599",
+    "finalize_claim": "ecf4322c82", "finalize_finish": "672d69f659", "finalize_retry": "852897e599",
     "finalize_send": "3467e63760", "finalize_settle": "b275e9a061", "flag_add": "22f10e7ee5",
     "flag_release": "9e4f687d43", "gate_shut": "39819d2d7f", "history_compact": "d6d18dda5e",
     "hold_place": "a787ea4722", "hold_release": "5cc5dc5e34", "hooks_done": "f97c3c0eb5", "index_drop": "408a87d205",
@@ -43,8 +43,8 @@ HEADERS = {
     "share_put": "da7e142bbf", "step_begin": "d6f305973a", "step_commit": "0da4aece8c", "step_delta": "9b6b3e4eab",
     "step_retry": "7ad5551a01", "stop_drop": "f45cd46c79", "stop_put": "e69099a24b", "tenant_hide": "297e9bf8af",
     "tenant_show": "5afeaa59bc", "turn_beat": "49b1eae1e2", "turn_begin": "cfb21dd55b", "turn_blame": "31e53bf250",
-    "turn_cancel": "1650dfcf66", "turn_claim": "686147bc20", "turn_end": "6a7ca10f57", "turn_messages": "e7e9aeb6eb",
-    "turn_open": "372f2fa52a", "turn_park": "89b30ce613", "turn_release": "2f8b71e6e9", "turn_submit": "8477336fbc",
+    "turn_cancel": "1650dfcf66", "turn_claim": "fab0c8eab4", "turn_end": "6a7ca10f57", "turn_messages": "e7e9aeb6eb",
+    "turn_open": "372f2fa52a", "turn_park": "89b30ce613", "turn_release": "2f8b71e6e9", "turn_submit": "d0eac87024",
     "turn_sweep": "010b9ee252", "turn_transcript": "632790e6fe", "turn_wait": "17a8cce60b", "turn_waited": "92457e7f9f",
     "waits_expire": "e4d08837f0",
 }
@@ -134,12 +134,12 @@ class CallClaimGo:
 
 @dataclass(frozen=True, slots=True)
 class CallClaimDrop:
-    why: TraceStatus | Literal["gone", "stale", "unserved", "closed", "expired", "held", "stopped", "no_brain"]
+    why: TraceStatus | Literal["gone", "stale", "unserved", "closed", "expired", "held", "stopped", "no_brain", "other_build", "other_format"]
 
     @classmethod
     def read(cls, reply: list[Any]) -> Self:
         return cls(
-            reply[1] if reply[1] in ("gone", "stale", "unserved", "closed", "expired", "held", "stopped", "no_brain") else TraceStatus(reply[1]),
+            reply[1] if reply[1] in ("gone", "stale", "unserved", "closed", "expired", "held", "stopped", "no_brain", "other_build", "other_format") else TraceStatus(reply[1]),
         )
 
 
@@ -269,11 +269,13 @@ class FinalizeClaimGo:
 
 @dataclass(frozen=True, slots=True)
 class FinalizeClaimDrop:
-    why: Literal["gone", "stale", "held", "later", "no_brain"]
+    why: Literal["gone", "stale", "held", "later", "no_brain", "other_build", "other_format"]
 
     @classmethod
     def read(cls, reply: list[Any]) -> Self:
-        return cls(_closed("finalize_claim", reply[1], ("gone", "stale", "held", "later", "no_brain")))
+        return cls(
+            _closed("finalize_claim", reply[1], ("gone", "stale", "held", "later", "no_brain", "other_build", "other_format")),
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -570,20 +572,21 @@ class TurnClaimGo:
     now: int
     lost: bool
     stops: str
+    only_ends: bool
 
     @classmethod
     def read(cls, reply: list[Any]) -> Self:
-        return cls(int(reply[1]), int(reply[2]), reply[3] == "1", reply[4])
+        return cls(int(reply[1]), int(reply[2]), reply[3] == "1", reply[4], reply[5] == "1")
 
 
 @dataclass(frozen=True, slots=True)
 class TurnClaimDrop:
-    why: TurnState | Literal["gone", "stale", "held", "grace", "suspect", "awaits", "no_brain"]
+    why: TurnState | Literal["gone", "stale", "held", "grace", "suspect", "awaits", "no_brain", "other_build", "other_format"]
 
     @classmethod
     def read(cls, reply: list[Any]) -> Self:
         return cls(
-            reply[1] if reply[1] in ("gone", "stale", "held", "grace", "suspect", "awaits", "no_brain") else TurnState(reply[1]),
+            reply[1] if reply[1] in ("gone", "stale", "held", "grace", "suspect", "awaits", "no_brain", "other_build", "other_format") else TurnState(reply[1]),
         )
 
 
@@ -655,6 +658,15 @@ class TurnSubmitForbidden:
 
 
 @dataclass(frozen=True, slots=True)
+class TurnSubmitUnserved:
+    build: str
+
+    @classmethod
+    def read(cls, reply: list[Any]) -> Self:
+        return cls(reply[1])
+
+
+@dataclass(frozen=True, slots=True)
 class TurnSweepLook:
     fence: int
     actions: tuple[tuple[str, ...], ...]
@@ -710,7 +722,7 @@ FULLER: Mapping[str, Mapping[str, ReadReply]] = {
     "turn_blame": {"BLAMED": TurnBlameBlamed.read}, "turn_cancel": {"ENDED": TurnCancelEnded.read},
     "turn_claim": {"GO": TurnClaimGo.read, "DROP": TurnClaimDrop.read}, "turn_end": {"ENDED": TurnEndEnded.read},
     "turn_messages": {"SAID": TurnMessagesSaid.read},
-    "turn_submit": {"QUEUED": TurnSubmitQueued.read, "EXISTS": TurnSubmitExists.read, "BUSY": TurnSubmitBusy.read, "MOVED": TurnSubmitMoved.read, "FORBIDDEN": TurnSubmitForbidden.read},
+    "turn_submit": {"QUEUED": TurnSubmitQueued.read, "EXISTS": TurnSubmitExists.read, "BUSY": TurnSubmitBusy.read, "MOVED": TurnSubmitMoved.read, "FORBIDDEN": TurnSubmitForbidden.read, "UNSERVED": TurnSubmitUnserved.read},
     "turn_sweep": {"LOOK": TurnSweepLook.read}, "turn_transcript": {"SAID": TurnTranscriptSaid.read},
     "waits_expire": {"CANCEL": WaitsExpireCancel.read},
 }
@@ -1432,7 +1444,7 @@ class Scripts(LoadedScripts):
 
     def turn_claim(
         self, session_id: str, turn_id: str, *, owner: str, fence: int, lease_ms: int, grace_ms: int, most_lost: int,
-        brains: Sequence[str],
+        brains: Sequence[str], declared: str,
     ) -> ScriptCall[TurnClaimGo | TurnClaimDrop]:
         """Take the ownership of a turn for one advance."""
         session_key = f"{self.keys.prefix}{{{session_id}}}:"
@@ -1440,6 +1452,7 @@ class Scripts(LoadedScripts):
         return ScriptCall(self, self.loaded["turn_claim"], session_id, [
             turn_key, turn_key + ":budget", session_key + "history", session_key + "notices", turn_key + ":events",
             turn_key + ":spends", session_id, turn_id, owner, fence, lease_ms, grace_ms, most_lost, " ".join(brains),
+            declared,
         ])
 
     def turn_end(
@@ -1507,7 +1520,7 @@ class Scripts(LoadedScripts):
         max_wait_ms: int | None, max_steps: int, max_tool_calls: int, max_reflections: int, max_context_tokens: int,
         max_total_tokens: int | None, max_cost_usd: float | None, max_children: int, lost_reason: str, kept: str,
         trace: str, cell_tenant: str, stop_fields: Sequence[str],
-    ) -> ScriptCall[TurnSubmitQueued | TurnSubmitExists | TurnSubmitBusy | TurnSubmitMoved | TurnSubmitForbidden | Literal["ACTIVE", "MOVING"]]:
+    ) -> ScriptCall[TurnSubmitQueued | TurnSubmitExists | TurnSubmitBusy | TurnSubmitMoved | TurnSubmitForbidden | TurnSubmitUnserved | Literal["ACTIVE", "MOVING"]]:
         """Make an accepted turn known to Redis: live if its session is idle and the fleet has capacity, else last in
         the session's queue; a session whose first turn finds no capacity waits in its tenant's queue."""
         session_key = f"{self.keys.prefix}{{{session_id}}}:"

@@ -8,7 +8,7 @@ import threading
 import warnings
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 from celery import Celery
 from celery.exceptions import CPendingDeprecationWarning
@@ -23,6 +23,8 @@ from celery.signals import (
 )
 
 from brainq.brain.brains import load_brains
+from brainq.brain.declared import worker_build
+from brainq.broker import names
 from brainq.broker.app import make_app
 from brainq.broker.names import effects_of_queues
 from brainq.broker.thread_step import thread_step
@@ -67,7 +69,13 @@ def pool_app(pool: str, queues: Sequence[str], register: Callable[[Celery, GetWi
     for brain in brains:
         require_ranking(brain.selection, brain.tools.specs)
     _configure_logs(settings)
-    app = make_app(settings, queues, concurrency=getattr(settings.concurrency, pool), name=f"brainq-{pool}")
+    app = make_app(
+        settings,
+        queues,
+        concurrency=getattr(settings.concurrency, pool),
+        name=f"brainq-{pool}",
+        builds=worker_build(brains, settings.build).queues,
+    )
     PoolWorker(pool, app, register, lambda: Wiring(settings, brains, serves=effects_of_queues(queues))).attach()
     if (renewal := renewal_request(settings)) is not None:
         steps: Any = app.steps
@@ -149,6 +157,21 @@ class PoolWorker:
     def _heartbeat(self) -> None:
         self.wiring().state.presence.join()
         self.wiring().state.metrics.flush(COUNTERS)
+        self._announce_build()
+
+    def _announce_build(self) -> None:
+        wiring, name = self.wiring(), f"{self._pool}@{self.wiring().owner}"
+        if self._health.is_draining:
+            wiring.state.builds.withdraw(name)
+            return
+        read = cast("dict[str, object]", self._app.amqp.queues.consume_from)
+        own = [
+            names.shared_name(queue)
+            for queue in read
+            if queue == names.build_queue(names.shared_name(queue), wiring.build.name)
+        ]
+        words = [names.script_word(queue) for queue in own]
+        wiring.state.builds.announce(name, wiring.build, self._pool, words, PRESENT_FOR_S)
 
     def _starting(self, **_: object) -> None:
         mark_unready()  # what a killed forerunner left

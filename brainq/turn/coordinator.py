@@ -35,6 +35,7 @@ from brainq.turn.begin import OwnedTurn
 from brainq.turn.client_tools import turn_specs
 from brainq.turn.decide import NOTHING_TO_COMPACT, Compact, End, Reflect, Think, Wait, decide, turn_facts
 from brainq.turn.ending import Ender
+from brainq.turn.explain import waits_for_build
 from brainq.turn.reflection import ThinkingManager
 from brainq.turn.step import StepPipeline, middleware_end
 from brainq.turn.step_request import CallsCommitted, LoopEnd, StepOutcome, StepPostponed
@@ -178,7 +179,7 @@ class Coordinator:
 
     def _advance_claim(self, claim: TurnClaim, ownership: Ownership) -> str:
         view = self.turns.look(claim)
-        work = self.brains.of(view.request.brain)
+        work = None if claim.only_ends else self.brains.of(view.request.brain)
         turn = OwnedTurn(claim, view, ownership.is_lost, self.outages.for_turn(view))
         if work is None:
             did = self._end_unserved(turn)
@@ -252,7 +253,9 @@ class Coordinator:
         if not isinstance(decision, End) or decision.ending is Ending.FAILED:
             return "lost"  # it is let go of, for a worker that has its brain
         if decision.stop_reason is StopReason.DEADLINE:
-            decision = replace(decision, error=missing_brain_error(turn.view.request.brain, self.brains.names))
+            build = self.turns.pinned_to(turn.claim.session_id, turn.claim.turn_id)
+            missing = missing_brain_error(turn.view.request.brain, self.brains.names)
+            decision = replace(decision, error=waits_for_build(build) if build else missing)
         return self.ender.end(turn, decision)
 
     def _act(self, work: CoordinatorRuntime, turn: OwnedTurn) -> str:

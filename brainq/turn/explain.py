@@ -112,6 +112,13 @@ def duration_text(ms: int) -> str:
     return f"{seconds / 3_600:.0f} h" if seconds < 172_800 else f"{seconds / 86_400:.0f} days"
 
 
+def waits_for_build(build: str) -> str:
+    return (
+        f"waits for build {build}, whose brain it is pinned to, and no coordinator has that; start workers of it, "
+        f"or `brainq versions release {build} --to BUILD`"
+    )
+
+
 def explain(
     snapshot: TurnSnapshot, *, sweep_s: float = 1.0, rering_s: float = 5.0, alive: Collection[str] | None = None
 ) -> str:
@@ -126,6 +133,8 @@ def explain(
 
 
 def _what_next(snapshot: TurnSnapshot, sweep_s: float, rering_s: float) -> str:
+    if snapshot.waits_for_build:
+        return waits_for_build(snapshot.waits_for_build)
     match snapshot.state:
         case TurnState.QUEUED:
             return why_queued(snapshot.session_id, snapshot.queue)

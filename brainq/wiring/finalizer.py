@@ -100,6 +100,7 @@ def make_judge_runner(wiring: Wiring, beats: LeaseRenewer) -> JudgeRunner:
         beats=beats,
         lease_s=wiring.settings.lease_s,
         places=max(1, wiring.settings.concurrency.finalizer // 2),
+        digests=[brain.digest for brain in wiring.build.brains],
     )
 
 

@@ -15,6 +15,7 @@ from brainq.contracts.status import Effect
 from brainq.finalize.steps import FIRST_STEP
 from brainq.observe.tracing import tracer
 from brainq.settings.deployment import Settings
+from brainq.state.builds import RedisBuilds
 from brainq.state.calls import RedisCalls
 from brainq.state.connection import Client, make_client
 from brainq.state.doorbells import Doorbell, Doorbells, Outbox
@@ -89,7 +90,7 @@ class RedisState:
     """One of each. Nothing is connected until it is first used."""
 
     def __init__(self, wiring: Wiring) -> None:
-        settings, brains = wiring.settings, wiring.brains.names
+        settings, build = wiring.settings, wiring.build
         self.redis = client = make_client(wiring.redis_url)
         self.keys = keys = Keys(settings.prefix)
         bells = doorbells(settings, traces=tracer() is not None)
@@ -111,14 +112,14 @@ class RedisState:
             keep_session_s=keep_session_s,
             grace_s=grace_s,
             first_step=FIRST_STEP,
-            brains=brains,
+            build=build,
             in_cells=in_cells,
         )
         self.calls = RedisCalls(
             scripts,
             lease_s=lease_s,
             serves=sorted(wiring.serves),
-            brains=brains,
+            build=build,
             acks=ReplicaAcks(scripts, lease_s) if wiring.redis_url.startswith("sentinel://") else None,
         )
         self.finals = RedisFinalChain(
@@ -126,7 +127,7 @@ class RedisState:
             lease_s=lease_s,
             keep_turn_s=settings.keep_turn_s,
             complete=partial(complete_request, wiring.brains),
-            brains=brains,
+            build=build,
         )
         self.events = RedisEvents(client, keys)
         self.runtime = RedisRuntime(scripts)
@@ -150,6 +151,7 @@ class RedisState:
             beat_s=settings.beat_s,
         )
         self.fleet = RedisFleet(client, keys)
+        self.builds = RedisBuilds(client, keys)
         self.metrics = RedisMetrics(scripts)
         self.request_keys = RedisRequestKeys(scripts)
 

@@ -14,7 +14,9 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from brainq.brain.brains import BrainsArgument, read_brains
+from brainq.brain.declared import worker_build
 from brainq.contracts.budgets import parse_budgets
+from brainq.contracts.build import WorkerBuild
 from brainq.contracts.status import Effect
 from brainq.errors import SetupError, Unreachable
 from brainq.leases import LeaseRenewer, process_name
@@ -97,6 +99,11 @@ class Wiring:
     def is_open(self) -> bool:
         """Whether SQL was asked before."""
         return "store" in self.__dict__
+
+    @cached_property
+    def build(self) -> WorkerBuild:
+        """What this process is when it claims work."""
+        return worker_build(self.brains, self.settings.build)
 
     @cached_property
     def decisions(self) -> DecisionReader:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import re
 import time
 from collections.abc import Sequence
+from dataclasses import fields
 from typing import Any, Literal, cast
 
 from redis.exceptions import NoScriptError
@@ -12,7 +14,9 @@ from redis.exceptions import NoScriptError
 from brainq.broker.names import ALL_QUEUES, FINALIZE_QUEUE, later_key, queue_key
 from brainq.settings.deployment import Settings
 from brainq.state.connection import make_client
+from brainq.state.doorbells import Doorbells
 from brainq.state.keys import Keys
+from brainq.state.script_text import LUA, Generated
 from brainq.state.scripts import Script
 from brainq.state.typed_scripts import Scripts
 from brainq.wiring import doorbells
@@ -132,6 +136,7 @@ _USUAL: dict[str, Any] = {
     "parent": "",
     "brain": "",
     "brains": "shop",
+    "declared": "",
     "left_ms": 300_000,
     "mode": "enqueue",
     "priority": "normal",
@@ -200,14 +205,39 @@ OWNED = frozenset(
 )
 
 
+class _LaterBells(Doorbells):
+    """Those of a build that has another format of a turn's state."""
+
+    of_format: tuple[int, int]
+
+    @classmethod
+    def of(cls, bells: Doorbells, of_format: tuple[int, int]) -> _LaterBells:
+        later = cls(**{field.name: getattr(bells, field.name) for field in fields(bells)})
+        object.__setattr__(later, "of_format", of_format)
+        return later
+
+    def generated(self) -> Generated:
+        formats = "STATE_FORMAT, OLDEST_FORMAT = {}, {}".format(*self.of_format)
+        text = re.sub("STATE_FORMAT, OLDEST_FORMAT = .*", formats, (LUA / "lib/state_format.lua").read_text())
+        return (*Doorbells.generated(self), ("lib/state_format", text))
+
+
 class Rig:
     """Runs scripts by name: names of keys are filled in, arguments default to what a test rarely cares about."""
 
-    def __init__(self, url: str, doorbell: Literal["transactional", "outbox"] = "transactional") -> None:
+    def __init__(
+        self,
+        url: str,
+        doorbell: Literal["transactional", "outbox"] = "transactional",
+        *,
+        of_format: tuple[int, int] | None = None,
+    ) -> None:
+        """`of_format`: the scripts are a later build's, which writes the first format and reads back to the second."""
         settings = Settings(redis_url=None, doorbell=doorbell)
         self.client: Any = make_client(url)
         self.keys = Keys(settings.prefix)
-        self.scripts = Scripts(self.client, self.keys, doorbells(settings))
+        bells = doorbells(settings)
+        self.scripts = Scripts(self.client, self.keys, _LaterBells.of(bells, of_format) if of_format else bells)
         for script in self.scripts.loaded.values():
             script.load(by_model_clock(script.text))
         self._queues = {queue: queue_key(settings, queue) for queue in ALL_QUEUES}
@@ -343,7 +373,7 @@ class Rig:
     def owned(self, **given: Any) -> None:
         """Owned by w1 under fence 1."""
         self.active(**given)
-        assert self.run("turn_claim", tid=given.get("tid", TID), fence=0) == ["GO", 1, self.now_ms, "0", ""]
+        assert self.run("turn_claim", tid=given.get("tid", TID), fence=0) == ["GO", 1, self.now_ms, "0", "", "0"]
 
     def committed(self, *calls: dict[str, Any], **given: Any) -> list[Any]:
         """With the calls of step 1, all in the wave they name."""

@@ -11,7 +11,7 @@ from tests.lua.rig import LEASE_MS, TID, TIMEOUT_MS, Rig
 
 def test_a_claim_raises_the_fence(rig: Rig) -> None:
     rig.active()
-    assert rig.run("turn_claim", fence=0) == ["GO", 1, rig.now_ms, "0", ""]
+    assert rig.run("turn_claim", fence=0) == ["GO", 1, rig.now_ms, "0", "", "0"]
     assert (rig.turn()["owner"], rig.turn()["fence"]) == ("w1", "1")
 
 
@@ -38,7 +38,7 @@ def test_a_turn_that_waits_ended_or_is_unknown_is_not_taken(rig: Rig) -> None:
 def test_a_lapsed_lease_gives_the_turn_to_the_next(rig: Rig) -> None:
     rig.owned()
     rig.pass_ms(LEASE_MS)
-    assert rig.run("turn_claim", owner="w2", fence=1) == ["GO", 2, rig.now_ms, "1", ""]
+    assert rig.run("turn_claim", owner="w2", fence=1) == ["GO", 2, rig.now_ms, "1", "", "0"]
 
 
 def test_a_cancel_and_a_deadline_long_passed_take_it_from_its_owner(rig: Rig) -> None:

@@ -142,3 +142,21 @@ def test_a_paused_submit_is_accepted_and_one_accepted_before_is_not_refused(rig:
     assert rig.run("turn_submit", stop_fields=("brain shop ",)) == ["ACTIVE"]
     stop(rig, "brain shop", mode="forbid")
     assert rig.run("turn_submit", tid="t02", sid="s2", stop_fields=()) == ["ACTIVE"]
+
+
+def test_a_session_whose_brain_nobody_has_for_a_minute_takes_no_turns(rig: Rig) -> None:
+    rig.active()
+    rig.client.hset(rig.names(TID)["session"], "pins", json.dumps({"": ["d01d", "old"]}))
+    _serve(rig, "d01d", 55_000)
+    assert rig.run("turn_submit", tid="t02")[0] == "QUEUED"
+    _serve(rig, "d01d", 60_000)
+    assert rig.run("turn_submit", tid="t03") == ["UNSERVED", "old"]
+    assert rig.turn("t03") == {}
+    rig.client.hset(f"{rig.keys.prefix}released", "d01d", "0e00")
+    _serve(rig, "0e00", 0)
+    assert rig.run("turn_submit", tid="t03")[0] == "QUEUED"
+
+
+def _serve(rig: Rig, digest: str, ago_ms: int) -> None:
+    """So long ago a coordinator said that it has the brain of this digest."""
+    rig.client.set(f"{rig.keys.prefix}serves:turns:{digest}", "a-build", px=86_400_000 - ago_ms)

@@ -99,6 +99,7 @@ def runner_of(pump: Pump, **options: Any) -> JudgeRunner:
         recorded=make_recall(wiring).recorded,
         beats=wiring.judge_beats,
         lease_s=wiring.settings.lease_s,
+        digests=[brain.digest for brain in wiring.build.brains],
         **options,
     )
 

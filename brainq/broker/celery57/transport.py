@@ -34,6 +34,7 @@ from brainq.broker.names import (
     TURN_SUBMIT,
     UNSERVED_HEADER,
     read_order,
+    shared_name,
     shown_part,
 )
 from brainq.failover import FollowsFailover
@@ -202,7 +203,9 @@ class _CheckedChannel:
         if self._leads_to_results():
             free = LATER_THREADS.free
             if not free:
-                return self._pack_pop(connection, [FINALIZE_QUEUE], round(LATER_THREADS.looks_again_s(), 3), count)
+                return self._pack_pop(
+                    connection, self._lists_of_results(), round(LATER_THREADS.looks_again_s(), 3), count
+                )
             count = min(count, free)
         packed = self._packed.get((*queues, timeout, count))
         if packed is None:
@@ -221,8 +224,15 @@ class _CheckedChannel:
         LATER_THREADS.follow(self.qos.prefetch_count, self.qos.later)
         return True
 
+    def _lists_of_results(self: Any) -> list[str]:
+        return [queue for queue in self.active_queues if shared_name(queue) == FINALIZE_QUEUE]
+
     def _is_later(self: Any, name: str) -> bool:
-        return name != FINALIZE_QUEUE and FINALIZE_QUEUE in self.active_queues and isinstance(self.qos, ThreadSafeQoS)
+        return (
+            shared_name(name) != FINALIZE_QUEUE
+            and FINALIZE_QUEUE in self.active_queues
+            and isinstance(self.qos, ThreadSafeQoS)
+        )
 
     def _put_back(self: Any, connection: Any, key: bytes | str, items: Sequence[bytes | str]) -> None:
         """As the next of their queue: visits took threads for later work after these were asked for. Should the
@@ -242,7 +252,7 @@ class _CheckedChannel:
         else:
             if is_later:
                 headers = message["headers"]
-                turn_id = headers.get("root_id") if queue == FINALIZE_QUEUE else None
+                turn_id = headers.get("root_id") if shared_name(queue) == FINALIZE_QUEUE else None
                 self.qos.note_later(message["properties"]["delivery_tag"], str(turn_id or headers["id"]))
             self.connection._deliver(message, queue)
 

@@ -50,7 +50,13 @@ def with_project_name(text: str, name: str) -> str:
     return text.replace("SHOP_", f"{name.upper().replace('-', '_')}_").replace("shop", name)
 
 
-def doctor(as_json: AsJson = False) -> None:
+def doctor(
+    before_upgrade: Annotated[
+        bool,
+        typer.Option("--before-upgrade", help="With the new build: what is in its way, and the order."),
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
     """Check the setup, and say what to do.
 
     Looks at libraries, the brain, SQL, Redis, queues and workers. Each line says ok, warn or FAIL, and what to
@@ -59,16 +65,17 @@ def doctor(as_json: AsJson = False) -> None:
     \b
     Examples:
       brainq doctor
+      brainq doctor --before-upgrade
       brainq -A shop.agent:brain doctor --json
     """
     from rich.text import Text
 
-    from brainq.cli.doctor import run_checks
+    from brainq.cli.doctor import run_checks, run_upgrade_checks
 
     console = stdout()
     styles = {"ok": "green", "warn": "yellow", "FAIL": "bold red"}
     results = []
-    for check in run_checks():
+    for check in run_upgrade_checks() if before_upgrade else run_checks():
         results.append(check)
         if not as_json:
             line = Text(f"{check.level:<5}", styles[check.level]).append(f"{check.name:<16}", "bold")

@@ -6,11 +6,27 @@ from collections.abc import Iterator
 
 from brainq.cli.doctor import services
 from brainq.cli.doctor.setup import check_brains, check_libraries, check_traces
+from brainq.cli.doctor.upgrade import check_upgrade
 from brainq.devserver.redis_server import known_redis
 from brainq.errors import SetupError
 from brainq.settings.deployment import load_settings
 from brainq.wiring import preflight
 from brainq.wiring.preflight import Check, fail
+
+
+def run_upgrade_checks() -> Iterator[Check]:
+    """What stands in the way of this build, beside the one that runs. Raises nothing."""
+    try:
+        settings = load_settings()
+        url = known_redis(settings)
+    except SetupError as error:
+        yield fail("settings", "; ".join(str(error).splitlines()), "correct these environment variables")
+        return
+    answer = preflight.check_redis(url)
+    if answer.level == "FAIL":
+        yield answer
+        return
+    yield from check_upgrade(settings, url)
 
 
 def run_checks() -> Iterator[Check]:

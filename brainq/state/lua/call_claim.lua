@@ -1,33 +1,23 @@
 --[[
 Take a dispatched call to run it. A call of a turn that is closed, cancelled or past its deadline never starts, and one
 that changes something not while a hold is in force: it leaves its lanes, and is parked or denied, as any call is that operators
-have stopped. A worker that
-does not serve the call's effect (`serves` names those it does), or does not have its brain (`brains`), is not to run it,
-whoever sent it the doorbell. With one that changes something it is noted from which Redis it was claimed (call_unstarted); which
+have stopped. A worker that does not serve the call's effect (`serves` names those it does), or may not go on with its turn
+(lib/refusal), is not to run it, whoever sent it the doorbell. With one that changes something it is noted from which Redis it
+was claimed (call_unstarted); which
 that is, is asked for once in 10 s. Its place in the list is for the next call that waits for one, whatever is replied. To its owner
 it says the same again.
 
 KEYS   turn budget trace history events guard run
 ARGV   sid tid owner call attempt:n lease_ms:n serves:words brains:words
 REPLY  GO spec cap_ms:n remaining_ms:n effect:Effect tool step:n edited:b brain waited_ms:n lane_waited_ms:n | DROP
-       why:TraceStatus/gone/stale/unserved/closed/expired/held/stopped/no_brain
+       why:TraceStatus/gone/stale/unserved/closed/expired/held/stopped/no_brain/other_build/other_format
 ]]
 -- @include lib/waves
--- @include lib/has_brain
--- @include lib/run
+-- @include lib/refusal
+-- @include lib/pass_on_call
+-- @include lib/claimed_from
 local c = read_call(call, {'status', 'attempt', 'effect', 'spec', 'cap_ms', 'tool', 'rung_at', 'edited', 'waits_at',
-  'dispatched_at', 'bell', 'owner'})
-
--- The field that says from which Redis it is claimed, and its value.
--- @lazy
-local function note_redis()
-  local known = redis.call('GET', run)
-  if not known then
-    known = redis_run()
-    redis.call('SET', run, known, 'PX', 10000)
-  end
-  return call .. ':run', attempt .. ' ' .. known
-end
+  'dispatched_at', 'bell', 'owner', 'passed'})
 
 local function begin(...)
   redis.call('HSET', trace, call .. ':status', 'running', call .. ':owner', owner, call .. ':lease', now + lease_ms,
@@ -49,10 +39,14 @@ local function claim()
   if c.status ~= 'dispatched' then return {'DROP', c.status or 'gone'} end
   if tonumber(c.attempt) ~= attempt then return {'DROP', 'stale'} end
   if not (' ' .. serves .. ' '):find(' ' .. c.effect .. ' ', 1, true) then return {'DROP', 'unserved'} end
-  local t = read(turn, {'state', 'cancel', 'step', 'holds', 'brain'})
-  if not has_brain(brains, t.brain) then return {'DROP', 'no_brain'} end
+  local t = read(turn, {'state', 'cancel', 'step', 'holds', 'brain', 'format', 'pin'})
+  local refused = refusal(brains, t, turn)
+  if refused then
+    pass_on_call(refused, t, c)
+    return {'DROP', refused}
+  end
   -- A copy of its bell was answered, and it waits no more: that says nothing of the list.
-  if not leave_calls(trace, sid, tid, call, c) then mark_claimed(c.effect, c.rung_at) end
+  if not leave_calls(trace, sid, tid, call, c) then mark_claimed(place_of(c.effect, c.passed, c.rung_at), c.rung_at) end
   if t.state ~= 'active' or t.cancel == '1' then return {'DROP', 'closed'} end
   local remaining_ms = left_ms()
   if remaining_ms <= 0 then return {'DROP', 'expired'} end

@@ -4,11 +4,13 @@ newest one gets the turn, and each claim raises the fence. A cancel, or a deadli
 the turn from whoever holds it or from the calls it awaits; after a cancel the calls that run have `grace_ms` to end.
 `lost`: its owner before had stopped beating.
 A turn that lost its worker `most_lost` times since it last went on is given to nobody who works on others, too; one of
-a brain that is none of the worker's `brains` only to be ended. `stops`: what operators have stopped, as a JSON array, or empty.
+a brain that the worker does not have (lib/refusal) only to be ended: `only_ends`. `stops`: what operators have stopped, as
+a JSON array, or empty. `declared` is JSON where builds are told apart (lib/builds), else empty.
 
 KEYS   turn budget history notices events spends
-ARGV   sid tid owner fence:n lease_ms:n grace_ms:n most_lost:n brains:words
-REPLY  GO fence:n now:n lost:b stops | DROP why:TurnState/gone/stale/held/grace/suspect/awaits/no_brain
+ARGV   sid tid owner fence:n lease_ms:n grace_ms:n most_lost:n brains:words declared
+REPLY  GO fence:n now:n lost:b stops only_ends:b | DROP
+       why:TurnState/gone/stale/held/grace/suspect/awaits/no_brain/other_build/other_format
 ]]
 -- @include lib/own_history
 -- @include lib/overdue
@@ -18,18 +20,21 @@ REPLY  GO fence:n now:n lost:b stops | DROP why:TurnState/gone/stale/held/grace/
 -- @include lib/money
 -- @include lib/cancel
 -- @include lib/owner_gone
--- @include lib/has_brain
+-- @include lib/refusal
+-- @include lib/pass_on
+-- @include lib/builds
 -- @include lib/capacity
 -- @include lib/waits_for
 -- @include lib/stops
 local t = read(turn, {'state', 'fence', 'awaits', 'owner', 'lease_until', 'cancel', 'rung_at', 'cancel_at', 'lost_attempts',
   'isolated', 'thinking', 'thinking_step', 'attempt', 'estimate', 'estimate_usd', 'under_way', 'aux_open', 'step', 'aux_tokens',
-  'aux_usd', 'aux_under_way', 'brain', 'waits_for', 'resumes_at', 'money', 'line'})
+  'aux_usd', 'aux_under_way', 'brain', 'waits_for', 'resumes_at', 'money', 'line', 'format', 'pin', 'passed', 'builds'})
 if not t.state then return {'DROP', 'gone'} end
 if t.state ~= 'active' then return {'DROP', t.state} end
+local refused = refusal(brains, t, turn)
 -- The reply to its owner was lost.
 if t.owner == owner and tonumber(t.fence) == fence + 1 then
-  return {'GO', fence + 1, now, '0', are_stops() and all_stops() or ''}
+  return {'GO', fence + 1, now, '0', are_stops() and all_stops() or '', refused and '1' or '0'}
 end
 if tonumber(t.fence) ~= fence then return {'DROP', 'stale'} end
 
@@ -39,14 +44,16 @@ if cancelled and now < tonumber(t.cancel_at or 0) + grace_ms and runs_calls(turn
 local is_held = t.owner ~= '' and tonumber(t.lease_until or 0) > now
 if is_held and not interrupt then return {'DROP', 'held'} end
 if t.awaits ~= 'coordinator' and not interrupt and now < deadline then return {'DROP', 'awaits'} end
-if not interrupt and now < deadline and not has_brain(brains, t.brain) then return {'DROP', 'no_brain'} end
-
+if not refused and declared ~= '' and not interrupt then refused = begins_elsewhere(t) end
+if refused and (refused == 'other_format' or not interrupt and now < deadline) then
+  pass_on(refused, 'turns', t, turn, 'rung_at', 'passed', sid, tid, tid, 'advance.' .. fence, {sid, tid, fence})
+  return {'DROP', refused == 'ramp' and 'other_build' or refused}
+end
 local lost = t.owner ~= '' and not is_held
 if not interrupt and now < deadline and (tonumber(t.lost_attempts) or 0) + (lost and 1 or 0) >= most_lost then
   return {'DROP', 'suspect'}
 end
-
-mark_claimed('turns', t.rung_at)
+mark_claimed(place_of('turns', t.passed, t.rung_at), t.rung_at)
 if lost then note_lost(turn, t.owner) end
 -- The owner before us died, or was cut off, in the middle of a model call: charge what it may have cost.
 if t.thinking == '1' then charge_thinking(budget, spends, t) end
@@ -67,6 +74,7 @@ if t.waits_for then
   end
   add_live(sid, tid, t.brain)
 end
+if declared ~= '' or STATE_FORMAT > 1 then note_build(t, refused) end
 use_own_history(t.isolated)
 while t.awaits == 'coordinator' and not isolated and redis.call('LMOVE', notices, history, 'LEFT', 'RIGHT') do end
-return {'GO', fence + 1, now, lost and '1' or '0', has_stops and all_stops() or ''}
+return {'GO', fence + 1, now, lost and '1' or '0', has_stops and all_stops() or '', refused and '1' or '0'}

@@ -11,27 +11,28 @@ KEYS   session waiting turn spec budget events flags readiness mailbox receipts 
 ARGV   base sid tid spec_json turn_kind:TurnKind isolated:b brain parent mode:OnBusy priority:Priority readiness_word first_step channel
        timeout_ms:n max_wait_ms:n? max_steps:n max_tool_calls:n max_reflections:n max_context_tokens:n max_total_tokens:n?
        max_cost_usd:f? max_children:n lost_reason kept trace cell_tenant stop_fields...
-REPLY  ACTIVE | QUEUED ahead:n stopped:words | EXISTS state:TurnState | BUSY live | MOVED cell epoch:n | MOVING | FORBIDDEN stop
+REPLY  ACTIVE | QUEUED ahead:n stopped:words | EXISTS state:TurnState | BUSY live | MOVED cell epoch:n | MOVING | FORBIDDEN stop |
+       UNSERVED build
 ]]
 -- @include lib/admit_turns
 -- @include lib/cancel
 -- @include lib/kept
 -- @include lib/stops
+-- @include lib/session_pin
 local state, word = redis.call('HGET', turn, 'state'), cell_tenant ~= '' and redis.call('HGET', moved, cell_tenant)
 if word then return word:sub(1, 1) == ' ' and {'MOVING'} or {'MOVED', word:match('^(%S+) (%d+)$')} end
 if state then return {'EXISTS', state} end
-local s = read(session, {'live', 'paused'})
-local live = s.live ~= '' and s.live
+local s = read(session, {'live', 'paused', 'pins', 'format'})
+local live, gone = s.live ~= '' and s.live, s.pins and lost_reason == '' and missing_build(s.pins, brain)
+if gone then return {'UNSERVED', gone} end
 local idle, full, caps = not live and s.paused ~= '1', nil, nil
 if idle then full, caps = why_full(tenant_of(sid)) end
 local forbidden, brain_full = idle and capacity_now.has_stops and forbidding(stop_fields), caps and brain_is_full(brain)
 if forbidden then return {'FORBIDDEN', forbidden} end
-
 -- The turn that waits in the idle session already: it waits for capacity, or for its brain's, and was there first.
 local function first_waiting(fits)
   return (not fits or parent ~= '' or caps and lost_reason == '') and redis.call('LINDEX', waiting, 0)
 end
-
 local function store_turn(begins)
   redis.call('SET', spec, spec_json)
   redis.call('HSET', budget, 'timeout_ms', timeout_ms, 'steps_max', max_steps, 'tool_calls_max', max_tool_calls,
@@ -46,8 +47,8 @@ local function store_turn(begins)
   redis.call('HSET', turn, 'state', begins and 'active' or 'queued', 'awaits', begins and 'coordinator' or 'session',
     'sid', sid, 'tid', tid, 'created_at', now, 'fence', 0, 'step', 0, 'attempt', 0, 'owner', '', 'write_epoch', 0,
     'kind', turn_kind, 'parent', parent, unpack(more))
+  if s.pins or s.format or STATE_FORMAT > 1 then take_over(turn, s, brain) end
 end
-
 local fits = idle and (lost_reason ~= '' or not brain_full and (not full or parent ~= ''))
 local first = idle and first_waiting(fits)
 if mode == 'reject' and (live or first) then return {'BUSY', live or first} end
@@ -68,7 +69,6 @@ if not cancelled then redis.call('PERSIST', session) end
 local ahead = goes_first and 1 or length
 look_within(sid, tid, math.min(SELDOM_MS, (max_wait_ms ~= '' and max_wait_ms or SELDOM_MS) + 1))
 local why = live and 'session' or not idle and 'paused' or brain_full and ahead == 1 and 'brain' or 'room'
--- It is its session's next one where nothing is before it.
 if idle and not cancelled then ahead = ahead - 1 + (caps and enqueue_session(sid, caps) or enqueue(sid, ahead == 1 and priority)) end
 emit(events, 'turn.queued', {ahead = ahead, why = why})
 if goes_first and live then

@@ -14,14 +14,18 @@ REPLY  LOOK fence:n actions:rows lost:b | ENDED | GONE
 -- @include lib/clock
 -- @include lib/overdue
 -- @include lib/index
+-- @include lib/state_format
 if redis.call('EXISTS', turn) == 0 then return {'GONE'} end
 mend_clock()
 local t = read(turn, {'state', 'awaits', 'owner', 'lease_until', 'rung_at', 'fence', 'cancel', 'cancel_at', 'step',
-  'n_calls', 'opening_until', 'holds', 'parent', 'resumes_at', 'brain', 'stop', 'line'})
+  'n_calls', 'opening_until', 'holds', 'parent', 'resumes_at', 'brain', 'stop', 'line', 'format', 'pin', 'passed'})
+-- A newer build's: its own sweeper heals it.
+if not reads_format(t.format) then look_next(sid, tid, rering_ms) return {'LOOK', tonumber(t.fence or 0), '', '0'} end
 local state, fence, actions, after, lost = t.state, tonumber(t.fence or 0), {}, rering_ms, false
 local function soon(at) if at - now < after then after = math.max(at - now, 50) end end
 -- @include lib/sweep_parks
 -- @include lib/unpark
+-- @include lib/sweep_coordinator
 -- @include lib/sweep_calls
 -- @include lib/sweep_final
 -- @include lib/sweep_queued
@@ -53,17 +57,7 @@ elseif state == 'active' then
   if #actions == 0 and t.awaits == 'coordinator' then
     -- A hold that is to cancel the turn does, also while it thinks.
     if t.holds and t.holds ~= '' then expire_parks() end
-    if owned then soon(tonumber(t.lease_until) + 1)
-    elseif now < resumes_at then soon(resumes_at)
-    elseif resumes_at > 0 or t.owner ~= '' or bell_is_lost('turns', t.rung_at, rering_ms) then
-      if t.owner ~= '' then lost = true note_lost(turn, t.owner) end
-      redis.call('HSET', turn, 'owner', '', 'rung_at', now, 'resumes_at', '')
-      add_live(sid, tid, t.brain)
-      ring_anew('turns', sid, tid, 'advance.' .. fence, {sid, tid, fence}, tid)
-    else -- it waits in a long queue: look again after its own age once more
-      after = math.max(after, math.min(now - tonumber(t.rung_at or now), rering_ms * 12))
-      soon(deadline)
-    end
+    sweep_coordinator(owned, deadline, resumes_at)
   elseif #actions == 0 and t.awaits == 'calls' then
     expire_parks()
     look_at_opening()

@@ -98,8 +98,8 @@ BUGS = (
     Bug(
         "fairness of tools: a copy of a doorbell tells that those in the list are lost",
         CALL_CLAIM,
-        "if not leave_calls(trace, sid, tid, call, c) then mark_claimed(c.effect, c.rung_at) end",
-        "leave_calls(trace, sid, tid, call, c)\n  mark_claimed(c.effect, c.rung_at)",
+        "if not leave_calls(trace, sid, tid, call, c) then mark_claimed",
+        "leave_calls(trace, sid, tid, call, c)\n  do mark_claimed",
         TESTS_OF_CALLS,
     ),
     Bug(

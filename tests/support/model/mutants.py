@@ -64,7 +64,11 @@ MUTANTS: dict[str, tuple[str, str, str]] = {
         "local reply = claim()\nfill_calls(c.effect or serves)",
         "local reply = claim()",
     ),
-    "turn_sweep rings no one": ("turn_sweep", "bell_is_lost('turns', t.rung_at, rering_ms)", "false"),
+    "turn_sweep rings no one": (
+        "turn_sweep",
+        "bell_is_lost(place_of('turns', t.passed, t.rung_at), t.rung_at, rering_ms)",
+        "false",
+    ),
     "turn_sweep rescues no one": ("turn_sweep", "if c.lease <= now then actions", "if false then actions"),
     "call_settle puts the opening wave into the history": ("call_settle", "    if step > 0 then", "    if true then"),
     "aux_commit without its fence": ("aux_commit", "if not is_owned_by(turn, owner, fence) then", "if false then"),

@@ -10,6 +10,7 @@ from typing import Any, cast
 
 from brainq.calls.run import CallRunner
 from brainq.calls.settle import ResultFiles
+from brainq.contracts.build import WorkerBuild
 from brainq.contracts.file import FileLimits
 from brainq.contracts.fleet import ComparedPage, GoneProcess
 from brainq.contracts.turn import Limits
@@ -49,6 +50,7 @@ from tests.support.stand_in import stand_in
 LEASE_S = 1000.0  # ends when the schedule says so, or in the healing after it
 RERING_S = 5.0
 FIRST_STEP = "log"
+BUILD = WorkerBuild.of_names((CAPPED,))
 
 
 class SweeperState(RedisSweeperState):
@@ -62,9 +64,9 @@ class State:
     """The operations of `state/`, over the model's scripts."""
 
     def __init__(self, scripts: WatchedScripts, keys: Keys) -> None:
-        self.turns = RedisTurns(scripts, lease_s=LEASE_S, keep_session_s=3600, first_step=FIRST_STEP, brains=(CAPPED,))
-        self.calls = RedisCalls(scripts, lease_s=LEASE_S, brains=(CAPPED,))
-        self.finals = RedisFinalChain(scripts, lease_s=LEASE_S, keep_turn_s=3600, brains=(CAPPED,))
+        self.turns = RedisTurns(scripts, lease_s=LEASE_S, keep_session_s=3600, first_step=FIRST_STEP, build=BUILD)
+        self.calls = RedisCalls(scripts, lease_s=LEASE_S, build=BUILD)
+        self.finals = RedisFinalChain(scripts, lease_s=LEASE_S, keep_turn_s=3600, build=BUILD)
         self.sweeper = SweeperState(
             scripts,
             RedisWorkers(scripts.client, keys),

@@ -28,7 +28,7 @@ end
 local CALL_PAST = {'rung_at', 'started_at', 'dispatched_at'}
 
 local function read_mended_call(call)
-  local c = read_call(call, {'status', 'lease', 'attempt', 'effect', 'tool', 'bell', unpack(CALL_PAST)})
+  local c = read_call(call, {'status', 'lease', 'attempt', 'effect', 'tool', 'bell', 'passed', unpack(CALL_PAST)})
   for _, field in ipairs(CALL_PAST) do c[field] = bring_near(trace, call .. ':' .. field, c[field], 0) end
   c.lease = bring_near(trace, call .. ':lease', c.lease, longest_lease_ms)
   return c

@@ -12,6 +12,24 @@ local function header_of_trace(sid, tid)
   return trace and ',"traceparent":"' .. trace .. '"' or ''
 end
 
+-- The list of `QUEUE@BUILD`, which only the workers of one build read (lib/pass_on); empty where that is not known here.
+-- @lazy
+local function list_of_build(queue)
+  local word, build = queue:match('^([^@]+)@(.+)$')
+  local key = bell_key(word)
+  return key == '' and '' or key .. '@' .. build, build
+end
+
+-- Nobody may be left to empty such a list: what lies in it is rung again by the sweeper where a worker serves it.
+local BUILD_BELLS_MS = 86400000
+-- @lazy
+local function ring_build(queue, outbox, text)
+  local key, build = list_of_build(queue)
+  text = text:gsub('"routing_key":"[^"]+', '%0@' .. build, 1)
+  redis.call(key == '' and 'RPUSH' or 'LPUSH', key == '' and outbox or key, text)
+  if key ~= '' then redis.call('PEXPIRE', key, BUILD_BELLS_MS) end
+end
+
 -- `tool` is for the queues of calls only: their tasks are shown by their tool's name. `since_s`: since when it waits, where that is
 -- not now.
 -- @lazy
@@ -19,9 +37,11 @@ local function ring(queue, sid, id, suffix, args, root, tool, since_s)
   local key, task_id = bell_key(queue), id .. '.' .. suffix
   local tag = task_id .. '.' .. (since_s or clock[1]) .. clock[2]
   local encoded = cjson.encode(args):gsub('"', '\\"')
-  local text = bell_text(queue, encoded, '(' .. table.concat(args, ', ') .. ')', task_id, root, tag, tool,
+  local text = bell_text(key and queue or queue:match('^[^@]+'), encoded, '(' .. table.concat(args, ', ') .. ')', task_id, root, tag, tool,
     TRACES and header_of_trace(sid, root) or '')
-  if key == '' then
+  if not key then
+    ring_build(queue, OUTBOX_PREFIX .. '{' .. (outbox_sid or sid) .. '}:outbox', text)
+  elseif key == '' then
     redis.call('RPUSH', OUTBOX_PREFIX .. '{' .. (outbox_sid or sid) .. '}:outbox', text)
   else
     redis.call('LPUSH', key, text)
@@ -63,7 +83,7 @@ end
 -- @lazy
 local function bell_is_lost(queue, rung_at, rering_ms)
   if now - (tonumber(rung_at or 0) or 0) < rering_ms then return false end
-  local key = bell_key(queue)
+  local key = bell_key(queue) or list_of_build(queue)
   if key == '' or redis.call('LLEN', key) == 0 then return true end
   local mark = redis.call('HGET', BELLS_KEY, queue)
   return mark and tonumber(mark) > tonumber(rung_at or 0)

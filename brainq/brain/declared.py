@@ -1,0 +1,69 @@
+"""What a brain declares, as a digest: equal where two workers would go on with a turn in the same way, as far as that
+can be told from what they declare. The code of functions is not in it: `BRAINQ_BUILD` names that.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import fields, is_dataclass
+from typing import Any
+
+from pydantic import BaseModel
+
+from brainq.brain.brain import Brain
+from brainq.brain.brains import Brains
+from brainq.contracts.build import DeclaredBrain, WorkerBuild
+
+DIGEST_CHARS = 12
+_PARTS = (
+    *(
+        "name",
+        "system_prompt",
+        "limits",
+        "options",
+        "for_step",
+        "parallel_tools",
+        "show_citations",
+        "memory",
+        "context",
+    ),
+    *("thinking", "selection", "prompts", "auxiliary_model", "approvals", "after_untrusted", "children", "prompt_id"),
+    *("output_schema", "model"),
+)
+"""The attributes that decide how a turn goes on. Whom it tells, what SQL keeps and how many may be live do not."""
+
+
+def brain_digest(brain: Brain) -> str:
+    """12 hexadecimal digits, the same in every process that declares the same."""
+    parts: dict[str, Any] = {name: _plain(getattr(brain, name)) for name in _PARTS}
+    # The tools of MCP servers are among them as they are pinned.
+    parts["tools"] = [_plain(spec) for spec in brain.tools.specs.values()]
+    text = json.dumps(parts, sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()[:DIGEST_CHARS]
+
+
+def _plain(part: Any) -> Any:
+    """As JSON has it: an object of the brain's own counts by the name of its class, a function by its own."""
+    if isinstance(part, BaseModel):
+        return part.model_dump(mode="json", warnings=False)
+    if part is None or isinstance(part, str | int | float | bool):
+        return part
+    if isinstance(part, Mapping):
+        return {str(key): _plain(value) for key, value in part.items()}
+    if isinstance(part, Sequence | frozenset | set):
+        return [_plain(item) for item in (part if isinstance(part, Sequence) else sorted(part))]
+    if is_dataclass(part) and not isinstance(part, type):
+        return {field.name: _plain(getattr(part, field.name)) for field in fields(part) if field.init}
+    named = part if hasattr(part, "__qualname__") else type(part)
+    own_name = getattr(part, "name", "")
+    return f"{named.__module__}.{named.__qualname__} {own_name if isinstance(own_name, str) else ''}".rstrip()
+
+
+def worker_build(brains: Brains, build: str | None) -> WorkerBuild:
+    """What a process of these brains says of itself when it claims. `build`: as BRAINQ_BUILD has it; None: it is named
+    after the brains' digests."""
+    declared = [DeclaredBrain(brain.name, brain_digest(brain), brain.pin or "") for brain in brains]
+    named = build or "brains-" + hashlib.sha256(" ".join(each.digest for each in declared).encode()).hexdigest()[:8]
+    return WorkerBuild(named, tuple(declared), is_told_apart=build is not None or any(each.pin for each in declared))

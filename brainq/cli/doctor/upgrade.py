@@ -1,0 +1,103 @@
+"""The checks of `brainq doctor --before-upgrade`: what stands in the way of this build, and the order.
+
+Nothing is migrated or changed: SQL's revision is read, and turns are those that Redis has.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from brainq.brain.brains import load_brains
+from brainq.brain.declared import worker_build
+from brainq.cli.output import counted
+from brainq.client.versions import MAX_TURNS, Build, versions_of
+from brainq.contracts.build import FORMATS_READ, STATE_FORMAT, BuildTurn, BuildWorker, WorkerBuild
+from brainq.errors import BrainqError, SetupError
+from brainq.settings.deployment import Settings
+from brainq.state.builds import RedisBuilds
+from brainq.state.connection import make_client
+from brainq.state.keys import Keys
+from brainq.store.engine import make_engine
+from brainq.store.migrations.upgrade import HEAD, revision, why_not_upgradable
+from brainq.wiring.preflight import Check, fail, ok, warn
+
+ORDER = (
+    "brainq db upgrade, then coordinator, parallel, serial, finalizer, one worker after the other; then gateways and "
+    "Flower; producers last"
+)
+
+
+def check_upgrade(settings: Settings, url: str) -> Iterator[Check]:
+    """Each obstacle, and last the order."""
+    try:
+        here = worker_build(load_brains(settings.app), settings.build)
+    except BrainqError as wrong:
+        yield fail("brain", str(wrong), "name the brain of the new build with -A or BRAINQ_APP")
+        return
+    with make_client(url) as client:
+        state = RedisBuilds(client, Keys(settings.prefix))
+        workers, turns = state.workers(), state.unended(MAX_TURNS)
+        known, released = state.known(), state.released()
+    yield check_name(here, workers)
+    yield check_formats(workers, turns)
+    yield _check_sql(settings)
+    builds = versions_of(workers, turns, known, released).builds
+    yield from check_pins(here, [build for build in builds if build.name != here.name], turns)
+    yield ok("order", ORDER)
+
+
+def check_name(here: WorkerBuild, workers: Sequence[BuildWorker]) -> Check:
+    """Whether people can tell it from what runs."""
+    same = [worker for worker in workers if worker.build == here.name]
+    digests = {brain.name: brain.digest for brain in here.brains}
+    if any(digests.get(name) != digest for worker in same for name, (digest, _) in worker.brains.items()):
+        remedy = "give each build a name of its own in BRAINQ_BUILD"
+        return fail("build", f"workers of {here.name!r} run, and declare other brains", remedy)
+    if not here.is_told_apart:
+        return warn("build", "it has no name: `brainq versions` cannot tell it", "set BRAINQ_BUILD in all workers")
+    return ok("build", f"{here.name}" + (", of which workers run" if same else ""))
+
+
+def check_formats(workers: Sequence[BuildWorker], turns: Sequence[BuildTurn]) -> Check:
+    """Whether it reads what is there, and whether there is a way back."""
+    foreign = sorted({turn.format for turn in turns} - set(FORMATS_READ))
+    if foreign:
+        count = sum(turn.format in foreign for turn in turns)
+        text = f"{counted(count, 'turn')} are of format {foreign[-1]}, which this build does not read"
+        return fail("state format", text, "take a build that reads it, or wait until these turns have ended")
+    if any(STATE_FORMAT not in worker.formats for worker in workers):
+        text = f"this build writes format {STATE_FORMAT}, which workers that run do not read"
+        return warn("state format", text, "there is no way back for turns that it has claimed: back up first")
+    return ok("state format", f"{STATE_FORMAT}, as the workers that run read it")
+
+
+def check_pins(here: WorkerBuild, others: Sequence[Build], turns: Sequence[BuildTurn]) -> Iterator[Check]:
+    """Turns that keep to a brain which this build does not have."""
+    own = {brain.digest for brain in here.brains}
+    for build in others:
+        kept = [turn for turn in turns if turn.build == build.name and turn.is_pinned and turn.digest not in own]
+        if kept:
+            release = f"brainq versions release {build.name} --to {here.name}"
+            remedy = f"keep its workers until `brainq versions` says that it is empty; or {release}"
+            yield warn("pinned turns", f"{counted(len(kept), 'turn')} keep to build {build.name}", remedy)
+
+
+def _check_sql(settings: Settings) -> Check:
+    try:
+        engine = make_engine(settings.sql_url.get_secret_value())
+        try:
+            found = revision(engine)
+        finally:
+            engine.dispose()
+    except SetupError as wrong:
+        return fail("sql revision", str(wrong), "correct BRAINQ_SQL_URL")
+    except Exception as away:
+        return fail(
+            "sql revision", f"it does not answer ({type(away).__name__})", "start it, or correct BRAINQ_SQL_URL"
+        )
+    if (problem := why_not_upgradable(found)) is not None:
+        return fail("sql revision", f"the schema {problem[0]}", problem[1])
+    if found == HEAD:
+        return ok("sql revision", f"{HEAD} in both builds: nothing migrates, and you can roll back")
+    text = f"{found or 'none'} becomes {HEAD}: workers that run go on, and old ones cannot start again"
+    return warn("sql revision", text, "back up SQL; keep old supervisors from restarting workers")

@@ -1,0 +1,143 @@
+"""Builds: which code and which brains a worker has, and what it says of that when it claims work."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal
+
+STATE_FORMAT = 1
+"""Of a turn's state in Redis, as `lua/lib/state_format.lua` has it. What an older build reads wrong is a new one."""
+
+FORMATS_READ = (1,)
+"""The formats that this build goes on with."""
+
+Pin = Literal["turn", "session"]
+"""How long a turn's brain stays the one that began it: for the turn, or for all turns of its session."""
+
+UNSERVED_S = 60.0
+"""After so long without a worker that has a session's pinned brain, new turns of the session are refused."""
+
+
+@dataclass(frozen=True, slots=True)
+class DeclaredBrain:
+    """A brain of a worker: its name, the digest of what it declares, and its pin; "" for none."""
+
+    name: str
+    digest: str
+    pin: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Ramp:
+    """Of each 10,000 sessions so many begin their turns on the build `to`, the others on `other`."""
+
+    to: str
+    other: str
+    share: int
+
+
+@dataclass(eq=False)
+class WorkerBuild:
+    """What a process is when it claims work.
+
+    name           of its build
+    brains         the default one first
+    is_told_apart  False: neither BRAINQ_BUILD nor a pin is set up here, and no turn says which build had it
+    ramp           as it was last read; no turn reads it
+    """
+
+    name: str
+    brains: tuple[DeclaredBrain, ...]
+    is_told_apart: bool = False
+    ramp: Ramp | None = None
+
+    @classmethod
+    def of_names(cls, names: Iterable[str] = ()) -> WorkerBuild:
+        """One whose brains have no digest."""
+        return cls("", tuple(DeclaredBrain(name, "") for name in names))
+
+    @cached_property
+    def words(self) -> tuple[str, ...]:
+        """The names of its brains, and `#DIGEST` of each."""
+        return (
+            *(brain.name for brain in self.brains),
+            *(f"#{brain.digest}" for brain in self.brains if brain.digest),
+        )
+
+    @property
+    def declared(self) -> str:
+        """For `turn_claim`; empty where builds are not told apart."""
+        if not self.is_told_apart:
+            return ""
+        if self._declared is None or self._declared[0] is not self.ramp:
+            self._declared = self.ramp, self._declared_json()
+        return self._declared[1]
+
+    def __post_init__(self) -> None:
+        self._declared: tuple[Ramp | None, str] | None = None
+
+    def _declared_json(self) -> str:
+        by_name = {brain.name: {"digest": brain.digest, "pin": brain.pin} for brain in self.brains}
+        said: dict[str, object] = {"build": self.name, "brains": {"": by_name[self.brains[0].name], **by_name}}
+        if self.ramp is not None:
+            said["ramp"] = [self.ramp.to, self.ramp.other, self.ramp.share]
+        return json.dumps(said, separators=(",", ":"))
+
+    @property
+    def queues(self) -> tuple[str, ...]:
+        """Whose queues of their own its workers read beside those of all: what is behind the `@` of their names."""
+        own = (self.name,) if self.is_told_apart else ()
+        return (*own, *(f"format-{number}" for number in FORMATS_READ if number > 1))
+
+
+@dataclass(frozen=True, slots=True)
+class BuildWorker:
+    """A worker, as it says which build it is of.
+
+    name      `POOL@PROCESS`, unique
+    formats   of a turn's state, that it reads
+    brains    by name the digest and the pin of each
+    """
+
+    name: str
+    pool: str
+    build: str
+    formats: tuple[int, ...]
+    brains: dict[str, tuple[str, str]]
+
+    @classmethod
+    def of(cls, name: str, pool: str, build: WorkerBuild) -> BuildWorker:
+        return cls(
+            name, pool, build.name, FORMATS_READ, {brain.name: (brain.digest, brain.pin) for brain in build.brains}
+        )
+
+    def to_json(self) -> str:
+        return json.dumps({field: getattr(self, field) for field in self.__slots__}, separators=(",", ":"))
+
+    @classmethod
+    def from_json(cls, text: str) -> BuildWorker:
+        """A later build may say more."""
+        said = json.loads(text)
+        brains = {name: (str(two[0]), str(two[1])) for name, two in said["brains"].items()}
+        return cls(said["name"], said["pool"], said["build"], tuple(map(int, said["formats"])), brains)
+
+
+@dataclass(frozen=True, slots=True)
+class BuildTurn:
+    """A turn that has not ended, and the build that went on with it last, or that it is pinned to.
+
+    build    "" where no build is told apart
+    digest   of its brain, as that build declares it
+    """
+
+    session_id: str
+    turn_id: str
+    state: str
+    brain: str
+    build: str
+    digest: str
+    is_pinned: bool
+    format: int

@@ -1,0 +1,54 @@
+"""Bugs of which build goes on with a turn."""
+
+from __future__ import annotations
+
+from ops.mutants.bug import Bug
+
+LUA = "brainq/state/lua/lib"
+GATES = ("tests/lua/test_builds.py",)
+UNIT = ("tests/unit/test_builds.py",)
+
+BUGS = (
+    Bug(
+        "a build takes turns whose state it does not read",
+        f"{LUA}/state_format.lua",
+        "return tonumber(format) <= STATE_FORMAT and",
+        "return",
+        GATES,
+    ),
+    Bug(
+        "a pinned turn goes on with any brain of the name",
+        f"{LUA}/refusal.lua",
+        "if t.pin and not has_word",
+        "if false and not has_word",
+        GATES,
+    ),
+    Bug(
+        "a bell is passed to and fro for as long as nobody answers it",
+        f"{LUA}/pass_on.lua",
+        "local to = not passed_to(t.passed, t.rung or t.rung_at) and goes_to(why, queue, t)",
+        "local to = goes_to(why, queue, t)",
+        GATES,
+    ),
+    Bug(
+        "a turn is pinned by what went on with it later",
+        f"{LUA}/builds.lua",
+        "if past ~= '' or t.pin",
+        "if t.pin",
+        GATES,
+    ),
+    Bug(
+        "a tool's effect is not declared",
+        "brainq/brain/declared.py",
+        "_plain(spec) for spec",
+        "spec.name for spec",
+        UNIT,
+    ),
+    Bug(
+        "a build may go while turns are pinned to it",
+        "brainq/client/versions.py",
+        "if turn.is_pinned and turn.digest not in elsewhere",
+        "if not turn.is_pinned and turn.digest not in elsewhere",
+        UNIT,
+    ),
+)

@@ -1,0 +1,181 @@
+"""Builds: the digest of what a brain declares, what a worker says when it claims, which build may go, and what is in an
+upgrade's way.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+import pytest
+
+from brainq.brain.brain import Brain
+from brainq.brain.brains import read_brains
+from brainq.brain.declared import brain_digest, worker_build
+from brainq.cli.doctor.upgrade import check_formats, check_name, check_pins
+from brainq.client.versions import versions_of
+from brainq.contracts.brain import Approvals
+from brainq.contracts.build import FORMATS_READ, STATE_FORMAT, BuildTurn, BuildWorker, Ramp
+from brainq.contracts.callbacks import TurnInfo
+from brainq.contracts.status import Effect
+from brainq.contracts.turn import Limits
+from brainq.errors import InvalidInput
+from brainq.finalize.result import build_warning
+from brainq.state.script_text import LUA
+
+
+def shop(prompt: Any = "You keep a shop.", **given: Any) -> Brain:
+    brain = Brain(given.pop("name", "shop"), given.pop("model", "offline:rules"), prompt, **given)
+
+    @brain.tool(effect=Effect.READ_ONLY)
+    def look(shelf: int) -> str:  # pyright: ignore[reportUnusedFunction]
+        """Look."""
+        return f"{shelf}"
+
+    return brain
+
+
+def first(turn: TurnInfo) -> str:
+    return "One."
+
+
+def second(turn: TurnInfo) -> str:
+    return "One."
+
+
+DIFFERING = {
+    "its prompt": shop("You keep a zoo."),
+    "its model": shop(model="openai:gpt-5"),
+    "its name": shop(name="zoo"),
+    "its limits": shop(limits=Limits(max_steps=3)),
+    "how it is asked": shop(options={"temperature": 0.5}),
+    "its approvals": shop(approvals=Approvals(effects=(Effect.NETWORK,))),
+    "a callable's name": shop(first),
+}
+
+
+def test_the_digest_follows_what_is_declared() -> None:
+    assert brain_digest(shop()) == brain_digest(shop())
+    assert re.fullmatch(r"[0-9a-f]{12}", brain_digest(shop()))
+    digests = {what: brain_digest(brain) for what, brain in DIFFERING.items()}
+    assert len({*digests.values(), brain_digest(shop()), brain_digest(shop(second))}) == len(DIFFERING) + 2
+
+
+def test_a_tools_schema_and_effect_are_declared() -> None:
+    def with_tool(effect: Effect, *, other: bool = False) -> Brain:
+        brain = Brain("shop", "offline:rules")
+
+        def order(item: str) -> str:
+            """Order."""
+            return item
+
+        def order_two(item: str, count: int) -> str:
+            """Order."""
+            return item * count
+
+        order_two.__name__ = "order"
+        brain.tool(effect=effect)(order_two if other else order)
+        return brain
+
+    brains = [
+        with_tool(Effect.NETWORK),
+        with_tool(Effect.LOCAL_WRITE),
+        with_tool(Effect.NETWORK, other=True),
+    ]
+    assert len({brain_digest(brain) for brain in brains}) == 3
+
+
+def test_whom_it_tells_and_its_pin_are_not_declared() -> None:
+    told = shop(callbacks={"on_turn_end": lambda end: None}, redact_logs=True, max_live_turns=4, pin="turn")  # pyright: ignore[reportUnknownLambdaType]
+    assert brain_digest(told) == brain_digest(shop())
+
+
+def test_a_pin_is_one_of_two_words() -> None:
+    with pytest.raises(InvalidInput, match="pin"):
+        Brain("shop", "offline:rules", pin="forever")  # pyright: ignore[reportArgumentType]
+
+
+def test_a_worker_without_build_and_pin_says_nothing_of_them() -> None:
+    build = worker_build(read_brains(shop()), None)
+    assert (build.declared, build.queues, build.is_told_apart) == ("", (), False)
+    assert build.words == ("shop", f"#{brain_digest(shop())}")
+    assert build.name.startswith("brains-")
+
+
+def test_a_pinned_brain_or_a_named_build_is_told_apart_and_a_ramp_is_said() -> None:
+    build = worker_build(read_brains([shop(pin="turn"), shop(name="zoo")]), "1.5")
+    build.ramp = Ramp("1.5", "1.4", 1_000)
+    said = json.loads(build.declared)
+    assert (said["build"], said["ramp"]) == ("1.5", ["1.5", "1.4", 1_000])
+    assert said["brains"][""] == said["brains"]["shop"] == {"digest": brain_digest(shop()), "pin": "turn"}
+    assert said["brains"]["zoo"]["pin"] == ""
+    assert build.queues == ("1.5",)
+    assert worker_build(read_brains(shop(pin="turn")), None).queues[0].startswith("brains-")
+
+
+def test_the_format_is_one_in_python_and_lua() -> None:
+    lua = (LUA / "lib/state_format.lua").read_text()
+    found = re.search(r"STATE_FORMAT, OLDEST_FORMAT = (\d+), (\d+)", lua)
+    assert found
+    assert (int(found[1]), int(found[2])) == (STATE_FORMAT, min(FORMATS_READ))
+    assert tuple(range(min(FORMATS_READ), STATE_FORMAT + 1)) == FORMATS_READ
+
+
+def worker(build: str, digest: str, pool: str = "coordinator", formats: tuple[int, ...] = (1,)) -> BuildWorker:
+    return BuildWorker(f"{pool}@{build}", pool, build, formats, {"shop": (digest, "turn")})
+
+
+def turn(build: str, digest: str, state: str = "active", **given: Any) -> BuildTurn:
+    return BuildTurn("s1", "t1", state, "", build, digest, **{"is_pinned": True, "format": 1, **given})
+
+
+OLD, NEW = worker("1.4", "d01d"), worker("1.5", "0e00")
+
+
+def test_a_build_may_go_once_no_turn_needs_it() -> None:
+    turns = [turn("1.4", "d01d", "parked"), turn("1.5", "0e00"), turn("1.4", "d01d", is_pinned=False)]
+    old, new = versions_of([OLD, NEW], turns, {}, {}).builds
+    assert (old.needed, old.says) == (1, "1 turn need build 1.4: its workers stay")
+    assert (old.brains[0].parked, old.brains[0].live, old.brains[0].pinned) == (1, 1, 1)
+    assert new.needed == 1
+    (old, _) = versions_of([OLD, NEW], turns[1:], {}, {}).builds
+    assert old.says == "build 1.4 is empty: its workers may go"
+    (only,) = versions_of([OLD], [], {}, {}).builds
+    assert only.says == "build 1.4 is the only one"
+
+
+def test_a_released_turn_and_one_whose_brain_another_build_has_need_it_no_more() -> None:
+    turns = [turn("1.4", "d01d")]
+    assert versions_of([OLD, NEW], turns, {}, {"d01d": "0e00"}).builds[0].needed == 0
+    assert versions_of([OLD, worker("1.5", "d01d")], turns, {}, {}).builds[0].needed == 0
+
+
+def test_turns_of_a_build_without_workers_wait_for_it() -> None:
+    found = versions_of([NEW], [turn("1.4", "d01d")], {"1.4": {"shop": "d01d"}}, {}).builds[0]
+    assert found.says == "1 turn wait for build 1.4: start its workers, or brainq versions release 1.4 --to BUILD"
+
+
+def test_before_an_upgrade_its_name_its_formats_and_its_pins_are_looked_at() -> None:
+    here = worker_build(read_brains(shop(pin="turn")), "1.5")
+    assert check_name(here, [OLD]).level == "ok"
+    assert check_name(here, [NEW]).level == "FAIL"
+    assert check_name(worker_build(read_brains(shop()), None), []).level == "warn"
+    assert check_formats([OLD], []).level == "ok"
+    assert check_formats([OLD], [turn("1.6", "a", format=2)]).level == "FAIL"
+    assert check_formats([worker("1.4", "a", formats=())], []).level == "warn"
+    turns = [turn("1.4", "d01d")]
+    (kept,) = check_pins(here, versions_of([OLD], turns, {}, {}).builds, turns)
+    assert "1 turn keep to build 1.4" in kept.said.replace("turns", "turn")
+    assert "brainq versions release 1.4 --to 1.5" in kept.remedy
+
+
+def test_a_later_builds_report_may_say_more() -> None:
+    text = json.loads(NEW.to_json()) | {"more": 1}
+    assert BuildWorker.from_json(json.dumps(text)) == NEW
+
+
+def test_a_result_warns_only_where_the_brain_changed() -> None:
+    assert build_warning(()) == build_warning(("1.4#a", "1.5#a")) == ()
+    (said,) = build_warning(("1.4#a", "1.5#b"))
+    assert "build 1.4 (brain a), then build 1.5 (brain b)" in said
