@@ -56,6 +56,15 @@ def test_every_end_of_a_call_settles_it(rig: Rig, ends: str, given: dict[str, An
     assert counted(rig, "held", "n", "spent") == [0, 0, spent]
 
 
+def test_a_call_that_was_not_billed_says_nothing_of_estimates(rig: Rig) -> None:
+    rig.owned()
+    granted(rig, 1)
+    held(rig)
+    rig.run("turn_end", lost="[]", spend="", cost="")
+    assert counted(rig, "held", "spent") == [0, 0]
+    assert not rig.client.exists(TRUST), "the next one is alone again"
+
+
 def test_a_call_beside_the_steps_is_held_to_it_too(rig: Rig) -> None:
     rig.owned(max_reflections=3)
     beside = {"kind": "reflection", "mark": "1", "money": money(rig)}

@@ -32,11 +32,9 @@ local function soon(at) if at - now < after then after = math.max(at - now, 50) 
 if state == 'queued' then sweep_queued()
 elseif state == 'parked' then
   after = seldom_ms()
-  if t.line and tonumber(t.resumes_at) > now then
-    soon(tonumber(t.resumes_at) + 1)
-  elseif t.line then
-    unpark(turn, t.line, sid, tid, fence)
-    after = rering_ms
+  if t.line then
+    soon(math.max(tonumber(t.resumes_at) + 1, now + 50))
+    if tonumber(t.resumes_at) <= now then unpark(turn, t.line, sid, tid, fence) after = rering_ms end
   else
     expire_parks()
     look_at_opening()

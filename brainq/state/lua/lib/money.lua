@@ -14,8 +14,8 @@ local function counter_now(w)
 end
 
 -- Reserve the worst case of a call in each window of `asked` (JSON, '' for none), or in none. Returns nothing, or a refusal:
--- `wait` for calls that are in flight, or `short`: SQL is to grant `wanted` in all; more than that where the counter is new. A call that is alone in its window may
--- be as dear as it likes once: hence no cap is passed by more than one.
+-- `wait` for calls that are in flight, or `short`: SQL is to grant `wanted` in all; more than that where the counter is new. A
+-- call that is alone in its window may be as dear as it likes once: hence no cap is passed by more than one.
 -- @lazy
 local function reserve_money(turn_key, asked)
   local m, holds = cjson.decode(asked), {}
@@ -52,7 +52,7 @@ local function settle_money(turn_key, held, usd)
       redis.call('HINCRBY', key, 'n', -1)
       if m.blind then redis.call('HINCRBY', key, 'blind', -1) end
     end
-    if not m.blind and m.usd > 0 then
+    if not m.blind and m.usd > 0 and usd > 0 then -- what was not billed teaches nothing
       local before = tonumber(redis.call('GET', trust_key) or 1)
       local trust = math.min(MOST_DISTRUST, math.max(1, usd / m.usd, 1 + (before - 1) * FORGIVEN))
       redis.call('SET', trust_key, string.format('%.4f', trust), 'EX', 40 * 86400)
@@ -64,5 +64,5 @@ end
 -- @lazy
 local function leave_line(turn_key, line, sid, tid)
   redis.call('ZREM', line, sid .. ' ' .. tid)
-  redis.call('HDEL', turn_key, 'waits_for', 'resumes_at', 'line')
+  redis.call('HDEL', turn_key, 'waits_for', 'resumes_at', 'resumes_ms', 'line')
 end
