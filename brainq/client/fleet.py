@@ -54,7 +54,7 @@ def read_redis_fleet(wiring: Wiring) -> RedisFleetState:
         if is_here
     ]
     quarantined = facts.queues[-1][0] if poison else 0
-    return RedisFleetState(facts, tuple(queues), state.workers.alive(), quarantined)
+    return RedisFleetState(facts, tuple(queues), state.workers.of_builds(), quarantined)
 
 
 def read_fleet(wiring: Wiring) -> Fleet:

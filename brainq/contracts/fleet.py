@@ -19,12 +19,14 @@ class FleetWorker(Wire):
 
     name            its node name in Celery, as Flower shows it: `serial@host`
     threads, busy   how many tasks it may run at once, and how many it ran when it reported
+    build           the name of its code; "" where it did not say
     """
 
     name: str
     pool: str
     threads: int
     busy: int
+    build: str = ""
 
 
 class Pool(Wire):

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from brainq.contracts.build import BuildWorker
 from brainq.contracts.fleet import FleetBrain, FleetCapacity, FleetLanes, FleetRedis, FleetSweeper, FleetWorker, TurnKey
 from brainq.observe.logs import logger
 from brainq.observe.metrics.catalogue import DROPPED
@@ -193,7 +194,9 @@ class RedisWorkers:
                 (
                     "SET",
                     self.keys.worker(process, draining=draining),
-                    worker.model_dump_json(),
+                    worker.model_dump_json(
+                        exclude={"build"}
+                    ),  # older releases read it, and refuse what they do not know
                     "PX",
                     int(for_s * 1000),
                 ),
@@ -224,6 +227,20 @@ class RedisWorkers:
         """Those that take work, by name."""
         words = self._words(self._names())
         return tuple(FleetWorker.model_validate_json(word) for word in words if word is not None)
+
+    def of_builds(self) -> tuple[FleetWorker, ...]:
+        """As `alive`, each with its build."""
+        names = self._names()
+        if not names:
+            return ()
+        (reports,) = self.client.many([("MGET", *map(self.keys.build, names))])
+        return tuple(
+            FleetWorker.model_validate_json(word).model_copy(
+                update={"build": BuildWorker.from_json(report).build if report else ""}
+            )
+            for word, report in zip(self._words(names), reports, strict=True)
+            if word is not None
+        )
 
     def draining(self) -> tuple[FleetWorker, ...]:
         """Those that were told to stop, and end what they run, by name."""

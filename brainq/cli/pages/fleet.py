@@ -129,6 +129,7 @@ def _pools_table(pools: Sequence[Pool]) -> PageTable:
             key("pool"): pool.name,
             fact("workers", 3, right=True): Text(str(len(pool.workers)), "" if pool.workers else "red"),
             fact("busy", 2): f"{pool.busy} of {pool.threads}",
+            fact("build", 1): ", ".join(sorted({clean(worker.build, lines=False) for worker in pool.workers} - {""})),
             words("names", 1): Text(", ".join(clean(worker.name, lines=False) for worker in pool.workers), "dim"),
         }
         for pool in pools
