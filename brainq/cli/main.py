@@ -16,6 +16,7 @@ import typer
 from brainq.cli.commands import (
     approvals,
     budgets,
+    bulk,
     control,
     db,
     erase,
@@ -60,6 +61,7 @@ COMMANDS: dict[str, dict[str, Any]] = {
         "cancel": control.cancel,
         "schedule": schedule.app,
         "finalize": turns.finalize,
+        "bulk": bulk.bulk,
     },
     "What people decide": {
         "approvals": approvals.approvals,
