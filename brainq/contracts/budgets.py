@@ -15,9 +15,9 @@ from brainq.contracts.ids import PREFIX_BOUNDARY, tenant_of
 from brainq.errors import InvalidInput
 
 Per = Literal["hour", "day", "month"]
-AtCap = Literal["park", "refuse", "finish"]
+CapAction = Literal["park", "refuse", "finish"]
 PERIODS: tuple[Per, ...] = get_args(Per)
-AT_CAP: tuple[AtCap, ...] = get_args(AtCap)
+CAP_ACTIONS: tuple[CapAction, ...] = get_args(CapAction)
 SCOPE_KINDS = ("all", "tenant", "user", "brain")
 MAX_USD = 1e9
 NOTICE_SHARE = 0.8
@@ -40,7 +40,7 @@ class Budget(Wire):
     scope: str
     per: Per
     usd: float
-    at_cap: AtCap = "park"
+    at_cap: CapAction = "park"
 
     @property
     def is_of_each(self) -> bool:
@@ -59,7 +59,7 @@ class BudgetState(Wire):
     scope: str
     per: Per
     usd: float
-    at_cap: AtCap
+    at_cap: CapAction
     raised_usd: float = 0.0
     spent_usd: float = 0.0
     held_usd: float = 0.0
@@ -214,8 +214,8 @@ def check_budget(scope: str, per: str, usd: object, at_cap: str = "park") -> Bud
         raise InvalidInput("scope", f"{scope!r}: write what its sessions' ids begin with, to the colon: `{scope}:`")
     if per not in PERIODS:
         raise InvalidInput("per", f"{per!r} is not one of {', '.join(PERIODS)}")
-    if at_cap not in AT_CAP:
-        raise InvalidInput("at_cap", f"{at_cap!r} is not one of {', '.join(AT_CAP)}")
+    if at_cap not in CAP_ACTIONS:
+        raise InvalidInput("at_cap", f"{at_cap!r} is not one of {', '.join(CAP_ACTIONS)}")
     return Budget(scope=scope, per=per, usd=check_usd(usd), at_cap=at_cap)
 
 
@@ -231,7 +231,7 @@ def parse_budgets(text: str) -> tuple[Budget, ...]:
     for entry in filter(None, (part.strip() for part in re.split(r"[;\n]", text))):
         words = entry.split()
         amounts = [word for word in words if "=" in word]
-        at_cap = [word for word in words[1:] if word in AT_CAP]
+        at_cap = [word for word in words[1:] if word in CAP_ACTIONS]
         scope = " ".join(word for word in words if word not in (*amounts, *at_cap))
         if not amounts or len(at_cap) > 1:
             raise ValueError(f"{entry!r} has no amount, or two things to do at the cap; {BUDGET_FORM}")
