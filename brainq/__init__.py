@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from brainq.client.memories import Memories
     from brainq.client.options import Cancelled, SubmitOptions, TurnFilters, WaitFor
     from brainq.client.session import Flag, Session, WaitingTurn
+    from brainq.client.turn_facts import TurnFacts
     from brainq.contracts.act import Act
     from brainq.contracts.brain import (
         Approvals,
@@ -103,6 +104,7 @@ if TYPE_CHECKING:
         BudgetSpent,
         BuildUnserved,
         CallNotFound,
+        CellUnreachable,
         ContentNotKept,
         InputNotFound,
         InvalidInput,
@@ -134,7 +136,7 @@ if TYPE_CHECKING:
     from brainq.models.asking.fallback import Fallback
     from brainq.models.providers import Provider
     from brainq.models.scripted import ScriptedProvider
-    from brainq.operator import Operator, TurnFacts
+    from brainq.operator import Operator
     from brainq.people.outside import Taken
     from brainq.settings.deployment import Settings
     from brainq.tools.context import RunContext
@@ -156,6 +158,7 @@ _NAMES = {
     "brainq.client.memories": "Memories",
     "brainq.client.options": "Cancelled SubmitOptions TurnFilters WaitFor",
     "brainq.client.session": "Flag Session WaitingTurn",
+    "brainq.client.turn_facts": "TurnFacts",
     "brainq.contracts.act": "Act",
     "brainq.contracts.brain": ("Approvals Children Context Memory PromptTemplate Selection ThinkLevel ToolRanker"),
     "brainq.contracts.call": (
@@ -189,8 +192,9 @@ _NAMES = {
     "brainq.contracts.webhook": "DeliveryRow",
     "brainq.errors": (
         "AlreadyRuns ApprovalDecided ApprovalNotFound AttachmentNotFound BrainNotLoaded BrainqError "
-        "BudgetSpent BuildUnserved CallNotFound ContentNotKept InputNotFound InvalidInput MailboxFull NoParsedOutput "
-        "NotFound ProviderError QueueFull ResultRefused ResultTimeout ScheduleNotFound SchedulesFull SessionBusy "
+        "BudgetSpent BuildUnserved CallNotFound CellUnreachable ContentNotKept InputNotFound InvalidInput MailboxFull "
+        "NoParsedOutput NotFound ProviderError QueueFull ResultRefused ResultTimeout ScheduleNotFound SchedulesFull "
+        "SessionBusy "
         "SetupError StaleTurn SubmitConflict TokenRefused ToolSchemaError TurnFailed TurnForbidden TurnNotFound "
         "TurnParked TurnRejected Unreachable"
     ),
@@ -200,7 +204,7 @@ _NAMES = {
     "brainq.models.asking.fallback": "Fallback",
     "brainq.models.providers": "Provider",
     "brainq.models.scripted": "ScriptedProvider",
-    "brainq.operator": "Operator TurnFacts",
+    "brainq.operator": "Operator",
     "brainq.people.outside": "Taken",
     "brainq.settings": "Settings",
     "brainq.tools.context": "RunContext",
@@ -222,18 +226,8 @@ __all__ = ["Act"]
 __all__ += ["AlreadyRuns", "Approval", "ApprovalDecided", "ApprovalNotFound", "Approvals", "AsyncClient", "AsyncFlag"]
 __all__ += ["AsyncHold", "AsyncMemories", "AsyncSession", "AsyncTurnHandle", "Attachment", "AttachmentNotFound"]
 __all__ += ["AutonomousResearchLearner", "Brain", "BrainNotLoaded", "BrainqError", "BudgetSnapshot", "BudgetSpent"]
-__all__ += [
-    "BuildUnserved",
-    "CallNotFound",
-    "CallStart",
-    "Callbacks",
-    "Caller",
-    "Cancelled",
-    "CellsState",
-    "ChildTurn",
-    "Children",
-]
-__all__ += ["Citation"]
+__all__ += ["BuildUnserved", "CallNotFound", "CallStart", "Callbacks", "Caller", "Cancelled", "CellUnreachable"]
+__all__ += ["CellsState", "ChildTurn", "Children", "Citation"]
 __all__ += ["Client", "ClientTool", "ContentNotKept", "Context", "DeadlineToken", "DecisionStore", "DeliveryRow"]
 __all__ += ["Deny", "Effect", "Ending", "Erasure", "EventKind", "Fallback", "File", "FinalStep", "FinalStepInfo"]
 __all__ += ["Flag", "Fleet", "FleetActivity", "FleetScale", "HistoryTurn", "Hold", "HoldPolicy", "InputNotFound"]

@@ -278,10 +278,13 @@ class CellUnreachable(Unreachable):
     cell   its name; "" where it is the directory
     """
 
-    def __init__(self, cell: str, why: str) -> None:
+    def __init__(self, cell: str, why: str, *, request_key: str = "", client_message_id: str = "") -> None:
         where = f"cell {cell!r}" if cell else "the directory of cells"
-        super().__init__(f"{where} does not answer: {why}")
+        super().__init__(
+            f"{where} does not answer: {why}", request_key=request_key, client_message_id=client_message_id
+        )
         self.cell = cell
+        self.why = why
 
 
 class TenantMoved(BrainqError):

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable
 from typing import TypeVar
 
 from brainq.cells.cells import Answers
-from brainq.errors import Unreachable
+from brainq.errors import CellUnreachable, Unreachable
 from brainq.wiring import Wiring
 from brainq.wiring.services import is_unavailable
 
@@ -19,24 +19,15 @@ ANSWER_S = 1.0
 OPENED_S = 2.5  # for the first question to a cell, which opens its database
 
 
-def ask_each(
-    cells: Iterable[tuple[str, Wiring]], question: Callable[[Wiring], T], bound_s: float | None = ANSWER_S
-) -> Answers[T]:
-    """Ask these cells. Raises what a cell raises that is up, such as InvalidInput.
-
-    bound_s   seconds that each has; None: as long as it takes, in this thread
-    """
+def ask_each(cells: Iterable[tuple[str, Wiring]], question: Callable[[Wiring], T]) -> Answers[T]:
+    """Ask these cells, each for ANSWER_S. Raises what a cell raises that is up, such as InvalidInput."""
     asked = list(cells)
     replies: dict[str, T | Exception] = {}
-    if bound_s is None:
-        for name, wiring in asked:
-            replies[name] = _reply(question, wiring)
-    else:
-        began = time.monotonic()
-        threads = [(_begin(replies, name, question, wiring), wiring.is_open) for name, wiring in asked]
-        for thread, was_open in threads:
-            end = began + (bound_s if was_open else max(bound_s, OPENED_S))
-            thread.join(max(0.0, end - time.monotonic()))
+    began = time.monotonic()
+    threads = [(_begin(replies, name, question, wiring), wiring.is_open) for name, wiring in asked]
+    for thread, was_open in threads:
+        end = began + (ANSWER_S if was_open else max(ANSWER_S, OPENED_S))
+        thread.join(max(0.0, end - time.monotonic()))
     answers: list[tuple[str, T]] = []
     away: list[str] = []
     for name, _ in asked:
@@ -48,6 +39,13 @@ def ask_each(
         else:
             raise reply
     return Answers(tuple(answers), tuple(away))
+
+
+def named_away(name: str, failure: Exception) -> Exception:
+    """The failure of a question to one cell: where it says that the cell is away, by the cell's name."""
+    if isinstance(failure, CellUnreachable) or not (isinstance(failure, Unreachable) or is_unavailable(failure)):
+        return failure
+    return CellUnreachable(name, str(failure) if isinstance(failure, Unreachable) else type(failure).__name__)
 
 
 def _begin(

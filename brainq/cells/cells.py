@@ -49,8 +49,8 @@ class FromCells(tuple[R_co, ...]):
 
 
 def listed(items: Iterable[T], asked: Answers[Any]) -> tuple[T, ...]:
-    """A list as callers get it: it says which cells it lacks where any is away."""
-    return FromCells.of(items, asked.away) if asked.away else tuple(items)
+    """A list as callers get it, which says what it lacks."""
+    return FromCells.of(items, asked.away)
 
 
 def cells_away(listed: object) -> tuple[str, ...]:
@@ -143,6 +143,10 @@ class Cells:
 
     def learn(self, moved: TenantMoved) -> None:
         """A cell said that the tenant has left it: ask there from now on."""
+
+    def failed(self, session_id: str, failure: Exception) -> Exception:
+        """What a caller is told of a failure about this session: where its cell is away, by the cell's name."""
+        return failure
 
     def look_again(self, session_id: str) -> bool:
         """Ask the directory anew where a session is, because its cell does not know what it should; True where it is

@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import TypeVar, cast
 
 from brainq.brain.brains import Brains
-from brainq.cells.asking import ask_each
+from brainq.cells.asking import ask_each, named_away
 from brainq.cells.cells import Answers, Cells, turn_not_found
 from brainq.cells.directory import KnownTenants
 from brainq.contracts.call import parse_outside_token
@@ -109,7 +109,10 @@ class RoutedCells(Cells):
     ) -> Answers[T]:
         names = self._concerned(session, prefixes)
         if len(names) == 1:
-            return Answers(((names[0], question(self.of_name(names[0]))),))
+            try:
+                return Answers(((names[0], question(self.of_name(names[0]))),))
+            except Exception as failure:
+                raise named_away(names[0], failure) from failure
         return ask_each([(name, self.of_name(name)) for name in names], question)
 
     def _concerned(self, session: str | None, prefixes: Sequence[str] | None) -> Sequence[str]:
@@ -161,6 +164,11 @@ class RoutedCells(Cells):
 
     def learn(self, moved: TenantMoved) -> None:
         self._tenants.learn(moved.tenant, Placement(moved.cell, moved.epoch))
+
+    def failed(self, session_id: str, failure: Exception) -> Exception:
+        if not session_id or isinstance(failure, CellUnreachable):
+            return failure
+        return named_away(self._tenants.cell_of(tenant_key(session_id)), failure)
 
     def look_again(self, session_id: str) -> bool:
         return self._tenants.look_again(tenant_key(session_id))

@@ -8,11 +8,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from brainq.cells.cells import Cells
+from brainq.client.connection import cells_of
 from brainq.client.fleet import MAX_RECENT_TURNS, WINDOW, fleet_activity, read_activity, read_fleet
-from brainq.client.metrics import read_metrics
+from brainq.client.metrics import read_gauges, read_metrics
 from brainq.client.scale import read_scale
 from brainq.contracts.base import Wire
 from brainq.contracts.fleet import (
@@ -29,6 +30,14 @@ from brainq.contracts.fleet import (
 from brainq.errors import CellUnreachable
 from brainq.observe.metrics.catalogue import UP, Metric
 from brainq.observe.metrics.counters import Series
+from brainq.wiring import Wiring
+
+if TYPE_CHECKING:
+    from threading import Thread
+    from wsgiref.simple_server import WSGIServer
+
+    from brainq.client.async_client import AsyncClient
+    from brainq.client.client import Client
 
 W = TypeVar("W", bound=Wire)
 T = TypeVar("T")
@@ -90,11 +99,29 @@ def read_all_scales(cells: Cells, pool: str | None, least: int | None, most: int
     )
 
 
+def serve_metrics(client: Client, port: int) -> tuple[WSGIServer, Thread]:
+    """Serve the metrics at http://127.0.0.1:`port`/metrics in a thread, read anew for each request.
+
+    Raises OSError where the port is taken.
+    """
+    from brainq.observe.metrics.prometheus import start_server
+
+    return start_server(lambda: read_all_metrics(cells_of(client)), port)
+
+
+def read_all_gauges(client: AsyncClient) -> list[Series]:
+    """See `read_gauges`."""
+    cells = cells_of(client)
+    return _by_cell(cells, read_gauges) if cells.is_routed else read_gauges(cells.home)
+
+
 def read_all_metrics(cells: Cells) -> list[Series]:
     """See `Client.metrics`: with several cells each series has the label `cell` before its own."""
-    if not cells.is_routed:
-        return read_metrics(cells.home)
-    asked = cells.ask(read_metrics)
+    return _by_cell(cells, read_metrics) if cells.is_routed else read_metrics(cells.home)
+
+
+def _by_cell(cells: Cells, read: Callable[[Wiring], list[Series]]) -> list[Series]:
+    asked = cells.ask(read)
     labelled: dict[str, tuple[Metric, Series]] = {}
     away = [Series(UP, {(service,): 0.0 for service in ("redis", "sql")})]
     for name, found in (*asked.answers, *((name, away) for name in asked.away)):

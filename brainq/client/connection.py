@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from brainq.cells.cells import Cells
-from brainq.errors import BrainqError, NotFound, TenantMoved, Unreachable
+from brainq.errors import BrainqError, CellUnreachable, NotFound, TenantMoved, Unreachable
 from brainq.state.connection import write_refusal
 from brainq.store.audit import records_acts
 from brainq.wiring import Wiring, services
@@ -87,18 +87,26 @@ def public_error(failure: Exception, *, request_key: str = "", client_message_id
     else:
         ours = Unreachable(_unreachable_message(failure))
     if request_key and not ours.request_key:
-        return Unreachable(
-            f"{ours}. Whether the turn was accepted is not known: submit it again with "
-            f"request_key={request_key!r}, and it is the same turn",
+        return _with_remedy(
+            ours,
+            f"Whether the turn was accepted is not known: submit it again with request_key={request_key!r}, and it is "
+            "the same turn",
             request_key=request_key,
         )
     if client_message_id and not ours.client_message_id:
-        return Unreachable(
-            f"{ours}. Whether the input was accepted is not known: send it again with "
+        return _with_remedy(
+            ours,
+            "Whether the input was accepted is not known: send it again with "
             f"client_message_id={client_message_id!r}, and it is the same input",
             client_message_id=client_message_id,
         )
     return ours
+
+
+def _with_remedy(away: Unreachable, remedy: str, **ids: str) -> Unreachable:
+    if isinstance(away, CellUnreachable):
+        return CellUnreachable(away.cell, f"{away.why}. {remedy}", **ids)
+    return Unreachable(f"{away}. {remedy}", **ids)
 
 
 def _unreachable_message(failure: Exception) -> str:
@@ -143,12 +151,21 @@ def follow_moves(cells: Cells, session_id: str, attempt: Callable[[], T]) -> T:
 
     Whatever has to be the same at each attempt, such as an id that was drawn, `attempt` has already.
     """
-    for _ in range(MOST_MOVES if cells.is_routed else 0):
+    if not cells.is_routed:
+        return attempt()
+    for number in range(MOST_MOVES + 1):
         try:
             return attempt()
         except TenantMoved as moved:
+            if number == MOST_MOVES:
+                raise
             cells.learn(moved)
         except NotFound:
-            if not session_id or not cells.look_again(session_id):
+            if number == MOST_MOVES or not session_id or not cells.look_again(session_id):
                 raise
-    return attempt()
+        except Exception as failure:
+            told = cells.failed(session_id, failure)
+            if told is failure:
+                raise
+            raise told from failure
+    raise AssertionError("unreachable: the last attempt returns or raises")

@@ -8,10 +8,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from importlib.metadata import version
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 from brainq.broker.names import POOL_QUEUES
-from brainq.client.connection import wiring_of
 from brainq.client.fleet import MAX_OPEN_TURNS, RedisFleetState, read_redis_fleet
 from brainq.contracts.fleet import FleetModel, TurnKey
 from brainq.errors import Unreachable
@@ -22,13 +21,6 @@ from brainq.observe.metrics.recording import MODELS
 from brainq.store.repositories.turn_records import count_given_up
 from brainq.wiring import Wiring
 from brainq.wiring.services import is_unavailable
-
-if TYPE_CHECKING:
-    from threading import Thread
-    from wsgiref.simple_server import WSGIServer
-
-    from brainq.client.async_client import AsyncClient
-    from brainq.client.client import Client
 
 log = logger("brainq.client")
 T = TypeVar("T")
@@ -41,19 +33,9 @@ def read_metrics(wiring: Wiring) -> list[Series]:
     return collect_series(cells, readings)
 
 
-def serve_metrics(client: Client, port: int) -> tuple[WSGIServer, Thread]:
-    """Serve the metrics at http://127.0.0.1:`port`/metrics in a thread, read anew for each request.
-
-    Raises OSError where the port is taken.
-    """
-    from brainq.observe.metrics.prometheus import start_server
-
-    return start_server(lambda: read_metrics(wiring_of(client)), port)
-
-
-def read_gauges(client: AsyncClient) -> list[Series]:
+def read_gauges(wiring: Wiring) -> list[Series]:
     """What is read, without what processes counted: they send that themselves. It waits for Redis and SQL."""
-    readings, _ = _read_all(wiring_of(client))
+    readings, _ = _read_all(wiring)
     return [series for series in collect_series({}, readings) if series.metric.kind == "gauge"]
 
 

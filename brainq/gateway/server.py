@@ -16,7 +16,7 @@ from brainq.access import Tokens
 from brainq.access.tokens import AWAY_S
 from brainq.brain.brains import BrainsArgument, read_brains
 from brainq.client.async_client import AsyncClient
-from brainq.client.metrics import read_gauges
+from brainq.client.cell_fleet import read_all_gauges
 from brainq.errors import CellUnreachable, NotFound, SetupError
 from brainq.gateway.app import make_app
 from brainq.gateway.edge.authentication import NO_TOKEN_YET, Authenticator, make_authenticator
@@ -106,7 +106,7 @@ def serve(
         with Store.open(settings.sql_url.get_secret_value()) as store:
             authenticator = make_authenticator(settings, Tokens(store, away_s=AWAY_S if settings.in_cells else 0.0))
             gateway = make_gateway(settings, brains, authenticator)
-            stop_metrics = start_metrics("gateway", lambda: read_gauges(gateway.client))
+            stop_metrics = start_metrics("gateway", lambda: read_all_gauges(gateway.client))
             try:
                 GatewayServer(gateway, lambda: ready(authenticator)).run(None if listener is None else [listener])
             finally:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import time
+import asyncio
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -14,11 +14,14 @@ from hypothesis import strategies as st
 
 from brainq.brain.brain import Brain
 from brainq.cells.cells import cells_away
+from brainq.client.async_client import AsyncClient
 from brainq.client.connection import cells_of
 from brainq.contracts.cell import Placement
 from brainq.errors import CellUnreachable, InvalidInput, TenantMoved, TurnNotFound
+from brainq.settings.deployment import load_settings
 from brainq.store.database import Database
 from brainq.store.repositories.cells import Directory
+from tests.support.pump import QUICK
 from tests.support.server import RedisServer
 from tests.support.two_cells import NAMES, TwoCells, tenant_in, two_cells, two_servers
 
@@ -72,9 +75,7 @@ def test_one_cells_redis_is_gone_and_the_other_goes_on(cells: TwoCells, servers:
             done = client.submit(f"{IN_A}{number + 2}", "Go.")
             cells.pumps["a"].drain()
             assert done.result(5).ending == "completed"
-        began = time.monotonic()
         page = client.turns()
-        assert time.monotonic() - began < 2
         assert cells_away(page) == cells_away(client.sessions()) == ("b",)
         assert {turn.session_id for turn in page} == {f"{IN_A}{number}" for number in (1, 2, 3, 4)}
         assert cells_away(client.turns(session_prefixes=[IN_A])) == ()
@@ -82,6 +83,42 @@ def test_one_cells_redis_is_gone_and_the_other_goes_on(cells: TwoCells, servers:
             list(client.iterate_turns())
         client.ping()
         assert client.handle(lost.turn_id).session_id == f"{IN_B}1"  # SQL has it
+
+
+def test_what_asks_a_cell_whose_sql_is_gone_is_told_which_and_how_to_ask_again(cells: TwoCells) -> None:
+    with closing(cells.front()) as client:
+        done = client.submit(f"{IN_B}1", "Go.")
+        with cells.pumps["b"].wiring.store.engine.begin() as connection:
+            connection.exec_driver_sql("ALTER TABLE turns RENAME TO gone")
+        with pytest.raises(CellUnreachable, match="cell 'b'") as away:
+            client.submit(f"{IN_B}1", "Go on.", request_key="key-1")
+        assert (away.value.cell, away.value.request_key) == ("b", "key-1")
+        for ask in (done.request, lambda: client.turns(session=f"{IN_B}1")):
+            with pytest.raises(CellUnreachable, match="cell 'b'"):
+                ask()
+        assert client.submit(f"{IN_A}1", "Go.").created
+
+
+def test_an_event_loop_follows_a_turn_in_its_cell_and_over_a_move(cells: TwoCells) -> None:
+    directory = Directory(Database(cells.pumps["a"].wiring.store.engine))
+
+    async def follow() -> tuple[str, str, list[int]]:
+        async with AsyncClient(load_settings(**{**QUICK, "cells": cells.cells}), BRAIN) as client:
+            there = await client.submit(f"{IN_B}1", "Go.")
+            moved = await client.submit(f"{IN_A}1", "Go.")
+            assert directory.flip(IN_A, "b", 2)
+            with closing(cells.front()) as other:
+                other.submit(f"{IN_A}1", "Go.", turn_id=moved.turn_id)
+            cells.pumps["a"].wiring.state.redis.flushdb()
+            with cells.pumps["a"].wiring.store.engine.begin() as connection:
+                connection.exec_driver_sql("DELETE FROM turns")
+            cells.pumps["b"].drain()
+            results = [await handle.result(10) for handle in (there, moved)]
+            return results[0].ending, results[1].ending, [event.seq async for event in moved.events()]
+
+    one, other, numbers = asyncio.run(follow())
+    assert (one, other) == ("completed", "completed")
+    assert numbers == list(range(1, len(numbers) + 1))
 
 
 def test_known_tenants_go_on_while_the_directory_is_away(cells: TwoCells) -> None:

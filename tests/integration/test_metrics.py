@@ -11,7 +11,7 @@ from urllib.request import urlopen
 import pytest
 
 from brainq import Brain, Client, Effect
-from brainq.client.metrics import serve_metrics
+from brainq.client.cell_fleet import serve_metrics
 from brainq.contracts.claim import FinalStepClaim
 from brainq.contracts.model import ModelReply
 from brainq.devserver.ports import free_port

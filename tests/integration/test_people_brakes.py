@@ -293,8 +293,8 @@ def test_input_is_given_back_in_the_same_script_as_its_turn(pumps: Pumps, monkey
 
     queue = pump.wiring.people.turn_queue.queue
 
-    def dies(*given: Any) -> None:
-        queue(*given)
+    def dies(*given: Any, **named: Any) -> None:
+        queue(*given, **named)
         raise Killed
 
     with monkeypatch.context() as dying:

@@ -109,7 +109,7 @@ def metrics(
         if port is None:
             stdout().file.write(client.metrics())
             return
-        from brainq.client.metrics import serve_metrics
+        from brainq.client.cell_fleet import serve_metrics
         from brainq.devserver.ports import require_free_port
 
         require_free_port(LOOPBACK, port, "the metrics page", "--serve")

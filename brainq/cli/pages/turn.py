@@ -19,13 +19,13 @@ from brainq.cli.pages.turn_record import (
     memory_section,
     step_section,
 )
+from brainq.client.turn_facts import TurnFacts
 from brainq.contracts.call import ToolTraceEntry
 from brainq.contracts.event import TurnEvent
 from brainq.contracts.history import TurnCall
 from brainq.contracts.rows import CallRow
 from brainq.contracts.status import Awaits, Ending, TurnState
 from brainq.contracts.view import BudgetSnapshot, TurnSnapshot
-from brainq.operator import TurnFacts
 
 VALUE_WIDTH = 300  # of one call's arguments, or result; --json has all
 BAR_WIDTH = 20

@@ -1,0 +1,97 @@
+"""TurnFacts: all that Redis and SQL know of one turn, for `brainq show` and for programs that look as it does."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from brainq.contracts.evaluation import RuntimeDecisionRecord
+from brainq.contracts.event import TurnEvent
+from brainq.contracts.history import TurnCall
+from brainq.contracts.message import Message
+from brainq.contracts.model import Spend
+from brainq.contracts.people import Approval, Receipt, StandingHold
+from brainq.contracts.rows import CallRow, InputRow, JudgementRow, MemoryRow, ObservationRow, StepRow, TurnRow
+from brainq.contracts.turn import TurnRequest, TurnResult
+from brainq.contracts.view import TurnSnapshot
+
+
+@dataclass(frozen=True)
+class TurnFacts:
+    """`snapshot` is None when Redis does not know the turn or is away; `next` says what happens next, and why.
+
+    spends                    from SQL, which has them from the finalizer's `log` step on; those after the result last
+    memories, observations    those first seen in this turn
+    inputs                    what was sent into it, and what became of each
+    decision                  the decision record, once it is written
+    retries                   of the model, as far as Redis still has the turn's events
+    messages, calls           as `TurnHandle.transcript` and `calls` give them; `no_messages` says why there are none
+    """
+
+    row: TurnRow
+    request: TurnRequest | None
+    snapshot: TurnSnapshot | None
+    result: TurnResult | None
+    steps: list[StepRow]
+    intents: list[CallRow]
+    calls: tuple[TurnCall, ...]
+    spends: list[Spend]
+    judgements: list[JudgementRow]
+    memories: list[MemoryRow]
+    observations: list[ObservationRow]
+    approvals: list[Approval]
+    holds: list[StandingHold]
+    inputs: list[tuple[InputRow, Receipt]]
+    messages: tuple[Message, ...]
+    no_messages: str
+    retries: list[TurnEvent]
+    next: str
+    decision: RuntimeDecisionRecord | None = None
+
+    @property
+    def state(self) -> str:
+        return self.snapshot.state.value if self.snapshot else self.row.state
+
+    @property
+    def used(self) -> dict[str, Any]:
+        """Tokens and dollars of all model calls so far, after the result, too; None where one has no price."""
+        costs = [spend.cost_usd for spend in self.spends]
+        known = [usd for usd in costs if usd is not None]
+        return {
+            "tokens": sum(spend.usage.total for spend in self.spends),
+            "cost_usd": sum(known) if len(known) == len(costs) else None,
+        }
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "turn_id": self.row.turn_id,
+            "session_id": self.row.session_id,
+            "request_key": self.row.request_key,
+            "state": self.state,
+            "next": self.next,
+            "accepted_at": self.row.accepted_at.isoformat(),
+            "ended_at": self.row.ended_at.isoformat() if self.row.ended_at else None,
+            "reject_reason": self.row.reject_reason,
+            "redis": self.snapshot.model_dump(mode="json") if self.snapshot else None,
+            "result": self.result.model_dump(mode="json") if self.result else None,
+            "finalizer_steps": [asdict(step) for step in self.steps],
+            "intents": [asdict(intent) for intent in self.intents],
+            "calls": [call.model_dump(mode="json") for call in self.calls],
+            "used": self.used,
+            "spends": [spend.model_dump(mode="json") for spend in self.spends],
+            "decision": self.decision.model_dump(mode="json") if self.decision else None,
+            "judgements": [asdict(judgement) for judgement in self.judgements],
+            "memories": [asdict(memory) for memory in self.memories],
+            "observations": [asdict(observation) for observation in self.observations],
+            "approvals": [approval.model_dump(mode="json") for approval in self.approvals],
+            "holds": [hold.model_dump(mode="json") for hold in self.holds],
+            "inputs": [
+                {"text": row.text, "readiness": row.readiness, "merged": row.merged}
+                | {"accepted_at": row.accepted_at.isoformat()}
+                | receipt.model_dump(mode="json")
+                for row, receipt in self.inputs
+            ],
+            "messages": [message.model_dump(mode="json") for message in self.messages],
+            "retries": [event.data for event in self.retries],
+            "no_messages": self.no_messages or None,
+        }
