@@ -177,6 +177,7 @@ def test_its_doorbell_goes_to_the_build_that_has_the_brain_once(rig: Rig) -> Non
     rig.run("turn_claim", fence=0, **OF_OLD)
     rig.pass_ms(LEASE_MS)
     serve(rig, "turns", OLD, "old")
+    serve(rig, "turns", "@old", "old")
     rig.bells("brainq.turns")
     for _ in range(3):
         assert rig.run("turn_claim", fence=1, owner="w2", **OF_NEW) == ["DROP", "other_build"]
@@ -201,6 +202,24 @@ def test_where_nobody_has_the_brain_the_bell_is_not_rung_again_and_again(rig: Ri
     rig.run("turn_sweep")
     assert rig.bells("brainq.turns") == []
     serve(rig, "turns", OLD, "old")
+    rig.run("turn_sweep")
+    assert rig.bells("brainq.turns") == [[SID, TID, 1]]
+
+
+def test_a_bell_in_the_queue_of_a_build_that_is_gone_is_rung_again(rig: Rig) -> None:
+    rig.active()
+    rig.run("turn_claim", fence=0, **OF_OLD)
+    rig.client.hset(rig.names(TID)["turn"], "owner", "")
+    for digest in (OLD, "@old"):
+        serve(rig, "turns", digest, "old")
+    rig.run("turn_claim", fence=1, owner="w2", **OF_NEW)
+    rig.bells("brainq.turns")
+    rig.pass_ms(20_000)
+    for digest in (OLD, "@old"):
+        serve(rig, "turns", digest, "old", ago_ms=20_000)
+    for digest in (NEW, "@new"):
+        serve(rig, "turns", digest, "new")
+    rig.client.hset(f"{rig.keys.prefix}released", OLD, NEW)
     rig.run("turn_sweep")
     assert rig.bells("brainq.turns") == [[SID, TID, 1]]
 

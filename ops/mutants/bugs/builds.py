@@ -31,6 +31,13 @@ BUGS = (
         GATES,
     ),
     Bug(
+        "a bell stays in the queue of a build that is gone",
+        f"{LUA}/pass_on.lua",
+        "return now - tonumber(rung_at or 0) >= rering_ms",
+        "return false",
+        GATES,
+    ),
+    Bug(
         "a turn is pinned by what went on with it later",
         f"{LUA}/builds.lua",
         "if past ~= '' or t.pin",

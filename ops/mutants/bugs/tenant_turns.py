@@ -126,8 +126,8 @@ BUGS = (
     Bug(
         "fairness of tools: a queue that was lost keeps its calls",
         CALL_SWEEP,
-        "elseif waits or bell_is_lost",
-        "elseif not waits and bell_is_lost",
+        "elseif waits or bell_is_gone",
+        "elseif not waits and bell_is_gone",
         TESTS_OF_CALLS,
     ),
     Bug(

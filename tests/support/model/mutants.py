@@ -66,7 +66,7 @@ MUTANTS: dict[str, tuple[str, str, str]] = {
     ),
     "turn_sweep rings no one": (
         "turn_sweep",
-        "bell_is_lost(place_of('turns', t.passed, t.rung_at), t.rung_at, rering_ms)",
+        "bell_is_gone('turns', t.passed, t.rung_at, rering_ms)",
         "false",
     ),
     "turn_sweep rescues no one": ("turn_sweep", "if c.lease <= now then actions", "if false then actions"),

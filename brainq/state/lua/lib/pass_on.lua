@@ -13,6 +13,16 @@ local function place_of(queue, passed, rung_at)
   return to and queue .. '@' .. to or queue
 end
 
+-- Whether a bell must be lost; one in the queue of a build is, too, whose workers are gone.
+-- @lazy
+local function bell_is_gone(queue, passed, rung_at, rering_ms)
+  local to = passed and passed_to(passed, rung_at)
+  if to and not to:find('^format%-') and not served_by(queue, '@' .. to) then
+    return now - tonumber(rung_at or 0) >= rering_ms
+  end
+  return bell_is_lost(to and queue .. '@' .. to or queue, rung_at, rering_ms)
+end
+
 -- Whose queue it goes to, where there is one: of a format, all read it who know that.
 local function goes_to(why, queue, t)
   if why == 'other_format' then return 'format-' .. t.format end

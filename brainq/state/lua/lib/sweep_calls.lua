@@ -10,7 +10,7 @@ local function sweep_calls()
       if waits == 'queued' then
         fill_calls(c.effect)
       elseif nobody_serves(c.effect, t) then soon(now + rering_ms)
-      elseif waits or bell_is_lost(place_of(c.effect, c.passed, c.rung_at), c.rung_at, rering_ms) then
+      elseif waits or bell_is_gone(c.effect, c.passed, c.rung_at, rering_ms) then
         redis.call('HSET', trace, call .. ':rung_at', now, call .. ':bell', '')
         ring_call(trace, sid, tid, call, c, 'again')
       end

@@ -5,7 +5,7 @@ local function sweep_coordinator(owned, deadline, resumes_at)
   if owned then soon(tonumber(t.lease_until) + 1)
   elseif now < resumes_at then soon(resumes_at)
   elseif t.owner == '' and resumes_at == 0 and nobody_serves('turns', t) then soon(deadline)
-  elseif resumes_at > 0 or t.owner ~= '' or bell_is_lost(place_of('turns', t.passed, t.rung_at), t.rung_at, rering_ms) then
+  elseif resumes_at > 0 or t.owner ~= '' or bell_is_gone('turns', t.passed, t.rung_at, rering_ms) then
     if t.owner ~= '' then lost = true note_lost(turn, t.owner) end
     redis.call('HSET', turn, 'owner', '', 'rung_at', now, 'resumes_at', '')
     add_live(sid, tid, t.brain)

@@ -1,5 +1,10 @@
 -- The finalizer of a turn that is over: rung again, or the result sent by the sweeper. True: nothing is left to look
 -- at. Uses the names of turn_sweep.
+local function final_is_gone(place, rung_at)
+  local queue, build = place:match('^([^@]+)@(.+)$')
+  return bell_is_gone(queue or place, build and rung_at .. ' ' .. build, rung_at, rering_ms)
+end
+
 local function sweep_final()
   local f = read(turn, {'fin_step', 'fin_owner', 'fin_lease', 'fin_retry_at', 'fin_rung', 'fin_failing_since', 'closing_at',
     'fin_fence', 'fin_ahead', 'fin_ahead_of', 'fin_bell', 'result_at'})
@@ -25,7 +30,7 @@ local function sweep_final()
     local place = place_of_bell(f)
     if place == 'queue' and finals_wait(sid, tid) then
       fill_finals()
-    elseif place == 'queue' or lapsed or retry_at > tonumber(f.fin_rung or 0) or bell_is_lost(place, f.fin_rung, rering_ms) then
+    elseif place == 'queue' or lapsed or retry_at > tonumber(f.fin_rung or 0) or final_is_gone(place, f.fin_rung) then
       place = state == 'closing' and place_for_final() or 'finalize_later'
       redis.call('HSET', turn, 'fin_owner', '', note_bell(place, now, 'again'))
       ring_final(place, sid, tid, f.fin_step, nil, f.fin_fence, 'again')
