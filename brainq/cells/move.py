@@ -14,22 +14,21 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import ExitStack
-from dataclasses import dataclass, field
-from typing import Any, Literal
+from dataclasses import dataclass
+from typing import Any
 
-from brainq.cells.side import MoveSide
-from brainq.contracts.cell import Move, Placement, hashed_cell
-from brainq.errors import BrainqError, InvalidInput, MoveFailed
+from brainq.cells.cells import Cells
+from brainq.cells.side import MoveSide, open_side
+from brainq.contracts.cell import Move, MovePhase, MoveStep, Placement, hashed_cell, tenant_key
+from brainq.errors import BrainqError, InvalidInput, MoveFailed, SetupError
 from brainq.observe.logs import logger
-from brainq.store.repositories.cells import Directory, Moves
+from brainq.store.repositories.cells import Directory, Moves, make_cell_tables
 from brainq.store.tables import approvals, attachments, blobs, brakes, turns
 from brainq.store.tenant_rows import JOBS, RECORDS
 
 log = logger("brainq.cells")
-Phase = Literal["claimed", "waiting", "copying", "deciding", "flipping", "cleaning", "undoing", "done"]
-PHASES: tuple[Phase, ...] = ("claimed", "waiting", "copying", "deciding", "flipping", "cleaning", "undoing", "done")
 LEASE_S = 30.0
 BEAT_S = 8.0
 LOOK_S = 0.2
@@ -37,18 +36,6 @@ MOST_COPIES = 5  # rows that people change are copied anew; no more often than t
 SHOWN_TURNS = 5
 MAX_ROW = 2**62
 _STEPPED = (approvals, brakes)
-
-
-@dataclass(frozen=True, slots=True)
-class MoveStep:
-    """Where a move is: told as it goes on. `counts` by kind; `waits_for`: turns that have to end or park."""
-
-    tenant: str
-    from_cell: str
-    to_cell: str
-    phase: Phase
-    counts: Mapping[str, Any] = field(default_factory=dict[str, Any])
-    waits_for: tuple[str, ...] = ()
 
 
 class Undo(Exception):
@@ -80,6 +67,8 @@ class TenantMover:
         which everything is as it was."""
         if to_cell not in self.names:
             raise InvalidInput("to", f"{to_cell!r} is not one of {', '.join(self.names)}")
+        if tenant != tenant_key(tenant):
+            raise InvalidInput("tenant", f"a tenant moves as a whole: {tenant_key(tenant)}, and not {tenant!r} alone")
         placement = self.directory.placement(tenant) or self.directory.settle(tenant, self._first_cell(tenant))
         row = self._claim(tenant, placement, to_cell)
         if row is None:
@@ -115,7 +104,11 @@ class TenantMover:
             stack.callback(target.close)
             run = MoveRun(self, row, source, target)
             stack.enter_context(run.beating())
-            return run.to_the_end()
+            try:
+                return run.to_the_end()
+            except BaseException:
+                self.moves.take(row.tenant, self.owner, 0.0)  # whoever runs it again need not wait for the lease
+                raise
 
 
 class MoveRun:
@@ -134,7 +127,7 @@ class MoveRun:
 
     def to_the_end(self) -> MoveStep:
         """Raises MoveFailed once it is undone."""
-        phase: Phase = self._row.phase  # pyright: ignore[reportAssignmentType] - home's SQL has no other
+        phase: MovePhase = self._row.phase  # pyright: ignore[reportAssignmentType] - home's SQL has no other
         why = self._row.error
         while phase != "done":
             self._tell(phase)
@@ -154,7 +147,7 @@ class MoveRun:
             raise MoveFailed(f"tenant {self._tenant!r} stays in cell {self._row.from_cell!r}: {why}")
         return step
 
-    def _do(self, phase: Phase) -> Phase:
+    def _do(self, phase: MovePhase) -> MovePhase:
         """Do what a phase is for: the next one. Raises Undo."""
         match phase:
             case "claimed":
@@ -174,7 +167,7 @@ class MoveRun:
             case "done":
                 return "done"
 
-    def _wait(self) -> Phase:
+    def _wait(self) -> MovePhase:
         for side in (self._target, self._source):
             side.say_moving(self._tenant, self._row.epoch)
         until = time.monotonic() + self._mover.wait_s
@@ -191,7 +184,7 @@ class MoveRun:
             self._own()
             time.sleep(max(LOOK_S, time.monotonic() - began))  # a look at many keys is not made all the time
 
-    def _copy(self) -> Phase:
+    def _copy(self) -> MovePhase:
         self._copies += 1
         if self._copies > MOST_COPIES:
             raise Undo("its rows changed faster than they could be copied")
@@ -206,7 +199,7 @@ class MoveRun:
         self._counts = {**self._source.rows.counts(self._tenant), "keys": copied}
         return "deciding"
 
-    def _compare(self) -> Phase:
+    def _compare(self) -> MovePhase:
         if not self._upto:
             return "copying"  # by another process, which is gone
         here = self._source.rows.digests(self._tenant, self._upto)
@@ -223,7 +216,7 @@ class MoveRun:
             )
         return "copying"
 
-    def _flip(self) -> Phase:
+    def _flip(self) -> MovePhase:
         tenant, placement = self._tenant, Placement(self._row.to_cell, self._row.epoch)
         self._source.say_moved(tenant, placement)
         if not self._target.is_open_for(tenant):
@@ -255,11 +248,11 @@ class MoveRun:
                 else:
                     self._target.rows.put(table, page)
 
-    def _clean(self) -> Phase:
+    def _clean(self) -> MovePhase:
         self._counts["late"] = self._source.clear(self._target, self._tenant)
         return "done"
 
-    def _undo(self) -> Phase:
+    def _undo(self) -> MovePhase:
         stays = Placement(self._row.from_cell, self._row.epoch - 1)
         self._target.clear(self._source, self._tenant)
         self._target.say_not_here(self._tenant, stays)
@@ -267,12 +260,12 @@ class MoveRun:
         self._source.open_for(self._tenant)
         return "done"
 
-    def _advance(self, phase: Phase, following: Phase, why: str | None) -> None:
+    def _advance(self, phase: MovePhase, following: MovePhase, why: str | None) -> None:
         if not self._mover.moves.advance(self._tenant, self._mover.owner, phase, following, self._counts, why):
             self._lost()
         log.info("tenant moves", tenant=self._tenant, to=self._row.to_cell, phase=following)
 
-    def _tell(self, phase: Phase, waits_for: tuple[str, ...] = ()) -> MoveStep:
+    def _tell(self, phase: MovePhase, waits_for: tuple[str, ...] = ()) -> MoveStep:
         row = self._row
         step = MoveStep(row.tenant, row.from_cell, row.to_cell, phase, dict(self._counts), waits_for)
         self._mover.watch(step)
@@ -317,3 +310,22 @@ class Beats:
     def _run(self) -> None:
         while not self._over.wait(BEAT_S):
             self._beat()
+
+
+def tenant_mover(
+    cells: Cells, owner: str, *, wait_s: float = 60.0, watch: Callable[[MoveStep], None] = lambda _: None
+) -> TenantMover:
+    """Raises SetupError in a deployment of one cell."""
+    if not cells.is_routed:
+        raise SetupError("there is one cell alone; BRAINQ_CELLS names several")
+    home = cells.home.store
+    make_cell_tables(home.engine)
+    return TenantMover(
+        directory=Directory(home.database),
+        moves=Moves(home.database),
+        open_side=lambda name: open_side(name, cells.of_name(name)),
+        names=cells.names,
+        owner=owner,
+        wait_s=wait_s,
+        watch=watch,
+    )

@@ -23,6 +23,7 @@ from brainq.cli.commands import (
     mcp,
     memory,
     monitor,
+    move,
     run,
     schedule,
     sessions,
@@ -96,6 +97,7 @@ COMMANDS: dict[str, dict[str, Any]] = {
         "audit": stops.audit,
         "fleet": monitor.fleet,
         "cells": monitor.cells,
+        "move": move.move,
         "scale": monitor.scale,
         "spend": spend.spend,
         "budgets": budgets.app,
@@ -125,7 +127,7 @@ MEANINGS = {
     ExitCode.SETUP: "Redis, SQL, the brain, a key, an extra, a port or room on the disk is missing",
     ExitCode.WAITED_OUT: "--timeout-s ran out; the turn goes on",
     ExitCode.REFUSED: "the session is busy, another turn is live, a turn has too much unread input, the approval is "
-    "decided otherwise, a token is not taken, operators have forbidden it, or it runs already",
+    "decided otherwise, a token is not taken, operators have forbidden it, a tenant was not moved, or it runs already",
     ExitCode.BUG: "a bug in brainq; BRAINQ_TRACEBACK=1 shows where",
     ExitCode.INTERRUPTED: "Ctrl+C",
 }

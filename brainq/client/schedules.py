@@ -66,6 +66,7 @@ class ScheduleVerbs:
         check_id("name", name)
         _check_policies(on_running, missed, fields)
         wiring = self._schedule_cell(name, session_id)
+        wiring.tenants.require_here(session_id)
         timing, start_ms = _first_run(wiring, when, at, in_s, zone)
         request = read_request({**fields, "session_id": "x", "turn_id": new_turn_id(), "user_message": user_message})
         stored = request.model_dump(

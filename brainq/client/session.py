@@ -152,7 +152,9 @@ class Session(InSession):
         on_expiry      then: `deny` the calls that wait, `release` them, or `cancel` the turn
         """
         spec = checks.hold("flag", reason, expires_in_s, on_expiry)
-        if self._cells.settle(self.session_id).people.brakes.add_flag(self.session_id, spec) == "FULL":
+        wiring = self._cells.settle(self.session_id)
+        wiring.tenants.require_here(self.session_id)
+        if wiring.people.brakes.add_flag(self.session_id, spec) == "FULL":
             raise InvalidInput(
                 "session_id",
                 f"session {self.session_id!r} has as many flags as it may that no turn has taken; release some",

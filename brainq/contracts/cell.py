@@ -13,7 +13,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any
+from typing import Any, Literal
 
 from pydantic import SecretStr
 
@@ -66,6 +66,21 @@ class Move:
     updated_at: datetime
     error: str | None = None
     counts: Mapping[str, Any] = field(default_factory=dict[str, Any])
+
+
+MovePhase = Literal["claimed", "waiting", "copying", "deciding", "flipping", "cleaning", "undoing", "done"]
+
+
+@dataclass(frozen=True, slots=True)
+class MoveStep:
+    """How far a move is. `counts`: of what was copied, by kind; `waits_for`: turns that have to end or park first."""
+
+    tenant: str
+    from_cell: str
+    to_cell: str
+    phase: MovePhase
+    counts: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    waits_for: tuple[str, ...] = ()
 
 
 def parse_cells(text: str) -> tuple[Cell, ...]:

@@ -88,14 +88,16 @@ class Intake:
         return self._admit(request, original, files)
 
     def take(self, original: TurnRequest, files: Sequence[File] = ()) -> AcceptedTurn:
-        """However many wait: a message from the broker cannot be sent back to its producer.
+        """However many wait, and wherever its tenant is: a message from the broker cannot be sent back to its producer.
 
         Raises InvalidInput, SubmitConflict, SessionBusy; see `admission.Admission.admit`.
 
         files   those that the request refers to: kept before it is accepted
         """
         request = self.check_request(original)
-        return self._join_live_turn(request, files) or self._admit(request, original, files)
+        away = self.tenants.away(request.session_id)
+        joined = self._join_live_turn(request, files) if away is None or not away.cell else None
+        return joined or self._admit(request, original, files)
 
     def _admit(self, request: TurnRequest, original: TurnRequest, files: Sequence[File]) -> AcceptedTurn:
         # Sent again, it is the turn of its first time, which has them.

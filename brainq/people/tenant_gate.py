@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from brainq.contracts.cell import Placement, tenant_key
 from brainq.errors import TenantMoved
 from brainq.observe.logs import logger
-from brainq.ports.tenants import LateRows, MovedWords, Tombstones
+from brainq.ports.tenants import LateRows, MovedWords, TenantDirectory, Tombstones
 
 log = logger("brainq.people")
 
@@ -25,6 +25,9 @@ class OneCell:
 
     def away(self, session_id: str) -> Placement | None:
         return None
+
+    def settle(self, session_id: str) -> None:
+        """Nothing is to be found out."""
 
     def send_turn(self, turn_id: str, cell: str) -> None:
         raise AssertionError(f"turn {turn_id} is to be sent to cell {cell!r}, and there is one cell alone")
@@ -41,11 +44,13 @@ ONE_CELL = OneCell()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TenantGate:
-    """Where there are several cells. Fits `ports.tenants.TenantPlaces`."""
+    """Where there are several cells, of which this process serves `cell`. Fits `ports.tenants.TenantPlaces`."""
 
     tombstones: Tombstones
     words: MovedWords
     late: LateRows
+    directory: TenantDirectory
+    cell: str
 
     def require_here(self, session_id: str) -> None:
         """Raises TenantMoved, before anything is written down. One that is about to move is still here."""
@@ -56,6 +61,18 @@ class TenantGate:
     def away(self, session_id: str) -> Placement | None:
         """Where the session's tenant is, if it is not here; without a cell while it is about to move."""
         return self.tombstones.of(tenant_key(session_id))
+
+    def settle(self, session_id: str) -> None:
+        """For what comes here without a look into the directory, such as a message of the broker: a tenant of another
+        cell gets a tombstone, and one of none is this cell's from now on. Raises CellUnreachable for one that is not
+        known here while the directory is away."""
+        if self.away(session_id) is not None:
+            return
+        tenant = tenant_key(session_id)
+        placement = self.directory.settle(tenant, self.cell)
+        if placement.cell != self.cell:
+            self.tombstones.put(tenant, placement.cell, placement.epoch)
+            self.words.put(tenant, placement)
 
     def send_turn(self, turn_id: str, cell: str) -> None:
         """The turn was accepted here when its tenant had moved: it is the other cell's."""

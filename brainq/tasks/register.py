@@ -136,6 +136,7 @@ def submit_foreign(wiring: Wiring, args: tuple[Any, ...], fields: dict[str, Any]
             raise InvalidInput(unserved, _ETA_REFUSAL)
         request, files = read_foreign(args, fields, wiring.settings.file_limits)
         with submit_span(request) as request:
+            wiring.tenants.settle(request.session_id)
             return wiring.people.intake.take(request, files).turn_id
     except BrainqError as failure:
         turn_id = str(fields.get("turn_id") or fields.get("request_key") or "")

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from brainq.contracts.cell import Placement
 from brainq.contracts.people import TurnInput
 from brainq.contracts.turn import TurnRequest
 from brainq.errors import InvalidInput, MoveFailed, TenantMoved
+from brainq.tasks.register import submit_foreign
 from tests.integration.cells.two import TENANT, TwoCells, parked_tenant
 
 
@@ -122,3 +125,38 @@ def test_a_row_that_comes_after_the_copy_is_sent_after_it(two: TwoCells) -> None
 def test_a_cell_that_there_is_not(two: TwoCells) -> None:
     with pytest.raises(InvalidInput, match="'c' is not one of a, b"):
         two.mover().move(TENANT, "c")
+
+
+def test_a_foreign_message_goes_to_the_cell_of_its_tenant(two: TwoCells) -> None:
+    parked_tenant(two)
+    two.mover().move(TENANT, "b")
+    fields = {"turn_id": "t-foreign", "session_id": "acme:1", "user_message": "hi"}
+    assert submit_foreign(two.a.wiring, (), fields) == "t-foreign"
+    two.assert_gone_from("a", "b", 2)
+    assert submit_foreign(two.a.wiring, (), fields) == "t-foreign"
+    (result,) = two.finish("b", "t-foreign")
+    assert result.text == "done hi"
+
+
+def test_a_foreign_message_of_a_tenant_that_never_was_here_is_sent_on_too(two: TwoCells) -> None:
+    two.directory.settle("initech:", "a")
+    fields = {"turn_id": "t-far", "session_id": "initech:1", "user_message": "hi"}
+    assert submit_foreign(two.b.wiring, (), fields) == "t-far"
+    assert two.rows("b", "initech:") == {}
+    assert two.a.wiring.store.turns.get("t-far") is not None
+    near = {"turn_id": "t-near", "session_id": "hooli:1", "user_message": "hi"}
+    assert submit_foreign(two.b.wiring, (), near) == "t-near"
+    assert two.directory.placement("hooli:") == Placement("b", 1)
+    assert two.state("b", "hooli:1", "t-near") == "active"
+
+
+def test_what_redis_lost_of_a_tombstone_is_put_back(two: TwoCells) -> None:
+    two.mover().move(TENANT, "b")
+    side = two.side("a")
+    redis: Any = two.a.wiring.state.redis
+    redis.flushall()
+    assert two.a.wiring.tenants.restore() == 1
+    assert side.words.of(TENANT) == Placement("b", 2)
+    side.words.put("gone:", Placement("", 7))  # of a move that died when SQL had taken it away
+    assert two.a.wiring.tenants.restore() == 0
+    assert side.words.all() == {TENANT: Placement("b", 2)}

@@ -12,9 +12,9 @@ from typing import Any, Self
 from sqlalchemy import func, select
 
 from brainq.brain.brain import Brain
-from brainq.cells.move import MoveStep, TenantMover
+from brainq.cells.move import TenantMover
 from brainq.cells.side import MoveSide, open_side
-from brainq.contracts.cell import Placement
+from brainq.contracts.cell import MoveStep, Placement
 from brainq.contracts.model import ModelReply, ModelRequest
 from brainq.contracts.rows import AcceptedTurn
 from brainq.contracts.status import Effect
@@ -134,6 +134,11 @@ class TwoCells:
             pump.wiring.state.redis.delete(pump.wiring.state.keys.sweeping)
             sweeper._compare()
             threading.Event().wait(0.02)
+
+    def drain(self) -> None:
+        """Answer what is rung for in both cells."""
+        for pump in self.pumps.values():
+            pump.drain()
 
     def busy(self, cell: str) -> list[str]:
         return self.side(cell).keys.busy_turns(TENANT)

@@ -1,0 +1,46 @@
+"""Bugs of tombstones, and of moving a tenant to another cell."""
+
+from __future__ import annotations
+
+from ops.mutants.bug import Bug
+
+MOVES = ("tests/integration/cells/test_move.py",)
+CRASHES = ("tests/integration/cells/test_move_crashes.py",)
+
+BUGS = (
+    Bug(
+        "a turn begins in the cell that its tenant has left",
+        "brainq/state/lua/turn_submit.lua",
+        "if word then return word:sub(1, 1) == ' ' and {'MOVING'}",
+        "if word and state then return word:sub(1, 1) == ' ' and {'MOVING'}",
+        ("tests/lua/test_turn_submit.py",),
+    ),
+    Bug(
+        "a turn that came too late for the copy stays in the old cell",
+        "brainq/people/lost_turns.py",
+        'if word == "MOVED":\n            self.tenants.send_turn',
+        'if word == "GONE":\n            self.tenants.send_turn',
+        MOVES,
+    ),
+    Bug(
+        "sessions of a tenant that moves are not hidden",
+        "brainq/state/lua/tenant_hide.lua",
+        "redis.call('RENAMENX', root .. part, root .. 'moving:' .. part)",
+        "redis.call('COPY', root .. part, root .. 'moving:' .. part)",
+        ("tests/lua/test_tenant_hide.py",),
+    ),
+    Bug(
+        "a move is undone without showing the sessions again",
+        "brainq/cells/side.py",
+        "        self.keys.show(tenant)\n        self.tombstones.remove(tenant)",
+        "        self.tombstones.remove(tenant)",
+        MOVES,
+    ),
+    Bug(
+        "a move that died in the middle of flipping does not name the new cell in the directory",
+        "brainq/cells/move.py",
+        "if not self._mover.directory.flip(tenant, placement.cell, placement.epoch):",
+        "if not self._source.is_open_for(tenant) and not placement.cell:",
+        CRASHES,
+    ),
+)

@@ -1,0 +1,51 @@
+"""`brainq move`: a tenant moves, and what is under way is shown."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from typer.testing import CliRunner
+
+from brainq.cells.cells import Cells
+from brainq.cells.move import tenant_mover
+from brainq.cli.main import app
+from brainq.contracts.cell import Placement
+from brainq.errors import InvalidInput, SetupError
+from tests.integration.cells.two import TENANT, TwoCells, parked_tenant
+
+
+@pytest.fixture
+def runner(two: TwoCells, monkeypatch: pytest.MonkeyPatch) -> CliRunner:
+    monkeypatch.setenv("BRAINQ_CELLS", two.cells)
+    return CliRunner()
+
+
+def test_a_command_moves_a_tenant_and_says_what_went(two: TwoCells, runner: CliRunner) -> None:
+    parked_tenant(two)
+    done = runner.invoke(app, ["move", TENANT, "--to", "b", "--json"])
+    assert done.exit_code == 0, done.output
+    said = json.loads(done.stdout)
+    assert (said["from_cell"], said["to_cell"], said["phase"], said["counts"]["turns"]) == ("a", "b", "done", 5)
+    assert two.placed() == Placement("b", 2)
+    again = runner.invoke(app, ["move", TENANT, "--to", "b"])
+    assert (again.exit_code, "is in b already" in again.stderr) == (0, True)
+    listed = runner.invoke(app, ["move", "--list", "--json"])
+    assert json.loads(listed.stdout) == []
+
+
+def test_a_move_under_way_is_listed_with_its_phase(two: TwoCells, runner: CliRunner) -> None:
+    two.moves.begin(TENANT, "a", "b", 2, "copying", "gone", 0.0)
+    listed = runner.invoke(app, ["move", "--list"])
+    assert "copying" in listed.stdout
+    assert TENANT in listed.stdout
+
+
+def test_a_session_does_not_move_alone(two: TwoCells) -> None:
+    with pytest.raises(InvalidInput, match="a tenant moves as a whole: acme:"):
+        two.mover().move("acme:1", "b")
+
+
+def test_in_a_deployment_of_one_cell_nothing_moves(two: TwoCells) -> None:
+    with pytest.raises(SetupError, match="there is one cell alone"):
+        tenant_mover(Cells(two.a.wiring), "mover")
