@@ -60,6 +60,8 @@ VERBS: dict[str, str] = {
     "Memories.list": "memory",
     "Memories.forget": "memory",
     "Memories.forget_all": "memory",
+    "Client.budgets": "budgets",
+    "Client.spend": "spend",
     "Client.ping": "doctor",
     "Client.close": NONE + "a command ends",
     "TurnHandle.result": "submit",
