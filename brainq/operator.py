@@ -278,7 +278,7 @@ class Operator:
 
     def stops(self) -> tuple[Stop, ...]:
         """As `Client.stops`; SQL is enough."""
-        return self._store.stops.standing()
+        return self._store.stops.standing() if self._client is None else self._client.stops()
 
     def close(self) -> None:
         """Close the connections to Redis and SQL."""

@@ -24,14 +24,14 @@ class StopDesk:
         sweeper brings it when Redis is back."""
         self.rows.put(stop)
         self.switch.put([stop])
-        log.warning("operators have stopped something", stop=stop.subject, mode=stop.mode)
+        log.info("operators have stopped something", stop=stop.subject, mode=stop.mode)
 
     def lift(self, stop: Stop) -> bool:
         """What waited for it goes on; False where it did not stand."""
         stood = self.rows.lift(stop)
         if self.switch.drop(stop.field) or stood:
             self.switch.hasten()
-            log.warning("operators have lifted a stop", stop=stop.subject)
+            log.info("operators have lifted a stop", stop=stop.subject)
             return True
         return False
 

@@ -93,5 +93,7 @@ def _turn_of(approval_id: str) -> str:
 def _store_of(owner: Any, session_id: str) -> Store:
     if (store := getattr(owner, "_store", None)) is not None:
         return store
+    if (client := getattr(owner, "_client", None)) is not None:  # an Operator's
+        owner = client
     cells = owner._cells
     return (cells.of_session(session_id) if session_id else cells.home).store

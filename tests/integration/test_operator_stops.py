@@ -10,6 +10,7 @@ from brainq.contracts.status import Ending
 from brainq.errors import InvalidInput, TurnForbidden
 from brainq.models.asking.fallback import Fallback
 from brainq.models.scripted import calls, says
+from brainq.operator import Operator
 from tests.support.people import Pumps, Watched, awaits, brain_of, statuses
 from tests.support.pump import Pump
 
@@ -27,6 +28,8 @@ def test_a_paused_tool_waits_until_it_is_lifted_and_explain_says_why(pumps: Pump
         "waits for c1-0 write, because tool write is paused; `brainq stops` says who did that, and how it is lifted"
     )
     assert [stop.describe() for stop in pump.client.fleet().stops] == ["tool write is paused by ann: wrong list"]
+    with Operator(pump.settings, pump.wiring.brains) as operator:
+        assert operator.stops() == pump.client.stops()
     assert pump.client.lift("tool", "write")
     result = pump.finish(handle)
     assert (result.ending, ran) == (Ending.COMPLETED, ["write b"])
