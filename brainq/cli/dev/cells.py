@@ -122,6 +122,7 @@ def _print_next_steps(stack: Stack, brains: Brains) -> None:
         f"\nIn another terminal, here: export BRAINQ_CELLS={cells_file(stack.settings)}",
         f'  brainq{app} submit acme:1 "{example_message(brains.default)}" --follow',
         "  brainq cells                       the cells, and how many tenants each has",
+        "  brainq move acme: --to b           the tenant acme: goes to another cell",
     ]
     stack.console.print("\n".join(lines))
     stack.console.print("Ctrl+C stops everything. What the workers warn of comes below.\n", style="dim")

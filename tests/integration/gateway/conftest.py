@@ -79,6 +79,6 @@ def gateway(gateways: Callable[..., GatewayThread]) -> GatewayThread:
 @pytest.fixture
 def whole_gateway(gateways: Callable[..., GatewayThread], pump: Pump, monkeypatch: pytest.MonkeyPatch) -> GatewayThread:
     """With every wire. Everybody brings a token, and who was known stays so: no question to SQL."""
-    monkeypatch.setattr(Tokens.__init__, "__defaults__", (600.0,))
+    monkeypatch.setattr(Tokens.__init__, "__defaults__", (600.0, 0.0))
     Tokens(pump.wiring.store).create("anybody", ["*"], tuple(Verb))
     return gateways(requests_s=10_000, a2a="http://agents.example")

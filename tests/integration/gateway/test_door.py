@@ -136,7 +136,7 @@ def test_who_cannot_wait_is_told_of_the_turn_that_was_accepted(gateways: Gateway
 def test_a_stream_ends_when_its_token_is_revoked(
     gateways: Gateways, pump: Pump, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(Tokens.__init__, "__defaults__", (0.0,))  # a check is believed for no time
+    monkeypatch.setattr(Tokens.__init__, "__defaults__", (0.0, 0.0))  # a check is believed for no time
     headers = token(pump, "web", "acme:", Verb.READ)
     handle = pump.submit("acme:1", "hello")  # nobody runs it: nothing happens
     gateway = gateways(heartbeat_s=0.05)
@@ -461,7 +461,7 @@ def invented() -> dict[str, str]:
 def test_invented_tokens_are_bounded_before_sql_is_asked_and_keep_no_known_caller_out(
     gateways: Gateways, pump: Pump, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(Tokens.__init__, "__defaults__", (0.0,))  # a check is believed for no time
+    monkeypatch.setattr(Tokens.__init__, "__defaults__", (0.0, 0.0))  # a check is believed for no time
     known, new = token(pump, "known", "*"), token(pump, "new", "*")
     monkeypatch.setattr(caller_rates, "BURST_S", 1000.0)
     gateway = gateways(requests_s=0.005, proxies="127.0.0.0/8")  # five at once

@@ -534,7 +534,7 @@ def test_a_gateway_that_stops_lets_its_calls_go_and_another_one_goes_on(gateways
 def test_a_token_that_is_revoked_ends_what_it_waits_for(
     gateways: Gateways, pump: Pump, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(Tokens.__init__, "__defaults__", (0.05,))
+    monkeypatch.setattr(Tokens.__init__, "__defaults__", (0.05, 0.0))
     headers = token(pump, "web", "*")
     gateway = gateways(heartbeat_s=0.05)
 
