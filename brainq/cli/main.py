@@ -39,7 +39,7 @@ from brainq.cli.commands import (
 from brainq.cli.help import HelpCommand, HelpGroup
 from brainq.cli.options import App, takes_app
 from brainq.cli.output import note
-from brainq.contracts.act import acting_as
+from brainq.contracts.actor import acting_as
 from brainq.errors import BrainqError, ExitCode, kind_of
 from brainq.observe.tracebacks import TRACEBACK_VARIABLE
 from brainq.settings.environment import WARNED_NAMES, mistyped_names, read_env_file

@@ -1,18 +1,12 @@
-"""Acts: what a person or a token did to turns, sessions and the deployment; and who is acting at the moment."""
+"""Acts: what a person or a token did to turns, sessions and the deployment."""
 
 from __future__ import annotations
 
-from collections.abc import Generator
-from contextlib import contextmanager
-from contextvars import ContextVar
-from dataclasses import dataclass
 from datetime import datetime
-from typing import Literal
 
+from brainq.contracts.actor import ActSource
 from brainq.contracts.base import Wire
 
-ActSource = Literal["http", "cli", "client"]
-"""Where it came from: the gateway, the command line, or a program of one's own."""
 ACTS: dict[str, dict[str, str]] = {
     "ApprovalVerbs": {"approve": "approve", "deny": "deny", "edit": "edit", "complete_call": "result"}
     | {"fail_call": "result"},
@@ -51,28 +45,3 @@ class Act(Wire):
     turn_id: str = ""
     subject: str = ""
     reason: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Actor:
-    """Who acts, as far as the front knows, and which front it is."""
-
-    name: str = ""
-    source: ActSource = "client"
-
-
-_actor: ContextVar[Actor] = ContextVar("brainq_actor", default=Actor())  # noqa: B039 - it is frozen
-
-
-def current_actor() -> Actor:
-    return _actor.get()
-
-
-@contextmanager
-def acting_as(name: str, source: ActSource) -> Generator[None]:
-    """What is done in it is done by this caller."""
-    token = _actor.set(Actor(name, source))
-    try:
-        yield
-    finally:
-        _actor.reset(token)

@@ -8,7 +8,8 @@ from collections.abc import Callable, Mapping
 from contextvars import ContextVar
 from typing import Any, TypeVar
 
-from brainq.contracts.act import ACTS, current_actor
+from brainq.contracts.act import ACTS
+from brainq.contracts.actor import current_actor
 from brainq.contracts.ids import split_call_id
 from brainq.errors import InvalidInput
 from brainq.observe.logs import logger

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from brainq.access import Tokens
-from brainq.contracts.act import ACTS, acting_as
+from brainq.contracts.act import ACTS
+from brainq.contracts.actor import acting_as
 from brainq.models.scripted import calls, says
 from tests.support.people import Pumps, Watched, brain_of
 

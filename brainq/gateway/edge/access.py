@@ -15,7 +15,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from brainq.access import Caller, Verb
 from brainq.client.async_handle import AsyncTurnHandle
-from brainq.contracts.act import acting_as
+from brainq.contracts.actor import acting_as
 from brainq.contracts.ids import new_turn_id
 from brainq.errors import BrainqError
 from brainq.gateway.edge.authentication import LOCAL_CALLER
