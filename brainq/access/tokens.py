@@ -87,7 +87,7 @@ class Tokens:
     Every method raises Unreachable while SQL is unavailable: no caller is admitted on a guess.
     """
 
-    def __init__(self, store: Store, kept_s: float = KEPT_S, away_s: float = 0.0) -> None:
+    def __init__(self, store: Store, kept_s: float = KEPT_S, *, away_s: float = 0.0) -> None:
         self._store = store
         self._rows = store.tokens
         self._kept_s = kept_s
