@@ -71,7 +71,7 @@ MUTANTS: dict[str, tuple[str, str, str]] = {
     ),
     "turn_sweep rescues no one": ("turn_sweep", "if c.lease <= now then actions", "if false then actions"),
     "call_settle puts the opening wave into the history": ("call_settle", "    if step > 0 then", "    if true then"),
-    "aux_commit without its fence": ("aux_commit", "if not is_owned_by(turn, owner, fence) then", "if false then"),
+    "aux_commit without its fence": ("aux_commit", "if not is_owner(t, owner, fence) then", "if false then"),
     "settles count no call twice": ("call_settle", "if left <= 0 or", "if left < 0 or"),
     "turn_end seals no mailbox": (
         "turn_end",
@@ -95,8 +95,8 @@ MUTANTS: dict[str, tuple[str, str, str]] = {
     ),
     "turn_submit begins a turn of a paused session": (
         "turn_submit",
-        "local idle = not live and s.paused ~= '1'",
-        "local idle = not live",
+        "local idle, full, caps = not live and s.paused ~= '1', nil, nil",
+        "local idle, full, caps = not live, nil, nil",
     ),
     "turn_end hands its room to nobody": ("turn_end", "if others_wait or next_turn then admit_turns(sid) end", ""),
     "turn_end lets a tenant begin again at once": (
