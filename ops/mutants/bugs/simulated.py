@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ops.mutants.bug import Bug
 
-SIMULATION = ("tests/simulation/test_simulation.py::test_promises_hold_under_many_faults",)
+SIMULATION = ("tests/simulation/test_simulation.py::test_promises_hold_in_small_worlds_with_many_faults",)
 
 BUGS = (
     Bug(
