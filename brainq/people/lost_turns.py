@@ -13,7 +13,7 @@ from brainq.contracts.fleet import ComparedPage
 from brainq.contracts.people import NOTHING_TO_RESTORE, RestoredState, SubmitWord, TurnInput, readiness_hold_id
 from brainq.contracts.stop import Stop, fields_of_submit, read_stop
 from brainq.contracts.turn import Limits, TurnRequest
-from brainq.errors import BuildUnserved, SessionBusy, TurnForbidden
+from brainq.errors import BrainqError, BuildUnserved, SessionBusy, TurnForbidden
 from brainq.observe.logs import logger
 from brainq.people.brakes import BrakeDesk
 from brainq.people.tenant_gate import ONE_CELL
@@ -24,7 +24,7 @@ from brainq.ports.tenants import TenantPlaces
 log = logger("brainq.upkeep")
 LOST_AFTER_WRITE = "Redis lost this turn after it had begun to write; see its calls for what was started"
 PAGE = 500
-R = TypeVar("R", SessionBusy, TurnForbidden, BuildUnserved)
+R = TypeVar("R", bound=BrainqError)
 
 
 @dataclass(eq=False)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from tests.lua.rig import Rig
 from tests.support.money import counted, counter, granted
 
@@ -14,5 +16,5 @@ def test_a_lost_counter_begins_with_all_that_was_granted(rig: Rig) -> None:
 
 
 def test_it_is_said_again(rig: Rig) -> None:
-    given = {"counter": counter(rig), "granted": "0.5", "spent": "0.1", "keep_ms": 1000}
+    given: dict[str, Any] = {"counter": counter(rig), "granted": "0.5", "spent": "0.1", "keep_ms": 1000}
     assert rig.run("money_grant", **given) == ["GRANTED"]

@@ -15,7 +15,7 @@ def test_a_parked_turn_goes_on_when_its_window_turns_or_it_is_raised(rig: Rig) -
     assert rig.turn()["state"] == "parked"
     assert rig.run("money_resume", parked_line=LINE, prefix=rig.keys.prefix) == ["OK", 1]
     rig.run("turn_sweep")
-    assert rig.look_in_ms() <= 5_000, "should that message be lost, it is looked at again"
+    assert (rig.look_in_ms() or FAR_MS) <= 5_000, "should that message be lost, it is looked at again"
     assert (rig.turn()["state"], rig.turn()["awaits"]) == ("active", "coordinator")
     assert rig.client.zcard(LINE) == 0
     assert rig.bells("brainq.turns")[-1][1] == TID

@@ -126,8 +126,11 @@ def worker(build: str, digest: str, pool: str = "coordinator", formats: tuple[in
     return BuildWorker(f"{pool}@{build}", pool, build, formats, {"shop": (digest, "turn")})
 
 
+PINNED: dict[str, Any] = {"is_pinned": True, "format": 1}
+
+
 def turn(build: str, digest: str, state: str = "active", **given: Any) -> BuildTurn:
-    return BuildTurn("s1", "t1", state, "", build, digest, **{"is_pinned": True, "format": 1, **given})
+    return BuildTurn("s1", "t1", state, "", build, digest, **{**PINNED, **given})
 
 
 OLD, NEW = worker("1.4", "d01d"), worker("1.5", "0e00")

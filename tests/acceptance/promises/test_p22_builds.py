@@ -23,7 +23,7 @@ from tests.support.zygote import fork_celery
 APP = "tests.support.brains.pinned"
 OLD = {"BRAINQ_APP": f"{APP}:old", "BRAINQ_BUILD": "1.4"}
 NEW = {"BRAINQ_APP": f"{APP}:new", "BRAINQ_BUILD": "1.5"}
-EACH = dict.fromkeys(POOLS, 1)
+EACH: dict[str, int] = dict.fromkeys(POOLS, 1)
 
 
 class TwoBuilds(World):

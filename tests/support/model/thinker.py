@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable
 from random import Random
 
+from brainq.contracts.budgets import MoneyRefusal
 from brainq.contracts.claim import CallsOverBudget, PlannedCall, StepOverBudget, StepStart, TurnClaim, TurnStart
 from brainq.contracts.ids import call_id
 from brainq.contracts.message import Message, ToolCall
@@ -69,6 +70,7 @@ class RandomThinker:
             step_start = step_start.for_retry
             if begun == "LOST":
                 return None
+            assert not isinstance(begun, MoneyRefusal), "no budget of money is set here"
             if isinstance(begun, StepOverBudget):
                 return LoopEnd(BUDGET_ENDS[begun.what])
             step, attempt = begun.step, begun.attempt
