@@ -221,6 +221,7 @@ class MoveRun:
         self._source.say_moved(tenant, placement)
         if not self._target.is_open_for(tenant):
             self._bring_changes()
+            self._counts["late"] = self._source.send_new(self._target, tenant)  # what was accepted first is there first
         for table in JOBS:
             for page in list(self._source.rows.pages(table, tenant)):
                 self._target.rows.put(table, page)
@@ -249,7 +250,8 @@ class MoveRun:
                     self._target.rows.put(table, page)
 
     def _clean(self) -> MovePhase:
-        self._counts["late"] = self._source.clear(self._target, self._tenant)
+        late = self._source.clear(self._target, self._tenant)
+        self._counts["late"] = self._counts.get("late", 0) + late
         return "done"
 
     def _undo(self) -> MovePhase:

@@ -44,9 +44,10 @@ class MoveSide:
         self.words.put_back(tenant, placement)
 
     def open_for(self, tenant: str) -> None:
-        """The tenant is here: its turns go on, and those that wait begin. Again changes nothing."""
+        """The tenant is here: its turns go on, and those that wait begin. Again changes nothing. What waits in SQL is
+        queued before anything later of its session."""
         self.keys.show(tenant)
-        self.tombstones.remove(tenant)
+        self.tombstones.arrive(tenant, self.name)
         self.words.put(tenant, None)
         for session_id in self.keys.sessions(tenant):
             if self.sessions.why_paused(session_id) == PAUSED_WHY:
@@ -55,12 +56,24 @@ class MoveSide:
 
     def is_open_for(self, tenant: str) -> bool:
         """Whether turns of the tenant begin here."""
-        return self.tombstones.of(tenant) is None and self.words.of(tenant) is None
+        place = self.tombstones.of(tenant)
+        return (place is None or place.has_come) and self.words.of(tenant) is None
 
     def pause_lines(self, tenant: str) -> None:
         """No turn begins when a live one of the tenant ends."""
         for session_id in self.keys.sessions_with_a_line(tenant):
             self.sessions.pause(session_id, PAUSED_WHY)
+
+    def send_new(self, other: MoveSide, tenant: str) -> int:
+        """Send the other cell the turns that only this one has, in their order; how many."""
+        late, sent = LateRows(self.database, lambda _: other.database), 0
+        for turn_ids in self.rows.turn_pages(tenant):
+            there = other.rows.known_turns(turn_ids)
+            for turn_id in turn_ids:
+                if turn_id not in there:
+                    late.send_turn(turn_id, other.name)
+                    sent += 1
+        return sent
 
     def send_late(self, other: MoveSide, tenant: str) -> int:
         """Send the other cell what this one accepted and that one lacks, and forget what both have. How many turns were

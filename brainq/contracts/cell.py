@@ -44,10 +44,18 @@ class Cell:
 
 @dataclass(frozen=True, slots=True)
 class Placement:
-    """Where a tenant is. `epoch` is 1 at first, and one more with each move; the higher one is right."""
+    """Where a tenant is. `epoch` is 1 at first, and one more with each move; the higher one is right.
+
+    A cell's own SQL may say of a tenant that it has just come, with a mark below 0 in place of the epoch: it is here,
+    and rows of it may wait that Redis does not know.
+    """
 
     cell: str
     epoch: int
+
+    @property
+    def has_come(self) -> bool:
+        return self.epoch < 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,9 +6,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import KW_ONLY, dataclass
-from typing import TypeVar
+from typing import Literal, TypeVar
 
 from brainq.brain.brains import ByBrain
+from brainq.contracts.cell import Placement
 from brainq.contracts.fleet import ComparedPage
 from brainq.contracts.people import NOTHING_TO_RESTORE, RestoredState, SubmitWord, TurnInput, readiness_hold_id
 from brainq.contracts.stop import Stop, fields_of_submit, read_stop
@@ -37,6 +38,7 @@ class TurnQueue:
     brakes        the brakes of turns and sessions, as SQL knows them
     inputs        what was sent into turns
     tenants       where a turn of a tenant is queued that is not this cell's any more
+    state         which turns Redis knows; asked where there are several cells
     """
 
     accepted: TurnRows
@@ -48,32 +50,41 @@ class TurnQueue:
     brakes: BrakeDesk | None = None
     inputs: InputRows | None = None
     tenants: TenantPlaces = ONE_CELL
+    state: SweeperState | None = None
 
     def queue(self, request: TurnRequest, inputs: Sequence[TurnInput] = (), *, is_new: bool = True) -> None:
         """Make an accepted turn known to Redis, if it is not, with the brakes that SQL has for it, and with `inputs`.
-        One whose tenant is about to move waits in SQL; one whose tenant has moved is queued where that is.
+        One whose tenant is about to move waits in SQL; one whose tenant has moved is queued where that is. Where the
+        tenant has just come, what its session waits for in SQL is queued first.
 
         is_new   operators may have forbidden it; one that was accepted before meets that when it begins
 
         Raises SessionBusy when the request says `reject` and the session has a live turn; TurnForbidden; BuildUnserved
         when its session keeps to a brain that no worker has.
         """
+        self._queue(request, inputs, self._place(request), is_new=is_new)
+
+    def _queue(
+        self, request: TurnRequest, inputs: Sequence[TurnInput], place: Placement | None, *, is_new: bool
+    ) -> SubmitWord:
         sid, tid = request.session_id, request.turn_id
         brakes = () if self.brakes is None else tuple(self.brakes.rows.of_turn(sid, tid))
         stop_fields = fields_of_submit(sid, request.brain or self.limits.names[0]) if is_new else ()
         kept = RestoredState(brakes=brakes, inputs=tuple(inputs))
-        word, detail, stopped = self._submit(request, "", kept, stop_fields)
-        if word in ("BUSY", "FORBIDDEN"):
-            refusal = SessionBusy(sid, detail) if word == "BUSY" else _forbidden(read_stop(detail))
-            raise self._refused(tid, refusal)
+        word, detail, stopped = self._submit(request, place, "", kept, stop_fields)
+        if word == "BUSY":
+            raise self._refused(tid, SessionBusy(sid, detail))
+        if word == "FORBIDDEN":
+            raise self._refused(tid, _forbidden(read_stop(detail)))
         if word == "UNSERVED":
             raise self._refused(tid, BuildUnserved(sid, detail))
         if self.brakes is None or word in ("MOVED", "MOVING"):
-            return
+            return word
         if word != "EXISTS":
             self.brakes.recheck_restored(tid, brakes)
         if stopped:
             self.brakes.record_stopped(sid, stopped, f"interrupted by turn {tid}")
+        return word
 
     def _refused(self, turn_id: str, why: R) -> R:
         self.accepted.refuse(turn_id, str(why))
@@ -83,12 +94,57 @@ class TurnQueue:
         """`queue` for a turn that was accepted some time ago: Redis may have known it, and lost it. It begins anew, and
         reads again what it had read. One that had begun to write is ended, for to begin it again could write twice.
         Raises SessionBusy as `queue`."""
+        self._queue_again(request, self._place(request))
+
+    def _queue_again(self, request: TurnRequest, place: Placement | None) -> SubmitWord:
         if self.wrote is not None and self.wrote(request.turn_id):
-            self.end_as_lost(request, LOST_AFTER_WRITE)
-        else:
-            sent = () if self.inputs is None else self.inputs.of_turn(request.turn_id)
-            read = [row.item for row in sent if row.state in ("accepted", "consumed")]
-            self.queue(*self._as_released(request, read), is_new=False)
+            return self._end_as_lost(request, place, LOST_AFTER_WRITE)
+        sent = () if self.inputs is None else self.inputs.of_turn(request.turn_id)
+        read = [row.item for row in sent if row.state in ("accepted", "consumed")]
+        return self._queue(*self._as_released(request, read), place, is_new=False)
+
+    def _place(self, request: TurnRequest) -> Placement | None:
+        """Where the turn's tenant is, if it is not here. Where one has just come, turns that its session accepted
+        before are queued now; while they cannot be, this one waits behind them."""
+        place = self.tenants.look(request.session_id)
+        if place is None or not place.has_come:
+            return place
+        word = self.queue_waiting(request.session_id, before=request.turn_id)
+        return Placement("", 0) if word == "MOVING" else None
+
+    def queue_waiting(self, whose: str, before: str = "") -> Literal["QUEUED", "FAILED", "MOVING"]:
+        """Queue what waits in SQL and Redis does not know, in the order it was accepted: of a tenant, by its key, or of
+        a session, up to a turn of it. FAILED: some could not be; MOVING: the tenant is about to move."""
+        row, done, begun = 0, True, set[str]()
+        while page := self.accepted.unended_of(whose, row, PAGE):
+            row = page[-1].row
+            turns = [(one.session_id, one.turn_id) for one in page]
+            standing = () if self.state is None else self.state.standing(turns)
+            for (session_id, turn_id), stands in zip(turns, standing, strict=True):
+                if turn_id == before:
+                    return "QUEUED" if done else "FAILED"
+                if stands != "unknown":
+                    continue
+                try:
+                    word = self._queue_waiting(turn_id, waits=session_id in begun)
+                except Exception as failure:
+                    # One row that cannot be queued must not keep those after it from being queued.
+                    log.error("turn not queued from SQL", failure=failure, turn_id=turn_id)
+                    word, done = "", False
+                if word == "MOVING":
+                    return "MOVING"
+                begun.add(session_id)
+        return "QUEUED" if done else "FAILED"
+
+    def _queue_waiting(self, turn_id: str, *, waits: bool) -> str:
+        """`waits`: as for `LostTurns`."""
+        request = self.accepted.request(turn_id)
+        if request is None:
+            return ""
+        try:
+            return self._queue_again(request.model_copy(update={"on_busy": "enqueue"}) if waits else request, None)
+        except (SessionBusy, BuildUnserved):
+            return ""  # its producer is refused in SQL
 
     def _as_released(
         self, request: TurnRequest, inputs: Sequence[TurnInput]
@@ -109,9 +165,10 @@ class TurnQueue:
             for item in inputs
         ]
 
-    def end_as_lost(self, request: TurnRequest, why: str) -> None:
+    def _end_as_lost(self, request: TurnRequest, place: Placement | None, why: str) -> SubmitWord:
         """Let a turn that must not begin again run straight to a failed ending."""
-        self._submit(request.model_copy(update={"on_busy": "enqueue"}), why)
+        word, _, _ = self._submit(request.model_copy(update={"on_busy": "enqueue"}), place, why)
+        return word
 
     def limits_of(self, request: TurnRequest) -> Limits:
         # A turn whose brain is gone is queued again, too, to be ended.
@@ -120,13 +177,13 @@ class TurnQueue:
     def _submit(
         self,
         request: TurnRequest,
+        place: Placement | None,
         lost_reason: str,
         kept: RestoredState = NOTHING_TO_RESTORE,
         stop_fields: Sequence[str] = (),
     ) -> tuple[SubmitWord, str, tuple[str, ...]]:
-        away = self.tenants.away(request.session_id)
-        if away is not None:
-            word, detail, stopped = "MOVED" if away.cell else "MOVING", away.cell, ()
+        if place is not None:
+            word, detail, stopped = "MOVED" if place.cell else "MOVING", place.cell, ()
         else:
             word, detail, stopped = self._submit_here(request, lost_reason, kept, stop_fields)
         if word == "MOVED":
@@ -184,6 +241,12 @@ class LostTurns:
         if not more:
             self._rebuilt.clear()
         return ComparedPage(rows[-1].row if rows else after_row, more, queued + len(unlisted))
+
+    def bring_in(self) -> None:
+        """Queue what waits of tenants that have come to this cell. From then on nobody looks for it."""
+        for tenant, mark in self._turn_queue.tenants.arrivals().items():
+            if self._turn_queue.queue_waiting(tenant) == "QUEUED":
+                self._turn_queue.tenants.arrived(tenant, mark)
 
     def readmit(self, turn_id: str) -> bool:
         """Queue a turn that Redis does not know, if SQL waits for its end; else False.

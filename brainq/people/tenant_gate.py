@@ -7,6 +7,7 @@ a turn in the cell that was left.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from brainq.contracts.cell import Placement, tenant_key
@@ -23,8 +24,17 @@ class OneCell:
     def require_here(self, session_id: str) -> None:
         """Never raises."""
 
+    def look(self, session_id: str) -> Placement | None:
+        return None
+
     def away(self, session_id: str) -> Placement | None:
         return None
+
+    def arrivals(self) -> Mapping[str, int]:
+        return {}
+
+    def arrived(self, tenant: str, mark: int) -> bool:
+        return False
 
     def settle(self, session_id: str) -> None:
         """Nothing is to be found out."""
@@ -60,7 +70,19 @@ class TenantGate:
 
     def away(self, session_id: str) -> Placement | None:
         """Where the session's tenant is, if it is not here; without a cell while it is about to move."""
+        place = self.look(session_id)
+        return None if place is not None and place.has_come else place
+
+    def look(self, session_id: str) -> Placement | None:
+        """As `away`; also that the tenant has just come."""
         return self.tombstones.of(tenant_key(session_id))
+
+    def arrivals(self) -> Mapping[str, int]:
+        return self.tombstones.arrivals()
+
+    def arrived(self, tenant: str, mark: int) -> bool:
+        """From now on its turns are queued without a look at what waits in SQL."""
+        return self.tombstones.arrived(tenant, mark)
 
     def settle(self, session_id: str) -> None:
         """For what comes here without a look into the directory, such as a message of the broker: a tenant of another

@@ -10,8 +10,10 @@ from collections.abc import Callable
 
 from sqlalchemy import Executable, Table, bindparam, delete, select
 
+from brainq.contracts.cell import tenant_key
 from brainq.store.database import Database
 from brainq.store.repositories.blobs import drop_unused
+from brainq.store.repositories.cells import Tombstones
 from brainq.store.tables import attachments, blobs, brakes, inputs, turns
 from brainq.store.tenant_rows import TenantRows
 
@@ -41,7 +43,8 @@ class LateRows:
         self._open = open_cell
 
     def send_turn(self, turn_id: str, cell: str) -> None:
-        """The turn's row goes last, and its files before it: nobody finds a turn there without what it needs."""
+        """The turn's row goes last, and its files before it: nobody finds a turn there without what it needs. From then
+        on no later turn of its session is queued there before it."""
         other = self._open(cell)
         self._send_files(turn_id, other)
         sent: dict[Table, list[int]] = {}
@@ -49,6 +52,8 @@ class LateRows:
             rows = self._db.all(_BY_TURN[table], {"turn": turn_id})
             TenantRows(other).put(table, rows)
             sent[table] = [row["row"] for row in rows]
+            if rows and table is turns:
+                Tombstones(other).arrive_late(tenant_key(rows[0]["session_id"]), cell)
         with self._db.transaction() as connection:
             hashes = [row["sha256"] for row in connection.all(_BY_TURN[attachments], {"turn": turn_id})]
             for table, rows in sent.items():

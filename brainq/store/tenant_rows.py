@@ -74,6 +74,12 @@ _FIRST_TURNS = (
     .order_by(turns.c.row)
     .limit(BATCH)
 )
+_TURNS_AFTER = (
+    select(turns.c.row, turns.c.turn_id)
+    .where(turns.c.session_id >= _FIRST, turns.c.session_id < _BEYOND, turns.c.row > bindparam("after"))
+    .order_by(turns.c.row)
+    .limit(BATCH)
+)
 _KNOWN_TURNS = select(turns.c.turn_id).where(turns.c.turn_id.in_(_THESE))
 _INPUTS = select(inputs.c.row, inputs.c.session_id, inputs.c.client_message_id).where(inputs.c.turn_id.in_(_THESE))
 _INPUTS_GONE = delete(inputs).where(inputs.c.row.in_(bindparam("rows", expanding=True)))
@@ -171,6 +177,13 @@ class TenantRows:
     def first_turns(self, tenant: str) -> list[str]:
         """The ids of the tenant's turns with the lowest rows; at most a page."""
         return [row["turn_id"] for row in self._db.all(_FIRST_TURNS, tenant_range(tenant))]
+
+    def turn_pages(self, tenant: str) -> Iterator[list[str]]:
+        """The ids of all turns of the tenant, in the order they were accepted."""
+        after = 0
+        while page := self._db.all(_TURNS_AFTER, {**tenant_range(tenant), "after": after}):
+            yield [row["turn_id"] for row in page]
+            after = page[-1]["row"]
 
     def known_turns(self, turn_ids: Sequence[str]) -> set[str]:
         """Those of these that are here."""

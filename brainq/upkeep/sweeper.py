@@ -204,6 +204,7 @@ class Sweeper:
             for walk in self._walks.values():
                 walk.restart()
             self._epoch = epoch
+        self._run_part("queue turns of tenants that have come", self.lost_turns.bring_in)
         for name, walk in self._walks.items():
             self._run_part(name, partial(walk.walk, WALK_S))
         self._run_part("ring judges", self._ring_judges)

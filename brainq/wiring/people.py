@@ -42,6 +42,7 @@ class PeopleServices:
             brakes=self.brakes,
             inputs=store.inputs,
             tenants=wiring.tenants,
+            state=state.sweeper,
         )
         self.admission = Admission(store.turns, self.turn_queue)
         self.bounced_inputs = BouncedInputs(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import secrets
 from collections.abc import Mapping
 from typing import Any
 
@@ -65,7 +66,13 @@ _BURY = upsert(
     ),
 )
 _REBURY = upsert(tombstones, ["tenant"], copied=["cell", "epoch"], changed={"moved_at": utc_now()})
-_ALL_BURIED = select(tombstones).order_by(_T.tenant)
+_ALL_BURIED = select(tombstones).where(_T.epoch > 0).order_by(_T.tenant)
+_LATE = upsert(tombstones, ["tenant"], copied=["epoch"], changed={"moved_at": utc_now()}, where=_T.epoch < 0)
+_ARRIVALS = select(_T.tenant, _T.epoch).where(_T.epoch < 0).order_by(_T.moved_at, _T.tenant)
+_ARRIVED = delete(tombstones).where(
+    _T.tenant == bindparam("sought"), _T.epoch == bindparam("mark", type_=Integer()), _T.epoch < 0
+)
+MARKS = 2**30
 _UNBURY = delete(tombstones).where(_T.tenant == bindparam("sought"))
 _MOVE = select(moves).where(_M.tenant == bindparam("sought"))
 _ALL_MOVES = select(moves).order_by(_M.started_at, _M.tenant)
@@ -161,7 +168,7 @@ class Tombstones:
         self._db = database
 
     def of(self, tenant: str) -> Placement | None:
-        """Where the tenant has moved to; None where it did not move away."""
+        """Where the tenant has moved to; None where it did not move away. Its own cell where it has just come."""
         found = self._db.first(_BURIED, {"sought": tenant})
         return None if found is None else Placement(found["cell"], found["epoch"])
 
@@ -178,8 +185,26 @@ class Tombstones:
         return self._db.write(_UNBURY, {"sought": tenant}) == 1
 
     def all(self) -> dict[str, Placement]:
-        """By tenant."""
+        """By tenant; those that have come are not among them."""
         return {row["tenant"]: Placement(row["cell"], row["epoch"]) for row in self._db.all(_ALL_BURIED, {})}
+
+    # A tenant that has come has a row, too, until Redis knows each of its turns: see `Placement.has_come`.
+
+    def arrive(self, tenant: str, cell: str) -> None:
+        """The tenant is in this cell, which is this one, from now on; turns of it may wait that Redis does not know."""
+        self._db.write(self._db.pick(_REBURY), {"tenant": tenant, "cell": cell, "epoch": _mark()}, durably=True)
+
+    def arrive_late(self, tenant: str, cell: str) -> None:
+        """A turn has come after its tenant. Where that is about to leave, or has left, nothing changes."""
+        self._db.write(self._db.pick(_LATE), {"tenant": tenant, "cell": cell, "epoch": _mark()}, durably=True)
+
+    def arrivals(self) -> dict[str, int]:
+        """The marks of tenants that have come, by tenant."""
+        return {row["tenant"]: row["epoch"] for row in self._db.all(_ARRIVALS, {})}
+
+    def arrived(self, tenant: str, mark: int) -> bool:
+        """Redis knows each of its turns. False where more came meanwhile: the mark is another one then."""
+        return self._db.write(_ARRIVED, {"sought": tenant, "mark": mark}) == 1
 
 
 class Moves:
@@ -217,6 +242,10 @@ class Moves:
     def remove(self, tenant: str, owner: str) -> bool:
         """It is over, or undone. False where another process has it."""
         return self._db.write(_DROP, {"sought": tenant, "by": owner}) == 1
+
+
+def _mark() -> int:
+    return -1 - secrets.randbelow(MARKS)
 
 
 def _move(found: Record) -> Move:

@@ -13,7 +13,7 @@ from typing import Any
 from sqlalchemy import and_, bindparam, func, or_, select, update
 
 from brainq.contracts.conversation import EarlierTurn
-from brainq.contracts.ids import DERIVED_PREFIXES, check_id, check_turn_id
+from brainq.contracts.ids import DERIVED_PREFIXES, PREFIX_BOUNDARY, check_id, check_turn_id, prefix_upper_bound
 from brainq.contracts.rows import AcceptedTurn, TurnRow, UnendedTurn, WholeTurn
 from brainq.contracts.status import Ending, StopReason
 from brainq.contracts.turn import LATE_FAILURE_WARNINGS, TurnRequest, TurnResult
@@ -67,6 +67,7 @@ _UNENDED = (
     .order_by(_T.row)
     .limit(bindparam("limit"))
 )
+_UNENDED_OF = _UNENDED.where(_T.session_id >= bindparam("first"), _T.session_id < bindparam("beyond"))
 _FIRST = (
     select(_T.request_json)
     .where(_T.session_id == bindparam("session"), _T.state != "rejected")
@@ -293,6 +294,12 @@ class Turns:
         """
         found = self._db.all(_UNENDED, {"after": after_row, "limit": limit})
         return [UnendedTurn(**row) for row in found]
+
+    def unended_of(self, whose: str, after_row: int, limit: int) -> Sequence[UnendedTurn]:
+        """`unended` of one tenant, which is named by its key, or of one session."""
+        beyond = prefix_upper_bound(whose) if whose.endswith(PREFIX_BOUNDARY) else whose + "\x01"
+        values = {"first": whose, "beyond": beyond, "after": after_row, "limit": limit}
+        return [UnendedTurn(**row) for row in self._db.all(_UNENDED_OF, values)]
 
     def number(self, turn_id: str) -> int:
         """The turn's position among its session's accepted turns, from 1; 0 for a turn SQL does not know."""

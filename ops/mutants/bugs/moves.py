@@ -5,6 +5,7 @@ from __future__ import annotations
 from ops.mutants.bug import Bug
 
 MOVES = ("tests/integration/cells/test_move.py",)
+ORDER = ("tests/integration/cells/test_move_order.py",)
 CRASHES = ("tests/integration/cells/test_move_crashes.py",)
 
 BUGS = (
@@ -32,9 +33,23 @@ BUGS = (
     Bug(
         "a move is undone without showing the sessions again",
         "brainq/cells/side.py",
-        "        self.keys.show(tenant)\n        self.tombstones.remove(tenant)",
-        "        self.tombstones.remove(tenant)",
+        "        self.keys.show(tenant)\n        self.tombstones.arrive(tenant, self.name)",
+        "        self.tombstones.arrive(tenant, self.name)",
         MOVES,
+    ),
+    Bug(
+        "a turn that is submitted right after a move begins before one that waited while its tenant moved",
+        "brainq/people/lost_turns.py",
+        "        if place is None or not place.has_come:\n            return place\n",
+        "        if place is None or place.epoch:\n            return None if place and place.has_come else place\n",
+        ORDER,
+    ),
+    Bug(
+        "what came too late for the copy is sent after the new cell was opened",
+        "brainq/cells/move.py",
+        "self._source.send_new(self._target, tenant)",
+        "0",
+        ORDER,
     ),
     Bug(
         "a move that died in the middle of flipping does not name the new cell in the directory",

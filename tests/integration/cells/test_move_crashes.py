@@ -19,7 +19,7 @@ ACTS = frozenset(
     {
         *("put", "replace", "remove_turns", "remove_rest", "remove_jobs", "hide", "show", "copy_to", "remove"),
         *("copy_outside", "remove_outside", "have_rows_compared", "put_back", "restore", "pause", "resume"),
-        *("advance", "begin", "flip"),
+        *("advance", "begin", "flip", "arrive"),
     }
 )
 PARTS = ("rows", "keys", "words", "tombstones", "sessions")

@@ -177,8 +177,7 @@ class TwoCells:
 
     def assert_here(self, cell: str, epoch: int) -> None:
         assert self.placed() == Placement(cell, epoch)
-        assert self.side(cell).tombstones.of(TENANT) is None
-        assert self.side(cell).words.of(TENANT) is None
+        assert self.side(cell).is_open_for(TENANT)
         assert not self.side(cell).keys.has_hidden(TENANT)
         assert self.moves.get(TENANT) is None
 
