@@ -59,13 +59,15 @@ def _record(act: str, owner: Any, given: Mapping[str, Any], result: Any) -> None
     """The act is done: where its row cannot be written that is logged, and the act stands."""
     try:
         row = _row(act, owner, given, result)
+        if row["reason"] and row["turn_id"] and _redacts(owner, row["session_id"], row["turn_id"]):
+            row["reason"] = ""
         _store_of(owner, row["session_id"]).acts.add(**row)
     except Exception as failure:
         log.error("an act is not in the audit log", act=act, failure=failure)
 
 
 def _row(act: str, owner: Any, given: Mapping[str, Any], result: Any) -> dict[str, str]:
-    """Names and ids, and the reason that was given; nothing of what a turn holds."""
+    """Names and ids, and the reason that was given, which may quote what a turn holds."""
     actor = current_actor()
 
     def found(name: str) -> str:
@@ -98,3 +100,10 @@ def _store_of(owner: Any, session_id: str) -> Store:
         owner = client
     cells = owner._cells
     return (cells.of_session(session_id) if session_id else cells.home).store
+
+
+def _redacts(owner: Any, session_id: str, turn_id: str) -> bool:
+    """Whether the turn's brain has SQL keep no content."""
+    cells = getattr(owner, "_client", owner)._cells
+    wiring = cells.of_session(session_id) if session_id else cells.of_turn(turn_id)
+    return wiring.turn_brains.redacts(turn_id)
