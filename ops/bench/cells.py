@@ -2,7 +2,9 @@
 
 A turn is to cost the same CPU however many cells there are (within 5 %), and each cell's Redis its share of the turns.
 Each round runs each number of cells once, so that what else the machine does falls on all of them. Each cell has one
-process a pool: four cells are sixteen workers on the same cores.
+process a pool: four cells are sixteen workers on the same cores, each of which has less to do and so wakes oftener for
+each turn. `--processes 4` gives each pool four processes in all, however many cells they are in: what differs then
+is the cells alone.
 """
 
 from __future__ import annotations
@@ -28,7 +30,7 @@ from brainq.client.client import Client
 from brainq.client.connection import wiring_of
 from brainq.contracts.cell import hashed_cell
 from brainq.contracts.ids import new_turn_id
-from brainq.devserver.local_fleet import LocalFleet
+from brainq.devserver.local_fleet import POOLS, LocalFleet
 from brainq.devserver.redis_server import EmbeddedServer, socket_path
 from brainq.errors import SetupError
 from brainq.settings.deployment import load_settings
@@ -58,8 +60,14 @@ class Run:
 
 
 @contextmanager
-def running_cells(directory: Path, count: int) -> Generator[tuple[Client, dict[str, Stage]]]:
-    """A front over so many cells, and each cell by its name, its workers ready."""
+def running_cells(
+    directory: Path, count: int, processes: int | None = None
+) -> Generator[tuple[Client, dict[str, Stage]]]:
+    """A front over so many cells, and each cell by its name, its workers ready.
+
+    processes   of each pool, over all cells; None: one a cell
+    """
+    workers: dict[str, int] = dict.fromkeys(POOLS, max(1, (processes or count) // count))
     with ExitStack() as exits:
         said: dict[str, dict[str, str]] = {}
         for name in NAMES[:count]:
@@ -68,7 +76,7 @@ def running_cells(directory: Path, count: int) -> Generator[tuple[Client, dict[s
             said[name] = {"redis": server.url, "sql": f"sqlite:///{home.absolute() / 'bench.db'}"}
         cells = json.dumps(said)
         stages = {
-            name: exits.enter_context(_running_cell(directory / name, name, cells, servers))
+            name: exits.enter_context(_running_cell(directory / name, name, cells, servers, workers))
             for name, servers in said.items()
         }
         settings = load_settings(app=APP, cells=cells, task_events=False)
@@ -77,7 +85,9 @@ def running_cells(directory: Path, count: int) -> Generator[tuple[Client, dict[s
 
 
 @contextmanager
-def _running_cell(directory: Path, name: str, cells: str, servers: Mapping[str, str]) -> Generator[Stage]:
+def _running_cell(
+    directory: Path, name: str, cells: str, servers: Mapping[str, str], workers: Mapping[str, int]
+) -> Generator[Stage]:
     (directory / "done").mkdir(parents=True)
     environment = {
         "BRAINQ_APP": APP,
@@ -91,7 +101,7 @@ def _running_cell(directory: Path, name: str, cells: str, servers: Mapping[str, 
     alone = load_settings(app=APP, redis_url=servers["redis"], sql_url=servers["sql"], task_events=False)
     with Client(alone, load_brains(APP)) as client:
         wiring_of(client).warm_up()
-        with LocalFleet(directory / "workers", environment) as fleet:
+        with LocalFleet(directory / "workers", environment, workers=workers) as fleet:
             pid = int(wiring_of(client).state.redis.info("server")["process_id"])
             yield Stage(client, fleet, pid, directory / "done")
 
@@ -121,9 +131,9 @@ def submit(front: Client, tenants: Sequence[str], count: int) -> tuple[list[list
     return turns, time.thread_time() - cpu_s
 
 
-def run(directory: Path, count: int, turns: int) -> Run:
+def run(directory: Path, count: int, turns: int, processes: int | None = None) -> Run:
     """One run. Raises BenchFailure for a turn that is not as it must be."""
-    with running_cells(directory, count) as (front, stages):
+    with running_cells(directory, count, processes) as (front, stages):
         tenants = tenants_of(list(stages))
         for stage, warm in zip(stages.values(), submit(front, tenants, WARM_UP_TURNS * count)[0], strict=True):
             wait_finished(stage, warm)
@@ -186,6 +196,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--cells", default="1,2,4", help="how many cells, each number once a round")
     parser.add_argument("--turns", type=int, default=300, help="in all, whatever the number of cells")
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--processes", type=int, help="of each pool, over all cells (one a cell unless given)")
     parser.add_argument("--json", default=".bench/cells.json", help="where the figures go")
     given = parser.parse_args(arguments)
     counts = [int(number) for number in given.cells.split(",")]
@@ -198,7 +209,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         for number in range(1, given.rounds + 1):
             for count in counts:
                 with tempfile.TemporaryDirectory(prefix="run-", dir=kept.parent) as name:
-                    runs.append(run(Path(name), count, given.turns))
+                    runs.append(run(Path(name), count, given.turns, given.processes))
                 console.print(f"round {number}, {count} cells: {runs[-1]}")
     except (BenchFailure, SetupError) as failure:
         console.print(f"bench: {failure}", markup=False, style="red")
