@@ -291,14 +291,15 @@ def test_input_is_given_back_in_the_same_script_as_its_turn(pumps: Pumps, monkey
 
     class Killed(BaseException): ...
 
-    queue = pump.wiring.people.turn_queue.queue
+    turn_queue: Any = pump.wiring.people.turn_queue
+    submit = turn_queue._submit
 
     def dies(*given: Any, **named: Any) -> None:
-        queue(*given, **named)
+        submit(*given, **named)
         raise Killed
 
     with monkeypatch.context() as dying:
-        dying.setattr(pump.wiring.people.turn_queue, "queue", dies)
+        dying.setattr(turn_queue, "_submit", dies)
         with pytest.raises(Killed):
             lose_redis(pump)
     pump.finish(handle)

@@ -91,7 +91,7 @@ def sweeper(index: Index, done: Done) -> Sweeper:
         "state": index,
         "calls": SimpleNamespace(lapsed_lanes=done.of("lanes"), check_lanes=done.of("check"), expire=done.of("expire")),
         "rescuer": SimpleNamespace(rescue=done.of("rescue")),
-        "lost_turns": SimpleNamespace(compare=done.of("compare"), readmit=done.of("readmit")),
+        "lost_turns": SimpleNamespace(bring_in=done.of("come"), compare=done.of("compare"), readmit=done.of("readmit")),
         "coordinator": SimpleNamespace(advance=done.of("end")),
         "turns": SimpleNamespace(end_wait=done.of("waited"), skip_opening=done.of("skip")),
         "finalizer": SimpleNamespace(deliver=done.of("deliver")),
@@ -126,10 +126,12 @@ def test_turns_that_never_stop_being_due_do_not_starve_the_rest(done: Done, monk
     sweeper(index, done).run(Once())  # type: ignore[arg-type]
     assert 0 < len(index.seen) <= 4 * module.TURNS_AT_ONCE
     compared = ["compare", "brakes", "heal", "approvals"]
-    assert done.did == ["gone", "lanes", "check", "stops", "room", *compared, "judges", "schedules"]
+    assert done.did == ["gone", "lanes", "check", "stops", "room", "come", *compared, "judges", "schedules"]
 
 
-@pytest.mark.parametrize("broken", ["lanes", "check", "compare", "brakes", "heal", "approvals", "judges", "schedules"])
+@pytest.mark.parametrize(
+    "broken", ["lanes", "check", "come", "compare", "brakes", "heal", "approvals", "judges", "schedules"]
+)
 def test_a_part_that_fails_keeps_no_other_from_being_done(
     done: Done, broken: str, caplog: pytest.LogCaptureFixture
 ) -> None:
