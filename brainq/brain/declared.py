@@ -1,5 +1,5 @@
 """What a brain declares, as a digest: equal where two workers would go on with a turn in the same way, as far as that
-can be told from what they declare. The code of functions is not in it: `BRAINQ_BUILD` names that.
+can be distinguished by what they declare. The code of functions is not in it: `BRAINQ_BUILD` names that.
 """
 
 from __future__ import annotations
@@ -66,4 +66,4 @@ def worker_build(brains: Brains, build: str | None) -> WorkerBuild:
     after the brains' digests."""
     declared = [DeclaredBrain(brain.name, brain_digest(brain), brain.pin or "") for brain in brains]
     named = build or "brains-" + hashlib.sha256(" ".join(each.digest for each in declared).encode()).hexdigest()[:8]
-    return WorkerBuild(named, tuple(declared), is_told_apart=build is not None or any(each.pin for each in declared))
+    return WorkerBuild(named, tuple(declared), is_distinct=build is not None or any(each.pin for each in declared))

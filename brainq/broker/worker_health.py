@@ -54,7 +54,7 @@ class WorkerHealth:
         self._on_change = tell
 
     def drain(self) -> None:
-        """The worker was told to stop: it is not ready again, whatever it finds."""
+        """The worker was asked to stop: it is not ready again, whatever it finds."""
         self._draining = True
         mark_unready()
 

@@ -142,10 +142,10 @@ class Cells:
         return question(self._wiring)
 
     def learn(self, moved: TenantMoved) -> None:
-        """A cell said that the tenant has left it: ask there from now on."""
+        """A cell answered that the tenant has left it: ask there from now on."""
 
     def failed(self, session_id: str, failure: Exception) -> Exception:
-        """What a caller is told of a failure about this session: where its cell is away, by the cell's name."""
+        """What a caller gets of a failure about this session: where its cell is away, by the cell's name."""
         return failure
 
     def look_again(self, session_id: str) -> bool:

@@ -75,7 +75,7 @@ class KnownTenants:
         return found.cell
 
     def learn(self, tenant: str, placement: Placement) -> None:
-        """Somebody who must know said so."""
+        """Somebody who must know answered so."""
         self._keep(tenant, placement)
 
     def look_again(self, tenant: str) -> bool:

@@ -51,7 +51,7 @@ class TenantMover:
     names              of all cells; the first is home
     owner              this process's name
     wait_s             how long live turns have to end or park, before the move is undone
-    watch              is told each step
+    watch              gets each step
     """
 
     directory: Directory

@@ -1,4 +1,4 @@
-"""The fleets of all cells as one: what stands in several is added up, and cells that did not answer are named.
+"""The fleets of all cells as one: what several have is added up, and cells that did not answer are named.
 
 Each cell has workers, queues and capacity of its own. With one cell its own fleet is given as it is.
 """
@@ -91,7 +91,7 @@ def read_all_scales(cells: Cells, pool: str | None, least: int | None, most: int
     if not cells.is_routed or cells.own:
         return read_scale(cells.of_name(cells.own), pool, least, most)
     asked = cells.ask(lambda wiring: read_scale(wiring, pool, least, most))
-    if asked.away:  # a scaler that was told too few would stop workers that are needed
+    if asked.away:  # a scaler that reads too few would stop workers that are needed
         raise CellUnreachable(asked.away[0], "set BRAINQ_CELL to scale the workers of another")
     pools = [_scale(list(pools)) for pools in zip(*(each.pools for each in asked.values), strict=True)]
     return FleetScale(

@@ -28,7 +28,7 @@ from brainq.wiring import Wiring
 T = TypeVar("T")
 Row = TypeVar("Row", DeliveryRow, MemoryRow)
 MOST_CELLS = 64
-"""Numbers of rows are told as `number * 64 + which cell`, where there are several."""
+"""Numbers of rows are shown as `number * 64 + which cell`, where there are several."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +124,7 @@ def list_all_deliveries(
     def page(wiring: Wiring) -> list[DeliveryRow]:
         row = None if behind is None else behind.row_in(cells, wiring, "deliveries")
         rows = list_deliveries(wiring.store, state, limit, sessions, row)
-        return [told(cells, wiring, one) for one in rows]
+        return [with_cell(cells, wiring, one) for one in rows]
 
     asked = cells.ask(page, prefixes=sessions)
     return _merged(asked, limit, lambda one: one.created_at, lambda one: one.row)
@@ -145,18 +145,18 @@ def list_memories(
 
     def page(wiring: Wiring) -> list[MemoryRow]:
         row = None if behind is None else behind.row_in(cells, wiring, "memories")
-        return [told(cells, wiring, one) for one in wiring.store.memories.page(scopes, limit, row, prefixes)]
+        return [with_cell(cells, wiring, one) for one in wiring.store.memories.page(scopes, limit, row, prefixes)]
 
     asked = cells.ask(page, session, prefixes)
     return _merged(asked, limit, lambda one: one.created_at, lambda one: one.row)
 
 
-def told(cells: Cells, wiring: Wiring, item: Row) -> Row:
+def with_cell(cells: Cells, wiring: Wiring, item: Row) -> Row:
     """With the number of its row as callers get it: it says the cell, too."""
     return replace(item, row=item.row * MOST_CELLS + cells.names.index(wiring.settings.cell))
 
 
-def untold(cells: Cells, row: int) -> tuple[Wiring, int]:
+def cell_row(cells: Cells, row: int) -> tuple[Wiring, int]:
     """The cell and the row in it that a number says. Raises InvalidInput for a cell that there is not."""
     if not cells.is_routed:
         return cells.home, row
@@ -190,7 +190,7 @@ def _approval_cursor(cells: Cells, after: str, session: str | None, prefixes: Se
 def _row_cursor(cells: Cells, kind: str, after: int | None) -> Cursor | None:
     if after is None:
         return None
-    wiring, row = untold(cells, after)
+    wiring, row = cell_row(cells, after)
     place = wiring.store.places.of_row(kind, row)
     if place is None:
         raise InvalidInput("after", f"there is no row {after}, or no more; begin with the first page")

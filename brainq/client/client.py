@@ -12,7 +12,7 @@ from brainq.client import checks
 from brainq.client.approvals import ApprovalVerbs
 from brainq.client.audit import AuditVerbs
 from brainq.client.cell_fleet import read_all_activity, read_all_fleets, read_all_metrics, read_all_scales
-from brainq.client.cell_lists import list_all_deliveries, list_sessions, list_turns, untold
+from brainq.client.cell_lists import cell_row, list_all_deliveries, list_sessions, list_turns
 from brainq.client.cells import CellVerbs
 from brainq.client.connection import follow_moves, raises_unreachable, translate_unreachable
 from brainq.client.handle import TurnHandle
@@ -284,7 +284,7 @@ class Client(ScheduleVerbs, ApprovalVerbs, SpendVerbs, CellVerbs, StopVerbs, Aud
 
     def send_again(self, delivery: int, session_prefixes: Sequence[str] | None = None) -> bool:
         """A dead delivery, by its `row`, is due at once, as if it were new; False where none of these sessions is."""
-        wiring, row = untold(self._cells, delivery)
+        wiring, row = cell_row(self._cells, delivery)
         return wiring.store.deliveries.revive(row, checks.session_prefixes(session_prefixes))
 
     def begin_try(self, digest: str, number: int, *, is_refused: bool = False, older: str = "") -> str:

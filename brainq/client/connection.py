@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 C = TypeVar("C", bound=type)
 T = TypeVar("T")
 MOST_MOVES = 3
-"""How often in a row a verb follows a tenant that has moved, before its caller is told."""
+"""How often in a row a verb follows a tenant that has moved, before its caller gets the error."""
 
 
 class InSession:
@@ -164,8 +164,8 @@ def follow_moves(cells: Cells, session_id: str, attempt: Callable[[], T]) -> T:
             if number == MOST_MOVES or not session_id or not cells.look_again(session_id):
                 raise
         except Exception as failure:
-            told = cells.failed(session_id, failure)
-            if told is failure:
+            shown = cells.failed(session_id, failure)
+            if shown is failure:
                 raise
-            raise told from failure
+            raise shown from failure
     raise AssertionError("unreachable: the last attempt returns or raises")

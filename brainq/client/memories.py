@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from brainq.brain.brains import Brains
 from brainq.client import checks
-from brainq.client.cell_lists import list_memories, untold
+from brainq.client.cell_lists import cell_row, list_memories
 from brainq.client.connection import cells_of, raises_unreachable
 from brainq.contracts.ids import check_id
 from brainq.contracts.rows import MemoryRow
@@ -65,7 +65,7 @@ class Memories:
 
         Raises InvalidInput.
         """
-        wiring, row = untold(self._cells, _row("memory", memory))
+        wiring, row = cell_row(self._cells, _row("memory", memory))
         return wiring.store.memories.forget(row, checks.session_prefixes(session_prefixes))
 
     def forget_all(

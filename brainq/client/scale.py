@@ -49,7 +49,7 @@ def pool_scale(
     """How many workers a pool wants. Pure.
 
     queues     the pool's
-    workers    those that take work; `draining` have been told to stop, and end what they run
+    workers    those that take work; `draining` have been asked to stop, and end what they run
     threads    of a worker, where none is alive that says so
     turns      that are live or wait for capacity, where that grows with this pool's threads: five turns for every four
                of them, as `turn_capacity` has it. Else 0

@@ -31,11 +31,11 @@ class StopVerbs:
         kind       brain, tool, model, server (an MCP server: all of its tools), tenant
         name       of a model `provider:model`, or its name at any provider; of a tenant what its sessions begin with
         mode       `pause`: what meets it waits, for a day at most, and goes on when that is lifted; a turn's time does
-                   not run. `forbid`: a call is denied, and the model is told why; a submit raises TurnForbidden, and a
+                   not run. `forbid`: a call is denied, and the model reads why; a submit raises TurnForbidden, and a
                    live turn is cancelled at its next step
         reason     shown to everybody whom it meets, with `by`
         tenant     only of this tenant's turns
-        ends_in_s  then it is lifted by itself; None: it stands until it is lifted
+        ends_in_s  then it is lifted by itself; None: it holds until it is lifted
 
         What runs already goes on: a call that has begun, a model call. When this returns SQL and Redis of every cell
         have it. Raises InvalidInput naming the field; Unreachable: where that is Redis, it is met once Redis is back.
@@ -43,8 +43,8 @@ class StopVerbs:
         if ends_in_s is not None and not 0 < ends_in_s <= MAX_STOP_S:
             raise InvalidInput("ends_in_s", f"{ends_in_s!r} must be above 0 and at most a year, or None")
         named = checked_stop(kind, name, tenant, mode)
-        said = {"reason": checks.text("reason", reason, checks.MAX_REASON_CHARS), "by": checks.name(by)}
-        stop = named.model_copy(update={**said, "ends_in_s": ends_in_s})
+        why = {"reason": checks.text("reason", reason, checks.MAX_REASON_CHARS), "by": checks.name(by)}
+        stop = named.model_copy(update={**why, "ends_in_s": ends_in_s})
         for _, wiring in self._cells.each():
             wiring.people.stops.stop(stop)
         return stop

@@ -82,8 +82,8 @@ def versions_of(
     names = {worker.build for worker in workers} | {turn.build for turn in turns if turn.build}
     served = {worker.build: {digest for digest, _ in worker.brains.values()} for worker in workers}
     builds = [_build(name, workers, turns, known, released, served) for name in sorted(names)]
-    said = "" if ramp is None else _ramp_text(ramp)
-    return Versions(builds=tuple(builds), ramp=said, untold=sum(not turn.build for turn in turns), is_whole=is_whole)
+    text = "" if ramp is None else _ramp_text(ramp)
+    return Versions(builds=tuple(builds), ramp=text, untold=sum(not turn.build for turn in turns), is_whole=is_whole)
 
 
 def _ramp_text(ramp: Ramp) -> str:

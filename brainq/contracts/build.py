@@ -45,13 +45,13 @@ class WorkerBuild:
 
     name           of its build
     brains         the default one first
-    is_told_apart  False: neither BRAINQ_BUILD nor a pin is set up here, and no turn says which build had it
+    is_distinct  False: neither BRAINQ_BUILD nor a pin is set up here, and no turn says which build had it
     ramp           as it was last read; no turn reads it
     """
 
     name: str
     brains: tuple[DeclaredBrain, ...]
-    is_told_apart: bool = False
+    is_distinct: bool = False
     ramp: Ramp | None = None
 
     @classmethod
@@ -69,8 +69,8 @@ class WorkerBuild:
 
     @property
     def declared(self) -> str:
-        """For `turn_claim`; empty where builds are not told apart."""
-        if not self.is_told_apart:
+        """For `turn_claim`; empty where builds are not distinguished."""
+        if not self.is_distinct:
             return ""
         if self._declared is None or self._declared[0] is not self.ramp:
             self._declared = self.ramp, self._declared_json()
@@ -81,15 +81,15 @@ class WorkerBuild:
 
     def _declared_json(self) -> str:
         by_name = {brain.name: {"digest": brain.digest, "pin": brain.pin} for brain in self.brains}
-        said: dict[str, object] = {"build": self.name, "brains": {"": by_name[self.brains[0].name], **by_name}}
+        fields: dict[str, object] = {"build": self.name, "brains": {"": by_name[self.brains[0].name], **by_name}}
         if self.ramp is not None:
-            said["ramp"] = [self.ramp.to, self.ramp.other, self.ramp.share]
-        return json.dumps(said, separators=(",", ":"))
+            fields["ramp"] = [self.ramp.to, self.ramp.other, self.ramp.share]
+        return json.dumps(fields, separators=(",", ":"))
 
     @property
     def queues(self) -> tuple[str, ...]:
         """Whose queues of their own its workers read beside those of all: what is behind the `@` of their names."""
-        own = (self.name,) if self.is_told_apart else ()
+        own = (self.name,) if self.is_distinct else ()
         return (*own, *(f"format-{number}" for number in FORMATS_READ if number > 1))
 
 
@@ -120,16 +120,16 @@ class BuildWorker:
     @classmethod
     def from_json(cls, text: str) -> BuildWorker:
         """A later build may say more."""
-        said = json.loads(text)
-        brains = {name: (str(two[0]), str(two[1])) for name, two in said["brains"].items()}
-        return cls(said["name"], said["pool"], said["build"], tuple(map(int, said["formats"])), brains)
+        fields = json.loads(text)
+        brains = {name: (str(two[0]), str(two[1])) for name, two in fields["brains"].items()}
+        return cls(fields["name"], fields["pool"], fields["build"], tuple(map(int, fields["formats"])), brains)
 
 
 @dataclass(frozen=True, slots=True)
 class BuildTurn:
     """A turn that has not ended, and the build that went on with it last, or that it is pinned to.
 
-    build    "" where no build is told apart
+    build    "" where no build is distinguished
     digest   of its brain, as that build declares it
     """
 

@@ -46,7 +46,7 @@ class Pool(Wire):
 
 
 class StopCandidate(Wire):
-    """A worker that may stop, and how many tasks it ran when it reported. `draining`: it was told to stop already."""
+    """A worker that may stop, and how many tasks it ran when it reported. `draining`: it was asked to stop already."""
 
     name: str
     busy: int

@@ -110,7 +110,7 @@ class TurnFinalizer:
         others. The first failure ends the visit.
         """
         owner = f"{next(self._numbers)}@{self._owner}"
-        claim = self._read.claim(session_id, turn_id, step_name, owner, and_said=step_name == FIRST_STEP)
+        claim = self._read.claim(session_id, turn_id, step_name, owner, and_messages=step_name == FIRST_STEP)
         if isinstance(claim, NoClaim):
             if claim.why == "no_brain":
                 self._left.warn("step", turn_id, self._brains.names)

@@ -113,13 +113,13 @@ class EndedTurnCache:
         self._lock = threading.Lock()
 
     def claim(
-        self, session_id: str, turn_id: str, step: str, owner: str, *, and_said: bool
+        self, session_id: str, turn_id: str, step: str, owner: str, *, and_messages: bool
     ) -> FinalStepClaim | NoFinalStepClaim:
-        """Claim a step; a turn that is not known here is read with it, and its messages (`and_said`)."""
+        """Claim a step; a turn that is not known here is read with it, and its messages (`and_messages`)."""
         with self._lock:
             is_known = (session_id, turn_id) in self._turns
         return self._chain.claim(
-            session_id, turn_id, step, owner, and_look=not is_known, and_said=and_said and not is_known
+            session_id, turn_id, step, owner, and_look=not is_known, and_messages=and_messages and not is_known
         )
 
     def turn(self, claim: FinalStepClaim) -> EndedTurn:

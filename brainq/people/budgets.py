@@ -86,7 +86,7 @@ class BudgetKeeper:
     def asked(
         self, windows: Sequence[BudgetWindow], usd: float | None, least: float | None, *, leaves_room: bool = True
     ) -> str:
-        """What scripts are told of a call; "" where no budget is. `usd` None: its worst case is not known."""
+        """What scripts read of a call; "" where no budget is. `usd` None: its worst case is not known."""
         if not windows:
             return ""
         known = usd if usd is not None else least or 0.0

@@ -120,10 +120,10 @@ class TurnQueue:
             row = page[-1].row
             turns = [(one.session_id, one.turn_id) for one in page]
             standing = () if self.state is None else self.state.standing(turns)
-            for (session_id, turn_id), stands in zip(turns, standing, strict=True):
+            for (session_id, turn_id), word in zip(turns, standing, strict=True):
                 if turn_id == before:
                     return "QUEUED" if done else "FAILED"
-                if stands != "unknown":
+                if word != "unknown":
                     continue
                 try:
                     word = self._queue_waiting(turn_id, waits=session_id in begun)

@@ -1,4 +1,4 @@
-"""TenantGate: in a deployment of several cells, what stands before a session whose tenant is not this cell's any more.
+"""TenantGate: in a deployment of several cells, what is before a session whose tenant is not this cell's any more.
 
 The cell itself decides, and not what its callers have heard: SQL's tombstones are asked before a turn or input is
 accepted, and Redis' in the very script that would begin the turn. So a front that knows nothing of a move cannot begin

@@ -57,7 +57,7 @@ class Budgets(Protocol):
     """What model calls are held to. Fitted by `people.budgets.BudgetKeeper`.
 
     windows   the budgets that a call of this session and brain is held to
-    asked     what scripts are told of the call; "" for none
+    asked     what scripts read of the call; "" for none
     grant     have SQL grant what a refused call wants; None: ask again
     take      take a call after a turn's end out of its budgets; why it may not begin, or None
     settle    what that has cost

@@ -65,7 +65,7 @@ class Settings(HttpSettings):
 
     build: str | None = Field(default=None, pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$")
     """The name of the code that this process runs, such as an image's tag: `brainq versions` tells workers and turns
-    apart by it. None: they are not told apart."""
+    apart by it. None: they are not distinguished."""
 
     redis_url: SecretStr | None = None
     """The Redis that holds the truth. None: an embedded server in `data_dir`."""
@@ -296,8 +296,8 @@ class Settings(HttpSettings):
         servers = _servers_of(cells[name])
         for setting, url in servers.items():
             given = values.get(setting)
-            said = given.get_secret_value() if isinstance(given, SecretStr) else given
-            if said and said != (url and url.get_secret_value()):
+            url_given = given.get_secret_value() if isinstance(given, SecretStr) else given
+            if url_given and url_given != (url and url.get_secret_value()):
                 raise ValueError(
                     f"BRAINQ_{setting.upper()} is not what BRAINQ_CELLS has for cell {name!r}; unset it, or set "
                     "BRAINQ_CELL to the cell that is meant"

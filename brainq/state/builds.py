@@ -26,11 +26,11 @@ class RedisBuilds:
     keys: Keys
 
     def announce(self, process: str, build: WorkerBuild, pool: str, words: Iterable[str], for_s: float) -> None:
-        """A worker of this build takes work for `for_s`. Where builds are told apart, scripts find the queues it reads,
+        """A worker of this build takes work for `for_s`. Where builds differ, scripts find the queues it reads,
         called by these words, by its brains; and it learns of a ramp."""
         report = BuildWorker.of(process, pool, build)
         commands: list[Command] = [("SET", self.keys.build(process), report.to_json(), "PX", int(for_s * 1000))]
-        if not build.is_told_apart:
+        if not build.is_distinct:
             self.client.many(commands)
             return
         digests = [*(brain.digest for brain in build.brains), f"@{build.name}"]
@@ -79,8 +79,8 @@ class RedisBuilds:
         if ramp is None:
             self.client.many([("DEL", self.keys.ramp)])
         else:
-            said = json.dumps([ramp.to, ramp.other, ramp.share])
-            self.client.many([("SET", self.keys.ramp, said, "PX", KNOWN_MS)])
+            value = json.dumps([ramp.to, ramp.other, ramp.share])
+            self.client.many([("SET", self.keys.ramp, value, "PX", KNOWN_MS)])
 
     def release(self, digests: Mapping[str, str]) -> None:
         """What is pinned to a digest goes on with the other one."""
@@ -101,7 +101,7 @@ class RedisBuilds:
         return dict(as_mapping(found))
 
     def unserved_s(self, digests: Sequence[str], word: str = "turns") -> dict[str, float | None]:
-        """For how long no worker has said that it reads this queue, and has the brain of a digest; None: for a day."""
+        """For how long no worker has reported to read this queue, and has the brain of a digest; None: for a day."""
         if not digests:
             return {}
         left = self.client.many([("PTTL", self.keys.serves(word, digest)) for digest in digests])

@@ -59,10 +59,17 @@ class RedisFinalChain:
         self._keep_ms = int(keep_turn_s * 1000)
 
     def claim(
-        self, session_id: str, turn_id: str, step: str, owner: str, *, and_look: bool = False, and_said: bool = False
+        self,
+        session_id: str,
+        turn_id: str,
+        step: str,
+        owner: str,
+        *,
+        and_look: bool = False,
+        and_messages: bool = False,
     ) -> FinalStepClaim | NoFinalStepClaim:
         """The right to run a step. What `look` needs is read in the same round trip (`and_look`), and what `details_of`
-        needs (`and_said`)."""
+        needs (`and_messages`)."""
         claim = self._owned.finalize_claim(
             session_id,
             turn_id,
@@ -73,15 +80,15 @@ class RedisFinalChain:
             left_ms=int(MISSING_BRAIN_WAIT_S * 1000),
         )
         key = self._keys.turn(session_id, turn_id)
-        said = [self._owned.turn_messages(session_id, turn_id, most=MAX_READ_MESSAGES)] if and_said else []
-        reads = ended_reads(key) if and_look or and_said else []
-        if and_said:
+        said = [self._owned.turn_messages(session_id, turn_id, most=MAX_READ_MESSAGES)] if and_messages else []
+        reads = ended_reads(key) if and_look or and_messages else []
+        if and_messages:
             reads.append(("HGETALL", f"{key}:receipts"))
         (reply, *messages), replies = self._owned.pipeline([claim, *said], reads)
         if isinstance(reply, ResponseError):
             raise reply
         assert not isinstance(reply, TurnMessagesSaid)
-        details = _said(messages, replies) if and_said else []
+        details = _said(messages, replies) if and_messages else []
         if isinstance(reply, FinalizeClaimDrop):
             return NoClaim(reply.why)
         return FinalStepClaim(

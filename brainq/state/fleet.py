@@ -243,7 +243,7 @@ class RedisWorkers:
         )
 
     def draining(self) -> tuple[FleetWorker, ...]:
-        """Those that were told to stop, and end what they run, by name."""
+        """Those that were asked to stop, and end what they run, by name."""
         words = self._words(self._names(), draining=True)
         return tuple(FleetWorker.model_validate_json(word) for word in words if word is not None)
 

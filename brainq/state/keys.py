@@ -79,11 +79,11 @@ Keys of a session and its turns share the hash tag `{session}`, so every script 
     alive:PROCESS             channel that this process listens to as long as it lives      -
     worker:NAME               string  a worker's report, as JSON                           seconds
     build:NAME                string  which build the worker is of, and its brains, as JSON  seconds
-    serves:QUEUE:DIGEST       string  the build whose workers read it and have that brain  1 day after they last said so
+    serves:QUEUE:DIGEST       string  the build whose workers read it and have that brain  1 day after its report
     builds                    hash    "BUILD BRAIN" -> the brain's digest                  90 days
     released                  hash    digest -> the one that goes on with what is pinned to it  90 days
     ramp                      string  on which builds turns begin, as JSON                 90 days
-    draining:NAME             string  the same, of one that was told to stop               seconds
+    draining:NAME             string  the same, of one that was asked to stop               seconds
     metrics                   hash    cell -> what all processes counted, see RedisMetrics  30 days
     flushed:PROCESS           string  the number of the last batch that this process added      1 day
     brainq.*                  list    the broker's queues                                   the broker's

@@ -33,7 +33,7 @@ Heard = Callable[[str], None]
 
 
 class RedisListener:
-    """Begins to listen when it is first told to.
+    """Begins to listen when it is first asked to.
 
     what   it listens for, for the log and the thread's name
     """

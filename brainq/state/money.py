@@ -46,7 +46,7 @@ class RedisMoney:
         return int(seconds) * 1000 + int(micros) // 1000
 
     def asked(self, windows: Sequence[BudgetWindow], usd: float, *, is_blind: bool, leaves_room: bool) -> str:
-        """What scripts are told of the call (`money`). `is_blind`: its worst case is not known, `usd` is its least.
+        """What scripts read of the call (`money`). `is_blind`: its worst case is not known, `usd` is its least.
 
         leaves_room   where turns finish at the cap, there has to be as much left once more
         """

@@ -48,7 +48,7 @@ class SessionKey:
 
 
 class RedisMovedWords:
-    """What scripts are told of tenants that are not this cell's any more. Fits `ports.tenants.MovedWords`."""
+    """What scripts read of tenants that are not this cell's any more. Fits `ports.tenants.MovedWords`."""
 
     def __init__(self, scripts: Scripts) -> None:
         self._scripts = scripts
@@ -64,7 +64,7 @@ class RedisMovedWords:
         return None if word is None else _placement(word)
 
     def put(self, tenant: str, placement: Placement | None) -> None:
-        """From now on scripts are told this; None: nothing. What a later move wrote stays; one that has moved is not
+        """From now on scripts read this; None: nothing. What a later move wrote stays; one that has moved is not
         about to."""
         after = "" if placement is None else f"{placement.cell} {placement.epoch}"
         before = ""

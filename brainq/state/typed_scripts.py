@@ -1158,7 +1158,7 @@ class Scripts(LoadedScripts):
         return ScriptCall(self, self.loaded["money_take"], "", [ticket, money, keep_ms])
 
     def moved_word(self, *, tenant: str, before: str, after: str) -> ScriptCall[MovedWordChanged | Literal["DONE"]]:
-        """Write what scripts are told of a tenant that is not this cell's any more, or take it away again (`after`
+        """Write what scripts read of a tenant that is not this cell's any more, or take it away again (`after`
         empty), if it is still what it was (`before`, empty for nothing)."""
         return ScriptCall(self, self.loaded["moved_word"], "", [self.keys.moved, tenant, before, after])
 

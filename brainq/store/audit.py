@@ -56,7 +56,7 @@ def _recorded(act: str, verb: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _record(act: str, owner: Any, given: Mapping[str, Any], result: Any) -> None:
-    """The act is done: where its row cannot be written that is logged, and the act stands."""
+    """The act is done: where its row cannot be written that is logged, and the act is valid."""
     try:
         row = _row(act, owner, given, result)
         if row["reason"] and row["turn_id"] and _redacts(owner, row["session_id"], row["turn_id"]):

@@ -84,7 +84,7 @@ class SqlErasure:
         return {name: count for name, count in found.items() if count}
 
     def scrub(self) -> str:
-        """Take what was deleted out of a SQLite file, too, whose free pages and log still have it. What stands in the
+        """Take what was deleted out of a SQLite file, too, whose free pages and log still have it. What is in the
         way, as one line; "": nothing. Postgres' own vacuum does so in its time, which the line says."""
         if self._db.dialect != "sqlite":
             return (

@@ -314,7 +314,7 @@ def _stored(value: Any, *, lite: bool) -> Any:
 
 def _canonical(table: Table, row: Record) -> bytes:
     """What a row says, in the same bytes for each database."""
-    said: list[Any] = []
+    values: list[Any] = []
     for column in _kept(table):
         value = row[column.name]
         if isinstance(value, datetime):
@@ -323,5 +323,5 @@ def _canonical(table: Table, row: Record) -> bytes:
             value = hashlib.sha256(value).hexdigest()
         elif table is pruned_sessions and column.name == "turn_row":
             value = 0
-        said.append(value)
-    return json.dumps(said, sort_keys=True, default=str).encode()
+        values.append(value)
+    return json.dumps(values, sort_keys=True, default=str).encode()

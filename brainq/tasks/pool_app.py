@@ -189,7 +189,7 @@ class PoolWorker:
         self._health.mark_ready()
 
     def _drain(self, **_: object) -> None:
-        """It was told to stop: what runs ends, and nothing is taken. Called in a signal's handler."""
+        """It was asked to stop: what runs ends, and nothing is taken. Called in a signal's handler."""
         self._health.drain()
         self._announcer.drain()
 

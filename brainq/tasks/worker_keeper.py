@@ -62,7 +62,7 @@ class Keeper:
 
     current     the one that works
     successor   the one that starts, to take over
-    retired     the one that was told to stop, until its last task is over
+    retired     the one that was asked to stop, until its last task is over
     """
 
     def __init__(self, command: Sequence[str], directory: Path) -> None:
@@ -91,7 +91,7 @@ class Keeper:
         if self.current.is_running or self.retired is not None:
             return None
         if self.successor is not None and self.successor.is_running and not self._is_stopping:
-            self.current, self.successor = self.successor, None  # the old one died before it was told to stop
+            self.current, self.successor = self.successor, None  # the old one died before it was asked to stop
             return None
         return None if self.successor is not None and self.successor.is_running else self._exit_code()
 

@@ -62,7 +62,7 @@ class OtherDatabases:
         self._lock = threading.Lock()
 
     def of(self, cell: str) -> Database:
-        """Raises KeyError for a cell that this process was not told of."""
+        """Raises KeyError for a cell that this process does not know."""
         with self._lock:
             if cell not in self._open:
                 self._open[cell] = Database(make_engine(self._urls[cell], pool_size=CONNECTIONS))

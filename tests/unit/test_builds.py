@@ -98,7 +98,7 @@ def test_a_pin_is_one_of_two_words() -> None:
 
 def test_a_worker_without_build_and_pin_says_nothing_of_them() -> None:
     build = worker_build(read_brains(shop()), None)
-    assert (build.declared, build.queues, build.is_told_apart) == ("", (), False)
+    assert (build.declared, build.queues, build.is_distinct) == ("", (), False)
     assert build.words == ("shop", f"#{brain_digest(shop())}")
     assert build.name.startswith("brains-")
 

@@ -62,16 +62,16 @@ def move(
         raise InvalidInput("TENANT", "name the tenant that moves, such as acme:, or give --list")
     if to_cell is None:
         raise InvalidInput("--to", "name the cell that it goes to; `brainq cells` lists them")
-    told: list[str] = []
+    noted: list[str] = []
 
     def tell(step: MoveStep) -> None:
-        if not as_json and step.phase in _NOTES and told[-1:] != [step.phase]:
+        if not as_json and step.phase in _NOTES and noted[-1:] != [step.phase]:
             note(f"  {step.phase:<9} {_NOTES[step.phase]}")
-            told.append(step.phase)
-        if not as_json and step.waits_for and told[-1] == "waiting":
+            noted.append(step.phase)
+        if not as_json and step.waits_for and noted[-1] == "waiting":
             shown = ", ".join(step.waits_for[:_SHOWN_TURNS])
             note(f"            for {len(step.waits_for)}: {shown}")
-            told.append("waiting for")
+            noted.append("waiting for")
 
     with open_brainless_client() as client:
         done = tenant_mover(cells_of(client), process_name(), wait_s=wait_s, watch=tell).move(tenant, to_cell)

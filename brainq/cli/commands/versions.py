@@ -83,11 +83,11 @@ def _ramp(build: str, share: str, other: str | None, *, as_json: bool) -> None:
     from brainq.client.versions import set_ramp
 
     with open_brainless_client() as client:
-        said = set_ramp(client, build, float(found[1]), other)
+        text = set_ramp(client, build, float(found[1]), other)
     if as_json:
-        print_json({"ramp": said})
+        print_json({"ramp": text})
     else:
-        note(said or "every session begins where a coordinator is free", style="green")
+        note(text or "every session begins where a coordinator is free", style="green")
 
 
 def _print_versions(console: Console, found: Versions) -> None:

@@ -81,7 +81,7 @@ def _open_stack(
         servers.append(exits.enter_context(server))
         cells[name] = {"redis": server.url, "sql": f"sqlite:///{home / 'brainq.db'}"}
     cells_file(settings).write_text(json.dumps(cells, indent=2) + "\n")
-    # What stands for this process's one Redis and SQL would contradict the cells.
+    # What names this process's one Redis and SQL would contradict the cells.
     given = {
         **process_environment(settings, log_level),
         "BRAINQ_CELLS": json.dumps(cells),

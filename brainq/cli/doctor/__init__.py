@@ -15,7 +15,7 @@ from brainq.wiring.preflight import Check, fail
 
 
 def run_upgrade_checks() -> Iterator[Check]:
-    """What stands in the way of this build, beside the one that runs. Raises nothing."""
+    """What is in the way of this build, beside the one that runs. Raises nothing."""
     try:
         settings = load_settings()
         url = known_redis(settings)

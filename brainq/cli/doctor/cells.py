@@ -46,7 +46,7 @@ def check_lanes(settings: Settings) -> Iterator[Check]:
     """Whether a lane holds as far as its tool needs it to."""
     try:
         brains = load_brains(settings.app)
-    except BrainqError:  # which another check has said
+    except BrainqError:  # which another check reports
         return
     shared = {name: lanes for brain in brains for name, lanes in lanes_between_tenants(brain).items()}
     if not shared:
@@ -101,12 +101,12 @@ def _server(url: str) -> str:
 
 def check_versions(servers: Mapping[str, str]) -> Check:
     """`brainq move` copies keys by DUMP and RESTORE, which an older server does not take."""
-    said = ", ".join(f"{name} {server}" for name, server in servers.items()) or "no cell's Redis answers"
+    listed = ", ".join(f"{name} {server}" for name, server in servers.items()) or "no cell's Redis answers"
     if len(set(servers.values())) <= 1:
-        return ok("versions", said)
+        return ok("versions", listed)
     return warn(
         "versions",
-        f"{said}: a tenant can be moved to the same or a newer version only",
+        f"{listed}: a tenant can be moved to the same or a newer version only",
         "bring all cells to one version before you move tenants",
     )
 
@@ -118,13 +118,13 @@ def check_directory(home: Cell) -> Check:
             return ok("directory", f"empty: the first turn makes it in the SQL of cell {home.name!r}")
         counts = Directory(store.database).counts()
         moves = Moves(store.database).all()
-    said = ", ".join(f"{name} {counted(count, 'tenant')}" for name, count in counts.items()) or "no tenant yet"
+    listed = ", ".join(f"{name} {counted(count, 'tenant')}" for name, count in counts.items()) or "no tenant yet"
     left = left_moves(moves, datetime.now(UTC))
     if not left:
-        return ok("directory", said)
+        return ok("directory", listed)
     return warn(
         "directory",
-        f"{said}; nobody goes on with the move of {', '.join(move.tenant for move in left)}",
+        f"{listed}; nobody goes on with the move of {', '.join(move.tenant for move in left)}",
         f"`brainq move {left[0].tenant} --to {left[0].to_cell}` goes on from where it stood",
     )
 

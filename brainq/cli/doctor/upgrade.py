@@ -1,4 +1,4 @@
-"""The checks of `brainq doctor --before-upgrade`: what stands in the way of this build, and the order.
+"""The checks of `brainq doctor --before-upgrade`: what is in the way of this build, and the order.
 
 Nothing is migrated or changed: SQL's revision is read, and turns are those that Redis has.
 """
@@ -53,7 +53,7 @@ def check_name(here: WorkerBuild, workers: Sequence[BuildWorker]) -> Check:
     if any(digests.get(name) != digest for worker in same for name, (digest, _) in worker.brains.items()):
         remedy = "give each build a name of its own in BRAINQ_BUILD"
         return fail("build", f"workers of {here.name!r} run, and declare other brains", remedy)
-    if not here.is_told_apart:
+    if not here.is_distinct:
         return warn("build", "it has no name: `brainq versions` cannot tell it", "set BRAINQ_BUILD in all workers")
     return ok("build", f"{here.name}" + (", of which workers run" if same else ""))
 

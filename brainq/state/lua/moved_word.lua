@@ -1,5 +1,5 @@
 --[[
-Write what scripts are told of a tenant that is not this cell's any more, or take it away again (`after` empty), if it is
+Write what scripts read of a tenant that is not this cell's any more, or take it away again (`after` empty), if it is
 still what it was (`before`, empty for nothing).
 
 KEYS   moved

@@ -5,7 +5,7 @@ the turn from whoever holds it or from the calls it awaits; after a cancel the c
 `lost`: its owner before had stopped beating.
 A turn that lost its worker `most_lost` times since it last went on is given to nobody who works on others, too; one of
 a brain that the worker does not have (lib/refusal) only to be ended: `only_ends`. `stops`: what operators have stopped, as
-a JSON array, or empty. `declared` is JSON where builds are told apart (lib/builds), else empty.
+a JSON array, or empty. `declared` is JSON where builds are distinguished (lib/builds), else empty.
 
 KEYS   turn budget history notices events spends
 ARGV   sid tid owner fence:n lease_ms:n grace_ms:n most_lost:n brains:words declared

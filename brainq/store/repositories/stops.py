@@ -42,7 +42,7 @@ class Stops:
         self._timed, self._endless = database.pick(_TIMED), database.pick(_ENDLESS)
 
     def put(self, stop: Stop) -> None:
-        """It stands from now on. The same name again takes the place of what stood."""
+        """It holds from now on. The same name again takes the place of what stood."""
         self._tables.make(stops)
         values: dict[str, object] = {
             "kind": stop.kind,
@@ -58,7 +58,7 @@ class Stops:
             self._db.write(self._timed, {**values, "seconds": stop.ends_in_s})
 
     def lift(self, stop: Stop) -> bool:
-        """It stands no more; False where it did not."""
+        """It holds no more; False where it did not."""
         if not self._tables.has(stops):
             return False
         given = {"of_kind": stop.kind, "of_name": stop.name, "of_tenant": stop.tenant}

@@ -16,7 +16,7 @@ from tests.support.commands import Brainq
 def announce(client: Client, build: str, digest: str) -> None:
     state, name = wiring_of(client).state, f"coordinator@{build}"
     state.workers.announce(name, FleetWorker(name=name, pool="coordinator", threads=1, busy=0), 60)
-    of = WorkerBuild(build, (DeclaredBrain("shop", digest, "turn"),), is_told_apart=True)
+    of = WorkerBuild(build, (DeclaredBrain("shop", digest, "turn"),), is_distinct=True)
     state.builds.announce(name, of, "coordinator", ["turns"], 60.0)
 
 

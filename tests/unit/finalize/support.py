@@ -229,7 +229,14 @@ class LiveChain:
     sent: list[TurnResult] = field(default_factory=list[TurnResult])
 
     def claim(
-        self, session_id: str, turn_id: str, step: str, owner: str, *, and_look: bool = False, and_said: bool = False
+        self,
+        session_id: str,
+        turn_id: str,
+        step: str,
+        owner: str,
+        *,
+        and_look: bool = False,
+        and_messages: bool = False,
     ) -> FinalStepClaim | NoFinalStepClaim:
         return NoClaim("held")
 

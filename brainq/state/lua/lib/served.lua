@@ -2,7 +2,7 @@
 -- it is known when one last did.
 local SERVED_KEPT_MS, SERVED_FOR_MS, REFUSED_AFTER_MS = 86400000, 10000, 60000
 
--- nil, or for how long no worker has said so; a day where that is not known.
+-- nil, or for how long no worker has reported it; a day where that is not known.
 local function away_ms(queue, digest)
   local left = redis.call('PTTL', OUTBOX_PREFIX .. 'serves:' .. queue .. ':' .. digest)
   return left < 0 and SERVED_KEPT_MS or SERVED_KEPT_MS - left

@@ -1,5 +1,5 @@
 -- What operators have stopped by name. STOPPED has `KIND NAME TENANT` -> `MODE ENDS JSON`: TENANT is empty where every tenant is meant,
--- MODE is pause or forbid, ENDS is 0 where it stands until it is lifted, and JSON `says` it in words. `stops` of BELLS_KEY, and of the capacity's size, says that
+-- MODE is pause or forbid, ENDS is 0 where it holds until it is lifted, and JSON `says` it in words. `stops` of BELLS_KEY, and of the capacity's size, says that
 -- there are any: both are read by claims and submits anyway.
 -- @include lib/now
 -- @include lib/tenant
