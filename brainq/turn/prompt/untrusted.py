@@ -20,10 +20,9 @@ from brainq.text.surrogates import clean
 
 _BEGIN, _END = "BEGIN UNTRUSTED DATA", "END UNTRUSTED DATA"
 REMOVED = "[marker removed]"
-_ESCAPE = re.compile(r"\\(?:[nrtbf]|u[0-9a-fA-F]{4})")
-_NOTHING = re.compile(r"(?!)")
-# `\begin` is a letter short if its `\b` is read as an escape, `\nend` a letter long if it is not: both are looked at.
-_READINGS = (_ESCAPE, _NOTHING)
+# A letter that may be one, and may belong to an escape: `\begin` has all of its letters if its `\b` is read as two
+# characters, `\nend` if its `\n` is read as one. It is in the skeleton as a capital, and a marker may have it or not.
+_ESCAPE = re.compile(r"\\(?:([nrtbf])|u[0-9a-fA-F]{4})")
 # Letters by Unicode's reckoning, of no width in most fonts.
 _FILLERS = dict.fromkeys(map(ord, "\u115f\u1160\u3164\uffa0"))
 _NO_LETTER = re.compile(r"[\W_]+")
@@ -38,15 +37,9 @@ def untrusted(name: str, text: str, *, lead: str, max_chars: int | None = None) 
 
 def neutralise(text: str) -> str:
     """`text` with everything that reads like a delimiter of ours replaced by REMOVED."""
-    for escapes in _READINGS:
-        text = _without_markers(text, escapes)
-    return text
-
-
-def _without_markers(text: str, escapes: re.Pattern[str]) -> str:
-    if not _holds_marker(skeleton(text, escapes)):
+    if _MARKER.search(skeleton(text)) is None:
         return text
-    letters, places = _letters(text, escapes)
+    letters, places = _letters(text)
     pieces: list[str] = []
     done = 0
     for match in _MARKER.finditer(letters):
@@ -56,26 +49,39 @@ def _without_markers(text: str, escapes: re.Pattern[str]) -> str:
     return "".join([*pieces, text[done:]])
 
 
-def skeleton(text: str, escapes: re.Pattern[str] = _ESCAPE) -> str:
-    """Only the letters and digits of `text`, without case, width and accents: what a delimiter is known by."""
-    plain = unicodedata.normalize("NFKD", escapes.sub(" ", text)).translate(_FILLERS).casefold()
-    return _NO_LETTER.sub("", plain)
+def skeleton(text: str) -> str:
+    """Only the letters and digits of `text`, without case, width and accents: what a delimiter is known by. Capitals
+    are letters of escapes."""
+    return _letters(text)[0] if "\\" in text else _plain(text)
 
 
-_MARKER = re.compile("|".join(re.escape(skeleton(words)) for words in (_BEGIN, _END)))
+def _plain(text: str) -> str:
+    return _NO_LETTER.sub("", unicodedata.normalize("NFKD", text).translate(_FILLERS).casefold())
 
 
-def _holds_marker(letters: str) -> bool:
-    return _MARKER.search(letters) is not None
+def _marker(words: str) -> str:
+    """A pattern that finds `words` in a skeleton."""
+    letters = (f"[{letter}{letter.upper()}]" if letter in "nrtbf" else letter for letter in _plain(words))
+    return "[NRTBF]*".join(letters)
 
 
-def _letters(text: str, escapes: re.Pattern[str]) -> tuple[str, list[int]]:
+_MARKER = re.compile("|".join(_marker(words) for words in (_BEGIN, _END)))
+
+
+def _letters(text: str) -> tuple[str, list[int]]:
     """The skeleton, and for each of its letters the place in `text` that it came from."""
-    skipped = {place for match in escapes.finditer(text) for place in range(*match.span())}
     letters: list[str] = []
     places: list[int] = []
-    for place, char in enumerate(text):
-        found = "" if place in skipped else skeleton(char, _NOTHING)
-        letters.append(found)
-        places += [place] * len(found)
+    done = 0
+    for escape in [*_ESCAPE.finditer(text), None]:
+        end = len(text) if escape is None else escape.start()
+        for place in range(done, end):
+            found = _plain(text[place])
+            letters.append(found)
+            places += [place] * len(found)
+        if escape is not None:
+            done = escape.end()
+            if escape[1]:
+                letters.append(escape[1].upper())
+                places.append(done - 1)
     return "".join(letters), places

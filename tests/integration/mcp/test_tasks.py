@@ -80,6 +80,15 @@ class Lab:
         before = len(lines(self.folder, "gets"))
         wait_until(lambda: len(lines(self.folder, "gets")) >= before + times, "the server is asked")
 
+    def told(self, handle: TurnHandle, messages: list[str]) -> None:
+        """Just these have been published of how far its call is."""
+
+        def published() -> bool:
+            said = [event.data["message"] for event in handle.events_so_far() if event.kind == "call.progress"]
+            return said == messages
+
+        wait_until(published, f"published: {messages}")
+
     def finished(self, handle: TurnHandle) -> str:
         """What the model read of the call."""
         assert self.pump.finish(handle).ending is Ending.COMPLETED
@@ -116,9 +125,9 @@ def over_stdio(pumps: Pumps, folder: Path, pinned: PinnedServer) -> Lab:
 
 def test_a_call_parks_and_its_server_s_result_is_its_own(lab: Lab) -> None:
     handle = lab.parked()
-    lab.asked()
+    lab.told(handle, ["reading about bees"])
     end(lab.folder, "task-1", "working", message="writing it up")
-    lab.asked(2)
+    lab.told(handle, ["reading about bees", "writing it up"])
     picture = {"type": "image", "mimeType": "image/png", "data": PNG}
     end(lab.folder, "task-1", "completed", {"content": [*text("the report")["content"], picture]})
     assert lab.finished(handle) == "the report\n[image: image/png, 70 bytes]"
@@ -126,8 +135,6 @@ def test_a_call_parks_and_its_server_s_result_is_its_own(lab: Lab) -> None:
     assert [file.media_type for file in shown.attachments] == ["image/png"]
     (called,) = lab.called()
     assert called["task"] == {"ttl": 86_400_000}
-    said = [event.data for event in handle.events() if event.kind == "call.progress"]
-    assert [data["message"] for data in said] == ["reading about bees", "writing it up"]
     assert lab.status(handle) is TraceStatus.COMPLETED
     (row,) = lab.pump.wiring.store.calls.of_turn(handle.turn_id)
     assert (row.state, row.outcome_kind) == ("done", "success")
