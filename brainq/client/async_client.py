@@ -257,6 +257,9 @@ class AsyncClient:
     stop = async_action(Client.stop)
     lift = async_action(Client.lift)
     stops = async_lookup(Client.stops)
+    versions = async_lookup(Client.versions)
+    ramp_build = async_action(Client.ramp_build)
+    release_build = async_action(Client.release_build)
     audit = async_lookup(Client.audit)
     ping = async_lookup(Client.ping)
 

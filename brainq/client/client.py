@@ -36,6 +36,7 @@ from brainq.client.schedules import ScheduleVerbs
 from brainq.client.session import Session
 from brainq.client.spending import SpendVerbs
 from brainq.client.stops import StopVerbs
+from brainq.client.versions import VersionVerbs
 from brainq.client.waiting import NEEDS_CALLER, cancel_turn, turn_parked_error
 from brainq.contracts.fleet import Fleet, FleetActivity, FleetScale
 from brainq.contracts.history import ListedSession, ListedTurn
@@ -48,7 +49,7 @@ from brainq.settings.deployment import Settings, settings_here
 
 
 @raises_unreachable
-class Client(ScheduleVerbs, ApprovalVerbs, SpendVerbs, CellVerbs, StopVerbs, AuditVerbs):
+class Client(ScheduleVerbs, ApprovalVerbs, SpendVerbs, CellVerbs, StopVerbs, VersionVerbs, AuditVerbs):
     """Submits turns. Thread-safe; one a process is enough.
 
     client = Client()                    # settings and brain from BRAINQ_..., and .env in the working directory

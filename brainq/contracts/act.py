@@ -19,6 +19,7 @@ ACTS: dict[str, dict[str, str]] = {
     "ScheduleVerbs": {"schedule": "schedule", "pause_schedule": "pause schedule"}
     | {"resume_schedule": "resume schedule", "remove_schedule": "remove schedule"},
     "StopVerbs": {"stop": "stop", "lift": "lift"},
+    "VersionVerbs": {"ramp_build": "ramp", "release_build": "release build"},
     "Memories": {"forget": "forget", "forget_all": "forget"},
     "Operator": {"retry": "retry step", "send_again": "send again"},
     "Tokens": {"create": "make token", "revoke": "revoke token"},

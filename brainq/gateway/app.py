@@ -41,6 +41,7 @@ from brainq.gateway.rest import (
     stops,
     turn_control,
     turns,
+    versions,
 )
 from brainq.gateway.wires.ag_ui import routes as ag_ui
 from brainq.gateway.wires.ai_sdk import routes as ai_sdk
@@ -64,6 +65,7 @@ ROUTERS = (
     schedules.router,
     stops.router,
     audit.router,
+    versions.router,
     memories.router,
     spend.router,
     budgets.router,

@@ -19,7 +19,7 @@ log = logger("brainq.store")
 C = TypeVar("C", bound=type)
 SUBJECTS = (
     *("kind", "name", "tenant", "mode", "approval_id", "call_id", "hold_id"),
-    *("memory", "scope", "session", "delivery", "step"),
+    *("memory", "scope", "session", "delivery", "step", "build", "to"),
 )
 """Arguments that say to what it was done. None of them holds content, or a secret."""
 NOTHING_DONE = (False, None, 0, "ended")

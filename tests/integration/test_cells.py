@@ -16,11 +16,13 @@ from brainq.brain.brain import Brain
 from brainq.cells.cells import cells_away
 from brainq.client.async_client import AsyncClient
 from brainq.client.connection import cells_of
+from brainq.contracts.build import Ramp
 from brainq.contracts.cell import Placement
 from brainq.errors import CellUnreachable, InvalidInput, TenantMoved, TurnNotFound
 from brainq.settings.deployment import load_settings
 from brainq.store.database import Database
 from brainq.store.repositories.cells import Directory
+from tests.support.builds import announce
 from tests.support.pump import QUICK
 from tests.support.server import RedisServer
 from tests.support.two_cells import NAMES, TwoCells, tenant_in, two_cells, two_servers
@@ -83,6 +85,33 @@ def test_one_cells_redis_is_gone_and_the_other_goes_on(cells: TwoCells, servers:
             list(client.iterate_turns())
         client.ping()
         assert client.handle(lost.turn_id).session_id == f"{IN_B}1"  # SQL has it
+
+
+def test_builds_are_of_all_cells_and_a_ramp_and_a_release_reach_each(
+    cells: TwoCells, servers: dict[str, RedisServer]
+) -> None:
+    builds = {name: pump.wiring.state.builds for name, pump in cells.pumps.items()}
+    for pump in cells.pumps.values():
+        for build, digest in (("1.4", "d01d"), ("1.5", "0e00")):
+            announce(pump.wiring, build, digest)
+    with closing(cells.front()) as client:
+        assert client.ramp_build("1.5", 10).cells == ("a", "b")
+        assert [each.ramp() for each in builds.values()] == [Ramp("1.5", "1.4", 1_000)] * 2
+        assert client.versions().ramp == "10 % of sessions begin on 1.5, the others on 1.4"
+        key = f"{IN_B}1", client.submit(f"{IN_B}1", "Go.").turn_id
+        pinned = {"pin": "d01d", "pin_build": "1.4"}
+        cells.pumps["b"].wiring.state.redis.hset(cells.pumps["b"].wiring.state.keys.turn(*key), mapping=pinned)
+        old = client.versions().builds[0]
+        assert (old.needed_in, old.workers) == ({"a": 0, "b": 1}, {"coordinator": 2})
+        released = client.release_build("1.4", "1.5")
+        assert (released.brains, released.cells, released.cells_away) == (("shop",), ("a", "b"), ())
+        assert [each.released() for each in builds.values()] == [{"d01d": "0e00"}] * 2
+        assert "is empty in every cell" in client.versions().builds[0].says
+        servers["b"].stop()
+        found = client.versions()
+        assert (found.cells_away, found.builds[0].says[-31:]) == (("b",), "did not answer: its workers stay"[-31:])
+        ended = client.ramp_build("1.5", 0)
+        assert (ended.cells, ended.cells_away, builds["a"].ramp()) == (("a",), ("b",), None)
 
 
 def test_what_asks_a_cell_whose_sql_is_gone_is_told_which_and_how_to_ask_again(cells: TwoCells) -> None:

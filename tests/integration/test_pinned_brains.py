@@ -9,7 +9,6 @@ import pytest
 
 from brainq.brain.brain import Brain
 from brainq.brain.declared import brain_digest
-from brainq.client.versions import read_versions, release_build, set_ramp
 from brainq.contracts.build import Pin
 from brainq.contracts.call import ChildTurn
 from brainq.contracts.status import Effect, Ending, StopReason
@@ -107,8 +106,8 @@ def test_a_turn_whose_build_is_gone_says_so_and_is_released(pumps: Pumps) -> Non
     old.answer(began)
     gone(old)
     assert handle.explain().startswith("waits for build 1.4, whose brain it is pinned to")
-    assert [(build.name, build.needed) for build in read_versions(new.client).builds] == [("1.4", 1), ("1.5", 0)]
-    assert release_build(new.client, "1.4", "1.5") == ("shop",)
+    assert [(build.name, build.needed) for build in new.client.versions().builds] == [("1.4", 1), ("1.5", 0)]
+    assert new.client.release_build("1.4", "1.5").brains == ("shop",)
     new.drain("brainq.tools.read_only", "brainq.turns", "brainq.tools.network", "brainq.turns")
     result = new.finish(handle)
     assert result.ending is Ending.COMPLETED
@@ -132,7 +131,7 @@ def test_a_session_whose_build_is_gone_for_a_minute_refuses_turns_with_the_remed
         new.submit("s1", "Pears?")
     (row,) = [row for row in new.wiring.store.turns.list() if row.state == "rejected"]
     assert row.session_id == "s1"
-    release_build(new.client, "1.4", "1.5")
+    new.client.release_build("1.4", "1.5")
     assert new.submit("s1", "Pears?").turn_id
 
 
@@ -181,14 +180,14 @@ def test_a_child_turn_is_begun_by_any_build_and_keeps_to_that_one(pumps: Pumps) 
 
 def test_what_a_ramp_and_a_release_refuse(pumps: Pumps) -> None:
     old, new = two(pumps)
-    assert set_ramp(new.client, "1.5", 10, None) == "10 % of sessions begin on 1.5, the others on 1.4"
+    assert new.client.ramp_build("1.5", 10).says == "10 % of sessions begin on 1.5, the others on 1.4"
     serve(old)
     assert old.wiring.build.ramp is not None
-    assert read_versions(new.client).ramp.startswith("10 %")
-    assert set_ramp(new.client, "1.5", 0, None) == ""
+    assert new.client.versions().ramp.startswith("10 %")
+    assert new.client.ramp_build("1.5", 0).says.startswith("every session")
     with pytest.raises(InvalidInput, match=r"no worker of build '1\.6' is alive"):
-        set_ramp(new.client, "1.6", 10, None)
+        new.client.ramp_build("1.6", 10)
     with pytest.raises(NotFound):
-        release_build(new.client, "0.9", "1.5")
+        new.client.release_build("0.9", "1.5")
     with pytest.raises(InvalidInput):
-        release_build(new.client, "1.4", "1.4")
+        new.client.release_build("1.4", "1.4")

@@ -14,7 +14,7 @@ from brainq.brain.brain import Brain
 from brainq.brain.brains import read_brains
 from brainq.brain.declared import brain_digest, worker_build
 from brainq.cli.doctor.upgrade import check_formats, check_name, check_pins
-from brainq.client.versions import versions_of
+from brainq.client.versions import versions_of, versions_of_cells
 from brainq.contracts.brain import Approvals
 from brainq.contracts.build import FORMATS_READ, STATE_FORMAT, BuildTurn, BuildWorker, Ramp
 from brainq.contracts.callbacks import TurnInfo
@@ -157,6 +157,38 @@ def test_a_released_turn_and_one_whose_brain_another_build_has_need_it_no_more()
 def test_turns_of_a_build_without_workers_wait_for_it() -> None:
     found = versions_of([NEW], [turn("1.4", "d01d")], {"1.4": {"shop": "d01d"}}, {}).builds[0]
     assert found.says == "1 turn wait for build 1.4: start its workers, or brainq versions release 1.4 --to BUILD"
+
+
+def over_cells(*away: str, **turns: list[BuildTurn]) -> dict[str, str]:
+    """What is said of each build: both have a worker in each cell."""
+    found = [(cell, versions_of([OLD, NEW], its, {}, {})) for cell, its in turns.items()]
+    return {build.name: build.says for build in versions_of_cells(found, away).builds}
+
+
+def test_over_cells_a_build_may_go_once_no_cell_needs_it_and_each_has_answered() -> None:
+    kept = [turn("1.4", "d01d", "parked")]
+    assert over_cells(a=[], b=[])["1.4"] == "build 1.4 is empty in every cell: its workers may go"
+    assert over_cells(a=[], b=kept)["1.4"] == "1 turn need build 1.4 in cell b: its workers stay there"
+    away = over_cells("c", a=[], b=[])["1.4"]
+    assert away == "build 1.4 is empty in cell a, b; c did not answer: its workers stay"
+
+
+def test_over_cells_turns_wait_where_the_build_has_no_workers() -> None:
+    known, turns = {"1.4": {"shop": "d01d"}}, [turn("1.4", "d01d")]
+    cells = [("a", versions_of([OLD, NEW], [], known, {})), ("b", versions_of([NEW], turns, known, {}))]
+    old, _ = versions_of_cells(cells).builds
+    assert (old.needed, old.needed_in, old.workers) == (1, {"a": 0, "b": 1}, {"coordinator": 1})
+    assert old.says.startswith("1 turn wait for build 1.4 in cell b: start its workers there, or brainq versions rel")
+
+
+def test_over_cells_counts_are_summed_and_ramps_that_differ_are_said() -> None:
+    live, ramp = [turn("1.4", "d01d"), turn("1.4", "d01d")], Ramp("1.5", "1.4", 1_000)
+    cells = [("a", versions_of([OLD, NEW], live, {}, {}, ramp)), ("b", versions_of([OLD], live, {}, {}))]
+    found = versions_of_cells(cells)
+    (brain,) = found.builds[0].brains
+    assert (brain.live, brain.pinned, found.builds[0].workers) == (4, 4, {"coordinator": 2})
+    assert found.ramp == "cell a: 10 % of sessions begin on 1.5, the others on 1.4; cell b: no ramp"
+    assert versions_of_cells([("a", cells[0][1]), ("b", cells[0][1])]).ramp.startswith("10 %")
 
 
 def test_before_an_upgrade_its_name_its_formats_and_its_pins_are_looked_at() -> None:

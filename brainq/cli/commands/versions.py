@@ -9,13 +9,13 @@ import typer
 
 from brainq.cli.connect import open_brainless_client
 from brainq.cli.options import AsJson
-from brainq.cli.output import note, print_json, print_page
+from brainq.cli.output import note, note_cells_away, print_json, print_page
 from brainq.errors import InvalidInput
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from brainq.client.versions import Build, Versions
+    from brainq.client.versions import Build, BuildChange, Versions
 
 _SHARE = re.compile(r"(\d{1,3}(?:\.\d+)?) ?%?")
 
@@ -42,6 +42,9 @@ def versions(
     `ramp` lets a share of all sessions begin their turns on a build, chosen by a hash of the session; workers learn
     of it within 5 s. 0% ends it, 100% makes it all.
 
+    Of several cells (BRAINQ_CELLS) all are asked, and a ramp or release is for all. One that does not answer is
+    named: no build is empty then, and a change has to be made again.
+
     \b
     Examples:
       brainq versions
@@ -50,11 +53,10 @@ def versions(
       brainq versions ramp 1.5 --share 50% --from 1.4
     """
     if action == "":
-        from brainq.client.versions import read_versions
-
         with open_brainless_client() as client:
-            found = read_versions(client)
+            found = client.versions()
         print_page(found, _print_versions, as_json=as_json)
+        note_cells_away(found.cells_away)
     elif action == "release":
         _release(build, to, as_json=as_json)
     elif action == "ramp":
@@ -66,28 +68,27 @@ def versions(
 def _release(build: str, to: str, *, as_json: bool) -> None:
     if not build or not to:
         raise InvalidInput("build", "name both: brainq versions release BUILD --to BUILD")
-    from brainq.client.versions import release_build
-
     with open_brainless_client() as client:
-        brains = release_build(client, build, to)
-    if as_json:
-        print_json({"build": build, "to": to, "brains": brains})
-    else:
-        note(f"what is pinned to {', '.join(brains)} of build {build} goes on with build {to}", style="green")
+        change = client.release_build(build, to)
+    _print_change(change, as_json=as_json)
 
 
 def _ramp(build: str, share: str, other: str | None, *, as_json: bool) -> None:
     found = _SHARE.fullmatch(share)
     if not build or found is None:
         raise InvalidInput("share", "name the build and the share: brainq versions ramp BUILD --share 10%")
-    from brainq.client.versions import set_ramp
-
     with open_brainless_client() as client:
-        text = set_ramp(client, build, float(found[1]), other)
+        change = client.ramp_build(build, float(found[1]), other)
+    _print_change(change, as_json=as_json)
+
+
+def _print_change(change: BuildChange, *, as_json: bool) -> None:
     if as_json:
-        print_json({"ramp": text})
-    else:
-        note(text or "every session begins where a coordinator is free", style="green")
+        print_json(change)
+        return
+    note(change.says + (f", in cell {', '.join(change.cells)}" if change.cells else ""), style="green")
+    for cell in change.cells_away:
+        note(f"cell {cell} did not answer: do this again once it does (`brainq cells`)", "yellow")
 
 
 def _print_versions(console: Console, found: Versions) -> None:

@@ -18,15 +18,10 @@ def run_upgrade_checks() -> Iterator[Check]:
     """What is in the way of this build, beside the one that runs. Raises nothing."""
     try:
         settings = load_settings()
-        url = known_redis(settings)
     except SetupError as error:
         yield fail("settings", "; ".join(str(error).splitlines()), "correct these environment variables")
         return
-    answer = preflight.check_redis(url)
-    if answer.level == "FAIL":
-        yield answer
-        return
-    yield from check_upgrade(settings, url)
+    yield from check_upgrade(settings)
 
 
 def run_checks() -> Iterator[Check]:

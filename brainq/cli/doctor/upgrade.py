@@ -6,12 +6,14 @@ Nothing is migrated or changed: SQL's revision is read, and turns are those that
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from brainq.brain.brains import load_brains
 from brainq.brain.declared import worker_build
 from brainq.cli.output import counted
 from brainq.client.versions import MAX_TURNS, Build, versions_of
 from brainq.contracts.build import FORMATS_READ, STATE_FORMAT, BuildTurn, BuildWorker, WorkerBuild
+from brainq.devserver.redis_server import known_redis
 from brainq.errors import BrainqError, SetupError
 from brainq.settings.deployment import Settings
 from brainq.state.builds import RedisBuilds
@@ -19,7 +21,7 @@ from brainq.state.connection import make_client
 from brainq.state.keys import Keys
 from brainq.store.engine import make_engine
 from brainq.store.migrations.upgrade import HEAD, revision, why_not_upgradable
-from brainq.wiring.preflight import Check, fail, ok, warn
+from brainq.wiring.preflight import Check, check_redis, fail, ok, warn
 
 ORDER = (
     "brainq db upgrade, then coordinator, parallel, serial, finalizer, one worker after the other; then gateways and "
@@ -27,12 +29,32 @@ ORDER = (
 )
 
 
-def check_upgrade(settings: Settings, url: str) -> Iterator[Check]:
-    """Each obstacle, and last the order."""
+def check_upgrade(settings: Settings) -> Iterator[Check]:
+    """Each obstacle, and last the order. Of several cells each is looked at."""
     try:
         here = worker_build(load_brains(settings.app), settings.build)
     except BrainqError as wrong:
         yield fail("brain", str(wrong), "name the brain of the new build with -A or BRAINQ_APP")
+        return
+    cells = settings.all_cells()
+    if len(cells) > 1:
+        for cell in cells:
+            for check in _check_deployment(settings.of_cell(cell), here):
+                yield replace(check, name=f"{cell.name} {check.name}")
+    else:
+        yield from _check_deployment(settings, here)
+    yield ok("order", ORDER)
+
+
+def _check_deployment(settings: Settings, here: WorkerBuild) -> Iterator[Check]:
+    try:
+        url = known_redis(settings)
+    except SetupError as wrong:
+        yield fail("settings", "; ".join(str(wrong).splitlines()), "correct these environment variables")
+        return
+    answer = check_redis(url)
+    if answer.level == "FAIL":
+        yield answer
         return
     with make_client(url) as client:
         state = RedisBuilds(client, Keys(settings.prefix))
@@ -43,7 +65,6 @@ def check_upgrade(settings: Settings, url: str) -> Iterator[Check]:
     yield _check_sql(settings)
     builds = versions_of(workers, turns, known, released).builds
     yield from check_pins(here, [build for build in builds if build.name != here.name], turns)
-    yield ok("order", ORDER)
 
 
 def check_name(here: WorkerBuild, workers: Sequence[BuildWorker]) -> Check:

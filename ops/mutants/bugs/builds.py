@@ -58,4 +58,11 @@ BUGS = (
         "if not turn.is_pinned and turn.digest not in elsewhere",
         UNIT,
     ),
+    Bug(
+        "a build may go while a cell has not said whether it needs it",
+        "brainq/client/versions.py",
+        "    if away:\n",
+        "    if not away:\n",
+        UNIT,
+    ),
 )

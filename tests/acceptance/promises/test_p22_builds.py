@@ -11,7 +11,6 @@ from typing import Any
 
 import pytest
 
-from brainq.client.versions import read_versions, release_build
 from brainq.contracts.build import Ramp
 from brainq.devserver.local_fleet import POOLS, LocalFleet
 from tests.support.brains import diary
@@ -96,10 +95,10 @@ def test_a_turn_whose_build_is_gone_waits_and_says_so_and_can_be_released(builds
         wait_until(lambda: notes("call", turn=handle.turn_id), "its call ran")
         wait_until(lambda: handle.explain().startswith("waits for build 1.4"), "it says for whom it waits")
         assert {note["build"] for note in notes("call", turn=handle.turn_id)} == {"old"}
-        needed = {build.name: build.needed for build in read_versions(builds.client).builds}
+        needed = {build.name: build.needed for build in builds.client.versions().builds}
         assert needed["1.4"] == 1
         assert state.redis.llen(f"{state.keys.prefix}brainq.turns@1.4") == 0, "nobody is rung in vain"
-        assert release_build(builds.client, "1.4", "1.5") == ("shop",)
+        assert builds.client.release_build("1.4", "1.5").brains == ("shop",)
         result = handle.result(120)
         assert result.text == "by new"
         assert "its brain changed while it ran" in result.warnings[0]

@@ -8,16 +8,8 @@ import pytest
 
 from brainq.client.client import Client
 from brainq.client.connection import wiring_of
-from brainq.contracts.build import DeclaredBrain, WorkerBuild
-from brainq.contracts.fleet import FleetWorker
+from tests.support.builds import announce
 from tests.support.commands import Brainq
-
-
-def announce(client: Client, build: str, digest: str) -> None:
-    state, name = wiring_of(client).state, f"coordinator@{build}"
-    state.workers.announce(name, FleetWorker(name=name, pool="coordinator", threads=1, busy=0), 60)
-    of = WorkerBuild(build, (DeclaredBrain("shop", digest, "turn"),), is_distinct=True)
-    state.builds.announce(name, of, "coordinator", ["turns"], 60.0)
 
 
 def said(brainq: Brainq, *words: str) -> str:
@@ -28,8 +20,8 @@ def said(brainq: Brainq, *words: str) -> str:
 def test_two_builds_are_listed_ramped_and_released(
     client: Client, brainq: Brainq, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    announce(client, "1.4", "d01d")
-    announce(client, "1.5", "0e00")
+    announce(wiring_of(client), "1.4", "d01d")
+    announce(wiring_of(client), "1.5", "0e00")
     assert "build 1.4 is empty: its workers may go" in said(brainq, "versions")
     assert "10 % of sessions begin on 1.5" in said(brainq, "versions", "ramp", "1.5", "--share", "10%")
     assert json.loads(brainq("versions", "--json").out)["ramp"].startswith("10 %")
@@ -41,7 +33,7 @@ def test_two_builds_are_listed_ramped_and_released(
 def test_before_an_upgrade_it_says_the_order_and_migrates_nothing(
     client: Client, brainq: Brainq, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    announce(client, "1.4", "d01d")
+    announce(wiring_of(client), "1.4", "d01d")
     monkeypatch.setenv("BRAINQ_BUILD", "1.5")
     rows = {row["name"]: row for row in json.loads(brainq("doctor", "--before-upgrade", "--json").out)}
     assert rows["build"]["said"] == "1.5"

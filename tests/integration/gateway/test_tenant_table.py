@@ -31,6 +31,7 @@ from tests.integration.gateway.conftest import given
 from tests.integration.gateway.test_door import token
 from tests.integration.gateway.test_tenants import rows_about
 from tests.support.blobs import png
+from tests.support.builds import announce
 from tests.support.gateways import GatewayThread
 from tests.support.pump import Pump
 
@@ -128,6 +129,9 @@ TABLE: Mapping[str, tuple[Asked, ...]] = {
     "GET /v1/fleet": IT,
     "GET /v1/fleet/activity": IT,
     "GET /v1/cells": IT,
+    "GET /v1/versions": IT,
+    "POST /v1/versions/ramp": (Asked(body={"build": "1.5", "share": 0}),),
+    "POST /v1/versions/release": (Asked(body={"build": "1.4", "to": "1.5"}),),
     "GET /v1/scale": (*IT, Asked("?pool=serial&min=0&max=4")),
     "GET /v1/spend": (Asked("?by=tenant,day", is_list=True), Asked("?by=tool", is_list=True)),
     "GET /v1/budgets": (Asked(is_list=True),),
@@ -309,6 +313,8 @@ def lived_in(gateway: GatewayThread, pump: Pump, mine: Any) -> dict[str, str]:
     def submit(session: str, said: str, **more: Any) -> str:
         return ask("POST", "/v1/turns", {"session_id": session, "user_message": said, **more})["turn_id"]
 
+    for build, digest in (("1.4", "d01d"), ("1.5", "0e00")):
+        announce(pump.wiring, build, digest)
     pump.client.budgets.set("tenant acme:", per="day", usd=1e9)
     picture = File(png())
     sent = {"data": base64.b64encode(picture.data).decode()}
@@ -522,6 +528,7 @@ def test_who_asks_for_what_is_anothers_is_refused_and_told_nothing(gateway: Gate
 NEEDED = {**VERBS, **A2A_VERBS, **MCP_VERBS}
 OF_NO_SESSION = {
     *("PUT /v1/budgets", "POST /v1/budgets/raise"),
+    *("GET /v1/versions", "POST /v1/versions/ramp", "POST /v1/versions/release"),
     *("GET /v1/fleet/activity", "GET /metrics", "GET /v1/fleet", "GET /v1/cells", "GET /v1/scale"),
 }
 """Who has one tenant's sessions only is answered as if it were not there."""

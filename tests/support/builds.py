@@ -1,0 +1,18 @@
+"""A worker of a build that says it is alive, and is none."""
+
+from __future__ import annotations
+
+from brainq.contracts.build import DeclaredBrain, WorkerBuild
+from brainq.contracts.fleet import FleetWorker
+from brainq.wiring import Wiring
+
+
+def announce(
+    wiring: Wiring, build: str, digest: str, pool: str = "coordinator", *, threads: int = 1, busy: int = 0
+) -> None:
+    """For a minute there is one of this pool, whose one brain is `shop`, pinned for a turn."""
+    state, name = wiring.state, f"{pool}@{build}"
+    worker = FleetWorker(name=name, pool=pool, threads=threads, busy=busy)
+    state.workers.announce(name, worker, 60)
+    declared = WorkerBuild(build, (DeclaredBrain("shop", digest, "turn"),), is_distinct=True)
+    state.builds.announce(name, declared, pool, ["turns"], 60.0)
