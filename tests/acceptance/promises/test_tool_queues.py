@@ -62,7 +62,9 @@ def begun(queue: str) -> list[str]:
     return [str(row["name"]) for row in notes("start", tool=TOOLS[queue])]
 
 
-@pytest.mark.parametrize("queue", TOOLS)
+@pytest.mark.parametrize(
+    "queue", [READ_ONLY_QUEUE, *(pytest.param(q, marks=pytest.mark.full) for q in TOOLS if q != READ_ONLY_QUEUE)]
+)
 def test_a_call_does_not_wait_behind_all_of_another_tenants(world: World, queue: str) -> None:
     handles = flooded(world, queue, FLOOD)
     open_gate("go")
