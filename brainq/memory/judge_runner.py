@@ -15,15 +15,18 @@ from brainq.contracts.memory import RecordedTurn
 from brainq.contracts.message import Message
 from brainq.contracts.model import Price, Spend, TokenUsage, unknown_price
 from brainq.contracts.status import WorkFailure, WorkOutcome
+from brainq.contracts.stop import Stop, stop_of_turn
 from brainq.finalize.finalizer import MAX_TRIES, retry_after_s
 from brainq.leases import LeaseRenewer
 from brainq.memory.judges import judges_named, unknown_judge
 from brainq.memory.words import cut
 from brainq.models.asking.bill import Allowance
+from brainq.models.asking.permits import StopDeferred
 from brainq.models.auxiliary import AuxiliaryModel
 from brainq.observe.logs import logger
 from brainq.observe.spans import judge_span
 from brainq.observe.tracing import in_span
+from brainq.ports.people import StopsInForce
 from brainq.ports.sql import JudgementRows
 from brainq.processes.threads import call_within
 
@@ -36,6 +39,7 @@ MOST_FACT_CHARS = 1_000
 _NOTE_KEYS = ("text", "excerpt")
 JUDGE_LIMIT_S = 60.0  # one judge, one turn; a model is given less, so that its fallback still has time
 MOST_ERROR_CHARS = 2_000
+PAUSED_RETRY_S = 30.0  # so long after a stop was lifted, at most, a judgement that it paused goes on
 NO_CONTENT = (
     "the turn's content is gone: Redis has let it go and SQL keeps none of it (redact_logs); judge sooner, or keep "
     "turns longer in Redis (BRAINQ_KEEP_TURN_S)"
@@ -120,6 +124,7 @@ class JudgeRuntime:
     own         the brain's judges
     auxiliary   the model of the shipped judges; None: they go by rules
     price       of what a model that judges uses
+    name        of the brain
     redact      reasons and errors may quote the turn: SQL keeps the score and the kind of error only
     """
 
@@ -127,6 +132,7 @@ class JudgeRuntime:
     auxiliary: AuxiliaryModel | None
     redact: bool = False
     price: Price = unknown_price
+    name: str = ""
 
 
 @dataclass(eq=False, kw_only=True)
@@ -139,6 +145,7 @@ class JudgeRunner:
     digests     of this worker's brains: a turn that is pinned is judged by the one that began it
     places      how many judges run at once in this process
     limit_s     a judge that has not returned by then is abandoned in its thread, and tried again
+    stops       what operators have stopped: those of its brain and tenant; a judge's model heeds its own
     """
 
     brains: ByBrain[JudgeRuntime]
@@ -151,12 +158,14 @@ class JudgeRunner:
     max_tries: int = MAX_TRIES
     places: int = 4
     digests: Collection[str] = ()
+    stops: StopsInForce | None = None
 
     def __post_init__(self) -> None:
         self._free = threading.BoundedSemaphore(self.places)
 
     def run(self, session_id: str, turn_id: str, judge_name: str) -> str:
-        """Answer one doorbell: `judged`, `failed` (it is tried again), `dead`, `dropped` or `later`.
+        """Answer one doorbell: `judged`, `failed` (it is tried again), `paused` (by operators), `dead`, `dropped` or
+        `later`.
 
         Raises what SQL and Redis raise; the row's lease then lapses, and the next doorbell finds it free.
         """
@@ -183,6 +192,9 @@ class JudgeRunner:
         if work is None:  # a worker that has it may come first to the next try
             error = f"its brain {brain!r} is not one of this worker's: {', '.join(self.brains.names)}"
             return self._again(turn_id, judge_name, tries, error, "MissingBrain")
+        stop = stop_of_turn(self.stops.in_force(), session_id, work.name) if self.stops is not None else None
+        if stop is not None:
+            return self._meet_stop(turn_id, judge_name, tries, stop)
         judge = judges_named([judge_name], work.own, work.auxiliary)[judge_name]
         if judge is None:
             return self._give_up(turn_id, judge_name, tries, unknown_judge(judge_name, work.own))
@@ -197,6 +209,8 @@ class JudgeRunner:
             allowance = Allowance(work.price)
             with in_span(span, redact=work.redact), allowance.activate():
                 judgement = self._judge(judge, judge_case(turn), work.redact)
+        except StopDeferred as paused:
+            return self._wait(turn_id, judge_name, tries, paused.why)
         except Exception as failure:
             return self._failed(turn_id, judge_name, tries, failure, work.redact)
         spends = tuple(allowance.spends) or _reported_spend(judgement)
@@ -223,6 +237,17 @@ class JudgeRunner:
         again_after_s = retry_after_s(tries, random.random())
         self.rows.fail(turn_id, judge_name, error[:MOST_ERROR_CHARS], again_after_s, dead=False, tries=tries)
         return WorkOutcome("failed", *failure)
+
+    def _meet_stop(self, turn_id: str, judge_name: str, tries: int, stop: Stop) -> str:
+        if stop.mode == "pause":
+            return self._wait(turn_id, judge_name, tries, stop.describe())
+        again = f"once it is lifted `brainq finalize retry {turn_id} judge:{judge_name}` judges it"
+        return self._give_up(turn_id, judge_name, tries, f"{stop.describe()}; {again}")
+
+    def _wait(self, turn_id: str, judge_name: str, tries: int, why: str) -> str:
+        """It is looked at again and again, for as long as it is paused."""
+        self.rows.postpone(turn_id, judge_name, why[:MOST_ERROR_CHARS], PAUSED_RETRY_S, tries)
+        return "paused"
 
     def _give_up(self, turn_id: str, judge_name: str, tries: int, error: str) -> str:
         log.warning("judgement is dead", turn_id=turn_id, judge=judge_name)

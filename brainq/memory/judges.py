@@ -10,6 +10,7 @@ from typing import Any
 from brainq.contracts.evaluation import Judge, JudgeCase, Judgement
 from brainq.errors import ProviderError
 from brainq.memory.words import cut, raw_words, sentences, terms
+from brainq.models.asking.permits import StopDeferred
 from brainq.models.auxiliary import AuxiliaryModel, read_json_object
 from brainq.observe.logs import logger
 
@@ -141,9 +142,11 @@ class ModelJudge:
         self._timeout_s = timeout_s
 
     def judge(self, case: JudgeCase) -> Judgement:
-        """The score; `method` says who gave it. Raises only what `fallback` raises."""
+        """The score; `method` says who gave it. Raises what `fallback` raises, and StopDeferred (paused)."""
         try:
             return self._ask(case)
+        except StopDeferred:
+            raise
         except Exception as failure:  # a provider of one's own may raise anything
             kind = failure.kind if isinstance(failure, ProviderError) else type(failure).__name__
             log.warning("judged by rules: the model failed", turn_id=case.turn_id, judge=self.name, kind=kind)

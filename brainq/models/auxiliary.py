@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Generator
-from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass, replace
 from typing import Any
 from uuid import uuid4
 
@@ -12,14 +12,15 @@ from json_repair import repair_json
 
 from brainq.contracts.message import Message
 from brainq.contracts.model import FinishKind, ModelReply, ModelRequest, Purpose, TokenUsage
+from brainq.contracts.stop import stop_of_turn, stops_of_models
 from brainq.errors import ProviderError
 from brainq.models.asking.bill import Allowance, Bill, current_allowance
-from brainq.models.asking.permits import PermitPolicy, reply_with_permits
+from brainq.models.asking.permits import DEFAULT_REQUESTER, PermitPolicy, meet_stop, reply_with_permits
 from brainq.models.costs import worst_cost_usd
 from brainq.models.providers import Provider
 from brainq.observe.spans import chat_span
 from brainq.observe.tracing import in_span
-from brainq.ports.people import Budgets
+from brainq.ports.people import Budgets, StopsInForce
 from brainq.processes.threads import call_within
 from brainq.text.estimate import estimate_request
 
@@ -32,6 +33,7 @@ class AuxiliaryModel:
 
     permits   how it takes its permits; None: as the caller's active policy says
     budgets   what calls after a turn's end are held to, and `brain` whose they are; None: the turn's steps hold theirs
+    stops     what operators have stopped, for such calls; None: as the caller's active policy says
     """
 
     provider: Provider
@@ -39,6 +41,7 @@ class AuxiliaryModel:
     permits: PermitPolicy | None = None
     budgets: Budgets | None = None
     brain: str = ""
+    stops: StopsInForce | None = None
 
     def ask(
         self,
@@ -53,7 +56,8 @@ class AuxiliaryModel:
         turn_id: str = "",
         step: int = 0,
     ) -> ModelReply:
-        """The reply. Raises ProviderError, also for one that is empty or not whole (kind `malformed`)."""
+        """The reply. Raises ProviderError, also for one that is empty or not whole (kind `malformed`); where operators
+        have stopped it, StopDeferred and ModelForbidden."""
         request = ModelRequest(
             model=self.model,
             messages=(Message(role="system", content=system), Message(role="user", content=text)),
@@ -68,7 +72,7 @@ class AuxiliaryModel:
             in_line=purpose != "memory",
         )
         chat = chat_span(self.provider, request)
-        places = self.permits.activate() if self.permits is not None else nullcontext()
+        places = self._permits_of(session_id)
         bill = Bill(self.provider.name, self.model, purpose, step, current_allowance())
         with self._held(request, bill.allowance), in_span(chat.span), places, bill.activate():
             try:
@@ -79,6 +83,16 @@ class AuxiliaryModel:
             bill.settle(reply)
             chat.reply(reply)
         return _require_text(reply)
+
+    def _permits_of(self, session_id: str) -> AbstractContextManager[None]:
+        """While entered, the call takes its permits, and meets stops of its model. Raises for one of its brain or
+        tenant."""
+        if self.permits is None:
+            return nullcontext()
+        stops = () if self.stops is None else tuple(self.stops.in_force())
+        if (stop := stop_of_turn(stops, session_id, self.brain)) is not None:
+            meet_stop(stop, DEFAULT_REQUESTER)
+        return replace(self.permits, stops=stops_of_models(stops, session_id)).activate()
 
     @contextmanager
     def _held(self, request: ModelRequest, allowance: Allowance) -> Generator[None]:

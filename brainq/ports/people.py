@@ -40,6 +40,12 @@ class StopSwitch(Protocol):
     def hasten(self) -> None: ...
 
 
+class StopsInForce(Protocol):
+    """What is stopped now, for what no script of Redis claims. Fitted by `state.stops.RedisStops`."""
+
+    def in_force(self) -> Sequence[Stop]: ...
+
+
 class ChildTurns(Protocol):
     """Turns that calls start. Fitted by `people.children.ChildDesk`.
 

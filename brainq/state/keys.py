@@ -57,6 +57,7 @@ Keys of a session and its turns share the hash tag `{session}`, so every script 
     asked:DIGEST              string  as the previous release knows such a request          15 minutes
     stops                     channel "session turn" of a turn that is to stop              -
     stopped                   hash    KIND NAME TENANT -> MODE ENDS JSON: operators' stops  1 day, which sweepers renew
+                              channel something was stopped                                 -
     run                       string  which Redis this is: run_id and master_replid          10 seconds
     swept                     string  when a sweeper last took what is due                  1 day
     sweeping                  string  who compares SQL with Redis just now                  seconds

@@ -2,23 +2,57 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
 from typing import cast
 
-from brainq.contracts.stop import Stop, stop_json
+from brainq.contracts.stop import Stop, read_stop, stop_json
 from brainq.state.typed_scripts import Scripts
 
 STOPS_KEPT_MS = 86_400_000  # sweepers say again what SQL has
 HASTENED_AT_ONCE = 1_000
 HASTEN_APART_MS = 200  # so that looks at what goes on do not come all at once
+NONE_KNOWN_S = 10.0  # what is stopped is heard of; this is for a message that was lost
 
 
 class RedisStops:
-    """The hash `stopped`. SQL's rows hold; this is what of them the scripts read. Fits `ports.people.StopSwitch`."""
+    """The hash `stopped`. SQL's rows hold; this is what of them the scripts read. Fits `ports.people.StopSwitch` and
+    `StopsInForce`.
 
-    def __init__(self, scripts: Scripts) -> None:
+    listen   begin to hear of what is stopped
+    """
+
+    def __init__(self, scripts: Scripts, listen: Callable[[], None]) -> None:
         self._scripts = scripts
         self._client, self._keys = scripts.client, scripts.keys
+        self._listen = listen
+        self._heard = 0
+        self._none_until = 0.0
+
+    def receive_put(self, _: str) -> None:
+        """Some process has stopped something."""
+        self.catch_up()
+
+    def catch_up(self) -> None:
+        """Something may have been stopped while nobody here listened."""
+        self._heard += 1
+        self._none_until = 0.0
+
+    def in_force(self) -> tuple[Stop, ...]:
+        """What is stopped now. Where nothing is, asking costs a command in ten seconds: a stop is heard of."""
+        if time.monotonic() < self._none_until:
+            return ()
+        self._listen()
+        heard = self._heard
+        texts, (seconds, _) = cast(
+            "tuple[list[str], tuple[str, str]]", self._client.many([("HVALS", self._keys.stopped), ("TIME",)])
+        )
+        now_ms = int(seconds) * 1000
+        rows = [text.split(" ", 2) for text in texts]
+        found = tuple(read_stop(body) for _, ends, body in rows if ends == "0" or now_ms < int(ends))
+        if not found and heard == self._heard:
+            self._none_until = time.monotonic() + NONE_KNOWN_S
+        return found
 
     def put(self, standing: Sequence[Stop]) -> None:
         """From now on every claim and submit meets them."""
@@ -35,6 +69,8 @@ class RedisStops:
         for reply in self._scripts.pipeline(calls)[0] if calls else ():
             if isinstance(reply, Exception):
                 raise reply
+        if standing:
+            self._client.publish(self._keys.stopped, "put")
 
     def drop(self, field: str) -> bool:
         """What waits for it goes on; False where it was not there."""

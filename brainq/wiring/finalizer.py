@@ -4,9 +4,9 @@ sender of webhooks.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from brainq.brain.brain import Brain
 from brainq.brain.brains import Brains, unknown_brain
@@ -36,7 +36,6 @@ from brainq.models.costs import cost_usd
 from brainq.models.providers import resolve_model
 from brainq.observe.logs import logger
 from brainq.people.webhook_delivery import WebhookSender
-from brainq.ports.people import Budgets
 from brainq.processes.later_threads import LATER_THREADS
 from brainq.settings.deployment import Settings
 from brainq.store.records import SqlRecords
@@ -77,7 +76,7 @@ def make_finalizer(wiring: Wiring, quarantine: RunInQuarantine | None) -> TurnFi
     """
     return TurnFinalizer(
         owner=wiring.owner,
-        brains=wiring.brains.each(_finalizer_runtime_of(wiring)),
+        brains=wiring.brains.each(partial(finalizer_runtime, wiring=wiring)),
         missing=_unknown_brain_runtime(),
         chain=wiring.state.finals,
         records=SqlRecords(wiring.store, configured_webhooks(wiring.settings)),
@@ -93,7 +92,7 @@ def make_judge_runner(wiring: Wiring, beats: LeaseRenewer) -> JudgeRunner:
     beats   renews the judgements' leases, which are in SQL
     """
     return JudgeRunner(
-        brains=wiring.brains.each(_judge_runtime_of(wiring)),
+        brains=wiring.brains.each(partial(judge_runtime, wiring=wiring)),
         brain_of=wiring.turn_brains.name,
         rows=wiring.store.judgements,
         recorded=make_recall(wiring).recorded,
@@ -101,12 +100,13 @@ def make_judge_runner(wiring: Wiring, beats: LeaseRenewer) -> JudgeRunner:
         lease_s=wiring.settings.lease_s,
         places=max(1, wiring.settings.concurrency.finalizer // 2),
         digests=[brain.digest for brain in wiring.build.brains],
+        stops=wiring.state.stop_switch,
     )
 
 
 def make_rerunner(wiring: Wiring, judges: JudgeRunner) -> StepRerunner:
     return StepRerunner(
-        brains=wiring.brains.each(_finalizer_runtime_of(wiring)),
+        brains=wiring.brains.each(partial(finalizer_runtime, wiring=wiring)),
         brain_of=wiring.turn_brains.name,
         chain=wiring.state.finals,
         records=SqlRecords(wiring.store, configured_webhooks(wiring.settings)),
@@ -143,24 +143,14 @@ def _system_prompt(brains: Brains, turn: EndedTurn) -> str:
     return text if render_hash(text, PREFIXES[brain.thinking]) == turn.prompt_hash else ""
 
 
-def _finalizer_runtime_of(wiring: Wiring) -> Callable[[Brain], FinalizerRuntime]:
-    return partial(finalizer_runtime, taking=PermitPolicy(wiring.state.rates), budgets=wiring.budgets)
-
-
-def _judge_runtime_of(wiring: Wiring) -> Callable[[Brain], JudgeRuntime]:
-    return partial(judge_runtime, taking=PermitPolicy(wiring.state.rates), budgets=wiring.budgets)
-
-
-def finalizer_runtime(
-    brain: Brain, taking: PermitPolicy | None = None, budgets: Budgets | None = None
-) -> FinalizerRuntime:
-    memory = make_memory_services(brain, auxiliary_model(brain, taking, budgets), cost_usd)
+def finalizer_runtime(brain: Brain, wiring: Wiring | None = None) -> FinalizerRuntime:
+    memory = make_memory_services(brain, auxiliary_model(brain, wiring), cost_usd)
     return FinalizerRuntime(brain, StepOrder(steps_of(brain, memory, brain.final_steps)))
 
 
-def judge_runtime(brain: Brain, taking: PermitPolicy | None = None, budgets: Budgets | None = None) -> JudgeRuntime:
-    model = auxiliary_model(brain, taking, budgets)
-    return JudgeRuntime(tuple(brain.judges.values()), model, brain.redact_logs, cost_usd)
+def judge_runtime(brain: Brain, wiring: Wiring | None = None) -> JudgeRuntime:
+    model = auxiliary_model(brain, wiring)
+    return JudgeRuntime(tuple(brain.judges.values()), model, brain.redact_logs, cost_usd, brain.name)
 
 
 def _unknown_brain_runtime() -> FinalizerRuntime:
@@ -168,10 +158,17 @@ def _unknown_brain_runtime() -> FinalizerRuntime:
     return FinalizerRuntime(brain, StepOrder(steps_of(brain, make_memory_services(brain, None))))
 
 
-def auxiliary_model(brain: Brain, taking: PermitPolicy | None, budgets: Budgets | None = None) -> AuxiliaryModel | None:
-    """The model beside the steps of a turn that is over; None: what would ask it goes by rules."""
+def auxiliary_model(brain: Brain, wiring: Wiring | None) -> AuxiliaryModel | None:
+    """The model beside the steps of a turn that is over; None: what would ask it goes by rules.
+
+    wiring   has its limits, budgets and stops; None: it has none
+    """
+    held: dict[str, Any] = {}
+    if wiring is not None:
+        permits, budgets = PermitPolicy(wiring.state.rates), wiring.budgets
+        held = {"permits": permits, "budgets": budgets, "brain": brain.name, "stops": wiring.state.stop_switch}
     try:
-        return AuxiliaryModel(*resolve_model(brain.auxiliary_model or brain.model), taking, budgets, brain.name)
+        return AuxiliaryModel(*resolve_model(brain.auxiliary_model or brain.model), **held)
     except BrainqError as failure:
         # A finalizer that does not know the model must still finish turns.
         log.warning("no model to extract and judge with", why=str(failure))

@@ -106,6 +106,8 @@ class RedisState:
         self.stops.hear(keys.limited, self.rates.receive_learned, self.rates.catch_up)
         self.money = RedisMoney(scripts, client, keys)
         self.stops.hear(keys.budgets, self.money.receive_set, self.money.catch_up)
+        self.stop_switch = RedisStops(scripts, self.stops.listen)
+        self.stops.hear(keys.stopped, self.stop_switch.receive_put, self.stop_switch.catch_up)
         self.turns = RedisTurns(
             scripts,
             lease_s=lease_s,
@@ -136,7 +138,6 @@ class RedisState:
         self.transcripts = RedisTranscripts(scripts)
         self.holds = RedisHolds(scripts, keep_session_s=keep_session_s)
         self.sessions = RedisSessions(scripts, keep_session_s=keep_session_s, in_cells=in_cells)
-        self.stop_switch = RedisStops(scripts)
         self.outside = RedisOutsideResults(scripts, lease_s=lease_s)
         self.workers = RedisWorkers(client, keys)
         self.presence = RedisPresence(scripts, self.stops, wiring.owner)

@@ -6,13 +6,17 @@ from typing import Any
 
 import pytest
 
+from brainq.contracts.brain import Memory, PromptTemplate
+from brainq.contracts.model import ModelReply, ModelRequest
 from brainq.contracts.status import Ending
 from brainq.errors import InvalidInput, TurnForbidden
 from brainq.models.asking.fallback import Fallback
-from brainq.models.scripted import calls, says
+from brainq.models.scripted import ScriptedProvider, calls, says
 from brainq.operator import Operator
+from tests.support.parts import judgements, memories
 from tests.support.people import Pumps, Watched, awaits, brain_of, statuses
 from tests.support.pump import Pump
+from tests.support.wait import wait_until
 
 WRITE = calls(("write", {"name": "b"}))
 
@@ -92,6 +96,32 @@ def test_a_paused_model_waits_and_is_asked_once_it_is_lifted(pumps: Pumps) -> No
     assert (model.requests, "model slow is paused by ann" in handle.explain()) == ([], True)
     pump.client.lift("model", "slow")
     assert pump.finish(handle).text == "done"
+
+
+def test_a_stopped_model_is_asked_neither_for_memories_nor_for_judgements(pumps: Pumps) -> None:
+    asked: list[str] = []
+
+    def answer(request: ModelRequest) -> ModelReply:
+        asked.append(request.purpose)
+        return says("{}")
+
+    beside = ScriptedProvider([says("a step")], name="beside", auxiliary=answer)
+    prompt = PromptTemplate(id="p", text="Help.", judges=("relevance",))
+    pump = pumps(
+        brain_of(Watched(says("done")), auxiliary_model=beside, memory=Memory(extractor="model"), prompts=[prompt])
+    )
+    handle = pump.submit("s1", "I prefer tea.", prompt_id="p")
+    assert pump.wiring.state.stop_switch.in_force() == ()  # nothing is stopped, and that is known
+    stop = pump.client.stop("model", "beside", reason="wrong prices", by="ann")
+    wait_until(lambda: pump.wiring.state.stop_switch.in_force() == (stop,), "it is heard of")
+    pump.finish(handle)
+    pump.drain()
+    (judgement,) = judgements(pump, handle).values()
+    assert (asked, judgement.state, judgement.tries) == ([], "pending", 0)
+    assert judgement.error == "model beside is paused by ann: wrong prices"
+    assert memories(pump, handle) == [("The user said: I prefer tea.", 1)]  # by rules
+    pump.client.lift("model", "beside")
+    assert pump.wiring.state.stop_switch.in_force() == ()
 
 
 def test_redis_that_lost_its_data_has_the_stops_again(pumps: Pumps) -> None:

@@ -88,10 +88,20 @@ class StopDeferred(PermitDeferred):
 
 
 class ModelForbidden(ProviderError):
-    """Operators have forbidden the model: it is not asked."""
+    """Operators have forbidden the model, or whose call it is: it is not asked."""
 
     def __init__(self, stop: Stop) -> None:
         super().__init__(stop.describe(), kind="forbidden", retryable=False)
+
+
+def meet_stop(stop: Stop, requester: Requester) -> None:
+    """Raises StopDeferred, ModelForbidden; ProviderError where a pause lasts longer than the turn may wait."""
+    if stop.mode == "forbid":
+        raise ModelForbidden(stop)
+    if not may_wait(requester):
+        kind = "limited" if requester.has_begun else "waited"
+        raise ProviderError(stop.describe(), kind=kind, retryable=True)
+    raise StopDeferred(stop, requester)
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,25 +174,15 @@ class RatePermit(BilledRequest):
         ModelForbidden.
         """
         if self.policy is not None and self.policy.stops:
-            self._meet_stop(self.policy)
+            stop = stop_of_model(self.policy.stops, self.provider, self.model)
+            if stop is not None:
+                meet_stop(stop, self.policy.requester)
         self.bill.require(self, request)
         has_waited = False
         if self.policy is not None and self.policy.limits.is_limited(self.name):
             has_waited = self._acquire(self.policy, request, remaining_s)
         self.bill.add(self)
         return has_waited
-
-    def _meet_stop(self, policy: PermitPolicy) -> None:
-        """Raises StopDeferred, ModelForbidden; ProviderError where a pause lasts longer than the turn may wait."""
-        stop = stop_of_model(policy.stops, self.provider, self.model)
-        if stop is None:
-            return
-        if stop.mode == "forbid":
-            raise ModelForbidden(stop)
-        if not may_wait(policy.requester):
-            kind = "limited" if policy.requester.has_begun else "waited"
-            raise ProviderError(stop.describe(), kind=kind, retryable=True)
-        raise StopDeferred(stop, policy.requester)
 
     def _acquire(self, policy: PermitPolicy, request: ModelRequest, remaining_s: float) -> bool:
         self.id = uuid.uuid4().hex

@@ -108,6 +108,18 @@ class Judgements:
         }
         return self._db.write(_OF_TRY, values) == 1
 
+    def postpone(self, turn_id: str, judge: str, why: str, again_after_s: float, tries: int) -> bool:
+        """A try was not made, and does not count: the next is due after `again_after_s`. As `fail` else."""
+        values = {
+            "turn": turn_id,
+            "by": judge,
+            "nth": tries,
+            "seconds": again_after_s,
+            "tries": tries - 1,
+            "error": why,
+        }
+        return self._db.write(_OF_TRY, values) == 1
+
     def revive(self, turn_id: str, judge: str) -> bool:
         """A dead judgement is due again, its tries counted anew; False if it was not dead."""
         return self._db.write(_REVIVE, {"turn": turn_id, "by": judge}) == 1

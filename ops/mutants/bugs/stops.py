@@ -35,6 +35,27 @@ BUGS = (
         WHOLE,
     ),
     Bug(
+        "stops: a judge is not held back by its tenant's",
+        "brainq/memory/judge_runner.py",
+        "if stop is not None:",
+        "if False:",
+        ("tests/unit/memory/test_judging.py",),
+    ),
+    Bug(
+        "stops: a model that is paused extracts memories",
+        "brainq/models/auxiliary.py",
+        "stops=stops_of_models(stops, session_id)",
+        "stops=()",
+        WHOLE,
+    ),
+    Bug(
+        "stops: none is heard of once none was known",
+        "brainq/state/stops.py",
+        "        self._none_until = 0.0\n\n    def in_force",
+        "        self._none_until += 0.0\n\n    def in_force",
+        WHOLE,
+    ),
+    Bug(
         "audit: what was not done is in the log",
         AUDIT,
         "if result not in NOTHING_DONE or",

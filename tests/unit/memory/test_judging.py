@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from brainq.contracts.evaluation import JudgeCase, Judgement
 from brainq.contracts.memory import RecordedTurn
-from brainq.contracts.model import Spend
+from brainq.contracts.model import ModelReply, ModelRequest, Spend
+from brainq.contracts.stop import Stop
 from brainq.leases import LeaseRenewer
 from brainq.memory.judge_runner import JudgeRunner, JudgeRuntime
-from brainq.models.scripted import fails
+from brainq.models.asking.permits import PermitPolicy
+from brainq.models.scripted import fails, says
 from tests.support.only import only
 from tests.unit.finalize.support import OwnJudge, auxiliary, recorded, talk
 
@@ -52,6 +55,12 @@ class Job:
     ) -> bool:
         assert tries == self.tries
         self.state, self.error, self.held = "dead" if dead else "pending", error, False
+        self.waits.append(again_after_s)
+        return True
+
+    def postpone(self, turn_id: str, judge: str, why: str, again_after_s: float, tries: int) -> bool:
+        assert tries == self.tries
+        self.tries, self.error, self.held = tries - 1, why, False
         self.waits.append(again_after_s)
         return True
 
@@ -168,6 +177,54 @@ def test_a_model_that_fails_is_no_failure_of_the_judgement() -> None:
     assert runner(job, auxiliary=auxiliary(fails("server"))).run("s1", "turn-1", "faithfulness") == "judged"
     assert job.judgement is not None
     assert job.judgement.method == "rules"
+
+
+@dataclass
+class Stopped:
+    """Fits `StopsInForce`."""
+
+    stops: tuple[Stop, ...] = ()
+
+    def in_force(self) -> tuple[Stop, ...]:
+        return self.stops
+
+
+def stopped(kind: Any, name: str, mode: Any = "pause") -> Stopped:
+    return Stopped((Stop(kind=kind, name=name, mode=mode, by="ann", reason="unpaid"),))
+
+
+def test_a_paused_tenant_is_not_judged_and_no_try_is_counted() -> None:
+    job, judge, stops = Job(), OwnJudge(), stopped("tenant", "acme:")
+    machine = runner(job, judge, max_tries=1, stops=stops)
+    assert [machine.run("acme:s1", "turn-1", "tone") for _ in range(2)] == ["paused", "paused"]
+    assert (job.tries, job.waits, job.error) == (0, [30.0, 30.0], "tenant acme is paused by ann: unpaid")
+    stops.stops = ()
+    assert (machine.run("acme:s1", "turn-1", "tone"), len(judge.cases)) == ("judged", 1)
+
+
+def test_a_forbidden_tenant_is_not_judged_and_is_told_how_it_may_be() -> None:
+    job, judge = Job(), OwnJudge()
+    machine = runner(job, judge, stops=stopped("tenant", "acme:", "forbid"))
+    assert (machine.run("acme:s1", "turn-1", "tone"), judge.cases) == ("dead", [])
+    assert "forbidden by ann: unpaid; once it is lifted `brainq finalize retry turn-1 judge:tone`" in job.error
+    assert runner(Job(), judge, stops=stopped("tenant", "acme:")).run("bolt:s1", "turn-1", "tone") == "judged"
+
+
+@pytest.mark.parametrize(("mode", "did"), [("pause", "paused"), ("forbid", "judged")])
+def test_a_stopped_model_judges_nothing(mode: str, did: str) -> None:
+    """Paused, its judgement waits; forbidden, rules judge."""
+    asked: list[str] = []
+
+    def answer(request: ModelRequest) -> ModelReply:
+        asked.append(request.turn_id)
+        return says("{}")
+
+    limits: Any = SimpleNamespace(is_limited=lambda name: False, any_limited=False)  # pyright: ignore[reportUnknownLambdaType]
+    held: dict[str, Any] = {"permits": PermitPolicy(limits), "stops": stopped("model", "small-model", mode)}
+    job = Job()
+    machine = runner(job, auxiliary=replace(auxiliary(answer), **held))
+    assert machine.run("s1", "turn-1", "faithfulness") == did
+    assert (asked, job.tries) == ([], int(did == "judged"))
 
 
 def test_an_unknown_judge_is_dead_at_once_with_the_remedy() -> None:
