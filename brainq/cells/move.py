@@ -24,8 +24,9 @@ from brainq.cells.side import MoveSide, open_side
 from brainq.contracts.cell import Move, MovePhase, MoveStep, Placement, hashed_cell, tenant_key
 from brainq.errors import BrainqError, InvalidInput, MoveFailed, SetupError
 from brainq.observe.logs import logger
-from brainq.store.repositories.cells import Directory, Moves, make_cell_tables
+from brainq.store.repositories.cells import Directory, Moves
 from brainq.store.tables import approvals, attachments, blobs, brakes, turns
+from brainq.store.tables.cell_tables import CELL_TABLES
 from brainq.store.tenant_rows import JOBS, RECORDS
 
 log = logger("brainq.cells")
@@ -321,7 +322,7 @@ def tenant_mover(
     if not cells.is_routed:
         raise SetupError("there is one cell alone; BRAINQ_CELLS names several")
     home = cells.home.store
-    make_cell_tables(home.engine)
+    CELL_TABLES.make(home.engine)
     return TenantMover(
         directory=Directory(home.database),
         moves=Moves(home.database),

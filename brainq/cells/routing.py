@@ -20,7 +20,8 @@ from brainq.errors import CellUnreachable, InvalidInput, TenantMoved
 from brainq.settings.deployment import Settings
 from brainq.store.database import Database
 from brainq.store.engine import make_engine
-from brainq.store.repositories.cells import Directory, make_cell_tables
+from brainq.store.repositories.cells import Directory
+from brainq.store.tables.cell_tables import CELL_TABLES
 from brainq.wiring import Wiring
 
 T = TypeVar("T")
@@ -61,7 +62,7 @@ class RoutedCells(Cells):
             home.sql_url.get_secret_value(), pool_size=DIRECTORY_CONNECTIONS, answer_s=DIRECTORY_ANSWER_S
         )
         _ = self.home.store  # its schema, which the directory looks into, too
-        make_cell_tables(engine)
+        CELL_TABLES.make(engine)
         return Directory(Database(engine))
 
     def of_session(self, session_id: str) -> Wiring:

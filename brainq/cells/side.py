@@ -9,7 +9,8 @@ from brainq.state.people import RedisSessions
 from brainq.state.tenant_keys import RedisMovedWords, RedisTenantKeys
 from brainq.store.database import Database
 from brainq.store.late_rows import LateRows
-from brainq.store.repositories.cells import Tombstones, make_cell_tables
+from brainq.store.repositories.cells import Tombstones
+from brainq.store.tables.cell_tables import CELL_TABLES
 from brainq.store.tenant_rows import TenantRows
 from brainq.wiring import Wiring
 
@@ -109,7 +110,7 @@ class MoveSide:
 def open_side(name: str, wiring: Wiring) -> MoveSide:
     """Raises what a cell raises that does not answer."""
     database, scripts = wiring.store.database, wiring.state.scripts
-    make_cell_tables(wiring.store.engine)
+    CELL_TABLES.make(wiring.store.engine)
     return MoveSide(
         name=name,
         database=database,

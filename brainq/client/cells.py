@@ -10,7 +10,8 @@ from brainq.contracts.cell import Move
 from brainq.contracts.fleet import CellMove, CellsState, CellState, Fleet
 from brainq.observe.logs import without_password
 from brainq.settings.deployment import Settings
-from brainq.store.repositories.cells import Directory, Moves, has_cell_tables
+from brainq.store.repositories.cells import Directory, Moves
+from brainq.store.tables.cell_tables import CELL_TABLES, tenant_cells
 from brainq.wiring import Wiring
 
 DirectoryFacts = tuple[dict[str, int], Sequence[Move]]
@@ -74,7 +75,7 @@ def _directory_facts(wiring: Wiring) -> DirectoryFacts | None:
     cells = wiring.settings.all_cells()
     if wiring.settings.cell != cells[0].name:
         return None
-    if not has_cell_tables(wiring.store.engine):
+    if not CELL_TABLES.has(wiring.store.engine, tenant_cells):
         return {}, ()  # no turn was submitted yet
     return Directory(wiring.store.database).counts(), Moves(wiring.store.database).all()
 

@@ -20,7 +20,7 @@ from brainq.store.database import Database
 from brainq.store.engine import BUSY_TIMEOUT_S
 from brainq.store.repositories.blobs import drop_unused
 from brainq.store.tables import attachments, finalizer_steps, memories, metadata, observations, schedules, spends, turns
-from brainq.store.tables.operator_tables import OperatorTables, acts
+from brainq.store.tables.operator_tables import OPERATOR_TABLES, acts
 from brainq.store.tables.types import utc_after
 
 BATCH = 200  # turns in one transaction, as pruning has it
@@ -67,7 +67,7 @@ class SqlErasure:
             self._erase_turns(turn_ids)
         for table in BY_SESSION:
             self._counts[table.name] += self._db.write(delete(table).where(self._within(table)), {})
-        if OperatorTables(self._db.engine).has(acts):
+        if OPERATOR_TABLES.has(self._db.engine, acts):
             self._counts[acts.name] += self._db.write(delete(acts).where(self._within(acts)), {})
         self._erase_files()
         for table in KNOWLEDGE:

@@ -47,7 +47,7 @@ class Store:
         self.approvals = Approvals(database)
         self.brakes = Brakes(database)
         self.blobs = Blobs(database)
-        self.budgets = Budgets(database, engine)
+        self.budgets = Budgets(database)
         self.decisions = Decisions(database)
         self.steps = FinalizerSteps(database)
         self.spends = Spends(database)

@@ -13,7 +13,8 @@ from brainq.state.tenant_keys import RedisMovedWords
 from brainq.store.database import Database
 from brainq.store.engine import is_sql_unavailable, make_engine
 from brainq.store.late_rows import LateRows
-from brainq.store.repositories.cells import Directory, Tombstones, make_cell_tables
+from brainq.store.repositories.cells import Directory, Tombstones
+from brainq.store.tables.cell_tables import CELL_TABLES
 
 if TYPE_CHECKING:
     from brainq.wiring.wiring import Wiring
@@ -23,7 +24,7 @@ CONNECTIONS = 2  # to another cell: late rows are few
 
 def make_tenant_gate(wiring: Wiring) -> TenantGate:
     store, databases = wiring.store, OtherDatabases(wiring.settings)
-    make_cell_tables(store.engine)
+    CELL_TABLES.make(store.engine)
     return TenantGate(
         tombstones=Tombstones(store.database),
         words=RedisMovedWords(wiring.state.scripts),

@@ -14,8 +14,9 @@ from brainq.contracts.cell import Cell, Move
 from brainq.errors import BrainqError
 from brainq.settings.deployment import Settings
 from brainq.state.connection import make_client
-from brainq.store.repositories.cells import Directory, Moves, has_cell_tables
+from brainq.store.repositories.cells import Directory, Moves
 from brainq.store.store import Store
+from brainq.store.tables.cell_tables import CELL_TABLES, tenant_cells
 from brainq.tools.lanes import shared_templates
 from brainq.wiring import preflight
 from brainq.wiring.preflight import Check, fail, ok, warn
@@ -114,7 +115,7 @@ def check_versions(servers: Mapping[str, str]) -> Check:
 def check_directory(home: Cell) -> Check:
     """How many tenants are written down, and whether a move was left in the middle."""
     with Store.open(home.sql_url.get_secret_value(), migrate=False) as store:
-        if not has_cell_tables(store.engine):
+        if not CELL_TABLES.has(store.engine, tenant_cells):
             return ok("directory", f"empty: the first turn makes it in the SQL of cell {home.name!r}")
         counts = Directory(store.database).counts()
         moves = Moves(store.database).all()

@@ -9,7 +9,7 @@ from sqlalchemy import Float, bindparam, delete, func, select
 from brainq.contracts.act import Act
 from brainq.store.database import Database
 from brainq.store.statements import in_sessions, insert_into
-from brainq.store.tables.operator_tables import OperatorTables, acts
+from brainq.store.tables.operator_tables import OPERATOR_TABLES, acts
 from brainq.store.tables.types import utc_after
 
 _A = acts.c
@@ -21,11 +21,10 @@ class Acts:
 
     def __init__(self, database: Database) -> None:
         self._db = database
-        self._tables = OperatorTables(database.engine)
         self._insert = insert_into(database.dialect, acts).inline()
 
     def add(self, *, who: str, source: str, act: str, session_id: str, turn_id: str, subject: str, reason: str) -> None:
-        self._tables.make(acts)
+        OPERATOR_TABLES.make(self._db.engine, acts)
         values = {"who": who, "source": source, "act": act, "session_id": session_id, "turn_id": turn_id}
         self._db.write(self._insert, {**values, "subject": subject, "reason": reason})
 
@@ -40,7 +39,7 @@ class Acts:
         prefixes: Sequence[str] | None = None,
     ) -> tuple[Act, ...]:
         """The newest first, with an id below `after`; only of sessions that begin with one of the prefixes."""
-        if not self._tables.has(acts):
+        if not OPERATOR_TABLES.has(self._db.engine, acts):
             return ()
         given: dict[str, object] = {"most": limit}
         asked = select(acts)
@@ -58,7 +57,7 @@ class Acts:
 
     def prune(self, older_than_s: float, *, dry_run: bool = False) -> int:
         """Forget those of longer ago; how many."""
-        if not self._tables.has(acts):
+        if not OPERATOR_TABLES.has(self._db.engine, acts):
             return 0
         if dry_run:
             found = self._db.first(select(func.count().label("old")).where(_OLD), {"ago": -older_than_s})

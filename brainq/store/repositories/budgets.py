@@ -4,19 +4,17 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-from sqlalchemy import Engine, Float, bindparam, func, inspect, select, update
+from sqlalchemy import Float, bindparam, func, select, update
 
 from brainq.contracts.budgets import NOTICE_SHARE, Budget, GrantedWindow, MoneyGrant, check_budget
 from brainq.contracts.ids import prefix_upper_bound
 from brainq.store.database import Database, Transaction
-from brainq.store.engine import transaction
 from brainq.store.repositories.spending import tenant_in
 from brainq.store.statements import insert_or_ignore, upsert
 from brainq.store.tables import spends, turns
-from brainq.store.tables.budget_tables import budget_metadata, budget_windows, budgets
+from brainq.store.tables.budget_tables import BUDGET_TABLES, budget_windows, budgets
 from brainq.store.tables.types import utc_now
 
-_ADVISORY_LOCK = 0x62726169_6E710003  # "brainq" and a 3
 BATCH_SHARE = 0.05  # of a window's amount, granted at once
 _B, _W = budgets.c, budget_windows.c
 _STANDING = select(_B.scope, _B.per, _B.usd, _B.at_cap).where(_B.usd.is_not(None))
@@ -47,33 +45,22 @@ _RAISE = (
 _OPEN_WINDOWS = select(budget_windows).where(_W.start_ms >= bindparam("since", type_=_W.start_ms.type))
 
 
-def make_budget_tables(engine: Engine) -> None:
-    """Make the tables where they are missing. Safe from several processes at once."""
-    with transaction(engine) as connection:
-        if engine.dialect.name == "postgresql":
-            connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({_ADVISORY_LOCK})")
-        budget_metadata.create_all(connection, checkfirst=True)
-
-
 class Budgets:
     """The tables `budgets` and `budget_windows`. Thread-safe."""
 
-    def __init__(self, database: Database, engine: Engine) -> None:
+    def __init__(self, database: Database) -> None:
         self._db = database
-        self._engine = engine
-        self._is_made = False
 
     def standing(self) -> list[Budget]:
         """Those that were set by people; none where nobody ever did."""
-        if not self._is_made and not inspect(self._engine).has_table(budgets.name):
+        if not BUDGET_TABLES.has(self._db.engine, budgets):
             return []
-        self._is_made = True
         found = self._db.all(_STANDING, {})
         return [check_budget(row["scope"], row["per"], row["usd"], row["at_cap"]) for row in found]
 
     def set(self, scope: str, per: str, usd: float | None, at_cap: str, by: str) -> None:
         """Write a standing budget down; without an amount the settings' holds again."""
-        self._make()
+        BUDGET_TABLES.make(self._db.engine)
         values = {"scope": scope, "per": per, "usd": usd, "at_cap": at_cap, "set_by": by}
         self._db.write(self._db.pick(_SET), values, durably=True)
 
@@ -82,7 +69,7 @@ class Budgets:
 
         is_new   Redis has no counter of it: `wanted` is on top of all that was granted before
         """
-        self._make()
+        BUDGET_TABLES.make(self._db.engine)
         key = {"of": scope, "by_per": budget.per, "begin": start_ms}
         while True:
             with self._db.transaction() as connection:
@@ -103,7 +90,7 @@ class Budgets:
 
     def raise_by(self, scope: str, budget: Budget, start_ms: int, more: float, by: str) -> float:
         """More for this window alone; how much its cap is then."""
-        self._make()
+        BUDGET_TABLES.make(self._db.engine)
         key = {"of": scope, "by_per": budget.per, "begin": start_ms}
         with self._db.transaction() as connection:
             if connection.first(_WINDOW, key) is None:
@@ -114,7 +101,7 @@ class Budgets:
 
     def windows(self, since_ms: int) -> list[GrantedWindow]:
         """Those that began then or later."""
-        if not self._is_made and not inspect(self._engine).has_table(budgets.name):
+        if not BUDGET_TABLES.has(self._db.engine, budgets):
             return []
         names = ("scope", "per", "start_ms", "granted_usd", "raised_usd", "is_spent")
         return [
@@ -124,7 +111,7 @@ class Budgets:
 
     def is_spent(self, scope: str, per: str, start_ms: int) -> bool:
         """Whether a call was refused in this window since it was last raised."""
-        self._make()
+        BUDGET_TABLES.make(self._db.engine)
         found = self._db.first(_WINDOW, {"of": scope, "by_per": per, "begin": start_ms})
         return found is not None and bool(found["is_spent"])
 
@@ -155,8 +142,3 @@ class Budgets:
             "is_spent": False,
         }
         connection.write(self._db.pick(_BEGIN), values)
-
-    def _make(self) -> None:
-        if not self._is_made:
-            make_budget_tables(self._engine)
-            self._is_made = True

@@ -8,14 +8,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from sqlalchemy import (
-    Engine,
     Float,
     Integer,
     and_,
     bindparam,
     delete,
     func,
-    inspect,
     literal_column,
     or_,
     select,
@@ -26,13 +24,11 @@ from brainq.contracts.cell import Move, Placement
 from brainq.contracts.ids import PREFIX_BOUNDARY, prefix_upper_bound
 from brainq.errors import BrainqError
 from brainq.store.database import Database, Record
-from brainq.store.engine import transaction
 from brainq.store.statements import insert_or_ignore, upsert
 from brainq.store.tables import schedules, turns
-from brainq.store.tables.cell_tables import cell_metadata, moves, tenant_cells, tombstones
+from brainq.store.tables.cell_tables import moves, tenant_cells, tombstones
 from brainq.store.tables.types import utc_after, utc_now
 
-_ADVISORY_LOCK = 0x62726169_6E710002  # "brainq" and a 2: Postgres' IF NOT EXISTS fails where two make a table at once
 _D, _T, _M = tenant_cells.c, tombstones.c, moves.c
 _PLACED = select(tenant_cells).where(_D.tenant == bindparam("sought"))
 _PLACE = insert_or_ignore(tenant_cells)
@@ -101,19 +97,6 @@ _ADVANCE = (
     )
 )
 _DROP = delete(moves).where(_M.tenant == bindparam("sought"), _M.owner == bindparam("by", type_=_M.owner.type))
-
-
-def make_cell_tables(engine: Engine) -> None:
-    """Make the tables where they are missing. Safe from several processes at once."""
-    with transaction(engine) as connection:
-        if engine.dialect.name == "postgresql":
-            connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({_ADVISORY_LOCK})")
-        cell_metadata.create_all(connection, checkfirst=True)
-
-
-def has_cell_tables(engine: Engine) -> bool:
-    """Whether they were made here."""
-    return inspect(engine).has_table(tenant_cells.name)
 
 
 class Directory:

@@ -9,9 +9,8 @@ from sqlalchemy import bindparam, case, select, update
 from brainq.contracts.limit_share import LEASE_S, Share, ShareReport, ShareRow, decide_share, share_turn
 from brainq.store.database import Database, Record, Transaction
 from brainq.store.engine import make_engine
-from brainq.store.repositories.cells import make_cell_tables
 from brainq.store.statements import insert_or_ignore, upsert
-from brainq.store.tables.cell_tables import limit_shares
+from brainq.store.tables.cell_tables import CELL_TABLES, limit_shares
 from brainq.store.tables.types import utc_after, utc_now
 
 _S = limit_shares.c
@@ -39,7 +38,7 @@ def home_shares(sql_url: str, cells: int) -> LimitShares:
     """Those in home's SQL, on a connection of their own. Raises what SQLAlchemy raises while home is away."""
     engine = make_engine(sql_url, pool_size=1, answer_s=ANSWER_S)
     try:
-        make_cell_tables(engine)
+        CELL_TABLES.make(engine)
     except BaseException:
         engine.dispose()
         raise

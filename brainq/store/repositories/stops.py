@@ -11,7 +11,7 @@ from sqlalchemy import Float, bindparam, delete, null, or_, select
 from brainq.contracts.stop import Stop, StopKind
 from brainq.store.database import Database, Record
 from brainq.store.statements import upsert
-from brainq.store.tables.operator_tables import OperatorTables, stops
+from brainq.store.tables.operator_tables import OPERATOR_TABLES, stops
 from brainq.store.tables.types import utc_after, utc_now
 
 _S = stops.c
@@ -38,12 +38,11 @@ class Stops:
 
     def __init__(self, database: Database) -> None:
         self._db = database
-        self._tables = OperatorTables(database.engine)
         self._timed, self._endless = database.pick(_TIMED), database.pick(_ENDLESS)
 
     def put(self, stop: Stop) -> None:
         """It holds from now on. The same name again takes the place of what stood."""
-        self._tables.make(stops)
+        OPERATOR_TABLES.make(self._db.engine, stops)
         values: dict[str, object] = {
             "kind": stop.kind,
             "name": stop.name,
@@ -59,21 +58,21 @@ class Stops:
 
     def lift(self, stop: Stop) -> bool:
         """It holds no more; False where it did not."""
-        if not self._tables.has(stops):
+        if not OPERATOR_TABLES.has(self._db.engine, stops):
             return False
         given = {"of_kind": stop.kind, "of_name": stop.name, "of_tenant": stop.tenant}
         return self._db.write(_LIFT, given) == 1
 
     def standing(self) -> tuple[Stop, ...]:
         """Those in force, by kind and name."""
-        if not self._tables.has(stops):
+        if not OPERATOR_TABLES.has(self._db.engine, stops):
             return ()
         found: Sequence[Record] = self._db.all(_STANDING, {})
         return tuple(_stop(row) for row in found if row["kind"] in get_args(StopKind))
 
     def forget_ended(self) -> int:
         """How many had ended by themselves."""
-        return self._db.write(_OVER, {}) if self._tables.has(stops) else 0
+        return self._db.write(_OVER, {}) if OPERATOR_TABLES.has(self._db.engine, stops) else 0
 
 
 def _stop(row: Record) -> Stop:

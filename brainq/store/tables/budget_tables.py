@@ -1,21 +1,21 @@
 """Tables of budgets: what they are, and what each window of each was granted.
 
-They are in a metadata of their own, and are made where budgets are set up, not by a migration: a build that knows no
-budgets goes on working on the same database.
+They are made where budgets are set up.
 """
 
 from __future__ import annotations
 
-from sqlalchemy import BigInteger, Boolean, Column, Float, MetaData, PrimaryKeyConstraint, Table, false, text
+from sqlalchemy import BigInteger, Boolean, Column, Float, PrimaryKeyConstraint, Table, false, text
 
-from brainq.store.tables.types import IdText, SafeText, UtcTimestamp, metadata, utc_now
+from brainq.store.tables.on_demand import OnDemandTables
+from brainq.store.tables.types import IdText, SafeText, UtcTimestamp, utc_now
 
-budget_metadata = MetaData(naming_convention=metadata.naming_convention)
+BUDGET_TABLES = OnDemandTables()
 
 # Standing budgets: they win over the settings'. One without an amount was removed: the settings' holds again.
 budgets = Table(
     "budgets",
-    budget_metadata,
+    BUDGET_TABLES.metadata,
     Column("scope", IdText, nullable=False),
     Column("per", IdText, nullable=False),
     Column("usd", Float),
@@ -29,7 +29,7 @@ budgets = Table(
 # is taken to have spent all of it, which is never too low.
 budget_windows = Table(
     "budget_windows",
-    budget_metadata,
+    BUDGET_TABLES.metadata,
     Column("scope", IdText, nullable=False),
     Column("per", IdText, nullable=False),
     Column("start_ms", BigInteger, nullable=False),

@@ -1,21 +1,21 @@
 """Tables of deployments that have cells: where each tenant is, where it moved to, and moves under way.
 
-They are in a metadata of their own, and are made where cells are set up, not by a migration: a build that knows no
-cells goes on working on the same database.
+They are made where cells are set up.
 """
 
 from __future__ import annotations
 
-from sqlalchemy import BigInteger, Column, Integer, MetaData, PrimaryKeyConstraint, Table
+from sqlalchemy import BigInteger, Column, Integer, PrimaryKeyConstraint, Table
 
-from brainq.store.tables.types import IdText, SafeText, UtcTimestamp, metadata, utc_now
+from brainq.store.tables.on_demand import OnDemandTables
+from brainq.store.tables.types import IdText, SafeText, UtcTimestamp, utc_now
 
-cell_metadata = MetaData(naming_convention=metadata.naming_convention)
+CELL_TABLES = OnDemandTables()
 
 # The directory, in home's SQL: which cell a tenant is in. A row is written once, and changed by moves only.
 tenant_cells = Table(
     "tenant_cells",
-    cell_metadata,
+    CELL_TABLES.metadata,
     Column("tenant", IdText, nullable=False),
     Column("cell", IdText, nullable=False),
     Column("epoch", Integer, nullable=False),
@@ -26,7 +26,7 @@ tenant_cells = Table(
 # In each cell's SQL: who has left it, and where to. Redis has a copy, which scripts ask.
 tombstones = Table(
     "tombstones",
-    cell_metadata,
+    CELL_TABLES.metadata,
     Column("tenant", IdText, nullable=False),
     Column("cell", IdText, nullable=False),
     Column("epoch", Integer, nullable=False),
@@ -37,7 +37,7 @@ tombstones = Table(
 # In home's SQL: one row a tenant that moves, with the phase that was reached.
 moves = Table(
     "moves",
-    cell_metadata,
+    CELL_TABLES.metadata,
     Column("tenant", IdText, nullable=False),
     Column("from_cell", IdText, nullable=False),
     Column("to_cell", IdText, nullable=False),
@@ -55,7 +55,7 @@ moves = Table(
 # In home's SQL: each cell's share of a model's limit. The row of no cell is whose asker has the others to itself.
 limit_shares = Table(
     "limit_shares",
-    cell_metadata,
+    CELL_TABLES.metadata,
     Column("model", IdText, nullable=False),
     Column("cell", IdText, nullable=False),
     Column("mark", BigInteger, nullable=False),

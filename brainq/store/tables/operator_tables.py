@@ -1,23 +1,21 @@
 """Tables of what operators do.
 
-They are in a metadata of their own, and are made when something is first written to them, not by a migration: the
-previous build goes on working on the same database.
+They are made when something is first written to them, each by itself.
 """
 
 from __future__ import annotations
 
-from sqlalchemy import Column, Connection, Engine, Index, MetaData, PrimaryKeyConstraint, Table, inspect
+from sqlalchemy import Column, Index, PrimaryKeyConstraint, Table
 
-from brainq.store.engine import transaction
-from brainq.store.tables.types import IdText, SafeText, UtcTimestamp, metadata, row_column, utc_now
+from brainq.store.tables.on_demand import OnDemandTables
+from brainq.store.tables.types import IdText, SafeText, UtcTimestamp, row_column, utc_now
 
-_ADVISORY_LOCK = 0x62726169_6E710003  # "brainq" and a 3: Postgres' IF NOT EXISTS fails where two make a table at once
-operator_metadata = MetaData(naming_convention=metadata.naming_convention)
+OPERATOR_TABLES = OnDemandTables()
 
 # What is paused or forbidden by name. A row is there as long as the stop is: who lifted it is in the audit log.
 stops = Table(
     "stops",
-    operator_metadata,
+    OPERATOR_TABLES.metadata,
     Column("kind", IdText, nullable=False),  # brain, tool, model, server, tenant
     Column("name", IdText, nullable=False),
     Column("tenant", IdText, nullable=False),  # "": of all
@@ -32,7 +30,7 @@ stops = Table(
 # What people and tokens did: a row is added when it is done, and never changed.
 acts = Table(
     "acts",
-    operator_metadata,
+    OPERATOR_TABLES.metadata,
     row_column(),
     Column("at", UtcTimestamp, nullable=False, server_default=utc_now()),
     Column("who", SafeText, nullable=False),
@@ -47,34 +45,3 @@ acts = Table(
 Index(None, acts.c.turn_id)
 
 Index(None, acts.c.session_id)
-
-
-class OperatorTables:
-    """Whether the tables of one database are there. Thread-safe: what is found once stays found."""
-
-    def __init__(self, engine: Engine) -> None:
-        self._engine = engine
-        self._there: set[str] = set()
-
-    def has(self, table: Table) -> bool:
-        """Asks the database until the table is there."""
-        if table.name not in self._there:
-            with self._engine.connect() as connection:
-                if not inspect(connection).has_table(table.name):
-                    return False
-            self._there.add(table.name)
-        return True
-
-    def make(self, table: Table) -> None:
-        """Make the table where it is missing. Safe from several processes at once."""
-        if self.has(table):
-            return
-        with transaction(self._engine) as connection:
-            _lock(connection)
-            operator_metadata.create_all(connection, [table])
-        self._there.add(table.name)
-
-
-def _lock(connection: Connection) -> None:
-    if connection.dialect.name == "postgresql":
-        connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({_ADVISORY_LOCK})")

@@ -21,8 +21,9 @@ from brainq.contracts.status import Effect
 from brainq.contracts.tool import ClientTool
 from brainq.contracts.turn import TurnRequest, TurnResult
 from brainq.models.scripted import ScriptedProvider, calls, says
-from brainq.store.repositories.cells import Directory, Moves, make_cell_tables
+from brainq.store.repositories.cells import Directory, Moves
 from brainq.store.tables import metadata
+from brainq.store.tables.cell_tables import CELL_TABLES
 from brainq.tools.context import RunContext
 from brainq.tools.results import Pending
 from tests.support.pump import Pump, sqlite_url
@@ -58,7 +59,7 @@ class TwoCells:
         self.pumps = {name: self._pump(name, entries[name]) for name in "ab"}
         home = self.pumps["a"].wiring.store
         for pump in self.pumps.values():
-            make_cell_tables(pump.wiring.store.engine)
+            CELL_TABLES.make(pump.wiring.store.engine)
         self.directory, self.moves = Directory(home.database), Moves(home.database)
         self.directory.settle(TENANT, "a")
         self.steps: list[MoveStep] = []

@@ -8,18 +8,18 @@ import pytest
 
 from brainq.contracts.cell import Placement
 from brainq.store.engine import transaction
-from brainq.store.repositories.cells import Directory, Moves, Tombstones, make_cell_tables
+from brainq.store.repositories.cells import Directory, Moves, Tombstones
 from brainq.store.store import Store
-from brainq.store.tables.cell_tables import cell_metadata
+from brainq.store.tables.cell_tables import CELL_TABLES
 
 
 @pytest.fixture(autouse=True)
 def _tables(store: Store) -> None:  # pyright: ignore[reportUnusedFunction]
     """Made by several at once, and empty."""
     with ThreadPoolExecutor(4) as threads:
-        list(threads.map(make_cell_tables, [store.engine] * 4))
+        list(threads.map(CELL_TABLES.make, [store.engine] * 4))
     with transaction(store.engine) as connection:
-        for table in cell_metadata.sorted_tables:
+        for table in CELL_TABLES.metadata.sorted_tables:
             connection.execute(table.delete())
 
 

@@ -10,10 +10,9 @@ from sqlalchemy import text
 
 from brainq.contracts.limit_share import LEASE_S, USED_S, WHOLE, Share, ShareReport
 from brainq.store.engine import transaction
-from brainq.store.repositories.cells import make_cell_tables
 from brainq.store.repositories.limit_shares import LimitShares
 from brainq.store.store import Store
-from brainq.store.tables.cell_tables import limit_shares
+from brainq.store.tables.cell_tables import CELL_TABLES, limit_shares
 
 MODEL = "openai:gpt"
 HALF = WHOLE // 2
@@ -21,7 +20,7 @@ HALF = WHOLE // 2
 
 @pytest.fixture(autouse=True)
 def _tables(store: Store) -> None:  # pyright: ignore[reportUnusedFunction]
-    make_cell_tables(store.engine)
+    CELL_TABLES.make(store.engine)
     with transaction(store.engine) as connection:
         connection.execute(limit_shares.delete())
 

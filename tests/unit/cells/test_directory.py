@@ -11,8 +11,9 @@ import pytest
 from brainq.cells.directory import FRESH_S, RETRY_S, KnownTenants
 from brainq.contracts.cell import Placement, hashed_cell
 from brainq.errors import CellUnreachable
-from brainq.store.repositories.cells import Directory, make_cell_tables
+from brainq.store.repositories.cells import Directory
 from brainq.store.store import Store
+from brainq.store.tables.cell_tables import CELL_TABLES
 from tests.integration.store.examples import schedule
 
 NAMES = ("a", "b")
@@ -36,8 +37,8 @@ class Front(KnownTenants):
 @pytest.fixture
 def store(tmp_path: Path) -> Iterator[Store]:
     with Store.open(f"sqlite:///{tmp_path / 'home.db'}") as store:
-        make_cell_tables(store.engine)
-        make_cell_tables(store.engine)  # as two processes do
+        CELL_TABLES.make(store.engine)
+        CELL_TABLES.make(store.engine)  # as two processes do
         yield store
 
 

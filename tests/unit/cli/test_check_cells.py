@@ -12,8 +12,9 @@ from brainq.brain.brain import Brain
 from brainq.cli.doctor.cells import check_directory, check_own_cell, check_versions, lanes_between_tenants, left_moves
 from brainq.contracts.cell import Cell, Move
 from brainq.contracts.status import Effect
-from brainq.store.repositories.cells import Directory, Moves, make_cell_tables
+from brainq.store.repositories.cells import Directory, Moves
 from brainq.store.store import Store
+from brainq.store.tables.cell_tables import CELL_TABLES
 
 NOW = datetime(2026, 11, 27, tzinfo=UTC)
 
@@ -89,7 +90,7 @@ def test_the_directory_is_counted_and_a_move_that_was_left_named(tmp_path: Path)
     home = Cell("a", SecretStr("redis://a"), SecretStr(url))
     with Store.open(url) as store:
         assert "empty" in check_directory(home).said
-        make_cell_tables(store.engine)
+        CELL_TABLES.make(store.engine)
         directory = Directory(store.database)
         directory.settle("acme:", "a")
         directory.settle("beta:", "b")
