@@ -93,11 +93,17 @@ def _set_timeouts(engine: Engine, answer_s: float | None) -> None:
     event.listen(engine, "do_connect", connect)
 
 
-def lift_time_limits(connection: Connection) -> None:
-    """Lift the limits of a Postgres connection until the end of its transaction; for what may take minutes."""
+@contextmanager
+def without_time_limits(connection: Connection) -> Generator[None]:
+    """No limits on a Postgres connection, for what may take minutes in a transaction. Others use the connection later,
+    and are bounded again."""
     driver: Any = connection.connection.driver_connection
-    driver.answer_s = None
-    connection.exec_driver_sql("SET LOCAL statement_timeout = 0")
+    answer_s, driver.answer_s = driver.answer_s, None
+    try:
+        connection.exec_driver_sql("SET LOCAL statement_timeout = 0")
+        yield
+    finally:
+        driver.answer_s = answer_s
 
 
 @contextmanager

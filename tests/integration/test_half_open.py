@@ -97,6 +97,12 @@ def test_the_limits_of_an_address_win_and_a_transaction_is_bounded_too(postgres:
         engine.dispose()
 
 
+def test_a_connection_that_migrated_is_bounded_again() -> None:
+    with postgres_url() as url, Store.open(url, answer_s=7.0) as store, store.engine.connect() as connection:
+        driver: Any = connection.connection.driver_connection
+        assert driver.answer_s == 7.0
+
+
 def test_a_fleet_goes_on_after_its_postgres_connections_went_half_open(
     postgres: tuple[Proxy, str], redis_url: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Any
 ) -> None:

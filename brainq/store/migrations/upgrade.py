@@ -11,7 +11,7 @@ from sqlalchemy import Connection, Engine, inspect, text
 from sqlalchemy.exc import OperationalError, ProgrammingError
 
 from brainq.errors import SetupError
-from brainq.store.engine import lift_time_limits, transaction
+from brainq.store.engine import transaction, without_time_limits
 
 if TYPE_CHECKING:
     from alembic.config import Config
@@ -67,18 +67,12 @@ def upgrade(engine: Engine) -> bool:
     """
     if revision(engine) == HEAD:
         return False
-    from alembic import command
-
     with _alembic, transaction(engine) as connection:
-        if engine.dialect.name == "postgresql":  # SQLite: the transaction itself is the lock
-            lift_time_limits(connection)
+        if engine.dialect.name != "postgresql":
+            return _upgrade_inside(connection)  # SQLite: the transaction itself is the lock
+        with without_time_limits(connection):
             connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({_ADVISORY_LOCK})")
-        found = _revision_inside(connection)
-        if found == HEAD:
-            return False
-        _require_upgradable(found)
-        command.upgrade(alembic_config(connection), "head")
-        return True
+            return _upgrade_inside(connection)
 
 
 def alembic_config(connection: Connection) -> Config:
@@ -103,6 +97,17 @@ def _require_upgradable(found: str | None) -> None:
     problem = why_not_upgradable(found)
     if problem is not None:
         raise SetupError(f"the SQL schema {'; '.join(problem)}")
+
+
+def _upgrade_inside(connection: Connection) -> bool:
+    from alembic import command
+
+    found = _revision_inside(connection)
+    if found == HEAD:
+        return False
+    _require_upgradable(found)
+    command.upgrade(alembic_config(connection), "head")
+    return True
 
 
 def _revision_inside(connection: Connection) -> str | None:

@@ -85,4 +85,11 @@ BUGS = (
         '"health_check_interval": 15,',
         ("tests/unit/broker/test_app.py",),
     ),
+    Bug(
+        "a connection that migrated waits for ever for an answer",
+        "brainq/store/engine.py",
+        "        driver.answer_s = answer_s\n",
+        "        driver.answer_s = None\n",
+        ("tests/integration/test_half_open.py::test_a_connection_that_migrated_is_bounded_again",),
+    ),
 )
