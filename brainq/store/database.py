@@ -120,6 +120,10 @@ class Transaction:
         return self
 
     def __exit__(self, *_: object) -> None:
+        # A SQLite cursor resets its statement when it is collected, however late. The connection's next user may be in
+        # the middle of that very statement then, which is cached a connection: its next row is a misuse of the API.
+        if self._connection.is_valid:
+            self._cursor.close()
         self._connection.close()  # what was begun and not committed is rolled back
 
     def write(self, statement: Executable, parameters: Parameters) -> int:

@@ -25,6 +25,13 @@ BUGS = (
         POWER_CUT,
     ),
     Bug(
+        "a transaction that ended resets a statement of its connection's next user",
+        "brainq/store/database.py",
+        "if self._connection.is_valid:",
+        "if not self._connection.is_valid:",
+        ("tests/unit/store/test_shared_connections.py",),
+    ),
+    Bug(
         "a schedule that was set anew gets the old next run",
         "brainq/store/repositories/schedules.py",
         ', _S.next_ms == bindparam("was_ms", type_=BigInteger())',
