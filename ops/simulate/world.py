@@ -27,7 +27,7 @@ POOLS = {"coordinator": (2, 8), "parallel": (2, 4), "serial": (2, 1), "finalizer
 TAKE_AFTER_S = 0.003
 LOOK_EVERY_S = 1.0
 CALM_AFTER_S = 30.0  # after the last turn was submitted nothing goes wrong any more
-MOST_S = 3_600.0
+MOST_S = 7_200.0  # a turn whose sender died waits an hour to be called ready
 SHOWN = 60  # lines of the trace that are kept
 LEASE_S = 10.0
 
