@@ -29,6 +29,7 @@ class RecordedTurn(Wire):
     step_key            the same for every try of the finalizer step that asks: an idempotency key
     traceparent         of the turn's request
     pin                 the digest of the brain that it is pinned to; "" where it is not, or that is unknown by now
+    format              of its state in Redis, where that has it
     """
 
     turn_id: str
@@ -47,6 +48,7 @@ class RecordedTurn(Wire):
     step_key: str = ""
     traceparent: str | None = None
     pin: str = ""
+    format: int = 1
 
 
 class MemoryItem(Wire):

@@ -209,6 +209,7 @@ class EndedTurn:
     created_at_ms, ended_at_ms   Redis time in ms
     pin        the digest of the brain that it is pinned to; "" where it is not
     builds     those that went on with it, in turn: `BUILD#DIGEST`, with the digest of its brain
+    format     of its state in Redis
     """
 
     request: TurnRequest
@@ -242,6 +243,7 @@ class EndedTurn:
     wait_ms: int = 0
     pin: str = ""
     builds: tuple[str, ...] = ()
+    format: int = 1
 
 
 @dataclass(frozen=True, slots=True)

@@ -49,6 +49,7 @@ def recorded_turn(
         step_key=step_key,
         traceparent=turn.request.traceparent,
         pin=turn.pin,
+        format=turn.format,
     )
 
 

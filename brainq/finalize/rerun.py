@@ -132,7 +132,8 @@ class StepRerunner:
         judge = name.removeprefix(JUDGE_PREFIX)
         self.judgements.revive(turn_id, judge)
         word = self.judges.run(session_id, turn_id, judge)
-        if word in ("judged", "dropped"):  # dropped: a worker was at it before the second line above
+        # dropped: a worker was at it before the second line above; passed: it is for one of another build
+        if word in ("judged", "dropped", "passed"):
             return Retried(name, "done" if word == "judged" else "taken")
         row = next(row for row in self.judgements.of_turn(turn_id) if row.judge == judge)
         return Retried(name, "failed", " ".join((row.error or word).split()))

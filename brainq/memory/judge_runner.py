@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from brainq.brain.brains import ByBrain
+from brainq.contracts.build import FORMATS_READ
 from brainq.contracts.evaluation import Judge, JudgeCase, Judgement
 from brainq.contracts.memory import RecordedTurn
 from brainq.contracts.message import Message
@@ -27,6 +28,7 @@ from brainq.observe.logs import logger
 from brainq.observe.spans import judge_span
 from brainq.observe.tracing import in_span
 from brainq.ports.people import StopsInForce
+from brainq.ports.redis_turns import JudgeBells
 from brainq.ports.sql import JudgementRows
 from brainq.processes.threads import call_within
 
@@ -40,6 +42,8 @@ _NOTE_KEYS = ("text", "excerpt")
 JUDGE_LIMIT_S = 60.0  # one judge, one turn; a model is given less, so that its fallback still has time
 MOST_ERROR_CHARS = 2_000
 PAUSED_RETRY_S = 30.0  # so long after a stop was lifted, at most, a judgement that it paused goes on
+UNSERVED_AGAIN_S = 30.0  # until a worker of the build that is to judge a turn is looked for again
+OTHER_BUILD = "it waits for the build whose brain the turn is pinned to"
 NO_CONTENT = (
     "the turn's content is gone: Redis has let it go and SQL keeps none of it (redact_logs); judge sooner, or keep "
     "turns longer in Redis (BRAINQ_KEEP_TURN_S)"
@@ -142,6 +146,7 @@ class JudgeRunner:
     brains      what the judging of each brain's turns takes
     brain_of    the name of a turn's brain, by the turn's id
     recorded    a turn by session, turn and step key; None when its content is gone, or SQL kept it redacted
+    bells       where a doorbell goes that is another build's to answer
     digests     of this worker's brains: a turn that is pinned is judged by the one that began it
     places      how many judges run at once in this process
     limit_s     a judge that has not returned by then is abandoned in its thread, and tried again
@@ -152,6 +157,7 @@ class JudgeRunner:
     brain_of: Callable[[str], str | None]
     rows: JudgementRows
     recorded: Callable[[str, str, str], RecordedTurn | None]
+    bells: JudgeBells
     beats: LeaseRenewer
     lease_s: float
     limit_s: float = JUDGE_LIMIT_S
@@ -164,8 +170,8 @@ class JudgeRunner:
         self._free = threading.BoundedSemaphore(self.places)
 
     def run(self, session_id: str, turn_id: str, judge_name: str) -> str:
-        """Answer one doorbell: `judged`, `failed` (it is tried again), `paused` (by operators), `dead`, `dropped` or
-        `later`.
+        """Answer one doorbell: `judged`, `failed` (it is tried again), `paused` (by operators), `dead`, `dropped`,
+        `later`, or `passed` to the build that is to judge the turn.
 
         Raises what SQL and Redis raise; the row's lease then lapses, and the next doorbell finds it free.
         """
@@ -195,16 +201,15 @@ class JudgeRunner:
         stop = stop_of_turn(self.stops.in_force(), session_id, work.name) if self.stops is not None else None
         if stop is not None:
             return self._meet_stop(turn_id, judge_name, tries, stop)
-        judge = judges_named([judge_name], work.own, work.auxiliary)[judge_name]
-        if judge is None:
-            return self._give_up(turn_id, judge_name, tries, unknown_judge(judge_name, work.own))
         try:
             turn = self.recorded(session_id, turn_id, f"{turn_id}:judge:{judge_name}")
             if turn is None:
                 return self._give_up(turn_id, judge_name, tries, NO_CONTENT)
-            if turn.pin and turn.pin not in self.digests:
-                error = f"it is pinned to the brain {turn.pin}, which this worker does not have"
-                return self._again(turn_id, judge_name, tries, error, "OtherBuild")
+            if not self._may_judge(turn):
+                return self._pass_on(session_id, turn_id, judge_name, tries)
+            judge = judges_named([judge_name], work.own, work.auxiliary)[judge_name]
+            if judge is None:
+                return self._give_up(turn_id, judge_name, tries, unknown_judge(judge_name, work.own))
             span = judge_span(session_id, turn_id, turn.traceparent, judge_name, tries)
             allowance = Allowance(work.price)
             with in_span(span, redact=work.redact), allowance.activate():
@@ -216,6 +221,20 @@ class JudgeRunner:
         spends = tuple(allowance.spends) or _reported_spend(judgement)
         self.rows.settle(turn_id, judge_name, judgement, spends)
         return "judged"
+
+    def _may_judge(self, turn: RecordedTurn) -> bool:
+        if turn.format not in FORMATS_READ:
+            return False
+        return not turn.pin or turn.pin in self.digests or self.bells.is_released_here(turn.pin)
+
+    def _pass_on(self, session_id: str, turn_id: str, judge_name: str, tries: int) -> str:
+        """It is another build's, and costs no try. The row is free before that one is rung for."""
+        self.rows.postpone(turn_id, judge_name, OTHER_BUILD, 0.0, tries)
+        if self.bells.pass_judge(session_id, turn_id, judge_name) == "UNSERVED":
+            again = self.rows.claim(turn_id, judge_name, self.lease_s)
+            if again is not None:
+                self.rows.postpone(turn_id, judge_name, OTHER_BUILD, UNSERVED_AGAIN_S, again)
+        return "passed"
 
     def _judge(self, judge: Judge, case: JudgeCase, redact: bool) -> Judgement:
         found: Any = call_within(self.limit_s, f"judge {judge.name!r}", lambda: judge.judge(case))

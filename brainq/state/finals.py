@@ -236,6 +236,22 @@ class RedisFinalChain:
             hold_ms=JUDGE_RUNG_MS,
         ).run()
 
+    def is_released_here(self, pin: str) -> bool:
+        """Whether what is pinned to this digest goes on with a brain that this process has."""
+        released = cast("str | None", self._scripts.client.hget(self._keys.released, pin))
+        return released is not None and f"#{released}" in self._build.words
+
+    def pass_judge(self, session_id: str, turn_id: str, judge: str) -> Literal["PASSED", "ALREADY", "UNSERVED", "MINE"]:
+        """Ring for a judge of a turn that this process may not judge where one may. `UNSERVED`: none is there."""
+        return self._scripts.judge_pass(
+            session_id,
+            turn_id,
+            rung=f"{self._keys.turn(session_id, turn_id)}:rung:{judge}",
+            judge=judge,
+            brains=self._build.words,
+            hold_ms=JUDGE_RUNG_MS,
+        ).run()
+
     def published(self, session_id: str, turn_id: str) -> TurnResult | None:
         """The result as it went out."""
         body = self._scripts.client.get(self._keys.turn(session_id, turn_id) + ":result")

@@ -266,4 +266,5 @@ def read_ended_turn(found: Sequence[Any], complete: Callable[[TurnRequest], Turn
         wait_ms=int(turn.get("active_at") or turn["closing_at"]) - created,
         pin=turn.get("pin", ""),
         builds=tuple(turn.get("builds", "").split()),
+        format=int(turn.get("format") or 1),
     )

@@ -31,22 +31,22 @@ HEADERS = {
     "finalize_send": "3467e63760", "finalize_settle": "b275e9a061", "flag_add": "22f10e7ee5",
     "flag_release": "9e4f687d43", "gate_shut": "39819d2d7f", "history_compact": "d6d18dda5e",
     "hold_place": "a787ea4722", "hold_release": "5cc5dc5e34", "hooks_done": "f97c3c0eb5", "index_drop": "408a87d205",
-    "index_hasten": "96610a6713", "index_take": "3b3421c229", "judge_ring": "52e40341fc", "lane_beat": "c2659b22a6",
-    "lane_check": "0b86e65355", "lane_lapsed": "56ea33fa6d", "leases_lapse": "140487f7c2", "mailbox_put": "a62332240b",
-    "metrics_flush": "5b06af3d07", "money_grant": "a5ddb42b23", "money_resume": "6d78933d50",
-    "money_settle": "8134774b6a", "money_take": "95e5f22f7e", "moved_word": "874ea36dbb", "opening_skip": "79dfbe662b",
-    "outside_complete": "eea5a35b53", "presence_forget": "eb6ef8dfa4", "presence_join": "389a1d8215",
-    "presence_look": "ce48d3a88d", "quarantine_wait": "de7169baf6", "rate_leave": "57d48e34f1",
-    "rate_report": "ca4bf408dc", "rate_settle": "f29cd86841", "rate_take": "940292ff61", "request_tried": "77bc694a26",
-    "request_try": "458e2f7f70", "result_amend": "7512616928", "result_publish": "7e86f1ea46",
-    "session_pause": "b38ecc667b", "session_resume": "89a1d4e3ff", "share_look": "ff579b8764",
-    "share_put": "da7e142bbf", "step_begin": "d6f305973a", "step_commit": "0da4aece8c", "step_delta": "9b6b3e4eab",
-    "step_retry": "7ad5551a01", "stop_drop": "f45cd46c79", "stop_put": "e69099a24b", "tenant_hide": "297e9bf8af",
-    "tenant_show": "5afeaa59bc", "turn_beat": "49b1eae1e2", "turn_begin": "cfb21dd55b", "turn_blame": "31e53bf250",
-    "turn_cancel": "1650dfcf66", "turn_claim": "fab0c8eab4", "turn_end": "6a7ca10f57", "turn_messages": "e7e9aeb6eb",
-    "turn_open": "372f2fa52a", "turn_park": "89b30ce613", "turn_release": "2f8b71e6e9", "turn_submit": "d0eac87024",
-    "turn_sweep": "010b9ee252", "turn_transcript": "632790e6fe", "turn_wait": "17a8cce60b", "turn_waited": "92457e7f9f",
-    "waits_expire": "e4d08837f0",
+    "index_hasten": "96610a6713", "index_take": "3b3421c229", "judge_pass": "bd32796687", "judge_ring": "52e40341fc",
+    "lane_beat": "c2659b22a6", "lane_check": "0b86e65355", "lane_lapsed": "56ea33fa6d", "leases_lapse": "140487f7c2",
+    "mailbox_put": "a62332240b", "metrics_flush": "5b06af3d07", "money_grant": "a5ddb42b23",
+    "money_resume": "6d78933d50", "money_settle": "8134774b6a", "money_take": "95e5f22f7e", "moved_word": "874ea36dbb",
+    "opening_skip": "79dfbe662b", "outside_complete": "eea5a35b53", "presence_forget": "eb6ef8dfa4",
+    "presence_join": "389a1d8215", "presence_look": "ce48d3a88d", "quarantine_wait": "de7169baf6",
+    "rate_leave": "57d48e34f1", "rate_report": "ca4bf408dc", "rate_settle": "f29cd86841", "rate_take": "940292ff61",
+    "request_tried": "77bc694a26", "request_try": "458e2f7f70", "result_amend": "7512616928",
+    "result_publish": "7e86f1ea46", "session_pause": "b38ecc667b", "session_resume": "89a1d4e3ff",
+    "share_look": "ff579b8764", "share_put": "da7e142bbf", "step_begin": "d6f305973a", "step_commit": "0da4aece8c",
+    "step_delta": "9b6b3e4eab", "step_retry": "7ad5551a01", "stop_drop": "f45cd46c79", "stop_put": "e69099a24b",
+    "tenant_hide": "297e9bf8af", "tenant_show": "5afeaa59bc", "turn_beat": "49b1eae1e2", "turn_begin": "cfb21dd55b",
+    "turn_blame": "31e53bf250", "turn_cancel": "1650dfcf66", "turn_claim": "fab0c8eab4", "turn_end": "6a7ca10f57",
+    "turn_messages": "e7e9aeb6eb", "turn_open": "372f2fa52a", "turn_park": "89b30ce613", "turn_release": "2f8b71e6e9",
+    "turn_submit": "d0eac87024", "turn_sweep": "010b9ee252", "turn_transcript": "632790e6fe", "turn_wait": "17a8cce60b",
+    "turn_waited": "92457e7f9f", "waits_expire": "e4d08837f0",
 }
 """Fingerprints: the loader refuses a script whose header is not the one its method was made from."""
 
@@ -1074,6 +1074,16 @@ class Scripts(LoadedScripts):
         """Take up to `most` turns that are due to be looked at, pushed back by `hold_ms` so that sweepers share the
         work."""
         return ScriptCall(self, self.loaded["index_take"], "", [self.keys.index, self.keys.swept, most, hold_ms])
+
+    def judge_pass(
+        self, session_id: str, turn_id: str, *, rung: str, judge: str, brains: Sequence[str], hold_ms: int,
+    ) -> ScriptCall[Literal["PASSED", "ALREADY", "UNSERVED", "MINE"]]:
+        """A judge's doorbell came to a worker that may not judge its turn (lib/refusal): ring in the queue of a build
+        that may, once in `hold_ms`."""
+        turn_key = f"{self.keys.prefix}{{{session_id}}}:t:{turn_id}"
+        return ScriptCall(self, self.loaded["judge_pass"], session_id, [
+            rung, turn_key, session_id, turn_id, judge, " ".join(brains), hold_ms,
+        ])
 
     def judge_ring(
         self, session_id: str, turn_id: str, *, rung: str, judge: str, hold_ms: int,

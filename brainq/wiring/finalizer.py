@@ -96,6 +96,7 @@ def make_judge_runner(wiring: Wiring, beats: LeaseRenewer) -> JudgeRunner:
         brain_of=wiring.turn_brains.name,
         rows=wiring.store.judgements,
         recorded=make_recall(wiring).recorded,
+        bells=wiring.state.finals,
         beats=beats,
         lease_s=wiring.settings.lease_s,
         places=max(1, wiring.settings.concurrency.finalizer // 2),

@@ -9,8 +9,10 @@ import pytest
 
 from brainq.brain.brain import Brain
 from brainq.brain.declared import brain_digest
+from brainq.contracts.brain import PromptTemplate
 from brainq.contracts.build import Pin
 from brainq.contracts.call import ChildTurn
+from brainq.contracts.evaluation import JudgeCase, Judgement
 from brainq.contracts.status import Effect, Ending, StopReason
 from brainq.errors import BuildUnserved, InvalidInput, NotFound
 from brainq.models.scripted import ScriptedProvider, calls, says
@@ -22,7 +24,19 @@ WORDS = {
     "brainq.tools.read_only": "read_only",
     "brainq.tools.network": "network",
     "brainq.finalize": "finalize",
+    "brainq.judges": "judges",
 }
+
+
+class Verdict:
+    """A judge that says which brain is its own."""
+
+    def __init__(self, name: str, prompt: str) -> None:
+        self.name = name
+        self._prompt = prompt
+
+    def judge(self, case: JudgeCase) -> Judgement:
+        return Judgement(score=1.0, reason=f"by {self._prompt}")
 
 
 def shop(prompt: str, pin: Pin | None, replies: list[Any] | None = None) -> Brain:
@@ -51,11 +65,11 @@ def serve(pump: Pump) -> None:
     state.builds.announce(name, build, "coordinator", WORDS.values(), 60.0)
 
 
-def hand_over(wrong: Pump, right: Pump, queue: str) -> str:
+def hand_over(wrong: Pump, right: Pump, queue: str, said: str = "dropped: other_build") -> str:
     """The wrong build pops the bell, and the right one finds it in its own queue. What the right one did."""
     bell = wrong.take(queue)
     assert bell is not None
-    assert wrong.answer(bell) == "dropped: other_build"
+    assert wrong.answer(bell) == said
     assert wrong.take(queue) is None, "nothing spins on it"
     passed = right.take(f"{queue}@{right.wiring.build.name}")
     assert passed is not None
@@ -176,6 +190,25 @@ def test_a_child_turn_is_begun_by_any_build_and_keeps_to_that_one(pumps: Pumps) 
         new.answer(bell)
     pinned = old.wiring.state.redis.hget(key, "pin_build")
     assert pinned in ("1.4", "1.5")
+
+
+def judged(prompt: str) -> Brain:
+    """Its judge is another one than that of a brain with another prompt."""
+    name = prompt.split()[0]
+    prompts, own = [PromptTemplate(id="support", text="Help.", judges=(name,))], [Verdict(name, prompt)]
+    return Brain("shop", ScriptedProvider([says("Yes.")]), prompt, pin="turn", prompts=prompts, judges=own)
+
+
+def test_a_judge_of_the_build_that_began_the_turn_judges_it_whoever_pops_its_bell(pumps: Pumps) -> None:
+    old = pumps(judged("old prompt"), owner="old", build="1.4")
+    new = pumps(judged("new prompt"), owner="new", build="1.5")
+    for pump in (old, new):
+        serve(pump)
+    handle = old.submit("s1", "Apples?", prompt_id="support")
+    old.drain("brainq.turns", "brainq.finalize")
+    assert hand_over(new, old, "brainq.judges", "passed") == "judged"
+    (row,) = old.wiring.store.judgements.of_turn(handle.turn_id)
+    assert (row.judge, row.state, row.tries, row.reason) == ("old", "done", 1, "by old prompt")
 
 
 def test_what_a_ramp_and_a_release_refuse(pumps: Pumps) -> None:

@@ -97,6 +97,7 @@ def runner_of(pump: Pump, **options: Any) -> JudgeRunner:
         brain_of=wiring.turn_brains.name,
         rows=wiring.store.judgements,
         recorded=make_recall(wiring).recorded,
+        bells=wiring.state.finals,
         beats=wiring.judge_beats,
         lease_s=wiring.settings.lease_s,
         digests=[brain.digest for brain in wiring.build.brains],

@@ -59,6 +59,13 @@ BUGS = (
         UNIT,
     ),
     Bug(
+        "a judge of another build holds the row while its own is rung for",
+        "brainq/memory/judge_runner.py",
+        "        self.rows.postpone(turn_id, judge_name, OTHER_BUILD, 0.0, tries)\n",
+        "",
+        ("tests/unit/memory/test_judging.py",),
+    ),
+    Bug(
         "a build may go while a cell has not said whether it needs it",
         "brainq/client/versions.py",
         "    if away:\n",

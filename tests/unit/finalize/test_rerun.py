@@ -154,6 +154,7 @@ class Stage:
             judges=JudgeRunner(
                 brains=only(JudgeRuntime(self.judges, None)),
                 brain_of=lambda turn_id: None,
+                bells=stand_in(self.chain),
                 rows=stand_in(self.judgements),
                 recorded=recall.recorded,
                 beats=LeaseRenewer(60.0),

@@ -15,7 +15,7 @@ from brainq.contracts.memory import RecordedTurn
 from brainq.contracts.model import ModelReply, ModelRequest, Spend
 from brainq.contracts.stop import Stop
 from brainq.leases import LeaseRenewer
-from brainq.memory.judge_runner import JudgeRunner, JudgeRuntime
+from brainq.memory.judge_runner import UNSERVED_AGAIN_S, JudgeRunner, JudgeRuntime
 from brainq.models.asking.permits import PermitPolicy
 from brainq.models.scripted import fails, says
 from tests.support.only import only
@@ -81,6 +81,23 @@ class Kept:
         return self.turn and self.turn.model_copy(update={"step_key": step_key})
 
 
+@dataclass
+class Bells:
+    """Fits `JudgeBells`: where the other build's workers are. `left`: whether the row was free when it was rung for."""
+
+    word: str = "PASSED"
+    released: str = ""
+    left: list[bool] = field(default_factory=list[bool])
+    job: Job = field(default_factory=Job)
+
+    def is_released_here(self, pin: str) -> bool:
+        return pin == self.released
+
+    def pass_judge(self, session_id: str, turn_id: str, judge: str) -> Any:
+        self.left.append(not self.job.held)
+        return self.word
+
+
 TURN = recorded("Where?", "In the shed.", messages=talk(("user", "Where?"), ("tool", "in the shed")))
 
 
@@ -99,6 +116,7 @@ def runner(
         "brain_of": lambda turn_id: None,  # pyright: ignore[reportUnknownLambdaType]
         "rows": job,
         "recorded": Kept(turn).recorded,
+        "bells": Bells(),
         "beats": LeaseRenewer(60.0),
         "lease_s": 10.0,
         **options,
@@ -282,3 +300,29 @@ def test_no_more_judges_at_once_than_places() -> None:
     assert made.run("s1", "turn-2", "tone") == "later"
     go_on.set()
     first.join(60)
+
+
+PINNED = TURN.model_copy(update={"pin": "d01d"})
+
+
+@pytest.mark.parametrize("turn", [PINNED, TURN.model_copy(update={"format": 2})], ids=["pinned", "of a later format"])
+def test_a_turn_of_another_build_is_passed_on_and_costs_no_try(turn: RecordedTurn) -> None:
+    job, judge = Job(), OwnJudge()
+    bells = Bells(job=job)
+    machine = runner(job, judge, turn, bells=bells, digests=["0e00"])
+    for _ in range(20):
+        assert machine.run("s1", "turn-1", "unknown-here") == "passed"
+    assert (job.state, job.tries, job.held, set(job.waits)) == ("pending", 0, False, {0.0})
+    assert (judge.cases, set(bells.left)) == ([], {True})
+
+
+def test_where_its_build_is_gone_it_is_looked_for_again_later() -> None:
+    job = Job()
+    assert runner(job, OwnJudge(), PINNED, bells=Bells("UNSERVED"), digests=["0e00"]).run("s1", "t", "tone") == "passed"
+    assert (job.state, job.tries, job.held, job.waits) == ("pending", 0, False, [0.0, UNSERVED_AGAIN_S])
+
+
+def test_the_build_itself_and_one_that_it_is_released_to_judge_it() -> None:
+    assert runner(Job(), OwnJudge(), PINNED, digests=["d01d"]).run("s1", "turn-1", "tone") == "judged"
+    released = Bells(released="d01d")
+    assert runner(Job(), OwnJudge(), PINNED, bells=released, digests=["0e00"]).run("s1", "turn-1", "tone") == "judged"
