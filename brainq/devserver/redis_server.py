@@ -227,8 +227,8 @@ class EmbeddedServer:
         data = self.data_dir.resolve()
         arguments = ["--port", str(port), "--bind", "127.0.0.1", "--dir", str(data)]
         arguments += ["--logfile", str(data / LOG_FILE), "--daemonize", "no"]
-        arguments += ["--maxmemory-policy", "noeviction", "--save", "", "--stream-node-max-bytes", "512"]
-        arguments += ["--hash-max-listpack-entries", "32", "--hash-max-listpack-value", "1024"]
+        arguments += ["--maxmemory-policy", "noeviction", "--save", "", "--stream-node-max-bytes", "2048"]
+        arguments += ["--hash-max-listpack-entries", "128", "--hash-max-listpack-value", "1024"]
         arguments += ["--appendonly", "yes" if self.durable else "no", "--appendfsync", "everysec"]
         if self._socket is not None:
             arguments += ["--unixsocket", str(self._socket), "--unixsocketperm", "700"]

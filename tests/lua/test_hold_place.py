@@ -35,9 +35,39 @@ def test_a_parked_turn_holds_nothing_that_only_its_running_needed(rig: Rig) -> N
     fields = rig.client.hgetall(rig.names("t01")["trace"])
     assert {name for name in fields if name.endswith((":spec", ":cap_ms"))} == {"c1-1:spec", "c1-1:cap_ms"}
     assert {"c1-0:msg", "c1-0:status", "c1-0:owner"} <= fields.keys()
-    assert not {"under_way", "asked"} & rig.turn().keys()
+    assert not {"under_way", "asked", "thinking", "lease_until", "rung_at", "died_alone"} & rig.turn().keys()
+    assert not [field for field in rig.client.hgetall(rig.names("t01")["budget"]) if field.startswith("claim:")]
     rig.run("hold_release")
     assert (rig.status("c1-1"), rig.turn()["state"]) == ("dispatched", "active")
+
+
+def test_a_turns_hashes_are_tables_while_it_runs_and_lists_while_it_is_parked(rig: Rig) -> None:
+    def encodings() -> set[object]:
+        return {rig.client.object("encoding", rig.names("t01")[key]) for key in ("turn", "trace")}
+
+    rig.owned()
+    rig.run("hold_place")
+    rig.commit({}, {"index": 1, "wave": 2, **WRITE})
+    rig.run("call_claim")
+    assert encodings() == {"hashtable"}
+    rig.run("call_settle")
+    assert encodings() == {"listpack"}
+    assert "long" not in rig.turn()
+
+
+def test_a_parked_turns_events_fit_and_go_on(rig: Rig) -> None:
+    rig.owned()
+    rig.run("hold_place")
+    rig.commit({}, {"index": 1, "wave": 2, **WRITE})
+    rig.run("call_claim")
+    key = rig.names("t01")["events"]
+    running = rig.client.memory_usage(key)
+    rig.run("call_settle")
+    assert rig.client.memory_usage(key) < running
+    rig.run("hold_release")
+    ids = [number for number, _ in rig.client.xrange(key)]
+    assert ids == [f"{number}-0" for number in range(1, len(ids) + 1)]
+    assert rig.events()[-2:] == ["call.dispatched", "turn.resumed"]
 
 
 def test_a_turn_that_waits_can_be_held(rig: Rig) -> None:

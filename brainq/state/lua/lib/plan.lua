@@ -1,6 +1,7 @@
 -- Write the trace of a step's calls, in the model's order. Returns how many waves they make, what is published, and the calls as
 -- `open_waves` takes them. Uses the script's names: turn trace events, and lib/now.
 -- @include lib/event
+-- @include lib/table_hash
 local PLANNED = {'tool', 'effect', 'wave', 'fp', 'hash', 'spec', 'cap_ms', 'lanes', 'repairs', 'again', 'client_ms', 'client_args',
   'client_said'}
 
@@ -32,6 +33,6 @@ local function plan_calls(plan)
       ask = call.ask_ms and 'pending'}
     if call.wave > waves then waves = call.wave end
   end
-  for i = 1, #fields, 1000 do redis.call('HSET', trace, unpack(fields, i, math.min(i + 999, #fields))) end
+  for i = 1, #fields, 1000 do set_as_table(trace, unpack(fields, i, math.min(i + 999, #fields))) end
   return waves, asked, known
 end

@@ -1,7 +1,16 @@
--- A parked turn may stand for days: what only its last model call needed goes, and only the running of its calls that have
--- ended. Its hashes are made anew, in the form that the server keeps small ones in. Uses the script's names, as lib/waves.
+-- A parked turn may stand for days: what only its last model call needed goes, what says nothing, which units its step has paid
+-- for, and only the running of its calls that have ended. Its hashes are made anew, in the form that the server keeps small ones
+-- in, and its events copied: a stream's last node is allocated whole, that of a copy to fit. Uses the script's names, as lib/waves.
 -- @include lib/call
 -- @include lib/settled
+local OF_REQUESTS = {'under_way', 'asked', 'estimate', 'estimate_usd', 'thinking_step', 'lost_owner', 'thinking', 'aux_open',
+  'lease_until', 'rung_at', 'open_calls'}
+local OFTEN_EMPTY = {context_full = '0', died_alone = '0', write_epoch = '0', tokens_max = '', cost_max_usd = ''}
+
+local function says_nothing(field, value)
+  return OFTEN_EMPTY[field] == value or field:find('^claim:steps:') or field:find('^claim:tool_calls:')
+end
+
 -- @lazy
 local function make_small(calls, known)
   local ended = {}
@@ -9,12 +18,17 @@ local function make_small(calls, known)
     if SETTLED[known[i].status] then ended[#ended + 1] = call end
   end
   if ended[1] then forget_work(ended, {}) end
-  redis.call('HDEL', turn, 'under_way', 'asked', 'estimate', 'estimate_usd', 'thinking_step', 'lost_owner')
-  for _, key in ipairs({turn, trace}) do
-    local fields = redis.call('HLEN', key) <= 100 and redis.call('HGETALL', key) or {}
-    if fields[1] then
+  redis.call('HDEL', turn, unpack(OF_REQUESTS))
+  for _, key in ipairs({turn, trace, budget}) do
+    local found, kept = redis.call('HLEN', key) <= 100 and redis.call('HGETALL', key) or {}, {}
+    for i = 1, #found, 2 do
+      if not says_nothing(found[i], found[i + 1]) then kept[#kept + 1], kept[#kept + 2] = found[i], found[i + 1] end
+    end
+    if kept[1] then
       redis.call('DEL', key)
-      redis.call('HSET', key, unpack(fields))
+      redis.call('HSET', key, unpack(kept))
     end
   end
+  redis.call('COPY', events, events .. ':copy')
+  redis.call('RENAME', events .. ':copy', events)
 end

@@ -66,8 +66,9 @@ local function open_waves(t, known)
     if open > 0 then
       redis.call('HSET', turn, 'wave', wave, 'open_calls', parked == 0 and open or 0)
       if parked == open then
+        park_turn(awaits, t.state, t.brain)
         if t.state == 'active' then make_small(calls, known) end
-        return park_turn(awaits, t.state, t.brain)
+        return
       end
       if t.state == 'parked' then resume_turn(turn, budget, events, 'calls') end
       return
