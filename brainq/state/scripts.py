@@ -41,10 +41,10 @@ class Replies(dict[str, ReadReply]):
     def __init__(self, name: str, words: Iterable[str], fuller: Mapping[str, ReadReply]) -> None:
         """`fuller` are those that say more than their word."""
         super().__init__((word, fuller.get(word, itemgetter(0))) for word in words)
-        self._name = name
+        self.name = name
 
     def __missing__(self, word: str) -> ReadReply:
-        raise undeclared(self._name, word, self)
+        raise undeclared(self.name, word, self)
 
 
 def undeclared(name: str, replied: object, declared: Iterable[str]) -> ScriptError:

@@ -1,14 +1,20 @@
-"""The shop as this build's workers run it: they say, too, when they are about to write an intent."""
+"""The shop as this build's workers run it: they say, too, when they are about to write an intent, and when a fence
+refused what they wrote."""
 
 from __future__ import annotations
 
 import os
 import time
+from contextlib import suppress
+from typing import Any
 
 from brainq import CallStart, Middleware
-from ops.faults.shop import WRITES, make_shop, tell
+from brainq.state.scripts import Replies
+from ops.faults.shop import EFFECTS, WRITES, make_shop, tell
 
 CLOCK_OFF = "FAULTS_CLOCK_OFF_S"
+REFUSALS = ("LOST", "LATE")
+"""Replies of the scripts to one whose lease is over."""
 
 
 class BeforeIntents(Middleware):
@@ -20,6 +26,23 @@ class BeforeIntents(Middleware):
 
 
 brain = make_shop(middleware=[BeforeIntents()])
+
+
+def tell_refusals() -> None:
+    """Have this process say which of its scripts a fence refuses from now on."""
+    read_reply = Replies.__getitem__
+
+    def told(replies: Any, word: str) -> Any:
+        if word in REFUSALS:
+            with suppress(OSError):
+                tell("visit", "refused", "", script=replies.name)
+        return read_reply(replies, word)
+
+    setattr(Replies, "__getitem__", told)  # noqa: B010
+
+
+if EFFECTS in os.environ:
+    tell_refusals()
 
 if CLOCK_OFF in os.environ:  # in a worker whose wall clock is to be wrong
     _off_s = float(os.environ[CLOCK_OFF])

@@ -1,7 +1,8 @@
-"""`python -m ops.faults.effect_server LOG`: the only judge of what ran once, twice or never.
+"""`python -m ops.faults.effect_server LOG ADDRESS`: the only judge of what ran once, twice or never.
 
-A process of its own, on a free port of 127.0.0.1, which it prints. `POST /write` is an effect on the world, and `POST
-/visit` says that a process came to a place in its work. Each is a line of the append-only LOG before it is answered.
+A process of its own, on a free port of this address, which it prints. `POST /write` is an effect on the world, and
+`POST /visit` says that a process came to a place in its work. Each is a line of the append-only LOG before it is
+answered.
 `POST /hold` names a place and a turn: who comes there first gets no answer until `POST /release`, and can be killed
 meanwhile. It uses the standard library alone, so that any build and any rival's environment can run it.
 """
@@ -62,8 +63,8 @@ class EffectServer(ThreadingHTTPServer):
     daemon_threads = True
     request_queue_size = 256
 
-    def __init__(self, log: EffectLog) -> None:
-        super().__init__(("127.0.0.1", 0), EffectHandler)
+    def __init__(self, log: EffectLog, address: str) -> None:
+        super().__init__((address, 0), EffectHandler)
         self.effects = log
 
 
@@ -93,7 +94,7 @@ class EffectHandler(BaseHTTPRequestHandler):
 
 
 def main() -> None:
-    server = EffectServer(EffectLog(Path(sys.argv[1])))
+    server = EffectServer(EffectLog(Path(sys.argv[1])), sys.argv[2])
     print(server.server_port, flush=True)
     threading.Thread(target=_end_with_the_owner, daemon=True).start()
     server.serve_forever()

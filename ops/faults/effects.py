@@ -17,6 +17,7 @@ ROOT = Path(__file__).parents[2]
 LOOK_EVERY_S = 0.01
 PATIENCE_S = 120.0
 TERMINATED = 143
+DIRECT = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 Line = Mapping[str, Any]
 T = TypeVar("T")
 
@@ -77,7 +78,7 @@ class Effects:
 
     def _post(self, path: str, body: Mapping[str, Any]) -> None:
         request = urllib.request.Request(f"{self.url}/{path}", json.dumps(body).encode())
-        with urllib.request.urlopen(request, timeout=30):
+        with DIRECT.open(request, timeout=30):
             pass
 
 
@@ -98,12 +99,12 @@ def end_in_order(*_: object) -> None:
 
 
 @contextmanager
-def effect_server(directory: Path) -> Generator[Effects]:
-    """A server of its own, with its log in `directory`."""
+def effect_server(directory: Path, address: str = "127.0.0.1") -> Generator[Effects]:
+    """A server of its own at this address, with its log in `directory`."""
     log = directory / "effects.log"
     log.touch()
     process = subprocess.Popen(
-        [sys.executable, "-m", "ops.faults.effect_server", str(log)],
+        [sys.executable, "-m", "ops.faults.effect_server", str(log), address],
         cwd=ROOT,
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
@@ -112,7 +113,7 @@ def effect_server(directory: Path) -> Generator[Effects]:
     assert process.stdout is not None
     assert process.stdin is not None
     try:
-        yield Effects(f"http://127.0.0.1:{int(process.stdout.readline())}", log)
+        yield Effects(f"http://{address}:{int(process.stdout.readline())}", log)
     finally:
         process.stdin.close()
         process.stdout.close()

@@ -13,6 +13,7 @@ import sys
 from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -23,6 +24,7 @@ from brainq.devserver.local_fleet import LocalFleet, LocalWorker
 from brainq.settings.deployment import load_settings
 from brainq.wiring import Wiring
 from ops.faults.effects import ROOT, Effects, effect_server
+from ops.faults.hosts import Host, HostNetwork, no_hosts
 from ops.faults.load import Producer
 from ops.faults.shop import EFFECTS
 from tests.support.proxy import Proxy
@@ -33,6 +35,7 @@ from tests.support.zygote import fork_celery
 APP = "ops.faults.brain:brain"
 WORKERS: Mapping[str, int] = {"coordinator": 2, "parallel": 2, "serial": 3, "finalizer": 2}
 THREADS: Mapping[str, int] = {"coordinator": 32, "parallel": 16, "finalizer": 8}
+HOSTS, GATEWAY_HOST = ("east", "west"), "front"
 SMALL_DISK_MB = 12
 START_S = 300.0  # the machine may have other work
 
@@ -52,6 +55,7 @@ class Servers:
     proxy: Proxy | None = None
     sql_proxy: Proxy | None = None
     sql_file: Path | None = None
+    network: HostNetwork | None = None
 
 
 @dataclass(frozen=True)
@@ -87,6 +91,15 @@ class Stage:
                 return worker
         raise LookupError(f"process {pid} is not a {pool} worker")
 
+    def host_of(self, worker: LocalWorker) -> Host:
+        """Where it runs; its name begins with its host's."""
+        return self.network.hosts[worker.name.partition("-")[0]]
+
+    @property
+    def network(self) -> HostNetwork:
+        assert self.servers.network is not None
+        return self.servers.network
+
     def replace_dead(self) -> list[str]:
         """Start workers that died again, as a supervisor does; their names."""
         dead = [worker for worker in self.fleet.workers if not worker.is_running]
@@ -106,12 +119,13 @@ def own_fleet(directory: Path, environment: Mapping[str, str]) -> LocalFleet:
 @contextmanager
 def open_stage(directory: Path, rate: float, servers: Servers, fleet_of: FleetOf = own_fleet) -> Generator[Stage]:
     """Start an effect server and the fleet, and wait until it serves; all is gone in the end."""
-    with effect_server(directory) as effects:
+    with effect_server(directory, servers.network.world if servers.network else "127.0.0.1") as effects:
         environment = {
             "BRAINQ_APP": APP,
             "BRAINQ_REDIS_URL": servers.workers_redis_url,
             "BRAINQ_SQL_URL": servers.sql_url,
             "PYTHONPATH": os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH", "")])),
+            "NO_PROXY": "*",  # the effect server may be at any address of this machine
             EFFECTS: effects.url,
         }
         settings = load_settings(app=APP, redis_url=servers.redis_url, sql_url=servers.sql_url)
@@ -194,6 +208,52 @@ def postgres_stage(directory: Path, rate: float) -> Generator[Stage]:
                 yield stage
     finally:
         server.stop()
+
+
+@contextmanager
+def hosts_stage(directory: Path, rate: float) -> Generator[Stage]:
+    """Workers on two hosts, a third for a gateway, and Redis and Postgres on the network between them."""
+    from tests.support.postgres import PostgresServer
+
+    redis = RedisServer(durable=True).start()
+    try:
+        with HostNetwork((*HOSTS, GATEWAY_HOST)) as network:
+            redis.command("CONFIG", "SET", "protected-mode", "no")
+            redis.command("CONFIG", "SET", "bind", f"127.0.0.1 {network.servers}")
+            postgres = PostgresServer(network=network.servers).start()
+            try:
+                sql_url = f"postgresql://postgres@{network.servers}/postgres"
+                workers_redis_url = redis.url.replace("127.0.0.1", network.servers)
+                servers = Servers(redis.url, workers_redis_url, sql_url, redis=redis, network=network)
+                with open_stage(directory, rate, servers, partial(_fleet_on_hosts, network)) as stage:
+                    yield stage
+            finally:
+                postgres.stop()
+    finally:
+        redis.stop()
+
+
+def _fleet_on_hosts(network: HostNetwork, directory: Path, environment: Mapping[str, str]) -> LocalFleet:
+    """A worker of each pool on each host."""
+    fleets = [
+        LocalFleet(
+            directory / name,
+            environment,
+            concurrency=THREADS,
+            spawn=partial(fork_celery, netns=network.hosts[name].space),
+            label=f"{name}-",
+        )
+        for name in HOSTS
+    ]
+    whole = fleets[0]
+    for fleet in fleets[1:]:
+        whole.workers += fleet.workers
+    return whole
+
+
+def no_network() -> str:
+    """Why there can be no hosts with their servers here; empty where there can."""
+    return no_hosts() or no_postgres()
 
 
 def no_postgres() -> str:

@@ -75,11 +75,13 @@ class _User(TypedDict, total=False):
 class PostgresServer:
     """A server on a unix socket in a temporary directory. `stop` ends it and removes the directory.
 
-    port   also listens on this port of 127.0.0.1, where it asks for passwords
+    port      also listens on this port of 127.0.0.1, where it asks for passwords
+    network   also listens on this address, port 5432, of a /24 network whose hosts need no password
     """
 
-    def __init__(self, port: int | None = None) -> None:
+    def __init__(self, port: int | None = None, *, network: str = "") -> None:
         self._port = port
+        self._network = network
         # A short directory of its own: pytest's own are too long for a unix socket's path.
         self.directory = Path(tempfile.mkdtemp(prefix="bq-pg-"))
         self._process: subprocess.Popen[bytes] | None = None
@@ -103,6 +105,10 @@ class PostgresServer:
         options = [part for option in _FAST for part in ("-c", option)]
         if self._port is not None:
             options += ["-c", "listen_addresses=127.0.0.1", "-p", str(self._port)]
+        if self._network:
+            options += ["-c", f"listen_addresses={self._network}"]
+            with (data / "pg_hba.conf").open("a") as access:
+                access.write(f"host all all {self._network}/24 trust\n")
         with (self.directory / "log").open("wb") as log:
             self._process = subprocess.Popen(
                 [postgres_binary("postgres"), "-D", data, "-k", self.directory, *options],

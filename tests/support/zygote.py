@@ -8,6 +8,7 @@ has one thread and no connection. It is started once a test process, and ends wi
 from __future__ import annotations
 
 import atexit
+import ctypes
 import gc
 import json
 import os
@@ -33,6 +34,7 @@ PRELOADED = (
     *("celery.app.control", "celery.app.events", "kombu.transport.redis", "kombu.asynchronous", "kombu.pidbox"),
     *("sqlalchemy.dialects.sqlite", "sqlalchemy.dialects.postgresql.psycopg", "alembic.command"),
 )
+CLONE_NEWNET = 0x40000000  # of <sched.h>
 UNLOADED = ("brainq.cli", "brainq.gateway", "brainq.store.migrations", "brainq.workers")
 
 
@@ -92,10 +94,16 @@ class Zygote:
         self._process.wait()
 
 
-def fork_celery(celery: Sequence[str], environment: Mapping[str, str], log: int, inherited: int) -> Any:
-    """Fork a process that does what `python -m celery ...` does, with the file `inherited` left open in it."""
+def fork_celery(
+    celery: Sequence[str], environment: Mapping[str, str], log: int, inherited: int, *, netns: str = ""
+) -> Any:
+    """Fork a process that does what `python -m celery ...` does, with the file `inherited` left open in it.
+
+    netns   the network namespace that it is in; this process's own unless given
+    """
     zygote = _zygote()
     given = {"celery": [*celery], "environment": {**environment}, "cwd": os.getcwd(), "inherited": inherited}
+    given["netns"] = netns
     return ForkedProcess(zygote, zygote.ask(given, (log, inherited)))
 
 
@@ -137,6 +145,8 @@ def _code_of(pid: int) -> int | None:
 def become(given: dict[str, Any]) -> None:
     """Be a worker process: nothing of the parent is left but what it had imported."""
     os.setsid()
+    if given["netns"]:
+        enter_netns(given["netns"])
     log, inherited = given["files"]
     for output in (1, 2):
         os.dup2(log, output)
@@ -152,6 +162,13 @@ def become(given: dict[str, Any]) -> None:
     sys.path[:1] = [given["cwd"], *(place for place in places if place)]
     sys.argv = ["celery", *given["celery"]]
     import_module("celery.__main__").main()
+
+
+def enter_netns(name: str) -> None:
+    """Have this process's sockets in a network namespace that `ip netns` made. Raises OSError."""
+    with Path("/run/netns", name).open() as space:
+        if ctypes.CDLL(None, use_errno=True).setns(space.fileno(), CLONE_NEWNET) != 0:
+            raise OSError(ctypes.get_errno(), f"cannot enter the network namespace {name}")
 
 
 def preload() -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from ops.faults.fault import Fault
 from ops.faults.table.deploys import RollingDeploy, TwoBuilds
 from ops.faults.table.freezes import FreezeCoordinator, FreezeFinalizer, FreezeParallel, FreezeWrite
+from ops.faults.table.gateway_host import HostGateway
+from ops.faults.table.hosts import HostCutModel, HostCutWrite, HostDeaf, HostLoss, HostMute, HostNarrow, HostVanishes
 from ops.faults.table.kills import KillCoordinator, KillFinalizer, KillParallel, KillSerial, KillWrite
 from ops.faults.table.network import NetCut, NetDelay, NetLostReplies, NetReset, NetSilent
 from ops.faults.table.overload import Calm, Flood, Poison, WrongClocks
@@ -17,6 +19,7 @@ FAULTS: tuple[type[Fault], ...] = (
     *(NetReset, NetCut, NetSilent, NetDelay, NetLostReplies),
     *(RedisRestart, RedisKill, RedisWipe, SqlLocked, Poison, Flood, WrongClocks, RollingDeploy),
     *(SqlFull, RedisSwitch, RedisFailover, PostgresHalfOpen, TwoBuilds),
+    *(HostVanishes, HostCutModel, HostCutWrite, HostMute, HostDeaf, HostNarrow, HostLoss, HostGateway),
 )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -14,13 +15,16 @@ from rich.console import Console
 
 from brainq import TraceStatus
 from ops.faults import __main__ as command
-from ops.faults.effects import effect_server
+from ops.faults import hosts as hosts_of_machine
+from ops.faults.effects import NotSeen, effect_server
 from ops.faults.fault import Fault, Pace
 from ops.faults.load import Submitted
 from ops.faults.page import BEGINS, ENDS, PAGE, rows_of, write_page
-from ops.faults.rounds import STAGES, Plan, run_fault
+from ops.faults.rounds import STAGES, Plan, run_fault, run_faults
 from ops.faults.shop import WRITES
-from ops.faults.table import FAULTS, by_name
+from ops.faults.stage import HOSTS
+from ops.faults.table import FAULTS, by_name, hosts
+from ops.faults.table.hosts import HostVanishes
 from ops.faults.table.kills import Kill
 from ops.faults.verdict import TurnWord, Verdict, judge
 
@@ -57,6 +61,8 @@ class CalmStage:
         self.redis = SimpleNamespace(command=gives(["run_id:abc "]))
         self.servers = SimpleNamespace(sentinels=SimpleNamespace(primary_port=1), sql_file=Path("none"))
         self.fleet = SimpleNamespace(workers=[])
+        hosts = {name: SimpleNamespace(dropped=7, mend=gives(None)) for name in HOSTS}
+        self.network = SimpleNamespace(hosts=hosts)
         self.directory = Path("none")
         self.client = SimpleNamespace(handle=gives(SimpleNamespace(session_id="s", result=gives(COMPLETED))))
         trace = [SimpleNamespace(tool=what, status=TraceStatus.COMPLETED) for what in WRITES]
@@ -100,6 +106,31 @@ def test_what_breaks_in_an_injection_is_red_and_said() -> None:
     verdict = run_stubbed(REAL[0], inject=breaks)
     assert not verdict.is_right
     assert verdict.failure == "LookupError: process 7 is not a serial worker"
+
+
+def test_a_host_that_was_cut_off_and_of_which_no_fence_refused_anything_is_red(monkeypatch: pytest.MonkeyPatch) -> None:
+    refusals = [{"place": "refused", "pid": 3, "at": 9.0}, {"place": "refused", "pid": 4, "at": 9.0}]
+    monkeypatch.setattr(hosts, "REFUSED_S", 0.0)
+    stage = cast("Any", CalmStage())
+    fault = HostVanishes(PLAN.pace)
+    fault.pid, fault.back, fault.host = 4, 8.0, cast("Any", SimpleNamespace(unplugged=1))
+    with pytest.raises(NotSeen, match="a fence refuses the host that is back"):
+        fault.fired(stage)
+    stage.effects.lines = gives(refusals)
+    assert fault.fired(stage) == 1
+    fault.before = 1
+    assert fault.fired(stage) == 0, "its link has not lost its carrier"
+
+
+def test_what_cannot_be_injected_here_is_no_failure_and_not_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    hosts_of_machine.no_hosts.cache_clear()
+    try:
+        ran = list(run_faults([HostVanishes], PLAN, QUIET))
+    finally:
+        hosts_of_machine.no_hosts.cache_clear()
+    assert [(verdict.is_right, verdict.times, verdict.turns) for verdict in ran] == [(True, 0, 0)]
+    assert "only root may make" in ran[0].why_not
 
 
 def test_each_fault_has_a_name_a_title_a_kind_of_stage_and_a_row_on_the_page() -> None:
