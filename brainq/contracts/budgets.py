@@ -54,6 +54,7 @@ class BudgetState(Wire):
     usd          its standing amount; `raised_usd` more in this window
     spent_usd    what calls that began in it have cost; `held_usd` the worst case of those in flight
     parked       turns that wait for it
+    noticed_at   when people were told that four fifths of what its cap is now are granted; None: not yet
     """
 
     scope: str
@@ -66,17 +67,25 @@ class BudgetState(Wire):
     in_flight: int = 0
     parked: int = 0
     is_spent: bool = False
+    noticed_at: datetime | None = None
     begins_at: datetime
     ends_at: datetime
 
     def together(self, other: BudgetState) -> BudgetState:
         """With what another cell has of it."""
         more = {name: getattr(self, name) + getattr(other, name) for name in _SUMMED}
-        return self.model_copy(update=more | {"is_spent": self.is_spent or other.is_spent})
+        either = {"is_spent": self.is_spent or other.is_spent, "noticed_at": self.noticed_at or other.noticed_at}
+        return self.model_copy(update=more | either)
 
     @property
     def left_usd(self) -> float:
         return max(0.0, self.usd + self.raised_usd - self.spent_usd - self.held_usd)
+
+    @property
+    def used_share(self) -> float:
+        """How much of it is spent and held, from 0 on: 0.81."""
+        cap = self.usd + self.raised_usd
+        return (self.spent_usd + self.held_usd) / cap if cap else float(self.is_spent)
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,12 +94,14 @@ class MoneyRefusal:
 
     window      of which budget: `tenant acme:/day`; start_ms: when it began
     wanted      dollars that it has to have been granted in all; of a new counter on top of what was spent before
+    expected    so counted what it is likely to be billed: granted, too, while there is so much
     """
 
     why: Literal["wait", "short"]
     window: str
     start_ms: int
     wanted: float
+    expected: float
     in_flight: int
     is_new: bool
 
@@ -117,18 +128,32 @@ class BudgetWindow:
 class MoneyGrant:
     """What a window was granted in all. `spent_before`: what a counter that is new is to begin with.
 
+    is_all        its cap is not higher
     has_noticed   it has passed four fifths of its cap just now
     """
 
     granted_usd: float
     spent_before: float
     cap_usd: float
+    is_all: bool = False
     has_noticed: bool = False
 
 
 @dataclass(frozen=True, slots=True)
+class BudgetNotice:
+    """Four fifths of a window's cap are granted: people are told, once for each window and cap."""
+
+    scope: str
+    per: Per
+    start_ms: int
+    cap_usd: float
+    granted_usd: float
+
+
+@dataclass(frozen=True, slots=True)
 class GrantedWindow:
-    """One window as SQL has it. `is_spent`: a call was refused in it since it was last raised."""
+    """One window as SQL has it. `is_spent`: a call was refused in it since it was last raised. `noticed_usd`: the cap
+    of which four fifths were granted at `noticed_at`."""
 
     scope: str
     per: Per
@@ -136,6 +161,8 @@ class GrantedWindow:
     granted_usd: float
     raised_usd: float
     is_spent: bool
+    noticed_usd: float | None = None
+    noticed_at: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""Webhooks: where deliveries about endings and approvals go, and what they hold."""
+"""Webhooks: where deliveries about endings, approvals and budgets go, and what they hold."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 from brainq.contracts.ids import ALL_SESSIONS, check_prefixes
 from brainq.errors import InvalidInput
 
-WebhookEvent = Literal["turn.ended", "approval.requested"]
+WebhookEvent = Literal["turn.ended", "approval.requested", "budget.nearly_spent"]
 WEBHOOK_EVENTS: tuple[WebhookEvent, ...] = get_args(WebhookEvent)
 DeliveryState = Literal["pending", "done", "dead"]
 SECRET_PREFIX = "whsec_"
@@ -40,7 +40,8 @@ class Webhook:
 
 @dataclass(frozen=True, slots=True)
 class NewDelivery:
-    """What is to be sent to one webhook. The same `message_id` to the same url again is the same delivery."""
+    """What is to be sent to one webhook. The same `message_id` to the same url again is the same delivery. One about a
+    budget has no turn, and of session only what its scope's begin with, if it is of a tenant or user."""
 
     message_id: str
     url: str

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 from brainq.contracts.budgets import (
+    PERIODS,
     AtCap,
     Budget,
     BudgetState,
     BudgetWindow,
+    GrantedWindow,
+    MoneyGrant,
     MoneyRefusal,
+    Per,
     budgets_for,
     check_budget,
     check_usd,
@@ -47,6 +51,7 @@ class BudgetKeeper:
     _known: tuple[Budget, ...] = field(init=False)
     _stale_at: float = field(default=0.0, init=False)
     _offset_s: float | None = field(default=None, init=False)
+    _epoch: str = field(default="", init=False)
     _lock: threading.Lock = field(default_factory=threading.Lock, init=False)
 
     def __post_init__(self) -> None:
@@ -97,11 +102,11 @@ class BudgetKeeper:
         window = next(each for each in windows if each.name == refusal.window)
         if refusal.why == "wait":
             return AtCap("wait", window, refusal.start_ms)
-        granted = self.rows.grant(window.scope, window.budget, refusal.start_ms, refusal.wanted, is_new=refusal.is_new)
+        granted = self.rows.grant(window.scope, window.budget, refusal)
         if granted is None:
             waits = refusal.in_flight > 0
             return AtCap("wait" if waits else window.budget.at_cap, window, refusal.start_ms)
-        self.counters.grant(window, refusal.start_ms, granted.granted_usd, granted.spent_before)
+        self.counters.grant(window, refusal.start_ms, granted)
         if granted.has_noticed:
             log.warning("budget is nearly spent", budget=window.name, cap_usd=granted.cap_usd)
         return None
@@ -136,15 +141,28 @@ class BudgetKeeper:
             if window.budget.at_cap == "refuse" and self.rows.is_spent(window.scope, window.budget.per, start_ms):
                 raise BudgetSpent(window.name, _at(window.end_ms(start_ms)))
 
+    def restore(self, epoch: str) -> None:
+        """Redis may have lost what was spent last, where `epoch` is not that of before: what SQL has granted counts."""
+        if epoch == self._epoch:
+            return
+        if self.budgets():
+            starts = self._starts()
+            self.counters.restore([_granted(row, starts[row.per]) for row in self._windows(starts)])
+        self._epoch = epoch
+
+    def _starts(self) -> dict[Per, tuple[int, ...]]:
+        now_ms = self._now_ms()
+        return {per: window_starts(per, now_ms, self.zone) for per in PERIODS}
+
+    def _windows(self, starts: Mapping[Per, tuple[int, ...]]) -> list[GrantedWindow]:
+        """Those that go on."""
+        rows = self.rows.windows(min(each[1] for each in starts.values()))
+        return [row for row in rows if row.start_ms == starts[row.per][1]]
+
     def list(self) -> list[BudgetState]:
         """Each in its present window, and those of one tenant, user or brain in which something was spent."""
-        budgets, now_ms = self.budgets(), self._now_ms()
-        starts = {per: window_starts(per, now_ms, self.zone) for per in ("hour", "day", "month")}
-        rows = {
-            (row.scope, row.per): row
-            for row in self.rows.windows(min(each[1] for each in starts.values()))
-            if row.start_ms == starts[row.per][1]
-        }
+        budgets, starts = self.budgets(), self._starts()
+        rows = {(row.scope, row.per): row for row in self._windows(starts)}
         found: dict[tuple[str, str], Budget] = {(one.scope, one.per): one for one in budgets if not one.is_of_each}
         for scope, per in rows:
             kind = scope.partition(" ")[0]
@@ -168,6 +186,7 @@ class BudgetKeeper:
                     in_flight=count.in_flight,
                     parked=count.parked,
                     is_spent=row is not None and row.is_spent,
+                    noticed_at=_noticed_at(row, budget),
                     begins_at=_at(starts[budget.per][1]),
                     ends_at=_at(starts[budget.per][2]),
                 )
@@ -216,6 +235,16 @@ class BudgetKeeper:
         if self._offset_s is None:
             self._offset_s = self.counters.now_ms() / 1000 - time.monotonic()
         return int((time.monotonic() + self._offset_s) * 1000)
+
+
+def _granted(row: GrantedWindow, starts: tuple[int, ...]) -> tuple[BudgetWindow, int, MoneyGrant]:
+    window = BudgetWindow(row.scope, Budget(scope=row.scope, per=row.per, usd=0.0), starts)
+    return window, row.start_ms, MoneyGrant(row.granted_usd, row.granted_usd, row.granted_usd)
+
+
+def _noticed_at(row: GrantedWindow | None, budget: Budget) -> datetime | None:
+    """Of the cap that the window has now: a raise begins anew."""
+    return row.noticed_at if row is not None and row.noticed_usd == budget.usd + row.raised_usd else None
 
 
 def _at(ms: int) -> datetime:

@@ -6,17 +6,20 @@ import json
 from collections.abc import Callable, Sequence
 from typing import cast
 
-from brainq.contracts.budgets import BudgetWindow, MoneyRefusal, WindowCounter
+from brainq.contracts.budgets import BudgetWindow, MoneyGrant, MoneyRefusal, WindowCounter
 from brainq.state.connection import Client
 from brainq.state.keys import Keys
 from brainq.state.typed_scripts import AuxBeginMoney, MoneyTakeMoney, Scripts, StepBeginMoney
 
 KEEP_MS = 86_400_000
+AT_ONCE = 500
 MAX_RESUMED = 10_000  # turns that one raise has looked at at once
 
 
 def money_refusal(reply: StepBeginMoney | AuxBeginMoney | MoneyTakeMoney) -> MoneyRefusal:
-    return MoneyRefusal(reply.why, reply.window, reply.start, float(reply.wanted), reply.in_flight, reply.is_new)
+    return MoneyRefusal(
+        reply.why, reply.window, reply.start, float(reply.wanted), float(reply.expected), reply.in_flight, reply.is_new
+    )
 
 
 class RedisMoney:
@@ -67,11 +70,29 @@ class RedisMoney:
             }
         )
 
-    def grant(self, window: BudgetWindow, start_ms: int, granted: float, spent: float) -> None:
-        """Let the window's counter have so much in all; one that is new begins with `spent`."""
+    def grant(self, window: BudgetWindow, start_ms: int, grant: MoneyGrant) -> None:
+        """Let the window's counter have so much in all; a new one, or another Redis', begins with `spent_before`."""
         keep_ms = max(KEEP_MS, window.end_ms(start_ms) - start_ms) + KEEP_MS
-        key = f"{self._keys.money('w', window.name)}:{start_ms}"
-        self._scripts.money_grant(counter=key, granted=granted, spent=spent, keep_ms=keep_ms).run()
+        self._scripts.money_grant(
+            counter=self._counter(window, start_ms),
+            granted=grant.granted_usd,
+            spent=grant.spent_before,
+            is_full=grant.is_all,
+            keep_ms=keep_ms,
+        ).run()
+
+    def restore(self, granted: Sequence[tuple[BudgetWindow, int, MoneyGrant]]) -> None:
+        """Another Redis may have taken this one's place: counters that it has come to what SQL had granted, by window
+        and begin. Those that it lost begin so when they are next asked."""
+        for first in range(0, len(granted), AT_ONCE):
+            some = granted[first : first + AT_ONCE]
+            there = self._client.many([("EXISTS", self._counter(window, start)) for window, start, _ in some])
+            for one, is_there in zip(some, there, strict=True):
+                if is_there:
+                    self.grant(*one)
+
+    def _counter(self, window: BudgetWindow, start_ms: int) -> str:
+        return f"{self._keys.money('w', window.name)}:{start_ms}"
 
     def line(self, window: BudgetWindow) -> str:
         """The key of the line of turns that are parked for it."""

@@ -21,7 +21,7 @@ from brainq.state.keys import Keys
 from brainq.state.scripts import LoadedScripts, ReadReply, ScriptCall, undeclared
 
 HEADERS = {
-    "approval_decide": "9a890a6b48", "aux_begin": "ee28f6101f", "aux_commit": "aac66e5eb8",
+    "approval_decide": "9a890a6b48", "aux_begin": "76015e5848", "aux_commit": "aac66e5eb8",
     "budget_claim": "bbaea5448e", "budget_create": "38652fb6b8", "budget_spend": "ddf97fb886",
     "call_beat": "9131086a51", "call_claim": "8ff43260ba", "call_give_up": "fc89cdbda3",
     "call_next_attempt": "45a9190a43", "call_park": "088ab70340", "call_progress": "984f72c9d9",
@@ -33,14 +33,14 @@ HEADERS = {
     "hold_place": "a787ea4722", "hold_release": "5cc5dc5e34", "hooks_done": "f97c3c0eb5", "index_drop": "408a87d205",
     "index_hasten": "96610a6713", "index_take": "3b3421c229", "judge_pass": "bd32796687", "judge_ring": "52e40341fc",
     "lane_beat": "c2659b22a6", "lane_check": "0b86e65355", "lane_lapsed": "56ea33fa6d", "leases_lapse": "140487f7c2",
-    "mailbox_put": "a62332240b", "metrics_flush": "5b06af3d07", "money_grant": "a5ddb42b23",
-    "money_resume": "6d78933d50", "money_settle": "8134774b6a", "money_take": "95e5f22f7e", "moved_word": "874ea36dbb",
+    "mailbox_put": "a62332240b", "metrics_flush": "5b06af3d07", "money_grant": "02f003d37e",
+    "money_resume": "6d78933d50", "money_settle": "8134774b6a", "money_take": "d24bfd52fd", "moved_word": "874ea36dbb",
     "opening_skip": "79dfbe662b", "outside_complete": "eea5a35b53", "presence_forget": "eb6ef8dfa4",
     "presence_join": "389a1d8215", "presence_look": "ce48d3a88d", "quarantine_wait": "de7169baf6",
     "rate_leave": "57d48e34f1", "rate_report": "ca4bf408dc", "rate_settle": "f29cd86841", "rate_take": "940292ff61",
     "request_tried": "77bc694a26", "request_try": "458e2f7f70", "result_amend": "7512616928",
     "result_publish": "7e86f1ea46", "session_pause": "b38ecc667b", "session_resume": "89a1d4e3ff",
-    "share_look": "ff579b8764", "share_put": "da7e142bbf", "step_begin": "d6f305973a", "step_commit": "0da4aece8c",
+    "share_look": "ff579b8764", "share_put": "da7e142bbf", "step_begin": "25a713099e", "step_commit": "0da4aece8c",
     "step_delta": "9b6b3e4eab", "step_retry": "7ad5551a01", "stop_drop": "f45cd46c79", "stop_put": "e69099a24b",
     "tenant_hide": "297e9bf8af", "tenant_show": "5afeaa59bc", "turn_beat": "49b1eae1e2", "turn_begin": "cfb21dd55b",
     "turn_blame": "31e53bf250", "turn_cancel": "1650dfcf66", "turn_claim": "fab0c8eab4", "turn_end": "6a7ca10f57",
@@ -82,14 +82,15 @@ class AuxBeginMoney:
     window: str
     start: int
     wanted: str
+    expected: str
     in_flight: int
     is_new: bool
 
     @classmethod
     def read(cls, reply: list[Any]) -> Self:
         return cls(
-            _closed("aux_begin", reply[1], ("wait", "short")), reply[2], int(reply[3]), reply[4], int(reply[5]),
-            reply[6] == "1",
+            _closed("aux_begin", reply[1], ("wait", "short")), reply[2], int(reply[3]), reply[4], reply[5],
+            int(reply[6]), reply[7] == "1",
         )
 
 
@@ -403,14 +404,15 @@ class MoneyTakeMoney:
     window: str
     start: int
     wanted: str
+    expected: str
     in_flight: int
     is_new: bool
 
     @classmethod
     def read(cls, reply: list[Any]) -> Self:
         return cls(
-            _closed("money_take", reply[1], ("wait", "short")), reply[2], int(reply[3]), reply[4], int(reply[5]),
-            reply[6] == "1",
+            _closed("money_take", reply[1], ("wait", "short")), reply[2], int(reply[3]), reply[4], reply[5],
+            int(reply[6]), reply[7] == "1",
         )
 
 
@@ -519,14 +521,15 @@ class StepBeginMoney:
     window: str
     start: int
     wanted: str
+    expected: str
     in_flight: int
     is_new: bool
 
     @classmethod
     def read(cls, reply: list[Any]) -> Self:
         return cls(
-            _closed("step_begin", reply[1], ("wait", "short")), reply[2], int(reply[3]), reply[4], int(reply[5]),
-            reply[6] == "1",
+            _closed("step_begin", reply[1], ("wait", "short")), reply[2], int(reply[3]), reply[4], reply[5],
+            int(reply[6]), reply[7] == "1",
         )
 
 
@@ -1147,11 +1150,12 @@ class Scripts(LoadedScripts):
         ])
 
     def money_grant(
-        self, *, counter: str, granted: float | None, spent: float | None, keep_ms: int,
+        self, *, counter: str, granted: float | None, spent: float | None, is_full: bool, keep_ms: int,
     ) -> ScriptCall[Literal["GRANTED"]]:
         """Let a window's counter have what SQL has granted it in all."""
         return ScriptCall(self, self.loaded["money_grant"], "", [
-            counter, "" if granted is None else repr(granted), "" if spent is None else repr(spent), keep_ms,
+            counter, "" if granted is None else repr(granted), "" if spent is None else repr(spent),
+            "1" if is_full else "0", keep_ms,
         ])
 
     def money_resume(self, *, parked_line: str, prefix: str, most: int) -> ScriptCall[MoneyResumeOk]:

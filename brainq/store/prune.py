@@ -99,6 +99,7 @@ _WORKED_AT = (
         deliveries.c.turn_id == _T.turn_id, deliveries.c.state == "pending", deliveries.c.updated_at > _STALE
     )
 )
+_OF_NO_TURN = and_(deliveries.c.turn_id == "", deliveries.c.state != "pending", deliveries.c.updated_at < _CUT)
 _OWES = exists().where(inputs.c.turn_id == _T.turn_id, inputs.c.state == "accepted")
 # The chain's last row of its own is the decision: until it is written, here or elsewhere, or given up, steps are to
 # come.
@@ -215,6 +216,7 @@ class _Pruner:
             after = page[-1]["row"]
         self._forget(brakes, _RELEASED)
         self._forget(schedules, _RAN_OUT)
+        self._forget(deliveries, _OF_NO_TURN)
         self._forget_unsubmitted()
         if knowledge:
             for table in KNOWLEDGE:

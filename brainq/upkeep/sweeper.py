@@ -20,6 +20,7 @@ from brainq.observe.metrics import catalogue as m
 from brainq.observe.metrics.counters import COUNTERS
 from brainq.people.approvals import ApprovalHealer
 from brainq.people.brakes import BrakeDesk
+from brainq.people.budgets import BudgetKeeper
 from brainq.people.children import ChildDesk
 from brainq.people.inputs import InputDesk
 from brainq.people.lost_turns import LostTurns
@@ -162,6 +163,7 @@ class Sweeper:
     schedules: ScheduleRunner
     capacity: CapacityKeeper
     tenants: TenantPlaces = ONE_CELL
+    budgets: BudgetKeeper | None = None
 
     def __post_init__(self) -> None:
         self._epoch = ""
@@ -204,6 +206,8 @@ class Sweeper:
             for walk in self._walks.values():
                 walk.restart()
             self._epoch = epoch
+        if self.budgets is not None:
+            self._run_part("count what budgets have spent", partial(self.budgets.restore, epoch))
         self._run_part("queue turns of tenants that have come", self.lost_turns.bring_in)
         for name, walk in self._walks.items():
             self._run_part(name, partial(walk.walk, WALK_S))

@@ -227,5 +227,6 @@ def make_sweeper(wiring: Wiring, coordinator: Coordinator, finalizer: TurnFinali
         approvals=people.approval_healer,
         schedules=make_schedule_runner(wiring),
         capacity=capacity,
+        budgets=wiring.budgets,
         tenants=wiring.tenants,
     )

@@ -13,7 +13,7 @@ from brainq.contracts.webhook import Webhook, parse_webhooks
 from brainq.settings.deployment import Settings
 from brainq.state.connection import is_redis_unavailable
 from brainq.store.engine import is_sql_unavailable
-from brainq.store.repositories.deliveries import AnnouncingApprovals
+from brainq.store.repositories.deliveries import AnnouncingApprovals, AnnouncingBudgets
 from brainq.store.repositories.turn_records import Decisions
 from brainq.store.repositories.turns import Turns
 from brainq.store.store import Store
@@ -73,3 +73,7 @@ def configured_webhooks(settings: Settings) -> tuple[Webhook, ...]:
 
 def approval_webhooks(settings: Settings, store: Store) -> AnnouncingApprovals:
     return AnnouncingApprovals(store.database, store.deliveries, configured_webhooks(settings))
+
+
+def budget_rows(settings: Settings, store: Store) -> AnnouncingBudgets:
+    return AnnouncingBudgets(store.database, store.deliveries, configured_webhooks(settings))

@@ -27,7 +27,7 @@ from brainq.settings.deployment import Settings
 from brainq.state.connection import UNAVAILABLE_ERRORS, write_refusal
 from brainq.store.store import Store
 from brainq.wiring.people import PeopleServices
-from brainq.wiring.services import DecisionReader, TurnBrains
+from brainq.wiring.services import DecisionReader, TurnBrains, budget_rows
 from brainq.wiring.state import RedisState
 
 if TYPE_CHECKING:
@@ -129,7 +129,7 @@ class Wiring:
     @cached_property
     def budgets(self) -> BudgetKeeper:
         keeper = BudgetKeeper(
-            rows=self.store.budgets,
+            rows=budget_rows(self.settings, self.store),
             counters=self.state.money,
             defaults=parse_budgets(self.settings.budgets),
             zone=self.settings.budget_zone,

@@ -15,7 +15,7 @@ def test_a_new_counter_asks_sql_first_and_begins_nothing(rig: Rig) -> None:
     rig.owned()
     reply = held(rig)
     assert reply[:3] == ["MONEY", "short", "all/day"]
-    assert reply[4:] == ["0.1", 0, "1"]
+    assert reply[4:] == ["0.1", "0.1", 0, "1"]
     assert rig.turn()["thinking"] == "0"
     assert rig.events()[-1] != "step.started"
     granted(rig, 1)

@@ -25,7 +25,9 @@ Period = Annotated[str, typer.Option("--per", metavar="WINDOW", help="hour, day 
 
 @subcommand(app, "list")
 def list_budgets(as_json: AsJson = False) -> None:
-    """List the budgets in their present windows, and how many turns are parked for each.
+    """List the budgets in their present windows: what is left, and how many turns are parked for each.
+
+    At four fifths of a budget a notice is sent to webhooks (docs/webhooks.md), once for each window and amount.
 
     \b
     Examples:
@@ -95,9 +97,22 @@ def budgets_table(rows: Sequence[BudgetState]) -> PageTable:
             fact("spent", 6, right=True): dollars(row.spent_usd),
             fact("held", 3, right=True): dollars(row.held_usd) if row.held_usd else "",
             fact("left", 5, right=True): "spent" if row.is_spent else dollars(row.left_usd),
+            fact("used", 4, right=True): _used(row),
+            fact("notice sent", 1): _noticed(row),
             fact("parked", 4, right=True): str(row.parked or ""),
             fact("at the cap", 2): row.at_cap,
             fact("until", 2): f"{row.ends_at:%Y-%m-%d %H:%M}",
         }
         for row in rows
     )
+
+
+def _used(row: BudgetState) -> str:
+    return f"{row.used_share:.0%}".replace("%", " %") if row.usd + row.raised_usd else ""
+
+
+def _noticed(row: BudgetState) -> str:
+    """When people were told, in the window's own terms: its day, or the time of day."""
+    if row.noticed_at is None:
+        return ""
+    return f"{row.noticed_at:%m-%d %H:%M}" if row.per == "month" else f"{row.noticed_at:%H:%M}"

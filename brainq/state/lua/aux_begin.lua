@@ -5,7 +5,7 @@ that would pass the tokens or the money of the turn is not made. A reflection is
 
 KEYS   turn budget
 ARGV   owner fence:n kind:reflection/compaction mark tokens:n usd:f? under_way money
-REPLY  GO | DONE | MONEY why:wait/short window start:n wanted in_flight:n is_new:b | SPENT what:tokens/cost/reflections | LOST
+REPLY  GO | DONE | MONEY why:wait/short window start:n wanted expected in_flight:n is_new:b | SPENT what:tokens/cost/reflections | LOST
 ]]
 -- @include lib/owner_fence
 -- @include lib/budget

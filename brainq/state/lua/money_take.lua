@@ -4,7 +4,7 @@ for nobody would tell of a worker that dies over it. `ticket` is a hash of the c
 
 KEYS   ticket
 ARGV   money keep_ms:n
-REPLY  GO | MONEY why:wait/short window start:n wanted in_flight:n is_new:b
+REPLY  GO | MONEY why:wait/short window start:n wanted expected in_flight:n is_new:b
 ]]
 -- @include lib/money
 if redis.call('EXISTS', ticket) == 1 then return {'GO'} end

@@ -13,7 +13,7 @@ begun, and asking again with the same `asked` is asking once.
 KEYS   turn budget history events spends mailbox receipts
 ARGV   owner fence:n asked estimate:n tokens:n estimate_usd:f? shown:words lost under_way drain:n ready full:n
        money items...
-REPLY  GO step:n attempt:n | SPENT what:steps/tokens/cost | MONEY why:wait/short window start:n wanted in_flight:n is_new:b | LOST
+REPLY  GO step:n attempt:n | SPENT what:steps/tokens/cost | MONEY why:wait/short window start:n wanted expected in_flight:n is_new:b | LOST
 ]]
 -- @include lib/event
 -- @include lib/owner_fence

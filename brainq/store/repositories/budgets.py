@@ -6,16 +6,25 @@ from datetime import UTC, datetime
 
 from sqlalchemy import Float, bindparam, func, select, update
 
-from brainq.contracts.budgets import NOTICE_SHARE, Budget, GrantedWindow, MoneyGrant, check_budget
+from brainq.contracts.budgets import (
+    NOTICE_SHARE,
+    Budget,
+    BudgetNotice,
+    GrantedWindow,
+    MoneyGrant,
+    MoneyRefusal,
+    check_budget,
+)
 from brainq.contracts.ids import prefix_upper_bound
-from brainq.store.database import Database, Transaction
+from brainq.store.database import Database, Record, Transaction
 from brainq.store.repositories.spending import tenant_in
 from brainq.store.statements import insert_or_ignore, upsert
 from brainq.store.tables import spends, turns
 from brainq.store.tables.budget_tables import BUDGET_TABLES, budget_windows, budgets
 from brainq.store.tables.types import utc_now
 
-BATCH_SHARE = 0.05  # of a window's amount, granted at once
+AHEAD = 4  # calls like the one that asks, granted with it; but
+BATCH_SHARE = 0.05  # of a window's amount at most
 _B, _W = budgets.c, budget_windows.c
 _STANDING = select(_B.scope, _B.per, _B.usd, _B.at_cap).where(_B.usd.is_not(None))
 _SET = upsert(budgets, ("scope", "per"), copied=("usd", "at_cap", "set_by"), changed={"updated_at": utc_now()})
@@ -24,13 +33,14 @@ _KEY = (
     _W.per == bindparam("by_per", type_=_W.per.type),
     _W.start_ms == bindparam("begin", type_=_W.start_ms.type),
 )
-_WINDOW = select(_W.granted_usd, _W.raised_usd, _W.is_noticed, _W.is_spent).where(*_KEY)
+_WINDOW = select(_W.granted_usd, _W.raised_usd, _W.noticed_usd, _W.is_spent).where(*_KEY)
 _BEGIN = insert_or_ignore(budget_windows)
 _GRANT = (
     update(budget_windows)
     .where(*_KEY, _W.granted_usd == bindparam("before", type_=Float()))
-    .values(granted_usd=bindparam("after", type_=Float()), is_noticed=bindparam("noticed"), is_spent=bindparam("spent"))
+    .values(granted_usd=bindparam("after", type_=Float()), is_spent=bindparam("spent"))
 )
+_NOTICE = update(budget_windows).where(*_KEY).values(noticed_usd=bindparam("cap", type_=Float()), noticed_at=utc_now())
 _SPENT = update(budget_windows).where(*_KEY).values(is_spent=bindparam("spent"))
 _RAISE = (
     update(budget_windows)
@@ -64,12 +74,10 @@ class Budgets:
         values = {"scope": scope, "per": per, "usd": usd, "at_cap": at_cap, "set_by": by}
         self._db.write(self._db.pick(_SET), values, durably=True)
 
-    def grant(self, scope: str, budget: Budget, start_ms: int, wanted: float, *, is_new: bool) -> MoneyGrant | None:
-        """Grant the window as much in all as `wanted`, and a part in twenty more at once; None where its cap is less.
-
-        is_new   Redis has no counter of it: `wanted` is on top of all that was granted before
-        """
+    def grant(self, scope: str, budget: Budget, refusal: MoneyRefusal) -> MoneyGrant | None:
+        """Grant the window what a call was refused for, and some more ahead; None where its cap is less."""
         BUDGET_TABLES.make(self._db.engine)
+        start_ms = refusal.start_ms
         key = {"of": scope, "by_per": budget.per, "begin": start_ms}
         while True:
             with self._db.transaction() as connection:
@@ -78,15 +86,32 @@ class Budgets:
                     self._begin(connection, scope, budget, start_ms)
                     continue
                 before, cap = float(found["granted_usd"]), budget.usd + float(found["raised_usd"])
-                needed = before + wanted if is_new else wanted
+                spent = max(before, self._spent_since(connection, scope, start_ms)) if refusal.is_new else before
+                more = spent if refusal.is_new else 0.0
+                needed, expected = more + refusal.wanted, more + refusal.expected
                 if needed > cap + 1e-9:
                     connection.write(_SPENT, {**key, "spent": True})
+                    self._notice(connection, found, BudgetNotice(scope, budget.per, start_ms, cap, before))
                     return None
-                after = before if needed <= before else min(cap, max(needed, before + cap * BATCH_SHARE))
-                noticed = after >= NOTICE_SHARE * cap
-                values = {**key, "before": before, "after": after, "noticed": noticed, "spent": False}
-                if connection.write(_GRANT, values) == 1:
-                    return MoneyGrant(after, before, cap, noticed and not found["is_noticed"])
+                ahead = min(AHEAD * max(0.0, expected - before), cap * BATCH_SHARE)
+                after = before if expected <= before else min(cap, expected + ahead)
+                if connection.write(_GRANT, {**key, "before": before, "after": after, "spent": False}) == 0:
+                    continue  # another process has granted meanwhile
+                notice = BudgetNotice(scope, budget.per, start_ms, cap, after)
+                has_noticed = after >= NOTICE_SHARE * cap and self._notice(connection, found, notice)
+                return MoneyGrant(after, spent, cap, after >= cap, has_noticed)
+
+    def _notice(self, connection: Transaction, window: Record, notice: BudgetNotice) -> bool:
+        """Tell people, once of this window and cap; whether this was it."""
+        if window["noticed_usd"] == notice.cap_usd or not notice.cap_usd:
+            return False
+        key = {"of": notice.scope, "by_per": notice.per, "begin": notice.start_ms}
+        connection.write(_NOTICE, {**key, "cap": notice.cap_usd})
+        self.announce(connection, notice)
+        return True
+
+    def announce(self, connection: Transaction, notice: BudgetNotice) -> None:
+        """Effect: people are told, if the transaction commits. By nothing here."""
 
     def raise_by(self, scope: str, budget: Budget, start_ms: int, more: float, by: str) -> float:
         """More for this window alone; how much its cap is then."""
@@ -103,7 +128,7 @@ class Budgets:
         """Those that began then or later."""
         if not BUDGET_TABLES.has(self._db.engine, budgets):
             return []
-        names = ("scope", "per", "start_ms", "granted_usd", "raised_usd", "is_spent")
+        names = ("scope", "per", "start_ms", "granted_usd", "raised_usd", "is_spent", "noticed_usd", "noticed_at")
         return [
             GrantedWindow(**{name: row[name] for name in names})
             for row in self._db.all(_OPEN_WINDOWS, {"since": since_ms})
@@ -117,6 +142,20 @@ class Budgets:
 
     def _begin(self, connection: Transaction, scope: str, budget: Budget, start_ms: int) -> None:
         """The window's row, with what turns that were accepted in it have cost already: the budget may be new."""
+        values = {
+            "scope": scope,
+            "per": budget.per,
+            "start_ms": start_ms,
+            "raised_usd": 0.0,
+            "raised_by": "",
+            "granted_usd": self._spent_since(connection, scope, start_ms),
+            "is_spent": False,
+        }
+        connection.write(self._db.pick(_BEGIN), values)
+
+    @staticmethod
+    def _spent_since(connection: Transaction, scope: str, start_ms: int) -> float:
+        """What turns have cost that were accepted since then and have ended."""
         kind, _, name = scope.partition(" ")
         spent = select(func.coalesce(func.sum(spends.c.cost_usd), 0.0).label("usd")).select_from(
             spends.join(turns, turns.c.turn_id == spends.c.turn_id)
@@ -131,14 +170,4 @@ class Budgets:
         elif kind == "user":
             spent = spent.where(turns.c.session_id >= name, turns.c.session_id < prefix_upper_bound(name))
         found = connection.first(spent, {})
-        values = {
-            "scope": scope,
-            "per": budget.per,
-            "start_ms": start_ms,
-            "raised_usd": 0.0,
-            "raised_by": "",
-            "granted_usd": 0.0 if found is None else float(found["usd"]),
-            "is_noticed": False,
-            "is_spent": False,
-        }
-        connection.write(self._db.pick(_BEGIN), values)
+        return 0.0 if found is None else float(found["usd"])

@@ -8,15 +8,18 @@ import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
+from datetime import UTC, datetime
 
 from sqlalchemy import Float, bindparam, func, literal_column, null, select, update
 
-from brainq.contracts.ids import full_call_id, is_within
+from brainq.contracts.budgets import BudgetNotice
+from brainq.contracts.ids import PREFIX_BOUNDARY, full_call_id, is_within
 from brainq.contracts.people import ApprovalRequest
 from brainq.contracts.turn import TurnResult
 from brainq.contracts.webhook import DeliveryClaim, DeliveryRow, NewDelivery, Webhook, WebhookEvent
 from brainq.store.database import Database, Transaction
 from brainq.store.repositories.approvals import Approvals
+from brainq.store.repositories.budgets import Budgets
 from brainq.store.statements import in_sessions, insert_or_ignore
 from brainq.store.tables import deliveries
 from brainq.store.tables.types import utc_after, utc_now
@@ -91,8 +94,29 @@ def approval_deliveries(webhooks: Sequence[Webhook], requests: Sequence[Approval
     ]
 
 
+def budget_deliveries(webhooks: Sequence[Webhook], notice: BudgetNotice) -> list[NewDelivery]:
+    """What is sent of a budget that is nearly spent: to webhooks of all sessions; one of a tenant or user to its own,
+    too. The same window with the same cap is delivered once."""
+    kind, _, name = notice.scope.partition(" ")
+    whose = name if kind in ("tenant", "user") and name != PREFIX_BOUNDARY else ""
+    data = {
+        "scope": notice.scope,
+        "per": notice.per,
+        "begins_at": f"{datetime.fromtimestamp(notice.start_ms / 1000, UTC):%Y-%m-%dT%H:%M:%SZ}",
+        "cap_usd": notice.cap_usd,
+        "granted_usd": notice.granted_usd,
+    }
+    what = f"{notice.scope}/{notice.per} {notice.start_ms} {notice.cap_usd!r}"
+    return _subscribed_deliveries(webhooks, "budget.nearly_spent", whose, "", what, data)
+
+
 def _subscribed_deliveries(
-    webhooks: Sequence[Webhook], event: WebhookEvent, session_id: str, turn_id: str, what: str, data: Mapping[str, str]
+    webhooks: Sequence[Webhook],
+    event: WebhookEvent,
+    session_id: str,
+    turn_id: str,
+    what: str,
+    data: Mapping[str, str | float],
 ) -> list[NewDelivery]:
     message_id = f"msg_{hashlib.sha256(f'{event} {what}'.encode()).hexdigest()[:32]}"
     return [
@@ -180,3 +204,16 @@ class AnnouncingApprovals(Approvals):
     def write(self, connection: Transaction, rows: Sequence[ApprovalRequest]) -> None:
         super().write(connection, rows)
         self._deliveries.plan(connection, approval_deliveries(self._webhooks, rows), ANNOUNCE_AFTER_S)
+
+
+class AnnouncingBudgets(Budgets):
+    """The tables of budgets, and, in the transaction in which four fifths of a window are granted, its deliveries to
+    webhooks: so of several processes that pass them at once one tells."""
+
+    def __init__(self, database: Database, deliveries: Deliveries, webhooks: Sequence[Webhook]) -> None:
+        super().__init__(database)
+        self._deliveries = deliveries
+        self._webhooks = tuple(webhooks)
+
+    def announce(self, connection: Transaction, notice: BudgetNotice) -> None:
+        self._deliveries.plan(connection, budget_deliveries(self._webhooks, notice))

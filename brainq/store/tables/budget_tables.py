@@ -36,7 +36,8 @@ budget_windows = Table(
     Column("granted_usd", Float, nullable=False),
     Column("raised_usd", Float, nullable=False, server_default=text("0")),
     Column("raised_by", SafeText, nullable=False, server_default=text("''")),
-    Column("is_noticed", Boolean, nullable=False, server_default=false()),
+    Column("noticed_usd", Float),  # the cap of which four fifths were granted when people were last told
+    Column("noticed_at", UtcTimestamp),
     Column("is_spent", Boolean, nullable=False, server_default=false()),
     Column("updated_at", UtcTimestamp, nullable=False, server_default=utc_now()),
     PrimaryKeyConstraint("scope", "per", "start_ms"),

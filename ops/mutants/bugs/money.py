@@ -10,6 +10,7 @@ LOST = ("tests/lua/test_lost_attempts.py",)
 CUT = ("tests/integration/test_money_of_cut_streams.py",)
 BUDGETS = ("tests/lua/test_money.py",)
 CAPS = ("tests/integration/test_budgets.py",)
+NOTICES = ("tests/integration/test_budget_notices.py",)
 
 BUGS = (
     Bug(
@@ -105,9 +106,30 @@ BUGS = (
     ),
     Bug(
         "a lost Redis is taken to have spent nothing",
-        "brainq/people/budgets.py",
-        "granted.granted_usd, granted.spent_before)",
-        "granted.granted_usd, 0.0)",
+        "brainq/state/money.py",
+        "spent=grant.spent_before,",
+        "spent=0.0,",
         CAPS,
+    ),
+    Bug(
+        "what another Redis had counted is believed",
+        "brainq/state/lua/money_grant.lua",
+        "if c.run ~= run then",
+        "if not c.run then",
+        ("tests/lua/test_money_grant.py",),
+    ),
+    Bug(
+        "people are told of a budget at each grant above four fifths",
+        "brainq/store/repositories/budgets.py",
+        'window["noticed_usd"] == notice.cap_usd',
+        "False",
+        NOTICES,
+    ),
+    Bug(
+        "a tenant's webhook hears of the budgets of all",
+        "brainq/store/repositories/deliveries.py",
+        "event in webhook.events and is_within(webhook.sessions, session_id)",
+        "event in webhook.events and (not turn_id or is_within(webhook.sessions, session_id))",
+        NOTICES,
     ),
 )

@@ -16,8 +16,20 @@ def test_a_budget_is_set_listed_raised_and_left_to_the_settings_again(brainq: Br
     )
     assert "may cost 25.00 US dollars this day" in brainq("budgets", "raise", "tenant acme:", "5").err
     page = brainq("budgets", "list").out.splitlines()
-    assert page[0].split() == ["budget", "per", "amount", "raised", "spent", "left", "at", "the", "cap", "until"]
-    assert page[1].split()[:7] == ["tenant", "acme:", "day", "25.00", "5.00", "0.00", "25.00"]
+    assert page[0].split() == [
+        "budget",
+        "per",
+        "amount",
+        "raised",
+        "spent",
+        "left",
+        "used",
+        "at",
+        "the",
+        "cap",
+        "until",
+    ]
+    assert page[1].split()[:9] == ["tenant", "acme:", "day", "25.00", "5.00", "0.00", "25.00", "0", "%"]
     (found,) = json.loads(brainq("budgets", "list", "--json").out)
     assert (found["usd"], found["raised_usd"], found["at_cap"]) == (20, 5, "refuse")
     brainq("budgets", "set", "tenant acme:")

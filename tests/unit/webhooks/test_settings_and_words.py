@@ -46,7 +46,7 @@ def hook(url: str = "https://a/", **more: Any) -> Webhook:
 
 def test_what_is_left_out_is_all() -> None:
     (one,) = parse_webhooks(json.dumps([HERE]))
-    assert (one.events, one.sessions) == (("turn.ended", "approval.requested"), ("*",))
+    assert (one.events, one.sessions) == (("turn.ended", "approval.requested", "budget.nearly_spent"), ("*",))
     assert len(one.secret) == 24
     assert "MfKQ" not in repr(one)
     assert parse_webhooks("") == parse_webhooks("[]") == ()

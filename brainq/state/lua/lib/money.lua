@@ -1,5 +1,6 @@
 -- Money by whom and by when. A window's counter has `granted`, which is what SQL allows it; `spent`; `held`, the worst case
--- of the `n` model calls that are in flight; and `blind`, those of them whose worst case is not known. A scope's trust
+-- of the `n` model calls that are in flight; `blind`, those of them whose worst case is not known; `run`, the Redis that counts, and `full`, when
+-- all that there is was granted (money_grant). A scope's trust
 -- says how many times its reservations its dearest bills were of late; it is made when the first one has come.
 -- Uses the script's names: turn. Its fields `money`: what is held for the model call that is in flight, as JSON.
 -- @include lib/now
@@ -15,20 +16,23 @@ end
 
 -- Reserve the worst case of a call in each window of `asked` (JSON, '' for none), or in none. Returns nothing, or a refusal:
 -- `wait` for calls that are in flight, or `short`: SQL is to grant `wanted` in all; more than that where the counter is new. A
--- call that is alone in its window may be as dear as it likes once: hence no cap is passed by more than one.
+-- call that is alone in its window may be as dear as it likes once: hence no cap is passed by more than one. While there is
+-- money it is granted what it is likely to be billed, `expected`: SQL is not to know of less than is spent.
 -- @lazy
 local function reserve_money(turn_key, asked)
   local m, holds = cjson.decode(asked), {}
   local usd, is_blind = tonumber(m.usd), m.blind
   for _, w in ipairs(m.windows) do
     local key, start = counter_now(w)
-    local c = read(key, {'granted', 'spent', 'held', 'n', 'blind'})
+    local c = read(key, {'granted', 'spent', 'held', 'n', 'blind', 'full'})
     local n, trust = tonumber(c.n or 0), tonumber(redis.call('GET', w.trust) or '')
-    local worst = usd * (n > 0 and trust or 1)
-    local wanted = tonumber(c.spent or 0) + tonumber(c.held or 0) + worst * w.room
+    local taken = tonumber(c.spent or 0) + tonumber(c.held or 0)
+    local wanted, expected = taken + usd * (n > 0 and trust or 1) * w.room, taken + usd * (trust or 1) * w.room
     local why = n > 0 and (not trust or is_blind and tonumber(c.blind or 0) > 0) and 'wait'
-    if not why and (not c.granted or wanted > tonumber(c.granted) + 1e-9) then why = 'short' end
-    if why then return {why, w.name, start, string.format('%.12g', wanted), n, c.granted and '0' or '1'} end
+    if not why and (not c.granted or (c.full == '1' and wanted or expected) > tonumber(c.granted) + 1e-9) then why = 'short' end
+    if why then
+      return {why, w.name, start, string.format('%.12g', wanted), string.format('%.12g', expected), n, c.granted and '0' or '1'}
+    end
     holds[#holds + 1] = {key, usd * (trust or 1), w.trust}
   end
   for _, hold in ipairs(holds) do

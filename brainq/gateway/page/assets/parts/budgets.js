@@ -8,6 +8,18 @@ import { action, actionButton, said } from "./action.js";
 
 const MOST_SHOWN = 50;
 
+/** `81 %; notice sent 14:02`. @param {any} one @param {number} cap */
+function used(one, cap) {
+  const share = cap ? `${Math.round((100 * (one.spent_usd + one.held_usd)) / cap)} %` : "–";
+  return one.noticed_at ? `${share}; notice sent ${at(one)}` : share;
+}
+
+/** In the window's terms: its day, or the time of day. @param {any} one */
+function at(one) {
+  const month = /** @type {const} */ ({ month: "short", day: "numeric" });
+  return new Date(one.noticed_at).toLocaleString([], { hour: "2-digit", minute: "2-digit", ...(one.per === "month" ? month : {}) });
+}
+
 /** @param {() => void} update */
 export function budgetsPanel(update) {
   const budgets = source((signal) => ask("GET", "v1/budgets", { signal }), update, { every: 5_000 });
@@ -36,6 +48,7 @@ export function budgetsPanel(update) {
       h("td", null, dollars(cap)),
       h("td", null, isOne ? dollars(one.spent_usd) : "–"),
       h("td", null, isOne ? (one.is_spent ? h("span", { class: "bad" }, "spent") : dollars(left)) : "–"),
+      h("td", null, isOne ? used(one, cap) : "–"),
       h("td", null, String(one.parked || "–")),
       h("td", null, one.at_cap),
       h("td", null, isOne ? actionButton(`Raise by ${dollars(Number(amount) || 0)}`, raising.outcome, () => raise(one), "", { "aria-label": `Raise ${one.scope} by ${amount} dollars this ${one.per}` }) : "–"),
@@ -56,7 +69,7 @@ export function budgetsPanel(update) {
         h(
           "div",
           { class: "scroll", tabindex: "0", role: "region", "aria-label": "Budgets" },
-          h("table", { "aria-label": "Budgets" }, h("thead", null, h("tr", null, ["Budget", "Window", "Amount", "Spent", "Left", "Parked", "At the cap", "Raise"].map((column) => h("th", { scope: "col", key: column }, column)))), h("tbody", null, found.slice(0, MOST_SHOWN).map(row))),
+          h("table", { "aria-label": "Budgets" }, h("thead", null, h("tr", null, ["Budget", "Window", "Amount", "Spent", "Left", "Used", "Parked", "At the cap", "Raise"].map((column) => h("th", { scope: "col", key: column }, column)))), h("tbody", null, found.slice(0, MOST_SHOWN).map(row))),
         ),
       );
     },
