@@ -223,6 +223,8 @@ class MoveRun:
         if not self._target.is_open_for(tenant):
             self._bring_changes()
             self._counts["late"] = self._source.send_new(self._target, tenant)  # what was accepted first is there first
+            self._counts["budgets"] = self._source.send_budgets(self._target, tenant)
+            self._target.forget_counters(tenant)
         for table in JOBS:
             for page in list(self._source.rows.pages(table, tenant)):
                 self._target.rows.put(table, page)
@@ -251,6 +253,9 @@ class MoveRun:
                     self._target.rows.put(table, page)
 
     def _clean(self) -> MovePhase:
+        self._source.send_budgets(self._target, self._tenant)  # what they were raised by meanwhile
+        self._source.forget_counters(self._tenant)
+        self._source.budgets.remove(self._tenant)
         late = self._source.clear(self._target, self._tenant)
         self._counts["late"] = self._counts.get("late", 0) + late
         return "done"

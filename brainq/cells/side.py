@@ -11,6 +11,7 @@ from brainq.store.database import Database
 from brainq.store.late_rows import LateRows
 from brainq.store.repositories.cells import Tombstones
 from brainq.store.tables.cell_tables import CELL_TABLES
+from brainq.store.tenant_budgets import TenantBudgetRows
 from brainq.store.tenant_rows import TenantRows
 from brainq.wiring import Wiring
 
@@ -28,6 +29,7 @@ class MoveSide:
     words: RedisMovedWords
     tombstones: Tombstones
     sessions: RedisSessions
+    budgets: TenantBudgetRows
 
     def say_moving(self, tenant: str, epoch: int) -> None:
         """From now on what is accepted here for the tenant waits. SQL knows first: Redis may lose it."""
@@ -94,6 +96,17 @@ class MoveSide:
             self.rows.remove_turns(moved, [row for key, row in inputs.items() if key in known])
         return sent
 
+    def send_budgets(self, other: MoveSide, tenant: str) -> int:
+        """Let the other cell have what the tenant's windows were granted and raised by; how many there are."""
+        windows = self.budgets.windows(tenant)
+        other.budgets.put(windows)
+        return len(windows)
+
+    def forget_counters(self, tenant: str) -> None:
+        """What this Redis counts of the tenant's windows; they begin with what SQL has. No call is in flight here."""
+        for row in self.budgets.windows(tenant):
+            self.keys.forget_counter(f"{row['scope']}/{row['per']}", row["start_ms"])
+
     def clear(self, other: MoveSide, tenant: str) -> int:
         """Nothing of the tenant is left here; what only this cell has is sent to the other one first."""
         sent = self.send_late(other, tenant)
@@ -119,4 +132,5 @@ def open_side(name: str, wiring: Wiring) -> MoveSide:
         words=RedisMovedWords(scripts),
         tombstones=Tombstones(database),
         sessions=wiring.state.sessions,
+        budgets=TenantBudgetRows(database),
     )

@@ -218,7 +218,8 @@ class RedisTenantKeys:
             removed += self._client.many(commands)[0]
         return removed
 
-    # What is not under the session's names: lanes, tokens and servers' tasks of calls that are parked.
+    # What is not under the session's names: lanes, tokens and servers' tasks of calls that are parked, and places
+    # of turns in the lines of budgets.
 
     def copy_outside(self, other: RedisTenantKeys, tenant: str) -> dict[str, int]:
         """Tokens, lanes and servers' tasks of hidden turns; how many of each. Again changes nothing."""
@@ -240,6 +241,9 @@ class RedisTenantKeys:
             left_ms = self._client.pttl(name)
             if left_ms > 0 and other._client.pttl(name) < left_ms:
                 other._client.pexpire(name, left_ms)
+        for line, member, place, left_ms in self._money_lines(tenant):
+            other._client.zadd(line, {member: place}, nx=True)
+            other._client.pexpire(line, left_ms)
         return {"tokens": len(tokens), "lanes": len(lanes), "tasks": len(tasks)}
 
     def remove_outside(self, tenant: str) -> None:
@@ -253,6 +257,22 @@ class RedisTenantKeys:
             self._client.zrem(self._keys.lane_leases, holder)
         for name, row, _ in self._tasks(tenant):
             self._client.zrem(name, row)
+        for line, member, _, _ in self._money_lines(tenant):
+            self._client.zrem(line, member)
+
+    def forget_counter(self, window: str, start_ms: int) -> None:
+        """What is counted of a budget's window, such as `tenant acme:/day`, is asked of SQL anew."""
+        self._client.delete(f"{self._keys.money('w', window)}:{start_ms}")
+
+    def _money_lines(self, tenant: str) -> list[tuple[str, str, float, int]]:
+        """(line, turn, place, lifetime) of hidden turns that are parked for a budget."""
+        found: list[tuple[str, str, float, int]] = []
+        for session_id, turn_id in self.waiting_turns(tenant):
+            hidden = f"{self._keys.prefix}{{{session_id}}}:moving:t:{turn_id}"
+            line, place = cast("list[str | None]", self._client.hmget(hidden, ["line", "line_place"]))
+            if line is not None:
+                found.append((line, f"{session_id} {turn_id}", float(place or 0), max(self._client.pttl(line), 1000)))
+        return found
 
     def _tokens(self, tenant: str) -> list[str]:
         """The keys of tokens that parked calls have given away."""

@@ -119,6 +119,13 @@ BUGS = (
         ("tests/lua/test_money_grant.py",),
     ),
     Bug(
+        "a raise stays behind when its tenant moves",
+        "brainq/cells/side.py",
+        "        other.budgets.put(windows)",
+        "        pass",
+        ("tests/integration/cells/test_move_budgets.py",),
+    ),
+    Bug(
         "people are told of a budget at each grant above four fifths",
         "brainq/store/repositories/budgets.py",
         'window["noticed_usd"] == notice.cap_usd',

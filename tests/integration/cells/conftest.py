@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.integration.cells.two import TwoCells
+from tests.integration.cells.two import Spenders, TwoCells
 from tests.support.server import RedisServer
 
 
@@ -22,4 +22,11 @@ def other_redis() -> Iterator[RedisServer]:
 def two(redis_url: str, other_redis: RedisServer, tmp_path: Path) -> Iterator[TwoCells]:
     other_redis.flushall()
     with TwoCells(tmp_path, (redis_url, other_redis.url)) as cells:
+        yield cells
+
+
+@pytest.fixture
+def spenders(redis_url: str, other_redis: RedisServer, tmp_path: Path) -> Iterator[Spenders]:
+    other_redis.flushall()
+    with Spenders(tmp_path, (redis_url, other_redis.url)) as cells:
         yield cells

@@ -19,10 +19,10 @@ ACTS = frozenset(
     {
         *("put", "replace", "remove_turns", "remove_rest", "remove_jobs", "hide", "show", "copy_to", "remove"),
         *("copy_outside", "remove_outside", "have_rows_compared", "put_back", "restore", "pause", "resume"),
-        *("advance", "begin", "flip", "arrive"),
+        *("advance", "begin", "flip", "arrive", "forget_counter"),
     }
 )
-PARTS = ("rows", "keys", "words", "tombstones", "sessions")
+PARTS = ("rows", "keys", "words", "tombstones", "sessions", "budgets")
 
 
 class Died(BaseException):

@@ -7,7 +7,7 @@ import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 from sqlalchemy import func, select
 
@@ -15,11 +15,11 @@ from brainq.brain.brain import Brain
 from brainq.cells.move import TenantMover
 from brainq.cells.side import MoveSide, open_side
 from brainq.contracts.cell import MoveStep, Placement
-from brainq.contracts.model import ModelReply, ModelRequest
+from brainq.contracts.model import ModelReply, ModelRequest, TokenUsage
 from brainq.contracts.rows import AcceptedTurn
 from brainq.contracts.status import Effect
 from brainq.contracts.tool import ClientTool
-from brainq.contracts.turn import TurnRequest, TurnResult
+from brainq.contracts.turn import Limits, TurnRequest, TurnResult
 from brainq.models.scripted import ScriptedProvider, calls, says
 from brainq.store.repositories.cells import Directory, Moves
 from brainq.store.tables import metadata
@@ -48,6 +48,8 @@ def answer(request: ModelRequest) -> ModelReply:
 class TwoCells:
     """Cells `a`, which is home, and `b`; tenant `acme:` is in a. `ran`: writes that ran, with the cell they ran in."""
 
+    more: ClassVar[dict[str, Any]] = {}
+
     def __init__(self, directory: Path, redis_urls: tuple[str, str], sql_urls: tuple[str, str] | None = None) -> None:
         for name in "ab":
             (directory / name).mkdir()
@@ -65,7 +67,15 @@ class TwoCells:
         self.steps: list[MoveStep] = []
 
     def _pump(self, name: str, urls: dict[str, str]) -> Pump:
-        return Pump(self._brain(name), urls["redis"], urls["sql"], owner=f"pump-{name}", cells=self.cells, cell=name)
+        return Pump(
+            self._brain(name),
+            urls["redis"],
+            urls["sql"],
+            owner=f"pump-{name}",
+            cells=self.cells,
+            cell=name,
+            **self.more,
+        )
 
     def _brain(self, cell: str) -> Brain:
         brain = Brain("cells", ScriptedProvider(rules=answer), "Help.")
@@ -191,6 +201,18 @@ class TwoCells:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+class Spenders(TwoCells):
+    """Each turn costs a fifth of a dollar; a tenant may have half a dollar a day."""
+
+    more: ClassVar[dict[str, Any]] = {"budgets": "tenant day=0.5; user day=9"}
+
+    def _brain(self, cell: str) -> Brain:
+        def answer(request: ModelRequest) -> ModelReply:
+            return says("done", usage=TokenUsage(output_tokens=1000))
+
+        return Brain("cells", ScriptedProvider(rules=answer), limits=Limits(max_output_tokens=1000))
 
 
 def parked_tenant(two: TwoCells) -> dict[str, str]:

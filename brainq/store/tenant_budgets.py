@@ -1,0 +1,69 @@
+"""A tenant's budgets in one database: what the windows of it and of its users were granted, and raised by.
+
+A move takes them to another database once it is decided, so that what was spent before it counts after it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from sqlalchemy import bindparam, delete, func, or_, select, text
+
+from brainq.contracts.ids import PREFIX_BOUNDARY, prefix_upper_bound
+from brainq.store.database import Database, Record
+from brainq.store.statements import upsert
+from brainq.store.tables.budget_tables import BUDGET_TABLES, budget_windows
+from brainq.store.tables.types import greater_of
+
+_W = budget_windows.c
+_KINDS = ("tenant", "user")
+_THEIRS = or_(
+    *(
+        (_W.scope >= bindparam(f"{kind}_first", type_=_W.scope.type))
+        & (_W.scope < bindparam(f"{kind}_beyond", type_=_W.scope.type))
+        for kind in _KINDS
+    )
+)
+_ROWS = select(budget_windows).where(_THEIRS)
+_FORGET = delete(budget_windows).where(_THEIRS)
+_NAMES = tuple(column.name for column in budget_windows.columns if column.name != "updated_at")
+# What was changed in that database by then stays, where it is more.
+_PUT = upsert(
+    budget_windows,
+    ("scope", "per", "start_ms"),
+    copied=("raised_by",),
+    changed={
+        **{name: greater_of(_W[name], text(f"excluded.{name}")) for name in ("granted_usd", "raised_usd")},
+        **{name: func.coalesce(_W[name], text(f"excluded.{name}")) for name in ("noticed_usd", "noticed_at")},
+    },
+)
+
+
+class TenantBudgetRows:
+    """Those of any tenant, which is named by its key. Sessions without a colon share theirs: those stay."""
+
+    def __init__(self, database: Database) -> None:
+        self._db = database
+
+    def windows(self, tenant: str) -> Sequence[Record]:
+        if not tenant.endswith(PREFIX_BOUNDARY) or not BUDGET_TABLES.has(self._db.engine, budget_windows):
+            return ()
+        return self._db.all(_ROWS, _range(tenant))
+
+    def put(self, rows: Sequence[Record]) -> None:
+        """These windows have been granted and raised by no less. Again changes nothing."""
+        if not rows:
+            return
+        BUDGET_TABLES.make(self._db.engine)
+        with self._db.transaction() as connection:
+            connection.write_many(self._db.pick(_PUT), [{name: row[name] for name in _NAMES} for row in rows])
+
+    def remove(self, tenant: str) -> None:
+        if self.windows(tenant):
+            self._db.write(_FORGET, _range(tenant))
+
+
+def _range(tenant: str) -> dict[str, str]:
+    beyond = prefix_upper_bound(tenant)
+    first = {f"{kind}_first": f"{kind} {tenant}" for kind in _KINDS}
+    return first | {f"{kind}_beyond": f"{kind} {beyond}" for kind in _KINDS}

@@ -1,0 +1,46 @@
+"""A tenant's budgets move with it: what was spent counts, a raise stays, and turns that are parked for money go on."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.integration.cells.two import TENANT, Spenders, TwoCells
+from tests.integration.test_budgets import price
+
+
+def spent(two: TwoCells, cell: str) -> dict[str, tuple[float, float]]:
+    """What each of the cell's budgets has of money and raises."""
+    found = two.pumps[cell].wiring.budgets.list()
+    return {state.scope: (round(state.spent_usd, 4), state.raised_usd) for state in found if state.spent_usd}
+
+
+@pytest.mark.parametrize("goes_back", [False, pytest.param(True, marks=pytest.mark.full)])
+def test_what_was_spent_and_raised_is_there_and_a_parked_turn_goes_on(
+    spenders: Spenders, monkeypatch: pytest.MonkeyPatch, goes_back: bool
+) -> None:
+    monkeypatch.setattr("brainq.wiring.machines.cost_usd", price)
+    two = spenders
+    for number in range(3):
+        two.submit("a", f"acme:ann:{number}", "hello")
+        two.a.drain()
+    parked = "t-acme-ann-2-hello"
+    assert two.state("a", "acme:ann:2", parked) == "parked"
+    two.a.wiring.budgets.raise_by(f"tenant {TENANT}", "day", 0.05, "ann")  # too little
+    for _ in range(2):
+        two.a.sweep()
+        two.a.drain()
+    assert two.mover().move(TENANT, "b").counts["budgets"] == 2
+    cell = "b"
+    if goes_back:
+        two.mover().move(TENANT, "a")
+        cell = "a"
+    two.pumps[cell].sweep()
+    two.pumps[cell].drain()
+    assert two.state(cell, "acme:ann:2", parked) == "parked", "what was spent before the move counts after it"
+    two.pumps[cell].wiring.budgets.raise_by(f"tenant {TENANT}", "day", 0.1, "ann")
+    two.pumps[cell].sweep()
+    two.finish(cell, parked)
+    after = spent(two, cell)
+    assert after[f"tenant {TENANT}"] == (pytest.approx(0.6, abs=0.03), pytest.approx(0.15))
+    assert after["user acme:ann:"] == (pytest.approx(0.6, abs=0.5), 0.0), "what was granted ahead counts as spent"
+    assert spent(two, "b" if goes_back else "a") == {}
