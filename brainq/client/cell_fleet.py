@@ -14,7 +14,7 @@ from brainq.cells.cells import Cells
 from brainq.client.connection import cells_of
 from brainq.client.fleet import MAX_RECENT_TURNS, WINDOW, fleet_activity, read_activity, read_fleet
 from brainq.client.metrics import read_gauges, read_metrics
-from brainq.client.scale import read_scale
+from brainq.client.scale import ScaleRequest, read_scale
 from brainq.contracts.base import Wire
 from brainq.contracts.fleet import (
     Fleet,
@@ -86,11 +86,11 @@ def read_all_activity(cells: Cells) -> FleetActivity:
     return activity.model_copy(update={"is_whole": whole, "cells_away": asked.away})
 
 
-def read_all_scales(cells: Cells, pool: str | None, least: int | None, most: int | None) -> FleetScale:
+def read_all_scales(cells: Cells, request: ScaleRequest) -> FleetScale:
     """See `Client.scale`: of the cell that BRAINQ_CELL names, else the sum of all."""
     if not cells.is_routed or cells.own:
-        return read_scale(cells.of_name(cells.own), pool, least, most)
-    asked = cells.ask(lambda wiring: read_scale(wiring, pool, least, most))
+        return read_scale(cells.of_name(cells.own), request)
+    asked = cells.ask(lambda wiring: read_scale(wiring, request))
     if asked.away:  # a scaler that reads too few would stop workers that are needed
         raise CellUnreachable(asked.away[0], "set BRAINQ_CELL to scale the workers of another")
     pools = [_scale(list(pools)) for pools in zip(*(each.pools for each in asked.values), strict=True)]
@@ -212,6 +212,9 @@ def _scale(pools: Sequence[PoolScale]) -> PoolScale:
         update={
             "threads": max(each.threads for each in pools),
             "oldest_age_s": max(ages, default=None),
+            "builds": tuple(
+                _scale(same) for same in _grouped([one for each in pools for one in each.builds], lambda one: one.build)
+            ),
             "stop_first": tuple(
                 sorted(
                     (one for each in pools for one in each.stop_first),

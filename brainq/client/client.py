@@ -32,6 +32,7 @@ from brainq.client.options import (
     takes_submit_options,
 )
 from brainq.client.runtime_state import TurnRuntimeState
+from brainq.client.scale import ScaleRequest
 from brainq.client.schedules import ScheduleVerbs
 from brainq.client.session import Session
 from brainq.client.spending import SpendVerbs
@@ -248,10 +249,20 @@ class Client(ScheduleVerbs, ApprovalVerbs, SpendVerbs, CellVerbs, StopVerbs, Ver
         """What the fleet did in each minute of the last hour, from SQL: turns, failures, how long they took, costs."""
         return read_all_activity(self._cells)
 
-    def scale(self, pool: str | None = None, *, least: int | None = None, most: int | None = None) -> FleetScale:
+    def scale(
+        self,
+        pool: str | None = None,
+        *,
+        least: int | None = None,
+        most: int | None = None,
+        build: str | None = None,
+    ) -> FleetScale:
         """How many workers each pool wants, or `pool` alone: what is queued and runs over a worker's threads, within
-        `least` and `most` (else BRAINQ_SCALE_MIN, _MAX). Raises InvalidInput; SetupError with a broker elsewhere."""
-        return read_all_scales(self._cells, pool, least, most)
+        `least` and `most` (else BRAINQ_SCALE_MIN, _MAX). Raises InvalidInput; SetupError with a broker elsewhere.
+
+        build   how many of this build's workers; each build within the bounds
+        """
+        return read_all_scales(self._cells, ScaleRequest(pool, least, most, build))
 
     def metrics(self) -> str:
         """The fleet's metrics in Prometheus' text format: what all workers counted, and what Redis and SQL report now.

@@ -20,6 +20,7 @@ MINUTES = 60
 WINDOW = timedelta(minutes=MINUTES)
 MAX_RECENT_TURNS = 20_000
 """The newest turns, of which so many are read at most."""
+_POOL_OF = {queue: pool for pool, queues in names.POOL_QUEUES.items() for queue in queues}
 _FAILED = (Ending.FAILED.value, Ending.TIMED_OUT.value)
 
 
@@ -36,10 +37,13 @@ class RedisFleetState:
 def read_redis_fleet(wiring: Wiring) -> RedisFleetState:
     settings, state = wiring.settings, wiring.state
     is_here = settings.broker_url is None
+    builds = sorted(state.builds.known()) if is_here else []
+    own = [(queue, build) for build in builds for queue in names.ALL_QUEUES]
+    of_builds = [names.queue_key(settings, names.build_queue(*each)) for each in own]
     lists = [key for queue in names.ALL_QUEUES for key in names.queue_keys(settings, queue)] if is_here else []
     poison = [names.queue_key(settings, names.POISON_LIST)] if is_here else []
-    facts = state.fleet.look([*lists, *poison], list(names.TAKEN_IN_TURN.values()))
-    lengths = dict(zip(lists, facts.queues, strict=False))
+    facts = state.fleet.look([*lists, *of_builds, *poison], list(names.TAKEN_IN_TURN.values()))
+    lengths = dict(zip([*lists, *of_builds], facts.queues, strict=False))
     waiting = dict(zip(names.TAKEN_IN_TURN, facts.waiting, strict=True))
     queues = [
         _queue(
@@ -53,6 +57,9 @@ def read_redis_fleet(wiring: Wiring) -> RedisFleetState:
         for queue in served
         if is_here
     ]
+    for (queue, build), key in zip(own, of_builds, strict=True):
+        if lengths[key][0]:
+            queues.append(_queue(_POOL_OF[queue], queue, [lengths[key]], 0, facts.now_ms, build))
     quarantined = facts.queues[-1][0] if poison else 0
     return RedisFleetState(facts, tuple(queues), state.workers.of_builds(), quarantined)
 
@@ -91,12 +98,15 @@ def read_fleet(wiring: Wiring) -> Fleet:
     )
 
 
-def _queue(pool: str, queue: str, lists: list[tuple[int, str | None]], waiting: int, now_ms: int) -> FleetQueue:
+def _queue(
+    pool: str, queue: str, lists: list[tuple[int, str | None]], waiting: int, now_ms: int, build: str = ""
+) -> FleetQueue:
     """The lists of a queue as one, and what waits for a place in them."""
     rung = [at for at in (rung_at_s(oldest) for _, oldest in lists) if at is not None]
     return FleetQueue(
-        name=queue,
+        name=names.build_queue(queue, build) if build else queue,
         pool=pool,
+        build=build,
         depth=waiting + sum(length for length, _ in lists),
         oldest_age_s=max(0, now_ms // 1000 - min(rung)) if rung else None,
     )

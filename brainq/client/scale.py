@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from brainq.broker import names
 from brainq.client.fleet import read_redis_fleet
+from brainq.client.versions import MAX_TURNS, versions_of
+from brainq.contracts.build import BuildTurn, Ramp
 from brainq.contracts.fleet import FleetCapacity, FleetQueue, FleetScale, FleetWorker, PoolScale, StopCandidate
 from brainq.errors import InvalidInput, SetupError
 from brainq.settings.deployment import Settings
@@ -83,12 +87,89 @@ def _is_capped(room: FleetCapacity, workers: Sequence[FleetWorker]) -> bool:
     return room.size is not None and room.size < -(-threads * 5 // 4)
 
 
-def read_scale(wiring: Wiring, pool: str | None, least: int | None, most: int | None) -> FleetScale:
+def build_shares(
+    builds: Sequence[str], turns: Sequence[BuildTurn], ramp: Ramp | None, workers: Sequence[FleetWorker]
+) -> dict[str, float]:
+    """Which part of what all builds read is each one's, in sum 1. Pure.
+
+    Turns that a build went on with are its own. Those that no build has begun follow the ramp, else the threads that
+    there are: new turns begin where a coordinator is free.
+    """
+    held = Counter(turn.build for turn in turns if turn.state != "parked")
+    if ramp is not None and ramp.to in builds and ramp.other in builds:
+        parts = {ramp.to: ramp.share / 10_000, ramp.other: 1 - ramp.share / 10_000}
+    else:
+        threads = Counter({build: sum(each.threads for each in workers if each.build == build) for build in builds})
+        parts = {build: threads[build] / threads.total() if threads.total() else 1 / len(builds) for build in builds}
+    unbegun = sum(count for build, count in held.items() if build not in builds)
+    begun = sum(held[build] for build in builds)
+    if not begun + unbegun:
+        return {build: parts.get(build, 0.0) for build in builds}
+    return {build: (held[build] + unbegun * parts.get(build, 0.0)) / (begun + unbegun) for build in builds}
+
+
+@dataclass(frozen=True, slots=True)
+class BuildFacts:
+    """What decides how many workers of a build are wanted. `needed`: turns that only it can go on with."""
+
+    name: str
+    share: float
+    needed: int
+
+
+def build_scale(
+    build: BuildFacts,
+    pool: str,
+    queues: Sequence[FleetQueue],
+    workers: Sequence[FleetWorker],
+    threads: int,
+    turns: int,
+    bounds: WorkerBounds,
+) -> PoolScale:
+    """As `pool_scale`, for the workers of one build. Pure. `queues`: the pool's, those of builds among them."""
+    theirs = [
+        queue if queue.build else queue.model_copy(update={"depth": math.ceil(queue.depth * build.share)})
+        for queue in queues
+        if queue.build in ("", build.name)
+    ]
+    # No bell is rung for a build without workers: while it is needed one worker has to be there to hear it.
+    floor = WorkerBounds(max(bounds.least, min(1, build.needed)), bounds.most)
+    own = [worker for worker in workers if worker.build == build.name]
+    found = pool_scale(pool, theirs, own, [], threads, math.ceil(turns * build.share), floor)
+    return found.model_copy(update={"build": build.name})
+
+
+@dataclass(frozen=True, slots=True)
+class ScaleRequest:
+    """`least` and `most` are bounds of each pool, or of a build's part of it; None: as the settings say."""
+
+    pool: str | None = None
+    least: int | None = None
+    most: int | None = None
+    build: str | None = None
+
+
+def _builds(wiring: Wiring, asked: str | None, workers: Sequence[FleetWorker]) -> tuple[BuildFacts, ...]:
+    """None where no build is asked for, and there are not several."""
+    state = wiring.state.builds
+    alive = {worker.build for worker in workers if worker.build}
+    if asked is None and len(alive) < 2:
+        return ()
+    turns, ramp = state.unended(MAX_TURNS), state.ramp()
+    versions = versions_of(state.workers(), turns, state.known(), state.released(), ramp)
+    needed = {build.name: build.needed for build in versions.builds}
+    names = sorted({*needed, *({asked} if asked else ())})
+    shares = build_shares(names, turns, ramp, [worker for worker in workers if worker.pool == "coordinator"])
+    found = tuple(BuildFacts(name, shares[name], needed.get(name, 0)) for name in names)
+    return tuple(build for build in found if asked in (None, build.name))
+
+
+def read_scale(wiring: Wiring, request: ScaleRequest) -> FleetScale:
     """See `Client.scale`."""
-    settings, state = wiring.settings, wiring.state
+    settings, state, pool = wiring.settings, wiring.state, request.pool
     if pool is not None and pool not in names.POOL_QUEUES:
         raise InvalidInput("pool", f"{pool!r} is not one of {', '.join(names.POOL_QUEUES)}")
-    bounds = worker_bounds(settings, least, most)
+    bounds = worker_bounds(settings, request.least, request.most)
     if settings.broker_url is not None:
         raise SetupError(
             "the queues are not in the state's Redis (BRAINQ_BROKER_URL), so their length is not known here; "
@@ -99,17 +180,20 @@ def read_scale(wiring: Wiring, pool: str | None, least: int | None, most: int | 
     room, turns = live.facts.room, 0
     if settings.max_live_turns is None and not _is_capped(room, live.workers):
         turns = room.live + (state.fleet.waiting_turns() if room.tenants_waiting else 0)
+    builds = _builds(wiring, request.build, live.workers)
     threads: Mapping[str, int] = settings.concurrency.model_dump()
-    pools = tuple(
-        pool_scale(
-            each,
-            [queue for queue in live.queues if queue.pool == each],
-            [worker for worker in live.workers if worker.pool == each],
-            [worker for worker in draining if worker.pool == each],
-            threads[each],
-            turns if each == "coordinator" else 0,
-            bounds,
+
+    def scale_of(each: str) -> PoolScale:
+        queues = [queue for queue in live.queues if queue.pool == each]
+        workers = [worker for worker in live.workers if worker.pool == each]
+        of = (threads[each], turns if each == "coordinator" else 0, bounds)
+        if request.build is not None:
+            return build_scale(builds[0], each, queues, workers, *of)
+        stopping = [worker for worker in draining if worker.pool == each]
+        whole = pool_scale(each, queues, workers, stopping, *of)
+        return whole.model_copy(
+            update={"builds": tuple(build_scale(build, each, queues, workers, *of) for build in builds)}
         )
-        for each in ([pool] if pool else names.POOL_QUEUES)
-    )
+
+    pools = tuple(map(scale_of, [pool] if pool else names.POOL_QUEUES))
     return FleetScale(at_ms=live.facts.now_ms, wanted=sum(each.wanted for each in pools), pools=pools)

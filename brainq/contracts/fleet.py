@@ -64,6 +64,9 @@ class PoolScale(Wire):
                   turns that are live or wait for capacity, where that follows from their threads
     oldest_age_s  for how many whole seconds the oldest message waits; None: nothing does, or it does not say
     stop_first    all workers, in the order in which they may stop: draining first, then the least busy
+    build         of one build alone: what is in its own queues, and its part of what all builds read. A worker that
+                  drains belongs to none. While turns are pinned to the build `wanted` is 1 at least
+    builds        each of them, where there are several
     """
 
     pool: str
@@ -76,6 +79,8 @@ class PoolScale(Wire):
     load: int
     oldest_age_s: int | None = None
     stop_first: tuple[StopCandidate, ...] = ()
+    build: str = ""
+    builds: tuple[PoolScale, ...] = ()
 
 
 class FleetScale(Wire):
@@ -128,12 +133,16 @@ class CellsState(Wire):
 
 
 class FleetQueue(Wire):
-    """A queue: how many doorbells lie in it, and for how many whole seconds the next one has; None: it does not say."""
+    """A queue: how many doorbells lie in it, and for how many whole seconds the next one has; None: it does not say.
+
+    build   whose workers alone read it; "" where all of the pool do. Such a queue is listed while something lies in it
+    """
 
     name: str
     pool: str
     depth: int
     oldest_age_s: int | None = None
+    build: str = ""
 
 
 class FleetLanes(Wire):

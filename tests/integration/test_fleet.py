@@ -16,6 +16,7 @@ from brainq.contracts.fleet import FleetWorker
 from brainq.state.fleet import rung_at_s
 from brainq.tasks.pool_app import WorkerAnnouncer
 from tests.integration.test_lists import shop
+from tests.support.builds import announce
 from tests.support.pump import Pump
 from tests.support.wait import wait_until
 
@@ -52,6 +53,27 @@ def test_turns_queues_and_lanes_are_counted(pump: Pump) -> None:
     assert max(queue.oldest_age_s or 0 for queue in seen.queues) < 60
     assert (seen.lanes.held, seen.lanes.waiting) == (1, 0)
     assert parked.turn_id in {turn.turn_id for turn in pump.client.turns(state="parked")}
+
+
+def test_each_build_has_its_queues_and_its_number_of_workers(pump: Pump) -> None:
+    state = pump.wiring.state
+    for build, digest, busy in (("1.4", "d01d", 1), ("1.5", "0e00", 0)):
+        announce(pump.wiring, build, digest, "serial", busy=busy)
+    for _ in range(2):
+        state.redis.lpush(f"{pump.settings.prefix}brainq.tools.network@1.5", "{}")
+    fleet = pump.client.fleet()
+    assert depths(fleet) == {"brainq.tools.network@1.5": 2}
+    assert [(queue.pool, queue.build) for queue in fleet.queues if queue.depth] == [("serial", "1.5")]
+    (serial,) = pump.client.scale("serial", least=0).pools
+    assert (serial.wanted, serial.queued, serial.running) == (3, 2, 1)
+    assert [(each.build, each.wanted, each.workers) for each in serial.builds] == [("1.4", 1, 1), ("1.5", 2, 1)]
+    assert pump.client.scale("serial", least=0, build="1.5").wanted == 2
+    pinned = pump.submit("s1", "hello")
+    key = state.keys.turn("s1", pinned.turn_id)
+    state.redis.hset(key, mapping={"pin": "d01d", "pin_build": "1.4", "state": "parked"})
+    scales = pump.client.scale(least=0, build="1.4").pools
+    assert [each.wanted for each in scales] == [1, 1, 1, 1], "a parked turn may go on at any time"
+    assert pump.client.scale("serial", least=0, build="1.6").wanted == 0
 
 
 def test_a_lane_that_is_waited_for_and_one_whose_worker_is_gone(pump: Pump) -> None:

@@ -63,6 +63,7 @@ def scale(
     pool: Annotated[str | None, typer.Option("--pool", metavar="POOL", help="Only this pool.")] = None,
     least: Annotated[int | None, typer.Option("--min", metavar="N", help="Want at least so many of a pool.")] = None,
     most: Annotated[int | None, typer.Option("--max", metavar="N", help="Want at most so many of a pool.")] = None,
+    build: Annotated[str | None, typer.Option("--build", metavar="BUILD", help="Only this build's workers.")] = None,
     as_json: AsJson = False,
 ) -> None:
     """Show how many workers each pool wants, and which may stop first.
@@ -70,15 +71,19 @@ def scale(
     Wanted is what is queued and what runs, over the threads of a worker, rounded up. GET /v1/scale says the same to
     an autoscaler. Bounds are BRAINQ_SCALE_MIN and BRAINQ_SCALE_MAX where none is given.
 
+    Where there are several builds each has rows of its own, such as serial@1.5: what lies in its own queues, and its
+    part of the others. While turns are pinned to a build it wants one worker of each pool at least.
+
     \b
     Examples:
       brainq scale
       brainq scale --pool serial --max 4 --json
+      brainq scale --build 1.4 --min 0
     """
     from brainq.cli.pages.fleet import print_scale
 
     with open_brainless_client() as client:
-        wanted = client.scale(pool, least=least, most=most)
+        wanted = client.scale(pool, least=least, most=most, build=build)
     print_page(wanted, print_scale, as_json=as_json)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 
 from rich.console import Console
@@ -74,14 +75,15 @@ def _move_row(move: CellMove) -> dict[Column, str | Text]:
 
 
 def print_scale(console: Console, scale: FleetScale) -> None:
-    print_section(console, "workers", PageTable(_scale_row(pool) for pool in scale.pools))
+    rows = (_scale_row(row) for pool in scale.pools for row in (pool, *pool.builds))
+    print_section(console, "workers", PageTable(rows))
 
 
 def _scale_row(pool: PoolScale) -> dict[Column, str | Text]:
     too_many = pool.stop_first[: pool.draining + max(0, pool.workers - pool.wanted)]
     stops = [f"{clean(each.name, lines=False)}{' (draining)' * each.draining}" for each in too_many]
     return {
-        key("pool"): pool.pool,
+        key("pool"): f"{pool.pool}@{clean(pool.build, lines=False)}" if pool.build else pool.pool,
         fact("wanted", 5, right=True): Text(str(pool.wanted), "" if pool.wanted == pool.workers else "yellow"),
         fact("now", 4, right=True): str(pool.workers),
         fact("queued", 3, right=True): str(pool.queued),
@@ -129,11 +131,17 @@ def _pools_table(pools: Sequence[Pool]) -> PageTable:
             key("pool"): pool.name,
             fact("workers", 3, right=True): Text(str(len(pool.workers)), "" if pool.workers else "red"),
             fact("busy", 2): f"{pool.busy} of {pool.threads}",
-            fact("build", 1): ", ".join(sorted({clean(worker.build, lines=False) for worker in pool.workers} - {""})),
+            fact("build", 1): _builds_of(pool),
             words("names", 1): Text(", ".join(clean(worker.name, lines=False) for worker in pool.workers), "dim"),
         }
         for pool in pools
     )
+
+
+def _builds_of(pool: Pool) -> str:
+    """`1.5`, or where there are several `1.4 (2), 1.5 (1)`."""
+    counts = sorted(Counter(clean(worker.build, lines=False) for worker in pool.workers if worker.build).items())
+    return ", ".join(name if len(counts) == 1 else f"{name} ({count})" for name, count in counts)
 
 
 def _queues_table(queues: Sequence[FleetQueue]) -> PageTable:

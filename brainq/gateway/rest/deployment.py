@@ -113,11 +113,12 @@ async def scale(
     pool: Annotated[Literal["coordinator", "parallel", "serial", "finalizer"] | None, Query()] = None,
     least: Annotated[Workers, Query(alias="min")] = None,
     most: Annotated[Workers, Query(alias="max")] = None,
+    build: Annotated[str | None, Query(max_length=64, description="Only this build's workers.")] = None,
 ) -> FleetScale:
     """How many workers each pool wants, for an autoscaler; with `pool`, `wanted` is that pool's. It belongs to no
     single session, so it needs `*`."""
     request.require_session(None)
-    return await request.client.scale(pool, least=least, most=most)
+    return await request.client.scale(pool, least=least, most=most, build=build)
 
 
 class Delivery(Answer):

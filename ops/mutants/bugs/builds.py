@@ -66,6 +66,13 @@ BUGS = (
         ("tests/unit/memory/test_judging.py",),
     ),
     Bug(
+        "an autoscaler stops the last workers of a build that parked turns need",
+        "brainq/client/scale.py",
+        "max(bounds.least, min(1, build.needed))",
+        "bounds.least",
+        ("tests/unit/client/test_scale.py",),
+    ),
+    Bug(
         "a build may go while a cell has not said whether it needs it",
         "brainq/client/versions.py",
         "    if away:\n",

@@ -37,5 +37,6 @@ def test_others_are_told_nothing(gateways: Callable[..., GatewayThread], pump: P
     problem(http.get("/v1/scale"), 401, "unauthorized")
     problem(http.get("/v1/scale", headers=operator), 403, "forbidden")
     assert http.get("/v1/scale", headers=tenant).status_code == 404, "it is of all tenants"
+    assert http.get("/v1/scale?pool=serial&min=0&build=1.5", headers=keda).json()["wanted"] == 0
     for query in ("pool=writers", "min=-1", "max=0", "max=2000", "min=3&max=2", "min=x"):
         assert http.get(f"/v1/scale?{query}", headers=keda).status_code == 422, query

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from brainq.client.scale import WorkerBounds, pool_scale, worker_bounds
+from brainq.client.scale import BuildFacts, WorkerBounds, build_scale, build_shares, pool_scale, worker_bounds
+from brainq.contracts.build import BuildTurn, Ramp
 from brainq.contracts.fleet import FleetQueue, FleetWorker, PoolScale
 from brainq.errors import InvalidInput
 from brainq.settings.deployment import Settings
@@ -134,3 +135,46 @@ def test_bounds_that_cannot_be(least: int | None, most: int | None, field: str) 
     with pytest.raises(InvalidInput) as refused:
         worker_bounds(Settings(), least, most)
     assert refused.value.field == field
+
+
+def of(build: str, threads: int = 8, busy: int = 0) -> FleetWorker:
+    return FleetWorker(name=f"serial@{build}", pool="serial", threads=threads, busy=busy, build=build)
+
+
+def turns_of(*builds: str, state: str = "active") -> list[BuildTurn]:
+    return [BuildTurn("s", f"t{n}", state, "", build, "", False, 1) for n, build in enumerate(builds)]
+
+
+RAMP = Ramp("1.5", "1.4", 1_000)
+
+
+@pytest.mark.parametrize(
+    ("turns", "ramp", "shares"),
+    [
+        ([], None, (0.75, 0.25)),
+        ([], RAMP, (0.9, 0.1)),
+        (turns_of("1.4", "1.5", "1.5", "1.5"), RAMP, (0.25, 0.75)),
+        (turns_of("1.4", *[""] * 10), RAMP, (10 / 11, 1 / 11)),
+        ([*turns_of("1.5"), *turns_of("1.4", "1.4", state="parked")], None, (0.0, 1.0)),
+    ],
+    ids=["by threads", "by the ramp", "by their turns", "and those that none has begun", "parked ones need no worker"],
+)
+def test_which_part_of_what_all_read_is_a_builds(
+    turns: list[BuildTurn], ramp: Ramp | None, shares: tuple[float, float]
+) -> None:
+    found = build_shares(["1.4", "1.5"], turns, ramp, [of("1.4", 24), of("1.5", 8)])
+    assert tuple(found.values()) == pytest.approx(shares)
+    assert build_shares(["1.5"], [], None, []) == {"1.5": 1.0}
+
+
+def test_a_build_wants_workers_for_its_own_queues_and_its_part_of_the_others() -> None:
+    queues = [queue(40), queue(8).model_copy(update={"build": "1.5"}), queue(80).model_copy(update={"build": "1.4"})]
+    workers = [of("1.4", busy=8), of("1.5", busy=4)]
+    found = build_scale(BuildFacts("1.5", 0.25, 0), "serial", queues, workers, 8, 0, WorkerBounds(0, 100))
+    assert (found.build, found.queued, found.running, found.wanted, found.workers) == ("1.5", 18, 4, 3, 1)
+
+
+def test_a_build_that_turns_are_pinned_to_keeps_a_worker_of_each_pool() -> None:
+    bounds = WorkerBounds(0, 100)
+    assert build_scale(BuildFacts("1.4", 0.0, 3), "serial", [], [], 8, 0, bounds).wanted == 1
+    assert build_scale(BuildFacts("1.4", 0.0, 0), "serial", [], [], 8, 0, bounds).wanted == 0

@@ -122,6 +122,20 @@ def test_other_values_render_to_what_is_valid(settings: tuple[str, ...]) -> None
 
 
 @needs_helm
+def test_a_build_is_a_release_whose_workers_say_its_name_and_are_scaled_by_it() -> None:
+    done = template(HELM, VALUES / "keda.yaml", "build=1.5-rc", "pools.serial.minReplicas=0")
+    assert done.returncode == 0, done.stderr
+    found = [one for one in yaml.safe_load_all(done.stdout) if one]
+    scaled = [one["spec"] for one in found if one["kind"] == "ScaledObject"]
+    urls = [urlsplit(one["triggers"][0]["metadata"]["url"]) for one in scaled]
+    assert [parse_qs(url.query)["build"] for url in urls] == [["1.5-rc"]] * len(POOL_QUEUES)
+    for one in found:
+        if one["kind"] == "Deployment":
+            (container,) = one["spec"]["template"]["spec"]["containers"]
+            assert {"name": "BRAINQ_BUILD", "value": "1.5-rc"} in container["env"]
+
+
+@needs_helm
 @pytest.mark.parametrize(
     ("setting", "said"),
     [
@@ -130,6 +144,7 @@ def test_other_values_render_to_what_is_valid(settings: tuple[str, ...]) -> None
         ("podSecurityContext.runAsNonRoot=false", "runAsNonRoot"),
         ("brain.app=shop", "app"),
         ("secret.existing=", "secret.values.BRAINQ_REDIS_URL: set it, or name a Secret"),
+        ("build=1.5 rc", "build"),
         ("gateway.ingress.host=", "name the host that the gateway is reached by"),
     ],
 )

@@ -61,6 +61,10 @@ securityContext:
 {{- define "brainq.env" -}}
 - name: BRAINQ_APP
   value: {{ .Values.brain.app | quote }}
+{{- with .Values.build }}
+- name: BRAINQ_BUILD
+  value: {{ . | quote }}
+{{- end }}
 {{- if .Values.redis.bundled }}
 - name: REDIS_PASSWORD
   valueFrom:
