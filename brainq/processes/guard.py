@@ -11,6 +11,7 @@ from __future__ import annotations
 import subprocess
 import sys
 import threading
+from contextlib import suppress
 
 _SCRIPT = """
 import os, signal, sys, time
@@ -61,22 +62,26 @@ class ProcessGuard:
     def close_if_idle(self) -> None:
         """End the guard if it knows no group; the next `add` starts another."""
         with self._lock:
-            is_idle = not self._groups
-        if is_idle:
-            self.close()
+            if not self._groups:
+                self._end()
 
     def close(self) -> None:
         """End the guard; it kills what it still knows."""
         with self._lock:
-            process, self._process = self._process, None
             self._groups.clear()
+            self._end()
+
+    def _end(self) -> None:
+        process, self._process = self._process, None
         if process is not None and process.stdin is not None:
-            process.stdin.close()
+            with suppress(OSError):  # of what a guard that is gone did not read
+                process.stdin.close()
             process.wait()
 
     def _send(self, line: str) -> None:
         if self._process is not None and self._process.poll() is None and self._write(self._process, line):
             return
+        self._end()
         if not self._groups:
             return
         self._process = _started(self._grace_s)
