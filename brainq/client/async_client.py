@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
-from typing import Self, Unpack
+from collections.abc import AsyncIterator, Callable, Sequence
+from typing import TYPE_CHECKING, Self, Unpack
 
 from brainq.brain.brains import BrainsArgument
 from brainq.client.async_handle import AsyncTurnHandle, VerbThreads, as_twin, async_action, async_lookup
@@ -12,7 +12,7 @@ from brainq.client.client import Client
 from brainq.client.connection import cells_of
 from brainq.client.lists import PAGE_SIZE, iterate_pages_async
 from brainq.client.memories import Memories
-from brainq.client.options import SubmitOptions, TurnFilters, takes_submit_options
+from brainq.client.options import BulkOptions, SubmitOptions, TurnFilters, takes_submit_options
 from brainq.client.runtime_state import TurnBudget, TurnRuntimeState
 from brainq.client.session import Flag, Session
 from brainq.client.spending import BudgetVerbs
@@ -21,6 +21,11 @@ from brainq.contracts.history import ListedSession, ListedTurn
 from brainq.contracts.people import Approval
 from brainq.contracts.turn import TurnResult
 from brainq.settings.deployment import Settings
+
+if TYPE_CHECKING:
+    from brainq.contracts.bulk import BulkReport, BulkVerb
+
+BULK_LOOK_S = 0.5
 
 
 class AsyncMemories:
@@ -196,6 +201,27 @@ class AsyncClient:
     handle = as_twin(async_lookup(Client.handle), AsyncTurnHandle)
     find = as_twin(async_lookup(Client.find), AsyncTurnHandle)
 
+    async def bulk(
+        self,
+        verb: BulkVerb,
+        where: str,
+        *,
+        on_progress: Callable[[BulkReport], None] | None = None,
+        **options: Unpack[BulkOptions],
+    ) -> BulkReport:
+        """See `Client.bulk`. Cancelling it stops the bulk; `on_progress` is called twice a second."""
+        report = await self.start_bulk(verb, where, **options)
+        try:
+            while report.state == "running":
+                await asyncio.sleep(BULK_LOOK_S)
+                report = await self.bulk_report(report.id)
+                if on_progress is not None:
+                    on_progress(report)
+        except asyncio.CancelledError:
+            await asyncio.shield(self.stop_bulk(report.id))
+            raise
+        return report
+
     def session(self, session_id: str) -> AsyncSession:
         """See `Client.session`."""
         return AsyncSession(self._threads, self._sync.session(session_id))
@@ -254,6 +280,9 @@ class AsyncClient:
     pause_schedule = async_action(Client.pause_schedule)
     resume_schedule = async_action(Client.resume_schedule)
     remove_schedule = async_action(Client.remove_schedule)
+    start_bulk = async_action(Client.start_bulk)
+    bulk_report = async_lookup(Client.bulk_report)
+    stop_bulk = async_action(Client.stop_bulk)
     stop = async_action(Client.stop)
     lift = async_action(Client.lift)
     stops = async_lookup(Client.stops)

@@ -31,7 +31,8 @@ class AuditVerbs:
         who        only of this token, person or user
         act        only these: approve, deny, edit, result, cancel, hold, release, ready, pause, resume, drop,
                    interrupt, schedule, pause schedule, resume schedule, remove schedule, stop, lift, ramp,
-                   release build, forget, retry step, send again, delete response, make token, revoke token
+                   release build, forget, retry step, send again, delete response, bulk, make token, revoke
+                   token
         turn       only of this turn
         after      the `id` of the last one of the page at hand; of one cell
         session_prefixes   only of sessions that begin with one of these prefixes, such as ("acme:",)

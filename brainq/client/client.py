@@ -11,6 +11,7 @@ from brainq.cells.cells import open_cells
 from brainq.client import checks
 from brainq.client.approvals import ApprovalVerbs
 from brainq.client.audit import AuditVerbs
+from brainq.client.bulk import BulkThreads, BulkVerbs
 from brainq.client.cell_fleet import read_all_activity, read_all_fleets, read_all_metrics, read_all_scales
 from brainq.client.cell_lists import cell_row, list_all_deliveries, list_sessions, list_turns
 from brainq.client.cells import CellVerbs
@@ -50,7 +51,7 @@ from brainq.settings.deployment import Settings, settings_here
 
 
 @raises_unreachable
-class Client(ScheduleVerbs, ApprovalVerbs, SpendVerbs, CellVerbs, StopVerbs, VersionVerbs, AuditVerbs):
+class Client(ScheduleVerbs, ApprovalVerbs, SpendVerbs, CellVerbs, StopVerbs, VersionVerbs, AuditVerbs, BulkVerbs):
     """Submits turns. Thread-safe; one a process is enough.
 
     client = Client()                    # settings and brain from BRAINQ_..., and .env in the working directory
@@ -66,6 +67,7 @@ class Client(ScheduleVerbs, ApprovalVerbs, SpendVerbs, CellVerbs, StopVerbs, Ver
         settings = settings or settings_here()
         brains = load_brains(settings.app) if brain is None else read_brains(brain)
         self._cells = open_cells(settings, brains, redis_url)
+        self._bulks = BulkThreads()
 
     @property
     def brains(self) -> tuple[str, ...]:
@@ -324,7 +326,8 @@ class Client(ScheduleVerbs, ApprovalVerbs, SpendVerbs, CellVerbs, StopVerbs, Ver
         self._cells.ping()
 
     def close(self) -> None:
-        """Close the connections to Redis and SQL."""
+        """Stop bulks that go on here, and close the connections to Redis and SQL."""
+        self._bulks.close()
         self._cells.close()
 
     def __enter__(self) -> Self:

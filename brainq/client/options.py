@@ -57,6 +57,17 @@ class SubmitOptions(TypedDict, total=False):
     brain: str | None
 
 
+class BulkOptions(TypedDict, total=False):
+    """The keyword arguments of `Client.bulk`, which explains them."""
+
+    dry_run: bool
+    rate: float
+    most: int | None
+    reason: str
+    by: str
+    session_prefixes: Sequence[str] | None
+
+
 def takes_submit_options(verb: V) -> V:
     """Decorates a verb with `**options: Unpack[SubmitOptions]`: `help(verb)` and shells list each of them."""
     signature = inspect.signature(verb)

@@ -22,6 +22,8 @@ ACTS: dict[str, dict[str, str]] = {
     "VersionVerbs": {"ramp_build": "ramp", "release_build": "release build"},
     "Memories": {"forget": "forget", "forget_all": "forget"},
     "Operator": {"retry": "retry step", "send_again": "send again"},
+    "StepRetrier": {"retry": "retry step"},
+    "BulkLog": {"begin": "bulk"},
     "Tokens": {"create": "make token", "revoke": "revoke token"},
 }
 """The verbs that are acts, by the class that has them: what the audit log calls them."""

@@ -22,6 +22,8 @@ DEFAULT_STEPS = 20
 M = TypeVar("M", bound=BaseModel)
 MAX_MESSAGE_CHARS = 1_000_000
 MAX_TAGS = 100
+CONFIGURE_OPTIONS = frozenset({"model", "provider", "system_prompt", "skill_context", "cwd", "limits", "options"})
+"""Options of a turn that need the verb `configure` beside `submit`: they change its cost, reach and system prompt."""
 PromptTag = Annotated[str, Field(max_length=200)]
 TRACEPARENT = re.compile(r"[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}", re.ASCII)
 MAX_EXTRA_CHARS = 1_000_000

@@ -32,6 +32,7 @@ from brainq.gateway.page import routes as page
 from brainq.gateway.rest import (
     audit,
     budgets,
+    bulk,
     deployment,
     event_stream,
     memories,
@@ -65,6 +66,7 @@ ROUTERS = (
     schedules.router,
     stops.router,
     audit.router,
+    bulk.router,
     versions.router,
     memories.router,
     spend.router,

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 from brainq.contracts.erasure import ErasureScope
+from brainq.contracts.ids import PREFIX_BOUNDARY
 from brainq.state.connection import Client
 from brainq.state.keys import Keys
 
@@ -28,14 +30,14 @@ class RedisErasure:
             gone += self._client.unlink(*found)
         for key, members in self._shared_entries():
             gone += self._client.zrem(key, *members)
-        for found in self._tokens():
+        for found in (*self._tokens(), *self._bulks()):
             gone += self._client.unlink(*found)
         return gone
 
     def left(self) -> int:
         """How many keys and entries are still about it."""
         entries = sum(len(members) for _, members in self._shared_entries())
-        return sum(map(len, self._own_keys())) + entries + sum(map(len, self._tokens()))
+        return sum(map(len, (*self._own_keys(), *self._tokens(), *self._bulks()))) + entries
 
     def rewrite_file(self) -> str:
         """Have Redis write its file anew, which still has what was deleted. Why it does not; "": it does."""
@@ -62,6 +64,15 @@ class RedisErasure:
         for keys in self._scan(f"{self._keys.prefix.translate(_SPECIAL)}outside:*"):
             values: list[Any] = self._client.mget(keys)
             mine = [key for key, value in zip(keys, values, strict=True) if value and self._is_mine(str(value))]
+            if mine:
+                yield mine
+
+    def _bulks(self) -> Iterator[Sequence[str]]:
+        """Pages of reports of bulks whose words name it, or that were about it alone."""
+        named = json.dumps(self._scope.name.removesuffix(PREFIX_BOUNDARY))[1:-1]
+        for keys in self._scan(f"{self._keys.prefix.translate(_SPECIAL)}bulk:*"):
+            reports = self._client.many([("HGET", key, "report") for key in keys])
+            mine = [key for key, report in zip(keys, reports, strict=True) if named in (report or "")]
             if mine:
                 yield mine
 

@@ -55,6 +55,7 @@ Keys of a session and its turns share the hash tag `{session}`, so every script 
     taking:DIGEST             string  a server's task that nobody watched is just taken     seconds
     tries:DIGEST              hash    request key -> "number state at mark" of its last try 15 minutes after the last
     asked:DIGEST              string  as the previous release knows such a request          15 minutes
+    bulk:ID                   hash    `report` of a bulk, as JSON; `stop`: it is to stop    7 days after its last word
     stops                     channel "session turn" of a turn that is to stop              -
     stopped                   hash    KIND NAME TENANT -> MODE ENDS JSON: operators' stops  1 day, which sweepers renew
                               channel something was stopped                                 -
@@ -224,6 +225,9 @@ class Keys:
 
     def asked(self, digest: str) -> str:
         return f"{self.prefix}asked:{digest}"
+
+    def bulk(self, bulk_id: str) -> str:
+        return f"{self.prefix}bulk:{bulk_id}"
 
     def rate(self, name: str, part: str) -> str:
         return f"{self.prefix}rate:{name}:{part}"

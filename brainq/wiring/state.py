@@ -16,6 +16,7 @@ from brainq.finalize.steps import FIRST_STEP
 from brainq.observe.tracing import tracer
 from brainq.settings.deployment import Settings
 from brainq.state.builds import RedisBuilds
+from brainq.state.bulks import RedisBulks
 from brainq.state.calls import RedisCalls
 from brainq.state.connection import Client, make_client
 from brainq.state.doorbells import Doorbell, Doorbells, Outbox
@@ -155,6 +156,7 @@ class RedisState:
         self.builds = RedisBuilds(client, keys)
         self.metrics = RedisMetrics(scripts)
         self.request_keys = RedisRequestKeys(scripts)
+        self.bulks = RedisBulks(client, keys)
 
     def close(self) -> None:
         """Stop listening, and close every connection."""

@@ -6,22 +6,24 @@ from typing import Any
 
 import pytest
 
-from brainq.client.bulk import BulkRunner, BulkVerb, find_bulk, read_rate, read_where
-from brainq.errors import InvalidInput
+from brainq.client.bulk_run import read_where, within
+from brainq.contracts.bulk import BulkVerb, read_rate
+from brainq.errors import BrainqError, InvalidInput, NotFound, Unreachable
 from brainq.models.scripted import calls, says
-from brainq.operator import Operator
 from tests.support.people import Pumps, Watched, brain_of
 from tests.support.pump import Pump
+from tests.support.wait import wait_until
 
 WRITE = calls(("write", {"name": "b"}))
 
 
 def run(pump: Pump, verb: BulkVerb, where: str, pauses: list[float] | None = None) -> dict[str, Any]:
-    with Operator(pump.settings, pump.wiring.brains) as operator:
-        turns = find_bulk(operator.client, read_where(where))
+    with pytest.MonkeyPatch.context() as patch:
         waits = [] if pauses is None else pauses
-        runner = BulkRunner(operator=operator, by="ann", reason="wrong list", rate=4.0, pause=waits.append)
-        return {name: value for name, value in runner.run(verb, turns).as_json().items() if name != "verb"}
+        patch.setattr("brainq.client.bulk_run.BulkRun._pause", lambda run: waits.append(1 / run.report.plan.rate))  # pyright: ignore[reportUnknownLambdaType, reportUnknownMemberType, reportUnknownArgumentType]
+        report = pump.client.bulk(verb, where, by="ann", reason="wrong list", rate=4.0)
+    assert (report.state, report) == ("done", pump.client.bulk_report(report.id))
+    return report.model_dump(include={"matched", "done", "skipped", "failed"})
 
 
 def test_many_are_cancelled_and_the_same_again_finds_none(pumps: Pumps) -> None:
@@ -33,7 +35,7 @@ def test_many_are_cancelled_and_the_same_again_finds_none(pumps: Pumps) -> None:
         "matched": 2,
         "done": 2,
         "skipped": {},
-        "failed": [],
+        "failed": (),
     }
     assert pauses == [0.25]
     acts = pump.client.audit(act="cancel")
@@ -62,7 +64,7 @@ def test_a_failed_turn_is_submitted_again_once(pumps: Pumps) -> None:
     handle.cancel()
     pump.settle(handle)
     first = run(pump, "resubmit", "ending=cancelled")
-    assert (first["done"], first["failed"]) == (1, [])
+    assert (first["done"], first["failed"]) == (1, ())
     again, old = pump.client.turns()
     assert (old.turn_id, again.request_key) == (handle.turn_id, f"resubmit-of-{handle.turn_id}")
     request = pump.client.handle(again.turn_id).request()
@@ -84,3 +86,74 @@ def test_a_rate_is_turns_a_second() -> None:
     assert (read_rate("20/s"), read_rate("0.5")) == (20.0, 0.5)
     with pytest.raises(InvalidInput, match="rate"):
         read_rate("0/s")
+
+
+def test_one_that_goes_on_is_followed_and_stopped_and_its_client_stops_it_too(pumps: Pumps) -> None:
+    pump = pumps(brain_of(Watched(WRITE, says("done")), approval=True))
+    for number in range(3):
+        pump.submit(f"acme:{number}", "Go.")
+    begun = pump.client.start_bulk("cancel", "tenant=acme", rate=0.001)
+
+    def report() -> Any:
+        return pump.client.bulk_report(begun.id)
+
+    wait_until(lambda: report().done == 1, "the first is done; the next comes in a quarter of an hour")
+    assert (report().state, report().matched, report().kinds) == ("running", 3, {"active": 3})
+    assert pump.client.stop_bulk(begun.id)
+    wait_until(lambda: report().state == "stopped", "it stops though it waits")
+    assert not pump.client.stop_bulk(begun.id)
+    assert [act.subject for act in pump.client.audit(act="bulk")] == [f"cancel {begun.id}"]
+    again = pump.client.start_bulk("cancel", "tenant=acme state=accepted", rate=0.001)
+    wait_until(lambda: pump.client.bulk_report(again.id).done == 1, "it goes on")
+    pump.client._bulks.close()  # pyright: ignore[reportPrivateUsage]
+    assert pump.client.bulk_report(again.id).state == "stopped"
+
+
+def test_one_whose_process_is_gone_is_lost(pumps: Pumps, monkeypatch: pytest.MonkeyPatch) -> None:
+    pump = pumps(brain_of(Watched(says("done"))))
+    report = pump.client.bulk("cancel", "state=accepted", dry_run=True)
+    bulks = pump.wiring.state.bulks
+    bulks.save(report.model_copy(update={"state": "running"}))
+    assert pump.client.bulk_report(report.id).state == "running"
+    monkeypatch.setattr("brainq.state.bulks.SILENT_MS", -1)
+    assert pump.client.bulk_report(report.id).state == "lost"
+    with pytest.raises(NotFound):
+        pump.client.bulk_report("nosuch")
+
+
+def test_what_fails_is_in_the_report_and_the_rest_is_done(pumps: Pumps, monkeypatch: pytest.MonkeyPatch) -> None:
+    pump = pumps(brain_of(Watched(says("done"))))
+    handles = [pump.submit(f"s{number}", "Go.") for number in range(2)]
+    cancel = pump.client.cancel
+
+    def refuse(session_id: str, turn_id: str, reason: str = "") -> Any:
+        if turn_id == handles[1].turn_id:
+            raise BrainqError("no")
+        return cancel(session_id, turn_id, reason)
+
+    monkeypatch.setattr(pump.client, "cancel", refuse)
+    found = run(pump, "cancel", "state=accepted")
+    assert (found["done"], found["failed"]) == (1, ({"turn_id": handles[1].turn_id, "why": "no"},))
+
+    def away(*_: str) -> Any:
+        raise Unreachable("Redis does not answer")
+
+    monkeypatch.setattr(pump.client, "cancel", away)
+    report = pump.client.bulk("cancel", "session=s1")
+    assert (report.state, report.error, report.tried) == ("failed", "Redis does not answer", 0)
+
+
+@pytest.mark.parametrize(
+    ("where", "prefixes", "both"),
+    [
+        ("brain=b", None, None),
+        ("brain=b", ("acme:",), ("acme:",)),
+        ("tenant=acme", ("acme:eu:",), ("acme:eu:",)),
+        ("tenant=acme", ("a", "bolt:"), ("acme:",)),
+    ],
+)
+def test_a_bulk_is_about_sessions_that_its_words_and_its_caller_have(where: str, prefixes: Any, both: Any) -> None:
+    filters = within(read_where(where), prefixes)
+    assert filters is not None
+    assert filters.get("session_prefixes") == both
+    assert within(read_where("tenant=acme"), ("bolt:",)) is None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from collections import Counter
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -14,11 +13,10 @@ from brainq.cli.output import clean, counted, note, print_json
 from brainq.errors import ExitCode, InvalidInput
 
 if TYPE_CHECKING:
-    from brainq.client.bulk import BulkReport
-    from brainq.contracts.history import ListedTurn
+    from brainq.contracts.bulk import BulkReport
 
 SHOWN_EVERY = 100
-MOST_FAILURES = 10
+MAX_SHOWN_FAILURES = 10
 
 
 def bulk(
@@ -48,51 +46,66 @@ def bulk(
       brainq bulk resubmit --where "ending=failed stop_reason=model_error newer=1h" --rate 5/s
     """
     from brainq.brain.brains import load_brains
-    from brainq.client.bulk import BULK_VERBS, BulkRunner, find_bulk, read_rate, read_where
+    from brainq.contracts.bulk import checked_verb, read_rate
     from brainq.operator import Operator
     from brainq.settings.deployment import load_settings
 
-    if verb not in BULK_VERBS:
-        raise InvalidInput("VERB", f"{verb!r} is not one of {', '.join(BULK_VERBS)}")
-    filters, per_s = read_where(where), read_rate(rate)
+    known, per_s = checked_verb(verb), read_rate(rate)
     settings = load_settings()
     with Operator(settings, load_brains(settings.app)) as operator:
-        turns = find_bulk(operator.client, filters)
-        _preview(verb, turns)
-        if dry_run or not turns:
-            if as_json:
-                print_json({"verb": verb, "matched": len(turns), "dry_run": dry_run})
+        found = operator.client.bulk(known, where, dry_run=True)
+        _print_preview(found)
+        if dry_run or not found.matched or found.state != "done":
+            _print_report(found, as_json=as_json)
             return
         if not yes and not sys.stdin.isatty():
             raise InvalidInput("--yes", "there is no terminal to confirm at; add --yes")
-        if not yes and not typer.confirm(f"{verb} {counted(len(turns), 'turn')}?", err=True):
+        if not yes and not typer.confirm(f"{verb} {counted(found.matched, 'turn')}?", err=True):
             raise typer.Exit(ExitCode.REFUSED)
-        runner = BulkRunner(operator=operator, by=shell_user(), reason=reason, rate=per_s, on_progress=_show_progress)
-        report = runner.run(verb, turns)
+        report = operator.client.bulk(
+            known,
+            where,
+            rate=per_s,
+            most=found.matched,  # never more than were confirmed
+            reason=reason,
+            by=shell_user(),
+            on_progress=_show_progress,
+        )
     _print_report(report, as_json=as_json)
 
 
-def _preview(verb: str, turns: list[ListedTurn]) -> None:
-    groups = Counter(f"{turn.state}{f' of brain {turn.brain}' if turn.brain else ''}" for turn in turns)
-    parts = ", ".join(f"{count} {clean(group, lines=False)}" for group, count in groups.most_common())
-    note(f"{verb}: {counted(len(turns), 'turn')}{f' ({parts})' if parts else ''}")
+def _print_preview(found: BulkReport) -> None:
+    parts = ", ".join(f"{count} {clean(kind, lines=False)}" for kind, count in found.kinds.items())
+    note(f"{found.plan.verb}: {counted(found.matched or 0, 'turn')}{f' ({parts})' if parts else ''}")
+    if found.cells_away:
+        note(f"without those of {', '.join(found.cells_away)}, which {_does(found)} not answer", "yellow")
+
+
+def _does(found: BulkReport) -> str:
+    return "does" if len(found.cells_away) == 1 else "do"
 
 
 def _show_progress(report: BulkReport) -> None:
-    if report.matched % SHOWN_EVERY == 0:
-        note(f"{report.matched} turns, {report.done} done")
+    if report.tried % SHOWN_EVERY == 0:
+        note(f"{report.tried} turns, {report.done} done")
 
 
 def _print_report(report: BulkReport, *, as_json: bool) -> None:
     if as_json:
         print_json(report)
-    else:
-        note(f"{report.verb}: {report.done} done of {counted(report.matched, 'turn')}", "green")
-        for why, count in report.skipped.most_common():
-            note(f"{count} skipped: {why}", "yellow")
-        for turn_id, why in report.failed[:MOST_FAILURES]:
-            note(f"{turn_id} failed: {clean(why, lines=False)}", "red")
-        if len(report.failed) > MOST_FAILURES:
-            note(f"and {len(report.failed) - MOST_FAILURES} more failed; --json lists all", "red")
-    if report.failed:
+    elif not report.plan.dry_run:
+        _print_outcome(report)
+    if report.state == "failed" and not as_json:
+        note(f"it went no further: {clean(report.error, lines=False)}; the same again does the rest", "red")
+    if report.failures or report.state == "failed":
         raise typer.Exit(ExitCode.FAILED)
+
+
+def _print_outcome(report: BulkReport) -> None:
+    note(f"{report.plan.verb}: {report.done} done of {counted(report.matched or 0, 'turn')}", "green")
+    for why, count in sorted(report.skipped.items(), key=lambda item: -item[1]):
+        note(f"{count} skipped: {why}", "yellow")
+    for failed in report.failed[:MAX_SHOWN_FAILURES]:
+        note(f"{failed.turn_id} failed: {clean(failed.why, lines=False)}", "red")
+    if report.failures > MAX_SHOWN_FAILURES:
+        note(f"and {report.failures - MAX_SHOWN_FAILURES} more failed; --json lists them", "red")

@@ -16,6 +16,7 @@ from brainq.brain.brains import Brains
 from brainq.client.async_client import AsyncClient
 from brainq.client.async_handle import AsyncTurnHandle
 from brainq.contracts.ids import ID_PATTERN, TURN_ID_PATTERN
+from brainq.contracts.turn import CONFIGURE_OPTIONS
 from brainq.errors import NotFound
 from brainq.gateway.edge.authentication import Authenticator
 from brainq.gateway.edge.caller_rates import CallerRates
@@ -28,8 +29,6 @@ CACHED_S = 1.0
 TURN_ID, ID = TURN_ID_PATTERN, ID_PATTERN
 CALL_ID = "^[A-Za-z0-9][A-Za-z0-9_-]{2,63}[-.]c[0-9]{1,9}-[0-9]{1,9}$"
 """A call's id over all turns, as an approval's id is, too."""
-CONFIGURE_OPTIONS = frozenset({"model", "provider", "system_prompt", "skill_context", "cwd", "limits", "options"})
-"""Options of a turn that need `configure` beside `submit`: they change its cost, its reach and its system prompt."""
 
 
 class CachedCall(Generic[T]):

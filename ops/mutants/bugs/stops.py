@@ -10,6 +10,7 @@ DESK = "brainq/people/stops.py"
 AUDIT = "brainq/store/audit.py"
 TESTS = ("tests/lua/test_stops.py",)
 WHOLE = ("tests/integration/test_operator_stops.py",)
+BULK = "brainq/client/bulk_run.py"
 
 BUGS = (
     Bug(
@@ -61,5 +62,26 @@ BUGS = (
         "if result not in NOTHING_DONE or",
         "if True or",
         ("tests/integration/test_audit.py",),
+    ),
+    Bug(
+        "bulk: a tenant's is for the turns of all",
+        BULK,
+        '        return {**filters, "session_prefixes": tuple(prefixes)}',
+        "        return filters",
+        ("tests/integration/test_bulk.py",),
+    ),
+    Bug(
+        "bulk: one that is stopped goes on",
+        BULK,
+        "                if self.stopping.is_set() or (number and self._pause()):",
+        "                if number and self._pause() and False:",
+        ("tests/integration/test_bulk.py",),
+    ),
+    Bug(
+        "bulk: one verb's token is enough for every verb",
+        "brainq/gateway/rest/bulk.py",
+        "    request.require_verb(NEEDED[body.verb])\n",
+        "",
+        ("tests/integration/gateway/test_bulk.py",),
     ),
 )

@@ -18,11 +18,11 @@ import httpx
 import pytest
 
 from brainq.access import Caller, Tokens, Verb
+from brainq.contracts.turn import CONFIGURE_OPTIONS
 from brainq.errors import SetupError
 from brainq.gateway.edge import caller_rates
 from brainq.gateway.edge.access import VERBS
 from brainq.gateway.edge.authentication import LOCAL_CALLER, make_authenticator
-from brainq.gateway.edge.request import CONFIGURE_OPTIONS
 from brainq.gateway.server import LONG_WORK_THREADS
 from brainq.settings.deployment import load_settings
 from brainq.store.repositories.tokens import Tokens as TokenRows

@@ -34,6 +34,7 @@ from tests.support.blobs import png
 from tests.support.builds import announce
 from tests.support.gateways import GatewayThread
 from tests.support.pump import Pump
+from tests.support.wait import wait_until
 
 Ids = Mapping[str, str]
 
@@ -187,6 +188,12 @@ TABLE: Mapping[str, tuple[Asked, ...]] = {
     "POST /v1/schedules/{name}/resume": IT,
     "DELETE /v1/schedules/{name}": IT,
     "GET /v1/audit": (Asked(is_list=True),),
+    "POST /v1/bulk": (
+        Asked(body={"verb": "cancel", "where": "tenant={tenant}", "dry_run": True}),
+        Asked(body={"verb": "cancel", "where": "session={session_id}", "dry_run": True}),
+    ),
+    "GET /v1/bulk/{bulk_id}": IT,
+    "DELETE /v1/bulk/{bulk_id}": IT,
     "GET /v1/stops": (Asked(is_list=True),),
     "POST /v1/stops": (
         Asked(body={"kind": "{kind}", "name": "{stopped}", "tenant": "{tenant}"}),
@@ -326,6 +333,8 @@ def lived_in(gateway: GatewayThread, pump: Pump, mine: Any) -> dict[str, str]:
     pump.drain()
     ask("POST", f"/v1/turns/{turn_id}/input", {"text": "hurry", "client_message_id": "m1"})
     ask("POST", "/v1/stops", {"kind": "tool", "name": "shred", "tenant": "acme"})
+    bulk_id = ask("POST", "/v1/bulk", {"verb": "cancel", "where": "state=queued", "dry_run": True})["id"]
+    wait_until(lambda: ask("GET", f"/v1/bulk/{bulk_id}")["ended_at"], "it is over")
     return {
         "turn_id": turn_id,
         "ringing": ringing,
@@ -346,6 +355,7 @@ def lived_in(gateway: GatewayThread, pump: Pump, mine: Any) -> dict[str, str]:
         "above_name": "acme:a",
         "kind": "tool",
         "stopped": "shred",
+        "bulk_id": bulk_id,
         "tenant": "acme",
         "response_id": f"resp_{turn_id}",
         "model": pump.wiring.brains.default.name,
@@ -388,6 +398,7 @@ def nobodys(ids: Ids) -> dict[str, str]:
         "name": "acme:none",
         "above_name": "acme:z",
         "stopped": "shrub",
+        "bulk_id": turn_id,
     }
 
 

@@ -14,9 +14,10 @@ import httpx
 import pytest
 
 from brainq.access import Verb
+from brainq.contracts.turn import CONFIGURE_OPTIONS
 from brainq.gateway.edge.access import A2A_VERBS, MCP_VERBS, VERBS
-from brainq.gateway.edge.request import CONFIGURE_OPTIONS
 from brainq.gateway.rest.bodies import SubmitBody
+from brainq.gateway.rest.bulk import NEEDED as BULKS
 from brainq.gateway.rest.schedules import ScheduleBody
 from brainq.gateway.wires.a2a import requests as messages
 from brainq.gateway.wires.a2a import routes as a2a
@@ -56,6 +57,7 @@ CHATS = ("POST /api/chat", "POST /agui", "POST /agui/{brain}", "POST /v1/chat/co
 """Routes that do what their body says."""
 
 BESIDE: dict[str, tuple[Verb, ...]] = {
+    "POST /v1/bulk": (STEER,),
     "DELETE /v1/responses/{response_id}": (READ,),
     "POST /v1/responses/{response_id}/cancel": (READ,),
     # What comes as the turn ends becomes a turn of its own.
@@ -78,6 +80,9 @@ def plain() -> Iterator[Row]:
     for route, verb in VERBS.items():
         if route not in CHATS:
             yield row(route, TABLE[route][0], verb, *BESIDE.get(route, ()))
+    for verb, needs in BULKS.items():
+        asked = Asked(body={"verb": verb, "where": "state=queued", "dry_run": True})
+        yield row("POST /v1/bulk", asked, Verb.OPERATE, needs)
     replaces = {"session_id": "acme:7", "user_message": "x", "on_busy": "replace"}
     yield row("POST /v1/turns", Asked(body=replaces), SUBMIT, STEER)
     yield row("POST /v1/schedules", scheduled(name="{name}", on_busy="replace"), SUBMIT, STEER)

@@ -24,10 +24,11 @@ from brainq.contracts.file import File
 from brainq.contracts.ids import TURN_ID_PATTERN, check_turn_id, new_turn_id
 from brainq.contracts.message import Message
 from brainq.contracts.status import Effect
+from brainq.contracts.turn import CONFIGURE_OPTIONS
 from brainq.errors import BrainqError, ContentNotKept, NotFound
 from brainq.gateway.edge.authentication import LOCAL_CALLER
 from brainq.gateway.edge.problems import NOT_FOUND, RequestRejected
-from brainq.gateway.edge.request import CONFIGURE_OPTIONS, Gateway
+from brainq.gateway.edge.request import Gateway
 from brainq.gateway.rest.bodies import DEFAULT_LIST_PAGE, DEFAULT_PAGE
 from brainq.gateway.rest.turns import TranscriptPage
 from brainq.gateway.wires.mcp.requests import CallsInFlight, McpContext, McpRequest, read_input

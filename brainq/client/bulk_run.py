@@ -1,0 +1,309 @@
+"""What a bulk does: which turns its words describe, and one verb to each of them. Again changes nothing twice."""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from itertools import islice
+from typing import TYPE_CHECKING, Any, cast
+
+from brainq.cells.cells import Cells, cells_away
+from brainq.client.connection import translate_unreachable
+from brainq.client.lists import PAGE_SIZE, checked_filter, read_metadata_pairs
+from brainq.client.options import SubmitOptions, TurnFilters
+from brainq.contracts.bulk import MAX_FAILURES, BulkFailure, BulkPlan, BulkReport, BulkState
+from brainq.contracts.history import ListedTurn
+from brainq.contracts.ids import PREFIX_BOUNDARY, new_turn_id
+from brainq.contracts.turn import CONFIGURE_OPTIONS
+from brainq.errors import BrainqError, CellUnreachable, InvalidInput, Unreachable
+from brainq.finalize.rerun import Retried
+from brainq.observe.logs import logger
+from brainq.store.audit import records_acts
+
+if TYPE_CHECKING:
+    from brainq.client.client import Client
+
+logs = logger("brainq.client")
+SAVE_EACH_S = 1.0
+RESUBMIT_KEY = "resubmit-of-"
+"""What the request key of a turn begins with that is another one's second try: the same turn is tried once."""
+_TEXTS = ("session", "state", "brain", "ending", "stop_reason", "text", "search", "strategy")
+_ONLY_FIRST = {"request_key", "turn_id", "attachments", "greeting", "history", "metadata", "on_busy"}
+_UNIT_S = {"s": 1, "m": 60, "h": 3_600, "d": 86_400, "w": 604_800}
+
+
+def read_where(where: str) -> TurnFilters:
+    """The filters of `Client.turns` in words: `brain=shop state=parked tenant=acme older=2h`.
+
+    session, state, brain, ending, stop_reason, text, search, strategy; tenant; failing=yes; min_cost=0.5; tag;
+    metadata.NAME=VALUE; older and newer: of how long ago they were accepted, in s, m, h, d or w.
+
+    Raises InvalidInput naming the word.
+    """
+    found: dict[str, Any] = {}
+    tags, pairs = list[str](), list[str]()
+    for word in where.split():
+        name, is_pair, value = word.partition("=")
+        if not is_pair or not value:
+            raise InvalidInput("where", f"{word!r} is not NAME=VALUE, such as brain=shop")
+        if name in _TEXTS:
+            found[name] = value
+        elif name == "tenant":
+            found["session_prefixes"] = (value.removesuffix(PREFIX_BOUNDARY) + PREFIX_BOUNDARY,)
+        elif name in ("older", "newer"):
+            found["until" if name == "older" else "since"] = datetime.now(UTC) - timedelta(seconds=_span_s(name, value))
+        elif name == "failing" and value in ("yes", "true"):
+            found["failing"] = True
+        elif name == "min_cost":
+            found["min_cost_usd"] = _number(name, value)
+        elif name == "tag":
+            tags.append(value)
+        elif name.startswith("metadata."):
+            pairs.append(f"{name.removeprefix('metadata.')}={value}")
+        else:
+            known = f"{', '.join(_TEXTS)}, tenant, older, newer, failing, min_cost, tag, metadata.NAME"
+            raise InvalidInput("where", f"{name!r} is not a filter; the filters are {known}")
+    if not found and not tags and not pairs:
+        raise InvalidInput("where", "name at least one filter, such as brain=shop; state=accepted is all that run")
+    filters = cast("TurnFilters", found | {"prompt_tags": tags, "metadata": read_metadata_pairs("where", pairs)})
+    checked_filter(**filters)
+    return filters
+
+
+def within(filters: TurnFilters, prefixes: Sequence[str] | None) -> TurnFilters | None:
+    """The filters, of sessions alone that begin with one of these prefixes. None: no session fits both."""
+    wanted = filters.get("session_prefixes")
+    if prefixes is None:
+        return filters
+    if wanted is None:
+        return {**filters, "session_prefixes": tuple(prefixes)}
+    both = {max(one, other, key=len) for one in wanted for other in prefixes if _begins(one, other)}
+    return {**filters, "session_prefixes": tuple(sorted(both))} if both else None
+
+
+def _begins(one: str, other: str) -> bool:
+    return one.startswith(other) or other.startswith(one)
+
+
+@records_acts
+class StepRetrier:
+    """Runs finalizer steps and judgements again that were given up, in this process."""
+
+    def __init__(self, cells: Cells) -> None:
+        self._cells = cells
+
+    def given_up(self, turn_id: str, step: str = "") -> list[str]:
+        """See `Operator.given_up`."""
+        return self._cells.of_turn(turn_id).step_rerunner.steps_to_run(turn_id, step or None)
+
+    def retry(self, session_id: str, turn_id: str, step: str) -> Retried:
+        """See `Operator.retry`."""
+        return self._cells.of_session(session_id).step_rerunner.run(session_id, turn_id, step)
+
+
+@records_acts
+class BulkLog:
+    """Where it is kept that a bulk was begun."""
+
+    def __init__(self, cells: Cells) -> None:
+        self._cells = cells
+
+    def begin(self, report: BulkReport, *, name: str, reason: str, by: str) -> BulkReport:
+        """Keep the first report, and `name` in the audit log. Raises Unreachable."""
+        self.keep(report)
+        return report
+
+    def keep(self, report: BulkReport) -> bool:
+        """Whether somebody wants the bulk to stop."""
+        return self._cells.home.state.bulks.save(report)
+
+
+def first_report(plan: BulkPlan, prefixes: tuple[str, ...] | None) -> BulkReport:
+    return BulkReport(id=new_turn_id(), plan=plan, started_at=datetime.now(UTC), session_prefixes=prefixes)
+
+
+@dataclass(kw_only=True, eq=False)
+class BulkRun:
+    """Does one verb to each of many turns, so many a second, and keeps the report of it for everybody.
+
+    prefixes        only of sessions that begin with one of these; None: of all
+    may_configure   whoever asks may choose what turns cost and reach, so they may be submitted again as they were
+    """
+
+    client: Client
+    cells: Cells
+    report: BulkReport
+    prefixes: tuple[str, ...] | None = None
+    may_configure: bool = True
+    on_progress: Callable[[BulkReport], None] = lambda report: None
+    stopping: threading.Event = field(default_factory=threading.Event)
+    _saved: threading.Event = field(default_factory=threading.Event, init=False)
+
+    def begin(self) -> None:
+        """Keep that it has begun. Raises Unreachable, and InvalidInput for words that are no filter."""
+        read_where(self.report.plan.where)
+        plan, log = self.report.plan, BulkLog(self.cells)
+        with translate_unreachable():
+            if plan.dry_run:
+                log.keep(self.report)
+            else:
+                log.begin(self.report, name=f"{plan.verb} {self.report.id}", reason=plan.reason, by=plan.by)
+
+    def run(self) -> BulkReport:
+        """To its end. A failure of all is in the report; the same again then does the rest."""
+        saver = threading.Thread(target=self._save_on, name="brainq-bulk", daemon=True)
+        saver.start()
+        try:
+            state = self._run()
+            self._note(state=state)
+        except BrainqError as failure:
+            self._note(state="failed", error=str(failure))
+        except BaseException as failure:
+            is_fault = isinstance(failure, Exception)
+            self._note(state="failed" if is_fault else "stopped", error=type(failure).__name__ if is_fault else "")
+            raise
+        finally:
+            self._note(ended_at=datetime.now(UTC))
+            self._saved.set()
+            saver.join()
+        return self.report
+
+    def _save_on(self) -> None:
+        """Each second, and at the end."""
+        log, is_over = BulkLog(self.cells), False
+        while not is_over:
+            is_over = self._saved.wait(SAVE_EACH_S)
+            try:
+                if log.keep(self.report):
+                    self.stopping.set()
+            except Exception as failure:
+                logs.warning("a bulk's report was not kept", bulk=self.report.id, why=type(failure).__name__)
+
+    def _run(self) -> BulkState:
+        plan = self.report.plan
+        filters = within(read_where(plan.where), self.prefixes)
+        turns = [] if filters is None else list(islice(self._find(filters), plan.most))
+        kinds = Counter(f"{turn.state}{f' of brain {turn.brain}' if turn.brain else ''}" for turn in turns)
+        self._note(matched=len(turns), kinds=dict(kinds.most_common()))
+        if not plan.dry_run:
+            for number, turn in enumerate(turns):
+                if self.stopping.is_set() or (number and self._pause()):
+                    return "stopped"
+                self._try(turn)
+        return "stopped" if self.stopping.is_set() else "done"
+
+    def _pause(self) -> bool:
+        """Whether it is to stop."""
+        return self.stopping.wait(1 / self.report.plan.rate)
+
+    def _find(self, filters: TurnFilters) -> Iterator[ListedTurn]:
+        """The turns that it is for, as they are now."""
+        after = None
+        while not self.stopping.is_set():
+            page = self.client.turns(limit=PAGE_SIZE, after=after, **filters)
+            if away := cells_away(page):
+                self._note(cells_away=away)
+            yield from page
+            if len(page) < PAGE_SIZE:
+                return
+            after = page[-1].turn_id
+
+    def _try(self, turn: ListedTurn) -> None:
+        report = self.report
+        try:
+            with translate_unreachable():
+                why = BulkAct(self.client, self.cells, report.plan, self.may_configure).do(turn)
+        except BrainqError as failure:
+            if isinstance(failure, Unreachable) and not isinstance(failure, CellUnreachable):
+                raise  # it is away for all
+            failed = (*report.failed, BulkFailure(turn_id=turn.turn_id, why=str(failure)))[:MAX_FAILURES]
+            self._note(failed=failed, failures=report.failures + 1)
+        else:
+            skipped = {**report.skipped, why: report.skipped.get(why, 0) + 1} if why else report.skipped
+            self._note(skipped=skipped, done=report.done + (not why))
+        self.on_progress(self.report)
+
+    def _note(self, **changes: object) -> None:
+        """The report is replaced whole: whoever keeps it reads it at any time."""
+        self.report = self.report.model_copy(update=changes)
+
+
+@dataclass(frozen=True, slots=True)
+class BulkAct:
+    """One verb, done to one turn."""
+
+    client: Client
+    cells: Cells
+    plan: BulkPlan
+    may_configure: bool
+
+    def do(self, turn: ListedTurn) -> str:
+        """Why nothing was to be done; "" where it was done."""
+        match self.plan.verb:
+            case "cancel":
+                word = self.client.cancel(turn.session_id, turn.turn_id, self.plan.reason)
+                return "it has ended" if word == "ended" else ""
+            case "retry":
+                return self._retry(turn)
+            case "resubmit":
+                return self._resubmit(turn)
+            case "approve" | "deny":
+                return self._decide(turn)
+
+    def _decide(self, turn: ListedTurn) -> str:
+        asked = [each for each in self.client.handle(turn.turn_id).approvals() if each.state == "pending"]
+        for approval in asked:
+            if self.plan.verb == "approve":
+                self.client.approve(approval.id, by=self.plan.by, args_hash=approval.args_hash)
+            else:
+                self.client.deny(approval.id, self.plan.reason, by=self.plan.by)
+        return "" if asked else "nobody is asked about its calls"
+
+    def _retry(self, turn: ListedTurn) -> str:
+        if not turn.dead_steps:
+            return "none of its finalizer steps was given up"
+        steps = StepRetrier(self.cells)
+        for step in steps.given_up(turn.turn_id):
+            tried = steps.retry(turn.session_id, turn.turn_id, step)
+            if tried.word == "failed":
+                raise BrainqError(f"{tried.name} failed again: {tried.error}")
+        return ""
+
+    def _resubmit(self, turn: ListedTurn) -> str:
+        if turn.ending is None or turn.ending.value == "completed":
+            return "it has not failed"
+        request = self.client.handle(turn.turn_id).request()
+        if request.attachments or request.parent is not None:
+            return "it has files, or is a call's child turn"
+        fields: Mapping[str, Any] = request.model_dump(mode="json", exclude_defaults=True)
+        kept = {name: fields[name] for name in fields if name in SubmitOptions.__annotations__.keys() - _ONLY_FIRST}
+        if not self.may_configure and not CONFIGURE_OPTIONS.isdisjoint(kept):
+            return "it chose what needs the verb `configure`"
+        made = self.client.submit(
+            request.session_id,
+            request.user_message,
+            request_key=f"{RESUBMIT_KEY}{turn.turn_id}",
+            metadata={**(request.metadata or {}), "resubmit_of": turn.turn_id},
+            **kept,
+        )
+        return "" if made.created else "it was submitted again before"
+
+
+def _span_s(name: str, value: str) -> float:
+    unit = _UNIT_S.get(value[-1:])
+    if unit is None:
+        raise InvalidInput("where", f"{name}={value!r} is not a span of time, such as 30s, 90m, 2h, 30d or 8w")
+    return _number(name, value[:-1]) * unit
+
+
+def _number(name: str, value: str) -> float:
+    try:
+        number = float(value)
+    except ValueError:
+        number = float("nan")
+    if not number >= 0:
+        raise InvalidInput(name, f"{value!r} is not a number")
+    return number
