@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from brainq.client.client import Client
     from brainq.client.handle import Hold, TurnHandle
     from brainq.client.memories import Memories
-    from brainq.client.options import Cancelled, SubmitOptions, TurnFilters, WaitFor
+    from brainq.client.options import BulkOptions, Cancelled, SubmitOptions, TurnFilters, WaitFor
     from brainq.client.session import Flag, Session, WaitingTurn
     from brainq.client.turn_facts import TurnFacts
     from brainq.contracts.act import Act
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
         ThinkLevel,
         ToolRanker,
     )
+    from brainq.contracts.bulk import BulkReport, BulkVerb
     from brainq.contracts.call import (
         ChildTurn,
         ToolDenied,
@@ -156,11 +157,12 @@ _NAMES = {
     "brainq.client.client": "Client",
     "brainq.client.handle": "Hold TurnHandle",
     "brainq.client.memories": "Memories",
-    "brainq.client.options": "Cancelled SubmitOptions TurnFilters WaitFor",
+    "brainq.client.options": "BulkOptions Cancelled SubmitOptions TurnFilters WaitFor",
     "brainq.client.session": "Flag Session WaitingTurn",
     "brainq.client.turn_facts": "TurnFacts",
     "brainq.contracts.act": "Act",
     "brainq.contracts.brain": ("Approvals Children Context Memory PromptTemplate Selection ThinkLevel ToolRanker"),
+    "brainq.contracts.bulk": "BulkReport BulkVerb",
     "brainq.contracts.call": (
         "ChildTurn ToolDenied ToolFailure ToolOutcome ToolSuccess ToolTimeout ToolTraceEntry ToolUnknown"
     ),
@@ -226,8 +228,17 @@ __all__ = ["Act"]
 __all__ += ["AlreadyRuns", "Approval", "ApprovalDecided", "ApprovalNotFound", "Approvals", "AsyncClient", "AsyncFlag"]
 __all__ += ["AsyncHold", "AsyncMemories", "AsyncSession", "AsyncTurnHandle", "Attachment", "AttachmentNotFound"]
 __all__ += ["AutonomousResearchLearner", "Brain", "BrainNotLoaded", "BrainqError", "BudgetSnapshot", "BudgetSpent"]
-__all__ += ["BuildUnserved", "CallNotFound", "CallStart", "Callbacks", "Caller", "Cancelled", "CellUnreachable"]
-__all__ += ["CellsState", "ChildTurn", "Children", "Citation"]
+__all__ += [
+    "BuildUnserved",
+    "BulkOptions",
+    "BulkReport",
+    "BulkVerb",
+    "CallNotFound",
+    "CallStart",
+    "Callbacks",
+    "Caller",
+]
+__all__ += ["Cancelled", "CellUnreachable", "CellsState", "ChildTurn", "Children", "Citation"]
 __all__ += ["Client", "ClientTool", "ContentNotKept", "Context", "DeadlineToken", "DecisionStore", "DeliveryRow"]
 __all__ += ["Deny", "Effect", "Ending", "Erasure", "EventKind", "Fallback", "File", "FinalStep", "FinalStepInfo"]
 __all__ += ["Flag", "Fleet", "FleetActivity", "FleetScale", "HistoryTurn", "Hold", "HoldPolicy", "InputNotFound"]

@@ -497,6 +497,8 @@ def test_who_asks_for_what_is_anothers_is_refused_and_told_nothing(
     for headers in (mine, theirs, *scopes.values()):
         gateway.http.get("/v1/approvals", headers=headers)  # from here on each of them is known
     gateway.http.get("/v1/budgets", headers=all_)  # and what Redis' clock says, which is asked once
+    redis: Any = pump.wiring.state.redis
+    wait_until(lambda: redis.pubsub_numsub(pump.wiring.state.keys.budgets)[0][1], "it listens, which reads the limits")
     before, wrong = rows_about(pump), list[str]()
     heard = " ".join(desk.told("GET /v1/turns/{turn_id}", Asked(), ids, mine)[3])
     assert ("SELECT" in heard, "cmdstat_" in heard) == (True, True), "it is listened to"
