@@ -16,7 +16,7 @@ import httpx
 
 from brainq.access import Tokens, Verb
 from brainq.devserver.local_fleet import OwnedProcess, wait_until_ready
-from ops.faults.effects import PATIENCE_S, ROOT, wait_for
+from ops.faults.effects import PATIENCE_S, ROOT, NotSeen, wait_for
 from ops.faults.fault import Fault, Pace
 from ops.faults.hosts import Host
 from ops.faults.load import Producer
@@ -89,7 +89,7 @@ class People:
             key = uuid.uuid4().hex
             try:
                 turn = self._accepted(key)
-            except TimeoutError as failure:
+            except NotSeen as failure:
                 self.failures.append(str(failure))
                 return
             self.accepted[key] = turn
@@ -97,7 +97,8 @@ class People:
             self._over.wait(PEOPLE / self._producer.rate)
 
     def _accepted(self, key: str) -> str:
-        """The turn of this request, however often it has to be sent. Raises TimeoutError after two minutes."""
+        """The turn of this request, however often it has to be sent. Raises NotSeen after two minutes, and at once
+        for an answer other than *accepted* and *unavailable*."""
         body, end = {"session_id": f"people:{key}", "user_message": "order"}, time.monotonic() + PATIENCE_S
         while time.monotonic() < end:
             try:
@@ -107,9 +108,11 @@ class People:
                 continue
             if answer.status_code == HTTPStatus.ACCEPTED:
                 return str(answer.json()["turn_id"])
+            if answer.status_code != HTTPStatus.SERVICE_UNAVAILABLE:
+                raise NotSeen(f"request {key} was answered {answer.status_code}: {answer.text}")
             self.refused += 1
             time.sleep(AGAIN_S)
-        raise TimeoutError(f"request {key} was not accepted in {PATIENCE_S:g} s")
+        raise NotSeen(f"request {key} was not accepted in {PATIENCE_S:g} s")
 
 
 class HostGateway(Fault):
