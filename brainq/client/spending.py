@@ -58,7 +58,10 @@ class BudgetVerbs:
         kind, _, name = scope.partition(" ")
         if kind in ("tenant", "user") and name:
             return self._cells.of_session(f"{name}1").budgets.raise_by(scope, per, usd, checks.name(by))
-        return max(wiring.budgets.raise_by(scope, per, usd, checks.name(by)) for _, wiring in self._cells.each())
+        cap = self._cells.home.budgets.raise_by(scope, per, usd, checks.name(by))
+        if self._cells.is_routed:  # one that is away finds it by itself
+            self._cells.ask(lambda wiring: wiring.budgets.resume(scope, per))
+        return cap
 
 
 @raises_unreachable

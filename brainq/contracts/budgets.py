@@ -74,6 +74,7 @@ class BudgetState(Wire):
     def together(self, other: BudgetState) -> BudgetState:
         """With what another cell has of it."""
         more = {name: getattr(self, name) + getattr(other, name) for name in _SUMMED}
+        more["raised_usd"] = max(self.raised_usd, other.raised_usd)  # the same: it was raised for all
         either = {"is_spent": self.is_spent or other.is_spent, "noticed_at": self.noticed_at or other.noticed_at}
         return self.model_copy(update=more | either)
 
@@ -129,6 +130,7 @@ class MoneyGrant:
     """What a window was granted in all. `spent_before`: what a counter that is new is to begin with.
 
     is_all        its cap is not higher
+    returned_usd  of it, to home, where cells share it
     has_noticed   it has passed four fifths of its cap just now
     """
 
@@ -137,6 +139,7 @@ class MoneyGrant:
     cap_usd: float
     is_all: bool = False
     has_noticed: bool = False
+    returned_usd: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,7 +156,8 @@ class BudgetNotice:
 @dataclass(frozen=True, slots=True)
 class GrantedWindow:
     """One window as SQL has it. `is_spent`: a call was refused in it since it was last raised. `noticed_usd`: the cap
-    of which four fifths were granted at `noticed_at`."""
+    of which four fifths were granted at `noticed_at`; `leased_usd`, `returned_usd`: by home and to it, where
+    cells share the budget."""
 
     scope: str
     per: Per
@@ -163,6 +167,8 @@ class GrantedWindow:
     is_spent: bool
     noticed_usd: float | None = None
     noticed_at: datetime | None = None
+    leased_usd: float = 0.0
+    returned_usd: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
+from brainq.contracts.budget_lease import is_shared
 from brainq.contracts.budgets import (
     PERIODS,
     AtCap,
@@ -24,7 +25,7 @@ from brainq.contracts.budgets import (
     over,
     window_starts,
 )
-from brainq.errors import BudgetSpent, InvalidInput
+from brainq.errors import BudgetSpent, CellUnreachable, InvalidInput
 from brainq.observe.logs import logger
 from brainq.ports.people import BudgetRows, MoneyCounters
 
@@ -102,7 +103,10 @@ class BudgetKeeper:
         window = next(each for each in windows if each.name == refusal.window)
         if refusal.why == "wait":
             return AtCap("wait", window, refusal.start_ms)
-        granted = self.rows.grant(window.scope, window.budget, refusal)
+        try:
+            granted = self.rows.grant(window.scope, window.budget, refusal)
+        except CellUnreachable:  # other cells have the rest, or home has: nobody knows
+            return AtCap("wait", window, refusal.start_ms)
         if granted is None:
             waits = refusal.in_flight > 0
             return AtCap("wait" if waits else window.budget.at_cap, window, refusal.start_ms)
@@ -149,6 +153,20 @@ class BudgetKeeper:
             starts = self._starts()
             self.counters.restore([_granted(row, starts[row.per]) for row in self._windows(starts)])
         self._epoch = epoch
+
+    def shared_windows(self) -> list[tuple[BudgetWindow, GrantedWindow]]:
+        """Those that go on and that several cells are held to together."""
+        budgets = self.budgets()
+        if not any(is_shared(budget.scope) for budget in budgets):
+            return []
+        starts, found = self._starts(), list[tuple[BudgetWindow, GrantedWindow]]()
+        for row in self._windows(starts):
+            kind = row.scope.partition(" ")[0]
+            by_scope = {one.scope: one for one in budgets if one.per == row.per}
+            budget = by_scope.get(row.scope) or by_scope.get(kind)
+            if budget is not None and is_shared(row.scope):
+                found.append((BudgetWindow(row.scope, budget, starts[row.per]), row))
+        return found
 
     def _starts(self) -> dict[Per, tuple[int, ...]]:
         now_ms = self._now_ms()
@@ -218,9 +236,15 @@ class BudgetKeeper:
         budget = self._budget_of(scope, per)
         start_ms = window_starts(budget.per, self._now_ms(), self.zone)[1]
         cap = self.rows.raise_by(scope, budget, start_ms, check_usd(usd), by)
-        resumed = self.counters.resume(f"{scope}/{per}")
+        resumed = self.resume(scope, budget.per)
         log.info("budget was raised", budget=f"{scope}/{per}", cap_usd=cap, by=by, resumed=resumed)
         return cap
+
+    def resume(self, scope: str, per: str) -> int:
+        """Turns that are parked for it ask again, and new ones are let in: there is more. How many were parked."""
+        start_ms = window_starts(self._budget_of(scope, per).per, self._now_ms(), self.zone)[1]
+        self.rows.mark_spent(scope, per, start_ms, is_spent=False)
+        return self.counters.resume(f"{scope}/{per}")
 
     def _budget_of(self, scope: str, per: str) -> Budget:
         kind = scope.partition(" ")[0]
@@ -239,7 +263,8 @@ class BudgetKeeper:
 
 def _granted(row: GrantedWindow, starts: tuple[int, ...]) -> tuple[BudgetWindow, int, MoneyGrant]:
     window = BudgetWindow(row.scope, Budget(scope=row.scope, per=row.per, usd=0.0), starts)
-    return window, row.start_ms, MoneyGrant(row.granted_usd, row.granted_usd, row.granted_usd)
+    usd = row.granted_usd
+    return window, row.start_ms, MoneyGrant(usd, usd, usd, returned_usd=row.returned_usd)
 
 
 def _noticed_at(row: GrantedWindow | None, budget: Budget) -> datetime | None:

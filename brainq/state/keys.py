@@ -38,7 +38,7 @@ Keys of a session and its turns share the hash tag `{session}`, so every script 
     {room}:for:BRAIN          zset    tenants whose sessions stand aside, in rotation       empties itself
     {room}:for:BRAIN TENANT   zset    those sessions, by their places in the tenant's line  empties itself
     {room}:next:BRAIN TENANT  set     those of them that are in the line                    empties itself
-    {money}:w:SCOPE/PER:START hash    granted, spent, held, n, blind, run, full: lib/money  its window, and a day
+    {money}:w:SCOPE/PER:START hash    granted, spent, held, n, blind, run, full, returned   its window, and a day
     {money}:trust:SCOPE       string  how many times a reservation bills were of late       40 days after its last use
     {money}:line:SCOPE/PER    zset    "session turn" that is parked for money -> its place  empties itself, or a window
     {money}:line:X:rounds     hash    tenant -> how many of its turns were parked there     its window, and a day

@@ -13,6 +13,7 @@ from brainq.state.typed_scripts import AuxBeginMoney, MoneyTakeMoney, Scripts, S
 
 KEEP_MS = 86_400_000
 AT_ONCE = 500
+LEAST_USD = 1e-6  # that is worth giving back
 MAX_RESUMED = 10_000  # turns that one raise has looked at at once
 
 
@@ -78,6 +79,7 @@ class RedisMoney:
             granted=grant.granted_usd,
             spent=grant.spent_before,
             is_full=grant.is_all,
+            returned=grant.returned_usd,
             keep_ms=keep_ms,
         ).run()
 
@@ -90,6 +92,11 @@ class RedisMoney:
             for one, is_there in zip(some, there, strict=True):
                 if is_there:
                     self.grant(*one)
+
+    def give_back(self, window: BudgetWindow, start_ms: int) -> float | None:
+        """Take what is left out of the window's counter: how much was ever; None while a call is in flight."""
+        reply = self._scripts.money_return(counter=self._counter(window, start_ms), least=LEAST_USD).run()
+        return None if reply == "BUSY" else float(reply.returned)
 
     def _counter(self, window: BudgetWindow, start_ms: int) -> str:
         return f"{self._keys.money('w', window.name)}:{start_ms}"
@@ -116,11 +123,11 @@ class RedisMoney:
         """What there is of windows, by name and begin."""
         reads: list[tuple[str | int, ...]] = []
         for name, start_ms in windows:
-            reads.append(("HMGET", f"{self._keys.money('w', name)}:{start_ms}", "spent", "held", "n"))
+            reads.append(("HMGET", f"{self._keys.money('w', name)}:{start_ms}", "spent", "held", "n", "returned"))
             reads.append(("ZCARD", self._keys.money("line", name)))
         found = self._client.many(reads) if reads else []
         return [
-            WindowCounter(float(row[0] or 0), float(row[1] or 0), int(row[2] or 0), int(parked))
+            WindowCounter(float(row[0] or 0) - float(row[3] or 0), float(row[1] or 0), int(row[2] or 0), int(parked))
             for row, parked in zip(cast("list[list[str | None]]", found[::2]), found[1::2], strict=True)
         ]
 

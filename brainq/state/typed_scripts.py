@@ -33,20 +33,21 @@ HEADERS = {
     "hold_place": "a787ea4722", "hold_release": "5cc5dc5e34", "hooks_done": "f97c3c0eb5", "index_drop": "408a87d205",
     "index_hasten": "96610a6713", "index_take": "3b3421c229", "judge_pass": "bd32796687", "judge_ring": "52e40341fc",
     "lane_beat": "c2659b22a6", "lane_check": "0b86e65355", "lane_lapsed": "56ea33fa6d", "leases_lapse": "140487f7c2",
-    "mailbox_put": "a62332240b", "metrics_flush": "5b06af3d07", "money_grant": "02f003d37e",
-    "money_resume": "6d78933d50", "money_settle": "8134774b6a", "money_take": "d24bfd52fd", "moved_word": "874ea36dbb",
-    "opening_skip": "79dfbe662b", "outside_complete": "eea5a35b53", "presence_forget": "eb6ef8dfa4",
-    "presence_join": "389a1d8215", "presence_look": "ce48d3a88d", "quarantine_wait": "de7169baf6",
-    "rate_leave": "57d48e34f1", "rate_report": "ca4bf408dc", "rate_settle": "f29cd86841", "rate_take": "940292ff61",
-    "request_tried": "77bc694a26", "request_try": "458e2f7f70", "result_amend": "7512616928",
-    "result_publish": "7e86f1ea46", "session_pause": "b38ecc667b", "session_resume": "89a1d4e3ff",
-    "share_look": "ff579b8764", "share_put": "da7e142bbf", "step_begin": "25a713099e", "step_commit": "0da4aece8c",
-    "step_delta": "9b6b3e4eab", "step_retry": "7ad5551a01", "stop_drop": "f45cd46c79", "stop_put": "e69099a24b",
-    "tenant_hide": "297e9bf8af", "tenant_show": "5afeaa59bc", "turn_beat": "49b1eae1e2", "turn_begin": "cfb21dd55b",
-    "turn_blame": "31e53bf250", "turn_cancel": "1650dfcf66", "turn_claim": "fab0c8eab4", "turn_end": "6a7ca10f57",
-    "turn_messages": "e7e9aeb6eb", "turn_open": "372f2fa52a", "turn_park": "89b30ce613", "turn_release": "2f8b71e6e9",
-    "turn_submit": "d0eac87024", "turn_sweep": "010b9ee252", "turn_transcript": "632790e6fe", "turn_wait": "17a8cce60b",
-    "turn_waited": "92457e7f9f", "waits_expire": "e4d08837f0",
+    "mailbox_put": "a62332240b", "metrics_flush": "5b06af3d07", "money_grant": "fa477aa695",
+    "money_resume": "6d78933d50", "money_return": "e90b5d2421", "money_settle": "8134774b6a",
+    "money_take": "d24bfd52fd", "moved_word": "874ea36dbb", "opening_skip": "79dfbe662b",
+    "outside_complete": "eea5a35b53", "presence_forget": "eb6ef8dfa4", "presence_join": "389a1d8215",
+    "presence_look": "ce48d3a88d", "quarantine_wait": "de7169baf6", "rate_leave": "57d48e34f1",
+    "rate_report": "ca4bf408dc", "rate_settle": "f29cd86841", "rate_take": "940292ff61", "request_tried": "77bc694a26",
+    "request_try": "458e2f7f70", "result_amend": "7512616928", "result_publish": "7e86f1ea46",
+    "session_pause": "b38ecc667b", "session_resume": "89a1d4e3ff", "share_look": "ff579b8764",
+    "share_put": "da7e142bbf", "step_begin": "25a713099e", "step_commit": "0da4aece8c", "step_delta": "9b6b3e4eab",
+    "step_retry": "7ad5551a01", "stop_drop": "f45cd46c79", "stop_put": "e69099a24b", "tenant_hide": "297e9bf8af",
+    "tenant_show": "5afeaa59bc", "turn_beat": "49b1eae1e2", "turn_begin": "cfb21dd55b", "turn_blame": "31e53bf250",
+    "turn_cancel": "1650dfcf66", "turn_claim": "fab0c8eab4", "turn_end": "6a7ca10f57", "turn_messages": "e7e9aeb6eb",
+    "turn_open": "372f2fa52a", "turn_park": "89b30ce613", "turn_release": "2f8b71e6e9", "turn_submit": "d0eac87024",
+    "turn_sweep": "010b9ee252", "turn_transcript": "632790e6fe", "turn_wait": "17a8cce60b", "turn_waited": "92457e7f9f",
+    "waits_expire": "e4d08837f0",
 }
 """Fingerprints: the loader refuses a script whose header is not the one its method was made from."""
 
@@ -399,6 +400,15 @@ class MoneyResumeOk:
 
 
 @dataclass(frozen=True, slots=True)
+class MoneyReturnReturned:
+    returned: str
+
+    @classmethod
+    def read(cls, reply: list[Any]) -> Self:
+        return cls(reply[1])
+
+
+@dataclass(frozen=True, slots=True)
 class MoneyTakeMoney:
     why: Literal["wait", "short"]
     window: str
@@ -715,9 +725,9 @@ FULLER: Mapping[str, Mapping[str, ReadReply]] = {
     "index_take": {"DUE": IndexTakeDue.read}, "lane_lapsed": {"LAPSED": LaneLapsedLapsed.read},
     "leases_lapse": {"LAPSED": LeasesLapseLapsed.read},
     "mailbox_put": {"FULL": MailboxPutFull.read, "ALREADY": MailboxPutAlready.read, "SEALED": MailboxPutSealed.read, "MOVED": MailboxPutMoved.read},
-    "money_resume": {"OK": MoneyResumeOk.read}, "money_take": {"MONEY": MoneyTakeMoney.read},
-    "moved_word": {"CHANGED": MovedWordChanged.read}, "outside_complete": {"LATE": OutsideCompleteLate.read},
-    "presence_look": {"LOOKED": PresenceLookLooked.read},
+    "money_resume": {"OK": MoneyResumeOk.read}, "money_return": {"RETURNED": MoneyReturnReturned.read},
+    "money_take": {"MONEY": MoneyTakeMoney.read}, "moved_word": {"CHANGED": MovedWordChanged.read},
+    "outside_complete": {"LATE": OutsideCompleteLate.read}, "presence_look": {"LOOKED": PresenceLookLooked.read},
     "rate_take": {"WAIT": RateTakeWait.read, "LATE": RateTakeLate.read}, "request_try": {"KEY": RequestTryKey.read},
     "session_resume": {"RESUMED": SessionResumeResumed.read}, "share_look": {"SEEN": ShareLookSeen.read},
     "step_begin": {"GO": StepBeginGo.read, "SPENT": StepBeginSpent.read, "MONEY": StepBeginMoney.read},
@@ -1150,17 +1160,22 @@ class Scripts(LoadedScripts):
         ])
 
     def money_grant(
-        self, *, counter: str, granted: float | None, spent: float | None, is_full: bool, keep_ms: int,
+        self, *, counter: str, granted: float | None, spent: float | None, is_full: bool, returned: float | None,
+        keep_ms: int,
     ) -> ScriptCall[Literal["GRANTED"]]:
         """Let a window's counter have what SQL has granted it in all."""
         return ScriptCall(self, self.loaded["money_grant"], "", [
             counter, "" if granted is None else repr(granted), "" if spent is None else repr(spent),
-            "1" if is_full else "0", keep_ms,
+            "1" if is_full else "0", "" if returned is None else repr(returned), keep_ms,
         ])
 
     def money_resume(self, *, parked_line: str, prefix: str, most: int) -> ScriptCall[MoneyResumeOk]:
         """Have the turns that are parked in a line looked at now, in the order of the line: a budget was raised."""
         return ScriptCall(self, self.loaded["money_resume"], "", [parked_line, self.keys.index, prefix, most])
+
+    def money_return(self, *, counter: str, least: float | None) -> ScriptCall[MoneyReturnReturned | Literal["BUSY"]]:
+        """Take what a window's counter has left out of it, because another cell may want it."""
+        return ScriptCall(self, self.loaded["money_return"], "", [counter, "" if least is None else repr(least)])
 
     def money_settle(self, *, ticket: str, usd: float | None) -> ScriptCall[Literal["SETTLED", "ALREADY"]]:
         """Settle what money_take took: the call has cost `usd`."""

@@ -58,7 +58,7 @@ def current_abandon() -> Abandon | None:
 
 
 def coordinator_tasks(app: Celery, wiring: GetWiring) -> BuildMachines:
-    """Advancing turns, foreign submits, and the threads of the sweeper and of shares of limits."""
+    """Advancing turns, foreign submits, and the threads of the sweeper, shares of limits, leases of budgets."""
 
     @app.task(name=names.TURN_ADVANCE, **_OPTIONS)
     def advance(session_id: str, turn_id: str, fence: int) -> None:
@@ -74,6 +74,9 @@ def coordinator_tasks(app: Celery, wiring: GetWiring) -> BuildMachines:
         keeper = wiring().share_keeper
         if keeper is not None:
             threading.Thread(target=keeper.run, args=(stopping,), name="brainq-shares", daemon=True).start()
+        leases = wiring().lease_keeper
+        if leases is not None:
+            threading.Thread(target=leases.run, args=(stopping,), name="brainq-leases", daemon=True).start()
         wiring().sweeper.run(stopping, TaskEvents(worker))
 
     steps: Any = app.steps

@@ -41,6 +41,7 @@ from brainq.wiring.services import approval_webhooks, is_unavailable
 from brainq.wiring.state import shares_limits
 
 if TYPE_CHECKING:
+    from brainq.upkeep.budget_leases import LeaseKeeper
     from brainq.upkeep.limit_shares import ShareKeeper
     from brainq.wiring.wiring import Wiring
 
@@ -195,6 +196,19 @@ def make_share_keeper(wiring: Wiring) -> ShareKeeper | None:
         limits=wiring.state.rates,
         home=cache(lambda: home_shares(cells[0].sql_url.get_secret_value(), len(cells))),
     )
+
+
+def make_lease_keeper(wiring: Wiring) -> LeaseKeeper | None:
+    """What gives back budgets' leases that this cell does not use; None where there is one cell."""
+    if not shares_limits(wiring.settings):
+        return None
+    from brainq.store.repositories.shared_budgets import SharedBudgets
+    from brainq.upkeep.budget_leases import LeaseKeeper
+
+    rows = wiring.budgets.rows
+    if not isinstance(rows, SharedBudgets):
+        return None
+    return LeaseKeeper(budgets=wiring.budgets, leases=rows, counters=wiring.state.money)
 
 
 def make_sweeper(wiring: Wiring, coordinator: Coordinator, finalizer: TurnFinalizer) -> Sweeper:

@@ -4,7 +4,7 @@ and the webhooks of a deployment."""
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache, lru_cache
 
 from brainq.brain.brain import Brain
 from brainq.brain.brains import Brains
@@ -76,4 +76,16 @@ def approval_webhooks(settings: Settings, store: Store) -> AnnouncingApprovals:
 
 
 def budget_rows(settings: Settings, store: Store) -> AnnouncingBudgets:
-    return AnnouncingBudgets(store.database, store.deliveries, configured_webhooks(settings))
+    webhooks = configured_webhooks(settings)
+    if not settings.in_cells:
+        return AnnouncingBudgets(store.database, store.deliveries, webhooks)
+    from brainq.store.repositories.shared_budgets import SharedBudgets, home_budgets
+
+    home = settings.all_cells()[0].sql_url.get_secret_value()
+    return SharedBudgets(
+        store.database,
+        store.deliveries,
+        webhooks,
+        cell=settings.cell,
+        home=cache(lambda: home_budgets(home, webhooks)),
+    )

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from brainq.ports.tenants import TenantPlaces
     from brainq.state.stream_reader import StreamReaders
     from brainq.turn.coordinator import Coordinator
+    from brainq.upkeep.budget_leases import LeaseKeeper
     from brainq.upkeep.limit_shares import ShareKeeper
     from brainq.upkeep.sweeper import Sweeper
     from brainq.wiring.quarantine import Quarantine
@@ -187,6 +188,13 @@ class Wiring:
         from brainq.wiring.machines import make_share_keeper
 
         return make_share_keeper(self)
+
+    @cached_property
+    def lease_keeper(self) -> LeaseKeeper | None:
+        """None where there is one cell."""
+        from brainq.wiring.machines import make_lease_keeper
+
+        return make_lease_keeper(self)
 
     @cached_property
     def webhook_sender(self) -> WebhookSender:

@@ -16,7 +16,14 @@ def test_a_lost_counter_begins_with_all_that_was_granted(rig: Rig) -> None:
 
 
 def test_it_is_said_again(rig: Rig) -> None:
-    given: dict[str, Any] = {"counter": counter(rig), "granted": "0.5", "spent": "0.1", "is_full": "1", "keep_ms": 1000}
+    given: dict[str, Any] = {
+        "counter": counter(rig),
+        "granted": "0.5",
+        "spent": "0.1",
+        "is_full": "1",
+        "returned": "0",
+        "keep_ms": 1000,
+    }
     assert rig.run("money_grant", **given) == ["GRANTED"]
 
 

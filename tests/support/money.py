@@ -32,7 +32,15 @@ def counted(rig: Rig, *names: str) -> list[float]:
 
 
 def granted(rig: Rig, usd: float, spent: float = 0.0) -> None:
-    rig.run("money_grant", counter=counter(rig), granted=str(usd), spent=str(spent), is_full="0", keep_ms=172_800_000)
+    rig.run(
+        "money_grant",
+        counter=counter(rig),
+        granted=str(usd),
+        spent=str(spent),
+        is_full="0",
+        returned="0",
+        keep_ms=172_800_000,
+    )
 
 
 def held(rig: Rig, usd: float = 0.1, *, blind: bool = False, **given: Any) -> list[Any]:

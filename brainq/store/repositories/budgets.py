@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
 from datetime import UTC, datetime
 
 from sqlalchemy import Float, bindparam, func, select, update
@@ -28,23 +29,25 @@ BATCH_SHARE = 0.05  # of a window's amount at most
 _B, _W = budgets.c, budget_windows.c
 _STANDING = select(_B.scope, _B.per, _B.usd, _B.at_cap).where(_B.usd.is_not(None))
 _SET = upsert(budgets, ("scope", "per"), copied=("usd", "at_cap", "set_by"), changed={"updated_at": utc_now()})
-_KEY = (
+KEY = (
     _W.scope == bindparam("of", type_=_W.scope.type),
     _W.per == bindparam("by_per", type_=_W.per.type),
     _W.start_ms == bindparam("begin", type_=_W.start_ms.type),
 )
-_WINDOW = select(_W.granted_usd, _W.raised_usd, _W.noticed_usd, _W.is_spent).where(*_KEY)
+_WINDOW = select(*(_W.granted_usd, _W.raised_usd, _W.noticed_usd, _W.is_spent, _W.leased_usd, _W.returned_usd)).where(
+    *KEY
+)
 _BEGIN = insert_or_ignore(budget_windows)
 _GRANT = (
     update(budget_windows)
-    .where(*_KEY, _W.granted_usd == bindparam("before", type_=Float()))
+    .where(*KEY, _W.granted_usd == bindparam("before", type_=Float()))
     .values(granted_usd=bindparam("after", type_=Float()), is_spent=bindparam("spent"))
 )
-_NOTICE = update(budget_windows).where(*_KEY).values(noticed_usd=bindparam("cap", type_=Float()), noticed_at=utc_now())
-_SPENT = update(budget_windows).where(*_KEY).values(is_spent=bindparam("spent"))
+_NOTICE = update(budget_windows).where(*KEY).values(noticed_usd=bindparam("cap", type_=Float()), noticed_at=utc_now())
+_SPENT = update(budget_windows).where(*KEY).values(is_spent=bindparam("spent"))
 _RAISE = (
     update(budget_windows)
-    .where(*_KEY)
+    .where(*KEY)
     .values(
         raised_usd=_W.raised_usd + bindparam("more", type_=Float()),
         raised_by=bindparam("who"),
@@ -53,6 +56,12 @@ _RAISE = (
     )
 )
 _OPEN_WINDOWS = select(budget_windows).where(_W.start_ms >= bindparam("since", type_=_W.start_ms.type))
+
+
+def granted_after(before: float, expected: float, most: float, cap: float) -> float:
+    """What a window has been granted once a call that expects so much in all may begin. Pure."""
+    ahead = min(AHEAD * max(0.0, expected - before), cap * BATCH_SHARE)
+    return before if expected <= before else min(most, expected + ahead)
 
 
 class Budgets:
@@ -81,10 +90,7 @@ class Budgets:
         key = {"of": scope, "by_per": budget.per, "begin": start_ms}
         while True:
             with self._db.transaction() as connection:
-                found = connection.first(_WINDOW, key)
-                if found is None:
-                    self._begin(connection, scope, budget, start_ms)
-                    continue
+                found = self.window(connection, scope, budget, start_ms)
                 before, cap = float(found["granted_usd"]), budget.usd + float(found["raised_usd"])
                 spent = max(before, self._spent_since(connection, scope, start_ms)) if refusal.is_new else before
                 more = spent if refusal.is_new else 0.0
@@ -93,13 +99,35 @@ class Budgets:
                     connection.write(_SPENT, {**key, "spent": True})
                     self._notice(connection, found, BudgetNotice(scope, budget.per, start_ms, cap, before))
                     return None
-                ahead = min(AHEAD * max(0.0, expected - before), cap * BATCH_SHARE)
-                after = before if expected <= before else min(cap, expected + ahead)
-                if connection.write(_GRANT, {**key, "before": before, "after": after, "spent": False}) == 0:
-                    continue  # another process has granted meanwhile
+                after = granted_after(before, expected, cap, cap)
+                if not self.write_grant(connection, key, before, after):
+                    continue
                 notice = BudgetNotice(scope, budget.per, start_ms, cap, after)
                 has_noticed = after >= NOTICE_SHARE * cap and self._notice(connection, found, notice)
                 return MoneyGrant(after, spent, cap, after >= cap, has_noticed)
+
+    def window(
+        self, connection: Transaction, scope: str, budget: Budget | None, start_ms: int, per: str = ""
+    ) -> Record:
+        """What it was granted; made where it is not there."""
+        key = {"of": scope, "by_per": budget.per if budget is not None else per, "begin": start_ms}
+        found = connection.first(_WINDOW, key)
+        if found is None and budget is not None:
+            self._begin(connection, scope, budget, start_ms)
+            found = connection.first(_WINDOW, key)
+        if found is None:
+            raise LookupError(f"no window {key}")
+        return found
+
+    @staticmethod
+    def write_grant(connection: Transaction, key: dict[str, object], before: float, after: float) -> bool:
+        """False: another process has granted meanwhile."""
+        return connection.write(_GRANT, {**key, "before": before, "after": after, "spent": False}) == 1
+
+    def mark_spent(self, scope: str, per: str, start_ms: int, *, is_spent: bool) -> None:
+        """Whether new turns may be refused because of this window."""
+        BUDGET_TABLES.make(self._db.engine)
+        self._db.write(_SPENT, {"of": scope, "by_per": per, "begin": start_ms, "spent": is_spent})
 
     def _notice(self, connection: Transaction, window: Record, notice: BudgetNotice) -> bool:
         """Tell people, once of this window and cap; whether this was it."""
@@ -128,9 +156,8 @@ class Budgets:
         """Those that began then or later."""
         if not BUDGET_TABLES.has(self._db.engine, budgets):
             return []
-        names = ("scope", "per", "start_ms", "granted_usd", "raised_usd", "is_spent", "noticed_usd", "noticed_at")
         return [
-            GrantedWindow(**{name: row[name] for name in names})
+            GrantedWindow(**{field.name: row[field.name] for field in fields(GrantedWindow)})
             for row in self._db.all(_OPEN_WINDOWS, {"since": since_ms})
         ]
 

@@ -38,7 +38,28 @@ budget_windows = Table(
     Column("raised_by", SafeText, nullable=False, server_default=text("''")),
     Column("noticed_usd", Float),  # the cap of which four fifths were granted when people were last told
     Column("noticed_at", UtcTimestamp),
+    Column("leased_usd", Float, nullable=False, server_default=text("0")),  # by home, where cells share it
+    Column("returned_usd", Float, nullable=False, server_default=text("0")),  # of that, to home
     Column("is_spent", Boolean, nullable=False, server_default=false()),
     Column("updated_at", UtcTimestamp, nullable=False, server_default=utc_now()),
     PrimaryKeyConstraint("scope", "per", "start_ms"),
+)
+
+# In home's SQL, of windows that several cells share: what each was leased, and has given back, ever. The row without a
+# cell is the window's as a whole.
+budget_leases = Table(
+    "budget_leases",
+    BUDGET_TABLES.metadata,
+    Column("scope", IdText, nullable=False),
+    Column("per", IdText, nullable=False),
+    Column("start_ms", BigInteger, nullable=False),
+    Column("cell", IdText, nullable=False),
+    Column("leased_usd", Float, nullable=False),
+    Column("returned_usd", Float, nullable=False),
+    Column("raised_usd", Float, nullable=False),
+    Column("raised_by", SafeText, nullable=False),
+    Column("noticed_usd", Float),
+    Column("noticed_at", UtcTimestamp),
+    Column("updated_at", UtcTimestamp, nullable=False, server_default=utc_now()),
+    PrimaryKeyConstraint("scope", "per", "start_ms", "cell"),
 )

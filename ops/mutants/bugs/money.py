@@ -126,6 +126,20 @@ BUGS = (
         ("tests/integration/cells/test_move_budgets.py",),
     ),
     Bug(
+        "what home has leased to other cells is leased again",
+        "brainq/contracts/budget_lease.py",
+        " - sum(other.leased_usd - other.returned_usd for other in others)",
+        "",
+        ("tests/unit/test_budget_leases.py",),
+    ),
+    Bug(
+        "a lease that was given back can be spent, too",
+        "brainq/state/lua/money_return.lua",
+        "redis.call('HINCRBYFLOAT', counter, 'spent', unused)\n",
+        "",
+        ("tests/lua/test_money_return.py",),
+    ),
+    Bug(
         "people are told of a budget at each grant above four fifths",
         "brainq/store/repositories/budgets.py",
         'window["noticed_usd"] == notice.cap_usd',

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.integration.cells.two import Spenders, TwoCells
+from tests.integration.cells.two import Sharers, Spenders, TwoCells
 from tests.support.server import RedisServer
 
 
@@ -29,4 +29,11 @@ def two(redis_url: str, other_redis: RedisServer, tmp_path: Path) -> Iterator[Tw
 def spenders(redis_url: str, other_redis: RedisServer, tmp_path: Path) -> Iterator[Spenders]:
     other_redis.flushall()
     with Spenders(tmp_path, (redis_url, other_redis.url)) as cells:
+        yield cells
+
+
+@pytest.fixture
+def sharers(redis_url: str, other_redis: RedisServer, tmp_path: Path) -> Iterator[Sharers]:
+    other_redis.flushall()
+    with Sharers(tmp_path, (redis_url, other_redis.url)) as cells:
         yield cells

@@ -215,6 +215,36 @@ class Spenders(TwoCells):
         return Brain("cells", ScriptedProvider(rules=answer), limits=Limits(max_output_tokens=1000))
 
 
+class Sharers(Spenders):
+    """Cells that share a budget of two dollars a day."""
+
+    more: ClassVar[dict[str, Any]] = {"budgets": "all day=2 park"}
+
+    def work(self) -> None:
+        """Until nothing is left to do in either cell."""
+        idle = 0
+        while idle < 5:
+            idle = 0 if sum(pump.drain() for pump in self.pumps.values()) else idle + 1
+            for pump in self.pumps.values():
+                pump.sweep()
+
+    def send(self, cell: str, count: int, begin: int = 0) -> None:
+        for number in range(begin, begin + count):
+            self.submit(cell, f"in-{cell}:{number}", "hello")
+
+    def spent(self) -> float:
+        return sum(state.spent_usd for pump in self.pumps.values() for state in pump.wiring.budgets.list())
+
+    def parked(self, cell: str) -> int:
+        return sum(state.parked for state in self.pumps[cell].wiring.budgets.list())
+
+    def look(self, cell: str, later_s: float = 0.0) -> None:
+        keeper: Any = self.pumps[cell].wiring.lease_keeper
+        before = keeper.now
+        keeper.now = lambda: before() + later_s
+        keeper.look()
+
+
 def parked_tenant(two: TwoCells) -> dict[str, str]:
     """A tenant with an ended turn, turns parked for an approval (one more waits behind it), for a token, for its
     client; input that no step has read; a schedule; another tenant beside it. Turn ids by what they wait for."""

@@ -1,0 +1,55 @@
+"""What a cell is leased of a budget that several share, and when it gives it back."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from brainq.contracts.budget_lease import Lease, LeaseWish, decide_lease, is_shared
+from brainq.contracts.budgets import GrantedWindow, WindowCounter
+from brainq.upkeep.budget_leases import is_unused
+
+NOTHING = Lease()
+
+
+def test_a_lease_is_what_the_call_expects_and_a_twentieth_ahead() -> None:
+    assert decide_lease(LeaseWish(0, 0.2, 0.6), NOTHING, [], 10) == (pytest.approx(1.1), True)
+    leased, may_begin = decide_lease(LeaseWish(0, 0.2, 0.6), NOTHING, [Lease(9.6, 0.2)], 10)
+    assert (leased, may_begin) == (pytest.approx(0.6), True), "what another gave back is free"
+    assert decide_lease(LeaseWish(0, 0.2, 0.6), NOTHING, [Lease(9.9)], 10) == (0, False)
+    assert decide_lease(LeaseWish(2.0, 2.2, 2.2), NOTHING, [], 1) == (2.0, False), "what is spent already is leased"
+    assert [is_shared(scope) for scope in ("all", "brain", "brain b", "tenant acme:", "user")] == [True] * 3 + [
+        False
+    ] * 2
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.lists(st.tuples(st.integers(0, 2), st.floats(0, 3), st.booleans()), max_size=40))
+def test_what_is_leased_never_comes_to_more_than_the_cap(asks: list[tuple[int, float, bool]]) -> None:
+    """Each cell spends what it may at once, or gives it back."""
+    cap, leases, spent = 10.0, [NOTHING] * 3, [0.0] * 3
+    for cell, usd, gives_back in asks:
+        own = leases[cell]
+        others = [lease for name, lease in enumerate(leases) if name != cell]
+        taken = spent[cell] + own.returned_usd
+        leased, may_begin = decide_lease(LeaseWish(taken, taken + usd, taken + 2 * usd), own, others, cap)
+        spent[cell] += usd if may_begin else 0.0
+        returned = leased - spent[cell] if gives_back else own.returned_usd
+        leases[cell] = Lease(leased, max(own.returned_usd, returned))
+        assert sum(lease.leased_usd - lease.returned_usd for lease in leases) <= cap + 1e-6
+        assert all(
+            money <= lease.leased_usd - lease.returned_usd + 1e-6 for money, lease in zip(spent, leases, strict=True)
+        )
+    assert sum(spent) <= cap + 1e-6
+
+
+@pytest.mark.parametrize(
+    ("spent", "in_flight", "for_s", "unused"),
+    [(1.0, 0, 60, True), (1.0, 0, 59, False), (1.0, 1, 60, False), (2.0, 0, 60, False)],
+)
+def test_a_lease_is_given_back_once_nothing_was_spent_of_it_for_a_minute(
+    spent: float, in_flight: int, for_s: float, unused: bool
+) -> None:
+    row = GrantedWindow("all", "day", 0, 1.5, 0.0, is_spent=False, leased_usd=3.0, returned_usd=1.0)
+    assert is_unused(row, WindowCounter(spent, 0.0, in_flight, 0), for_s) is unused
