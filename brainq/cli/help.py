@@ -22,8 +22,9 @@ READY_MADE = {
     "cwd": "DIR",
     "by": "NAME",
     "zone": "ZONE",
-    "timeout_s": "SECONDS",
-    "expires_in_s": "SECONDS",
+    "at_cap": "WORD",
+    "because": "WHY",
+    "where": "WORDS",
     "on_running": "WORD",
     "on_expiry": "WORD",
     "missed": "WORD",
@@ -86,7 +87,10 @@ def name_values(parameters: Iterable[Any]) -> None:
         is_flag = getattr(parameter, "is_flag", False)
         if parameter.param_type_name == "option" and not is_flag and parameter.metavar is None:
             last_word = parameter.name.rpartition("_")[2].removesuffix("s").upper()
-            parameter.metavar = READY_MADE.get(parameter.name) or _choices(parameter) or last_word
+            is_span = parameter.name.endswith("_s") or parameter.name == "wait"
+            parameter.metavar = (
+                READY_MADE.get(parameter.name) or _choices(parameter) or ("SECONDS" if is_span else last_word)
+            )
 
 
 def write_parameters(parameters: Iterable[Any], ctx: Any, formatter: Any) -> None:

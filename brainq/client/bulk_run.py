@@ -185,7 +185,7 @@ class BulkRun:
     def _run(self) -> BulkState:
         plan = self.report.plan
         filters = within(read_where(plan.where), self.prefixes)
-        turns = [] if filters is None else list(islice(self._find(filters), plan.most))
+        turns = [] if filters is None else list(islice(self._find_named(filters), plan.most))
         kinds = Counter(f"{turn.state}{f' of brain {turn.brain}' if turn.brain else ''}" for turn in turns)
         self._note(matched=len(turns), kinds=dict(kinds.most_common()))
         if not plan.dry_run:
@@ -198,6 +198,13 @@ class BulkRun:
     def _pause(self) -> bool:
         """Whether it is to stop."""
         return self.stopping.wait(1 / self.report.plan.rate)
+
+    def _find_named(self, filters: TurnFilters) -> Iterator[ListedTurn]:
+        """Also those that name no brain, where the deployment has the one that is meant."""
+        if filters.get("brain") != self.client.brains[0] or len(self.client.brains) > 1:
+            return self._find(filters)
+        anys = cast("TurnFilters", {name: value for name, value in filters.items() if name != "brain"})
+        return (turn for turn in self._find(anys) if turn.brain in (None, filters.get("brain")))
 
     def _find(self, filters: TurnFilters) -> Iterator[ListedTurn]:
         """The turns that it is for, as they are now."""

@@ -252,7 +252,7 @@ class BudgetKeeper:
             for budget in self.budgets():
                 if budget.scope == wanted and budget.per == per and (wanted != kind or scope != kind or kind == "all"):
                     return budget
-        raise InvalidInput("scope", f"there is no budget of {scope!r} by {per}; `brainq budgets` lists them")
+        raise InvalidInput("scope", f"there is no budget of {scope!r} by {per}; `brainq budgets list` has them")
 
     def _now_ms(self) -> int:
         """By Redis' clock, counted on from one reading: a window's begin is asked of the script again."""

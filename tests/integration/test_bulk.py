@@ -44,7 +44,8 @@ def test_many_are_cancelled_and_the_same_again_finds_none(pumps: Pumps) -> None:
     for turn in pump.client.turns():
         if turn.session_id.startswith("acme:"):
             pump.settle(pump.client.handle(turn.turn_id))
-    assert run(pump, "cancel", "tenant=acme")["skipped"] == {"it has ended": 2}
+    assert run(pump, "cancel", "tenant=acme brain=people")["skipped"] == {"it has ended": 2}
+    assert run(pump, "cancel", "tenant=acme brain=other")["matched"] == 0
 
 
 def test_what_is_pending_is_decided_and_what_is_not_is_skipped(pumps: Pumps) -> None:

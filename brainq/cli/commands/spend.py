@@ -23,7 +23,7 @@ DEFAULT_SPAN = "30d"
 def spend(
     by: Annotated[
         list[str] | None,
-        typer.Option("--by", metavar="WHAT", help="day, tenant, brain, model, kind or tool; several: give it again."),
+        typer.Option("--by", metavar="WHAT", help="day, tenant, brain, model, kind or tool; several with commas."),
     ] = None,
     since: Annotated[
         str, typer.Option("--since", metavar="SPAN", help="Turns of the last 90m, 12h, 30d or 8w.")
@@ -44,13 +44,13 @@ def spend(
     \b
     Examples:
       brainq spend
-      brainq spend --by tenant --by model --since 7d
+      brainq spend --by tenant,model --since 7d
       brainq spend --by tool --tenant acme:
-      brainq spend --by day --by tenant --csv > spend.csv
+      brainq spend --by day,tenant --csv > spend.csv
     """
     from brainq.contracts.spending import check_spend_by, spend_csv
 
-    groups = check_spend_by(by or ["day"])
+    groups = check_spend_by([word for words in by or ["day"] for word in words.split(",") if word])
     began = datetime.now(UTC) - timedelta(seconds=parse_span_s("--since", since))
     with open_brainless_client() as client:
         lines = client.spend(by=groups, since=began, session_prefixes=None if tenant is None else (tenant,))

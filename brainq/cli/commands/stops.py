@@ -30,7 +30,7 @@ def stop(
     because: Annotated[str, typer.Option("--because", help="Why; shown to everybody whom it meets.")] = "",
     forbid: Annotated[bool, typer.Option("--forbid", help="Refuse what meets it: nothing waits.")] = False,
     tenant: Tenant = "",
-    for_s: Annotated[float | None, typer.Option("--for-s", help="Seconds; then it is lifted by itself.")] = None,
+    for_s: Annotated[float | None, typer.Option("--for-s", help="After so long it is lifted by itself.")] = None,
     by: Annotated[str, typer.Option("--by", help="Who stops it; the user of this shell.")] = "",
     as_json: AsJson = False,
 ) -> None:

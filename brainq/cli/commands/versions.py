@@ -9,7 +9,7 @@ import typer
 
 from brainq.cli.connect import open_brainless_client
 from brainq.cli.options import AsJson
-from brainq.cli.output import note, note_cells_away, print_json, print_page
+from brainq.cli.output import counted, note, note_cells_away, print_json, print_page
 from brainq.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -115,7 +115,9 @@ def _print_versions(console: Console, found: Versions) -> None:
         console.print(found.ramp, soft_wrap=True)
     if found.untold:
         console.print(
-            f"{found.untold} turns say no build: set BRAINQ_BUILD in every worker", soft_wrap=True, style="dim"
+            f"{counted(found.untold, 'turn')} of no build: set BRAINQ_BUILD in every worker",
+            soft_wrap=True,
+            style="dim",
         )
     if not found.is_whole:
         console.print("there are more turns than were looked at", style="yellow")

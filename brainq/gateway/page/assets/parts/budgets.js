@@ -62,7 +62,7 @@ export function budgetsPanel(update) {
       if (!found.length) return null;
       return h(
         "section",
-        { class: "panel", key: "budgets" },
+        { class: "panel budgets", key: "budgets" },
         h("h2", null, "Budgets"),
         h("label", null, "Raise by, in dollars ", h("input", { type: "number", min: "0", step: "any", value: amount, oninput: (/** @type {any} */ event) => { amount = event.target.value; update(); } })),
         said(raising.outcome),

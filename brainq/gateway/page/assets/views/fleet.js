@@ -89,16 +89,25 @@ function shown(fleet) {
 /** What model calls have cost, the dearest first. @param {any} found */
 function spent(found) {
   const lines = [...found.lines].sort((one, other) => other.cost_usd - one.cost_usd);
-  const figures = (/** @type {any} */ line) => [line.tenant, line.model, line.calls.toLocaleString("en"), dollars(line.cost_usd), line.estimated_usd ? dollars(line.estimated_usd) : "–", line.unpriced_calls ? line.unpriced_calls.toLocaleString("en") : "–"];
+  const figures = (/** @type {any} */ line) => [line.tenant === ":" ? "(none)" : line.tenant, line.model, line.calls.toLocaleString("en"), dollars(line.cost_usd), line.estimated_usd ? dollars(line.estimated_usd) : "–", line.unpriced_calls ? line.unpriced_calls.toLocaleString("en") : "–"];
   return panel(`Spend, last ${SPEND_DAYS} days: ${dollars(found.total_usd)}`, ["Tenant", "Model", "Calls", "Cost", "Estimated", "Without a price"], lines.slice(0, SPEND_ROWS).map(figures));
 }
 
 /** @param {any[]} found */
 function stops(found) {
+  const bare = (/** @type {string} */ name) => name.replace(/:$/, "");
+  const areTimed = found.some((stop) => stop.ends_in_s !== null);
   return panel(
     "Stopped by operators",
-    ["What", "How", "By", "Because"],
-    found.map((stop) => [`${stop.kind} ${stop.name}${stop.tenant ? ` of ${stop.tenant}` : ""}`, warned(stop.mode === "pause" ? "paused" : "forbidden", true), stop.by || "–", stop.reason || "–"]),
+    ["What", "How", "By", ...(areTimed ? ["Ends in"] : []), "Because"],
+    found.map((stop) => [
+      `${stop.kind} ${bare(stop.name)}${stop.tenant ? ` of tenant ${bare(stop.tenant)}` : ""}`,
+      warned(stop.mode === "pause" ? "paused" : "forbidden", true),
+      stop.by || "–",
+      ...(areTimed ? [stop.ends_in_s === null ? "–" : duration(stop.ends_in_s * 1000)] : []),
+      stop.reason || "–",
+    ]),
+    "because",
   );
 }
 
@@ -169,11 +178,11 @@ function warned(text, isBad) {
   return isBad ? h("span", { class: "bad" }, text) : text;
 }
 
-/** @param {string} name @param {string[]} columns @param {any[][]} rows */
-function panel(name, columns, rows) {
+/** @param {string} name @param {string[]} columns @param {any[][]} rows @param {string} [kind] */
+function panel(name, columns, rows, kind = "") {
   return h(
     "section",
-    { class: "panel", key: name },
+    { class: `panel ${kind}`, key: name },
     h("h2", null, name),
     h(
       "div",
