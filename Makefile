@@ -127,7 +127,7 @@ bench: $(READY) ## the reference turn: throughput, latency, CPU; writes .bench/l
 compare: $(READY) ## the reference turn on brainq and on what else runs agents (half an hour): make compare [ARGS="--only restate,brainq"]
 	@$(BIN)/python -m ops.compare $(ARGS)
 
-upgrade: $(READY) ## replaces another revision's workers by this one's under load: make upgrade FROM=<revision>
+upgrade: $(READY) ## replaces another revision's workers by this one's under load, or back: make upgrade FROM=<revision> [ARGS="--way back"]
 	@$(BIN)/python -m ops.upgrade $(FROM) $(ARGS)
 
 faults: $(READY) ## real processes killed, frozen, cut off under load; writes docs/faults.md: make faults [ARGS="kill-serial --times 3"]

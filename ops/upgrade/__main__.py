@@ -1,8 +1,10 @@
 """`python -m ops.upgrade REVISION`: that revision's workers are replaced by this checkout's, under load.
 
 Both builds serve the same Redis and SQL, and producers of both submit all the time. Workers are replaced one by one;
-each new one is ready before the old one is asked to stop. A file that the tools of both builds write to shows what was
-done twice; a result for each turn shows what was lost. Exit code 1 when anything was.
+each new one is ready before the old one is asked to stop. `--way back` replaces this checkout's workers by that
+revision's, once all that this one can do was used; `--way blue-green` has all workers of both. A file that the tools of
+both builds write to shows what was done twice; a result for each turn shows what was lost. Exit code 1 when anything
+was.
 """
 
 from __future__ import annotations
@@ -31,6 +33,7 @@ from brainq.devserver.local_fleet import POOLS, LocalFleet, LocalWorker, SpawnWo
 from brainq.devserver.redis_server import EmbeddedServer
 from brainq.settings.deployment import load_settings
 from ops.upgrade import shop
+from ops.upgrade.used import use_features
 
 HERE = Path(__file__).parents[2]
 WORKERS_A_POOL = 2
@@ -61,7 +64,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         directory = Path(name)
         build = checked_out(given.revision, directory / "old")
         shutil.copy(Path(shop.__file__), directory / "shop.py")
-        report = _upgrade(directory, build, given.seconds, console)
+        report = _upgrade(directory, build, given, console)
     console.print(
         f"{report.turns} turns, {dict(report.endings)}; {len(report.lost)} lost, {len(report.doubled)} writes doubled, "
         f"{len(report.missing)} missing"
@@ -78,6 +81,13 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("revision", help="the git revision whose workers are replaced")
     parser.add_argument(
+        "--way",
+        choices=("forward", "back", "blue-green"),
+        default="forward",
+        help="forward: to this checkout; back: from it to the revision; blue-green: both, then this one",
+    )
+    parser.add_argument("--every", type=float, default=0.15, help="seconds between two turns of each build's producer")
+    parser.add_argument(
         "--seconds", type=float, default=8.0, help="of load before, and after, the workers are replaced"
     )
     return parser
@@ -91,7 +101,7 @@ def checked_out(revision: str, target: Path) -> Path:
     return target
 
 
-def _upgrade(directory: Path, build: Path, seconds: float, console: Console) -> Report:
+def _upgrade(directory: Path, build: Path, given: argparse.Namespace, console: Console) -> Report:
     ledger = directory / "ledger"
     with EmbeddedServer(directory / "redis") as server, ExitStack() as stack:
         shared = {
@@ -99,22 +109,34 @@ def _upgrade(directory: Path, build: Path, seconds: float, console: Console) -> 
             "BRAINQ_REDIS_URL": server.url,
             "BRAINQ_SQL_URL": f"sqlite:///{directory / 'shop.db'}",
             shop.LEDGER: str(ledger),
+            shop.EVERY: str(given.every),
         }
         old, new = (of_build(shared, tree, directory) for tree in (build, HERE))
         counts: dict[str, int] = dict.fromkeys(POOLS, WORKERS_A_POOL)
         spawn = celery_in(directory)
-        before = stack.enter_context(LocalFleet(directory / "old-workers", old, workers=counts, spawn=spawn))
-        after = LocalFleet(directory / "new-workers", new, workers=counts, spawn=spawn)
+        way = (("new", new), ("old", old)) if given.way == "back" else (("old", old), ("new", new))
+        before, after = (
+            LocalFleet(directory / f"{name}-workers", environment, workers=counts, spawn=spawn)
+            for name, environment in way
+        )
+        stack.enter_context(before)
         stack.callback(after.stop)
+        if given.way == "back":
+            with _client(shared) as client:
+                console.print(f"tables of this build alone: {', '.join(use_features(client))}")
         told = [
             stack.enter_context(_producer(directory, build_name, environment))
             for build_name, environment in (("old", old), ("new", new))
         ]
-        time.sleep(seconds)
+        time.sleep(given.seconds)
+        if given.way == "blue-green":
+            after.start()
+            console.print("all workers of both builds")
+            time.sleep(given.seconds)
         for theirs, ours in zip(before.workers, after.workers, strict=True):
             replace_worker(before, theirs, ours)
             console.print(f"{theirs.name}: replaced")
-        time.sleep(seconds)
+        time.sleep(given.seconds)
         turns = [turn for path in told for turn in _submitted(path)]
         return _judged(shared, turns, ledger)
 
@@ -147,7 +169,8 @@ def of_build(shared: Mapping[str, str], tree: Path, directory: Path) -> dict[str
 
 def replace_worker(before: LocalFleet, theirs: LocalWorker, ours: LocalWorker) -> None:
     """The new worker consumes before the old one is asked to stop, as a supervisor does it."""
-    ours.launch()
+    if not ours.is_running:
+        ours.launch()
     while not ours.is_ready:
         if not ours.is_running:
             raise RuntimeError(f"the new {ours.name} worker ended:\n{ours.log_tail()}")
@@ -188,10 +211,14 @@ def _submitted(path: Path) -> list[str]:
     return path.read_text().split()
 
 
+def _client(shared: Mapping[str, str]) -> Client:
+    settings = load_settings(redis_url=shared["BRAINQ_REDIS_URL"], sql_url=shared["BRAINQ_SQL_URL"])
+    return Client(settings, load_brains("ops.upgrade.shop:brain"))
+
+
 def _judged(shared: Mapping[str, str], turns: Sequence[str], ledger: Path) -> Report:
     report = Report(turns=len(turns))
-    settings = load_settings(redis_url=shared["BRAINQ_REDIS_URL"], sql_url=shared["BRAINQ_SQL_URL"])
-    with Client(settings, load_brains("ops.upgrade.shop:brain")) as client:
+    with _client(shared) as client:
         end = time.monotonic() + RESULT_S
         for turn in turns:
             try:

@@ -16,7 +16,7 @@ from brainq.testing import ScriptedProvider, calls, says
 
 LEDGER = "UPGRADE_LEDGER"
 STEP_S = 0.2
-EVERY_S = 0.15
+EVERY = "UPGRADE_EVERY_S"
 SESSIONS = 7
 
 
@@ -70,7 +70,7 @@ def main() -> None:
             number += 1
             handle = client.submit(f"{build}-{number % SESSIONS}", f"order {number}")
             print(handle.turn_id, flush=True)
-            time.sleep(EVERY_S)
+            time.sleep(float(os.environ[EVERY]))
 
 
 if __name__ == "__main__":

@@ -20,6 +20,7 @@ from brainq.store.engine import make_engine, transaction
 from brainq.store.migrations.upgrade import HEAD, VERSION_TABLE, alembic_config, is_in_metadata, revision, upgrade
 from brainq.store.store import Store
 from brainq.store.tables import metadata
+from ops.upgrade.used import every_on_demand
 
 UPGRADE = "import sys; from brainq.store.store import Store; Store.open(sys.argv[1]).close(); print('ok')"
 
@@ -147,3 +148,19 @@ def test_an_up_to_date_sqlite_store_loads_neither_alembic_nor_another_databases_
 def _tables(engine: Engine) -> list[str]:
     """Without those that keep SQLite's full-text index."""
     return [name for name in inspect(engine).get_table_names() if "_fts" not in name]
+
+
+def test_what_a_feature_adds_is_tables_of_its_own_and_an_older_build_finds_its_own_as_they_were(store: Store) -> None:
+    def schema() -> dict[str, list[str]]:
+        inspector = inspect(store.engine)
+        return {name: [str(column) for column in inspector.get_columns(name)] for name in metadata.tables}
+
+    before = schema()
+    features = list(every_on_demand())
+    for tables in features:
+        tables.make(store.engine)
+    names = [name for tables in features for name in tables.metadata.tables]
+    assert len(names) >= 6
+    assert len({*names, *metadata.tables}) == len(names) + len(metadata.tables), "each has a name of its own"
+    assert {*names} <= {*_tables(store.engine)}
+    assert (schema(), revision(store.engine)) == (before, HEAD)
