@@ -55,6 +55,15 @@ def test_a_turns_hashes_are_tables_while_it_runs_and_lists_while_it_is_parked(ri
     assert "long" not in rig.turn()
 
 
+def test_a_parked_turn_keeps_how_often_something_was_written(rig: Rig) -> None:
+    rig.owned()
+    rig.commit(WRITE, {"index": 1, "wave": 2, **WRITE})
+    rig.run("call_claim", serves="local_write")
+    rig.run("hold_place")
+    rig.run("call_settle")
+    assert (rig.turn()["state"], rig.turn()["write_epoch"]) == ("parked", "1")
+
+
 def test_a_parked_turns_events_fit_and_go_on(rig: Rig) -> None:
     rig.owned()
     rig.run("hold_place")

@@ -17,6 +17,7 @@ PLAN = ("tests/unit/turn/test_call_plan.py", "tests/unit/turn/test_scheduler.py"
 RESCUE = ("tests/unit/upkeep/test_lost_calls.py",)
 REPORT = ("tests/unit/calls/test_report.py",)
 STATES = ("tests/integration/test_history_states.py",)
+PARKED = ("tests/lua/test_hold_place.py",)
 RETRY = ("tests/unit/models/test_retry.py",)
 
 BUGS = (
@@ -425,6 +426,20 @@ BUGS = (
         "tenants, next_tag + cost, tenant",
         "tenants, present, tenant",
         ("tests/lua/test_rate_tenants.py",),
+    ),
+    Bug(
+        "a parked turn forgets that something was written",
+        "brainq/state/lua/lib/shrink_parked.lua",
+        "return OFTEN_EMPTY[field] == value or",
+        "return OFTEN_EMPTY[field] or",
+        PARKED,
+    ),
+    Bug(
+        "the copy of a parked turn's events is left beside them",
+        "brainq/state/lua/lib/shrink_parked.lua",
+        "redis.call('RENAME', events .. ':copy', events)",
+        "",
+        PARKED,
     ),
     Bug(
         "one tenant takes a whole window beside others",
