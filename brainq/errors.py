@@ -291,9 +291,8 @@ class TenantMoved(BrainqError):
     """The tenant is in another cell by now. A client follows by itself, and raises it only where it is sent on three
     times.
 
-    tenant   its key, such as `acme:`
-    cell     where it is now
-    epoch    of its directory entry: the higher one is right
+    tenant        its key, such as `acme:`
+    cell, epoch   where it is now; of two answers the one with the higher epoch is right
     """
 
     def __init__(self, tenant: str, cell: str, epoch: int) -> None:
@@ -301,6 +300,10 @@ class TenantMoved(BrainqError):
         self.tenant = tenant
         self.cell = cell
         self.epoch = epoch
+
+
+class TenantMoving(BrainqError):
+    """The tenant is copied to another cell just now. The same works again in some seconds."""
 
 
 class MoveFailed(BrainqError):
@@ -378,6 +381,7 @@ ERROR_KINDS: dict[type[BrainqError], ErrorKind] = {
     ResultRefused: ErrorKind("result-refused", "The call takes no result", ExitCode.REFUSED, 409),
     MoveFailed: ErrorKind("move-failed", "The tenant was not moved", ExitCode.REFUSED, 409),
     TenantMoved: ErrorKind("tenant-moved", "The tenant is in another cell", ExitCode.SETUP, 503, 2),
+    TenantMoving: ErrorKind("tenant-moving", "The tenant moves to another cell", ExitCode.SETUP, 503, 2),
     SubmitConflict: ErrorKind("submit-conflict", "This key was used before with other content", ExitCode.USAGE, 409),
     ToolSchemaError: ErrorKind("tool-schema", "A tool has no schema", ExitCode.FAILED, 500),
     ProviderError: ErrorKind("provider", "The model service failed", ExitCode.FAILED, 502),

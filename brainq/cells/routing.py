@@ -72,14 +72,20 @@ class RoutedCells(Cells):
         return self.of_name(self._tenants.settle(tenant_key(session_id)))
 
     def of_turn(self, turn_id: str) -> Wiring:
-        row = self._row(turn_id)
-        return self.home if row is None else self.of_session(row.session_id)
+        found = self._found(turn_id)
+        if found is None:
+            return self.home
+        cell, row = found
+        key = tenant_key(row.session_id)
+        if cell != self._tenants.cell_of(key):
+            self._tenants.look_again(key)  # it is in both while its tenant moves, and then in the new one alone
+        return self.of_session(row.session_id)
 
     def turn_row(self, turn_id: str) -> TurnRow:
-        row = self._row(turn_id)
-        if row is None:
+        found = self._found(turn_id)
+        if found is None:
             raise turn_not_found(turn_id)
-        return row
+        return found[1]
 
     def find_rows(self, sought: str) -> Sequence[TurnRow]:
         if not sought:
@@ -125,18 +131,18 @@ class RoutedCells(Cells):
         theirs = {self._tenants.cell_of(tenant_key(prefix)) for prefix in prefixes}
         return [name for name in self.names if name in theirs]
 
-    def _row(self, turn_id: str) -> TurnRow | None:
-        """First where the turn was born, then everywhere."""
+    def _found(self, turn_id: str) -> tuple[str, TurnRow] | None:
+        """The turn's row and its cell's name: first where it was born, then everywhere."""
         others, born = self.names, birth_cell(turn_id, self.names)
         if born is not None:
             asked = ask_each([(born, self.of_name(born))], lambda wiring: wiring.store.turns.get(turn_id))
             if asked.values and asked.values[0] is not None:
-                return asked.values[0]
+                return born, asked.values[0]
             others = tuple(name for name in self.names if name != born or asked.away)
         asked = ask_each(
             [(name, self.of_name(name)) for name in others], lambda wiring: wiring.store.turns.get(turn_id)
         )
-        found = next((row for row in asked.values if row is not None), None)
+        found = next(((name, row) for name, row in asked.answers if row is not None), None)
         if found is None and asked.away:
             raise CellUnreachable(asked.away[0], f"turn {turn_id!r} may be there, and is in no other")
         return found

@@ -20,8 +20,10 @@ from brainq.contracts.rows import ApprovalRow
 from brainq.errors import ApprovalDecided, ApprovalNotFound, InvalidInput, TurnNotFound
 from brainq.observe.logs import logger
 from brainq.people.edited_call import edited_call
+from brainq.people.tenant_gate import ONE_CELL
 from brainq.ports.redis_calls import Holds
 from brainq.ports.sql import ApprovalRows, TurnRows
+from brainq.ports.tenants import TenantPlaces
 
 log = logger("brainq.people")
 # SQL has an approval before its step is committed to Redis. For as long as this, one that Redis does not know may
@@ -37,9 +39,12 @@ LIST_PAGE = 100
 HEAL_PAGE = 500
 
 
-def reconcile(row: Approval, status: ApprovalStatus | None) -> Approval | None:
-    """SQL's row with the state that Redis has; None when its step is just being committed."""
-    if row.state != "pending" and (status is None or status.state == "void"):
+def reconcile(row: Approval, status: ApprovalStatus | None, *, is_away: bool = False) -> Approval | None:
+    """SQL's row with the state that Redis has; None when its step is just being committed.
+
+    is_away   its tenant moves: Redis shows nothing of it
+    """
+    if (row.state != "pending" or is_away) and (status is None or status.state == "void"):
         return row
     if status is None:
         if datetime.now(UTC) - row.created_at < COMMIT_TIME:
@@ -85,6 +90,7 @@ class ApprovalDesk:
 
     brains   hold the tools whose calls are edited
     redact   whether SQL is to keep no arguments of the turn with this id
+    tenants  where one is decided that Redis does not show because its tenant moves
     """
 
     rows: ApprovalRows
@@ -92,6 +98,7 @@ class ApprovalDesk:
     requests: TurnRows
     brains: Brains
     redact: Callable[[str], bool]
+    tenants: TenantPlaces = ONE_CELL
 
     def list(
         self,
@@ -137,7 +144,7 @@ class ApprovalDesk:
 
         args_hash   of the arguments the decider has seen; by default those it has now
 
-        Raises ApprovalDecided when it was decided otherwise before.
+        Raises ApprovalDecided when it was decided otherwise before, TenantMoved, and TenantMoving.
         """
         return self._decide(approval_id, "approved", by=by, args_hash=args_hash)
 
@@ -193,6 +200,8 @@ class ApprovalDesk:
             )
             self._record_in_sql(current, status)
             return self.get(approval_id)
+        if word == "GONE" and current.state == "pending":
+            self.tenants.require_shown(current.session_id)
         now = self.get(approval_id)
         wanted_hash = args_hash if edited is None else edited.args_hash
         if word in ("DECIDED", "GONE") and now.state == decision and wanted_hash in (None, now.args_hash):
@@ -262,7 +271,11 @@ class ApprovalDesk:
                 strict=True,
             )
         )
-        return [reconcile(row, statuses.get(row.id)) for row in rows]
+        return [self._as_it_is(row, statuses.get(row.id)) for row in rows]
+
+    def _as_it_is(self, row: Approval, status: ApprovalStatus | None) -> Approval | None:
+        is_lost = row.state == "pending" and status is None
+        return reconcile(row, status, is_away=is_lost and self.tenants.away(row.session_id) is not None)
 
 
 def _ref(approval: Approval) -> CallRef:

@@ -12,9 +12,11 @@ from dataclasses import dataclass
 from brainq.contracts.fleet import ComparedPage
 from brainq.contracts.people import Brake, HoldSpec, cancel_brake_id
 from brainq.observe.logs import logger
+from brainq.people.tenant_gate import ONE_CELL
 from brainq.ports.redis_calls import Holds
 from brainq.ports.redis_turns import Turns
 from brainq.ports.sql import BrakeRows
+from brainq.ports.tenants import TenantPlaces
 
 log = logger("brainq.people")
 PAGE = 500
@@ -22,11 +24,15 @@ PAGE = 500
 
 @dataclass(eq=False)
 class BrakeDesk:
-    """Every brake goes into SQL first and out of it first: SQL's rows hold."""
+    """Every brake goes into SQL first and out of it first: SQL's rows hold.
+
+    tenants   where a turn is braked that Redis does not show because its tenant moves: TenantMoved, TenantMoving
+    """
 
     rows: BrakeRows
     holds: Holds
     turns: Turns
+    tenants: TenantPlaces = ONE_CELL
 
     def hold(self, session_id: str, turn_id: str, spec: HoldSpec) -> str:
         """`HELD`, `ALREADY`, `ENDED` or `GONE`: after the last two there is no brake."""
@@ -39,12 +45,14 @@ class BrakeDesk:
             raise
         if word in ("ENDED", "GONE"):
             self.rows.withdraw(session_id, spec.id)
+        self._require_shown(session_id, word)
         return word
 
     def release(self, session_id: str, turn_id: str, hold_id: str) -> bool:
         """Let go of a hold, or of a flag that the turn has taken; the calls that waited for it go on."""
         stood = self.rows.end(session_id, hold_id)
         word = self.holds.release(session_id, turn_id, hold_id)
+        self._require_shown(session_id, word)
         if word == "RELEASED" and not stood:
             # A word of the turn's request or input placed it, and would do so again when they are read again.
             self.rows.released(session_id, turn_id, hold_id)
@@ -82,9 +90,14 @@ class BrakeDesk:
             self.turns.cancel(session_id, turn_id, reason)
             raise
         word = self.turns.cancel(session_id, turn_id, reason)
+        self._require_shown(session_id, word)
         if word == "ENDED":
             self.nothing_to_cancel(session_id, turn_id)
         return word
+
+    def _require_shown(self, session_id: str, word: str) -> None:
+        if word == "GONE":
+            self.tenants.require_shown(session_id)
 
     def nothing_to_cancel(self, session_id: str, turn_id: str) -> None:
         """The turn is over, or was never there: one of its id that comes may be cancelled as any other."""
@@ -93,6 +106,7 @@ class BrakeDesk:
     def drop(self, session_id: str, turn_id: str, reason: str) -> str:
         """`cancel` for a turn that waits for its session; `LIVE`: it waits no more, and was left alone."""
         word = self.turns.cancel(session_id, turn_id, reason, queued_only=True)
+        self._require_shown(session_id, word)
         if word == "CANCELLED":
             self.rows.cancel(session_id, turn_id, reason)
         return word

@@ -22,8 +22,10 @@ from brainq.contracts.message import Message
 from brainq.contracts.status import TraceStatus
 from brainq.errors import CallNotFound, InvalidInput, ResultRefused, TokenRefused
 from brainq.observe.logs import logger
+from brainq.people.tenant_gate import ONE_CELL
 from brainq.ports.redis_calls import Calls, Holds, OutsideResults
 from brainq.ports.sql import Blobs, CallRows
+from brainq.ports.tenants import TenantPlaces
 from brainq.text.shorten import beginning
 from brainq.tools.results import (
     MAX_TOKEN_CHARS,
@@ -67,7 +69,10 @@ _STATUSES: dict[type[object], TraceStatus] = {
 
 @dataclass(eq=False, kw_only=True)
 class OutsideDesk:
-    """Completes calls that wait for a result from outside, each once. Tokens are secrets: no message shows one."""
+    """Completes calls that wait for a result from outside, each once. Tokens are secrets: no message shows one.
+
+    tenants   where a result comes for a call that Redis does not show because its tenant moves
+    """
 
     outside: OutsideResults
     calls: Calls
@@ -75,13 +80,14 @@ class OutsideDesk:
     intents: CallRows
     blobs: Blobs
     limits: FileLimits
+    tenants: TenantPlaces = ONE_CELL
 
     def complete(self, token: str, result: object, *, partial: bool = False) -> Taken:
         """Give the call its result: JSON, of at most 256,000 characters; a File, or WithFiles.
 
         partial   it is not the whole result; the model reads so
 
-        Raises InvalidInput, and TokenRefused.
+        Raises InvalidInput, TokenRefused, TenantMoved, TenantMoving.
         """
         outcome, files = self._success(result, partial=partial)
         return self._end(token, outcome, files)
@@ -113,7 +119,7 @@ class OutsideDesk:
         return ToolSuccess(value=_plain_result(value), partial=partial, attachments=references), files
 
     def _end_client_call(self, ref: CallRef, outcome: OutsideOutcome, files: Sequence[File] = ()) -> Taken:
-        facts = self.calls.facts(ref)
+        facts = self._facts(ref)
         name = full_call_id(ref.turn_id, ref.call_id)
         if facts is None:
             raise CallNotFound(f"no call {name!r}; its turn ended some time ago, or never made it")
@@ -161,6 +167,8 @@ class OutsideDesk:
             notice=None if facts.effect.is_read else self._notice(ref, facts, outcome),
             outcome=outcome,
         )
+        if reply.word == "GONE":
+            self.tenants.require_shown(ref.session_id)
         return reply.word
 
     def _awaited_call(self, token: str) -> tuple[CallRef, CallFacts]:
@@ -174,10 +182,16 @@ class OutsideDesk:
             raise TokenRefused(
                 "no call waits for this token; one of a tool's own is known once the tool has returned Pending"
             )
-        facts = self.calls.facts(ref)
+        facts = self._facts(ref)
         if facts is None:
             raise TokenRefused(f"this token is refused: {_TOKEN_REFUSALS['GONE']}")
         return ref, facts
+
+    def _facts(self, ref: CallRef) -> CallFacts | None:
+        facts = self.calls.facts(ref)
+        if facts is None:
+            self.tenants.require_shown(ref.session_id)
+        return facts
 
     def _edited_note(self, ref: CallRef) -> str:
         """What the message begins with when a person changed the arguments."""

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from brainq.contracts.cell import Placement, tenant_key
-from brainq.errors import TenantMoved
+from brainq.errors import TenantMoved, TenantMoving
 from brainq.observe.logs import logger
 from brainq.ports.tenants import LateRows, MovedWords, TenantDirectory, Tombstones
 
@@ -22,6 +22,9 @@ class OneCell:
     """Where there is one cell alone: every tenant is here, and nobody is asked."""
 
     def require_here(self, session_id: str) -> None:
+        """Never raises."""
+
+    def require_shown(self, session_id: str) -> None:
         """Never raises."""
 
     def look(self, session_id: str) -> Placement | None:
@@ -67,6 +70,14 @@ class TenantGate:
         placement = self.away(session_id)
         if placement is not None and placement.cell:
             raise TenantMoved(tenant_key(session_id), placement.cell, placement.epoch)
+
+    def require_shown(self, session_id: str) -> None:
+        """For who has not found in Redis what SQL has: a tenant that moves is hidden for a while. Raises TenantMoving
+        then, and TenantMoved once it has left."""
+        self.require_here(session_id)
+        if self.away(session_id) is not None:
+            tenant = tenant_key(session_id)
+            raise TenantMoving(f"tenant {tenant!r} is copied to another cell just now; try again in a few seconds")
 
     def away(self, session_id: str) -> Placement | None:
         """Where the session's tenant is, if it is not here; without a cell while it is about to move."""

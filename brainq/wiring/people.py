@@ -31,7 +31,7 @@ class PeopleServices:
     def __init__(self, wiring: Wiring) -> None:
         brains, turn_brains, state, store = wiring.brains, wiring.turn_brains, wiring.state, wiring.store
         settings, check_request = wiring.settings, partial(_checked_request, brains)
-        self.brakes = BrakeDesk(store.brakes, state.holds, state.turns)
+        self.brakes = BrakeDesk(store.brakes, state.holds, state.turns, wiring.tenants)
         self.stops = StopDesk(store.stops, state.stop_switch)
         self.turn_queue = TurnQueue(
             store.turns,
@@ -95,6 +95,7 @@ class PeopleServices:
             requests=store.turns,
             brains=brains,
             redact=turn_brains.redacts,
+            tenants=wiring.tenants,
         )
         self.approval_healer = ApprovalHealer(store.approvals, state.holds)
         self.outside = OutsideDesk(
@@ -104,6 +105,7 @@ class PeopleServices:
             intents=store.calls,
             blobs=store.blobs,
             limits=settings.file_limits,
+            tenants=wiring.tenants,
         )
 
 

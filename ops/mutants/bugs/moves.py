@@ -24,6 +24,20 @@ BUGS = (
         MOVES,
     ),
     Bug(
+        "whoever decides while a tenant is copied is told that its turn has ended",
+        "brainq/people/approvals.py",
+        'if word == "GONE" and current.state == "pending":',
+        'if word == "GONE" and current.state == "void":',
+        MOVES,
+    ),
+    Bug(
+        "a front asks the cell that a turn has left",
+        "brainq/cells/routing.py",
+        "if cell != self._tenants.cell_of(key):",
+        "if not cell:",
+        MOVES,
+    ),
+    Bug(
         "sessions of a tenant that moves are not hidden",
         "brainq/state/lua/tenant_hide.lua",
         "redis.call('RENAMENX', root .. part, root .. 'moving:' .. part)",

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from brainq.contracts.cell import Placement
-from brainq.contracts.people import TurnInput
+from brainq.cells import directory
+from brainq.contracts.cell import MoveStep, Placement
+from brainq.contracts.claim import CallRef
+from brainq.contracts.people import HoldSpec, TurnInput
 from brainq.contracts.turn import TurnRequest
-from brainq.errors import InvalidInput, MoveFailed, TenantMoved
+from brainq.errors import BrainqError, InvalidInput, MoveFailed, TenantMoved, TenantMoving
 from brainq.tasks.register import submit_foreign
 from tests.integration.cells.two import TENANT, TwoCells, parked_tenant
 
@@ -109,6 +112,51 @@ def test_what_comes_while_it_moves_waits_and_is_run_once_in_the_new_cell(two: Tw
     new = [f"t-acme-new-{at}-hello" for at in range(len(two.steps))]
     go_on(two, "b", made)
     assert [result.text for result in two.finish("b", *new)] == ["done hello"] * len(new)
+
+
+def test_what_is_done_to_turns_that_are_copied_is_refused_for_a_while_and_lost_never(two: TwoCells) -> None:
+    made, stopped = parked_tenant(two), two.submit("a", "acme:5", "order q").turn_id
+    two.a.drain()
+    people, approval = two.a.wiring.people, f"{made['approval']}-c1-0"
+    acts: list[Callable[[], object]] = [
+        lambda: people.approvals.approve(approval, by="Ann"),
+        lambda: people.outside.complete(two.tokens["y"], {"ok": True}),
+        lambda: people.outside.give_result(CallRef("acme:4", made["client"], "c1-0"), {"degrees": 20}),
+        lambda: people.brakes.hold("acme:2", made["approval"], HoldSpec(id="h1")),
+        lambda: people.brakes.cancel("acme:5", stopped, "enough"),
+    ]
+    raised: dict[str, list[type[Exception]]] = {}
+    mover = two.mover()
+
+    def act(step: MoveStep) -> None:
+        if step.phase in ("deciding", "cleaning"):
+            assert people.approvals.get(approval).state == "pending"
+            for one in acts:
+                with pytest.raises(BrainqError) as refused:
+                    one()
+                raised.setdefault(step.phase, []).append(refused.type)
+
+    mover.watch = act
+    mover.move(TENANT, "b")
+    assert raised == {"deciding": [TenantMoving] * len(acts), "cleaning": [TenantMoved] * len(acts)}
+    assert two.finish("b", stopped)[0].ending == "cancelled"
+    two.ran.remove("a order q")
+    go_on(two, "b", made)
+
+
+def test_a_front_that_knows_nothing_of_a_move_finds_by_its_id_what_has_moved(
+    two: TwoCells, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An id may name no cell: that of a child's turn, or one that was chosen."""
+    monkeypatch.setattr(directory, "FRESH_S", 3600.0)
+    made, front = parked_tenant(two), two.a.client
+    approval = f"{made['approval']}-c1-0"
+    assert front.approval(approval).state == "pending"
+    two.mover().move(TENANT, "b")
+    assert front.approval(approval).state == "pending"
+    assert front.handle(made["ended"]).result(5).text == "done hello"
+    assert front.find(made["client"]).session_id == "acme:4"
+    assert front.approve(approval, by="Ann").state == "approved"
 
 
 def test_a_row_that_comes_after_the_copy_is_sent_after_it(two: TwoCells) -> None:
