@@ -21,7 +21,7 @@ ACTS: dict[str, dict[str, str]] = {
     "StopVerbs": {"stop": "stop", "lift": "lift"},
     "VersionVerbs": {"ramp_build": "ramp", "release_build": "release build"},
     "Memories": {"forget": "forget", "forget_all": "forget"},
-    "Operator": {"retry": "retry step", "send_again": "send again"},
+    "Operator": {"retry": "retry step", "send_again": "send again", "erase": "erase"},
     "StepRetrier": {"retry": "retry step"},
     "BulkLog": {"begin": "bulk"},
     "Tokens": {"create": "make token", "revoke": "revoke token"},
