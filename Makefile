@@ -143,7 +143,7 @@ lock: ## pin all dependencies with hashes (needs uv)
 	uv pip compile pyproject.toml --universal --python-version 3.11 --extra all --extra a2a --extra pydantic-ai --group test --generate-hashes \
 	  --no-header --no-emit-index-url --no-annotate -o requirements.lock
 	uv pip compile pyproject.toml ops/docker/build.in --universal --python-version 3.11 -c requirements.lock --extra openai --extra anthropic \
-	  --extra costs --extra postgres --extra http --extra mcp --extra otel --generate-hashes \
+	  --extra costs --extra postgres --extra http --extra mcp --extra otel --extra encryption --generate-hashes \
 	  --no-header --no-emit-index-url --no-annotate -o ops/docker/requirements.lock
 	uv pip compile requirements-model.in --no-deps --universal --python-version 3.11 --generate-hashes \
 	  --no-header --no-emit-index-url --no-annotate -o requirements-model.lock

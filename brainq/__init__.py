@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from brainq.client.async_client import AsyncClient, AsyncFlag, AsyncMemories, AsyncSession
     from brainq.client.async_handle import AsyncHold, AsyncTurnHandle
     from brainq.client.client import Client
+    from brainq.client.content_keys import ContentKeys
     from brainq.client.handle import Hold, TurnHandle
     from brainq.client.memories import Memories
     from brainq.client.options import BulkOptions, Cancelled, SubmitOptions, TurnFilters, WaitFor
@@ -56,6 +57,7 @@ if TYPE_CHECKING:
         TurnInfo,
         UsageInfo,
     )
+    from brainq.contracts.encryption import ContentKeyMissing, ContentShredded, ReencryptProgress, TenantKey
     from brainq.contracts.erasure import Erasure
     from brainq.contracts.evaluation import DecisionStore, Judge, JudgeCase, Judgement, RuntimeDecisionRecord
     from brainq.contracts.event import EventKind, TimelineBar, TimelineSpan, TurnEvent, TurnTimeline
@@ -155,6 +157,7 @@ _NAMES = {
     "brainq.client.async_client": "AsyncClient AsyncFlag AsyncMemories AsyncSession",
     "brainq.client.async_handle": "AsyncHold AsyncTurnHandle",
     "brainq.client.client": "Client",
+    "brainq.client.content_keys": "ContentKeys",
     "brainq.client.handle": "Hold TurnHandle",
     "brainq.client.memories": "Memories",
     "brainq.client.options": "BulkOptions Cancelled SubmitOptions TurnFilters WaitFor",
@@ -170,6 +173,7 @@ _NAMES = {
     "brainq.contracts.evaluation": "DecisionStore Judge JudgeCase Judgement RuntimeDecisionRecord",
     "brainq.contracts.event": "EventKind TimelineBar TimelineSpan TurnEvent TurnTimeline",
     "brainq.contracts.file": "File",
+    "brainq.contracts.encryption": "ContentKeyMissing ContentShredded ReencryptProgress TenantKey",
     "brainq.contracts.erasure": "Erasure",
     "brainq.contracts.fleet": "CellsState Fleet FleetActivity FleetScale",
     "brainq.contracts.history": "HistoryTurn ListedSession ListedTurn Sort StartedTurn TurnCall",
@@ -224,42 +228,34 @@ _ENGINE_NAMES = (
 _OF_THE_ENGINE = _ENGINE_NAMES.split()
 """They were here before they had a module of their own, and are found here still."""
 
-__all__ = ["Act"]
-__all__ += ["AlreadyRuns", "Approval", "ApprovalDecided", "ApprovalNotFound", "Approvals", "AsyncClient", "AsyncFlag"]
-__all__ += ["AsyncHold", "AsyncMemories", "AsyncSession", "AsyncTurnHandle", "Attachment", "AttachmentNotFound"]
-__all__ += ["AutonomousResearchLearner", "Brain", "BrainNotLoaded", "BrainqError", "BudgetSnapshot", "BudgetSpent"]
-__all__ += [
-    "BuildUnserved",
-    "BulkOptions",
-    "BulkReport",
-    "BulkVerb",
-    "CallNotFound",
-    "CallStart",
-    "Callbacks",
-    "Caller",
-]
-__all__ += ["Cancelled", "CellUnreachable", "CellsState", "ChildTurn", "Children", "Citation"]
-__all__ += ["Client", "ClientTool", "ContentNotKept", "Context", "DeadlineToken", "DecisionStore", "DeliveryRow"]
-__all__ += ["Deny", "Effect", "Ending", "Erasure", "EventKind", "Fallback", "File", "FinalStep", "FinalStepInfo"]
-__all__ += ["Flag", "Fleet", "FleetActivity", "FleetScale", "HistoryTurn", "Hold", "HoldPolicy", "InputNotFound"]
-__all__ += ["InvalidInput", "Judge", "JudgeCase", "Judgement", "Limits", "LimitsFields", "LimitsOverride"]
-__all__ += ["ListedSession", "ListedTurn", "MailboxFull", "McpOAuth", "McpServer", "McpTool", "Memories", "Memory"]
-__all__ += ["MemoryExtractor", "MemoryItem", "MemoryRetriever", "MemoryRow", "Message", "Middleware", "Missed"]
-__all__ += ["ModelChunk", "ModelOptions", "ModelReply", "ModelRequest", "NoParsedOutput", "NotFound", "Observation"]
-__all__ += ["OnBusy", "OnRunning", "Operator", "OptionsFields", "OutcomeUnknown", "OutputSchema", "Partial"]
-__all__ += ["Pending", "PostToolUse", "PreToolUse", "Priority", "PromptTemplate", "Provider", "ProviderError"]
-__all__ += ["QueueFull", "Receipt", "RecordedTurn", "ResultRefused", "ResultTimeout", "Retried", "RetrievedMemory"]
-__all__ += ["RunContext", "RuntimeDecisionRecord", "Schedule", "ScheduleNotFound", "SchedulesFull"]
+__all__ = ["Act", "AlreadyRuns", "Approval", "ApprovalDecided", "ApprovalNotFound", "Approvals", "AsyncClient"]
+__all__ += ["AsyncFlag", "AsyncHold", "AsyncMemories", "AsyncSession", "AsyncTurnHandle", "Attachment"]
+__all__ += ["AttachmentNotFound", "AutonomousResearchLearner", "Brain", "BrainNotLoaded", "BrainqError"]
+__all__ += ["BudgetSnapshot", "BudgetSpent", "BuildUnserved", "BulkOptions", "BulkReport", "BulkVerb", "CallNotFound"]
+__all__ += ["CallStart", "Callbacks", "Caller", "Cancelled", "CellUnreachable", "CellsState", "ChildTurn", "Children"]
+__all__ += ["Citation", "Client", "ClientTool", "ContentKeyMissing", "ContentKeys", "ContentNotKept"]
+__all__ += ["ContentShredded", "Context", "DeadlineToken", "DecisionStore", "DeliveryRow", "Deny", "Effect", "Ending"]
+__all__ += ["Erasure", "EventKind", "Fallback", "File", "FinalStep", "FinalStepInfo", "Flag", "Fleet"]
+__all__ += ["FleetActivity", "FleetScale", "HistoryTurn", "Hold", "HoldPolicy", "InputNotFound", "InvalidInput"]
+__all__ += ["Judge", "JudgeCase", "Judgement", "Limits", "LimitsFields", "LimitsOverride", "ListedSession"]
+__all__ += ["ListedTurn", "MailboxFull", "McpOAuth", "McpServer", "McpTool", "Memories", "Memory", "MemoryExtractor"]
+__all__ += ["MemoryItem", "MemoryRetriever", "MemoryRow", "Message", "Middleware", "Missed", "ModelChunk"]
+__all__ += ["ModelOptions", "ModelReply", "ModelRequest", "NoParsedOutput", "NotFound", "Observation", "OnBusy"]
+__all__ += ["OnRunning", "Operator", "OptionsFields", "OutcomeUnknown", "OutputSchema", "Partial", "Pending"]
+__all__ += ["PostToolUse", "PreToolUse", "Priority", "PromptTemplate", "Provider", "ProviderError", "QueueFull"]
+__all__ += ["Receipt", "RecordedTurn", "ReencryptProgress", "ResultRefused", "ResultTimeout", "Retried"]
+__all__ += ["RetrievedMemory", "RunContext", "RuntimeDecisionRecord", "Schedule", "ScheduleNotFound", "SchedulesFull"]
 __all__ += ["ScriptedProvider", "Selection", "Session", "SessionBusy", "Settings", "SetupError", "Sort", "Spend"]
 __all__ += ["SpendLine", "StaleTurn", "StandingHold", "StartedTurn", "StepChoice", "StepContext", "StepInfo", "Stop"]
 __all__ += ["StopKind", "StopMode", "StopReason", "StreamChunk", "SubmitConflict", "SubmitOptions", "Taken"]
-__all__ += ["ThinkLevel", "TimelineBar", "TimelineSpan", "TokenRefused", "TokenUsage", "Tool", "ToolCall"]
-__all__ += ["ToolDenied", "ToolError", "ToolFailure", "ToolOutcome", "ToolRanker", "ToolSchemaError", "ToolSpec"]
-__all__ += ["ToolSuccess", "ToolTimeout", "ToolTraceEntry", "ToolUnknown", "TraceStatus", "TurnCall", "TurnEnd"]
-__all__ += ["TurnEvent", "TurnFacts", "TurnFailed", "TurnFilters", "TurnForbidden", "TurnHandle", "TurnInfo"]
-__all__ += ["TurnInput", "TurnKind", "TurnNotFound", "TurnParked", "TurnRejected", "TurnRequest", "TurnResult"]
-__all__ += ["TurnRow", "TurnSnapshot", "TurnState", "TurnTimeline", "Unreachable", "UsageInfo", "Verb", "WaitFor"]
-__all__ += ["WaitingTurn", "WithFiles", "__version__", "full_call_id", "make_tool", "split_call_id"]
+__all__ += ["TenantKey", "ThinkLevel", "TimelineBar", "TimelineSpan", "TokenRefused", "TokenUsage", "Tool"]
+__all__ += ["ToolCall", "ToolDenied", "ToolError", "ToolFailure", "ToolOutcome", "ToolRanker", "ToolSchemaError"]
+__all__ += ["ToolSpec", "ToolSuccess", "ToolTimeout", "ToolTraceEntry", "ToolUnknown", "TraceStatus", "TurnCall"]
+__all__ += ["TurnEnd", "TurnEvent", "TurnFacts", "TurnFailed", "TurnFilters", "TurnForbidden", "TurnHandle"]
+__all__ += ["TurnInfo", "TurnInput", "TurnKind", "TurnNotFound", "TurnParked", "TurnRejected", "TurnRequest"]
+__all__ += ["TurnResult", "TurnRow", "TurnSnapshot", "TurnState", "TurnTimeline", "Unreachable", "UsageInfo", "Verb"]
+__all__ += ["WaitFor", "WaitingTurn", "WithFiles", "full_call_id", "make_tool", "split_call_id"]
+__all__ += ["__version__"]
 
 
 def __getattr__(name: str) -> Any:

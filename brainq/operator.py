@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Self, Unpack
+from typing import TYPE_CHECKING, Self, Unpack
 
 from brainq.brain.brain import Brain
 from brainq.brain.brains import BrainsArgument
@@ -38,6 +38,9 @@ from brainq.settings.deployment import Settings, settings_here
 from brainq.state.connection import write_refusal
 from brainq.store.audit import records_acts
 from brainq.store.store import Store
+
+if TYPE_CHECKING:
+    from brainq.client.content_keys import ContentKeys
 
 
 def open_client(settings: Settings, brain: BrainsArgument | None = None) -> Client:
@@ -87,7 +90,7 @@ class Operator:
             if sqlite != url and not Path(sqlite).exists():  # opening it would make an empty one
                 raise
             self.why_away = str(away)
-            self._store = Store.open(url)
+            self._store = Store.open(url, keys=self.settings.key_place)
 
     @property
     def client(self) -> Client:
@@ -275,6 +278,15 @@ class Operator:
         """
         scope = ErasureScope.of(session, tenant)
         return erase_everywhere(cells_of(self.client), scope, by=checks.name(by), wait_s=wait_s)
+
+    @property
+    def keys(self) -> ContentKeys:
+        """The keys under which content in SQL is encrypted; SQL is enough."""
+        from brainq.client.content_keys import ContentKeys
+
+        if self._client is None:
+            return ContentKeys([("", self._store)])
+        return ContentKeys([(name, wiring.store) for name, wiring in cells_of(self._client).each()])
 
     def stops(self) -> tuple[Stop, ...]:
         """As `Client.stops`; SQL is enough."""

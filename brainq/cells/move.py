@@ -15,7 +15,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from typing import Any
 
@@ -71,6 +71,8 @@ class TenantMover:
         if tenant != tenant_key(tenant):
             raise InvalidInput("tenant", f"a tenant moves as a whole: {tenant_key(tenant)}, and not {tenant!r} alone")
         placement = self.directory.placement(tenant) or self.directory.settle(tenant, self._first_cell(tenant))
+        if placement.cell != to_cell and self.moves.get(tenant) is None:
+            self._require_keys(tenant, placement.cell)
         row = self._claim(tenant, placement, to_cell)
         if row is None:
             return MoveStep(tenant, to_cell, to_cell, "done")
@@ -78,6 +80,15 @@ class TenantMover:
             self._run(row)
             return self.move(tenant, to_cell)
         return self._run(row)
+
+    def _require_keys(self, tenant: str, cell: str) -> None:
+        """Content is read with one cell's keys and written with the other's: none may be missing in the middle."""
+        with closing(self.open_side(cell)) as source:
+            if unreadable := source.rows.unreadable(tenant):
+                raise MoveFailed(
+                    f"{unreadable} turns of tenant {tenant!r} are under keys that were removed, and cannot go along; "
+                    f"`brainq erase --tenant {tenant}` takes what is left of them"
+                )
 
     def _first_cell(self, tenant: str) -> str:
         return self.names[0] if self.directory.lived_here(tenant) else hashed_cell(tenant, self.names)

@@ -58,10 +58,11 @@ def open_store(*, make: bool = False) -> Generator[tuple[Store, str]]:
     from brainq.store.engine import require_file
     from brainq.store.store import Store
 
-    url = load_settings().sql_url.get_secret_value()
+    settings = load_settings()
+    url = settings.sql_url.get_secret_value()
     if not make:
         require_file(url)
-    with Store.open(url) as store:
+    with Store.open(url, keys=settings.key_place) as store:
         yield store, without_password(url)
 
 

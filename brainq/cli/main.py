@@ -20,6 +20,7 @@ from brainq.cli.commands import (
     control,
     db,
     erase,
+    keys,
     mcp,
     memory,
     monitor,
@@ -106,6 +107,7 @@ COMMANDS: dict[str, dict[str, Any]] = {
         "budgets": budgets.app,
         "spend": spend.spend,
         "erase": erase.erase,
+        "keys": keys.app,
     },
     "Connect it": {"token": token.app, "mcp": mcp.app, "webhook": webhook.app, "schema": setup.schema},
 }

@@ -7,17 +7,22 @@ from __future__ import annotations
 import time
 from collections import Counter
 from datetime import UTC, datetime
+from typing import TYPE_CHECKING
 
 from brainq.cells.cells import Cells
 from brainq.client.waiting import cancel_turn
 from brainq.contracts.cell import tenant_key
 from brainq.contracts.erasure import Erasure, ErasureScope
+from brainq.contracts.ids import tenant_of
 from brainq.contracts.status import Awaits
 from brainq.errors import ResultTimeout
 from brainq.state.erase import RedisErasure
 from brainq.store.erase import SqlErasure
 from brainq.store.repositories.cells import Directory
 from brainq.wiring import Wiring
+
+if TYPE_CHECKING:
+    from brainq.client.content_keys import KeysLeaving
 
 POLL_S = 0.2
 RECENT_S = 3600.0  # finalizers may still be at work at what ended since
@@ -26,7 +31,28 @@ SETTLE_LOOKS = 5
 
 
 def erase_everywhere(cells: Cells, scope: ErasureScope, *, by: str = "", wait_s: float = 60.0) -> Erasure:
-    """`erase` in every cell, one after the other, and what the directory says of it. One receipt of all."""
+    """`erase` in every cell, one after the other, and what the directory says of it. One receipt of all. A tenant's
+    keys of encrypted content go last."""
+    keys = _keys_leaving(cells, scope)
+    receipt = _erase_each(cells, scope, by=by, wait_s=wait_s)
+    if keys is None or not (gone := keys.shred()):
+        return receipt
+    return receipt.model_copy(update={"rows": {**receipt.rows, "tenant_keys": gone}, "ended_at": datetime.now(UTC)})
+
+
+def _keys_leaving(cells: Cells, scope: ErasureScope) -> KeysLeaving | None:
+    """None without keys, and for less than a whole tenant, whose keys others need."""
+    stores = [wiring.store for _, wiring in cells.each()]
+    if not scope.is_tenant or scope.name != tenant_of(scope.name):
+        return None
+    if all(store.database.codec is None for store in stores):
+        return None
+    from brainq.client.content_keys import KeysLeaving, codec_of
+
+    return KeysLeaving([codec for store in stores if (codec := codec_of(store)) is not None], scope.name)
+
+
+def _erase_each(cells: Cells, scope: ErasureScope, *, by: str, wait_s: float) -> Erasure:
     receipts = [(name, erase(wiring, scope, by=by, wait_s=wait_s)) for name, wiring in cells.each()]
     if not cells.is_routed:
         return receipts[0][1]
@@ -34,7 +60,7 @@ def erase_everywhere(cells: Cells, scope: ErasureScope, *, by: str = "", wait_s:
     for _, receipt in receipts:
         rows.update(receipt.rows)
     if scope.name == tenant_key(scope.name):
-        rows["tenant_cells"] = int(Directory(cells.home.store.database).forget(scope.name))
+        rows["tenant_cells"] = Directory(cells.home.store.database).forget(scope.name)
     first, last = receipts[0][1], receipts[-1][1]
     return first.model_copy(
         update={

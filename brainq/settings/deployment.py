@@ -17,6 +17,7 @@ from pydantic_settings import SettingsConfigDict
 
 from brainq.contracts.budgets import parse_budgets
 from brainq.contracts.cell import Cell, parse_cells
+from brainq.contracts.encryption import KeyPlace
 from brainq.contracts.file import MAX_FILE_BYTES, FileLimits
 from brainq.contracts.rate import parse_rates
 from brainq.contracts.webhook import parse_webhooks
@@ -75,6 +76,12 @@ class Settings(HttpSettings):
 
     sql_url: SecretStr = SecretStr("")
     """SQLAlchemy url. Empty: SQLite in `data_dir`."""
+
+    content_keys: str = ""
+    """The file of the operator's keys of content in SQL, one a line: `KEY_ID:base64`. Empty: it is in the clear."""
+
+    keys_url: SecretStr = SecretStr("")
+    """The database of the tenants' keys. Empty: a file beside SQLite's, or the same Postgres."""
 
     data_dir: Path = Path(".brainq")
     """Where the embedded Redis and SQLite keep their files; relative to the working directory."""
@@ -174,6 +181,10 @@ class Settings(HttpSettings):
     @property
     def file_limits(self) -> FileLimits:
         return FileLimits(self.max_file_bytes, self.max_message_file_bytes)
+
+    @property
+    def key_place(self) -> KeyPlace | None:
+        return KeyPlace.of(self.content_keys, self.keys_url.get_secret_value(), self.sql_url.get_secret_value())
 
     def all_cells(self) -> tuple[Cell, ...]:
         """Empty in a deployment of one that has no name."""

@@ -11,10 +11,11 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import lru_cache
 from typing import Any, NoReturn, Self, cast
 
-from sqlalchemy import Dialect, Engine, Executable, PoolProxiedConnection
+from sqlalchemy import Dialect, Engine, Executable, PoolProxiedConnection, Table
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.types import TypeEngine
 
+from brainq.contracts.encryption import ContentCodec
 from brainq.store.engine import log_path, sync_file
 
 Record = Mapping[str, Any]  # column name -> value
@@ -189,6 +190,9 @@ class Database:
     once; left to SQLite they would poll with pauses of up to 100 ms.
     """
 
+    codec: ContentCodec | None = None
+    """What encodes content; None where it is in the clear, as it is without keys."""
+
     def __init__(self, engine: Engine) -> None:
         self.engine = engine
         self.dialect = engine.dialect.name
@@ -196,6 +200,13 @@ class Database:
         self.prepared = lru_cache(MAX_PREPARED)(self._prepare)
         self._log = log_path(engine)
         self._writing: AbstractContextManager[Any] = threading.RLock() if self.dialect == "sqlite" else nullcontext()
+
+    def row_sealer(self, table: Table) -> Callable[[Sequence[Record]], Sequence[Record]] | None:
+        """What encodes whole rows of a table; None where nothing of it is encoded."""
+        return None
+
+    def close(self) -> None:
+        """What it has beside the engine; the engine is its owner's to close."""
 
     def pick(self, statements: Dialects) -> Executable:
         """The statement of this database's dialect."""

@@ -22,10 +22,8 @@ from brainq.store.repositories.blobs import drop_unused
 from brainq.store.tables import attachments, finalizer_steps, memories, metadata, observations, schedules, spends, turns
 from brainq.store.tables.operator_tables import OPERATOR_TABLES, acts
 from brainq.store.tables.types import utc_after
-from brainq.store.tenant_budgets import TenantBudgetRows
 
 BATCH = 200  # turns in one transaction, as pruning has it
-BUDGET_WINDOWS = "budget_windows"
 BY_TURN = (finalizer_steps, spends)
 """The tables that know a turn, and not its session."""
 KNOWLEDGE = (memories, observations)
@@ -44,7 +42,6 @@ class SqlErasure:
     def __init__(self, database: Database, scope: ErasureScope) -> None:
         self._db = database
         self._scope = scope
-        self._budgets = TenantBudgetRows(database)
         self._counts: Counter[str] = Counter()
         self._gone: list[str] = []  # a step that was at work may write of these turns once more
 
@@ -72,7 +69,6 @@ class SqlErasure:
             self._counts[table.name] += self._db.write(delete(table).where(self._within(table)), {})
         if OPERATOR_TABLES.has(self._db.engine, acts):
             self._counts[acts.name] += self._db.write(delete(acts).where(self._within(acts)), {})
-        self._counts[BUDGET_WINDOWS] += self._budgets.remove(self._scope.name) if self._scope.is_tenant else 0
         self._erase_files()
         for table in KNOWLEDGE:
             self._counts[table.name] += self._db.write(delete(table).where(self._known(table)), {})
@@ -82,26 +78,14 @@ class SqlErasure:
         """Rows that are still about it, by table; only of tables that have some."""
         found = {table.name: self._count(table, self._within(table)) for table in (turns, attachments, *BY_SESSION)}
         found |= {table.name: self._count(table, self._known(table)) for table in KNOWLEDGE}
-        found[BUDGET_WINDOWS] = len(self._budgets.windows(self._scope.name)) if self._scope.is_tenant else 0
         for table in BY_TURN:
             these = table.c.turn_id.in_(_THESE)
             found[table.name] = sum(self._count(table, these, turns=page) for page in _pages(self._gone))
         return {name: count for name, count in found.items() if count}
 
     def scrub(self) -> str:
-        """Take what was deleted out of a SQLite file, too, whose free pages and log still have it. What is in the
-        way, as one line; "": nothing. Postgres' own vacuum does so in its time, which the line says."""
-        if self._db.dialect != "sqlite":
-            return (
-                "Postgres keeps deleted rows in its files until it vacuums them, and in its log until that is recycled"
-            )
-        path = (self._db.engine.url.database or "").removeprefix("file:").partition("?")[0]
-        with closing(sqlite3.connect(path, timeout=BUSY_TIMEOUT_S, isolation_level=None)) as connection:
-            for table in KNOWLEDGE:  # a deleted word stays in the index until its segments are merged
-                connection.execute(f"INSERT INTO {table.name}_fts({table.name}_fts) VALUES ('optimize')")
-            connection.execute("VACUUM")
-            busy, *_ = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
-        return "a reader kept SQLite's log from being emptied; run it again" if busy else ""
+        """See `scrub`."""
+        return scrub(self._db)
 
     def _turn_ids(self) -> Iterator[Sequence[str]]:
         page = select(turns.c.turn_id).where(self._within(turns)).order_by(turns.c.row).limit(BATCH)
@@ -149,6 +133,20 @@ class SqlErasure:
         if not self._scope.is_tenant:
             return column == name
         return and_(column >= name, column < prefix_upper_bound(name))
+
+
+def scrub(database: Database) -> str:
+    """Take what was deleted out of a SQLite file, too, whose free pages and log still have it. What is in the
+    way, as one line; "": nothing. Postgres' own vacuum does so in its time, which the line says."""
+    if database.dialect != "sqlite":
+        return "Postgres keeps deleted rows in its files until it vacuums them, and in its log until that is recycled"
+    path = (database.engine.url.database or "").removeprefix("file:").partition("?")[0]
+    with closing(sqlite3.connect(path, timeout=BUSY_TIMEOUT_S, isolation_level=None)) as connection:
+        for table in KNOWLEDGE:  # a deleted word stays in the index until its segments are merged
+            connection.execute(f"INSERT INTO {table.name}_fts({table.name}_fts) VALUES ('optimize')")
+        connection.execute("VACUUM")
+        busy, *_ = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+    return "a reader kept SQLite's log from being emptied; run it again" if busy else ""
 
 
 def _pages(turn_ids: Sequence[str]) -> Iterator[Sequence[str]]:

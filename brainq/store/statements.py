@@ -10,7 +10,7 @@ from typing import Any
 from sqlalchemy import ColumnElement, Executable, Table, and_, bindparam, false, or_, select, true
 
 from brainq.contracts.ids import ALL_SESSIONS, prefix_upper_bound
-from brainq.store.database import Dialects, Transaction
+from brainq.store.database import Database, Dialects, Transaction
 from brainq.store.tables.types import SafeText
 from brainq.store.text import sql_text
 
@@ -71,8 +71,9 @@ class ManyRows:
     psycopg's `executemany` takes three times as long.
     """
 
-    def __init__(self, table: Table, dialect: str) -> None:
-        self._lite = dialect == "sqlite"
+    def __init__(self, table: Table, database: Database) -> None:
+        self._lite = database.dialect == "sqlite"
+        self._seal = database.row_sealer(table)
         self._names = [column.name for column in table.columns]
         self._texts = [at for at, column in enumerate(table.columns) if isinstance(column.type, SafeText)]
         names = ", ".join(self._names)
@@ -87,6 +88,8 @@ class ManyRows:
         """Effect. Every row has every column."""
         if not rows:
             return
+        if self._seal is not None:
+            rows = self._seal(rows)
         values = [self._values(row) for row in rows]
         if self._lite:
             connection.write_text(self._insert, [tuple(row) for row in values])

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from typing import Self
 
-from sqlalchemy import Engine
+from sqlalchemy import Engine, func, select
 from sqlalchemy.exc import OperationalError, SQLAlchemyError
 
-from brainq.errors import Unreachable
+from brainq.contracts.encryption import MARK, KeyPlace
+from brainq.errors import SetupError, Unreachable
 from brainq.store.database import Database
 from brainq.store.engine import ANSWER_S, POOL_SIZE, make_engine
 from brainq.store.list_places import ListPlaces
 from brainq.store.migrations.upgrade import require_current, upgrade
 from brainq.store.repositories.acts import Acts
 from brainq.store.repositories.approvals import Approvals
-from brainq.store.repositories.blobs import Blobs
+from brainq.store.repositories.blobs import Blobs, EncryptedBlobs
 from brainq.store.repositories.brakes import Brakes
 from brainq.store.repositories.budgets import Budgets
 from brainq.store.repositories.calls import Calls
@@ -30,14 +31,15 @@ from brainq.store.repositories.tokens import Tokens
 from brainq.store.repositories.turn_lists import TurnLists
 from brainq.store.repositories.turn_records import Decisions, FinalizerSteps, Spends, Traces
 from brainq.store.repositories.turns import Turns
+from brainq.store.tables import turns
 
 
 class Store:
     """The repositories of a database, one a table. Thread-safe; open it after a fork."""
 
-    def __init__(self, engine: Engine) -> None:
+    def __init__(self, engine: Engine, keys: KeyPlace | None = None) -> None:
         self.engine = engine
-        self.database = database = Database(engine)
+        self.database = database = make_database(engine, keys)
         self.turns = Turns(database)
         self.turn_lists = TurnLists(database)
         self.places = ListPlaces(database)
@@ -46,7 +48,7 @@ class Store:
         self.inputs = Inputs(database)
         self.approvals = Approvals(database)
         self.brakes = Brakes(database)
-        self.blobs = Blobs(database)
+        self.blobs = Blobs(database) if database.codec is None else EncryptedBlobs(database)
         self.budgets = Budgets(database)
         self.decisions = Decisions(database)
         self.steps = FinalizerSteps(database)
@@ -65,13 +67,20 @@ class Store:
 
     @classmethod
     def open(
-        cls, url: str, migrate: bool = True, pool_size: int = POOL_SIZE, answer_s: float | None = ANSWER_S
+        cls,
+        url: str,
+        migrate: bool = True,
+        pool_size: int = POOL_SIZE,
+        answer_s: float | None = ANSWER_S,
+        keys: KeyPlace | None = None,
     ) -> Self:
         """Connect, and bring the schema up to date (`migrate=False`: only check that it is).
 
         answer_s   how long Postgres is waited for; None: as long as it takes
+        keys       where the keys of encrypted content are; None: content is in the clear
 
-        Raises Unreachable when the database cannot be reached, SetupError when its schema is not this brainq's.
+        Raises Unreachable when the database cannot be reached, SetupError when its schema is not this brainq's, or
+        its content is encrypted and there are no keys.
         """
         engine = make_engine(url, pool_size=pool_size, answer_s=answer_s)
         try:
@@ -79,6 +88,9 @@ class Store:
                 upgrade(engine)
             else:
                 require_current(engine)
+            if keys is None:
+                require_clear(engine)
+            return cls(engine, keys)
         except OperationalError as error:
             engine.dispose()
             where = engine.url.render_as_string(hide_password=True)
@@ -86,7 +98,6 @@ class Store:
         except BaseException:
             engine.dispose()
             raise
-        return cls(engine)
 
     def ping(self) -> None:
         """Raise Unreachable when the database does not answer."""
@@ -99,6 +110,7 @@ class Store:
 
     def close(self) -> None:
         """Close all pooled connections."""
+        self.database.close()
         self.engine.dispose()
 
     def __enter__(self) -> Self:
@@ -106,3 +118,30 @@ class Store:
 
     def __exit__(self, *exc: object) -> None:
         self.close()
+
+
+def make_database(engine: Engine, keys: KeyPlace | None) -> Database:
+    """With a codec where there are keys. Nothing of it is imported where there are none."""
+    if keys is None:
+        return Database(engine)
+    from brainq.store.encoded import EncodedDatabase
+    from brainq.store.envelope import EnvelopeCodec
+
+    return EncodedDatabase(engine, EnvelopeCodec(keys))
+
+
+def require_clear(engine: Engine) -> None:
+    """Raise SetupError where the newest turn's request is encrypted: a process without keys would take what it reads
+    for what was said."""
+    newest = (
+        select(func.substr(turns.c.request_json, 1, len(MARK)).label("begins"))
+        .where(turns.c.state != "rejected")  # of one that was refused anybody may have sent anything
+        .order_by(turns.c.row.desc())
+        .limit(1)
+    )
+    found = Database(engine).first(newest, {})
+    if found is not None and found["begins"] == MARK:
+        raise SetupError(
+            "content in this database is encrypted, and BRAINQ_CONTENT_KEYS is not set; set it to the file of the "
+            "operator's keys"
+        )

@@ -32,7 +32,8 @@ from sqlalchemy import (
     update,
 )
 
-from brainq.contracts.ids import PREFIX_BOUNDARY, prefix_upper_bound
+from brainq.contracts.encryption import MARK
+from brainq.contracts.ids import PREFIX_BOUNDARY, prefix_upper_bound, tenant_of
 from brainq.store.database import Database, Record
 from brainq.store.repositories.blobs import drop_unused
 from brainq.store.statements import insert_into
@@ -173,6 +174,16 @@ class TenantRows:
             for row in rows:
                 connection.write(_delete_one(table), {f"old_{name}": row[name] for name in keys})
         self.put(table, rows)
+
+    def unreadable(self, tenant: str) -> int:
+        """How many of its turns are under keys that were removed. Raises ContentKeyMissing where a key is not here."""
+        codec = self._db.codec
+        gone = () if codec is None else codec.removed(tenant_of(tenant))
+        if not gone:
+            return 0
+        begins = func.substr(turns.c.request_json, 1, len(MARK) + len(gone[0]))
+        lost = select(func.count().label("lost")).where(is_of_tenant(turns), begins.in_([MARK + key for key in gone]))
+        return int((self._db.first(lost, tenant_range(tenant)) or {"lost": 0})["lost"])
 
     def first_turns(self, tenant: str) -> list[str]:
         """The ids of the tenant's turns with the lowest rows; at most a page."""

@@ -8,6 +8,7 @@ from functools import cache, lru_cache
 
 from brainq.brain.brain import Brain
 from brainq.brain.brains import Brains
+from brainq.contracts.encryption import ContentKeyMissing
 from brainq.contracts.evaluation import RuntimeDecisionRecord
 from brainq.contracts.webhook import Webhook, parse_webhooks
 from brainq.settings.deployment import Settings
@@ -63,8 +64,9 @@ class DecisionReader:
 
 def is_unavailable(failure: BaseException) -> bool:
     """True for trouble with Redis, SQL, the network or the disk: waiting may help. A broker that is away is not
-    meant: its bells are rung again."""
-    return is_redis_unavailable(failure) or is_sql_unavailable(failure) or isinstance(failure, OSError)
+    meant: its bells are rung again. A key of content that is missing is waited for as SQL is."""
+    is_away = isinstance(failure, OSError | ContentKeyMissing)
+    return is_away or is_redis_unavailable(failure) or is_sql_unavailable(failure)
 
 
 def configured_webhooks(settings: Settings) -> tuple[Webhook, ...]:

@@ -14,6 +14,7 @@ from brainq.store.database import Database
 from brainq.store.engine import is_sql_unavailable, make_engine
 from brainq.store.late_rows import LateRows
 from brainq.store.repositories.cells import Directory, Tombstones
+from brainq.store.store import make_database
 from brainq.store.tables.cell_tables import CELL_TABLES
 
 if TYPE_CHECKING:
@@ -58,7 +59,7 @@ class OtherDatabases:
     """The databases of all cells, each opened when a row is first sent there. Thread-safe."""
 
     def __init__(self, settings: Settings) -> None:
-        self._urls = {cell.name: cell.sql_url.get_secret_value() for cell in settings.all_cells()}
+        self._cells = {cell.name: settings.of_cell(cell) for cell in settings.all_cells()}
         self._open: dict[str, Database] = {}
         self._lock = threading.Lock()
 
@@ -66,5 +67,7 @@ class OtherDatabases:
         """Raises KeyError for a cell that this process does not know."""
         with self._lock:
             if cell not in self._open:
-                self._open[cell] = Database(make_engine(self._urls[cell], pool_size=CONNECTIONS))
+                settings = self._cells[cell]
+                engine = make_engine(settings.sql_url.get_secret_value(), pool_size=CONNECTIONS)
+                self._open[cell] = make_database(engine, settings.key_place)
             return self._open[cell]

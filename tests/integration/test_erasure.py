@@ -5,22 +5,17 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import closing
-from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
-from sqlalchemy import select
 
 from brainq.client.connection import cells_of
 from brainq.client.erase import erase, erase_everywhere
-from brainq.client.handle import TurnHandle
 from brainq.contracts.claim import FinalStepClaim
 from brainq.contracts.erasure import Erasure, ErasureScope
-from brainq.contracts.file import File
-from brainq.contracts.memory import MemoryItem, Observation
-from brainq.errors import InvalidInput, NotFound, ResultTimeout
-from brainq.operator import Operator
+from brainq.contracts.memory import MemoryItem
+from brainq.errors import InvalidInput, ResultTimeout
 from brainq.store.erase import BY_SESSION, BY_TURN, KNOWLEDGE, SqlErasure
 from brainq.store.records import SqlRecords
 from brainq.store.repositories.cells import Directory
@@ -29,11 +24,11 @@ from tests.support.brains import diary, obedient
 from tests.support.brains.obedient import script
 from tests.support.pump import Pump, sqlite_url
 from tests.support.server import RedisServer
+from tests.support.tenant_content import bytes_with, fill, rows_with
 from tests.support.two_cells import TwoCells, two_cells, two_servers
 from tests.support.wait import wait_until
 
 SECRET = "Zanzibarium"
-PNG = b"\x89PNG\r\n\x1a\n"
 
 
 KEPT_TABLES = {"tokens"}
@@ -62,28 +57,6 @@ def world(redis: RedisServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
         yield pump
 
 
-def fill(pump: Pump, tenant: str, word: str) -> list[TurnHandle]:
-    """A tenant with an ended turn, one that waits for a person, one behind it, input, a file, a schedule, knowledge."""
-    ended = pump.submit(
-        f"{tenant}1",
-        script([("write", {"name": word})], final=f"{word} done"),
-        attachments=[File(PNG + word.encode(), "image/png", "a")],
-    )
-    pump.finish(ended)
-    parked = pump.submit(f"{tenant}2", script([("write", {"name": word})], final=word), readiness=False)
-    pump.drain()
-    queued = pump.submit(f"{tenant}2", script(final=word))
-    parked.steer(f"and {word}")
-    records = SqlRecords(pump.wiring.store)
-    for step, scope, sid in (("memory", f"{tenant}ann", f"{tenant}1"), ("memory2", "shared", f"{tenant}1")):
-        claim = FinalStepClaim(sid, ended.turn_id, step, "me", 1, 1)
-        records.record_memories(claim, scope, [MemoryItem(kind="fact", text=f"Likes {word}.")])
-    claim = FinalStepClaim(f"{tenant}1", ended.turn_id, "learner", "me", 1, 1)
-    records.record_observations(claim, f"{tenant}ann", "m:1", [Observation(kind="source", text=f"{word}.example")])
-    pump.client.schedule(f"{tenant}daily", f"{tenant}report", word, when=timedelta(days=1))
-    return [ended, parked, queued]
-
-
 def erased(pump: Pump, scope: ErasureScope, **options: Any) -> Erasure:
     """Erase in a thread, and do meanwhile what workers do."""
     found: list[Any] = []
@@ -105,17 +78,6 @@ def erased(pump: Pump, scope: ErasureScope, **options: Any) -> Erasure:
     return found[0]
 
 
-def rows_with(pump: Pump, word: str) -> list[str]:
-    """Tables of which a row has the word, or bytes of it, anywhere."""
-    with pump.wiring.store.engine.connect() as connection:
-        return [
-            table.name
-            for table in metadata.sorted_tables
-            for row in connection.execute(select(table))
-            if any(word.encode() in (value if isinstance(value, bytes) else str(value).encode()) for value in row)
-        ]
-
-
 def keys_with(pump: Pump, word: str) -> list[str]:
     """Keys of Redis whose name or value has the word."""
     client: Any = pump.wiring.state.redis
@@ -128,11 +90,6 @@ def keys_with(pump: Pump, word: str) -> list[str]:
         "stream": client.xrange,
     }
     return [key for key in client.keys("*") if word in key or word in str(readers[client.type(key)](key))]
-
-
-def bytes_with(directory: Path, word: str) -> list[str]:
-    """Files that have the word."""
-    return [path.name for path in directory.rglob("*") if path.is_file() and word.encode() in path.read_bytes()]
 
 
 def test_nothing_of_a_tenant_is_left_and_others_keep_all(world: Pump, tmp_path: Path, redis: RedisServer) -> None:
@@ -254,14 +211,3 @@ def test_a_tenant_is_erased_in_every_cell(both: TwoCells) -> None:
 def test_every_table_is_erased_or_has_a_reason_to_stay() -> None:
     known = {table.name for table in (turns, attachments, blobs, *BY_TURN, *BY_SESSION, *KNOWLEDGE)}
     assert {table.name for table in metadata.sorted_tables} - known == KEPT_TABLES
-
-
-def test_a_bulks_report_that_names_it_goes_and_the_audit_log_keeps_no_name(world: Pump) -> None:
-    mine, other = (world.client.bulk("cancel", f"tenant={name}", dry_run=True) for name in ("acme", "bolt"))
-    with Operator(world.settings, world.wiring.brains) as operator:
-        assert operator.erase(tenant="acme:", by="ann").left == {}
-    with pytest.raises(NotFound):
-        world.client.bulk_report(mine.id)
-    assert world.client.bulk_report(other.id).state == "done"
-    (act,) = world.client.audit(act="erase")
-    assert (act.who, act.subject, act.session_id) == ("ann", "", "")

@@ -66,9 +66,10 @@ def prune_turns(
     from brainq.store.store import Store
 
     seconds = parse_age_s(older_than)
-    url = load_settings().sql_url.get_secret_value()
+    settings = load_settings()
+    url = settings.sql_url.get_secret_value()
     require_file(url)
-    with Store.open(url, migrate=False, answer_s=None) as store:
+    with Store.open(url, migrate=False, answer_s=None, keys=settings.key_place) as store:
         counts = run_prune(store, seconds, knowledge=knowledge, dry_run=dry_run, confirmed=yes)
         sqlite = store.engine.dialect.name == "sqlite"
     if as_json:

@@ -40,6 +40,7 @@ def run_checks() -> Iterator[Check]:
         yield from check_cells(settings)
         return
     if (yield from services.check_sql(settings)):
+        yield from services.check_content_keys(settings)
         yield from services.check_webhooks(settings)
     try:
         url = known_redis(settings)

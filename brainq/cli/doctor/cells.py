@@ -11,6 +11,7 @@ from brainq.brain.brains import load_brains
 from brainq.cli.doctor import services
 from brainq.cli.output import counted
 from brainq.contracts.cell import Cell, Move
+from brainq.contracts.encryption import KeyPlace
 from brainq.errors import BrainqError
 from brainq.settings.deployment import Settings
 from brainq.state.connection import make_client
@@ -31,7 +32,7 @@ def check_cells(settings: Settings) -> Iterator[Check]:
     for cell in cells:
         has_sql = yield from _named(cell.name, _check_cell(settings.of_cell(cell), cell, servers))
         if cell is cells[0] and has_sql:
-            yield check_directory(cell)
+            yield check_directory(cell, settings.key_place)
     yield check_versions(servers)
 
 
@@ -82,6 +83,7 @@ def _check_cell(settings: Settings, cell: Cell, servers: dict[str, str]) -> Gene
     """True: its SQL can be read. Notes in `servers` which Redis it has."""
     has_sql = yield from services.check_sql(settings)
     if has_sql:
+        yield from services.check_content_keys(settings)
         yield from services.check_webhooks(settings)
     url = cell.redis_url.get_secret_value()
     if settings.broker_url is not None:
@@ -112,9 +114,9 @@ def check_versions(servers: Mapping[str, str]) -> Check:
     )
 
 
-def check_directory(home: Cell) -> Check:
+def check_directory(home: Cell, keys: KeyPlace | None = None) -> Check:
     """How many tenants are written down, and whether a move was left in the middle."""
-    with Store.open(home.sql_url.get_secret_value(), migrate=False) as store:
+    with Store.open(home.sql_url.get_secret_value(), migrate=False, keys=keys) as store:
         if not CELL_TABLES.has(store.engine, tenant_cells):
             return ok("directory", f"empty: the first turn makes it in the SQL of cell {home.name!r}")
         counts = Directory(store.database).counts()

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import stat
 import time
 from collections.abc import Generator, Iterator
 from itertools import islice
@@ -13,7 +15,9 @@ from brainq.broker import names
 from brainq.broker.app import make_app
 from brainq.broker.envelope import envelope
 from brainq.cli.output import counted
+from brainq.contracts.encryption import ContentKeyMissing
 from brainq.contracts.webhook import parse_webhooks
+from brainq.errors import SetupError
 from brainq.observe.logs import without_password
 from brainq.settings.deployment import Settings
 from brainq.state.connection import MEMORY_FULL, make_client
@@ -224,12 +228,40 @@ def check_sql(settings: Settings) -> Generator[Check, None, bool]:
     return current == HEAD
 
 
+def check_content_keys(settings: Settings) -> Iterator[Check]:
+    """Nothing of a deployment whose content is in the clear. Counts no rows: `brainq keys list --count` does."""
+    place = settings.key_place
+    if place is None:
+        return
+    from brainq.store.envelope import EnvelopeCodec
+
+    try:
+        codec = EnvelopeCodec(place)
+        codec.check()
+    except (ContentKeyMissing, SetupError) as error:
+        yield fail("keys", str(error), "content under this key is not readable until it is there: docs/encryption.md")
+        return
+    rows = [key for key in codec.listed() if key.state != "shredded"]
+    codec.close()
+    others = {key.operator_key for key in rows} - {codec.operator_keys.current}
+    mode = os.stat(place.file).st_mode
+    if mode & (stat.S_IRWXG | stat.S_IRWXO):
+        yield warn("keys", f"{place.file} can be read by others than its owner", f"chmod 600 {place.file}")
+    elif not codec.writes:
+        yield warn("keys", "new content is written in the clear", "put a key before `clear` in the file of keys")
+    elif others:
+        wrapped = ", ".join(sorted(others))
+        yield warn("keys", f"tenants' keys are wrapped by {wrapped} still", "run `brainq keys rewrap`")
+    else:
+        yield ok("keys", f"content is encrypted, with {len(rows)} tenants' keys, by {codec.operator_keys.current}")
+
+
 def check_webhooks(settings: Settings) -> Iterator[Check]:
     """Nothing of a deployment without webhooks. The schema is this brainq's."""
     webhooks = parse_webhooks(settings.webhooks.get_secret_value())
     if not webhooks:
         return
-    with Store.open(settings.sql_url.get_secret_value(), migrate=False) as store:
+    with Store.open(settings.sql_url.get_secret_value(), migrate=False, keys=settings.key_place) as store:
         unsettled = store.deliveries.unsettled()
     summary = f"{len(webhooks)} configured, {unsettled['pending']} to be sent, {unsettled['dead']} dead"
     if unsettled["dead"]:

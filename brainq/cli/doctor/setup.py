@@ -36,6 +36,7 @@ EXTRAS = {
     "a2a": "a2a",
     "pydantic-ai": "pydantic_ai",
     "embeddings": "tokenizers",
+    "encryption": "cryptography",
 }
 
 

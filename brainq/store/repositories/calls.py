@@ -14,7 +14,7 @@ from brainq.store.database import Database, Record, Transaction
 from brainq.store.repositories.brakes import brake_in_force
 from brainq.store.statements import insert_or_ignore, insert_unless
 from brainq.store.tables import calls, turns
-from brainq.store.tables.types import SafeText, utc_now
+from brainq.store.tables.types import utc_now
 from brainq.store.text import sql_json
 
 _C = calls.c
@@ -31,7 +31,7 @@ _HERE = and_(_C.turn_id == bindparam("turn"), _C.call_id == bindparam("call"), _
 _STATE = select(_C.state, _C.outcome_json).where(_HERE)
 # A redacted call (its intent has no arguments) keeps its outcome only while its turn lives: a rescue may need it.
 _ENDED = exists().where(turns.c.turn_id == _C.turn_id, turns.c.ended_at.is_not(None))
-_OUTCOME = case((and_(_C.args_json.is_(None), _ENDED), null()), else_=bindparam("content", type_=SafeText()))
+_OUTCOME = case((and_(_C.args_json.is_(None), _ENDED), null()), else_=bindparam("content", type_=_C.outcome_json.type))
 _RECORD = (
     update(calls).where(_HERE, _C.state == "intent").values(state="done", ended_at=utc_now(), outcome_json=_OUTCOME)
 )

@@ -4,6 +4,7 @@ and the shipped MemoryRetriever.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
@@ -23,8 +24,10 @@ from sqlalchemy import (
     table,
 )
 
+from brainq.contracts.encryption import SHREDDED
 from brainq.contracts.memory import MemoryItem, Observation, RetrievedMemory
 from brainq.contracts.rows import KnowledgeRow, MemoryRow, ObservationRow
+from brainq.observe.logs import logger
 from brainq.store.database import Database, Dialects, Transaction
 from brainq.store.statements import in_sessions, upsert
 from brainq.store.tables import memories, observations
@@ -33,6 +36,8 @@ from brainq.store.text import normalized, normalized_hash, query_terms, scope_te
 
 _INTERNAL = ("norm_hash", "scope_term", "terms")
 MAX_LISTED = 1000
+MAX_READ_THROUGH = 2000  # encrypted memories of a scope that one search reads: some 30 ms
+log = logger("brainq.memory")
 Row = TypeVar("Row", bound=KnowledgeRow)
 MAX_RETRIEVED = 8
 HABITS_LISTED = 20  # preferences and habits count for every message, not only where words are shared
@@ -131,11 +136,13 @@ class KnowledgeTable(Generic[Row]):
         """
         in_scope = {"scope": scope, "scope_term": scope_term(scope), "session_id": session_id, **values}
         in_scope |= {"turn_id": turn_id, "last_turn_id": turn_id}
+        # The words of an encrypted text would be its content, in the clear.
+        is_encrypted = self._db.codec is not None and self._db.codec.writes
         rows = {
             (item.kind, normalized_hash(item.text)): {
                 "kind": item.kind,
                 "text": item.text,
-                "terms": " ".join(terms_of(item.text)),
+                "terms": "" if is_encrypted else " ".join(terms_of(item.text)),
             }
             for item in reversed(items)
         }
@@ -154,6 +161,8 @@ class KnowledgeTable(Generic[Row]):
         terms = query_terms(query)
         if not terms:
             return self._newest_of(scope, kinds, limit)
+        if self._db.codec is not None:
+            return self._read_through(scope, terms, limit, kinds)
         match = match_query(self._db.dialect, scope, terms)
         return self._read(self._search, {**_kind_parameters(scope, kinds, limit), "match": match})
 
@@ -200,11 +209,39 @@ class KnowledgeTable(Generic[Row]):
             statement = statement.where(in_sessions(columns.session_id, sessions))
         return connection.write(statement, {})
 
+    def _read_through(self, scope: str, terms: Sequence[str], limit: int, kinds: Sequence[str]) -> list[Row]:
+        """A search where SQL cannot look into texts: the scope's newest are read, those with most of the words first.
+
+        Words are stemmed as little as plurals need; a word that few of them have counts for more.
+        """
+        found = self._newest_of(scope, kinds, MAX_READ_THROUGH)
+        if len(found) == MAX_READ_THROUGH:
+            log.warning("only a scope's newest memories are searched: they are encrypted", searched=MAX_READ_THROUGH)
+        return rank_by_words(found, terms)[:limit]
+
     def _newest_of(self, scope: str, kinds: Sequence[str], limit: int) -> list[Row]:
         return self._read(self._newest, _kind_parameters(scope, kinds, limit))
 
     def _read(self, statement: Executable, values: Mapping[str, object]) -> list[Row]:
         return [self._make_row(**found) for found in self._db.all(statement, values)]
+
+
+def rank_by_words(rows: Sequence[Row], terms: Sequence[str]) -> list[Row]:
+    """Those that share a word with the query, the best first; of equals in the order given. Pure."""
+    wanted = {_stem(term) for term in terms}
+    readable = [row for row in rows if row.text != SHREDDED]
+    shared = [wanted & {_stem(term) for term in terms_of(row.text)} for row in readable]
+    holders = Counter(term for words in shared for term in words)
+    ranked = [(sum(1 / holders[term] for term in words), at) for at, words in enumerate(shared) if words]
+    return [readable[at] for _, at in sorted(ranked, key=lambda item: (-item[0], item[1]))]
+
+
+def _stem(term: str) -> str:
+    """Without the commonest endings of English: `deployed` and `deploying` are one."""
+    for ending in ("ing", "ed", "es", "s", "e"):
+        if term.endswith(ending) and len(term) - len(ending) >= 3:
+            return term[: -len(ending)]
+    return term
 
 
 def _kind_parameters(scope: str, kinds: Sequence[str], limit: int) -> dict[str, Any]:
@@ -260,7 +297,7 @@ def _unrepeated(rows: Iterable[MemoryRow], listed: set[str]) -> tuple[str, ...]:
     """Each text on one line with its day, without those that `listed` holds; it is added to."""
     fresh: list[str] = []
     for row in rows:
-        if (key := normalized(row.text)) not in listed:
+        if row.text != SHREDDED and (key := normalized(row.text)) not in listed:
             listed.add(key)
             fresh.append(f"{' '.join(row.text.split())} (said {row.updated_at:%Y-%m-%d})")
     return tuple(fresh)

@@ -124,6 +124,6 @@ class Schedules:
 def _row(found: Record) -> ScheduleRow:
     return ScheduleRow(
         **{name: found[name] for name in ScheduleRow.model_fields if name not in ("request", "paused")},
-        request=json.loads(found["request_json"]),
+        request=json.loads(found["request_json"] or "{}"),  # {}: its key was removed for good
         paused=bool(found["paused"]),
     )

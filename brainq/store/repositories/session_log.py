@@ -286,7 +286,7 @@ class Transcripts:
 
     def __init__(self, database: Database) -> None:
         self._db = database
-        self._rows = ManyRows(transcripts, database.dialect)
+        self._rows = ManyRows(transcripts, database)
 
     def archive(self, session_id: str, turn_id: str, messages: Sequence[Message], redact: bool) -> None:
         """Keep messages that are about to leave the session's history. Any of them may be kept already.

@@ -23,6 +23,7 @@ from sqlalchemy import (
     or_,
     select,
     true,
+    type_coerce,
     union,
 )
 
@@ -37,8 +38,10 @@ from brainq.store.list_places import Figure, as_stored, instants_of
 from brainq.store.repositories.session_log import TURN_NUMBER
 from brainq.store.statements import in_sessions
 from brainq.store.tables import decisions, finalizer_steps, turns
+from brainq.store.tables.types import ContentText
 
 _T = turns.c
+_READABLE = ContentText("null")  # of a tenant whose keys were removed a list shows what is in the clear
 _IN_REQUEST = ("user_message", "prompt_id", "prompt_version")
 _S = finalizer_steps.c
 _LISTED_FIELDS = (
@@ -60,9 +63,12 @@ _LISTED = select(
     *(_T[name] for name in _LISTED_FIELDS if name != "dead_steps"),
     *(_T[name] for name in ("row", "reject_reason", "error", "kind", "message", *_COUNTS)),
     _DEAD_STEPS.label("dead_steps"),
-    case((_IS_CHILD, _T.request_json), else_=null()).label("child_request"),
+    type_coerce(case((_IS_CHILD, _T.request_json), else_=null()), _READABLE).label("child_request"),
 )
-_SEARCHED_TEXTS = ("row", "turn_id", "session_id", "request_key", "request_json", "result_json")
+_SEARCHED_TEXTS = (
+    *(_T[name] for name in ("row", "turn_id", "session_id", "request_key")),
+    *(type_coerce(_T[name], _READABLE).label(name) for name in ("request_json", "result_json")),
+)
 RECENT = ("state", "accepted_at", "ended_at", "cost_usd")
 _FAILED = (Ending.FAILED.value, Ending.TIMED_OUT.value)
 _STEPS = select(_T.steps).where(_T.turn_id == bindparam("turn"))
@@ -104,7 +110,7 @@ def may_have(metadata: Sequence[str], tags: Sequence[str]) -> list[ColumnElement
 
 def has_all(found: Mapping[str, Any], metadata: Sequence[str], tags: Sequence[str]) -> bool:
     """Whether its request has all of these pairs and tags, exactly. Pure."""
-    request: dict[str, Any] = json.loads(found["request_json"])
+    request: dict[str, Any] = json.loads(found["request_json"] or "{}")
     return set(tags) <= set(request.get("prompt_tags") or ()) and set(metadata) <= set(
         metadata_pairs(request.get("metadata"))
     )
@@ -118,7 +124,7 @@ def read_parent(request_json: str | None) -> ParentCall | None:
 
 def _searched_texts(found: Mapping[str, Any]) -> Iterator[str]:
     yield from (found["turn_id"], found["session_id"], found["request_key"])
-    request: dict[str, Any] = json.loads(found["request_json"])
+    request: dict[str, Any] = json.loads(found["request_json"] or "{}")
     yield from (text for name in _IN_REQUEST if isinstance(text := request.get(name), str))
     yield from request.get("prompt_tags") or ()
     yield from metadata_pairs(request.get("metadata"))
@@ -238,7 +244,7 @@ class TurnLists:
 
     def rows_with_text(self, rows: Sequence[int], filters: TurnFilter) -> set[int]:
         """Those of these rows that say what is searched for, and have its metadata and tags."""
-        statement = select(*(_T[name] for name in _SEARCHED_TEXTS)).where(_T.row.in_(rows))
+        statement = select(*_SEARCHED_TEXTS).where(_T.row.in_(rows))
         return {
             int(found["row"])
             for found in self._db.all(statement, {})
@@ -288,9 +294,11 @@ class TurnLists:
             held = [_unindexed(name).contains(filters.text, autoescape=True) for name in (_T.turn_id, _T.session_id)]
             known.append(or_(*held, _T.row == by_key))
         if filters.needs_content:
-            known += [*may_have(filters.metadata, filters.prompt_tags), _T.row > self._searched_from(filters)]
-        if filters.search:
-            known.append(may_contain(filters.search))
+            known.append(_T.row > self._searched_from(filters))
+        if self._db.codec is None:  # SQL cannot look into what is encrypted: each turn is read, and looked at here
+            known += may_have(filters.metadata, filters.prompt_tags)
+            if filters.search:
+                known.append(may_contain(filters.search))
         return known
 
     def _searched_from(self, filters: TurnFilter) -> ColumnElement[int]:

@@ -60,7 +60,7 @@ class Traces:
 
     def __init__(self, database: Database) -> None:
         self._db = database
-        self._rows = ManyRows(traces, database.dialect)
+        self._rows = ManyRows(traces, database)
 
     def write(
         self, connection: Transaction, *, session_id: str, turn_id: str, entries: Sequence[ToolTraceEntry], redact: bool
@@ -119,7 +119,7 @@ class Spends:
 
     def __init__(self, database: Database) -> None:
         self._db = database
-        self._rows = ManyRows(spends, database.dialect)
+        self._rows = ManyRows(spends, database)
 
     def write(self, connection: Transaction, turn_id: str, used: Sequence[Spend]) -> None:
         """Effect: keep the turn's model calls in their order; those kept before stay."""

@@ -22,7 +22,7 @@ from brainq.store.database import Database, Record, Transaction
 from brainq.store.repositories.session_log import PAST_TURNS, TURN_NUMBER, read_past_turns
 from brainq.store.statements import in_sessions, insert_or_ignore
 from brainq.store.tables import finalizer_steps, turns
-from brainq.store.tables.types import SafeText, utc_now
+from brainq.store.tables.types import utc_now
 from brainq.store.text import sql_json, sql_text
 from brainq.text.shorten import line_of
 
@@ -85,12 +85,12 @@ _END = (
 _REFUSE = (
     update(turns)
     .where(_T.turn_id == bindparam("turn"), _T.ended_at.is_(None))
-    .values(state="rejected", reject_reason=bindparam("why", type_=SafeText()), ended_at=utc_now())
+    .values(state="rejected", reject_reason=bindparam("why", type_=_T.reject_reason.type), ended_at=utc_now())
 )
 _FORGET = (
     update(turns)
     .where(_T.turn_id == bindparam("turn"))
-    .values(request_json=bindparam("kept", type_=SafeText()), message="")
+    .values(request_json=bindparam("kept", type_=_T.request_json.type), message="")
 )
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from sqlalchemy import Column, Index, PrimaryKeyConstraint, Table
 
 from brainq.store.tables.on_demand import OnDemandTables
-from brainq.store.tables.types import IdText, SafeText, UtcTimestamp, row_column, utc_now
+from brainq.store.tables.types import ContentText, IdText, SafeText, UtcTimestamp, row_column, utc_now
 
 OPERATOR_TABLES = OnDemandTables()
 
@@ -38,8 +38,8 @@ acts = Table(
     Column("act", IdText, nullable=False),
     Column("session_id", IdText, nullable=False),
     Column("turn_id", IdText, nullable=False),
-    Column("subject", SafeText, nullable=False),
-    Column("reason", SafeText, nullable=False),
+    Column("subject", ContentText("line"), nullable=False),
+    Column("reason", ContentText("line"), nullable=False),
 )
 
 Index(None, acts.c.turn_id)

@@ -11,14 +11,23 @@ from sqlalchemy import (
     Float,
     Index,
     Integer,
-    LargeBinary,
     PrimaryKeyConstraint,
     Table,
     UniqueConstraint,
     false,
 )
 
-from brainq.store.tables.types import IdText, SafeText, UtcTimestamp, metadata, partial_index, row_column, utc_now
+from brainq.store.tables.types import (
+    ContentBytes,
+    ContentText,
+    IdText,
+    SafeText,
+    UtcTimestamp,
+    metadata,
+    partial_index,
+    row_column,
+    utc_now,
+)
 
 # Mid-turn input: written before Redis knows it, and what became of it.
 inputs = Table(
@@ -36,8 +45,8 @@ inputs = Table(
     Column("bounced_turn_id", IdText),
     Column("accepted_at", UtcTimestamp, nullable=False, server_default=utc_now()),
     Column("settled_at", UtcTimestamp),
-    Column("text", SafeText, nullable=False),
-    Column("attachments_json", SafeText),
+    Column("text", ContentText, nullable=False),
+    Column("attachments_json", ContentText("null")),
     UniqueConstraint("session_id", "client_message_id"),
 )
 
@@ -53,7 +62,7 @@ blobs = Table(
     "blobs",
     metadata,
     Column("sha256", IdText, nullable=False),
-    Column("data", LargeBinary, nullable=False),
+    Column("data", ContentBytes, nullable=False),
     PrimaryKeyConstraint("sha256"),
 )
 
@@ -66,7 +75,7 @@ attachments = Table(
     Column("media_type", IdText, nullable=False),
     Column("size", BigInteger, nullable=False),
     Column("created_at", UtcTimestamp, nullable=False, server_default=utc_now()),
-    Column("name", SafeText, nullable=False),
+    Column("name", ContentText("line"), nullable=False),
     PrimaryKeyConstraint("turn_id", "sha256"),
 )
 
@@ -92,9 +101,9 @@ approvals = Table(
     Column("expires_at", UtcTimestamp, nullable=False),
     Column("decided_at", UtcTimestamp),
     Column("decided_by", SafeText, nullable=False),
-    Column("reason", SafeText, nullable=False),
-    Column("comment", SafeText, nullable=False),
-    Column("args_json", SafeText),
+    Column("reason", ContentText("line"), nullable=False),
+    Column("comment", ContentText("line"), nullable=False),
+    Column("args_json", ContentText("null")),
     UniqueConstraint("turn_id", "call_id"),
 )
 
@@ -119,7 +128,7 @@ brakes = Table(
     Column("placed_at", UtcTimestamp, nullable=False, server_default=utc_now()),
     Column("ends_at", UtcTimestamp),  # None: not before it is taken, or never
     Column("over_at", UtcTimestamp),
-    Column("reason", SafeText, nullable=False),
+    Column("reason", ContentText("line"), nullable=False),
     UniqueConstraint("session_id", "brake_id"),
 )
 
@@ -139,7 +148,7 @@ schedules = Table(
     Column("timing", SafeText, nullable=False),
     Column("zone", SafeText, nullable=False),
     Column("session_id", IdText, nullable=False),
-    Column("request_json", SafeText, nullable=False),
+    Column("request_json", ContentText("null"), nullable=False),
     Column("on_running", SafeText, nullable=False),
     Column("missed", SafeText, nullable=False),
     Column("paused", Integer, nullable=False),

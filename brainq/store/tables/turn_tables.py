@@ -21,7 +21,16 @@ from sqlalchemy import (
     text,
 )
 
-from brainq.store.tables.types import IdText, SafeText, UtcTimestamp, metadata, partial_index, row_column, utc_now
+from brainq.store.tables.types import (
+    ContentText,
+    IdText,
+    SafeText,
+    UtcTimestamp,
+    metadata,
+    partial_index,
+    row_column,
+    utc_now,
+)
 
 # Every turn ever accepted or rejected: written before Redis knows it, ended by the finalizer.
 turns = Table(
@@ -38,14 +47,14 @@ turns = Table(
     Column("stop_reason", IdText),
     Column("accepted_at", UtcTimestamp, nullable=False, server_default=utc_now()),
     Column("ended_at", UtcTimestamp),
-    Column("reject_reason", SafeText),
-    Column("error", SafeText),
-    Column("request_json", SafeText, nullable=False),
-    Column("result_json", SafeText),
+    Column("reject_reason", ContentText("line")),
+    Column("error", ContentText("line")),
+    Column("request_json", ContentText("required"), nullable=False),
+    Column("result_json", ContentText("required")),
     # What lists show, so that no list reads requests and results. The figures are the result's.
     Column("kind", IdText),
     Column("brain", IdText),  # the one that the turn names
-    Column("message", SafeText),  # how the user's message begins; empty where content is not kept
+    Column("message", ContentText("line")),  # how the user's message begins; empty where content is not kept
     Column("steps", Integer),
     Column("calls", Integer),
     Column("failed_calls", Integer),
@@ -85,7 +94,7 @@ messages = Table(
     Column("seq", Integer, nullable=False),
     Column("redacted", Boolean, nullable=False),
     Column("created_at", UtcTimestamp, nullable=False, server_default=utc_now()),
-    Column("content", SafeText, nullable=False),
+    Column("content", ContentText, nullable=False),
     UniqueConstraint("turn_id", "role", "seq"),
 )
 
@@ -106,7 +115,7 @@ transcripts = Table(
     Column("session_id", IdText, nullable=False),
     Column("place", Integer, nullable=False),  # the order inside the step
     Column("redacted", Boolean, nullable=False),
-    Column("message_json", SafeText, nullable=False),
+    Column("message_json", ContentText("required"), nullable=False),
     PrimaryKeyConstraint("turn_id", "step", "role", "call_id", "digest"),
 )
 
@@ -131,7 +140,7 @@ traces = Table(
     Column("started_at_ms", BigInteger, nullable=False),
     Column("ended_at_ms", BigInteger, nullable=False),
     Column("args_hash", IdText, nullable=False),
-    Column("detail", SafeText, nullable=False),
+    Column("detail", ContentText("line"), nullable=False),
     PrimaryKeyConstraint("turn_id", "call_id"),
     sqlite_with_rowid=False,
 )
@@ -156,8 +165,8 @@ calls = Table(
     Column("late", Boolean, nullable=False, server_default=false()),
     Column("started_at", UtcTimestamp, nullable=False, server_default=utc_now()),
     Column("ended_at", UtcTimestamp),
-    Column("args_json", SafeText),
-    Column("outcome_json", SafeText),
+    Column("args_json", ContentText("null")),
+    Column("outcome_json", ContentText("null")),
     UniqueConstraint("turn_id", "call_id", "attempt"),
 )
 
@@ -223,7 +232,7 @@ finalizer_steps = Table(
     Column("tries", Integer, nullable=False),
     Column("step_key", IdText, nullable=False),
     Column("updated_at", UtcTimestamp, nullable=False, server_default=utc_now()),
-    Column("error", SafeText),
+    Column("error", ContentText("line")),
     PrimaryKeyConstraint("turn_id", "step"),
 )
 
@@ -263,7 +272,7 @@ def _knowledge_table(name: str, *own: Column[Any]) -> Table:
         Column("created_at", UtcTimestamp, nullable=False, server_default=utc_now()),
         Column("updated_at", UtcTimestamp, nullable=False, server_default=utc_now()),  # seen last
         Column("scope_term", IdText, nullable=False),
-        Column("text", SafeText, nullable=False),
+        Column("text", ContentText, nullable=False),
         Column("terms", SafeText, nullable=False),
         UniqueConstraint("scope", "kind", "norm_hash"),
     )
@@ -297,8 +306,8 @@ judgements = Table(
     Column("cost_usd", Float),
     Column("created_at", UtcTimestamp, nullable=False, server_default=utc_now()),
     Column("updated_at", UtcTimestamp, nullable=False, server_default=utc_now()),
-    Column("reason", SafeText),
-    Column("error", SafeText),
+    Column("reason", ContentText("line")),
+    Column("error", ContentText("line")),
     PrimaryKeyConstraint("turn_id", "judge"),
 )
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Any
 
-from sqlalchemy import BigInteger, Column, DateTime, Dialect, Index, Integer, MetaData, Text
+from sqlalchemy import BigInteger, Column, DateTime, Dialect, Index, Integer, LargeBinary, MetaData, Text
 from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.sql.functions import FunctionElement
 from sqlalchemy.types import TypeDecorator, TypeEngine
@@ -48,6 +48,27 @@ class IdText(SafeText):
 
     def load_dialect_impl(self, dialect: Dialect) -> TypeEngine[Any]:
         return Text(collation="C") if dialect.name == "postgresql" else Text()
+
+
+class ContentText(SafeText):
+    """Text that people, models or tools said: a database with a codec has it encoded.
+
+    unread   what is read in place of a text whose key was removed for good: `text`, a note of it; `null`, nothing;
+             `required`, an error; `line`, a note of it, and also where the key is only missing here: lists show it
+    """
+
+    cache_ok = True
+
+    def __init__(self, unread: str = "text") -> None:
+        super().__init__()
+        self.unread = unread
+
+
+class ContentBytes(TypeDecorator[bytes]):
+    """Bytes of a file; as ContentText."""
+
+    impl = LargeBinary
+    cache_ok = True
 
 
 class UtcTimestamp(TypeDecorator[datetime]):

@@ -1,0 +1,172 @@
+"""`brainq keys`: the keys under which content in SQL is encrypted."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from brainq.cli.connect import open_operator
+from brainq.cli.help import command_group, subcommand
+from brainq.cli.options import AsJson
+from brainq.cli.output import ago, clean, counted, note, print_json, print_outcome, print_rows
+from brainq.errors import ExitCode, InvalidInput
+
+if TYPE_CHECKING:
+    from brainq.cli.pages.layout import PageTable
+    from brainq.contracts.encryption import ReencryptProgress, TenantKey
+
+app = command_group("Your own keys for the content in SQL.")
+Tenant = Annotated[str | None, typer.Option("--tenant", help="Of this tenant alone, such as acme: with its colon.")]
+
+
+@subcommand(app, "new")
+def new(name: Annotated[str, typer.Argument(metavar="KEY_ID", help="What it is called, such as op-2026-11.")]) -> None:
+    """Print a new operator's key, as a line for the file of BRAINQ_CONTENT_KEYS.
+
+    The first line of that file is the current key; the others are for what is still under them. Nothing is stored here:
+    who loses the file loses all content.
+
+    \b
+    Examples:
+      (umask 077; brainq keys new op-1 > content-keys)
+    """
+    from brainq.store.envelope import new_operator_key, parse_operator_keys
+
+    line = new_operator_key(name)
+    parse_operator_keys(line, "KEY_ID")
+    sys.stdout.write(f"{line}\n")
+
+
+@subcommand(app, "list")
+def list_keys(
+    count: Annotated[
+        bool, typer.Option("--count", help="Read all content, and count what is in the clear or under an older key.")
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """List the tenants' keys, and which of the operator's wraps each.
+
+    \b
+    Examples:
+      brainq keys list
+      brainq keys list --count
+    """
+    with open_operator() as operator:
+        keys = operator.keys.list()
+        clear, left = (operator.keys.in_clear(), operator.keys.left()) if count else ({}, {})
+    if as_json and count:
+        print_json({"keys": keys, "in_clear": clear, "left": left})
+        return
+    print_rows(keys, _keys_table, "no tenant has a key yet: it gets one with its first content", as_json=as_json)
+    if count:
+        note(f"in the clear: {_listed(clear)}")
+        note(f"not under a current key: {_listed(left)}")
+
+
+@subcommand(app, "rotate")
+def rotate(tenant: Tenant = None, as_json: AsJson = False) -> None:
+    """Give tenants new keys: what is written from now on is under them.
+
+    Every process has them within ten seconds. Old content stays readable; `brainq keys reencrypt` brings it under the
+    new keys.
+
+    \b
+    Examples:
+      brainq keys rotate
+      brainq keys rotate --tenant acme:
+    """
+    with open_operator() as operator:
+        made = operator.keys.rotate(tenant)
+    text = f"{counted(made, 'new key')}; `brainq keys reencrypt` brings old content under them"
+    print_outcome({"made": made}, text, as_json=as_json)
+
+
+@subcommand(app, "rewrap")
+def rewrap(as_json: AsJson = False) -> None:
+    """Wrap the tenants' keys by the first key of your file.
+
+    No content is touched. Put the new key's line first, in every process's file, and then run this. The old line may go
+    once it says so; with it goes what backups made before could be read by.
+
+    \b
+    Examples:
+      brainq keys rewrap
+    """
+    with open_operator() as operator:
+        done = operator.keys.rewrap()
+    text = f"{counted(done, 'key')} wrapped anew; no key needs the other lines of the file"
+    print_outcome({"rewrapped": done}, text, as_json=as_json)
+
+
+@subcommand(app, "reencrypt")
+def reencrypt(as_json: AsJson = False) -> None:
+    """Bring old content under its tenant's current key, or into the clear.
+
+    What was written before keys were set up, too. It runs beside live workers, in short transactions. If it is
+    interrupted, run it again: it goes on from where it was. Where the first line of the file is `clear`, content goes
+    back into the clear.
+
+    \b
+    Examples:
+      brainq keys reencrypt
+    """
+    from brainq.client.content_keys import SETTLE_S
+    from brainq.contracts.encryption import KEY_CACHE_S
+
+    with open_operator() as operator:
+        done = operator.keys.reencrypt(_show_progress)
+        left = operator.keys.left()
+    again = f"left: {_listed(left)}; run it again in {KEY_CACHE_S + SETTLE_S:g} s" if left else "nothing is left"
+    print_outcome({"rows": done, "left": left}, f"{counted(done, 'row')} written anew; {again}", as_json=as_json)
+
+
+@subcommand(app, "shred")
+def shred(
+    tenant: Annotated[str, typer.Option("--tenant", help="What its sessions begin with, such as acme:")],
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Remove a tenant's keys for good: what is under them can never be read again.
+
+    Its rows stay, and so do counts, times and names of tools. Refused while a turn of it has not ended. Copies in
+    backups are unreadable, too, where the backups do not hold the tenants' keys; where they do, once the operator's key
+    is replaced: docs/encryption.md. Redis has what it keeps: `brainq erase --tenant` takes that, and all rows.
+
+    \b
+    Examples:
+      brainq keys shred --tenant acme: --yes
+    """
+    if not yes and not sys.stdin.isatty():
+        raise InvalidInput("--yes", "there is no terminal to confirm at; add --yes")
+    if not yes and not typer.confirm(f"Make all content of tenant {tenant!r} unreadable, for good?", err=True):
+        raise typer.Exit(ExitCode.REFUSED)
+    with open_operator() as operator:
+        gone = operator.keys.shred(tenant)
+    text = f"{counted(gone, 'key')} of {tenant} removed: what was under them cannot be read again"
+    print_outcome({"removed": gone}, text, ok=gone > 0, exit_code=ExitCode.NOT_FOUND, as_json=as_json)
+
+
+def _show_progress(progress: ReencryptProgress) -> None:
+    note(f"{progress.table}: {progress.rows} of {progress.left}")
+
+
+def _listed(counts: Mapping[str, int]) -> str:
+    return ", ".join(f"{table} {rows}" for table, rows in counts.items()) or "nothing"
+
+
+def _keys_table(rows: Sequence[TenantKey]) -> PageTable:
+    from brainq.cli.pages.layout import PageTable, fact, key
+
+    return PageTable(
+        {
+            key("tenant"): clean(row.tenant, lines=False),
+            fact("key", 6): row.key_id,
+            fact("state", 5): row.state,
+            fact("wrapped by", 4): clean(row.operator_key, lines=False),
+            fact("made", 3): ago(row.created_at),
+        }
+        for row in rows
+    )

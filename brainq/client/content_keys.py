@@ -1,0 +1,162 @@
+"""The keys of content at rest, over all cells: `Operator().keys`."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+
+from brainq.contracts.encryption import ReencryptProgress, TenantKey
+from brainq.contracts.erasure import ErasureScope
+from brainq.contracts.ids import PREFIX_BOUNDARY, check_prefixes
+from brainq.errors import InvalidInput, NotFound, SetupError
+from brainq.store.audit import records_acts
+from brainq.store.encoded import EncodedDatabase
+from brainq.store.envelope import EnvelopeCodec
+from brainq.store.erase import SqlErasure, scrub
+from brainq.store.reencrypt import Reencryption
+from brainq.store.store import Store
+
+SETTLE_S = 1.0  # beyond the bound of the cache: for what was being written when it ran out
+NO_KEYS = (
+    "content is not encrypted: write a key with `brainq keys new op-1 > content-keys`, and set BRAINQ_CONTENT_KEYS to "
+    "that file for every process"
+)
+
+
+@records_acts
+class ContentKeys:
+    """What operators do with keys.
+
+    stores   the databases of all cells, by name
+
+    Each verb raises SetupError where BRAINQ_CONTENT_KEYS is not set, and ContentKeyMissing where a key is not here.
+    """
+
+    def __init__(self, stores: Sequence[tuple[str, Store]]) -> None:
+        self._stores = stores
+        self._store = stores[0][1]
+
+    def list(self) -> tuple[TenantKey, ...]:
+        """By tenant and generation, those that were removed, too."""
+        return tuple(key for codec in self._codecs() for key in codec.listed())
+
+    def in_clear(self) -> Mapping[str, int]:
+        """How many rows and files are in the clear, by table. It reads all of them."""
+        return self._counted(Reencryption.in_clear)
+
+    def left(self) -> Mapping[str, int]:
+        """How many are not under their tenant's current key, by table. It reads all of them."""
+        return self._counted(Reencryption.left)
+
+    def rotate(self, tenant: str | None = None) -> int:
+        """New values are under a new key, of one tenant or of each; how many keys were made. Old values stay readable
+        until `reencrypt` brings them under it. Other processes use it within ten seconds."""
+        wanted = None if tenant is None else check_tenant(tenant)
+        made = 0
+        for codec in self._codecs():
+            for name in sorted({key.tenant for key in codec.listed() if key.state == "current"}):
+                if wanted in (None, name):
+                    codec.rotate(name)
+                    made += 1
+        if wanted is not None and not made:
+            raise NotFound(f"tenant {wanted!r} has no key: it gets one with its first content")
+        return made
+
+    def rewrap(self) -> int:
+        """Wrap the tenants' keys by the first key of the operator's file, so that the others may go; how many."""
+        done = 0
+        for codec in self._codecs():
+            while True:
+                wrapped, others = codec.rewrap()
+                done += wrapped
+                if not others:
+                    break
+        return done
+
+    def reencrypt(self, watch: Callable[[ReencryptProgress], None] = lambda _: None) -> int:
+        """Bring every value under its tenant's current key, or into the clear where the file's first line is `clear`.
+        How many rows and files were written anew. It runs beside live workers, and may be interrupted and run again."""
+        done = 0
+        for database, codec in self._databases():
+            done += Reencryption(database, codec).run(watch)
+            scrub(database)
+        return done
+
+    def shred(self, tenant: str) -> int:
+        """Remove a tenant's keys for good: what is under them is unreadable from then on. How many.
+
+        It takes eleven seconds: processes go on with a key for ten. Raises InvalidInput while the tenant has turns that
+        have not ended; `erase` ends them, and removes keys, too.
+        """
+        name = check_tenant(tenant)
+        open_turns = [turn for _, store in self._stores for turn in self._open_turns(store, name)]
+        if open_turns:
+            raise InvalidInput(
+                "tenant",
+                f"{name!r} has {len(open_turns)} turns that have not ended, such as {open_turns[0]}; end them, or run "
+                f"`brainq erase --tenant {name}`, which ends them and removes its keys with all else",
+            )
+        return KeysLeaving(self._codecs(), name).shred()
+
+    def check(self) -> None:
+        """Raises ContentKeyMissing for the first key that cannot be unwrapped here."""
+        for codec in self._codecs():
+            codec.check()
+
+    def _counted(self, count: Callable[[Reencryption], Mapping[str, int]]) -> Mapping[str, int]:
+        found = Counter[str]()
+        for database, codec in self._databases():
+            found.update(count(Reencryption(database, codec)))
+        return dict(found)
+
+    def _open_turns(self, store: Store, tenant: str) -> list[str]:
+        if tenant == PREFIX_BOUNDARY:
+            return [row.turn_id for row in store.turns.unended(0, 1000) if PREFIX_BOUNDARY not in row.session_id]
+        return [turn for _, turn in SqlErasure(store.database, ErasureScope.of(None, tenant)).open_turns()]
+
+    def _databases(self) -> Iterator[tuple[EncodedDatabase, EnvelopeCodec]]:
+        for _, store in self._stores:
+            codec = codec_of(store)
+            if codec is None or not isinstance(store.database, EncodedDatabase):
+                raise SetupError(NO_KEYS)
+            codec.operator_keys.read()
+            yield store.database, codec
+
+    def _codecs(self) -> list[EnvelopeCodec]:
+        """One for each database of keys."""
+        return list({codec.place.url: codec for _, codec in self._databases()}.values())
+
+
+class KeysLeaving:
+    """A tenant's keys on their way out: nothing new is under them from here on. What is written meanwhile is under a
+    new key, which stays."""
+
+    def __init__(self, codecs: Sequence[EnvelopeCodec], tenant: str) -> None:
+        self._codecs = [codec for codec in codecs if codec.keys.leave(tenant)]
+        self._tenant = tenant
+        self._gone_at = time.monotonic() + max((codec.cache_s for codec in codecs), default=0.0) + SETTLE_S
+
+    def shred(self) -> int:
+        """Wait until no process can have one any more, and remove them; how many."""
+        if self._codecs:
+            time.sleep(max(0.0, self._gone_at - time.monotonic()))
+        gone = sum(codec.keys.shred(self._tenant) for codec in self._codecs)
+        for codec in self._codecs:
+            codec.forget()
+        return gone
+
+
+def codec_of(store: Store) -> EnvelopeCodec | None:
+    codec = store.database.codec
+    return codec if isinstance(codec, EnvelopeCodec) else None
+
+
+def check_tenant(tenant: str) -> str:
+    """Raises InvalidInput unless it is what keys go by: what sessions begin with, to the first colon."""
+    if tenant == PREFIX_BOUNDARY:
+        return tenant
+    (name,) = check_prefixes("tenant", (tenant,))
+    if name.index(PREFIX_BOUNDARY) != len(name) - 1 if PREFIX_BOUNDARY in name else True:
+        raise InvalidInput("tenant", f"{tenant!r} has no key of its own; keys are by tenant, such as 'acme:'")
+    return name

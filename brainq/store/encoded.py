@@ -1,0 +1,168 @@
+"""A database whose content is encoded: columns of `ContentText` and `ContentBytes` go to the driver as a codec makes
+them, and come back as they were said.
+
+What repositories do stays the same. A value that is written needs its tenant: that of the statement's session, or of
+the row's, where an update names a turn alone. Where no keys are set up none of this is imported.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
+from typing import Any, cast
+
+from sqlalchemy import Dialect, Engine, Executable, Table, bindparam, select
+from sqlalchemy.types import TypeEngine
+
+from brainq.contracts.encryption import OWNER_SEPARATOR, SHREDDED, ContentCodec, ContentKeyMissing, ContentShredded
+from brainq.store.database import Database, Prepared, Record
+from brainq.store.engine import make_engine
+from brainq.store.tables import blobs, turns
+from brainq.store.tables.types import ContentBytes, ContentText
+from brainq.store.text import sql_text
+
+CONNECTIONS = 2  # for looks at whose a turn is: a thread that has a connection must not wait for one of the same pool
+KNOWN_TURNS = 4096
+_SESSION_NAMES = ("session_id", "session")
+_TURN_NAMES = ("turn_id", "turn")
+
+
+class EncodedDatabase(Database):
+    """A Database with a codec. Thread-safe."""
+
+    def __init__(self, engine: Engine, codec: ContentCodec) -> None:
+        super().__init__(engine)
+        self.codec, self._codec = codec, codec
+        self._sessions = RowSessions(engine)
+
+    def row_sealer(self, table: Table) -> Callable[[Sequence[Record]], Sequence[Record]] | None:
+        contents = [column.name for column in table.columns if isinstance(column.type, ContentText)]
+        codec = self._codec
+        if not contents:
+            return None
+
+        def seal(rows: Sequence[Record]) -> Sequence[Record]:
+            return [
+                {
+                    **row,
+                    **{
+                        name: codec.encode(row["session_id"], sql_text(row[name]))
+                        for name in contents
+                        if row[name] is not None
+                    },
+                }
+                for row in rows
+            ]
+
+        return seal
+
+    def close(self) -> None:
+        self._sessions.close()
+        self._codec.close()
+
+    def _prepare(self, statement: Executable, names: tuple[str, ...], *, many: bool = False) -> Prepared:
+        return EncodedStatement(statement, self.engine.dialect, names, many=many, codec=self._codec, of=self._sessions)
+
+
+class EncodedStatement(Prepared):
+    """As Prepared, with content encoded on the way in and decoded on the way out."""
+
+    def __init__(
+        self,
+        statement: Executable,
+        dialect: Dialect,
+        names: Sequence[str],
+        *,
+        many: bool,
+        codec: ContentCodec,
+        of: RowSessions,
+    ) -> None:
+        super().__init__(statement, dialect, names, many=many)
+        self._codec = codec
+        self._sessions = of
+        self._table: Table | None = getattr(statement, "table", None)
+        binds: dict[str, Any] = {name: bind for bind, name in self._compiled.bind_names.items()}
+        self._texts = [name for name in names if name in binds and isinstance(binds[name].type, ContentText)]
+        self._bytes = [name for name in names if name in binds and isinstance(binds[name].type, ContentBytes)]
+        self._opened = [(name, kind) for name, kind in self._columns if isinstance(kind, ContentText | ContentBytes)]
+
+    def for_driver(self, given: Mapping[str, Any]) -> tuple[str, Any]:
+        if (self._texts or self._bytes) and any(given[name] for name in (*self._texts, *self._bytes)):
+            given = self._sealed(given)
+        return super().for_driver(given)
+
+    def records(self, cursor: Any) -> list[Record]:
+        found = super().records(cursor)
+        if self._opened:
+            for row in cast("list[dict[str, Any]]", found):
+                for name, kind in self._opened:
+                    if row[name]:
+                        row[name] = opened(self._codec, kind, row[name])
+        return found
+
+    def _sealed(self, given: Mapping[str, Any]) -> dict[str, Any]:
+        values = dict(given)
+        if self._table is blobs:
+            _, separator, tenant = str(given["sha256"]).partition(OWNER_SEPARATOR)
+            if separator:
+                values["data"] = self._codec.encode_bytes(tenant, bytes(given["data"]))
+            return values
+        session_id = self._session_of(given)
+        for name in self._texts:
+            if values[name]:
+                values[name] = self._codec.encode(session_id, sql_text(values[name]))
+        return values
+
+    def _session_of(self, given: Mapping[str, Any]) -> str:
+        for name in _SESSION_NAMES:
+            if name in given:
+                return str(given[name])
+        turn_id = next((str(given[name]) for name in _TURN_NAMES if name in given), None)
+        if turn_id is None or self._table is None:
+            raise KeyError("a statement writes content, and names neither its session nor its turn")
+        return self._sessions.of(self._table, turn_id)
+
+
+def opened(codec: ContentCodec, kind: TypeEngine[Any], value: Any) -> Any:
+    """What a value says, and where it cannot be read what its column has in its place. Raises ContentKeyMissing, and,
+    for what nothing takes the place of, ContentShredded."""
+    try:
+        if isinstance(kind, ContentBytes):
+            return codec.decode_bytes(bytes(value))
+        return codec.decode(value)
+    except ContentShredded:
+        if isinstance(kind, ContentText) and kind.unread != "required":
+            return None if kind.unread == "null" else SHREDDED
+        raise
+    except ContentKeyMissing as missing:
+        if isinstance(kind, ContentText) and kind.unread == "line":
+            return f"[encrypted under key {missing.key_id}, which is not here]"
+        raise
+
+
+class RowSessions:
+    """Whose a row is that an update knows by its turn: asked once a turn. Thread-safe."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = make_engine(engine.url.render_as_string(hide_password=False), pool_size=CONNECTIONS)
+        self._db = Database(self._engine)
+        self._known = lru_cache(KNOWN_TURNS)(self._find)
+
+    def of(self, table: Table, turn_id: str) -> str:
+        """ "": of no session, where SQL knows neither the row nor its turn, because a power cut took them."""
+        try:
+            return self._known(table, turn_id)
+        except LookupError:
+            return ""
+
+    def _find(self, table: Table, turn_id: str) -> str:
+        for each in (table, turns):
+            if "session_id" in each.c:
+                asked = select(each.c.session_id).where(each.c.turn_id == bindparam("turn")).limit(1)
+                found = self._db.first(asked, {"turn": turn_id})
+                if found is not None:
+                    return str(found["session_id"])
+        raise LookupError(turn_id)
+
+    def close(self) -> None:
+        self._engine.dispose()

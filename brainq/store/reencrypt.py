@@ -1,0 +1,204 @@
+"""Encoding old values anew: those in the clear and those under a tenant's older keys; or, with `clear` as the first
+line of the file of keys, all of them back into the clear.
+
+A value names its key, so what is done is known by the value alone: a run that was killed goes on where it was. A row is
+changed only where it still says what was read, so it runs beside live workers, in short transactions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+from sqlalchemy import Column, ColumnElement, Table, Update, and_, bindparam, func, or_, select, tuple_, update
+
+from brainq.contracts.encryption import MARK, OWNER_SEPARATOR, ReencryptProgress, key_id_of
+from brainq.contracts.ids import tenant_of
+from brainq.store.database import Database, Record
+from brainq.store.encoded import EncodedDatabase
+from brainq.store.envelope import EnvelopeCodec
+from brainq.store.repositories.blobs import drop_unused
+from brainq.store.statements import insert_or_ignore
+from brainq.store.tables import attachments, blobs, memories, metadata, observations, turns
+from brainq.store.tables.operator_tables import OPERATOR_TABLES, acts
+from brainq.store.tables.types import ContentText
+from brainq.store.text import terms_of
+
+HEAD = len(MARK) + 12 + 1  # the mark, the key's id, a colon
+PAGE = 200
+FILES_AT_ONCE = 4  # of some megabytes each
+INDEXED = (memories, observations)
+_KEEP = insert_or_ignore(blobs)
+_FILES = select(attachments.c.turn_id, attachments.c.sha256, attachments.c.session_id)
+_RENAME = (
+    update(attachments)
+    .where(attachments.c.turn_id == bindparam("of_turn"), attachments.c.sha256 == bindparam("was"))
+    .values(sha256=bindparam("becomes"))
+)
+_DATA = select(blobs.c.data).where(blobs.c.sha256 == bindparam("named"))
+_WHOSE = select(turns.c.session_id).where(turns.c.turn_id == bindparam("turn"))
+_SET_DATA = update(blobs).where(blobs.c.sha256 == bindparam("named"))
+
+
+def content_columns(table: Table) -> list[Column[Any]]:
+    """Those whose text is encoded."""
+    return [column for column in table.columns if isinstance(column.type, ContentText)]
+
+
+class Reencryption:
+    """Brings every value of one database under its tenant's current key."""
+
+    def __init__(self, database: EncodedDatabase, codec: EnvelopeCodec) -> None:
+        self._raw = Database(database.engine)  # values as they are stored
+        self._codec = codec
+        self._keep = self._raw.pick(_KEEP)
+        self._updates: dict[tuple[Table, tuple[str, ...]], Update] = {}
+        self._gone = frozenset[str]()
+        self._right()
+
+    def tables(self) -> list[Table]:
+        found = [table for table in metadata.sorted_tables if content_columns(table)]
+        return [*found, acts] if OPERATOR_TABLES.has(self._raw.engine, acts) else found
+
+    def left(self) -> Mapping[str, int]:
+        """Rows, and files, that are not as they should be, by table; only of tables that have some."""
+        found = {table.name: self._count(table, self._is_old(table)) for table in self.tables()}
+        found[blobs.name] = self._count(attachments, self._is_old_file())
+        return {name: rows for name, rows in found.items() if rows}
+
+    def in_clear(self) -> Mapping[str, int]:
+        """Rows, and files, in the clear."""
+        found = {
+            table.name: self._count(table, or_(*(_is_clear(column) for column in content_columns(table))))
+            for table in self.tables()
+        }
+        found[blobs.name] = self._count(attachments, ~attachments.c.sha256.contains(OWNER_SEPARATOR))
+        return {name: rows for name, rows in found.items() if rows}
+
+    def run(self, watch: Callable[[ReencryptProgress], None] = lambda _: None) -> int:
+        """How many rows and files were written anew. `watch` is called after each page."""
+        left, done = sum(self.left().values()), 0
+        for table in self.tables():
+            for page in self._pages(table):
+                done += self._write(table, page)
+                watch(ReencryptProgress(done, left, table.name))
+        for files in self._file_pages():
+            done += sum(self._write_file(file) for file in files)
+            watch(ReencryptProgress(done, left, blobs.name))
+        return done
+
+    def _pages(self, table: Table) -> Iterator[Sequence[Record]]:
+        """Rows with an old value, in the order of their key."""
+        named = [*_order(table), *content_columns(table), *([table.c.session_id] if "session_id" in table.c else [])]
+        old = select(*dict.fromkeys(named)).where(self._is_old(table))
+        return self._walk(old, _order(table), PAGE)
+
+    def _file_pages(self) -> Iterator[Sequence[Record]]:
+        return self._walk(_FILES.where(self._is_old_file()), _order(attachments), FILES_AT_ONCE)
+
+    def _walk(self, old: Any, order: Sequence[Column[Any]], size: int) -> Iterator[Sequence[Record]]:
+        first = old.order_by(*order).limit(size)
+        after = [bindparam(f"after_{column.name}", type_=column.type) for column in order]
+        following = first.where(tuple_(*order) > tuple_(*after) if len(order) > 1 else order[0] > after[0])
+        page = self._raw.all(first, {})
+        while page:
+            yield page
+            last = {f"after_{column.name}": page[-1][column.name] for column in order}
+            page = self._raw.all(following, last)
+
+    def _write(self, table: Table, page: Sequence[Record]) -> int:
+        changed = [(row, values) for row in page if (values := self._values_of(table, row))]
+        keys = [column.name for column in _order(table)]
+        with self._raw.transaction() as connection:
+            return sum(
+                connection.write(
+                    self._update(table, tuple(values)),
+                    {**{f"was_{name}": row[name] for name in {*keys, *values} - {"terms"}}, **values},
+                )
+                for row, values in changed
+            )
+
+    def _values_of(self, table: Table, row: Record) -> dict[str, str]:
+        """What takes the place of its old values."""
+        session_id = row["session_id"] if "session_id" in row else self._session_of(row["turn_id"])
+        wanted = self._key_of(session_id)
+        values = {
+            column.name: self._codec.encode(session_id, self._codec.decode(value))
+            for column in content_columns(table)
+            if (value := row[column.name]) and key_id_of(value) != wanted and not self._is_gone(value)
+        }
+        if values and table in INDEXED:
+            values["terms"] = "" if wanted else " ".join(terms_of(values["text"]))
+        return values
+
+    def _write_file(self, file: Record) -> int:
+        """A file in the clear may be many tenants'; an encrypted one is one tenant's, and has it in its name."""
+        name, session_id = file["sha256"], file["session_id"]
+        found = self._raw.first(_DATA, {"named": name})
+        if found is None or self._is_gone(bytes(found["data"][:HEAD]).decode("latin-1")):
+            return 0
+        data = self._codec.decode_bytes(bytes(found["data"]))
+        plain = name.partition(OWNER_SEPARATOR)[0]
+        becomes = f"{plain}{OWNER_SEPARATOR}{tenant_of(session_id)}" if self._codec.writes else plain
+        value = self._codec.encode_bytes(session_id, data)
+        with self._raw.transaction() as connection:
+            if becomes == name:
+                return connection.write(_SET_DATA, {"named": name, "data": value})
+            connection.write(self._keep, {"sha256": becomes, "data": value})
+            connection.write(_RENAME, {"of_turn": file["turn_id"], "was": name, "becomes": becomes})
+            drop_unused(connection, [name])
+        return 1
+
+    def _update(self, table: Table, names: tuple[str, ...]) -> Update:
+        if (table, names) not in self._updates:
+            same = {*(column.name for column in _order(table)), *names} - {"terms"}
+            where = [table.c[name] == bindparam(f"was_{name}", type_=table.c[name].type) for name in sorted(same)]
+            self._updates[table, names] = update(table).where(*where)
+        return self._updates[table, names]
+
+    def _key_of(self, session_id: str) -> str | None:
+        return self._codec.current(tenant_of(session_id)).key_id if self._codec.writes else None
+
+    def _session_of(self, turn_id: str) -> str:
+        found = self._raw.first(_WHOSE, {"turn": turn_id})
+        return "" if found is None else str(found["session_id"])
+
+    def _is_gone(self, value: str) -> bool:
+        """Whether its key was removed: it stays as it is, for nobody can read it."""
+        return value[len(MARK) : HEAD - 1] in self._gone if value.startswith(MARK) else False
+
+    def _is_old(self, table: Table) -> ColumnElement[bool]:
+        return or_(*(self._is_old_text(column) for column in content_columns(table)))
+
+    def _is_old_text(self, column: Column[Any]) -> ColumnElement[bool]:
+        begins = func.substr(column, 1, HEAD)
+        if not self._codec.writes:
+            return and_(column.like(f"{MARK}%"), begins.not_in([f"{MARK}{key}:" for key in self._gone] or [""]))
+        return and_(column.is_not(None), column != "", begins.not_in(self._right()))
+
+    def _is_old_file(self) -> ColumnElement[bool]:
+        has_owner = attachments.c.sha256.contains(OWNER_SEPARATOR)
+        if not self._codec.writes:
+            return has_owner
+        under = [head.encode() for head in self._right()]
+        data = select(func.substr(blobs.c.data, 1, HEAD)).where(blobs.c.sha256 == attachments.c.sha256)
+        return or_(~has_owner, data.correlate(attachments).scalar_subquery().not_in(under))
+
+    def _right(self) -> list[str]:
+        """How values begin that are as they should be, or that nobody can read."""
+        rows = self._codec.keys.all()
+        self._gone = frozenset(row["key_id"] for row in rows if row["state"] == "shredded")
+        current = [row["key_id"] for row in rows if row["state"] == "current"]
+        return [f"{MARK}{key}:" for key in (*current, *self._gone)] or [""]
+
+    def _count(self, table: Table, where: ColumnElement[bool]) -> int:
+        found = self._raw.first(select(func.count().label("rows")).select_from(table).where(where), {})
+        return 0 if found is None else int(found["rows"])
+
+
+def _order(table: Table) -> list[Column[Any]]:
+    return [table.c.row] if "row" in table.c else list(table.primary_key.columns)
+
+
+def _is_clear(column: Column[Any]) -> ColumnElement[bool]:
+    return and_(column.is_not(None), column != "", column.not_like(f"{MARK}%"))
