@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from brainq.contracts.cell import tenant_key
 from brainq.contracts.file import File
 from brainq.contracts.fleet import ComparedPage
 from brainq.contracts.people import Receipt, TurnInput
@@ -59,12 +60,14 @@ class InputDesk:
         The same client_message_id again gives the receipt of the first. Raises StaleTurn when `expected_turn_id` is not
         the live turn, MailboxFull, SubmitConflict when the id was used for other input, TenantMoved.
         """
-        self.tenants.require_here(session_id)
+        has_come = self.tenants.require_here(session_id)
         known = self.inputs.get(session_id, item.client_message_id)
         if expected_turn_id is not None and known is None:
             self._expect(session_id, expected_turn_id)
         new = self.blobs.keep(session_id, turn_id, files) if known is None else ()
         row = self.inputs.accept(session_id, turn_id, item)
+        if has_come and known is None:
+            self._deliver_before(row)
         try:
             return self._deliver(row, expected_turn_id)
         except (MailboxFull, StaleTurn) as refused:
@@ -100,6 +103,34 @@ class InputDesk:
             except Exception as failure:
                 log.error("input not healed", failure=failure, turn_id=row.turn_id)
         return ComparedPage(rows[-1].row if rows else after_row, len(rows) == PAGE, healed)
+
+    def bring_in(self, tenant: str) -> bool:
+        """Put what waits of a tenant that has come to this cell into its turns' mailboxes; False where some cannot be
+        put there yet."""
+        after_row, is_all = 0, True
+        while rows := self.inputs.open(after_row, PAGE, 0.0):
+            for row in rows:
+                if tenant_key(row.session_id) == tenant:
+                    is_all = self._put_waiting(row) and is_all
+            after_row = rows[-1].row
+        return is_all
+
+    def _deliver_before(self, row: InputRow) -> None:
+        """What was sent to the turn while its tenant moved comes before what is sent now."""
+        for earlier in self.inputs.of_turn(row.turn_id):
+            if earlier.client_message_id == row.client_message_id:
+                return
+            self._put_waiting(earlier)
+
+    def _put_waiting(self, row: InputRow) -> bool:
+        try:
+            self._deliver(row, None)
+        except MailboxFull:
+            return False  # it is put there once a step has read some of what is
+        except Exception as failure:
+            log.error("input not healed", failure=failure, turn_id=row.turn_id)
+            return False
+        return True
 
     def _deliver(self, row: InputRow, expected_turn_id: str | None) -> Receipt:
         if row.state != "accepted":

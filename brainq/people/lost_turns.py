@@ -242,11 +242,9 @@ class LostTurns:
             self._rebuilt.clear()
         return ComparedPage(rows[-1].row if rows else after_row, more, queued + len(unlisted))
 
-    def bring_in(self) -> None:
-        """Queue what waits of tenants that have come to this cell. From then on nobody looks for it."""
-        for tenant, mark in self._turn_queue.tenants.arrivals().items():
-            if self._turn_queue.queue_waiting(tenant) == "QUEUED":
-                self._turn_queue.tenants.arrived(tenant, mark)
+    def bring_in(self, tenant: str) -> bool:
+        """Queue what waits of a tenant that has come to this cell; False where some cannot be queued yet."""
+        return self._turn_queue.queue_waiting(tenant) == "QUEUED"
 
     def readmit(self, turn_id: str) -> bool:
         """Queue a turn that Redis does not know, if SQL waits for its end; else False.

@@ -21,8 +21,9 @@ log = logger("brainq.people")
 class OneCell:
     """Where there is one cell alone: every tenant is here, and nobody is asked."""
 
-    def require_here(self, session_id: str) -> None:
+    def require_here(self, session_id: str) -> bool:
         """Never raises."""
+        return False
 
     def require_shown(self, session_id: str) -> None:
         """Never raises."""
@@ -65,11 +66,13 @@ class TenantGate:
     directory: TenantDirectory
     cell: str
 
-    def require_here(self, session_id: str) -> None:
-        """Raises TenantMoved, before anything is written down. One that is about to move is still here."""
-        placement = self.away(session_id)
-        if placement is not None and placement.cell:
-            raise TenantMoved(tenant_key(session_id), placement.cell, placement.epoch)
+    def require_here(self, session_id: str) -> bool:
+        """Whether the tenant has just come. Raises TenantMoved, before anything is written down. One that is about to
+        move is still here."""
+        place = self.look(session_id)
+        if place is not None and not place.has_come and place.cell:
+            raise TenantMoved(tenant_key(session_id), place.cell, place.epoch)
+        return place is not None and place.has_come
 
     def require_shown(self, session_id: str) -> None:
         """For who has not found in Redis what SQL has: a tenant that moves is hidden for a while. Raises TenantMoving

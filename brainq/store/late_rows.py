@@ -62,13 +62,14 @@ class LateRows:
             drop_unused(connection, hashes)
 
     def send_input(self, session_id: str, client_message_id: str, cell: str) -> None:
-        """The sweeper there puts it into its turn's mailbox, or makes a turn of it."""
+        """The sweeper there puts it into its turn's mailbox, or makes a turn of it; before that whoever sends more."""
         other, values = self._open(cell), {"session": session_id, "message": client_message_id}
         rows = self._db.all(_INPUT, values)
         if not rows:
             return
         self._send_files(rows[0]["turn_id"], other)
         TenantRows(other).put(inputs, rows)
+        Tombstones(other).arrive_late(tenant_key(session_id), cell)
         self._db.write(_INPUT_DELETED, values)
 
     def _send_files(self, turn_id: str, other: Database) -> None:

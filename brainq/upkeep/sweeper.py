@@ -208,11 +208,17 @@ class Sweeper:
             self._epoch = epoch
         if self.budgets is not None:
             self._run_part("count what budgets have spent", partial(self.budgets.restore, epoch))
-        self._run_part("queue turns of tenants that have come", self.lost_turns.bring_in)
+        self._run_part("bring in tenants that have come", self._bring_in)
         for name, walk in self._walks.items():
             self._run_part(name, partial(walk.walk, WALK_S))
         self._run_part("ring judges", self._ring_judges)
         self._run_part("begin scheduled turns", self.schedules.run)
+
+    def _bring_in(self) -> None:
+        """Redis gets the turns and the input that wait of such tenants. From then on nobody looks for them."""
+        for tenant, mark in self.tenants.arrivals().items():
+            if self.lost_turns.bring_in(tenant) and self.inputs.bring_in(tenant):
+                self.tenants.arrived(tenant, mark)
 
     def _run_part(self, name: str, part: Callable[[], object]) -> None:
         """One part of a sweep: what fails in it keeps no other from being done."""

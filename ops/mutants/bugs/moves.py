@@ -31,6 +31,20 @@ BUGS = (
         MOVES,
     ),
     Bug(
+        "input that is sent after a move passes what waited for it",
+        "brainq/people/inputs.py",
+        "if has_come and known is None:",
+        "if has_come and known is not None:",
+        ORDER,
+    ),
+    Bug(
+        "a tenant's mark is taken away while its input waits in SQL",
+        "brainq/upkeep/sweeper.py",
+        "if self.lost_turns.bring_in(tenant) and self.inputs.bring_in(tenant):",
+        "if self.lost_turns.bring_in(tenant):",
+        ORDER,
+    ),
+    Bug(
         "a front asks the cell that a turn has left",
         "brainq/cells/routing.py",
         "if cell != self._tenants.cell_of(key):",

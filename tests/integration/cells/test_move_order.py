@@ -3,9 +3,13 @@ the new cell afterwards."""
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
+import pytest
+
 from brainq.contracts.cell import Placement
+from brainq.contracts.people import TurnInput
 from brainq.contracts.turn import TurnRequest
 from brainq.errors import TenantMoved
 from tests.integration.cells.two import TENANT, TwoCells
@@ -111,7 +115,7 @@ def test_while_the_tenant_is_about_to_move_on_everything_waits(two: TwoCells) ->
     side.words.put(TENANT, Placement("", 3))
     two.submit("b", SESSION, "second")
     sweeper: Any = two.b.wiring.sweeper
-    sweeper.lost_turns.bring_in()
+    sweeper._bring_in()
     assert states(two, "first", "second") == [None, None]
     assert side.tombstones.arrivals() == {TENANT: mark}
     compare(two)  # SQL knows of no such move: the word goes, and all is queued in order
@@ -126,3 +130,28 @@ def test_what_moves_back_keeps_its_order(two: TwoCells) -> None:
     except TenantMoved as moved:
         two.submit(moved.cell, SESSION, "second")
     assert [two.state("a", SESSION, f"t-acme-1-{one}") for one in ("first", "second")] == ["active", "queued"]
+
+
+def mailbox(two: TwoCells, turn_id: str) -> list[str]:
+    redis, keys = two.b.wiring.state.redis, two.b.wiring.state.keys
+    found: Any = redis.lrange(f"{keys.turn(SESSION, turn_id)}:mailbox", 0, -1)
+    return [json.loads(item)["client_message_id"] for item in found]
+
+
+@pytest.mark.parametrize("is_swept", [False, True])
+def test_input_that_waited_comes_before_what_is_sent_after_the_move(two: TwoCells, *, is_swept: bool) -> None:
+    turn_id = two.submit("a", SESSION, "write x").turn_id
+    two.a.drain()
+    mover = two.mover()
+
+    def watch(step: Any) -> None:
+        if step.phase == "copying":
+            two.a.wiring.people.inputs.send(SESSION, turn_id, TurnInput(client_message_id="m1", text="first"))
+
+    mover.watch = watch
+    mover.move(TENANT, "b")
+    if is_swept:
+        compare(two)
+        assert two.side("b").tombstones.arrivals() == {}
+    two.b.wiring.people.inputs.send(SESSION, turn_id, TurnInput(client_message_id="m2", text="second"))
+    assert mailbox(two, turn_id) == ["m1", "m2"]

@@ -99,6 +99,7 @@ def sweeper(index: Index, done: Done) -> Sweeper:
         "finals": SimpleNamespace(),
         "children": SimpleNamespace(check_parent=done.of("parent")),
         "inputs": SimpleNamespace(heal=done.of("heal")),
+        "tenants": SimpleNamespace(restore=lambda: 0, arrivals=lambda: {"acme:": -1}),
         "approvals": SimpleNamespace(heal=done.of("approvals")),
         "brakes": SimpleNamespace(heal=done.of("brakes")),
         "stops": SimpleNamespace(heal=done.of("stops")),
