@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import pytest
 
+from brainq.client.async_client import AsyncClient
 from brainq.client.bulk_run import read_where, within
-from brainq.contracts.bulk import BulkVerb, read_rate
+from brainq.contracts.bulk import BulkReport, BulkVerb, read_rate
 from brainq.errors import BrainqError, InvalidInput, NotFound, Unreachable
 from brainq.models.scripted import calls, says
 from tests.support.people import Pumps, Watched, brain_of
@@ -158,3 +160,20 @@ def test_a_bulk_is_about_sessions_that_its_words_and_its_caller_have(where: str,
     assert filters is not None
     assert filters.get("session_prefixes") == both
     assert within(read_where("tenant=acme"), ("bolt:",)) is None
+
+
+def test_an_async_client_waits_for_it(pumps: Pumps) -> None:
+    pump = pumps(brain_of(Watched(says("done"))))
+    handle = pump.submit("acme:1", "Go.")
+
+    async def cancel() -> tuple[BulkReport, list[str]]:
+        seen: list[str] = []
+        async with AsyncClient(pump.settings, pump.wiring.brains, redis_url=pump.wiring.redis_url) as client:
+            report = await client.bulk(
+                "cancel", "tenant=acme", by="ann", on_progress=lambda now: seen.append(now.state)
+            )
+        return report, seen
+
+    report, seen = asyncio.run(cancel())
+    assert (report.state, report.done, seen[-1]) == ("done", 1, "done")
+    pump.settle(handle)
