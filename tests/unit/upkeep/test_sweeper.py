@@ -73,6 +73,7 @@ class Done:
                 "readmit": False,
                 "facts": None,
                 "judges": (),
+                "input": False,
                 "expire": ("NONE", ""),
             }
             return replies.get(name, NO_ROWS)
@@ -98,7 +99,7 @@ def sweeper(index: Index, done: Done) -> Sweeper:
         "judgements": SimpleNamespace(due=done.of("judges")),
         "finals": SimpleNamespace(),
         "children": SimpleNamespace(check_parent=done.of("parent")),
-        "inputs": SimpleNamespace(heal=done.of("heal")),
+        "inputs": SimpleNamespace(heal=done.of("heal"), bring_in=done.of("input")),
         "tenants": SimpleNamespace(restore=lambda: 0, arrivals=lambda: {"acme:": -1}),
         "approvals": SimpleNamespace(heal=done.of("approvals")),
         "brakes": SimpleNamespace(heal=done.of("brakes")),
@@ -127,7 +128,7 @@ def test_turns_that_never_stop_being_due_do_not_starve_the_rest(done: Done, monk
     sweeper(index, done).run(Once())  # type: ignore[arg-type]
     assert 0 < len(index.seen) <= 4 * module.TURNS_AT_ONCE
     compared = ["compare", "brakes", "heal", "approvals"]
-    assert done.did == ["gone", "lanes", "check", "stops", "room", "come", *compared, "judges", "schedules"]
+    assert done.did == ["gone", "lanes", "check", "stops", "room", "come", "input", *compared, "judges", "schedules"]
 
 
 @pytest.mark.parametrize(
