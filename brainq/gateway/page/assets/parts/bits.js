@@ -45,6 +45,11 @@ export function cellsAway(answer) {
   return away.length ? h("p", { class: "muted", role: "status", key: "cells-away" }, `Not answering, and missing here: cell ${away.join(", cell ")}.`) : null;
 }
 
+/** What is shown before the first answer; and why there is none yet. @param {import("../core/api.js").Problem | null} problem @param {number} rows */
+export function awaited(problem, rows) {
+  return [problem?.passes ? h("p", { class: "muted", role: "status" }, `${[problem.title, problem.message].filter(Boolean).join(": ").replace(/\.?$/, ".")} It is asked again.`) : null, loading(rows)];
+}
+
 /** What is shown while the first answer is on its way; it has the height of what comes. @param {number} lines */
 export function loading(lines) {
   return h("div", { class: "loading", role: "status", "aria-busy": "true", "aria-label": "Loading" }, Array.from({ length: lines }, () => h("span", null)));

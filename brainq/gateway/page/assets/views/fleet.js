@@ -6,7 +6,7 @@ import { h } from "../core/dom.js";
 import { source } from "../core/source.js";
 import { duration } from "../core/when.js";
 import { counted, dollars, wordOf } from "../core/words.js";
-import { cellsAway, figure, loading, refusal } from "../parts/bits.js";
+import { awaited, cellsAway, figure, refusal } from "../parts/bits.js";
 import { budgetsPanel } from "../parts/budgets.js";
 import { sparkline } from "../parts/sparkline.js";
 
@@ -41,7 +41,7 @@ export function fleetView(_, update) {
       h("div", { class: "head" }, h("h1", null, "Fleet")),
       fleet.problem && !fleet.problem.passes ? [refusal(fleet.problem), h("p", { class: "muted" }, "To see the fleet a token needs the verb operate, and all sessions (*).")] : null,
       cellsAway(fleet.value),
-      fleet.value ? [activity.value ? hour(activity.value) : null, shown(fleet.value), budgets.render(), spend.value ? spent(spend.value) : null] : fleet.problem && !fleet.problem.passes ? null : loading(10),
+      fleet.value ? [activity.value ? hour(activity.value) : null, shown(fleet.value), budgets.render(), spend.value ? spent(spend.value) : null] : fleet.problem && !fleet.problem.passes ? null : awaited(fleet.problem, 10),
     ],
   };
 }
