@@ -169,6 +169,8 @@ def read_scale(wiring: Wiring, request: ScaleRequest) -> FleetScale:
     settings, state, pool = wiring.settings, wiring.state, request.pool
     if pool is not None and pool not in names.POOL_QUEUES:
         raise InvalidInput("pool", f"{pool!r} is not one of {', '.join(names.POOL_QUEUES)}")
+    if request.build == "":
+        raise InvalidInput("build", "'' is not a build; `brainq versions` lists them")
     bounds = worker_bounds(settings, request.least, request.most)
     if settings.broker_url is not None:
         raise SetupError(

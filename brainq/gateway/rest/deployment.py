@@ -113,7 +113,7 @@ async def scale(
     pool: Annotated[Literal["coordinator", "parallel", "serial", "finalizer"] | None, Query()] = None,
     least: Annotated[Workers, Query(alias="min")] = None,
     most: Annotated[Workers, Query(alias="max")] = None,
-    build: Annotated[str | None, Query(max_length=64, description="Only this build's workers.")] = None,
+    build: Annotated[str | None, Query(min_length=1, max_length=64, description="Only this build's workers.")] = None,
 ) -> FleetScale:
     """How many workers each pool wants, for an autoscaler; with `pool`, `wanted` is that pool's. It belongs to no
     single session, so it needs `*`."""
