@@ -9,6 +9,7 @@ from typing import Any
 from brainq.brain.brains import ByBrain
 from brainq.contracts.brain import Children
 from brainq.contracts.call import ChildTurn, ToolFailure, ToolSuccess
+from brainq.contracts.cell import tenant_key
 from brainq.contracts.claim import CallClaim, CallRef
 from brainq.contracts.ids import child_turn_id, sibling_session_id
 from brainq.contracts.message import Message
@@ -20,9 +21,11 @@ from brainq.errors import BrainqError, SubmitConflict
 from brainq.observe.logs import logger
 from brainq.observe.tracing import current_traceparent
 from brainq.people.admission import Admission, read_request
+from brainq.people.tenant_gate import ONE_CELL
 from brainq.ports.redis_calls import Calls, OutsideResults
 from brainq.ports.redis_turns import Turns
 from brainq.ports.sql import CallRows, TurnRows
+from brainq.ports.tenants import TenantPlaces
 from brainq.tools.results import outcome_text
 
 log = logger("brainq.people")
@@ -39,6 +42,7 @@ class ChildDesk:
 
     limits   of the parents' brains
     named    as `people.intake.Intake`'s
+    tenants  where the tenant of a child's session is, if it is another one
     """
 
     limits: ByBrain[Children]
@@ -49,6 +53,7 @@ class ChildDesk:
     outside: OutsideResults
     intents: CallRows
     check_request: Callable[[TurnRequest], TurnRequest]
+    tenants: TenantPlaces = ONE_CELL
 
     def start(self, claim: CallClaim, child: ChildTurn) -> tuple[str, str]:
         """(`STARTED`, the child's turn id) or (`REFUSED`, why). The same call again is the same child."""
@@ -62,10 +67,8 @@ class ChildDesk:
         depth = (parent.parent.depth if parent.parent else 0) + 1
         if depth > limits.max_depth:
             return "REFUSED", f"child turns may be {limits.max_depth} deep, and this one would be the next"
-        if child.session_id == claim.session_id:
-            return "REFUSED", "a child turn in its parent's own session would wait for its parent for ever"
-        if child.session_id is not None and self._is_above(parent, child.session_id):
-            return ("REFUSED", f"session {child.session_id!r} has a turn that waits for this one, for ever then")
+        if child.session_id is not None and (why := self._why_not_in(child.session_id, parent)):
+            return "REFUSED", why
         if self.turns.claim_budget(claim.session_id, claim.turn_id, "children", [claim.call_id]) == ["SPENT"]:
             return "REFUSED", f"this turn has started all the {limits.max_turns} child turns it may"
         try:
@@ -83,6 +86,21 @@ class ChildDesk:
             return "REFUSED", f"its request_key belongs to turn {started!r}, which does not answer this call"
         self._deliver_again(turn_id)
         return "STARTED", turn_id
+
+    def _why_not_in(self, session_id: str, parent: TurnRequest) -> str:
+        """Why a turn cannot have a child in this session; "" where it can."""
+        if session_id == parent.session_id:
+            return "a child turn in its parent's own session would wait for its parent for ever"
+        if self._is_above(parent, session_id):
+            return f"session {session_id!r} has a turn that waits for this one, for ever then"
+        if tenant_key(session_id) != tenant_key(parent.session_id):
+            try:
+                self.tenants.settle(session_id)
+            except BrainqError as failure:
+                return str(failure)
+            if self.tenants.away(session_id) is not None:
+                return f"session {session_id!r} is in another cell; a child turn is in the cell of its parent"
+        return ""
 
     def _is_above(self, turn: TurnRequest, session_id: str) -> bool:
         """Whether a turn of this session waits for `turn`, as its parent or further up."""

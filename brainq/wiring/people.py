@@ -88,6 +88,7 @@ class PeopleServices:
             calls=state.calls,
             outside=state.outside,
             intents=store.calls,
+            tenants=wiring.tenants,
         )
         self.approvals = ApprovalDesk(
             rows=store.approvals,

@@ -208,3 +208,17 @@ def test_what_redis_lost_of_a_tombstone_is_put_back(two: TwoCells) -> None:
     side.words.put("gone:", Placement("", 7))  # of a move that died when SQL had taken it away
     assert two.a.wiring.tenants.restore() == 0
     assert side.words.all() == {TENANT: Placement("b", 2)}
+
+
+def test_a_child_turn_is_in_the_cell_of_its_parent(two: TwoCells) -> None:
+    two.directory.settle("globex:", "b")
+    asked = [
+        two.submit("a", f"acme:{child}", f"ask {child}:1", turn_id=f"t-{child}").turn_id
+        for child in ("globex", "hooli")
+    ]
+    two.finish("a", *asked)
+    refused, made = (two.a.client.handle(turn_id).calls()[0] for turn_id in asked)
+    assert (refused.status, made.status) == ("failed", "completed")
+    assert "in another cell" in str(refused)
+    assert (two.rows("a", "globex:"), two.rows("a", "hooli:")["turns"]) == ({}, 1)
+    assert two.directory.placement("hooli:") == Placement("a", 1)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
 from typing import Any
@@ -26,7 +26,7 @@ def priced(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @contextmanager
-def home_away(pump: Pump) -> Iterator[None]:
+def home_away(pump: Pump) -> Generator[None]:
     for name, other in (("budget_leases", "gone"), ("gone", "budget_leases")):
         with pump.wiring.store.engine.begin() as connection:
             connection.exec_driver_sql(f"ALTER TABLE {name} RENAME TO {other}")

@@ -14,6 +14,7 @@ from sqlalchemy import func, select
 from brainq.brain.brain import Brain
 from brainq.cells.move import TenantMover
 from brainq.cells.side import MoveSide, open_side
+from brainq.contracts.call import ChildTurn
 from brainq.contracts.cell import MoveStep, Placement
 from brainq.contracts.model import ModelReply, ModelRequest, TokenUsage
 from brainq.contracts.rows import AcceptedTurn
@@ -39,7 +40,7 @@ WEATHER = ClientTool(
 def answer(request: ModelRequest) -> ModelReply:
     """What the model says, by the last message of the user: `write a`, `order a`, `weather a`, or anything else."""
     said = [message.content for message in request.messages if message.role == "user"][-1].split()
-    wanted = {"write": "name", "order": "what", "weather": "place"}
+    wanted = {"write": "name", "order": "what", "weather": "place", "ask": "session"}
     if request.step == 1 and said[0] in wanted:
         return calls((said[0], {wanted[said[0]]: said[1]}))
     return says("done " + " ".join(said))
@@ -92,6 +93,11 @@ class TwoCells:
             self.ran.append(f"{cell} order {what}")
             self.tokens[what] = context.outside_token()
             return Pending(self.tokens[what])
+
+        @brain.tool(effect=Effect.READ_ONLY)
+        def ask(session: str) -> ChildTurn:  # pyright: ignore[reportUnusedFunction]
+            """Ask in another session."""
+            return ChildTurn("hi", session_id=session)
 
         return brain
 
