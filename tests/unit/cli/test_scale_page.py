@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from io import StringIO
+from typing import Any
 
 from rich.console import Console
 
@@ -12,7 +13,7 @@ from brainq.contracts.fleet import FleetScale, PoolScale, StopCandidate
 
 def pool(name: str, wanted: int, *workers: StopCandidate, **facts: int) -> PoolScale:
     draining = sum(each.draining for each in workers)
-    counts = {"queued": 0, "running": 0, "threads": 8, "load": 0, **facts}
+    counts: dict[str, Any] = {"queued": 0, "running": 0, "threads": 8, "load": 0, **facts}
     return PoolScale(
         pool=name, wanted=wanted, workers=len(workers) - draining, draining=draining, stop_first=workers, **counts
     )
