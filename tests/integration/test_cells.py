@@ -101,7 +101,7 @@ def test_builds_are_of_all_cells_and_a_ramp_and_a_release_reach_each(
         assert [each.ramp() for each in builds.values()] == [Ramp("1.5", "1.4", 1_000)] * 2
         assert client.versions().ramp == "10 % of sessions begin on 1.5, the others on 1.4"
         key = f"{IN_B}1", client.submit(f"{IN_B}1", "Go.").turn_id
-        pinned = {"pin": "d01d", "pin_build": "1.4"}
+        pinned: dict[Any, Any] = {"pin": "d01d", "pin_build": "1.4"}
         cells.pumps["b"].wiring.state.redis.hset(cells.pumps["b"].wiring.state.keys.turn(*key), mapping=pinned)
         old = client.versions().builds[0]
         assert (old.needed_in, old.workers) == ({"a": 0, "b": 1}, {"coordinator": 2})
