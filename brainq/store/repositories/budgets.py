@@ -87,7 +87,7 @@ class Budgets:
         """Grant the window what a call was refused for, and some more ahead; None where its cap is less."""
         BUDGET_TABLES.make(self._db.engine)
         start_ms = refusal.start_ms
-        key = {"of": scope, "by_per": budget.per, "begin": start_ms}
+        key: dict[str, object] = {"of": scope, "by_per": budget.per, "begin": start_ms}
         while True:
             with self._db.transaction() as connection:
                 found = self.window(connection, scope, budget, start_ms)
