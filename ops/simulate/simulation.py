@@ -28,7 +28,7 @@ from ops.simulate.faults import Chances
 from ops.simulate.hub import Hub, Task
 from ops.simulate.process import Servers
 from ops.simulate.report import Report
-from ops.simulate.wires import VirtualClient, VirtualDatabase
+from ops.simulate.wires import VirtualClient, virtual_database
 from ops.simulate.world import World
 
 TURNS_A_WORLD = 250
@@ -115,10 +115,8 @@ class Simulation:
             connection.create_function("strftime", -1, partial(sql_strftime, hub))
             connection.execute("PRAGMA synchronous=OFF")
 
-        with mock.patch.object(store_module, "Database", VirtualDatabase):
+        with mock.patch.object(store_module, "Database", partial(virtual_database, trips=trips)):
             store = Store.open(settings.sql_url.get_secret_value(), migrate=False)
-        database: Any = store.database
-        database.trips = trips
         event.listen(store.engine, "connect", on_connect)
         store.engine.dispose()
         try:
