@@ -64,11 +64,12 @@ def test_an_act_whose_row_cannot_be_written_stands(pumps: Pumps, monkeypatch: An
 def test_every_verb_that_is_named_is_there() -> None:
     from brainq import client, operator
     from brainq.access import tokens
-    from brainq.client import approvals, bulk_run, handle, memories, schedules, session, stops
+    from brainq.client import approvals, bulk_run, content_keys, handle, memories, schedules, session, stops, versions
     from brainq.client import client as client_module
 
     assert client
-    modules = (approvals, bulk_run, client_module, handle, session, schedules, stops, memories, operator, tokens)
+    modules = (approvals, bulk_run, client_module, content_keys, handle, session, schedules, stops, memories)
+    modules += (operator, tokens, versions)
     for name, verbs in ACTS.items():
         cls = next(getattr(module, name) for module in modules if hasattr(module, name))
         assert set(verbs) <= set(vars(cls)), name

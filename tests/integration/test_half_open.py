@@ -110,8 +110,8 @@ def test_a_fleet_goes_on_after_its_postgres_connections_went_half_open(
     monkeypatch.setenv("BRAINQ_TEST_DIR", str(tmp_path))
     store_open = Store.open
 
-    def impatient(sql_url: str) -> Store:
-        return store_open(sql_url, answer_s=1.0)
+    def impatient(sql_url: str, **given: Any) -> Store:
+        return store_open(sql_url, answer_s=1.0, **given)
 
     monkeypatch.setattr(Store, "open", impatient)
     with Pump(obedient.brain, redis_url, url) as pump:

@@ -36,14 +36,18 @@ _FAST = (
 )
 
 
+_TABLES: LiteralString = "SELECT tablename FROM pg_tables WHERE schemaname = %s"
+
+
 class EmptiedDatabase:
     """A database with tables that are kept, and rows that are not. A copy a test would cost thirty times as much."""
 
     def __init__(self, url: str, kept: str) -> None:
-        """The tables of `url` but `kept`, and their sequences, are emptied from now on."""
+        """The tables of `url` but `kept`, and their sequences, are emptied from now on; later ones are removed."""
         self.url = url
         self._connection = psycopg.connect(url, autocommit=True)
-        tables = self._names("SELECT tablename FROM pg_tables WHERE schemaname = 'public' AND tablename <> %s", kept)
+        self._tables = set(self._names(_TABLES, "public"))
+        tables = sorted(self._tables - {kept})
         numbers = self._names("SELECT sequencename FROM pg_sequences WHERE schemaname = %s", "public")
         self._emptying = sql.SQL("; ").join(
             [
@@ -58,6 +62,8 @@ class EmptiedDatabase:
             "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
             "WHERE datname = current_database() AND pid <> pg_backend_pid()"
         )
+        for made in set(self._names(_TABLES, "public")) - self._tables:
+            self._connection.execute(sql.SQL("DROP TABLE {}").format(sql.Identifier(made)))
         self._connection.execute(self._emptying)
 
     def close(self) -> None:
