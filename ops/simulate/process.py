@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -11,12 +11,17 @@ from unittest import mock
 import brainq.wiring.state as wiring_state
 from brainq.brain.brain import Brain
 from brainq.broker import names
+from brainq.calls.executor import BoundedToolExecutor
+from brainq.calls.function_run import CallReturn
+from brainq.contracts.call import ToolTimeout
 from brainq.contracts.claim import FinalStepClaim
 from brainq.finalize.steps import QuarantinedStepError
 from brainq.settings.deployment import Settings
 from brainq.state.listener import RedisStopSignals
 from brainq.state.typed_scripts import Scripts
 from brainq.store.store import Store
+from brainq.tools.context import RunContext
+from brainq.tools.tool import Tool
 from brainq.wiring.finalizer import make_finalizer
 from brainq.wiring.machines import make_coordinator
 from brainq.wiring.wiring import Wiring
@@ -114,7 +119,8 @@ class Process:
             hub.spawn("sweeper", self, self._sweep, after_s=hub.rng.random())
             _ = self.wiring.coordinator
         elif self.pool in ("parallel", "serial"):
-            _ = self.wiring.runner
+            executor: Any = self.wiring.runner.executor
+            executor._processes = VirtualToolProcesses(executor)
         elif self.pool == "finalizer":
             _ = self.wiring.finalizer
 
@@ -184,6 +190,21 @@ class Place:
         """The call's function keeps its thread, and the pool gets another one for it."""
         self.leave()
         self._world.note(self._process.name, "abandoned", settle())
+
+
+class VirtualToolProcesses:
+    """`calls.tool_processes.ToolProcesses`: a call that runs alone has this process, and dies with it. What it does
+    after its time it does, as a function in a thread."""
+
+    def __init__(self, executor: BoundedToolExecutor) -> None:
+        self._executor = executor
+
+    def run(self, tool: Tool, arguments: Mapping[str, Any], context: RunContext, token: object) -> CallReturn:
+        cut: list[ToolTimeout] = []
+        ended = self._executor.run(tool, arguments, context, on_cut=cut.append)
+        return cut[0] if ended is None else ended
+
+    def close(self) -> None: ...
 
 
 class VirtualQuarantine:
