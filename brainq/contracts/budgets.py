@@ -54,7 +54,7 @@ class BudgetState(Wire):
     usd          its standing amount; `raised_usd` more in this window
     spent_usd    what calls that began in it have cost; `held_usd` the worst case of those in flight
     parked       turns that wait for it
-    noticed_at   when people were told that four fifths of what its cap is now are granted; None: not yet
+    noticed_at   when people were notified that four fifths of what its cap is now are granted; None: not yet
     """
 
     scope: str
@@ -144,7 +144,7 @@ class MoneyGrant:
 
 @dataclass(frozen=True, slots=True)
 class BudgetNotice:
-    """Four fifths of a window's cap are granted: people are told, once for each window and cap."""
+    """Four fifths of a window's cap are granted: people are notified, once for each window and cap."""
 
     scope: str
     per: Per

@@ -45,7 +45,7 @@ class ContentShredded(ContentNotKept):
 
 
 class ContentCodec(Protocol):
-    """Encodes what people, models and tools said on its way to SQL, and decodes it on its way back. Thread-safe."""
+    """Encodes what people, models and tools wrote, on its way to SQL, and decodes it on its way back. Thread-safe."""
 
     @property
     def writes(self) -> bool:

@@ -132,7 +132,7 @@ def make_database(engine: Engine, keys: KeyPlace | None) -> Database:
 
 def require_clear(engine: Engine) -> None:
     """Raise SetupError where the newest turn's request is encrypted: a process without keys would take what it reads
-    for what was said."""
+    for the text itself."""
     newest = (
         select(func.substr(turns.c.request_json, 1, len(MARK)).label("begins"))
         .where(turns.c.state != "rejected")  # of one that was refused anybody may have sent anything

@@ -139,7 +139,7 @@ class Budgets:
         return True
 
     def announce(self, connection: Transaction, notice: BudgetNotice) -> None:
-        """Effect: people are told, if the transaction commits. By nothing here."""
+        """Effect: people are notified, if the transaction commits. By nothing here."""
 
     def raise_by(self, scope: str, budget: Budget, start_ms: int, more: float, by: str) -> float:
         """More for this window alone; how much its cap is then."""

@@ -36,7 +36,7 @@ budget_windows = Table(
     Column("granted_usd", Float, nullable=False),
     Column("raised_usd", Float, nullable=False, server_default=text("0")),
     Column("raised_by", SafeText, nullable=False, server_default=text("''")),
-    Column("noticed_usd", Float),  # the cap of which four fifths were granted when people were last told
+    Column("noticed_usd", Float),  # the cap of which four fifths were granted when people were last notified
     Column("noticed_at", UtcTimestamp),
     Column("leased_usd", Float, nullable=False, server_default=text("0")),  # by home, where cells share it
     Column("returned_usd", Float, nullable=False, server_default=text("0")),  # of that, to home

@@ -51,7 +51,7 @@ class IdText(SafeText):
 
 
 class ContentText(SafeText):
-    """Text that people, models or tools said: a database with a codec has it encoded.
+    """Text that people, models or tools wrote: a database with a codec has it encoded.
 
     unread   what is read in place of a text whose key was removed for good: `text`, a note of it; `null`, nothing;
              `required`, an error; `line`, a note of it, and also where the key is only missing here: lists show it
