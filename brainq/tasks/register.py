@@ -71,13 +71,10 @@ def coordinator_tasks(app: Celery, wiring: GetWiring) -> BuildMachines:
         raise_failure(submit_foreign(wiring(), args, fields, task.request.get(names.UNSERVED_HEADER)))
 
     def sweep(stopping: threading.Event, worker: Any) -> None:
-        keeper = wiring().share_keeper
-        if keeper is not None:
-            threading.Thread(target=keeper.run, args=(stopping,), name="brainq-shares", daemon=True).start()
-        leases = wiring().lease_keeper
-        if leases is not None:
-            threading.Thread(target=leases.run, args=(stopping,), name="brainq-leases", daemon=True).start()
-        wiring().sweeper.run(stopping, TaskEvents(worker))
+        sweeper = wiring().sweeper  # while it cannot be built, this is tried again: no thread is left behind
+        for poller in wiring().pollers:
+            poller.start(stopping)
+        sweeper.run(stopping, TaskEvents(worker))
 
     steps: Any = app.steps
     steps["worker"].add(thread_step("sweeper", sweep))

@@ -4,7 +4,6 @@ again once there is more for it. Asked of home every few seconds, only where suc
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -12,7 +11,7 @@ from typing import Protocol
 
 from brainq.contracts.budget_lease import UNUSED_S
 from brainq.contracts.budgets import Budget, BudgetWindow, GrantedWindow, MoneyGrant, WindowCounter
-from brainq.observe.logs import OutageLog, logger
+from brainq.observe.logs import logger
 
 log = logger("brainq.upkeep")
 LOOK_EVERY_S = 5.0
@@ -60,17 +59,6 @@ class LeaseKeeper:
     counters: LeaseCounters
     now: Callable[[], float] = time.monotonic
     _seen: dict[tuple[str, int], _Seen] = field(default_factory=dict[tuple[str, int], _Seen])
-
-    def run(self, stop: threading.Event) -> None:
-        """Look until stopped. A thread of its own: home may take long to answer."""
-        outage = OutageLog(log, "look at leases of budgets")
-        while not stop.wait(LOOK_EVERY_S):
-            try:
-                self.look()
-            except Exception as failure:
-                outage.failed(failure)
-            else:
-                outage.worked()
 
     def look(self) -> None:
         """Raises CellUnreachable while home is away, and what Redis and SQL raise."""

@@ -4,7 +4,6 @@ does not use. It asks soon where requests wait, else every few seconds, and not 
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -50,17 +49,6 @@ class ShareKeeper:
     now: Callable[[], float] = time.monotonic
     _asked: dict[str, _Asked] = field(default_factory=dict[str, _Asked])
     _outage: OutageLog = field(default_factory=lambda: OutageLog(log, "ask home for shares of limits"))
-
-    def run(self, stop: threading.Event) -> None:
-        """Look until stopped. A thread of its own: home may take long to answer, or to be found away."""
-        outage = OutageLog(log, "look at shares of limits")
-        while not stop.wait(LOOK_EVERY_S):
-            try:
-                self.look()
-            except Exception as failure:
-                outage.failed(failure)
-            else:
-                outage.worked()
 
     def look(self) -> None:
         """Ask for each model that is due. Raises what Redis raises; home that is away is logged once."""

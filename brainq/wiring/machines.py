@@ -43,6 +43,7 @@ from brainq.wiring.state import shares_limits
 if TYPE_CHECKING:
     from brainq.upkeep.budget_leases import LeaseKeeper
     from brainq.upkeep.limit_shares import ShareKeeper
+    from brainq.upkeep.poller import Poller
     from brainq.wiring.wiring import Wiring
 
 HOLD_S = 2.0  # a wait for a place among a model's requests that is no longer keeps its thread
@@ -181,33 +182,38 @@ def make_schedule_runner(wiring: Wiring) -> ScheduleRunner:
     )
 
 
-def make_share_keeper(wiring: Wiring) -> ShareKeeper | None:
-    """What asks home for this cell's shares of models' limits; None where there is one cell."""
-    settings = wiring.settings
-    if not shares_limits(settings):
-        return None
+def make_pollers(wiring: Wiring) -> tuple[Poller, ...]:
+    """What looks after a cell's shares of limits, and its leases of budgets; nothing where there is one cell."""
+    if not shares_limits(wiring.settings):
+        return ()
+    from brainq.upkeep import budget_leases, limit_shares
+    from brainq.upkeep.poller import Poller
+
+    return (
+        Poller(_share_keeper(wiring), "brainq-shares", "look at shares of limits", limit_shares.LOOK_EVERY_S),
+        Poller(_lease_keeper(wiring), "brainq-leases", "look at leases of budgets", budget_leases.LOOK_EVERY_S),
+    )
+
+
+def _share_keeper(wiring: Wiring) -> ShareKeeper:
     from brainq.store.repositories.limit_shares import home_shares
     from brainq.upkeep.limit_shares import ShareKeeper
 
-    cells = settings.all_cells()
+    cells = wiring.settings.all_cells()
     return ShareKeeper(
-        cell=settings.cell,
+        cell=wiring.settings.cell,
         cells=len(cells),
         limits=wiring.state.rates,
         home=cache(lambda: home_shares(cells[0].sql_url.get_secret_value(), len(cells))),
     )
 
 
-def make_lease_keeper(wiring: Wiring) -> LeaseKeeper | None:
-    """What gives back budgets' leases that this cell does not use; None where there is one cell."""
-    if not shares_limits(wiring.settings):
-        return None
+def _lease_keeper(wiring: Wiring) -> LeaseKeeper:
     from brainq.store.repositories.shared_budgets import SharedBudgets
     from brainq.upkeep.budget_leases import LeaseKeeper
 
     rows = wiring.budgets.rows
-    if not isinstance(rows, SharedBudgets):
-        return None
+    assert isinstance(rows, SharedBudgets)  # as wherever there are several cells
     return LeaseKeeper(budgets=wiring.budgets, leases=rows, counters=wiring.state.money)
 
 

@@ -1,7 +1,8 @@
 """The process: its settings and brains, and what is built of them, each when first used.
 
     its servers   Redis (`state`), SQL (`store`), and the desks behind people's verbs (`people`)
-    its machines  `coordinator`, `runner`, `finalizer`, `judge_runner`, `step_rerunner`, `sweeper`, `webhook_sender`
+    its machines  `coordinator`, `runner`, `finalizer`, `judge_runner`, `step_rerunner`, `sweeper`, `pollers`,
+                  `webhook_sender`
 
 Each is built by one function, which takes from here what it is built from. A producer needs no machine but `people`,
 and a worker few, so their modules are imported when they are built.
@@ -39,8 +40,7 @@ if TYPE_CHECKING:
     from brainq.ports.tenants import TenantPlaces
     from brainq.state.stream_reader import StreamReaders
     from brainq.turn.coordinator import Coordinator
-    from brainq.upkeep.budget_leases import LeaseKeeper
-    from brainq.upkeep.limit_shares import ShareKeeper
+    from brainq.upkeep.poller import Poller
     from brainq.upkeep.sweeper import Sweeper
     from brainq.wiring.quarantine import Quarantine
 
@@ -183,18 +183,11 @@ class Wiring:
         return make_sweeper(self, self.coordinator, self.finalizer)
 
     @cached_property
-    def share_keeper(self) -> ShareKeeper | None:
-        """None where there is one cell."""
-        from brainq.wiring.machines import make_share_keeper
+    def pollers(self) -> tuple[Poller, ...]:
+        """What runs beside the sweeper: nothing where there is one cell."""
+        from brainq.wiring.machines import make_pollers
 
-        return make_share_keeper(self)
-
-    @cached_property
-    def lease_keeper(self) -> LeaseKeeper | None:
-        """None where there is one cell."""
-        from brainq.wiring.machines import make_lease_keeper
-
-        return make_lease_keeper(self)
+        return make_pollers(self)
 
     @cached_property
     def webhook_sender(self) -> WebhookSender:

@@ -27,6 +27,7 @@ from brainq.store.tables import metadata
 from brainq.store.tables.cell_tables import CELL_TABLES
 from brainq.tools.context import RunContext
 from brainq.tools.results import Pending
+from brainq.upkeep.budget_leases import LeaseKeeper
 from tests.support.pump import Pump, sqlite_url
 
 TENANT = "acme:"
@@ -245,7 +246,9 @@ class Sharers(Spenders):
         return sum(state.parked for state in self.pumps[cell].wiring.budgets.list())
 
     def look(self, cell: str, later_s: float = 0.0) -> None:
-        keeper: Any = self.pumps[cell].wiring.lease_keeper
+        (keeper,) = (
+            poller.keeper for poller in self.pumps[cell].wiring.pollers if isinstance(poller.keeper, LeaseKeeper)
+        )
         before = keeper.now
         keeper.now = lambda: before() + later_s
         keeper.look()

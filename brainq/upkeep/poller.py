@@ -1,0 +1,50 @@
+"""What a coordinator's worker does every few seconds beside its sweeps, each in a thread of its own: home may take long
+to answer, or to be found away, and no sweep waits for that.
+"""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass
+from typing import Protocol
+
+from brainq.observe.logs import OutageLog, logger
+
+log = logger("brainq.upkeep")
+
+
+class Keeper(Protocol):
+    """Fitted by `budget_leases.LeaseKeeper` and `limit_shares.ShareKeeper`."""
+
+    def look(self) -> None:
+        """Do what is due. May raise anything: the next look tries again."""
+        ...
+
+
+@dataclass(frozen=True)
+class Poller:
+    """Has a keeper look again and again.
+
+    name   of the thread
+    what   a look does, for the log
+    """
+
+    keeper: Keeper
+    name: str
+    what: str
+    every_s: float
+
+    def start(self, stop: threading.Event) -> None:
+        """Run in a thread, which does not keep its process from ending."""
+        threading.Thread(target=self.run, args=(stop,), name=self.name, daemon=True).start()
+
+    def run(self, stop: threading.Event) -> None:
+        """Poll until stopped. What fails is logged once, and tried again."""
+        outage = OutageLog(log, self.what)
+        while not stop.wait(self.every_s):
+            try:
+                self.keeper.look()
+            except Exception as failure:
+                outage.failed(failure)
+            else:
+                outage.worked()

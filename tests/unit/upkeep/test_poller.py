@@ -1,0 +1,42 @@
+"""A keeper looks every so often until its worker stops, whatever a look raises."""
+
+from __future__ import annotations
+
+import logging
+import threading
+
+import pytest
+
+from brainq.upkeep.poller import Poller
+
+
+class Failing:
+    """Fails twice, works once, and then its worker stops."""
+
+    def __init__(self) -> None:
+        self.stop, self.threads = threading.Event(), list[str]()
+
+    def look(self) -> None:
+        self.threads.append(threading.current_thread().name)
+        if len(self.threads) < 3:
+            raise ConnectionError("home is away")
+        if len(self.threads) == 4:
+            self.stop.set()
+
+
+def test_a_look_that_fails_is_logged_once_and_followed_by_another(caplog: pytest.LogCaptureFixture) -> None:
+    keeper = Failing()
+    with caplog.at_level(logging.WARNING, "brainq.upkeep"):
+        Poller(keeper, "brainq-shares", "look at shares", 0.0).run(keeper.stop)
+    first, last = (record.getMessage() for record in caplog.records)
+    assert first.startswith("look at shares failed, and is tried again why=ConnectionError")
+    assert last.startswith("look at shares works again")
+    assert last.endswith("times=2")
+    assert len(keeper.threads) == 4
+
+
+def test_it_runs_in_a_thread_of_its_own() -> None:
+    keeper = Failing()
+    Poller(keeper, "brainq-shares", "look at shares", 0.0).start(keeper.stop)
+    assert keeper.stop.wait(60)
+    assert set(keeper.threads) == {"brainq-shares"}
