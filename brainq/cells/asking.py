@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable
 from typing import TypeVar
 
 from brainq.cells.cells import Answers
-from brainq.errors import CellUnreachable, Unreachable
+from brainq.errors import BrainqError, CellUnreachable, Unreachable
 from brainq.wiring import Wiring
 from brainq.wiring.services import is_unavailable
 
@@ -34,7 +34,7 @@ def ask_each(cells: Iterable[tuple[str, Wiring]], question: Callable[[Wiring], T
         reply = replies.get(name, _LATE)
         if not isinstance(reply, Exception):
             answers.append((name, reply))
-        elif reply is _LATE or isinstance(reply, Unreachable) or is_unavailable(reply):
+        elif reply is _LATE or _is_away(reply):
             away.append(name)
         else:
             raise reply
@@ -43,9 +43,14 @@ def ask_each(cells: Iterable[tuple[str, Wiring]], question: Callable[[Wiring], T
 
 def named_away(name: str, failure: Exception) -> Exception:
     """The failure of a question to one cell: where it says that the cell is away, by the cell's name."""
-    if isinstance(failure, CellUnreachable) or not (isinstance(failure, Unreachable) or is_unavailable(failure)):
+    if isinstance(failure, CellUnreachable) or not _is_away(failure):
         return failure
     return CellUnreachable(name, str(failure) if isinstance(failure, Unreachable) else type(failure).__name__)
+
+
+def _is_away(failure: Exception) -> bool:
+    """What a cell says itself is an answer, also where it is a TimeoutError: of a turn that goes on."""
+    return isinstance(failure, Unreachable) or (not isinstance(failure, BrainqError) and is_unavailable(failure))
 
 
 def _begin(

@@ -11,9 +11,9 @@ import pytest
 from redis.exceptions import ConnectionError as RedisGone
 
 from brainq.cells import asking
-from brainq.cells.asking import ask_each
+from brainq.cells.asking import ask_each, named_away
 from brainq.cells.cells import FromCells, cells_away, listed
-from brainq.errors import InvalidInput, Unreachable
+from brainq.errors import CellUnreachable, InvalidInput, ResultTimeout, Unreachable
 
 CELLS: Any = [(name, SimpleNamespace(name=name, is_open=True)) for name in ("a", "b", "c")]
 
@@ -56,6 +56,12 @@ def test_a_cell_that_does_not_answer_is_named_and_what_another_refuses_is_raised
     failures["c"] = InvalidInput("limit", "too many")
     with pytest.raises(InvalidInput):
         ask_each(CELLS, question)
+
+
+def test_a_turn_that_goes_on_when_the_wait_for_it_ends_is_no_cell_that_is_away() -> None:
+    goes_on = ResultTimeout("turn t has not ended in 5 s")
+    assert named_away("b", goes_on) is goes_on
+    assert isinstance(named_away("b", TimeoutError()), CellUnreachable)
 
 
 def test_a_list_is_a_tuple_that_says_what_it_lacks() -> None:
