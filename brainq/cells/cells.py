@@ -128,6 +128,11 @@ class Cells:
         """All of them by name, home first. Nothing is asked of them here."""
         return ((self._name, self._wiring),)
 
+    def do_in_each(self, act: Callable[[Wiring], T]) -> Sequence[T]:
+        """Do what is for all cells, home first. One that does not answer keeps it from no other: CellUnreachable is
+        raised once all were tried, and names it."""
+        return [act(self._wiring)]
+
     def ask(
         self, question: Callable[[Wiring], T], session: str | None = None, prefixes: Sequence[str] | None = None
     ) -> Answers[T]:

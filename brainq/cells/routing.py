@@ -161,6 +161,21 @@ class RoutedCells(Cells):
     def each(self) -> Sequence[tuple[str, Wiring]]:
         return [(name, self.of_name(name)) for name in self._cells]
 
+    def do_in_each(self, act: Callable[[Wiring], T]) -> Sequence[T]:
+        done, away = list[T](), list[CellUnreachable]()
+        for name, wiring in self.each():
+            try:
+                done.append(act(wiring))
+            except Exception as failure:
+                shown = named_away(name, failure)
+                if not isinstance(shown, CellUnreachable):
+                    raise
+                away.append(shown)
+        if away:
+            others = "the other cells have it" if done else "no other cell does"
+            raise CellUnreachable(away[0].cell, f"{away[0].why}; {others}: do it again once all do")
+        return done
+
     def first_to_answer(self, key: str, question: Callable[[Wiring], T]) -> T:
         *others, last = ranked_cells(key, self.names)
         for name in others:

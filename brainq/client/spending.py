@@ -47,10 +47,10 @@ class BudgetVerbs:
         at_cap   park, refuse or finish: see docs/budgets.md
         by       who sets it, for the record
 
-        Raises InvalidInput.
+        Raises InvalidInput; CellUnreachable where a cell does not answer: the others have it.
         """
-        for _, wiring in self._cells.each():
-            wiring.budgets.set(scope, per, usd, at_cap, checks.name(by))
+        who = checks.name(by)
+        self._cells.do_in_each(lambda wiring: wiring.budgets.set(scope, per, usd, at_cap, who))
 
     def raise_by(self, scope: str, per: str, usd: float, *, by: str = "") -> float:
         """Let a budget's present window have so many dollars more; its amount then. Turns that are parked for it go on,

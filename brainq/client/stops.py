@@ -39,21 +39,20 @@ class StopVerbs:
 
         What runs already goes on: a call that has begun, a model call. When this returns SQL and Redis of every cell
         have it. Raises InvalidInput naming the field; Unreachable: where that is Redis, it is met once Redis is back.
+        The other cells have it then.
         """
         if ends_in_s is not None and not 0 < ends_in_s <= MAX_STOP_S:
             raise InvalidInput("ends_in_s", f"{ends_in_s!r} must be above 0 and at most a year, or None")
         named = checked_stop(kind, name, tenant, mode)
         why = {"reason": checks.text("reason", reason, checks.MAX_REASON_CHARS), "by": checks.name(by)}
         stop = named.model_copy(update={**why, "ends_in_s": ends_in_s})
-        for _, wiring in self._cells.each():
-            wiring.people.stops.stop(stop)
+        self._cells.do_in_each(lambda wiring: wiring.people.stops.stop(stop))
         return stop
 
     def lift(self, kind: StopKind, name: str, *, tenant: str = "") -> bool:
         """Let go on what waits for it. False where it does not stand. Raises InvalidInput."""
         stop = checked_stop(kind, name, tenant)
-        lifted = [wiring.people.stops.lift(stop) for _, wiring in self._cells.each()]  # in every one of them
-        return any(lifted)
+        return any(self._cells.do_in_each(lambda wiring: wiring.people.stops.lift(stop)))
 
     def stops(self) -> tuple[Stop, ...]:
         """What is stopped now, by kind and name, with who did it and why."""

@@ -13,6 +13,7 @@ from redis.exceptions import ConnectionError as RedisGone
 from brainq.cells import asking
 from brainq.cells.asking import ask_each, named_away
 from brainq.cells.cells import FromCells, cells_away, listed
+from brainq.cells.routing import RoutedCells
 from brainq.errors import CellUnreachable, InvalidInput, ResultTimeout, Unreachable
 
 CELLS: Any = [(name, SimpleNamespace(name=name, is_open=True)) for name in ("a", "b", "c")]
@@ -62,6 +63,24 @@ def test_a_turn_that_goes_on_when_the_wait_for_it_ends_is_no_cell_that_is_away()
     goes_on = ResultTimeout("turn t has not ended in 5 s")
     assert named_away("b", goes_on) is goes_on
     assert isinstance(named_away("b", TimeoutError()), CellUnreachable)
+
+
+@pytest.mark.parametrize("gone", ["a", "b", "c"])
+def test_what_is_for_all_cells_is_done_in_those_that_answer_and_names_the_one_that_does_not(
+    gone: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cells = object.__new__(RoutedCells)
+    monkeypatch.setattr(cells, "each", lambda: CELLS)
+    stopped: list[str] = []
+
+    def stop(wiring: Any) -> None:
+        if wiring.name == gone:
+            raise RedisGone("gone")
+        stopped.append(wiring.name)
+
+    with pytest.raises(CellUnreachable, match=f"cell '{gone}'.*the other cells have it") as away:
+        cells.do_in_each(stop)
+    assert (away.value.cell, stopped) == (gone, [name for name in "abc" if name != gone])
 
 
 def test_a_list_is_a_tuple_that_says_what_it_lacks() -> None:
