@@ -43,11 +43,17 @@ class LeaseCounters(Protocol):
 
 @dataclass
 class _Seen:
-    """What this process knows of a window. `at`: by `now`, when what is spent last changed."""
+    """What this process knows of a window.
+
+    at     by `now`, when what is spent last changed
+    free   of it when turns that wait last asked again
+    told   of what was given back, home has heard from this process
+    """
 
     spent: float
     at: float
     free: float = 0.0
+    told: float = 0.0
 
 
 @dataclass(eq=False, kw_only=True)
@@ -71,8 +77,12 @@ class LeaseKeeper:
                 seen.spent, seen.at = counter.spent_usd, self.now()
             if counter.parked or row.is_spent:
                 self._ask_again(window, row, seen)
+            else:
+                seen.free = 0.0  # whoever waits next has not asked for what is free by then
             if is_unused(row, counter, self.now() - seen.at):
-                self._give_back(window, row)
+                self._give_back(window, row, seen)
+            elif row.returned_usd > seen.told:
+                self._tell_home(row, row.returned_usd, seen)
 
     def _ask_again(self, window: BudgetWindow, row: GrantedWindow, seen: _Seen) -> None:
         free = self.leases.free(row.scope, window.budget, row.start_ms)
@@ -81,12 +91,18 @@ class LeaseKeeper:
             self.budgets.resume(row.scope, row.per)
         seen.free = free
 
-    def _give_back(self, window: BudgetWindow, row: GrantedWindow) -> None:
+    def _give_back(self, window: BudgetWindow, row: GrantedWindow, seen: _Seen) -> None:
+        self.leases.free(row.scope, window.budget, row.start_ms)  # while home is away a cell keeps what it has
         self.counters.grant(window, row.start_ms, self.leases.use_up(row))
         returned = self.counters.give_back(window, row.start_ms)
         if returned is not None:
-            self.leases.give_back(row, returned)
+            self._tell_home(row, returned, seen)
             log.info("an unused lease of a budget was given back", budget=window.name, returned_usd=returned)
+
+    def _tell_home(self, row: GrantedWindow, returned: float, seen: _Seen) -> None:
+        """Home may not have heard of it: it was away just then, or whoever was to tell it has died."""
+        self.leases.give_back(row, returned)
+        seen.told = returned
 
 
 def is_unused(row: GrantedWindow, counter: WindowCounter, for_s: float) -> bool:

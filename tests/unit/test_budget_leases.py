@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from brainq.contracts.budget_lease import Lease, LeaseWish, decide_lease, is_shared
-from brainq.contracts.budgets import GrantedWindow, WindowCounter
-from brainq.upkeep.budget_leases import is_unused
+from brainq.contracts.budgets import Budget, BudgetWindow, GrantedWindow, MoneyGrant, WindowCounter
+from brainq.errors import CellUnreachable
+from brainq.upkeep.budget_leases import LeaseKeeper, is_unused
 
 NOTHING = Lease()
+LEASED = GrantedWindow("all", "day", 0, 3.0, 0.0, is_spent=False, leased_usd=3.0)
+SPENT = WindowCounter(1.0, 0.0, 0, 0)
 
 
 def test_a_lease_is_what_the_call_expects_and_a_twentieth_ahead() -> None:
@@ -53,3 +60,95 @@ def test_a_lease_is_given_back_once_nothing_was_spent_of_it_for_a_minute(
 ) -> None:
     row = GrantedWindow("all", "day", 0, 1.5, 0.0, is_spent=False, leased_usd=3.0, returned_usd=1.0)
     assert is_unused(row, WindowCounter(spent, 0.0, in_flight, 0), for_s) is unused
+
+
+@dataclass
+class LeasedCell:
+    """A cell's budgets, SQL, Redis and home, as a LeaseKeeper has them: three dollars were leased, two are left."""
+
+    row: GrantedWindow = LEASED
+    counter: WindowCounter = SPENT
+    now: float = 0.0
+    home_has: float = 0.0
+    home_free: float = 0.0
+    is_away: bool = False
+    dies: bool = False
+    resumed: int = 0
+
+    def keeper(self) -> LeaseKeeper:
+        this: Any = self
+        return LeaseKeeper(budgets=this, leases=Leases(self), counters=this, now=lambda: self.now)
+
+    def shared_windows(self) -> Sequence[tuple[BudgetWindow, GrantedWindow]]:
+        return [(BudgetWindow("all", Budget(scope="all", per="day", usd=10.0), (0,)), self.row)]
+
+    def resume(self, scope: str, per: str) -> int:
+        self.resumed += 1
+        return 1
+
+    def counters(self, windows: Sequence[tuple[str, int]]) -> Sequence[WindowCounter]:
+        return [self.counter]
+
+    def grant(self, window: BudgetWindow, start_ms: int, grant: MoneyGrant) -> None:
+        assert grant.granted_usd == 3.0
+
+    def give_back(self, window: BudgetWindow, start_ms: int) -> float | None:
+        return 2.0
+
+
+@dataclass
+class Leases:
+    cell: LeasedCell
+
+    def use_up(self, window: GrantedWindow) -> MoneyGrant:
+        return MoneyGrant(3.0, 3.0, 3.0)
+
+    def give_back(self, window: GrantedWindow, returned: float) -> None:
+        self.cell.row = replace(self.cell.row, returned_usd=returned)
+        if self.cell.dies:
+            raise SystemExit
+        self.cell.home_has = returned
+
+    def free(self, scope: str, budget: Budget, start_ms: int) -> float:
+        if self.cell.is_away:
+            raise CellUnreachable("", "it leases what cells share of budgets")
+        return self.cell.home_free
+
+
+def test_a_cell_keeps_its_lease_while_home_is_away() -> None:
+    cell = LeasedCell(is_away=True)
+    keeper = cell.keeper()
+    keeper.look()
+    cell.now = 61
+    with pytest.raises(CellUnreachable):
+        keeper.look()
+    assert (cell.row.returned_usd, cell.home_has) == (0, 0)
+    cell.is_away = False
+    keeper.look()
+    assert (cell.row.returned_usd, cell.home_has) == (2, 2)
+
+
+def test_home_hears_of_a_lease_whose_giver_died_before_it_could_tell() -> None:
+    cell = LeasedCell(dies=True)
+    keeper = cell.keeper()
+    keeper.look()
+    cell.now = 61
+    with pytest.raises(SystemExit):
+        keeper.look()
+    assert (cell.row.returned_usd, cell.home_has) == (2, 0)
+    cell.dies = False
+    cell.keeper().look()
+    assert cell.home_has == 2
+
+
+def test_who_waits_anew_asks_for_what_is_free_by_then() -> None:
+    cell = LeasedCell(counter=WindowCounter(3.0, 0.0, 0, 1), home_free=5.0)
+    keeper = cell.keeper()
+    for _ in range(2):
+        keeper.look()
+    assert cell.resumed == 1, "what is free was asked for"
+    cell.counter = replace(cell.counter, parked=0)
+    keeper.look()
+    cell.counter, cell.home_free = replace(cell.counter, parked=1), 3.0
+    keeper.look()
+    assert cell.resumed == 2
