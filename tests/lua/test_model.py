@@ -17,10 +17,9 @@ from tests.support.model.schedule import Schedule
 from tests.support.server import RedisServer
 
 SCHEDULES = int(os.environ.get("BRAINQ_MODEL_SCHEDULES", "2000"))  # the same each time
-SAMPLE = 125  # of these, in the short run
 FRESH = int(os.environ.get("BRAINQ_MODEL_FRESH", "18000"))  # of seeds that were never tried
 ONE_SEED = os.environ.get("BRAINQ_MODEL_SEED")
-CHUNK = 125
+CHUNK = 60  # the first is what the short run has
 FRESH_CHUNK = 1000
 ONCE_FAILED: tuple[int, ...] = ()  # seeds that found a bug in brainq; they are tried first
 
@@ -29,7 +28,7 @@ def chunks() -> list[Any]:
     if ONE_SEED is not None:
         return [(int(ONE_SEED),)]
     fixed = [range(first, min(first + CHUNK, SCHEDULES)) for first in range(0, SCHEDULES, CHUNK)]
-    marked = [pytest.param(seeds, marks=pytest.mark.full if seeds[0] >= SAMPLE else ()) for seeds in fixed]
+    marked = [pytest.param(seeds, marks=pytest.mark.full if seeds[0] else ()) for seeds in fixed]
     return [ONCE_FAILED, *marked] if ONCE_FAILED else [*marked]
 
 

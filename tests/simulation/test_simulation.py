@@ -22,7 +22,7 @@ from ops.simulate.simulation import TURNS_A_WORLD, Simulation, sizes_of
 from tests.support.model.mutants import MUTANTS
 
 ROOT = Path(__file__).parents[2]
-SAMPLE = 25
+SAMPLE = 10
 HARD = Chances(
     request_lost=0.003,
     reply_lost=0.003,

@@ -16,7 +16,7 @@ from tests.support.brains.obedient import script
 from tests.support.wait import wait_until
 from tests.support.world import World
 
-FLOOD = 300
+FLOOD = 80
 READERS = 2  # threads of the parallel pool; the serial pool has one
 PLACES = {READ_ONLY_QUEUE: 16, LOCAL_WRITE_QUEUE: 2}
 TOOLS = {READ_ONLY_QUEUE: "read", LOCAL_WRITE_QUEUE: "write"}
