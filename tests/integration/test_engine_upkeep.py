@@ -8,10 +8,12 @@ from typing import Any
 
 import pytest
 
+from brainq.calls.report import NEVER_STARTED
 from brainq.client.handle import TurnHandle
 from brainq.contracts.ids import new_turn_id
 from brainq.contracts.status import Ending, StopReason
 from brainq.people.admission import read_request
+from tests.integration.store.examples import start
 from tests.support.brains.diary import notes, open_gate
 from tests.support.brains.obedient import script
 from tests.support.pump import Pump
@@ -56,6 +58,17 @@ def test_a_turn_that_redis_lost_begins_again_when_it_wrote_nothing(pump: Pump) -
     assert compare(pump) == 2
     assert (pump.finish(handle).text, pump.finish(behind).text) == ("whole", "behind")
     assert len(notes("start", name="w")) == 1
+
+
+def test_a_turn_that_redis_lost_begins_again_when_its_write_never_started(pump: Pump) -> None:
+    """So does a failover that comes between an intent and its start."""
+    handle = pump.submit("s1", script(final="whole"))
+    calls = pump.wiring.store.calls
+    start(pump.wiring.store, turn_id=handle.turn_id)
+    calls.record_outcome(handle.turn_id, "c1-0", 1, NEVER_STARTED, late=False)
+    pump.wiring.state.redis.flushall()
+    assert compare(pump) == 1
+    assert pump.finish(handle).text == "whole"
 
 
 def test_a_turn_that_redis_lost_after_a_write_began_ends_as_lost(pump: Pump) -> None:

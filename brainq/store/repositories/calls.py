@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from typing import Unpack
 
 from sqlalchemy import Boolean, and_, bindparam, case, exists, null, or_, select, true, update
 
-from brainq.contracts.call import Intent, ToolFailure, ToolOutcome, ToolSuccess
+from brainq.contracts.call import NOT_STARTED, Intent, ToolFailure, ToolOutcome, ToolSuccess
 from brainq.contracts.rows import CallRow, VoidResult
 from brainq.contracts.status import Effect
 from brainq.store.database import Database, Record, Transaction
@@ -58,7 +59,9 @@ _SETTLE = (
 )
 _OF = select(calls).where(_C.turn_id == bindparam("turn")).order_by(_C.row)
 _FORGET = update(calls).where(_C.turn_id == bindparam("turn")).values(args_json=null(), outcome_json=null())
-_ANY = select(_C.row).where(_C.turn_id == bindparam("turn"), _C.state != "void").limit(1)
+_NOT_VOID = select(_C.state, _C.outcome_kind, _C.outcome_json).where(
+    _C.turn_id == bindparam("turn"), _C.state != "void"
+)
 
 
 class Calls:
@@ -142,9 +145,16 @@ class Calls:
         """All rows of a turn, in the order they were written."""
         return [_call_row(found) for found in self._db.all(_OF, {"turn": turn_id})]
 
-    def has_intents(self, turn_id: str) -> bool:
-        """Whether any non-read call of the turn ever started."""
-        return self._db.first(_ANY, {"turn": turn_id}) is not None
+    def has_started(self, turn_id: str) -> bool:
+        """Whether any non-read call of the turn started, or may have: an intent whose worker said that nothing followed
+        it does not count."""
+        return not all(_never_started(found) for found in self._db.all(_NOT_VOID, {"turn": turn_id}))
+
+
+def _never_started(found: Record) -> bool:
+    if found["outcome_kind"] != "failure" or not found["outcome_json"]:
+        return False
+    return json.loads(found["outcome_json"]).get("error_type") == NOT_STARTED
 
 
 def _void_result(found: Record) -> VoidResult:

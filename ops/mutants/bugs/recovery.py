@@ -72,6 +72,13 @@ BUGS = (
         ("tests/unit/state/test_failover.py",),
     ),
     Bug(
+        "a turn that Redis lost fails though its write never started",
+        "brainq/store/repositories/calls.py",
+        'get("error_type") == NOT_STARTED',
+        'get("error_type") == "NotStarted"',
+        ("tests/integration/store/test_calls.py", "tests/integration/test_engine_upkeep.py"),
+    ),
+    Bug(
         "a replica that goes is not waited for",
         "brainq/state/failover.py",
         "or replicas >= self._replicas or",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from brainq.calls.report import NEVER_STARTED
 from brainq.contracts.call import ToolFailure, ToolOutcome, ToolSuccess, ToolTimeout, ToolUnknown
 from brainq.contracts.rows import VoidResult
 from brainq.contracts.status import Effect
@@ -62,13 +63,20 @@ def test_of_start_and_void_exactly_one_wins(store: Store) -> None:
         assert answers[:3].count(True) == (1 if answers[3] == "started" else 0)
 
 
-def test_only_intents_count_as_started(store: Store) -> None:
+def test_intents_count_as_started_until_their_worker_says_otherwise(store: Store) -> None:
     store.calls.void(**call())
-    assert store.calls.has_intents("turn-1") is False
+    assert store.calls.has_started("turn-1") is False
 
     start(store, attempt=2)
-    assert store.calls.has_intents("turn-1") is True
-    assert store.calls.has_intents("turn-2") is False
+    assert store.calls.has_started("turn-1") is True
+    assert store.calls.has_started("turn-2") is False
+
+    store.calls.record_outcome("turn-1", "c1-0", 2, NEVER_STARTED, late=False)
+    assert store.calls.has_started("turn-1") is False
+
+    start(store, attempt=3)
+    store.calls.record_outcome("turn-1", "c1-0", 3, ToolFailure(error="the disk is full"), late=False)
+    assert store.calls.has_started("turn-1") is True
 
 
 def test_the_first_outcome_stays(store: Store) -> None:

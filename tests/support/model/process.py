@@ -141,7 +141,7 @@ class Process:
         # Of SQL only what these machines ask for is modelled.
         inputs = stand_in(outside.inputs)
         self.turn_queue = TurnQueue(
-            stand_in(accepted), state.turns, only(Limits()), wrote=outside.intents.has_intents, inputs=inputs
+            stand_in(accepted), state.turns, only(Limits()), wrote=outside.intents.has_started, inputs=inputs
         )
         self.admission = Admission(stand_in(accepted), self.turn_queue)
         # Their rows are in SQL, which is not modelled: only Redis' side of them is.

@@ -11,7 +11,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from brainq.brain.middleware import Hooks
-from brainq.contracts.call import ToolOutcome
+from brainq.contracts.call import NOT_STARTED, ToolOutcome
 from brainq.contracts.claim import CallRef, FinalStepClaim
 from brainq.contracts.status import Effect
 from brainq.contracts.turn import TurnRequest
@@ -130,8 +130,11 @@ class Intents:
         """Attempts with their arguments, which are not kept here."""
         return ()
 
-    def has_intents(self, turn_id: str) -> bool:
-        return any(key[0] == turn_id and row.state != "void" for key, row in self.rows.items())
+    def has_started(self, turn_id: str) -> bool:
+        return any(
+            key[0] == turn_id and row.state != "void" and NOT_STARTED not in (row.outcome_json or "")
+            for key, row in self.rows.items()
+        )
 
     def _insert(self, key: tuple[str, str, int], state: str) -> bool:
         if key in self.rows:
