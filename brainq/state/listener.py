@@ -115,7 +115,8 @@ class RedisListener:
         try:
             callback()
         except Exception as failure:
-            log.error("what was heard could not be done", what=self._what, failure=failure)
+            if not self._closed.is_set():  # else its process has hung up already, and needs none of it
+                log.error("what was heard could not be done", what=self._what, failure=failure)
 
 
 class RedisStopSignals(RedisListener):

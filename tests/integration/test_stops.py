@@ -8,12 +8,13 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from brainq.devserver.redis_server import EmbeddedServer
 from brainq.leases import LeaseRenewer
-from brainq.state.listener import PING_AFTER_S, RedisStopSignals
+from brainq.state.listener import PING_AFTER_S, RedisListener, RedisStopSignals
 from tests.support.server import RedisServer
 from tests.support.wait import wait_until
 
@@ -88,6 +89,18 @@ def test_every_watcher_of_the_turn_is_told_and_no_other(
         assert publish("s1", "turn-1") == 1, "one connection for all of them"
         wait_until(lambda: len(told) == 2, "both are told")
     assert sorted(told) == ["first cancelled", "second cancelled"]
+
+
+def test_what_cannot_be_done_any_more_because_its_process_ends_is_no_error(
+    stops: RedisStopSignals, caplog: pytest.LogCaptureFixture
+) -> None:
+    def hang_up() -> None:
+        stops.close()
+        raise ConnectionError("the client is closed")
+
+    notify: Any = vars(RedisListener)["_notify"]
+    notify(stops, hang_up)
+    assert caplog.records == []
 
 
 def test_who_watches_no_more_is_not_told(stops: RedisStopSignals, gaps: Gaps, publish: Callable[..., int]) -> None:
