@@ -19,6 +19,7 @@ from brainq.settings.deployment import Settings
 
 LOCK_FILE = "redis.lock"
 LOG_FILE = "redis.log"
+CELLS_FILE = "cells.json"  # where `brainq dev --cells` says what its cells are
 # A unix socket's path is limited by the kernel: 108 bytes on Linux, 104 on macOS.
 MAX_SOCKET_PATH = 103
 PORT_ATTEMPTS = 5
@@ -292,7 +293,13 @@ def known_redis(settings: Settings) -> str:
     if settings.redis_url is not None:
         return settings.redis_url.get_secret_value()
     url = running_url(settings.data_dir / "redis")
-    if not url and (starting := pool_owner(settings.data_dir)):
+    starting = "" if url else pool_owner(settings.data_dir)
+    if "--cells" in starting:
+        raise SetupError(
+            f"{starting} runs several cells on {settings.data_dir.absolute()}; they are found with "
+            f"export BRAINQ_CELLS={settings.data_dir.absolute() / CELLS_FILE}"
+        )
+    if starting:
         raise SetupError(
             f"{starting} is starting on {settings.data_dir.absolute()} and has no Redis yet; try again in a few seconds"
         )

@@ -28,13 +28,12 @@ from brainq.cli.dev.stack import (
 from brainq.cli.dev.supervisor import StopSignals
 from brainq.devserver.local_fleet import POOLS, LocalFleet
 from brainq.devserver.locks import exclusive_pools
-from brainq.devserver.redis_server import EmbeddedServer, socket_path
+from brainq.devserver.redis_server import CELLS_FILE, EmbeddedServer, socket_path
 from brainq.errors import InvalidInput
 from brainq.observe.tracebacks import TRACEBACK_VARIABLE
 from brainq.settings.deployment import Settings, load_settings
 
 MOST_CELLS = 8
-CELLS_FILE = "cells.json"
 Addresses = Mapping[str, Mapping[str, str]]
 """Of each cell by name, as BRAINQ_CELLS has it."""
 

@@ -51,6 +51,15 @@ def test_who_starts_on_a_directory_is_named_until_it_is_over(tmp_path: Path) -> 
         known_redis(settings)
 
 
+def test_who_lacks_the_cells_that_run_on_a_directory_is_told_how_to_have_them(tmp_path: Path) -> None:
+    settings = load_settings(redis_url=None, data_dir=tmp_path)
+    with (
+        exclusive_pools(tmp_path, ["coordinator"], "brainq dev --cells"),
+        pytest.raises(SetupError, match=rf"export BRAINQ_CELLS={tmp_path}/cells\.json"),
+    ):
+        known_redis(settings)
+
+
 def test_what_dies_is_started_again_and_both_are_said() -> None:
     clock, said = [0.0], list[str]()
     dying, living = FakeChild("serial", clock=clock), FakeChild("parallel", clock=clock)
