@@ -18,8 +18,6 @@ from brainq.contracts.rows import TurnRow
 from brainq.contracts.turn import TurnRequest
 from brainq.errors import CellUnreachable, InvalidInput, TenantMoved
 from brainq.settings.deployment import Settings
-from brainq.store.database import Database
-from brainq.store.engine import make_engine
 from brainq.store.repositories.cells import Directory
 from brainq.store.tables.cell_tables import CELL_TABLES
 from brainq.wiring import Wiring
@@ -57,13 +55,9 @@ class RoutedCells(Cells):
     @cached_property
     def directory(self) -> Directory:
         """Home's, on connections of its own that wait a second at most."""
-        home = self._cells[self.names[0]]
-        engine = make_engine(
-            home.sql_url.get_secret_value(), pool_size=DIRECTORY_CONNECTIONS, answer_s=DIRECTORY_ANSWER_S
-        )
         _ = self.home.store  # its schema, which the directory looks into, too
-        CELL_TABLES.make(engine)
-        return Directory(Database(engine))
+        url = self._cells[self.names[0]].sql_url.get_secret_value()
+        return Directory(CELL_TABLES.open(url, pool_size=DIRECTORY_CONNECTIONS, answer_s=DIRECTORY_ANSWER_S))
 
     def of_session(self, session_id: str) -> Wiring:
         return self.of_name(self._tenants.cell_of(tenant_key(session_id)))

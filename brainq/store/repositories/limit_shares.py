@@ -8,7 +8,6 @@ from sqlalchemy import bindparam, case, select, update
 
 from brainq.contracts.limit_share import LEASE_S, Share, ShareReport, ShareRow, decide_share, share_turn
 from brainq.store.database import Database, Record, Transaction
-from brainq.store.engine import make_engine
 from brainq.store.statements import insert_or_ignore, upsert
 from brainq.store.tables.cell_tables import CELL_TABLES, limit_shares
 from brainq.store.tables.types import utc_after, utc_now
@@ -36,13 +35,7 @@ _WRITE = upsert(
 
 def home_shares(sql_url: str, cells: int) -> LimitShares:
     """Those in home's SQL, on a connection of their own. Raises what SQLAlchemy raises while home is away."""
-    engine = make_engine(sql_url, pool_size=1, answer_s=ANSWER_S)
-    try:
-        CELL_TABLES.make(engine)
-    except BaseException:
-        engine.dispose()
-        raise
-    return LimitShares(Database(engine), cells)
+    return LimitShares(CELL_TABLES.open(sql_url, pool_size=1, answer_s=ANSWER_S), cells)
 
 
 class LimitShares:

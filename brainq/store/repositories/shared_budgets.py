@@ -17,7 +17,7 @@ from brainq.contracts.budgets import NOTICE_SHARE, Budget, BudgetNotice, Granted
 from brainq.contracts.webhook import Webhook
 from brainq.errors import CellUnreachable
 from brainq.store.database import Database, Record, Transaction
-from brainq.store.engine import is_sql_unavailable, make_engine
+from brainq.store.engine import is_sql_unavailable
 from brainq.store.repositories.budgets import KEY, granted_after
 from brainq.store.repositories.deliveries import AnnouncingBudgets, Deliveries, budget_deliveries
 from brainq.store.statements import insert_or_ignore, upsert
@@ -121,13 +121,7 @@ class HomeBudgets:
 
 def home_budgets(sql_url: str, webhooks: Sequence[Webhook]) -> HomeBudgets:
     """Those in home's SQL, on connections of their own. Raises what SQLAlchemy raises while home is away."""
-    engine = make_engine(sql_url, pool_size=2, answer_s=ANSWER_S)
-    try:
-        BUDGET_TABLES.make(engine)
-    except BaseException:
-        engine.dispose()
-        raise
-    return HomeBudgets(Database(engine), webhooks)
+    return HomeBudgets(BUDGET_TABLES.open(sql_url, pool_size=2, answer_s=ANSWER_S), webhooks)
 
 
 class SharedBudgets(AnnouncingBudgets):

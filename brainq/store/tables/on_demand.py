@@ -10,7 +10,8 @@ from weakref import WeakKeyDictionary
 
 from sqlalchemy import Engine, MetaData, Table, inspect
 
-from brainq.store.engine import transaction
+from brainq.store.database import Database
+from brainq.store.engine import make_engine, transaction
 from brainq.store.tables.types import metadata
 
 _ADVISORY_LOCK = 0x62726169_6E710002  # "brainq" and a 2: Postgres' IF NOT EXISTS fails where two make a table at once
@@ -19,7 +20,7 @@ _ADVISORY_LOCK = 0x62726169_6E710002  # "brainq" and a 2: Postgres' IF NOT EXIST
 class OnDemandTables:
     """The tables of one feature. Thread-safe: what was once found in a database is not asked for again.
 
-    Define them on `metadata`. Neither method may be called inside a transaction: SQLite would wait for that one.
+    Define them on `metadata`. No method may be called inside a transaction: SQLite would wait for that one.
     """
 
     def __init__(self) -> None:
@@ -34,6 +35,21 @@ class OnDemandTables:
         if is_there := inspect(engine).has_table(table.name):
             found.add(table.name)
         return is_there
+
+    def open(self, url: str, *, pool_size: int, answer_s: float) -> Database:
+        """A database that has them all, on connections of its own: home's, for a process of another cell.
+
+        answer_s   as of `make_engine`
+
+        Raises what SQLAlchemy raises while the database is away; then nothing is left open.
+        """
+        engine = make_engine(url, pool_size=pool_size, answer_s=answer_s)
+        try:
+            self.make(engine)
+        except BaseException:
+            engine.dispose()
+            raise
+        return Database(engine)
 
     def make(self, engine: Engine, *tables: Table) -> None:
         """Make these tables where they are missing; without any, all. Safe from several processes at once."""

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from sqlalchemy import Column, Engine, Integer, Table, event, inspect
+from sqlalchemy.exc import OperationalError
 
 from brainq.store.engine import make_engine
 from brainq.store.tables.on_demand import OnDemandTables
@@ -61,3 +62,22 @@ def test_what_another_process_made_is_found(engine: Engine, statements: list[str
     FEATURE.make(engine)  # as two processes do that both find nothing
     assert "CREATE TABLE" not in "".join(statements)
     other_process.dispose()
+
+
+def test_a_database_is_opened_with_all_of_them(tmp_path: Path) -> None:
+    database = FEATURE.open(f"sqlite:///{tmp_path / 'home.db'}", pool_size=1, answer_s=2.0)
+    assert inspect(database.engine).get_table_names() == ["one", "other"]
+    database.engine.dispose()
+
+
+def test_nothing_is_left_open_of_a_database_that_is_away(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    disposed: list[Engine] = []
+
+    def note(engine: Engine) -> None:
+        disposed.append(engine)
+
+    monkeypatch.setattr(Engine, "dispose", note)
+    (tmp_path / "home.db").mkdir()
+    with pytest.raises(OperationalError):
+        FEATURE.open(f"sqlite:///{tmp_path / 'home.db'}", pool_size=1, answer_s=2.0)
+    assert len(disposed) == 1
