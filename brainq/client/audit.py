@@ -31,7 +31,7 @@ class AuditVerbs:
         who        only of this token, person or user
         act        only these: approve, deny, edit, result, cancel, hold, release, ready, pause, resume, drop,
                    interrupt, schedule, pause schedule, resume schedule, remove schedule, stop, lift, ramp,
-                   release build, forget, retry step, send again, delete response, bulk, make token, revoke
+                   release build, forget, retry step, send again, delete response, erase, bulk, make token, revoke
                    token
         turn       only of this turn
         after      the `id` of the last one of the page at hand; of one cell

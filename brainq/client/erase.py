@@ -60,7 +60,7 @@ def _erase_each(cells: Cells, scope: ErasureScope, *, by: str, wait_s: float) ->
     for _, receipt in receipts:
         rows.update(receipt.rows)
     if scope.name == tenant_key(scope.name):
-        rows["tenant_cells"] = Directory(cells.home.store.database).forget(scope.name)
+        rows["tenant_cells"] = int(Directory(cells.home.store.database).forget(scope.name))
     first, last = receipts[0][1], receipts[-1][1]
     return first.model_copy(
         update={

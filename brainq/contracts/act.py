@@ -22,7 +22,7 @@ ACTS: dict[str, dict[str, str]] = {
     "VersionVerbs": {"ramp_build": "ramp", "release_build": "release build"},
     "ContentKeys": {"rotate": "rotate keys", "rewrap": "rewrap keys", "shred": "shred keys"},
     "Memories": {"forget": "forget", "forget_all": "forget"},
-    "Operator": {"retry": "retry step", "send_again": "send again"},
+    "Operator": {"retry": "retry step", "send_again": "send again", "erase": "erase"},
     "StepRetrier": {"retry": "retry step"},
     "BulkLog": {"begin": "bulk"},
     "Tokens": {"create": "make token", "revoke": "revoke token"},

@@ -204,7 +204,7 @@ class TurnQueue:
 
 
 def _forbidden(stop: Stop) -> TurnForbidden:
-    return TurnForbidden(f"{stop.describe()}; nothing was queued. Submit it again once {stop.remedy} has let it")
+    return TurnForbidden(f"{stop.describe()}; nothing was queued. Submit it again after {stop.remedy}")
 
 
 class LostTurns:

@@ -57,7 +57,10 @@ class RedisErasure:
         pattern = f"{begins}*" if self._scope.is_tenant else f"{begins}}}:*"
         yield from self._scan(pattern)
         if self._scope.is_tenant:
-            yield from self._scan(f"{self._keys.prefix.translate(_SPECIAL)}{{room}}:line:{name}")
+            prefix = self._keys.prefix.translate(_SPECIAL)
+            yield from self._scan(f"{prefix}{{room}}:line:{name}")
+            for kind in ("tenant", "user"):  # what their budgets have counted
+                yield from self._scan(f"{prefix}{{money}}:*:{kind} {name}*")
 
     def _tokens(self) -> Iterator[Sequence[str]]:
         """Pages of keys by which a result from outside finds a call of its."""

@@ -73,7 +73,7 @@ def _row(act: str, owner: Any, given: Mapping[str, Any], result: Any) -> dict[st
     def found(name: str) -> str:
         return str(given.get(name) or getattr(owner, name, "") or getattr(result, name, "") or "")
 
-    names = [given.get(name) for name in SUBJECTS]
+    names = [] if act == "erase" else [given.get(name) for name in SUBJECTS]  # nothing is left of what was erased
     subject = " ".join(str(name) for name in names if isinstance(name, str | int) and name)
     return {
         "who": str(given.get("by") or actor.name)[:MAX_NAME_CHARS],

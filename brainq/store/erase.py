@@ -22,8 +22,10 @@ from brainq.store.repositories.blobs import drop_unused
 from brainq.store.tables import attachments, finalizer_steps, memories, metadata, observations, schedules, spends, turns
 from brainq.store.tables.operator_tables import OPERATOR_TABLES, acts
 from brainq.store.tables.types import utc_after
+from brainq.store.tenant_budgets import TenantBudgetRows
 
 BATCH = 200  # turns in one transaction, as pruning has it
+BUDGET_WINDOWS = "budget_windows"
 BY_TURN = (finalizer_steps, spends)
 """The tables that know a turn, and not its session."""
 KNOWLEDGE = (memories, observations)
@@ -42,6 +44,7 @@ class SqlErasure:
     def __init__(self, database: Database, scope: ErasureScope) -> None:
         self._db = database
         self._scope = scope
+        self._budgets = TenantBudgetRows(database)
         self._counts: Counter[str] = Counter()
         self._gone: list[str] = []  # a step that was at work may write of these turns once more
 
@@ -69,6 +72,7 @@ class SqlErasure:
             self._counts[table.name] += self._db.write(delete(table).where(self._within(table)), {})
         if OPERATOR_TABLES.has(self._db.engine, acts):
             self._counts[acts.name] += self._db.write(delete(acts).where(self._within(acts)), {})
+        self._counts[BUDGET_WINDOWS] += self._budgets.remove(self._scope.name) if self._scope.is_tenant else 0
         self._erase_files()
         for table in KNOWLEDGE:
             self._counts[table.name] += self._db.write(delete(table).where(self._known(table)), {})
@@ -78,6 +82,7 @@ class SqlErasure:
         """Rows that are still about it, by table; only of tables that have some."""
         found = {table.name: self._count(table, self._within(table)) for table in (turns, attachments, *BY_SESSION)}
         found |= {table.name: self._count(table, self._known(table)) for table in KNOWLEDGE}
+        found[BUDGET_WINDOWS] = len(self._budgets.windows(self._scope.name)) if self._scope.is_tenant else 0
         for table in BY_TURN:
             these = table.c.turn_id.in_(_THESE)
             found[table.name] = sum(self._count(table, these, turns=page) for page in _pages(self._gone))

@@ -58,9 +58,9 @@ class TenantBudgetRows:
         with self._db.transaction() as connection:
             connection.write_many(self._db.pick(_PUT), [{name: row[name] for name in _NAMES} for row in rows])
 
-    def remove(self, tenant: str) -> None:
-        if self.windows(tenant):
-            self._db.write(_FORGET, _range(tenant))
+    def remove(self, tenant: str) -> int:
+        """How many there were."""
+        return self._db.write(_FORGET, _range(tenant)) if self.windows(tenant) else 0
 
 
 def _range(tenant: str) -> dict[str, str]:

@@ -11,6 +11,8 @@ from typing import Any, cast
 import pytest
 
 from brainq import Brain, BudgetSpent, InvalidInput, Limits, ScriptedProvider
+from brainq.client.erase import erase
+from brainq.contracts.erasure import ErasureScope
 from brainq.contracts.model import ModelReply, ModelRequest, TokenUsage
 from brainq.contracts.status import Ending, StopReason, TurnState
 from brainq.models.scripted import says
@@ -205,3 +207,15 @@ def test_coordinators_pass_a_cap_by_one_call_at_most(pumps: Pumps, coordinators:
     assert usd > 3 - 2 * price("", "", TokenUsage(output_tokens=billed)), "and it was used"
     assert any(turn.state == "parked" for turn in crowd[0].client.turns(limit=50))
     assert datetime.now(UTC) < crowd[0].client.budgets.list()[0].ends_at
+
+
+def test_what_a_tenants_budgets_have_counted_is_erased_with_it(pumps: Pumps) -> None:
+    pump = pumps(brain(), budgets="all day=9; tenant day=1; user day=1")
+    for session_id in ("acme:ann:1", "acme2:bob:1"):
+        pump.submit(session_id, "hello")
+        pump.drain()
+    done = erase(pump.wiring, ErasureScope.of(None, "acme:"))
+    assert (done.rows["budget_windows"], done.left) == (2, {})
+    found = [one.scope for one in pump.client.budgets.list() if one.spent_usd]
+    assert found == ["all", "tenant acme2:", "user acme2:bob:"]
+    assert [key for key in pump.wiring.state.redis.keys("*") if "acme:" in str(key)] == []

@@ -15,7 +15,8 @@ from brainq.client.erase import erase, erase_everywhere
 from brainq.contracts.claim import FinalStepClaim
 from brainq.contracts.erasure import Erasure, ErasureScope
 from brainq.contracts.memory import MemoryItem
-from brainq.errors import InvalidInput, ResultTimeout
+from brainq.errors import InvalidInput, NotFound, ResultTimeout
+from brainq.operator import Operator
 from brainq.store.erase import BY_SESSION, BY_TURN, KNOWLEDGE, SqlErasure
 from brainq.store.records import SqlRecords
 from brainq.store.repositories.cells import Directory
@@ -211,3 +212,14 @@ def test_a_tenant_is_erased_in_every_cell(both: TwoCells) -> None:
 def test_every_table_is_erased_or_has_a_reason_to_stay() -> None:
     known = {table.name for table in (turns, attachments, blobs, *BY_TURN, *BY_SESSION, *KNOWLEDGE)}
     assert {table.name for table in metadata.sorted_tables} - known == KEPT_TABLES
+
+
+def test_a_bulks_report_that_names_it_goes_and_the_audit_log_keeps_no_name(world: Pump) -> None:
+    mine, other = (world.client.bulk("cancel", f"tenant={name}", dry_run=True) for name in ("acme", "bolt"))
+    with Operator(world.settings, world.wiring.brains) as operator:
+        assert operator.erase(tenant="acme:", by="ann").left == {}
+    with pytest.raises(NotFound):
+        world.client.bulk_report(mine.id)
+    assert world.client.bulk_report(other.id).state == "done"
+    (act,) = world.client.audit(act="erase")
+    assert (act.who, act.subject, act.session_id) == ("ann", "", "")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import fields
 from datetime import UTC, datetime
 
@@ -120,7 +121,7 @@ class Budgets:
         return found
 
     @staticmethod
-    def write_grant(connection: Transaction, key: dict[str, object], before: float, after: float) -> bool:
+    def write_grant(connection: Transaction, key: Mapping[str, object], before: float, after: float) -> bool:
         """False: another process has granted meanwhile."""
         return connection.write(_GRANT, {**key, "before": before, "after": after, "spent": False}) == 1
 

@@ -106,3 +106,41 @@ def test_a_turn_whose_build_is_gone_waits_and_says_so_and_can_be_released(builds
         state.redis.delete(state.keys.released)
         coordinator.launch()
         wait_until(lambda: coordinator.is_ready, "the old coordinator is back")
+
+
+@pytest.mark.full
+@pytest.mark.timeout(600)
+def test_blue_and_green_old_workers_go_once_their_build_is_empty_and_nothing_is_lost(builds: TwoBuilds) -> None:
+    client, handles = builds.client, list[Any]()
+
+    def submit(count: int) -> list[str]:
+        some = [client.submit(f"blue-{len(handles) + number}", "blue") for number in range(count)]
+        handles.extend(some)
+        return [handle.result(120).text for handle in some]
+
+    def says_of_old() -> str:
+        return {build.name: build.says for build in client.versions().builds}["1.4"]
+
+    def learned(share: int) -> bool:
+        ramp = builds.wiring.state.builds.ramp()
+        return ramp is not None and ramp.share == share
+
+    waiting, gate = on_the_old_build(builds, "gate green")
+    assert "in cell" not in client.ramp_build("1.5", 100).says
+    wait_until(lambda: learned(10_000) and set(submit(2)) == {"by new"}, "new turns begin on the new build")
+    assert says_of_old().startswith("1 turn need build 1.4"), "one that began there goes on there"
+    open_gate(gate)
+    assert waiting.result(120).text == "by old"
+    wait_until(lambda: says_of_old() == "build 1.4 is empty: its workers may go", "nothing needs it")
+    try:
+        for worker in builds.fleet.workers:
+            builds.fleet.kill(worker, signal.SIGTERM)
+        assert set(submit(12)) == {"by new"}
+    finally:
+        for worker in builds.fleet.workers:
+            worker.launch()
+        wait_until(lambda: all(worker.is_ready for worker in builds.fleet.workers), "the old workers are back")
+    client.ramp_build("1.4", 100)  # and back
+    wait_until(lambda: set(submit(2)) == {"by old"}, "new turns begin on the old build again")
+    assert {handle.result(1).ending for handle in handles} == {"completed"}
+    builds.wiring.state.builds.set_ramp(Ramp("1.5", "1.4", 5_000))

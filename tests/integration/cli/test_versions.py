@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 
 from brainq.client.client import Client
 from brainq.client.connection import wiring_of
+from brainq.settings.deployment import Settings
 from tests.support.builds import announce
 from tests.support.commands import Brainq
 
@@ -39,3 +41,25 @@ def test_before_an_upgrade_it_says_the_order_and_migrates_nothing(
     assert rows["build"]["said"] == "1.5"
     assert "coordinator, parallel, serial, finalizer" in rows["order"]["said"]
     assert {rows[name]["level"] for name in ("state format", "sql revision")} == {"ok"}
+
+
+def test_several_cells_are_all_looked_at_and_one_that_is_away_is_named(
+    client: Client, brainq: Brainq, settings: Settings, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    for build, digest in (("1.4", "d01d"), ("1.5", "0e00")):
+        announce(wiring_of(client), build, digest)
+    assert settings.redis_url is not None
+    here = {"redis": settings.redis_url.get_secret_value(), "sql": f"sqlite:///{tmp_path / 'brainq.db'}"}
+    away = {"redis": "redis://127.0.0.1:1/0", "sql": f"sqlite:///{tmp_path / 'other.db'}"}
+    monkeypatch.delenv("BRAINQ_REDIS_URL")
+    monkeypatch.delenv("BRAINQ_SQL_URL")
+    monkeypatch.setenv("BRAINQ_CELLS", json.dumps({"a": here, "b": away}))
+    listed = said(brainq, "versions")
+    assert "build 1.4 is empty in cell a; b did not answer: its workers stay" in listed
+    assert "cell b does not answer" in listed
+    changed = said(brainq, "versions", "ramp", "1.5", "--share", "10%")
+    assert "the others on 1.4, in cell a" in changed
+    assert "cell b did not answer: do this again once it does" in changed
+    monkeypatch.setenv("BRAINQ_BUILD", "1.6")
+    rows = {row["name"]: row["level"] for row in json.loads(brainq("doctor", "--before-upgrade", "--json").out)}
+    assert (rows["a build"], rows["a state format"], rows["b redis"], rows["order"]) == ("ok", "ok", "FAIL", "ok")
