@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -17,6 +16,7 @@ from brainq.contracts.model import ModelChunk, ModelReply, ModelRequest
 from brainq.contracts.status import Ending, StopReason
 from brainq.models.scripted import calls, says
 from brainq.state import connection
+from brainq.turn import text_stream
 from tests.support.proxy import Proxy
 from tests.support.pump import Pump, sqlite_url
 
@@ -25,7 +25,7 @@ Fault = Callable[[Proxy], None]
 
 
 class Streaming(ScriptedProvider):
-    """Streams slowly enough that each word is told by itself; `at` says what happens before which word."""
+    """`at` says what happens before which word."""
 
     def __init__(self, *replies: ModelReply) -> None:
         super().__init__(list(replies))
@@ -43,7 +43,6 @@ class Streaming(ScriptedProvider):
             elif number in self.at:
                 self.at[number]()
             yield chunk
-            time.sleep(0.06)
 
 
 class Stage:
@@ -85,6 +84,7 @@ class Stage:
 @pytest.fixture
 def stages(redis_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., Stage]]:
     monkeypatch.setattr(connection, "SOCKET_TIMEOUT_S", 1.5)
+    monkeypatch.setattr(text_stream, "DELTA_EVERY_S", 0.0)  # each word is published by itself
     made: list[Stage] = []
     with Proxy(address_of(redis_url)) as proxy:
 

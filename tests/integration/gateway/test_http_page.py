@@ -20,6 +20,7 @@ from brainq.settings.http import HttpSettings
 from tests.support.gateways import GatewayThread
 from tests.support.pump import Pump
 from tests.support.sse import read
+from tests.support.wait import wait_until
 
 PAGE = (Path(__file__).parents[3] / "docs" / "http.md").read_text()
 
@@ -141,6 +142,5 @@ def read_lines(said: str) -> list[Any]:
 
 
 def _approve_first(gateway: GatewayThread, run: Callable[..., str], decide: str) -> None:
-    while not (waiting := gateway.http.get("/v1/approvals").json()["approvals"]):
-        threading.Event().wait(0.02)
+    waiting = wait_until(lambda: gateway.http.get("/v1/approvals").json()["approvals"], "a call waits for a person")
     assert '"state":"approved"' in run(decide, CALL=waiting[0]["id"])

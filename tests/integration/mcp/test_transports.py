@@ -10,6 +10,7 @@ from pathlib import Path
 
 from brainq.tools.mcp.stdio_transport import StdioTransport
 from tests.support.mcp_servers import faulty, noted
+from tests.support.streams import until
 from tests.unit.calls.support import is_running
 
 
@@ -17,8 +18,7 @@ def test_a_program_that_was_killed_has_ended_before_the_loop_is_told(tmp_path: P
     async def look() -> tuple[int, bool, bool, bool]:
         transport = StdioTransport(faulty(tmp_path))
         async with transport:
-            while not noted(tmp_path, "starts"):
-                await asyncio.sleep(0.01)
+            await until(lambda: noted(tmp_path, "starts"), "the program says its pid")
             [pid] = map(int, noted(tmp_path, "starts"))
             before = transport.has_ended
             os.kill(pid, signal.SIGKILL)
