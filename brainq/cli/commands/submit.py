@@ -15,7 +15,7 @@ from brainq.cli.connect import open_client
 from brainq.cli.options import AsJson, read_files, read_json_object, read_text
 from brainq.cli.output import STATUS_STYLES, clean, counted, duration, note, print_json, stderr, stdout
 from brainq.contracts.status import Ending, TurnState
-from brainq.errors import ExitCode, InvalidInput, ResultTimeout
+from brainq.errors import ExitCode, InvalidInput, ResultTimeout, Unreachable
 
 if TYPE_CHECKING:
     from brainq.client.handle import TurnHandle
@@ -217,6 +217,8 @@ def submit_and_wait(
                 result = _wait_for_result(handle, timeout_s)
         except ResultTimeout as error:
             raise ResultTimeout(f"{error}: `brainq tail {handle.turn_id}`") from None
+        except Unreachable as away:
+            raise _accepted_before(away, handle.turn_id) from None
         except KeyboardInterrupt:
             _note_turn_continues(handle)
             return ExitCode.INTERRUPTED
@@ -316,6 +318,11 @@ def _print_result(result: TurnResult, printed: str, *, created: bool) -> None:
 def _turn_ids(handle: TurnHandle) -> dict[str, Any]:
     ids = {"turn_id": handle.turn_id, "session_id": handle.session_id, "created": handle.created}
     return ids if handle.joined is None else ids | {"receipt": handle.joined.model_dump(mode="json")}
+
+
+def _accepted_before(away: Unreachable, turn_id: str) -> Unreachable:
+    """Of a turn that was accepted: who reads only "ask again" submits it a second time."""
+    return Unreachable(f"{away}. Turn {turn_id} was accepted and is not lost: follow it with `brainq tail {turn_id}`")
 
 
 def _note_turn_continues(handle: TurnHandle) -> None:

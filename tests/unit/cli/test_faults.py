@@ -5,12 +5,16 @@ from __future__ import annotations
 import errno
 import os
 import sqlite3
+from contextlib import nullcontext
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 import redis
 
+from brainq.cli.commands import submit
 from brainq.cli.main import describe_error
-from brainq.errors import ExitCode
+from brainq.errors import ExitCode, Unreachable
 
 
 @pytest.mark.parametrize(
@@ -43,6 +47,23 @@ def test_a_redis_that_goes_away_in_the_middle_is_one_sentence() -> None:
     )
     assert code is ExitCode.SETUP
     assert "went away" not in describe_error(redis.ResponseError("OOM command not allowed"))[0]
+
+
+@pytest.mark.parametrize("follow", [True, False])
+def test_an_outage_in_the_middle_of_a_wait_says_that_the_turn_was_accepted(
+    monkeypatch: pytest.MonkeyPatch, follow: bool
+) -> None:
+    """Who reads only that the same may be asked again submits it a second time."""
+
+    def away(*_: Any) -> Any:
+        raise Unreachable("Redis does not answer; the same may be asked again when it is back")
+
+    def accept(*_: Any) -> Any:
+        return SimpleNamespace(turn_id="t1", joined=None, events=away, result=away)
+
+    monkeypatch.setattr(submit, "open_client", lambda: nullcontext(SimpleNamespace(submit=accept)))
+    with pytest.raises(Unreachable, match=r"Turn t1 was accepted .* `brainq tail t1`"):
+        submit.submit_and_wait("s1", "hi", {}, True, follow, None, False)
 
 
 def test_the_rest_is_a_bug() -> None:
