@@ -15,7 +15,9 @@ from brainq.contracts.encryption import KeyPlace
 from brainq.errors import BrainqError
 from brainq.settings.deployment import Settings
 from brainq.state.connection import make_client
+from brainq.store.repositories.budgets import Budgets
 from brainq.store.repositories.cells import Directory, Moves
+from brainq.store.repositories.stops import Stops
 from brainq.store.store import Store
 from brainq.store.tables.cell_tables import CELL_TABLES, tenant_cells
 from brainq.tools.lanes import shared_templates
@@ -29,10 +31,14 @@ def check_cells(settings: Settings) -> Iterator[Check]:
     yield check_own_cell(settings.cell, cells)
     yield from check_lanes(settings)
     servers: dict[str, str] = {}
+    held: dict[str, frozenset[str]] = {}
     for cell in cells:
         has_sql = yield from _named(cell.name, _check_cell(settings.of_cell(cell), cell, servers))
+        if has_sql:
+            held[cell.name] = _held(settings.of_cell(cell), cell)
         if cell is cells[0] and has_sql:
             yield check_directory(cell, settings.key_place)
+    yield check_held(held)
     yield check_versions(servers)
 
 
@@ -111,6 +117,28 @@ def check_versions(servers: Mapping[str, str]) -> Check:
         "versions",
         f"{listed}: a tenant can be moved to the same or a newer version only",
         "bring all cells to one version before you move tenants",
+    )
+
+
+def _held(settings: Settings, cell: Cell) -> frozenset[str]:
+    with Store.open(cell.sql_url.get_secret_value(), migrate=False, keys=settings.key_place) as store:
+        stops = [f"stop of {stop.subject}" for stop in Stops(store.database).standing()]
+        budgets = Budgets(store.database).standing()
+    return frozenset([*stops, *(f"budget {one.scope} {one.usd:g} a {one.per}" for one in budgets)])
+
+
+def check_held(held: Mapping[str, frozenset[str]]) -> Check:
+    """Whether each cell has what operators set for all: one that was added later, or was away then, lacks it."""
+    everything = frozenset[str]().union(*held.values())
+    lacking = {name: sorted(everything - its) for name, its in held.items() if its != everything}
+    if not lacking:
+        return ok(
+            "set for all", f"{counted(len(everything), 'stop or budget', 'stops and budgets')}, in each cell alike"
+        )
+    return warn(
+        "set for all",
+        "; ".join(f"{name} has no {', '.join(lacks)}" for name, lacks in lacking.items()),
+        "give `brainq stop` or `brainq lift`, and `brainq budgets set`, again: each is for all cells",
     )
 
 

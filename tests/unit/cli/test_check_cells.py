@@ -9,7 +9,14 @@ import pytest
 from pydantic import SecretStr
 
 from brainq.brain.brain import Brain
-from brainq.cli.doctor.cells import check_directory, check_own_cell, check_versions, lanes_between_tenants, left_moves
+from brainq.cli.doctor.cells import (
+    check_directory,
+    check_held,
+    check_own_cell,
+    check_versions,
+    lanes_between_tenants,
+    left_moves,
+)
 from brainq.contracts.cell import Cell, Move
 from brainq.contracts.status import Effect
 from brainq.store.repositories.cells import Directory, Moves
@@ -52,6 +59,13 @@ def brain() -> Brain:
 
 def test_a_lane_that_tenants_share_is_named_unless_a_cells_is_enough() -> None:
     assert lanes_between_tenants(brain()) == {"shop.note": ("note:{path}",)}
+
+
+def test_a_cell_that_lacks_what_operators_set_for_all_is_named() -> None:
+    everything = frozenset({"stop of tool refund", "budget all 20 a day"})
+    assert check_held({}).level == check_held({"a": everything, "b": everything}).level == "ok"
+    check = check_held({"a": everything, "b": frozenset({"stop of tool refund"})})
+    assert (check.level, check.said) == ("warn", "b has no budget all 20 a day")
 
 
 @pytest.mark.parametrize(
