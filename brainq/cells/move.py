@@ -15,19 +15,21 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
-from contextlib import ExitStack, closing
+from contextlib import ExitStack, closing, suppress
 from dataclasses import dataclass
 from typing import Any
 
 from brainq.cells.cells import Cells
 from brainq.cells.side import MoveSide, open_side
 from brainq.contracts.cell import Move, MovePhase, MoveStep, Placement, hashed_cell, tenant_key
-from brainq.errors import BrainqError, InvalidInput, MoveFailed, SetupError
+from brainq.contracts.ids import PREFIX_BOUNDARY
+from brainq.errors import BrainqError, InvalidInput, MoveFailed, SetupError, Unreachable
 from brainq.observe.logs import logger
 from brainq.store.repositories.cells import Directory, Moves
 from brainq.store.tables import approvals, attachments, blobs, brakes, turns
 from brainq.store.tables.cell_tables import CELL_TABLES
 from brainq.store.tenant_rows import JOBS, RECORDS
+from brainq.wiring.services import is_unavailable
 
 log = logger("brainq.cells")
 LEASE_S = 30.0
@@ -70,7 +72,11 @@ class TenantMover:
             raise InvalidInput("to", f"{to_cell!r} is not one of {', '.join(self.names)}")
         if tenant != tenant_key(tenant):
             raise InvalidInput("tenant", f"a tenant moves as a whole: {tenant_key(tenant)}, and not {tenant!r} alone")
-        placement = self.directory.placement(tenant) or self.directory.settle(tenant, self._first_cell(tenant))
+        placement = self.directory.placement(tenant)
+        if placement is None:
+            if not tenant.endswith(PREFIX_BOUNDARY) and self.directory.placement(tenant + PREFIX_BOUNDARY) is not None:
+                raise InvalidInput("tenant", f"{tenant!r} is none; the one whose sessions begin so is {tenant}:")
+            placement = self.directory.settle(tenant, self._first_cell(tenant))
         if placement.cell != to_cell and self.moves.get(tenant) is None:
             self._require_keys(tenant, placement.cell)
         row = self._claim(tenant, placement, to_cell)
@@ -110,17 +116,20 @@ class TenantMover:
         return row
 
     def _run(self, row: Move) -> MoveStep:
-        with ExitStack() as stack:
-            source, target = (self.open_side(name) for name in (row.from_cell, row.to_cell))
-            stack.callback(source.close)
-            stack.callback(target.close)
-            run = MoveRun(self, row, source, target)
-            stack.enter_context(run.beating())
-            try:
+        try:
+            with ExitStack() as stack:
+                source, target = (self.open_side(name) for name in (row.from_cell, row.to_cell))
+                stack.callback(source.close)
+                stack.callback(target.close)
+                run = MoveRun(self, row, source, target)
+                stack.enter_context(run.beating())
                 return run.to_the_end()
-            except BaseException:
+        except BaseException as failure:
+            with suppress(Exception):  # home may be what is away
                 self.moves.take(row.tenant, self.owner, 0.0)  # whoever runs it again need not wait for the lease
+            if isinstance(failure, BrainqError) or not is_unavailable(failure):
                 raise
+            raise _stopped(row, failure) from failure
 
 
 class MoveRun:
@@ -329,6 +338,13 @@ class Beats:
     def _run(self) -> None:
         while not self._over.wait(BEAT_S):
             self._beat()
+
+
+def _stopped(move: Move, failure: BaseException) -> Unreachable:
+    return Unreachable(
+        f"cell {move.from_cell!r} or {move.to_cell!r} does not answer ({type(failure).__name__}; `brainq cells`). "
+        f"Move tenant {move.tenant!r} again once both do: until then its turns may wait"
+    )
 
 
 def tenant_mover(

@@ -5,13 +5,15 @@ from __future__ import annotations
 import json
 
 import pytest
+from redis.exceptions import ConnectionError as RedisGone
 from typer.testing import CliRunner
 
 from brainq.cells.cells import Cells
 from brainq.cells.move import tenant_mover
+from brainq.cells.side import MoveSide
 from brainq.cli.main import app
 from brainq.contracts.cell import Placement
-from brainq.errors import InvalidInput, SetupError
+from brainq.errors import InvalidInput, SetupError, Unreachable
 from tests.integration.cells.two import TENANT, TwoCells, parked_tenant
 
 
@@ -44,6 +46,23 @@ def test_a_move_under_way_is_listed_with_its_phase(two: TwoCells, runner: CliRun
 def test_a_session_does_not_move_alone(two: TwoCells) -> None:
     with pytest.raises(InvalidInput, match="a tenant moves as a whole: acme:"):
         two.mover().move("acme:1", "b")
+
+
+def test_a_tenant_that_is_named_without_its_colon_is_no_other_one(two: TwoCells) -> None:
+    with pytest.raises(InvalidInput, match=r"'acme' is none; .* is acme:"):
+        two.mover().move("acme", "b")
+    assert two.directory.placement("acme") is None
+
+
+def test_a_move_that_a_cell_does_not_answer_says_which_and_that_it_is_to_be_run_again(two: TwoCells) -> None:
+    def side(made: MoveSide) -> MoveSide:
+        if made.name == "b":
+            raise RedisGone("gone")
+        return made
+
+    with pytest.raises(Unreachable, match=r"cell 'a' or 'b' does not answer .*Move tenant 'acme:' again"):
+        two.mover(side=side).move(TENANT, "b")
+    assert two.mover(owner="other").move(TENANT, "b").phase == "done", "nobody waits for the lease"
 
 
 def test_in_a_deployment_of_one_cell_nothing_moves(two: TwoCells) -> None:
