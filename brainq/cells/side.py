@@ -55,6 +55,7 @@ class MoveSide:
         for session_id in self.keys.sessions(tenant):
             if self.sessions.why_paused(session_id) == PAUSED_WHY:
                 self.sessions.resume(session_id)
+        self.keys.ask_for_money_again(tenant)
         self.keys.have_rows_compared()
 
     def is_open_for(self, tenant: str) -> bool:

@@ -57,7 +57,9 @@ class BudgetVerbs:
         tenants in turn. Raises InvalidInput."""
         kind, _, name = scope.partition(" ")
         if kind in ("tenant", "user") and name:
-            return self._cells.of_session(f"{name}1").budgets.raise_by(scope, per, usd, checks.name(by))
+            wiring = self._cells.of_session(f"{name}1")
+            wiring.tenants.require_here(f"{name}1")  # a front may believe in the cell that it has left
+            return wiring.budgets.raise_by(scope, per, usd, checks.name(by))
         cap = self._cells.home.budgets.raise_by(scope, per, usd, checks.name(by))
         if self._cells.is_routed:  # one that is away finds it by itself
             self._cells.ask(lambda wiring: wiring.budgets.resume(scope, per))

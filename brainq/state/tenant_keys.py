@@ -21,6 +21,7 @@ from brainq.contracts.ids import PREFIX_BOUNDARY
 from brainq.errors import BrainqError
 from brainq.state.connection import make_pool
 from brainq.state.keys import OF_SESSION, OF_TURN
+from brainq.state.money import MAX_RESUMED
 from brainq.state.typed_scripts import MovedWordChanged, Scripts
 
 SCAN_COUNT = 1000
@@ -259,6 +260,17 @@ class RedisTenantKeys:
             self._client.zrem(name, row)
         for line, member, _, _ in self._money_lines(tenant):
             self._client.zrem(line, member)
+
+    def ask_for_money_again(self, tenant: str) -> None:
+        """Turns that are parked for budgets ask again, in the order of their lines: one may have been raised while they
+        were hidden."""
+        turns = [name for name in self.names(tenant) if self.parse(name).turn_id]
+        lines = set[str]()
+        for some in _batches(turns):
+            found = self._client.replies([("HGET", name, "line") for name in some])
+            lines.update(line for line in found if isinstance(line, str))
+        for line in sorted(lines):
+            self._scripts.money_resume(parked_line=line, prefix=self._keys.prefix, most=MAX_RESUMED).run()
 
     def forget_counter(self, window: str, start_ms: int) -> None:
         """What is counted of a budget's window, such as `tenant acme:/day`, is asked of SQL anew."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.lua.rig import TID, Rig
+from tests.lua.rig import SID, TID, Rig
 from tests.support.money import FAR_MS, LINE
 
 
@@ -26,3 +26,18 @@ def test_who_has_gone_on_leaves_the_line(rig: Rig) -> None:
     rig.client.zadd(LINE, {f"s1 {TID}": 1})
     assert rig.run("money_resume", parked_line=LINE, prefix=rig.keys.prefix) == ["OK", 1]
     assert not rig.client.exists(LINE)
+
+
+def test_who_is_hidden_while_its_tenant_moves_keeps_its_place(rig: Rig) -> None:
+    rig.owned()
+    assert rig.run("turn_park", parked_line=LINE, after_ms=FAR_MS) == ["PARKED"]
+    turn = rig.keys.turn(SID, TID)
+    hidden = turn.replace("}:t:", "}:moving:t:")
+    rig.client.rename(turn, hidden)
+    for _ in range(2):
+        assert rig.run("money_resume", parked_line=LINE, prefix=rig.keys.prefix) == ["OK", 1]
+        assert rig.client.zcard(LINE) == 1
+    rig.client.rename(hidden, turn)
+    assert rig.run("money_resume", parked_line=LINE, prefix=rig.keys.prefix) == ["OK", 1]
+    rig.run("turn_sweep")
+    assert rig.turn()["state"] == "active"

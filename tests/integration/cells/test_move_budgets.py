@@ -2,10 +2,20 @@
 
 from __future__ import annotations
 
+from contextlib import closing, nullcontext
+from typing import Any
+
 import pytest
 
+from brainq.brain.brain import Brain
+from brainq.cells.move import MoveRun, Undo
+from brainq.client.client import Client
+from brainq.client.connection import cells_of
+from brainq.errors import MoveFailed
+from brainq.settings.deployment import load_settings
 from tests.integration.cells.two import TENANT, Spenders, TwoCells
 from tests.integration.test_budgets import price
+from tests.support.pump import QUICK
 
 
 def spent(two: TwoCells, cell: str) -> dict[str, tuple[float, float]]:
@@ -44,3 +54,42 @@ def test_what_was_spent_and_raised_is_there_and_a_parked_turn_goes_on(
     assert after[f"tenant {TENANT}"] == (pytest.approx(0.6, abs=0.03), pytest.approx(0.15))
     assert after["user acme:ann:"] == (pytest.approx(0.6, abs=0.5), 0.0), "what was granted ahead counts as spent"
     assert spent(two, "b" if goes_back else "a") == {}
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("is_undone", [False, True])
+def test_a_raise_while_a_parked_turn_is_copied_lets_it_go_on(
+    spenders: Spenders, monkeypatch: pytest.MonkeyPatch, is_undone: bool
+) -> None:
+    monkeypatch.setattr("brainq.wiring.machines.cost_usd", price)
+    two, parked = spenders, "t-acme-ann-2-hello"
+    for number in range(3):
+        two.submit("a", f"acme:ann:{number}", "hello")
+        two.a.drain()
+    assert two.state("a", "acme:ann:2", parked) == "parked"
+
+    compare: Any = vars(MoveRun)["_compare"]
+
+    def compare_later(run: MoveRun) -> str:
+        two.a.wiring.budgets.raise_by(f"tenant {TENANT}", "day", 0.3, "ann")
+        if is_undone:
+            raise Undo("for this test")
+        return compare(run)
+
+    monkeypatch.setattr(MoveRun, "_compare", compare_later)
+    with pytest.raises(MoveFailed) if is_undone else nullcontext():
+        two.mover().move(TENANT, "b")
+    two.finish("a" if is_undone else "b", parked)
+
+
+def test_a_raise_of_a_front_that_knows_nothing_of_the_move_is_the_new_cells(spenders: Spenders) -> None:
+    two = spenders
+    with closing(
+        Client(load_settings(**{**QUICK, "cells": two.cells, **Spenders.more}), Brain("cells", "offline:rules"))
+    ) as front:
+        assert front.budgets.raise_by(f"tenant {TENANT}", "day", 0.1) == pytest.approx(0.6)
+        tenants: Any = cells_of(front)
+        two.mover().move(TENANT, "b")
+        tenants._tenants._quiet_until = float("inf")  # it asks the directory no more
+        assert front.budgets.raise_by(f"user {TENANT}ann:", "day", 1) == pytest.approx(10)
+        assert front.budgets.raise_by(f"tenant {TENANT}", "day", 0.1) == pytest.approx(0.7)
