@@ -111,6 +111,10 @@ class CallRow:
         return None if self.outcome_json is None else _OUTCOME_ADAPTER.validate_json(self.outcome_json)
 
 
+StartedWord = Literal["no", "unsaid", "yes"]
+"""Whether non-read calls of a turn have started. `unsaid`: intents are there, and nobody has said what came of them."""
+
+
 @dataclass(frozen=True, slots=True)
 class VoidResult:
     """What a rescue learns when it tries to void an attempt.

@@ -4,7 +4,8 @@ in SQL, or ended as lost where it had begun to write.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import time
+from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
 from typing import Literal, TypeVar
 
@@ -19,7 +20,7 @@ from brainq.observe.logs import logger
 from brainq.people.brakes import BrakeDesk
 from brainq.people.tenant_gate import ONE_CELL
 from brainq.ports.redis_turns import SweeperState, Turns
-from brainq.ports.sql import InputRows, TurnRows
+from brainq.ports.sql import CallRows, InputRows, TurnRows
 from brainq.ports.tenants import TenantPlaces
 
 log = logger("brainq.upkeep")
@@ -34,7 +35,7 @@ class TurnQueue:
 
     limits        of the brains' turns
     children      how many child turns each turn of theirs may start; None: none
-    wrote         whether a turn has begun to write, as SQL knows it
+    calls         what of a turn has started, as SQL knows it
     brakes        the brakes of turns and sessions, as SQL knows them
     inputs        what was sent into turns
     tenants       where a turn of a tenant is queued that is not this cell's any more
@@ -46,7 +47,7 @@ class TurnQueue:
     limits: ByBrain[Limits]
     _: KW_ONLY
     children: ByBrain[int] | None = None
-    wrote: Callable[[str], bool] | None = None
+    calls: CallRows | None = None
     brakes: BrakeDesk | None = None
     inputs: InputRows | None = None
     tenants: TenantPlaces = ONE_CELL
@@ -97,7 +98,7 @@ class TurnQueue:
         self._queue_again(request, self._place(request))
 
     def _queue_again(self, request: TurnRequest, place: Placement | None) -> SubmitWord:
-        if self.wrote is not None and self.wrote(request.turn_id):
+        if self.calls is not None and self.calls.started(request.turn_id) != "no":
             return self._end_as_lost(request, place, LOST_AFTER_WRITE)
         sent = () if self.inputs is None else self.inputs.of_turn(request.turn_id)
         read = [row.item for row in sent if row.state in ("accepted", "consumed")]
@@ -209,31 +210,33 @@ def _forbidden(stop: Stop) -> TurnForbidden:
 
 class LostTurns:
     """Finds accepted turns that Redis does not know: a producer died in between, or Redis lost them, or lost only their
-    place in the index, so that no sweeper would look at them."""
+    place in the index, so that no sweeper would look at them.
 
-    def __init__(self, *, state: SweeperState, accepted: TurnRows, turn_queue: TurnQueue) -> None:
+    A turn may be lost while a worker asks whether its write may start. It is left alone, with what its session accepted
+    after it, until that worker has said that the write never started, or for `patience_s` at most.
+    """
+
+    def __init__(
+        self, *, state: SweeperState, accepted: TurnRows, turn_queue: TurnQueue, calls: CallRows, patience_s: float
+    ) -> None:
         self._state = state
         self._accepted = accepted
         self._turn_queue = turn_queue
+        self._calls = calls
+        self._patience_s = patience_s
         self._rebuilt: set[str] = set()
+        self._unsaid: dict[str, tuple[str, float]] = {}  # turn -> by session, and until when, by time.monotonic()
 
     def compare(self, after_row: int) -> ComparedPage:
         """Queue what Redis does not know of the page of rows after this one."""
+        queued, unlisted = self._queue_said(), list[tuple[str, str]]()
         rows = self._accepted.unended(after_row, PAGE)
         standing = self._state.standing([(row.session_id, row.turn_id) for row in rows])
-        queued, unlisted = 0, list[tuple[str, str]]()
         for row, word in zip(rows, standing, strict=True):
             if word == "unlisted":
                 unlisted.append((row.session_id, row.turn_id))
-            if word != "unknown":
-                continue
-            try:
-                if self._admit(row.turn_id, waits=row.session_id in self._rebuilt):
-                    queued += 1
-                    self._rebuilt.add(row.session_id)
-            except Exception as failure:
-                # One row that cannot be queued must not keep those after it from being queued.
-                log.error("turn not queued from SQL", failure=failure, turn_id=row.turn_id)
+            elif word == "unknown":
+                queued += self._queue_lost(row.session_id, row.turn_id)
         if unlisted:
             log.warning("turns that nobody would have looked at are looked at again", turns=len(unlisted))
             self._state.list_again(unlisted)
@@ -242,6 +245,18 @@ class LostTurns:
             self._rebuilt.clear()
         return ComparedPage(rows[-1].row if rows else after_row, more, queued + len(unlisted))
 
+    def _queue_lost(self, session_id: str, turn_id: str) -> bool:
+        """Queue a turn that is not to be left alone; whether that was done."""
+        try:
+            if self._is_unsaid(session_id, turn_id) or not self._admit(turn_id, waits=session_id in self._rebuilt):
+                return False
+        except Exception as failure:
+            # One row that cannot be queued must not keep those after it from being queued.
+            log.error("turn not queued from SQL", failure=failure, turn_id=turn_id)
+            return False
+        self._rebuilt.add(session_id)
+        return True
+
     def bring_in(self, tenant: str) -> bool:
         """Queue what waits of a tenant that has come to this cell; False where some cannot be queued yet."""
         return self._turn_queue.queue_waiting(tenant) == "QUEUED"
@@ -249,9 +264,35 @@ class LostTurns:
     def readmit(self, turn_id: str) -> bool:
         """Queue a turn that Redis does not know, if SQL waits for its end; else False.
 
-        A turn that the index names and that is not there was lost by itself.
+        A turn that the index names and that is not there was lost by itself. One that is to be left alone is found by
+        `compare`.
         """
-        return self._accepted.result(turn_id) is None and self._admit(turn_id)
+        return self._accepted.result(turn_id) is None and not self._may_be_said(turn_id) and self._admit(turn_id)
+
+    def _may_be_said(self, turn_id: str) -> bool:
+        return self._patience_s > 0 and self._calls.started(turn_id) == "unsaid"
+
+    def _is_unsaid(self, session_id: str, turn_id: str) -> bool:
+        """Whether a worker may yet say that a write of this turn, or of one before it in the session, never started."""
+        if any(session_id == of for other, (of, _) in self._unsaid.items() if other != turn_id):
+            return True
+        if self._may_be_said(turn_id):
+            now = time.monotonic()
+            _, until = self._unsaid.setdefault(turn_id, (session_id, now + self._patience_s))
+            if now < until:
+                return True
+        self._unsaid.pop(turn_id, None)
+        return False
+
+    def _queue_said(self) -> int:
+        """Queue the turns that were left alone for long enough; how many. They may be of any page."""
+        queued = 0
+        for turn_id, (session_id, _) in list(self._unsaid.items()):
+            if self._accepted.result(turn_id) is None:
+                queued += self._queue_lost(session_id, turn_id)
+            else:
+                del self._unsaid[turn_id]
+        return queued
 
     def _admit(self, turn_id: str, *, waits: bool = False) -> bool:
         """`waits`: the session's queue is being rebuilt. What a turn did to the live one when it was submitted it

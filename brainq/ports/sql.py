@@ -20,6 +20,7 @@ from brainq.contracts.rows import (
     CallRow,
     InputRow,
     JudgementRow,
+    StartedWord,
     UnendedTurn,
     VoidResult,
 )
@@ -68,7 +69,7 @@ class CallRows(Protocol):
     def void_unstarted(self, turn_id: str, call_id: str, attempt: int) -> bool: ...
     def record_outcome(self, turn_id: str, call_id: str, attempt: int, outcome: ToolOutcome, late: bool) -> bool: ...
     def of_turn(self, turn_id: str) -> Sequence[CallRow]: ...
-    def has_started(self, turn_id: str) -> bool: ...
+    def started(self, turn_id: str) -> StartedWord: ...
 
 
 class Blobs(Protocol):

@@ -38,7 +38,7 @@ class PeopleServices:
             state.turns,
             brains.each(lambda brain: brain.limits),
             children=brains.each(lambda brain: brain.children.max_turns),
-            wrote=store.calls.has_started,
+            calls=store.calls,
             brakes=self.brakes,
             inputs=store.inputs,
             tenants=wiring.tenants,

@@ -13,6 +13,7 @@ from brainq.client.handle import TurnHandle
 from brainq.contracts.ids import new_turn_id
 from brainq.contracts.status import Ending, StopReason
 from brainq.people.admission import read_request
+from brainq.people.lost_turns import LostTurns
 from tests.integration.store.examples import start
 from tests.support.brains.diary import notes, open_gate
 from tests.support.brains.obedient import script
@@ -69,6 +70,38 @@ def test_a_turn_that_redis_lost_begins_again_when_its_write_never_started(pump: 
     pump.wiring.state.redis.flushall()
     assert compare(pump) == 1
     assert pump.finish(handle).text == "whole"
+
+
+def patient(pump: Pump, patience_s: float) -> LostTurns:
+    wiring = pump.wiring
+    return LostTurns(
+        state=wiring.state.sweeper,
+        accepted=wiring.store.turns,
+        turn_queue=wiring.people.turn_queue,
+        calls=wiring.store.calls,
+        patience_s=patience_s,
+    )
+
+
+def test_a_turn_that_redis_lost_waits_for_the_worker_that_asks_whether_its_write_may_start(pump: Pump) -> None:
+    handle, calls = pump.submit("s1", script(final="whole")), pump.wiring.store.calls
+    behind = pump.submit("s1", script(final="behind"))
+    start(pump.wiring.store, turn_id=handle.turn_id)
+    pump.wiring.state.redis.flushall()
+    lost_turns = patient(pump, patience_s=600.0)
+    assert [lost_turns.compare(0).healed, lost_turns.readmit(handle.turn_id)] == [0, False]
+    calls.record_outcome(handle.turn_id, "c1-0", 1, NEVER_STARTED, late=False)
+    assert [lost_turns.compare(0).healed, lost_turns.compare(0).healed] == [2, 0]
+    assert (pump.finish(handle).text, pump.finish(behind).text) == ("whole", "behind")
+
+
+def test_a_worker_that_does_not_say_whether_its_write_started_is_not_waited_for_longer(pump: Pump) -> None:
+    handle = pump.submit("s1", script(final="whole"))
+    start(pump.wiring.store, turn_id=handle.turn_id)
+    pump.wiring.state.redis.flushall()
+    lost_turns = patient(pump, patience_s=0.001)
+    wait_until(lambda: lost_turns.compare(0).healed == 1, "its patience is over")
+    assert pump.finish(handle).stop_reason is StopReason.LOST
 
 
 def test_a_turn_that_redis_lost_after_a_write_began_ends_as_lost(pump: Pump) -> None:

@@ -64,6 +64,11 @@ class SentinelDeployment:
         wait_until(lambda: self.primary_port != old, "the sentinel promotes the replica", 60)
         return old
 
+    def until_followed(self) -> None:
+        """Wait until the servers that are not the primary are its replicas, and have what it has."""
+        others = self._processes.keys() - {self.sentinel_port, self.primary_port}
+        wait_until(lambda: all(self._in_sync(port) for port in others), "the others follow the primary", 60)
+
     def role(self, port: int) -> str:
         """`master` or `slave`, as that server has it."""
         with redis.Redis(port=port, decode_responses=True) as client:

@@ -9,7 +9,7 @@ from typing import Unpack
 from sqlalchemy import Boolean, and_, bindparam, case, exists, null, or_, select, true, update
 
 from brainq.contracts.call import NOT_STARTED, Intent, ToolFailure, ToolOutcome, ToolSuccess
-from brainq.contracts.rows import CallRow, VoidResult
+from brainq.contracts.rows import CallRow, StartedWord, VoidResult
 from brainq.contracts.status import Effect
 from brainq.store.database import Database, Record, Transaction
 from brainq.store.repositories.brakes import brake_in_force
@@ -145,10 +145,13 @@ class Calls:
         """All rows of a turn, in the order they were written."""
         return [_call_row(found) for found in self._db.all(_OF, {"turn": turn_id})]
 
-    def has_started(self, turn_id: str) -> bool:
-        """Whether any non-read call of the turn started, or may have: an intent whose worker said that nothing followed
-        it does not count."""
-        return not all(_never_started(found) for found in self._db.all(_NOT_VOID, {"turn": turn_id}))
+    def started(self, turn_id: str) -> StartedWord:
+        """Whether a non-read call of the turn has started. An intent whose worker said that nothing followed it does
+        not count."""
+        rows = [found for found in self._db.all(_NOT_VOID, {"turn": turn_id}) if not _never_started(found)]
+        if not rows:
+            return "no"
+        return "unsaid" if all(found["state"] == "intent" for found in rows) else "yes"
 
 
 def _never_started(found: Record) -> bool:

@@ -67,6 +67,11 @@ class RedisSwitch(Fault):
         super().__init__(pace)
         self.old = 0
 
+    def prepare(self, stage: Stage) -> None:
+        assert stage.servers.sentinels is not None
+        # Sentinel would promote the primary of the last time, with what it had then, before that follows the new one.
+        stage.servers.sentinels.until_followed()
+
     def inject(self, stage: Stage) -> None:
         assert stage.servers.sentinels is not None
         self.old = stage.servers.sentinels.switch()

@@ -79,6 +79,20 @@ BUGS = (
         ("tests/integration/store/test_calls.py", "tests/integration/test_engine_upkeep.py"),
     ),
     Bug(
+        "a turn that Redis lost fails while a worker asks whether its write may start",
+        "brainq/people/lost_turns.py",
+        'self._calls.started(turn_id) == "unsaid"',
+        "False",
+        ("tests/integration/test_engine_upkeep.py",),
+    ),
+    Bug(
+        "what was accepted behind a turn that Redis lost passes it while a worker is waited for",
+        "brainq/people/lost_turns.py",
+        "if other != turn_id):",
+        "if other == turn_id):",
+        ("tests/integration/test_engine_upkeep.py",),
+    ),
+    Bug(
         "a replica that goes is not waited for",
         "brainq/state/failover.py",
         "or replicas >= self._replicas or",

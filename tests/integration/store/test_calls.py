@@ -65,18 +65,19 @@ def test_of_start_and_void_exactly_one_wins(store: Store) -> None:
 
 def test_intents_count_as_started_until_their_worker_says_otherwise(store: Store) -> None:
     store.calls.void(**call())
-    assert store.calls.has_started("turn-1") is False
+    assert store.calls.started("turn-1") == "no"
 
     start(store, attempt=2)
-    assert store.calls.has_started("turn-1") is True
-    assert store.calls.has_started("turn-2") is False
+    assert store.calls.started("turn-1") == "unsaid"
+    assert store.calls.started("turn-2") == "no"
 
     store.calls.record_outcome("turn-1", "c1-0", 2, NEVER_STARTED, late=False)
-    assert store.calls.has_started("turn-1") is False
+    assert store.calls.started("turn-1") == "no"
 
     start(store, attempt=3)
     store.calls.record_outcome("turn-1", "c1-0", 3, ToolFailure(error="the disk is full"), late=False)
-    assert store.calls.has_started("turn-1") is True
+    start(store, attempt=4)
+    assert store.calls.started("turn-1") == "yes"
 
 
 def test_the_first_outcome_stays(store: Store) -> None:

@@ -141,7 +141,7 @@ class Process:
         # Of SQL only what these machines ask for is modelled.
         inputs = stand_in(outside.inputs)
         self.turn_queue = TurnQueue(
-            stand_in(accepted), state.turns, only(Limits()), wrote=outside.intents.has_started, inputs=inputs
+            stand_in(accepted), state.turns, only(Limits()), calls=stand_in(outside.intents), inputs=inputs
         )
         self.admission = Admission(stand_in(accepted), self.turn_queue)
         # Their rows are in SQL, which is not modelled: only Redis' side of them is.
@@ -226,7 +226,13 @@ class Process:
             visit_s=0.0 if owner.startswith("w0") else 3600.0,
             chance=rng.random,
         )
-        self.lost_turns = LostTurns(state=state.sweeper, accepted=stand_in(accepted), turn_queue=self.turn_queue)
+        self.lost_turns = LostTurns(
+            state=state.sweeper,
+            accepted=stand_in(accepted),
+            turn_queue=self.turn_queue,
+            calls=stand_in(outside.intents),
+            patience_s=0.0,
+        )
 
         self.sweeper = Sweeper(
             every_s=1.0,

@@ -13,6 +13,7 @@ from typing import Any
 from brainq.brain.middleware import Hooks
 from brainq.contracts.call import NOT_STARTED, ToolOutcome
 from brainq.contracts.claim import CallRef, FinalStepClaim
+from brainq.contracts.rows import StartedWord
 from brainq.contracts.status import Effect
 from brainq.contracts.turn import TurnRequest
 
@@ -130,11 +131,10 @@ class Intents:
         """Attempts with their arguments, which are not kept here."""
         return ()
 
-    def has_started(self, turn_id: str) -> bool:
-        return any(
-            key[0] == turn_id and row.state != "void" and NOT_STARTED not in (row.outcome_json or "")
-            for key, row in self.rows.items()
-        )
+    def started(self, turn_id: str) -> StartedWord:
+        rows = [row for key, row in self.rows.items() if key[0] == turn_id and row.state != "void"]
+        states = {row.state for row in rows if NOT_STARTED not in (row.outcome_json or "")}
+        return "yes" if "done" in states else "unsaid" if states else "no"
 
     def _insert(self, key: tuple[str, str, int], state: str) -> bool:
         if key in self.rows:

@@ -59,7 +59,9 @@ class CalmStage:
         counters = ("resets", "refused", "silenced", "delayed", "swallowed")
         self.proxy = SimpleNamespace(**dict.fromkeys(counters, 7))
         self.redis = SimpleNamespace(command=gives(["run_id:abc "]))
-        self.servers = SimpleNamespace(sentinels=SimpleNamespace(primary_port=1), sql_file=Path("none"))
+        self.servers = SimpleNamespace(
+            sentinels=SimpleNamespace(primary_port=1, until_followed=gives(None)), sql_file=Path("none")
+        )
         self.fleet = SimpleNamespace(workers=[])
         hosts = {name: SimpleNamespace(dropped=7, mend=gives(None)) for name in HOSTS}
         self.network = SimpleNamespace(hosts=hosts)
