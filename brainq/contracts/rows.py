@@ -203,6 +203,8 @@ class InputRow:
     """One mid-turn input. `turn_id` is the turn it was sent to first; `settled_at`: when it was no longer open.
 
     With `redact_logs` its text is empty once it is settled, and it has no attachments.
+
+    is_unreadable   it is encrypted under a key that is missing: it has neither, and waits
     """
 
     row: int
@@ -219,6 +221,7 @@ class InputRow:
     accepted_at: datetime
     settled_at: datetime | None
     attachments: tuple[Attachment, ...] = ()
+    is_unreadable: bool = False
 
     @property
     def item(self) -> TurnInput:
@@ -245,10 +248,11 @@ class InputRow:
 @dataclass(frozen=True, slots=True)
 class ApprovalRow:
     """An approval and its place in the table. `decided_at` is when it stopped being pending, `decided_by` empty
-    where no person did that."""
+    where no person did that. `is_unreadable`: it is encrypted under a key that is missing, and has no texts."""
 
     row: int
     approval: Approval
+    is_unreadable: bool = False
 
 
 @dataclass(frozen=True, slots=True)

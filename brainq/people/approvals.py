@@ -292,7 +292,7 @@ class ApprovalHealer:
     def heal(self, after_row: int) -> ComparedPage:
         """Decide again what Redis asks although it was decided, of a page of the decisions after this row."""
         page = self._rows.decided_of_open_turns(after_row, HEAL_PAGE)
-        decided = [placed.approval for placed in page if not placed.approval.edited]
+        decided = [placed.approval for placed in page if not placed.approval.edited and not placed.is_unreadable]
         statuses = self._holds.approvals([CallRef(one.session_id, one.turn_id, one.call_id) for one in decided])
         healed = 0
         for approval, status in zip(decided, statuses, strict=True):

@@ -96,6 +96,8 @@ class InputDesk:
         """Finish what was left between SQL and Redis, for a page of open inputs after this row."""
         rows, healed = self.inputs.open(after_row, PAGE, SETTLING_S), 0
         for row in rows:
+            if row.is_unreadable:
+                continue
             try:
                 healed += self._deliver(row, None).state != "accepted"
             except MailboxFull:
@@ -123,6 +125,8 @@ class InputDesk:
             self._put_waiting(earlier)
 
     def _put_waiting(self, row: InputRow) -> bool:
+        if row.is_unreadable:
+            return False
         try:
             self._deliver(row, None)
         except MailboxFull:

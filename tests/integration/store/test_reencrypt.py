@@ -13,16 +13,17 @@ from pathlib import Path
 import pytest
 from sqlalchemy import select
 
-from brainq.client.content_keys import ContentKeys
+from brainq.client.content_keys import ContentKeys, codec_of
 from brainq.contracts.call import ToolSuccess
 from brainq.contracts.encryption import KeyPlace, key_id_of
 from brainq.contracts.file import File
 from brainq.contracts.memory import MemoryItem
+from brainq.contracts.people import TurnInput
 from brainq.store.reencrypt import content_columns
 from brainq.store.store import Store
 from brainq.store.tables import blobs, metadata
 from tests.integration.store.conftest import Backend
-from tests.integration.store.examples import end_turn, request, start
+from tests.integration.store.examples import end_turn, request, schedule, start
 from tests.support.content_keys import key_file
 
 SECRET = "Zanzibarium"
@@ -173,3 +174,33 @@ def test_a_process_that_is_killed_in_the_middle_is_started_again(
     found = keyed.turns.request("t-299")
     assert found is not None
     assert found.user_message == f"{SECRET} 299"
+
+
+def lose_key(store: Store, tenant: str) -> None:
+    """The tenant's key is not among the keys any more, and no process has it in its cache."""
+    codec = codec_of(store)
+    assert codec is not None
+    with codec.keys._engine.begin() as connection:  # pyright: ignore[reportPrivateUsage]
+        connection.exec_driver_sql(f"DELETE FROM tenant_keys WHERE tenant = '{tenant}'")
+    codec.forget()
+
+
+def test_a_row_whose_key_is_missing_holds_up_no_other(keyed: Store, caplog: pytest.LogCaptureFixture) -> None:
+    for tenant in ("acme:", "beta:"):
+        for at in ("1", "2"):
+            keyed.schedules.put(schedule(f"{tenant}{at}", int(at)).model_copy(update={"session_id": tenant}))
+            keyed.inputs.accept(f"{tenant}1", f"{tenant}t", TurnInput(client_message_id=f"{tenant}{at}", text=SECRET))
+    lose_key(keyed, "acme:")
+    for _ in range(2):
+        assert [row.name for row in keyed.schedules.due(9, 1)] == ["beta:1"], "not even where they fill a page"
+        assert [row.name for row in keyed.schedules.due(9, 9)] == ["beta:1", "beta:2"]
+        found = keyed.inputs.open(0, 9, 0)
+        assert [(row.client_message_id, row.text) for row in found if not row.is_unreadable] == [
+            ("beta:1", SECRET),
+            ("beta:2", SECRET),
+        ]
+        assert len(found) == 4, "they keep their places in the page"
+    said = [record.getMessage() for record in caplog.records if "waits for its key" in record.getMessage()]
+    assert len(said) == 4, "each once"
+    assert "acme:1" in said[0]
+    assert "not among the tenants' keys; restore" in said[0]
