@@ -59,7 +59,8 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True)
 class TurnWord:
-    """What brainq says of a turn. `ending`: None where it has none. `calls`: how its writes ended, by tool."""
+    """What brainq says of a turn. `ending`: None where it has none, with its reason where it is not
+    completed. `calls`: how its writes ended, by tool."""
 
     turn: str
     ending: str | None
@@ -94,7 +95,9 @@ def words_of(stage: Stage, turns: Iterable[str]) -> list[TurnWord]:
 def _ending(stage: Stage, turn: str, end: float) -> str | None:
     while True:
         try:
-            return str(stage.client.handle(turn).result(max(1.0, end - time.monotonic())).ending)
+            result = stage.client.handle(turn).result(max(1.0, end - time.monotonic()))
+            is_whole = result.ending == Ending.COMPLETED
+            return str(result.ending) if is_whole else f"{result.ending}: {result.stop_reason}"
         except TimeoutError:
             return None
         except Unreachable:
