@@ -111,6 +111,7 @@ class TenantMover:
             raise MoveFailed(
                 f"another process moves tenant {tenant!r} just now; `brainq move --list` shows how far it is"
             )
+        row = self.moves.get(tenant) or row  # whoever had it until now may have gone on since it was read
         if row.to_cell != to_cell and row.phase != "undoing":
             raise InvalidInput("to", f"tenant {tenant!r} is on its way to {row.to_cell!r}; move it there first")
         return row
@@ -145,6 +146,7 @@ class MoveRun:
         self._copies = 0
         self._upto: dict[str, int] = {}  # the last row of each table that was copied; later ones are sent after it
         self._is_lost = threading.Event()
+        self._kept_at = float("-inf")  # by this machine: when it last asked home, and had the move
 
     def to_the_end(self) -> MoveStep:
         """Raises MoveFailed once it is undone."""
@@ -152,6 +154,7 @@ class MoveRun:
         why = self._row.error
         while phase != "done":
             self._tell(phase)
+            self._own()
             try:
                 following = self._do(phase)
             except Undo as undo:
@@ -300,8 +303,10 @@ class MoveRun:
         return step
 
     def _own(self) -> None:
-        """Raises where another process has taken the move over: this one was frozen, or home was away."""
-        if self._is_lost.is_set():
+        """Raises where another process may have taken the move over: this one was frozen, or home was away."""
+        if time.monotonic() - self._kept_at > LEASE_S:  # a frozen process goes on before its beats do
+            self._beat()
+        if self._is_lost.is_set() or time.monotonic() - self._kept_at > LEASE_S:
             self._lost()
 
     def _lost(self) -> None:
@@ -311,12 +316,15 @@ class MoveRun:
         return Beats(self._beat)
 
     def _beat(self) -> None:
+        asked_at = time.monotonic()
         try:
             kept = self._mover.moves.take(self._tenant, self._mover.owner, LEASE_S)
         except Exception as failure:
             log.warning("the move's lease was not renewed", tenant=self._tenant, failure=failure)
             return
-        if not kept:
+        if kept:
+            self._kept_at = asked_at
+        else:
             self._is_lost.set()
 
 

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from brainq.cells.move import TenantMover
+from brainq.cells.move import LEASE_S, TenantMover
 from brainq.cells.side import MoveSide
-from brainq.contracts.cell import Placement
+from brainq.contracts.cell import MoveStep, Placement
 from brainq.errors import MoveFailed, TenantMoved
 from tests.integration.cells.test_move import go_on
 from tests.integration.cells.two import TENANT, TwoCells, parked_tenant
@@ -169,3 +171,41 @@ def test_an_undo_that_died_now_and_then_is_done_to_its_end(two: TwoCells) -> Non
 @pytest.mark.full
 def test_an_undo_that_died_after_each_of_its_acts_is_done_to_its_end(two: TwoCells) -> None:
     undo_with_deaths(two, lambda at: True)
+
+
+def test_a_frozen_mover_that_goes_on_when_another_has_moved_the_tenant_takes_nothing_away(
+    two: TwoCells, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = two.submit("a", "acme:1", "hello").turn_id
+    two.finish("a", made)
+    moved: list[Any] = []
+
+    def freeze(step: MoveStep) -> None:
+        if step.phase == "copying":
+            two.moves.take(TENANT, "mover", -1.0)
+            two.mover(owner="other").move(TENANT, "b")
+            moved.append((two.rows("b"), two.keys("b")))
+            later = SimpleNamespace(monotonic=lambda: time.monotonic() + 2 * LEASE_S, sleep=time.sleep)
+            monkeypatch.setattr("brainq.cells.move.time", later)
+
+    with pytest.raises(MoveFailed, match="another process"):
+        replace(two.mover(), watch=freeze).move(TENANT, "b")
+    assert (two.rows("b"), two.keys("b")) == moved[0]
+    two.assert_gone_from("a", "b", 2)
+    two.assert_here("b", 2)
+
+
+def test_who_takes_a_move_over_goes_on_from_where_it_is_by_then(two: TwoCells) -> None:
+    two.moves.begin(TENANT, "a", "b", 2, "copying", "gone", 0.0)
+
+    class Advanced:
+        def __getattr__(self, name: str) -> Any:
+            return getattr(two.moves, name)
+
+        def take(self, tenant: str, owner: str, lease_s: float) -> bool:
+            two.moves.advance(TENANT, "gone", "copying", "undoing", {})
+            return two.moves.take(tenant, owner, lease_s)
+
+    moves: Any = Advanced()
+    assert replace(two.mover(), moves=moves).move(TENANT, "b").phase == "done"
+    two.assert_here("b", 2)
