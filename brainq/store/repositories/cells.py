@@ -77,7 +77,7 @@ _TAKE = (
     update(moves)
     .where(
         _M.tenant == bindparam("sought"),
-        or_(_M.owner == bindparam("taker", type_=_M.owner.type), _M.lease_until < utc_now()),
+        or_(_M.owner == bindparam("taker", type_=_M.owner.type), _M.lease_until <= utc_now()),
     )
     .values(
         owner=bindparam("taker", type_=_M.owner.type),

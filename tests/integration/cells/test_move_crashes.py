@@ -182,7 +182,7 @@ def test_a_frozen_mover_that_goes_on_when_another_has_moved_the_tenant_takes_not
 
     def freeze(step: MoveStep) -> None:
         if step.phase == "copying":
-            two.moves.take(TENANT, "mover", -1.0)
+            two.moves.take(TENANT, "mover", 0.0)
             two.mover(owner="other").move(TENANT, "b")
             moved.append((two.rows("b"), two.keys("b")))
             later = SimpleNamespace(monotonic=lambda: time.monotonic() + 2 * LEASE_S, sleep=time.sleep)
