@@ -122,6 +122,22 @@ def test_a_session_is_paused_queued_dropped_and_resumed(page: Page, world: World
     diary.open_gate(f"{session}-go")
 
 
+def test_a_tool_is_stopped_by_name_and_lifted(page: Page, world: World, session: str) -> None:
+    page.goto("/#/fleet")
+    page.get_by_text("Stop something…").click()
+    page.get_by_label("Name").fill("write")
+    page.get_by_label("Only of tenant").fill("page")
+    page.get_by_label("Because").fill("it writes to the wrong list")
+    page.get_by_role("button", name="Stop it").click()
+    row = page.get_by_role("table", name="Stopped by operators").get_by_role("row").nth(1)
+    expect(row).to_contain_text("tool write of tenant page")
+    handle = world.client.submit(session, script([("write", {"name": "a"})]))
+    wait_until(lambda: "tool write" in handle.explain(), "the write waits for the lift")
+    row.get_by_role("button").click()
+    expect(page.get_by_text("Nothing is stopped.")).to_be_visible()
+    assert handle.result(timeout_s=30).ending == "completed"
+
+
 def test_a_token_is_asked_for_and_may_what_it_may(new_page: NewPage, world: World, session: str) -> None:
     with GatewayProcess(
         world.directory, world.environment | {"BRAINQ_HTTP_AUTH": "tests.support.callers:authenticate"}

@@ -11,6 +11,7 @@ import pytest
 from brainq.contracts.event import FIELDS, EventKind, TimelineBar, TimelineSpan, TurnEvent, TurnTimeline
 from brainq.contracts.message import Attachment
 from brainq.contracts.status import Effect
+from brainq.contracts.stop import checked_stop
 from brainq.gateway.rest.event_stream import HEARTBEAT, event_frame
 from tests.support.page_modules import NODE, run
 
@@ -250,3 +251,22 @@ def test_a_long_wait_is_drawn_shorter_and_order_is_kept(tmp_path: Path) -> None:
     assert (told["at"][0], told["at"][-1]) == (0, 1)
     assert told["at"][2] > 0.3, "what is no wait has most of the place"
     assert (told["breaks"], told["plain"]) == (1, 0)
+
+
+STOPS = """
+import { liftOf, subjectOf } from "./parts/stops.js";
+told(given.map((one) => [subjectOf(one), liftOf(one)]));
+"""
+
+
+def test_a_stop_is_named_and_lifted_by_the_route_of_its_kind_name_and_tenant(tmp_path: Path) -> None:
+    stops = [
+        checked_stop("model", "openai:gpt-5"),
+        checked_stop("tool", "a/b", "acme"),
+        checked_stop("tenant", "acme"),
+    ]
+    assert run(tmp_path, STOPS, [stop.model_dump(mode="json") for stop in stops]) == [
+        ["model openai:gpt-5", "v1/stops/model/openai%3Agpt-5"],
+        ["tool a/b of tenant acme", "v1/stops/tool/a%2Fb?tenant=acme%3A"],
+        ["tenant acme", "v1/stops/tenant/acme%3A"],
+    ]

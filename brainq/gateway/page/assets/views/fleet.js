@@ -6,9 +6,11 @@ import { h } from "../core/dom.js";
 import { source } from "../core/source.js";
 import { duration } from "../core/when.js";
 import { counted, dollars, wordOf } from "../core/words.js";
+import { askForBrains } from "../live/brains.js";
 import { awaited, cellsAway, figure, refusal } from "../parts/bits.js";
 import { budgetsPanel } from "../parts/budgets.js";
 import { sparkline } from "../parts/sparkline.js";
+import { stopsPanel } from "../parts/stops.js";
 
 /** @type {Record<string, string>} */
 const STATES = {
@@ -29,6 +31,8 @@ export function fleetView(_, update) {
   const since = new Date(Date.now() - SPEND_DAYS * 86_400_000).toISOString();
   const spend = source((signal) => ask("GET", `v1/spend?by=tenant,model&since=${since}`, { signal }), update, { every: 60_000 });
   const budgets = budgetsPanel(update);
+  const stops = stopsPanel(update, () => fleet.refresh());
+  askForBrains(update);
   return {
     title: () => "Fleet",
     stop() {
@@ -41,7 +45,7 @@ export function fleetView(_, update) {
       h("div", { class: "head" }, h("h1", null, "Fleet")),
       fleet.problem && !fleet.problem.passes ? [refusal(fleet.problem), h("p", { class: "muted" }, "To see the fleet a token needs the verb operate, and all sessions (*).")] : null,
       cellsAway(fleet.value),
-      fleet.value ? [activity.value ? hour(activity.value) : null, shown(fleet.value), budgets.render(), spend.value ? spent(spend.value) : null] : fleet.problem && !fleet.problem.passes ? null : awaited(fleet.problem, 10),
+      fleet.value ? [activity.value ? hour(activity.value) : null, shown(fleet.value, stops.render(fleet.value.stops ?? [])), budgets.render(), spend.value ? spent(spend.value) : null] : fleet.problem && !fleet.problem.passes ? null : awaited(fleet.problem, 10),
     ],
   };
 }
@@ -66,8 +70,8 @@ function hour(told) {
   );
 }
 
-/** @param {any} fleet */
-function shown(fleet) {
+/** @param {any} fleet @param {import("../core/dom.js").Child} stops */
+function shown(fleet, stops) {
   return [
     h(
       "dl",
@@ -81,7 +85,7 @@ function shown(fleet) {
       figure("Expired leases", warned(String(fleet.lanes.lapsed), fleet.lanes.lapsed > 0), "Calls whose worker has stopped sending heartbeats"),
       figure("Sweeper", sweeper(fleet.sweeper), "When lost messages and dead workers were last looked for"),
     ),
-    fleet.stops?.length ? stops(fleet.stops) : null,
+    stops,
     h("div", { class: "columns fleet", key: "columns" }, h("div", { class: "aside" }, pools(fleet.pools), queues(fleet.queues)), h("div", { class: "aside" }, givenUp(fleet.given_up), redis(fleet.redis))),
   ];
 }
@@ -91,24 +95,6 @@ function spent(found) {
   const lines = [...found.lines].sort((one, other) => other.cost_usd - one.cost_usd);
   const figures = (/** @type {any} */ line) => [line.tenant === ":" ? "(none)" : line.tenant, line.model, line.calls.toLocaleString("en"), dollars(line.cost_usd), line.estimated_usd ? dollars(line.estimated_usd) : "–", line.unpriced_calls ? line.unpriced_calls.toLocaleString("en") : "–"];
   return panel(`Spend, last ${SPEND_DAYS} days: ${dollars(found.total_usd)}`, ["Tenant", "Model", "Calls", "Cost", "Estimated", "Without a price"], lines.slice(0, SPEND_ROWS).map(figures));
-}
-
-/** @param {any[]} found */
-function stops(found) {
-  const bare = (/** @type {string} */ name) => name.replace(/:$/, "");
-  const areTimed = found.some((stop) => stop.ends_in_s !== null);
-  return panel(
-    "Stopped by operators",
-    ["What", "How", "By", ...(areTimed ? ["Ends in"] : []), "Because"],
-    found.map((stop) => [
-      `${stop.kind} ${bare(stop.name)}${stop.tenant ? ` of tenant ${bare(stop.tenant)}` : ""}`,
-      warned(stop.mode === "pause" ? "paused" : "forbidden", true),
-      stop.by || "–",
-      ...(areTimed ? [stop.ends_in_s === null ? "–" : duration(stop.ends_in_s * 1000)] : []),
-      stop.reason || "–",
-    ]),
-    "because",
-  );
 }
 
 /** @param {any[]} found */
@@ -178,11 +164,11 @@ function warned(text, isBad) {
   return isBad ? h("span", { class: "bad" }, text) : text;
 }
 
-/** @param {string} name @param {string[]} columns @param {any[][]} rows @param {string} [kind] */
-function panel(name, columns, rows, kind = "") {
+/** @param {string} name @param {string[]} columns @param {any[][]} rows */
+function panel(name, columns, rows) {
   return h(
     "section",
-    { class: `panel ${kind}`, key: name },
+    { class: "panel", key: name },
     h("h2", null, name),
     h(
       "div",
