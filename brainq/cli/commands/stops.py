@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from difflib import get_close_matches
 from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
 from brainq.cli.connect import open_brainless_client, open_operator
 from brainq.cli.options import AsJson, Limit
-from brainq.cli.output import clean, duration, print_outcome, print_rows
-from brainq.errors import ExitCode
+from brainq.cli.output import clean, duration, note, print_outcome, print_rows
+from brainq.errors import BrainqError, ExitCode
 
 if TYPE_CHECKING:
     from brainq.cli.pages.layout import PageTable
@@ -60,6 +61,29 @@ def stop(
             ends_in_s=for_s,
         )
     print_outcome(made, f"{made.describe()}; {made.remedy} lifts it", as_json=as_json)
+    if unmet := unmet_note(made):
+        note(unmet, "yellow")
+
+
+def unmet_note(made: Stop) -> str:
+    """Where the brains that are here have nothing of the name: a misspelt one stops nothing. "" where none are here."""
+    from brainq.brain.brains import load_brains
+    from brainq.settings.deployment import load_settings
+
+    try:
+        brains = tuple(load_brains(load_settings().app))
+    except BrainqError:
+        return ""
+    known = {
+        "brain": [brain.name for brain in brains],
+        "tool": [name for brain in brains for name in brain.tools.specs],
+        "server": [server.name for brain in brains for server in brain.mcp],
+    }.get(made.kind)
+    if known is None or made.name in known:
+        return ""
+    near = get_close_matches(made.name, known, 1)
+    meant = f"; did you mean {near[0]}?" if near else "."
+    return f"the brains here (BRAINQ_APP) have no {made.kind} {made.name}{meant} The stop stands until it is lifted"
 
 
 def lift(kind: Kind, name: Name, tenant: Tenant = "", as_json: AsJson = False) -> None:
