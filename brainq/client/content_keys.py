@@ -6,7 +6,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
-from brainq.contracts.encryption import ReencryptProgress, TenantKey
+from brainq.contracts.encryption import ContentKeyMissing, ReencryptProgress, TenantKey
 from brainq.contracts.erasure import ErasureScope
 from brainq.contracts.ids import PREFIX_BOUNDARY, check_prefixes
 from brainq.errors import InvalidInput, NotFound, SetupError
@@ -76,11 +76,17 @@ class ContentKeys:
 
     def reencrypt(self, watch: Callable[[ReencryptProgress], None] = lambda _: None) -> int:
         """Bring every value under its tenant's current key, or into the clear where the file's first line is `clear`.
-        How many rows and files were written anew. It runs beside live workers, and may be interrupted and run again."""
-        done = 0
+        How many rows and files were written anew. It runs beside live workers, and may be interrupted and run again.
+        What is under a key that is being shredded stays. Raises ContentKeyMissing once all that can be read is done."""
+        done, missing = 0, None
         for database, codec in self._databases():
-            done += Reencryption(database, codec).run(watch)
+            try:
+                done += Reencryption(database, codec).run(watch)
+            except ContentKeyMissing as problem:
+                missing = missing or problem
             scrub(database)
+        if missing is not None:
+            raise missing
         return done
 
     def shred(self, tenant: str) -> int:
@@ -139,12 +145,21 @@ class KeysLeaving:
 
     def shred(self) -> int:
         """Wait until no process can have one any more, and remove them; how many."""
-        if self._codecs:
-            time.sleep(max(0.0, self._gone_at - time.monotonic()))
+        try:
+            if self._codecs:
+                time.sleep(max(0.0, self._gone_at - time.monotonic()))
+        except BaseException:
+            self.stay()
+            raise
         gone = sum(codec.keys.shred(self._tenant) for codec in self._codecs)
         for codec in self._codecs:
             codec.forget()
         return gone
+
+    def stay(self) -> None:
+        """They do not go after all: what is under them can be brought under the tenant's newer key."""
+        for codec in self._codecs:
+            codec.keys.stay(self._tenant)
 
 
 def codec_of(store: Store) -> EnvelopeCodec | None:

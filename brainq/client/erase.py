@@ -34,7 +34,12 @@ def erase_everywhere(cells: Cells, scope: ErasureScope, *, by: str = "", wait_s:
     """`erase` in every cell, one after the other, and what the directory says of it. One receipt of all. A tenant's
     keys of encrypted content go last."""
     keys = _keys_leaving(cells, scope)
-    receipt = _erase_each(cells, scope, by=by, wait_s=wait_s)
+    try:
+        receipt = _erase_each(cells, scope, by=by, wait_s=wait_s)
+    except BaseException:
+        if keys is not None:
+            keys.stay()
+        raise
     if keys is None or not (gone := keys.shred()):
         return receipt
     return receipt.model_copy(update={"rows": {**receipt.rows, "tenant_keys": gone}, "ended_at": datetime.now(UTC)})

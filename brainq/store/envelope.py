@@ -177,8 +177,11 @@ class EnvelopeCodec:
         found = ENCODED.fullmatch(value) if value.startswith(MARK) else None
         if found is None:
             return value
-        body = base64.b64decode(found[2])
-        return (body if found[1] == IN_CLEAR else self._opened(found[1], body)).decode()
+        try:
+            body = base64.b64decode(found[2])
+            return (body if found[1] == IN_CLEAR else self._opened(found[1], body)).decode()
+        except (binascii.Error, UnicodeDecodeError):
+            return value  # said by somebody before there were keys: no value of ours
 
     def encode_bytes(self, session_id: str, data: bytes) -> bytes:
         if not self.writes:

@@ -10,15 +10,30 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from sqlalchemy import Column, ColumnElement, Table, Update, and_, bindparam, func, or_, select, tuple_, update
+from sqlalchemy import (
+    Column,
+    ColumnElement,
+    Table,
+    Update,
+    and_,
+    bindparam,
+    delete,
+    exists,
+    func,
+    or_,
+    select,
+    tuple_,
+    update,
+)
 
-from brainq.contracts.encryption import MARK, OWNER_SEPARATOR, ReencryptProgress, key_id_of
+from brainq.contracts.encryption import MARK, OWNER_SEPARATOR, ContentKeyMissing, ReencryptProgress, key_id_of
 from brainq.contracts.ids import tenant_of
+from brainq.observe.logs import logger
 from brainq.store.database import Database, Record
 from brainq.store.encoded import EncodedDatabase
 from brainq.store.envelope import EnvelopeCodec
 from brainq.store.repositories.blobs import drop_unused
-from brainq.store.statements import insert_or_ignore
+from brainq.store.statements import upsert
 from brainq.store.tables import attachments, blobs, memories, metadata, observations, turns
 from brainq.store.tables.operator_tables import OPERATOR_TABLES, acts
 from brainq.store.tables.types import ContentText
@@ -28,13 +43,15 @@ HEAD = len(MARK) + 12 + 1  # the mark, the key's id, a colon
 PAGE = 200
 FILES_AT_ONCE = 4  # of some megabytes each
 INDEXED = (memories, observations)
-_KEEP = insert_or_ignore(blobs)
+log = logger("brainq.store")
+# As where files are kept: one that is there is written to, so that a deletion at the same time waits.
+_KEEP = upsert(blobs, ["sha256"], copied=("sha256",), changed={})
 _FILES = select(attachments.c.turn_id, attachments.c.sha256, attachments.c.session_id)
-_RENAME = (
-    update(attachments)
-    .where(attachments.c.turn_id == bindparam("of_turn"), attachments.c.sha256 == bindparam("was"))
-    .values(sha256=bindparam("becomes"))
-)
+_LINK = (attachments.c.turn_id == bindparam("of_turn"), attachments.c.sha256 == bindparam("was"))
+_SAME_LINK = attachments.alias()
+_HAS_BOTH = exists().where(_SAME_LINK.c.turn_id == bindparam("of_turn"), _SAME_LINK.c.sha256 == bindparam("becomes"))
+_RENAME = update(attachments).where(*_LINK, ~_HAS_BOTH).values(sha256=bindparam("becomes"))
+_UNLINK = delete(attachments).where(*_LINK)  # a turn that has the file by both names has it by one
 _DATA = select(blobs.c.data).where(blobs.c.sha256 == bindparam("named"))
 _WHOSE = select(turns.c.session_id).where(turns.c.turn_id == bindparam("turn"))
 _SET_DATA = update(blobs).where(blobs.c.sha256 == bindparam("named"))
@@ -54,6 +71,7 @@ class Reencryption:
         self._keep = self._raw.pick(_KEEP)
         self._updates: dict[tuple[Table, tuple[str, ...]], Update] = {}
         self._gone = frozenset[str]()
+        self._missing: ContentKeyMissing | None = None
         self._right()
 
     def tables(self) -> list[Table]:
@@ -76,7 +94,10 @@ class Reencryption:
         return {name: rows for name, rows in found.items() if rows}
 
     def run(self, watch: Callable[[ReencryptProgress], None] = lambda _: None) -> int:
-        """How many rows and files were written anew. `watch` is called after each page."""
+        """How many rows and files were written anew. `watch` is called after each page.
+
+        Raises ContentKeyMissing where some are under a key that is not here, once all others are done.
+        """
         left, done = sum(self.left().values()), 0
         for table in self.tables():
             for page in self._pages(table):
@@ -85,6 +106,8 @@ class Reencryption:
         for files in self._file_pages():
             done += sum(self._write_file(file) for file in files)
             watch(ReencryptProgress(done, left, blobs.name))
+        if self._missing is not None:
+            raise self._missing
         return done
 
     def _pages(self, table: Table) -> Iterator[Sequence[Record]]:
@@ -107,7 +130,13 @@ class Reencryption:
             page = self._raw.all(following, last)
 
     def _write(self, table: Table, page: Sequence[Record]) -> int:
-        changed = [(row, values) for row in page if (values := self._values_of(table, row))]
+        found = [(row, values) for row in page if (values := self._values_of(table, row))]
+        removed = self._being_removed()
+        changed = [
+            (row, values)
+            for row, values in found
+            if removed.isdisjoint(key_id_of(row[name]) for name in values if name in row)
+        ]
         keys = [column.name for column in _order(table)]
         with self._raw.transaction() as connection:
             return sum(
@@ -118,8 +147,25 @@ class Reencryption:
                 for row, values in changed
             )
 
+    def _being_removed(self) -> frozenset[str]:
+        """The keys under which nothing is brought under another one: it would outlive them. Asked after the new values
+        were made. Of a removal that begins later, their key is one, too."""
+        return frozenset(row["key_id"] for row in self._codec.keys.all() if row["state"] in ("leaving", "shredded"))
+
     def _values_of(self, table: Table, row: Record) -> dict[str, str]:
-        """What takes the place of its old values."""
+        """What takes the place of its old values; none where one cannot be read here."""
+        try:
+            return self._new_values(table, row)
+        except ContentKeyMissing as missing:
+            self._note(missing, table.name)
+            return {}
+
+    def _note(self, missing: ContentKeyMissing, where: str) -> None:
+        if self._missing is None:
+            self._missing = missing
+            log.error("content is left as it is: its key is missing", table=where, why=str(missing))
+
+    def _new_values(self, table: Table, row: Record) -> dict[str, str]:
         session_id = row["session_id"] if "session_id" in row else self._session_of(row["turn_id"])
         wanted = self._key_of(session_id)
         values = {
@@ -132,20 +178,35 @@ class Reencryption:
         return values
 
     def _write_file(self, file: Record) -> int:
+        """Whether it was written anew; not where it cannot be read here."""
+        try:
+            return self._rename_file(file)
+        except ContentKeyMissing as missing:
+            self._note(missing, blobs.name)
+            return 0
+
+    def _rename_file(self, file: Record) -> int:
         """A file in the clear may be many tenants'; an encrypted one is one tenant's, and has it in its name."""
         name, session_id = file["sha256"], file["session_id"]
         found = self._raw.first(_DATA, {"named": name})
         if found is None or self._is_gone(bytes(found["data"][:HEAD]).decode("latin-1")):
             return 0
-        data = self._codec.decode_bytes(bytes(found["data"]))
-        plain = name.partition(OWNER_SEPARATOR)[0]
-        becomes = f"{plain}{OWNER_SEPARATOR}{tenant_of(session_id)}" if self._codec.writes else plain
-        value = self._codec.encode_bytes(session_id, data)
+        stored = bytes(found["data"])
+        plain, is_encrypted, _ = name.partition(OWNER_SEPARATOR)
+        data = self._codec.decode_bytes(stored) if is_encrypted else stored
+        becomes, value = plain, data
+        if self._codec.writes:
+            becomes = f"{plain}{OWNER_SEPARATOR}{tenant_of(session_id)}"
+            value = self._codec.encode_bytes(session_id, data)
+        if is_encrypted and stored[len(MARK) : HEAD - 1].decode("latin-1") in self._being_removed():
+            return 0
         with self._raw.transaction() as connection:
             if becomes == name:
                 return connection.write(_SET_DATA, {"named": name, "data": value})
             connection.write(self._keep, {"sha256": becomes, "data": value})
-            connection.write(_RENAME, {"of_turn": file["turn_id"], "was": name, "becomes": becomes})
+            link = {"of_turn": file["turn_id"], "was": name}
+            connection.write(_RENAME, {**link, "becomes": becomes})
+            connection.write(_UNLINK, link)
             drop_unused(connection, [name])
         return 1
 
@@ -188,8 +249,9 @@ class Reencryption:
         """How values begin that are as they should be, or that nobody can read."""
         rows = self._codec.keys.all()
         self._gone = frozenset(row["key_id"] for row in rows if row["state"] == "shredded")
-        current = [row["key_id"] for row in rows if row["state"] == "current"]
-        return [f"{MARK}{key}:" for key in (*current, *self._gone)] or [""]
+        # The newest of each tenant: whoever made it may have died before the one before it was called old.
+        current = {row["tenant"]: row["key_id"] for row in rows if row["state"] == "current"}
+        return [f"{MARK}{key}:" for key in (*current.values(), *self._gone)] or [""]
 
     def _count(self, table: Table, where: ColumnElement[bool]) -> int:
         found = self._raw.first(select(func.count().label("rows")).select_from(table).where(where), {})

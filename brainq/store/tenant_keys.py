@@ -38,6 +38,7 @@ _REWRAP = (
     .where(_K.state != "shredded")
 )
 _LEAVE = update(tenant_keys).where(_TENANT, _K.state != "shredded").values(state="leaving")
+_STAY = update(tenant_keys).where(_TENANT, _K.state == "leaving").values(state="old")
 _LEAVING = select(func.count().label("keys")).where(_TENANT, _K.state == "leaving")
 _SHRED = update(tenant_keys).where(_TENANT, _K.state == "leaving").values(state="shredded", wrapped="")
 
@@ -85,6 +86,11 @@ class TenantKeys:
             return 0
         self._db.write(_LEAVE, {"of_tenant": tenant}, durably=True)
         return int((self._db.first(_LEAVING, {"of_tenant": tenant}) or {"keys": 0})["keys"])
+
+    def stay(self, tenant: str) -> None:
+        """Those that were leaving are not removed."""
+        if self._is_there():
+            self._db.write(_STAY, {"of_tenant": tenant}, durably=True)
 
     def shred(self, tenant: str) -> int:
         """Those that were leaving are gone for good, from a SQLite file's free pages and log, too; how many."""

@@ -18,7 +18,7 @@ from brainq.client.erase import erase_everywhere
 from brainq.contracts.encryption import SHREDDED, ContentKeyMissing, ContentShredded, ReencryptProgress, key_id_of
 from brainq.contracts.erasure import ErasureScope
 from brainq.contracts.file import File
-from brainq.errors import InvalidInput, SetupError
+from brainq.errors import InvalidInput, ResultTimeout, SetupError
 from brainq.store.reencrypt import content_columns
 from brainq.store.store import Store
 from brainq.store.tables import metadata
@@ -215,6 +215,9 @@ def test_a_key_that_is_away_is_waited_for(world: Pump, keys: Path) -> None:
 
 def test_an_erased_tenants_keys_go_with_it(world: Pump, at_once: None) -> None:
     turn = world.submit("acme:1", script(final=SECRET))
+    with pytest.raises(ResultTimeout, match="nothing was erased"):
+        erase_everywhere(cells_of(world.client), ErasureScope.of(None, "acme:"), wait_s=0)
+    assert "leaving" not in [key.state for key in operator_keys(world).list()], "its content stays, and so do they"
     world.finish(turn)
     done = erase_everywhere(cells_of(world.client), ErasureScope.of(None, "acme:"), by="Ann")
     assert (done.left, done.rows["tenant_keys"]) == ({}, 1)

@@ -115,8 +115,7 @@ class EncryptedBlobs(Blobs):
 
     def keep(self, session_id: str, turn_id: str, files: Sequence[File]) -> Sequence[str]:
         codec = self._db.codec
-        if codec is None or not codec.writes:
-            return super().keep(session_id, turn_id, files)
+        is_encrypted = codec is not None and codec.writes
         each = {file.attachment.sha256: file for file in files}
         if not each:
             return []
@@ -126,10 +125,10 @@ class EncryptedBlobs(Blobs):
             for sha256, file in sorted(each.items()):
                 if sha256 in had:
                     continue
-                name = _name(session_id, sha256)
+                name = _name(session_id, sha256) if is_encrypted else sha256
                 connection.write(self._keep, {"sha256": name, "data": file.data})
-                connection.write(self._link, {**_row(session_id, turn_id, file.attachment), "sha256": name})
-                new.append(sha256)
+                if connection.write(self._link, {**_row(session_id, turn_id, file.attachment), "sha256": name}):
+                    new.append(sha256)
         return new
 
     def take_back(self, turn_id: str, hashes: Sequence[str]) -> None:

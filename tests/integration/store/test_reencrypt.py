@@ -15,13 +15,13 @@ from sqlalchemy import select
 
 from brainq.client.content_keys import ContentKeys, codec_of
 from brainq.contracts.call import ToolSuccess
-from brainq.contracts.encryption import KeyPlace, key_id_of
+from brainq.contracts.encryption import ContentKeyMissing, KeyPlace, key_id_of
 from brainq.contracts.file import File
 from brainq.contracts.memory import MemoryItem
 from brainq.contracts.people import TurnInput
 from brainq.store.reencrypt import content_columns
 from brainq.store.store import Store
-from brainq.store.tables import blobs, metadata
+from brainq.store.tables import attachments, blobs, metadata
 from tests.integration.store.conftest import Backend
 from tests.integration.store.examples import end_turn, request, schedule, start
 from tests.support.content_keys import key_file
@@ -204,3 +204,58 @@ def test_a_row_whose_key_is_missing_holds_up_no_other(keyed: Store, caplog: pyte
     assert len(said) == 4, "each once"
     assert "acme:1" in said[0]
     assert "not among the tenants' keys; restore" in said[0]
+
+
+def test_what_is_being_shredded_is_not_brought_under_a_key_that_stays(keyed: Store) -> None:
+    write(keyed, "t-1", "acme:1")
+    codec = codec_of(keyed)
+    assert codec is not None
+    before, verbs = key_ids(keyed), ContentKeys([("", keyed)])
+    codec.keys.leave("acme:")
+    codec.forget()  # as a process whose cache has run out: new values of the tenant are under a newer key
+    assert verbs.reencrypt() == 0
+    assert (key_ids(keyed), verbs.left() != {}) == (before, True)
+    codec.keys.stay("acme:")
+    assert codec.keys.shred("acme:") == 0
+    assert verbs.reencrypt() > 5
+    assert is_all_there(keyed, "t-1", "acme:1")
+
+
+def test_a_key_that_is_missing_does_not_keep_other_tenants_content_from_its_new_key(keyed: Store) -> None:
+    for number, tenant in enumerate(("acme:1", "beta:1", "acme:2", "beta:2")):
+        keyed.turns.accept(request(f"t-{number}", tenant, SECRET, request_key=f"t-{number}"))
+        keyed.blobs.keep(tenant, f"t-{number}", [PICTURE])
+    verbs = ContentKeys([("", keyed)])
+    verbs.rotate("beta:")
+    lose_key(keyed, "acme:")
+    with pytest.raises(ContentKeyMissing, match="not among the tenants' keys; restore"):
+        verbs.reencrypt()
+    current = {key.key_id for key in verbs.list() if (key.tenant, key.state) == ("beta:", "current")}
+    assert current < key_ids(keyed)
+    assert len(key_ids(keyed)) == 2, "the lost one's, and that of the other tenant"
+
+
+def test_a_file_by_both_of_its_names_is_brought_to_one(store: Store, keyed: Store) -> None:
+    """As two processes leave it of which one had not seen yet that the file of keys has changed."""
+    looks_alike = File(b"bqe1:0123456789ab:said by somebody", "text/plain", "b.txt")
+    for each in (store, keyed):
+        each.blobs.keep("acme:1", "t-1", [PICTURE])
+    store.blobs.keep("acme:1", "t-1", [looks_alike])
+    hashes = {file.attachment.sha256: file.data for file in (PICTURE, looks_alike)}
+    assert keyed.blobs.load("acme:1", hashes) == hashes
+    verbs = ContentKeys([("", keyed)])
+    assert verbs.reencrypt() > 0
+    assert (verbs.left(), keyed.blobs.load("acme:1", hashes)) == ({}, hashes)
+    with keyed.engine.connect() as connection:
+        assert len(connection.execute(select(attachments)).all()) == len(connection.execute(select(blobs)).all()) == 2
+
+
+def test_a_newer_key_whose_maker_was_killed_is_the_current_one(keyed: Store) -> None:
+    write(keyed, "t-1", "acme:1")
+    verbs = ContentKeys([("", keyed)])
+    verbs.rotate("acme:")
+    codec = codec_of(keyed)
+    assert codec is not None
+    with codec.keys._engine.begin() as connection:  # pyright: ignore[reportPrivateUsage]
+        connection.exec_driver_sql("UPDATE tenant_keys SET state = 'current'")  # it had not said that of the older one
+    assert verbs.reencrypt() > 5

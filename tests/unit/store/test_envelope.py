@@ -56,7 +56,9 @@ def test_tenants_have_keys_of_their_own(codec: EnvelopeCodec) -> None:
     assert len({key_id_of(value) for value in values}) == 3
 
 
-@pytest.mark.parametrize("said", ["", "in the clear", "bqe1:", "bqe1:nope:xx", "bqe1:abc"])
+@pytest.mark.parametrize(
+    "said", ["", "in the clear", "bqe1:", "bqe1:nope:xx", "bqe1:abc", "bqe1:0123456789ab:A", "bqe1:clear:/w=="]
+)
 def test_text_in_the_clear_is_itself(codec: EnvelopeCodec, said: str) -> None:
     assert codec.decode(said) == said
 
