@@ -36,6 +36,7 @@ from sqlalchemy import (
 
 from brainq.store.database import Database, Record, Transaction
 from brainq.store.repositories.blobs import drop_unused
+from brainq.store.repositories.budgets import Budgets
 from brainq.store.repositories.session_log import TURN_NUMBER
 from brainq.store.statements import upsert
 from brainq.store.store import Store
@@ -189,7 +190,8 @@ def prune(
     """
     counts = dict(_Pruner(store.database, older_than_s, dry_run, on_progress).run(knowledge))
     acts = store.acts.prune(older_than_s, dry_run=dry_run)
-    return counts | ({"acts": acts} if acts else {})
+    windows = Budgets(store.database).prune(older_than_s, dry_run=dry_run)
+    return counts | ({"acts": acts} if acts else {}) | ({"budget_windows": windows} if windows else {})
 
 
 class _Pruner:

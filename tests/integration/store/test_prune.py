@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from sqlalchemy import event, func, select, text
 
+from brainq.contracts.budgets import Budget
 from brainq.contracts.call import ToolTraceEntry
 from brainq.contracts.claim import FinalStepClaim
 from brainq.contracts.file import File
@@ -22,6 +23,7 @@ from brainq.store import prune as prune_module
 from brainq.store import records
 from brainq.store.prune import KNOWLEDGE, OF_TURNS, PrunedRows, prune
 from brainq.store.records import SqlRecords
+from brainq.store.repositories.budgets import Budgets
 from brainq.store.repositories.deliveries import ending_deliveries
 from brainq.store.store import Store
 from brainq.store.tables import judgements, metadata, turns
@@ -228,6 +230,16 @@ def test_a_schedule_goes_when_its_last_run_was_long_ago(store: Store) -> None:
     assert prune(store, 30 * DAY_S) == planned
     assert planned["schedules"] == 1
     assert [row.name for row in store.schedules.list(["*"], 9)] == ["goes-on", "new", "not-yet"]
+
+
+def test_windows_of_budgets_go_once_they_are_over_for_so_long(store: Store) -> None:
+    rows, now = Budgets(store.database), int(time.time() * 1000)
+    for days in (1, 40, 70):
+        rows.raise_by("tenant acme:", Budget(scope="tenant", per="day", usd=1.0), now - days * 86_400_000, 1.0, "ann")
+    for dry_run in (True, False):
+        assert prune(store, 30 * 86_400, dry_run=dry_run)["budget_windows"] == 1
+    assert len(rows.windows(0)) == 2
+    assert "budget_windows" not in prune(store, 30 * 86_400)
 
 
 def test_every_table_of_turns_is_pruned() -> None:
