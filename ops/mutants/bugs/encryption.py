@@ -24,6 +24,13 @@ BUGS = (
         UNIT,
     ),
     Bug(
+        "a re-encryption brings what is being shredded under a key that stays",
+        "brainq/store/reencrypt.py",
+        'row["state"] in ("leaving", "shredded")',
+        'row["state"] == "shredded"',
+        VALUES,
+    ),
+    Bug(
         "the words of an encrypted memory are in the clear",
         "brainq/store/repositories/knowledge.py",
         '"terms": "" if is_encrypted else',
