@@ -37,7 +37,7 @@ class BudgetVerbs:
         for state in (state for states in asked.values for state in states):
             known = found.get((state.scope, state.per))
             found[state.scope, state.per] = state if known is None else known.together(state)
-        return listed(found.values(), asked)
+        return listed((found[key] for key in sorted(found)), asked)
 
     def set(self, scope: str, *, per: str, usd: float | None, at_cap: str = "park", by: str = "") -> None:
         """Set a budget, over BRAINQ_BUDGETS. Every process heeds it within a minute, those that hear of it at once.

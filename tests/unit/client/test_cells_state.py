@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from types import SimpleNamespace
+from typing import Any
 
 from rich.console import Console
 
 from brainq.cells.cells import Answers
 from brainq.cli.pages.fleet import print_cells
 from brainq.client.cells import cells_state
+from brainq.client.spending import BudgetVerbs
+from brainq.contracts.budgets import BudgetState
 from brainq.contracts.cell import Move
 from brainq.contracts.fleet import Fleet, FleetTurns
 from brainq.settings.deployment import Settings, load_settings
@@ -55,3 +59,19 @@ def test_one_cell_without_a_name() -> None:
     console = Console(width=100, record=True)
     print_cells(console, state)
     assert "BRAINQ_CELLS is not set" in console.export_text()
+
+
+def test_budgets_of_several_cells_are_in_one_order_and_a_shared_one_is_one_line() -> None:
+    def state(scope: str, spent: float) -> BudgetState:
+        return BudgetState(scope=scope, per="day", usd=9, at_cap="park", spent_usd=spent, begins_at=NOW, ends_at=NOW)
+
+    answers = Answers(
+        (("a", [state("all", 1), state("tenant beta:", 1)]), ("b", [state("all", 2), state("tenant acme:", 2)]))
+    )
+
+    def ask(_: object) -> Answers[list[BudgetState]]:
+        return answers
+
+    cells: Any = SimpleNamespace(is_routed=False, ask=ask)
+    listed = BudgetVerbs(cells).list()
+    assert [(one.scope, one.spent_usd) for one in listed] == [("all", 3), ("tenant acme:", 2), ("tenant beta:", 1)]
