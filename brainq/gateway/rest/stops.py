@@ -11,6 +11,7 @@ from brainq.client.checks import MAX_REASON_CHARS
 from brainq.contracts.stop import MAX_STOP_S, Stop, StopKind, StopMode, checked_stop
 from brainq.errors import NotFound
 from brainq.gateway.edge.access import RequestDep
+from brainq.gateway.edge.problems import RequestRejected
 from brainq.gateway.edge.request import GatewayRequest
 from brainq.gateway.rest.bodies import Answer, Body, ChangeAnswer
 from brainq.gateway.rest.turn_control import MAX_BY_CHARS, decider_name
@@ -80,4 +81,10 @@ def _scope(stop: Stop) -> str:
 
 def _require_own(request: GatewayRequest, stop: Stop) -> None:
     """What all tenants' turns meet belongs to no single session, so it needs `*`."""
-    request.require_session(_scope(stop) or None)
+    if _scope(stop):
+        request.require_session(_scope(stop))
+    elif not request.may_access(None):
+        raise RequestRejected(
+            "forbidden",
+            "turns of all tenants meet it, so it needs all sessions (`*`); name your tenant to stop it for that alone",
+        )
