@@ -10,6 +10,7 @@ from brainq.contracts.encryption import ContentKeyMissing, ReencryptProgress, Te
 from brainq.contracts.erasure import ErasureScope
 from brainq.contracts.ids import PREFIX_BOUNDARY, check_prefixes
 from brainq.errors import InvalidInput, NotFound, SetupError
+from brainq.observe.logs import logger
 from brainq.store.audit import records_acts
 from brainq.store.encoded import EncodedDatabase
 from brainq.store.envelope import EnvelopeCodec
@@ -18,6 +19,7 @@ from brainq.store.reencrypt import Reencryption
 from brainq.store.store import Store
 
 SETTLE_S = 1.0  # beyond the bound of the cache: for what was being written when it ran out
+log = logger("brainq.client")
 NO_KEYS = (
     "content is not encrypted: write a key with `brainq keys new op-1 > content-keys`, and set BRAINQ_CONTENT_KEYS to "
     "that file for every process"
@@ -64,14 +66,16 @@ class ContentKeys:
         return made
 
     def rewrap(self) -> int:
-        """Wrap the tenants' keys by the first key of the operator's file, so that the others may go; how many."""
-        done = 0
-        for codec in self._codecs():
-            while True:
-                wrapped, others = codec.rewrap()
-                done += wrapped
-                if not others:
-                    break
+        """Wrap the tenants' keys by the first key of the operator's file, so that the others may go; how many.
+
+        Where there were some it takes eleven seconds: for ten a process goes on with the file as it was, and may wrap a
+        new tenant's key by the old one.
+        """
+        codecs = self._codecs()
+        done = sum(_rewrap_all(codec) for codec in codecs)
+        if done:
+            time.sleep(max(0.0, max(codec.cache_s for codec in codecs) + SETTLE_S))
+            done += sum(_rewrap_all(codec) for codec in codecs)
         return done
 
     def reencrypt(self, watch: Callable[[ReencryptProgress], None] = lambda _: None) -> int:
@@ -84,7 +88,8 @@ class ContentKeys:
                 done += Reencryption(database, codec).run(watch)
             except ContentKeyMissing as problem:
                 missing = missing or problem
-            scrub(database)
+            if still := scrub(database):
+                log.warning("old values are not gone from the files yet", why=still)
         if missing is not None:
             raise missing
         return done
@@ -160,6 +165,15 @@ class KeysLeaving:
         """They do not go after all: what is under them can be brought under the tenant's newer key."""
         for codec in self._codecs:
             codec.keys.stay(self._tenant)
+
+
+def _rewrap_all(codec: EnvelopeCodec) -> int:
+    done = 0
+    while True:
+        wrapped, others = codec.rewrap()
+        done += wrapped
+        if not others:
+            return done
 
 
 def codec_of(store: Store) -> EnvelopeCodec | None:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal, Protocol, Self
 
-from brainq.errors import ContentNotKept, Unreachable
+from brainq.errors import ContentNotKept, SetupError, Unreachable
 
 MARK = "bqe1:"
 """Begins every value that is encoded."""
@@ -86,9 +86,14 @@ class KeyPlace:
     @classmethod
     def of(cls, file: str, url: str, sql_url: str) -> Self | None:
         """None without a file. Without an url: a file beside a SQLite's, for a key is written down while a transaction
-        has the content's; or the same Postgres."""
+        has the content's; or the same Postgres. Raises SetupError where url is that very file."""
         if not file:
             return None
+        if url.startswith("sqlite") and url.partition("?")[0] == sql_url.partition("?")[0]:
+            raise SetupError(
+                "BRAINQ_KEYS_URL is the file of BRAINQ_SQL_URL: a key is written down while a transaction has the "
+                "content's file, which has one writer; name another file, or leave it unset for one beside it"
+            )
         if url or not sql_url.startswith("sqlite"):
             return cls(file, url or sql_url)
         path, question, query = sql_url.partition("?")

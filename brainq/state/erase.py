@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -72,10 +73,11 @@ class RedisErasure:
 
     def _bulks(self) -> Iterator[Sequence[str]]:
         """Pages of reports of bulks whose words name it, or that were about it alone."""
-        named = json.dumps(self._scope.name.removesuffix(PREFIX_BOUNDARY))[1:-1]
+        name = json.dumps(self._scope.name.removesuffix(PREFIX_BOUNDARY))[1:-1]
+        named = re.compile(rf"(?<![A-Za-z0-9._@+-]){re.escape(name)}(?![A-Za-z0-9._@+-])")  # not `acme2` for `acme`
         for keys in self._scan(f"{self._keys.prefix.translate(_SPECIAL)}bulk:*"):
             reports = self._client.many([("HGET", key, "report") for key in keys])
-            mine = [key for key, report in zip(keys, reports, strict=True) if named in (report or "")]
+            mine = [key for key, report in zip(keys, reports, strict=True) if named.search(report or "")]
             if mine:
                 yield mine
 

@@ -158,6 +158,8 @@ def opened(codec: ContentCodec, kind: TypeEngine[Any], value: Any) -> Any:
     except ContentKeyMissing as missing:
         if isinstance(kind, ContentText) and kind.unread == "line":
             return f"[encrypted under key {missing.key_id}, which is not here]"
+        if isinstance(kind, ContentText) and kind.unread == "absent":
+            return None
         raise
 
 
@@ -170,7 +172,7 @@ def content_of(codec: ContentCodec, kind: TypeEngine[Any], value: Any) -> Any:
         return codec.decode(value)
     except ContentShredded:
         if isinstance(kind, ContentText) and kind.unread != "required":
-            return None if kind.unread == "null" else SHREDDED
+            return None if kind.unread in ("null", "absent") else SHREDDED
         raise
 
 

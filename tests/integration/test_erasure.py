@@ -215,7 +215,7 @@ def test_every_table_is_erased_or_has_a_reason_to_stay() -> None:
 
 
 def test_a_bulks_report_that_names_it_goes_and_the_audit_log_keeps_no_name(world: Pump) -> None:
-    mine, other = (world.client.bulk("cancel", f"tenant={name}", dry_run=True) for name in ("acme", "bolt"))
+    mine, other = (world.client.bulk("cancel", f"tenant={name}", dry_run=True) for name in ("acme", "acme2"))
     with Operator(world.settings, world.wiring.brains) as operator:
         assert operator.erase(tenant="acme:", by="ann").left == {}
     with pytest.raises(NotFound):

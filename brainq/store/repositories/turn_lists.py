@@ -41,7 +41,7 @@ from brainq.store.tables import decisions, finalizer_steps, turns
 from brainq.store.tables.types import ContentText
 
 _T = turns.c
-_READABLE = ContentText("null")  # of a tenant whose keys were removed a list shows what is in the clear
+_READABLE = ContentText("absent")  # of a tenant whose keys are not here a list shows what is in the clear
 _IN_REQUEST = ("user_message", "prompt_id", "prompt_version")
 _S = finalizer_steps.c
 _LISTED_FIELDS = (

@@ -54,7 +54,8 @@ class ContentText(SafeText):
     """Text that people, models or tools wrote: a database with a codec has it encoded.
 
     unread   what is read in place of a text whose key was removed for good: `text`, a note of it; `null`, nothing;
-             `required`, an error; `line`, a note of it, and also where the key is only missing here: lists show it
+             `required`, an error; `line`, a note of it, and also where the key is only missing here: lists show it;
+             `absent`, nothing, and also where the key is only missing
     """
 
     cache_ok = True

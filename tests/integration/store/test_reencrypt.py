@@ -17,8 +17,11 @@ from brainq.client.content_keys import ContentKeys, codec_of
 from brainq.contracts.call import ToolSuccess
 from brainq.contracts.encryption import ContentKeyMissing, KeyPlace, key_id_of
 from brainq.contracts.file import File
+from brainq.contracts.history import TurnFilter
+from brainq.contracts.ids import CHILD_TURN_PREFIX
 from brainq.contracts.memory import MemoryItem
 from brainq.contracts.people import TurnInput
+from brainq.contracts.turn import ParentCall
 from brainq.store.reencrypt import content_columns
 from brainq.store.store import Store
 from brainq.store.tables import attachments, blobs, metadata
@@ -190,7 +193,12 @@ def test_a_row_whose_key_is_missing_holds_up_no_other(keyed: Store, caplog: pyte
         for at in ("1", "2"):
             keyed.schedules.put(schedule(f"{tenant}{at}", int(at)).model_copy(update={"session_id": tenant}))
             keyed.inputs.accept(f"{tenant}1", f"{tenant}t", TurnInput(client_message_id=f"{tenant}{at}", text=SECRET))
+    parent = ParentCall(session_id="acme:0", turn_id="t-0", call_id="c1-0")
+    keyed.turns.accept(request(f"{CHILD_TURN_PREFIX}x", "acme:1", SECRET, parent=parent))
     lose_key(keyed, "acme:")
+    (listed,) = keyed.turn_lists.unended(TurnFilter(), None, 9)
+    assert (listed.turn.parent, "which is not here" in (listed.turn.message or "")) == (None, True)
+    assert keyed.turn_lists.rows_with_text([listed.row], TurnFilter(search=SECRET)) == set()
     for _ in range(2):
         assert [row.name for row in keyed.schedules.due(9, 1)] == ["beta:1"], "not even where they fill a page"
         assert [row.name for row in keyed.schedules.due(9, 9)] == ["beta:1", "beta:2"]

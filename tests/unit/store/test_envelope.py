@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
 
+from brainq.client import content_keys
+from brainq.client.content_keys import ContentKeys
 from brainq.contracts.encryption import KEY_CACHE_S, ContentKeyMissing, ContentShredded, KeyPlace, key_id_of
 from brainq.errors import SetupError
 from brainq.store.envelope import EnvelopeCodec, new_operator_key, parse_operator_keys
@@ -180,3 +183,28 @@ def test_a_file_that_is_not_there_is_said(tmp_path: Path) -> None:
     (tmp_path / "content-keys").unlink()
     with pytest.raises(SetupError, match=r"BRAINQ_CONTENT_KEYS: .* cannot be read"):
         EnvelopeCodec(place)
+
+
+def test_a_key_that_a_process_wraps_by_the_file_as_it_was_is_wrapped_anew_too(
+    codec: EnvelopeCodec, tmp_path: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    codec.encode("acme:1", SAID)
+    late = other(tmp_path, clock)
+    file = tmp_path / "content-keys"
+    file.write_text(f"{new_operator_key('op-2')}\n{file.read_text()}")
+    verbs = ContentKeys([("", cast(Any, None))])
+
+    def sleep(seconds: float) -> None:
+        assert seconds > KEY_CACHE_S
+        late.encode("beta:1", SAID)
+
+    monkeypatch.setattr(verbs, "_codecs", lambda: [codec])
+    monkeypatch.setattr(content_keys.time, "sleep", sleep)
+    assert verbs.rewrap() == 2
+    assert {key.operator_key for key in codec.listed()} == {"op-2"}
+    late.close()
+
+
+def test_the_keys_have_another_file_than_the_content() -> None:
+    with pytest.raises(SetupError, match=r"BRAINQ_KEYS_URL is the file of BRAINQ_SQL_URL.*name another"):
+        KeyPlace.of("content-keys", "sqlite:///a.db?timeout=1", "sqlite:///a.db")
