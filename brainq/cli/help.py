@@ -17,6 +17,7 @@ from brainq.cli.options import takes_app
 READY_MADE = {
     "limit": "N",
     "port": "PORT",
+    "address": "ADDRESS",
     "concurrency": "THREADS",
     "after": "NUMBER",
     "cwd": "DIR",

@@ -55,6 +55,7 @@ def test_values_have_names_for_people() -> None:
         usage = said.partition("\n\n")[0].split("[OPTIONS]")[1]
         assert usage == usage.upper(), name
         assert "[default: (" not in said, name
+        assert not re.search(r"--\w+ (ADDRES|STATU|ACCES)\b", said), name
 
 
 def test_a_token_s_help_names_every_verb() -> None:
