@@ -19,7 +19,7 @@ from tests.support.server import RedisServer
 SCHEDULES = int(os.environ.get("BRAINQ_MODEL_SCHEDULES", "2000"))  # the same each time
 FRESH = int(os.environ.get("BRAINQ_MODEL_FRESH", "18000"))  # of seeds that were never tried
 ONE_SEED = os.environ.get("BRAINQ_MODEL_SEED")
-CHUNK = 60  # the first is what the short run has
+SAMPLE = 60  # of these at a time; the short run has the first
 FRESH_CHUNK = 1000
 ONCE_FAILED: tuple[int, ...] = ()  # seeds that found a bug in brainq; they are tried first
 
@@ -27,7 +27,7 @@ ONCE_FAILED: tuple[int, ...] = ()  # seeds that found a bug in brainq; they are 
 def chunks() -> list[Any]:
     if ONE_SEED is not None:
         return [(int(ONE_SEED),)]
-    fixed = [range(first, min(first + CHUNK, SCHEDULES)) for first in range(0, SCHEDULES, CHUNK)]
+    fixed = [range(first, min(first + SAMPLE, SCHEDULES)) for first in range(0, SCHEDULES, SAMPLE)]
     marked = [pytest.param(seeds, marks=pytest.mark.full if seeds[0] else ()) for seeds in fixed]
     return [ONCE_FAILED, *marked] if ONCE_FAILED else [*marked]
 
