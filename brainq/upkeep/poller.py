@@ -14,7 +14,7 @@ log = logger("brainq.upkeep")
 
 
 class Keeper(Protocol):
-    """Fitted by `budget_leases.LeaseKeeper` and `limit_shares.ShareKeeper`."""
+    """Fitted by `LeaseKeeper` and `ShareKeeper`."""
 
     def look(self) -> None:
         """Do what is due. May raise anything: the next look tries again."""
