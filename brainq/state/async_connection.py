@@ -17,6 +17,7 @@ from redis.backoff import NoBackoff
 
 from brainq.settings.redis_url import parse_sentinel_url
 from brainq.state.connection import (
+    DRIVER_INFO,
     NO_BLIND_RETRY,
     SENTINEL_S,
     UNAVAILABLE_ERRORS,
@@ -106,6 +107,7 @@ def _make_async_pool(url: str, sentinel: Any) -> Any:
         "socket_connect_timeout": ASYNC_SOCKET_TIMEOUT_S,
         "retry": Retry(NoBackoff(), NO_BLIND_RETRY),
         "client_name": "brainq-streams",
+        "driver_info": DRIVER_INFO,
         **keepalive_options(url),
     }
     if sentinel is None:

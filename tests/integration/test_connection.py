@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import pytest
 import redis
 
+import brainq
 from brainq.state import connection
 from brainq.state.connection import SCRIPT_CONNECTIONS, Client, make_client
 from tests.support.server import RedisServer
@@ -68,4 +69,12 @@ def test_what_an_idle_connection_finds_spares_those_that_were_in_use(
 
     monkeypatch.setattr(connection, "_has_hung_up", has_hung_up)
     counted_once_each(client)
+    client.close()
+
+
+def test_an_operator_who_lists_clients_reads_whose_they_are(server: RedisServer) -> None:
+    client = make_client(server.url)
+    client.execute_command(*SCRIPT)
+    (ours,) = [row for row in client.client_list() if row["name"] == "brainq-state" and row["cmd"] != "client|list"]
+    assert ours["lib-name"] == f"redis-py(brainq_v{brainq.__version__})"
     client.close()
