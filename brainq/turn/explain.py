@@ -128,7 +128,7 @@ def explain(
     alive               the pools that have a worker; None: nobody asked
     """
     needed = [] if alive is None else [pool for pool in _needs(snapshot) if pool not in alive]
-    missing = "".join(f"; no {pool} is alive: `brainq worker {pool}` starts one" for pool in needed)
+    missing = "".join(f"; no {pool} worker is alive: `brainq worker {pool}` starts one" for pool in needed)
     return _what_next(snapshot, sweep_s, rering_s) + missing
 
 

@@ -25,6 +25,7 @@ OF_TURN = partial(typer.Option, rich_help_panel="This turn")
 BESIDE = partial(typer.Option, rich_help_panel="Beside other turns")
 RARE = partial(typer.Option, rich_help_panel="Rarely needed")
 POLL_S = 2.0
+LONG, LONG_S = "long", 10.0
 WAITING_STATES = (TurnState.QUEUED, TurnState.PARKED)
 TEXT_OPTIONS = ("tool_choice", "reasoning_effort")  # options that are a text, also where it looks like a number
 EXIT_OF_ENDING = {
@@ -230,8 +231,10 @@ def submit_and_wait(
 
 
 def _wait_for_result(handle: TurnHandle, timeout_s: float | None) -> TurnResult:
-    """The result; while the turn is queued or parked, each reason it waits is noted once. Raises ResultTimeout."""
-    until = None if timeout_s is None else time.monotonic() + timeout_s
+    """The result; while the turn is queued or parked, each reason it waits is noted once, and what is next of one that
+    takes long: a worker may be missing. Raises ResultTimeout."""
+    began_at = time.monotonic()
+    until = None if timeout_s is None else began_at + timeout_s
     noted = ""
     while True:
         left = POLL_S if until is None else until - time.monotonic()
@@ -243,9 +246,9 @@ def _wait_for_result(handle: TurnHandle, timeout_s: float | None) -> TurnResult:
                     f"turn {handle.turn_id!r} has no result after {timeout_s:g} s; it goes on, ask again later"
                 ) from None
         snapshot = handle.snapshot()
-        waits = (
-            f"{snapshot.state.value} {snapshot.awaits.value}" if snapshot and snapshot.state in WAITING_STATES else ""
-        )
+        waits = LONG if time.monotonic() - began_at > LONG_S else ""
+        if snapshot and snapshot.state in WAITING_STATES:
+            waits = f"{snapshot.state.value} {snapshot.awaits.value}"
         if waits and waits != noted:
             parked = "parked: " if snapshot and snapshot.state is TurnState.PARKED else ""
             note(f"{parked}{handle.explain()}; `brainq show {handle.turn_id}` says how it goes on", style="yellow")

@@ -222,7 +222,7 @@ def test_what_happens_next_is_said_in_one_sentence(gateway: GatewayThread, pump:
         assert (told["turn_id"], told["session_id"]) == (of, "s1")
         return told["next"]
 
-    nobody = "; no coordinator is alive: `brainq worker coordinator` starts one"
+    nobody = "; no coordinator worker is alive: `brainq worker coordinator` starts one"
     assert said(behind) == f"queued behind the live turn {turn_id} of its session{nobody}"
     pump.drain()
     assert said(turn_id) == "waits for a person's approval of c1-0 save"

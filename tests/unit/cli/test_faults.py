@@ -14,7 +14,9 @@ import redis
 
 from brainq.cli.commands import submit
 from brainq.cli.main import describe_error
-from brainq.errors import ExitCode, Unreachable
+from brainq.contracts.status import Ending, StopReason
+from brainq.contracts.turn import TurnResult
+from brainq.errors import ExitCode, ResultTimeout, Unreachable
 
 
 @pytest.mark.parametrize(
@@ -64,6 +66,29 @@ def test_an_outage_in_the_middle_of_a_wait_says_that_the_turn_was_accepted(
     monkeypatch.setattr(submit, "open_client", lambda: nullcontext(SimpleNamespace(submit=accept)))
     with pytest.raises(Unreachable, match=r"Turn t1 was accepted .* `brainq tail t1`"):
         submit.submit_and_wait("s1", "hi", {}, True, follow, None, False)
+
+
+def test_a_wait_that_takes_long_says_once_what_the_turn_waits_for(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A pool may have no worker: then nothing else would be said for as long as the deadline is."""
+    waits = [ResultTimeout("not yet")] * 3
+
+    def result(_: float) -> TurnResult:
+        if waits:
+            raise waits.pop()
+        return TurnResult(
+            turn_id="t1", session_id="s1", text="Done.", ending=Ending.COMPLETED, stop_reason=StopReason.ANSWERED
+        )
+
+    def accept(*_: Any) -> Any:
+        facts = {"snapshot": lambda: None, "explain": lambda: "it waits"}
+        return SimpleNamespace(turn_id="t1", joined=None, created=True, result=result, **facts)
+
+    monkeypatch.setattr(submit, "open_client", lambda: nullcontext(SimpleNamespace(submit=accept)))
+    monkeypatch.setattr(submit, "LONG_S", -1.0)
+    assert submit.submit_and_wait("s1", "hi", {}, True, False, None, False) is ExitCode.OK
+    assert capsys.readouterr().err.count("it waits; `brainq show t1`") == 1
 
 
 def test_the_rest_is_a_bug() -> None:

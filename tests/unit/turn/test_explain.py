@@ -179,14 +179,16 @@ def test_a_queued_turn_says_why_and_what_would_let_it_begin(place: dict[str, Any
 )
 def test_it_says_which_worker_is_missing(given: dict[str, Any], missing: list[str]) -> None:
     whole, said = explain(snapshot(**given)), explain(snapshot(**given), alive=())
-    assert said == whole + "".join(f"; no {pool} is alive: `brainq worker {pool}` starts one" for pool in missing)
+    assert said == whole + "".join(
+        f"; no {pool} worker is alive: `brainq worker {pool}` starts one" for pool in missing
+    )
     assert explain(snapshot(**given), alive=("coordinator", "finalizer")) == whole
 
 
 def test_a_call_in_a_queue_that_nobody_serves_says_so() -> None:
     trace = (call(0, TraceStatus.DISPATCHED, dispatched_at_ms=99_000), call(1, TraceStatus.PLANNED))
     said = explain(snapshot(awaits="calls", trace=trace), alive=("coordinator", "parallel"))
-    assert said.endswith("; no serial is alive: `brainq worker serial` starts one")
+    assert said.endswith("; no serial worker is alive: `brainq worker serial` starts one")
 
 
 def test_parked_calls_say_whom_they_wait_for() -> None:
