@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from brainq.contracts.view import TurnView
+from brainq.errors import Unreachable
 from brainq.observe.logs import logger
 
 T = TypeVar("T")
@@ -80,7 +81,9 @@ class OutageRetry:
         wait_s = FIRST_S
         while self.is_unavailable(failure) and time.monotonic() + wait_s < ends_at:
             if wait_s == FIRST_S:
-                log.warning("waiting for Redis or SQL", **self.work, why=type(failure).__name__)
+                # Ours names what is missing and the remedy; a driver's text may quote what somebody wrote.
+                why = str(failure) if isinstance(failure, Unreachable) else type(failure).__name__
+                log.warning("waiting for Redis or SQL", **self.work, why=why)
             self.pause(wait_s)
             wait_s = min(2 * wait_s, LONGEST_S)
             try:

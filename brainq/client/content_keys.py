@@ -18,6 +18,7 @@ from brainq.store.erase import SqlErasure, scrub
 from brainq.store.reencrypt import Reencryption
 from brainq.store.store import Store
 
+TURNS_AT_ONCE = 1000
 SETTLE_S = 1.0  # beyond the bound of the cache: for what was being written when it ran out
 log = logger("brainq.client")
 NO_KEYS = (
@@ -123,7 +124,11 @@ class ContentKeys:
 
     def _open_turns(self, store: Store, tenant: str) -> list[str]:
         if tenant == PREFIX_BOUNDARY:
-            return [row.turn_id for row in store.turns.unended(0, 1000) if PREFIX_BOUNDARY not in row.session_id]
+            found, after = list[str](), 0
+            while page := store.turns.unended(after, TURNS_AT_ONCE):
+                found += [row.turn_id for row in page if PREFIX_BOUNDARY not in row.session_id]
+                after = page[-1].row
+            return found
         return [turn for _, turn in SqlErasure(store.database, ErasureScope.of(None, tenant)).open_turns()]
 
     def _databases(self) -> Iterator[tuple[EncodedDatabase, EnvelopeCodec]]:

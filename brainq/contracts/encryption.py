@@ -33,11 +33,13 @@ class ContentKeyMissing(Unreachable):
     nothing is lost, and what waits goes on once the key is there.
 
     key_id   of the tenant's key, or the name of the operator's
+    remedy   the message, which logs show: it names keys and files, and quotes nothing
     """
 
     def __init__(self, key_id: str, problem: str) -> None:
         super().__init__(problem)
         self.key_id = key_id
+        self.remedy = problem
 
 
 class ContentShredded(ContentNotKept):

@@ -176,10 +176,13 @@ class EventLogger:
         self._write(logging.ERROR, event, fields)
 
     def _write(self, level: int, event: str, fields: dict[str, Any]) -> None:
-        """A `failure` is logged by its type and place; at DEBUG with the frames it came by. Its message never is."""
+        """A `failure` is logged by its type and place; at DEBUG with the frames it came by. Its message never is,
+        but for a `remedy` of ours, which quotes nobody."""
         failure = fields.pop("failure", None)
         if isinstance(failure, BaseException):
             fields = {**fields, "why": type(failure).__name__, "where": _place(failure)}
+            if remedy := getattr(failure, "remedy", ""):
+                fields["remedy"] = remedy
             print_user_traceback(failure, event)
             if self._log.isEnabledFor(logging.DEBUG):
                 self._log.debug("%s\n%s", event, stack_lines(failure))

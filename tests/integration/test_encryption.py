@@ -194,7 +194,7 @@ def test_a_shredded_tenant_is_unreadable_and_others_are_not(world: Pump, at_once
     assert [key.state for key in verbs.list() if key.tenant != ":"] == ["shredded", "current", "current"]
 
 
-def test_a_key_that_is_away_is_waited_for(world: Pump, keys: Path) -> None:
+def test_a_key_that_is_away_is_waited_for(world: Pump, keys: Path, caplog: pytest.LogCaptureFixture) -> None:
     """The finalizer cannot write, and then can: the turn is not lost by it."""
     turn = world.submit("acme:1", script(final="kept"))
     world.drain(names.TURNS_QUEUE)
@@ -207,6 +207,7 @@ def test_a_key_that_is_away_is_waited_for(world: Pump, keys: Path) -> None:
         world.wiring.store.turns.request(turn.turn_id)
     world.drain()
     assert world.wiring.store.turns.result(turn.turn_id) is None
+    assert "put the right one back under this name" in caplog.text, "a worker's log has the remedy"
     keys.write_text(kept)
     codec.forget()
     assert world.finish(turn).text == "kept"
@@ -240,3 +241,13 @@ def test_a_moved_tenant_is_under_the_other_cells_keys(
             after = {key_id_of(value) for value in values_of(cells.pumps[other])}
             assert None not in after
             assert not before & after
+
+
+def test_open_turns_of_the_tenant_without_a_colon_are_seen_behind_many_others(
+    world: Pump, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(content_keys, "TURNS_AT_ONCE", 1)
+    for session_id in ("acme:1", "plain"):
+        world.submit(session_id, script(final="x"))
+    with pytest.raises(InvalidInput, match="':' has 1 turns that have not ended"):
+        operator_keys(world).shred(":")

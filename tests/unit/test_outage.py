@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from brainq import outage
+from brainq.contracts.encryption import ContentKeyMissing
 from brainq.contracts.view import TurnView
 from brainq.outage import LONGEST_S, NO_WAITING, OWNERSHIP_GRACE_S, OutagePolicy, OutageRetry
 from tests.unit.turn.views import view
@@ -74,3 +75,9 @@ def test_what_is_no_trouble_of_ours_is_raised_at_once(monkeypatch: pytest.Monkey
     assert clock.waits == []
     with pytest.raises(ConnectionError):
         NO_WAITING.for_turn(view())(Away(1))
+
+
+def test_what_is_missing_is_named_in_the_log(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
+    missing = ContentKeyMissing("op-1", "put its line back")
+    assert OutagePolicy(lambda _: True, Clock(monkeypatch).pause).for_turn(view())(Away(2, missing)) == "done"
+    assert caplog.text.count("why=put its line back") == 1
