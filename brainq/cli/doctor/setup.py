@@ -5,7 +5,7 @@ from __future__ import annotations
 import platform
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
@@ -13,7 +13,10 @@ from importlib.util import find_spec
 from brainq.brain.brain import Brain
 from brainq.brain.brains import Brains, load_brains
 from brainq.cli.output import counted
+from brainq.contracts.model import TokenUsage
 from brainq.errors import BrainqError, SetupError
+from brainq.models.costs import cost_usd, worst_cost_usd
+from brainq.models.providers import resolve_model
 from brainq.observe.logs import without_password
 from brainq.observe.otel_setup import NEEDS_EXTRA, captures_content, is_installed, traces_exporter
 from brainq.settings.deployment import Settings
@@ -106,6 +109,27 @@ def check_brains(settings: Settings) -> Iterator[Check]:
         return
     for brain in brains:
         yield from _check_brain(settings.app, brain, brains)
+    if settings.budgets:
+        yield check_prices(brains)
+
+
+def check_prices(brains: Iterable[Brain]) -> Check:
+    """Budgets hold calls by what they cost: of a model without a price they hold nothing, and nobody would notice."""
+    usage = TokenUsage(input_tokens=1, output_tokens=1)
+    unknown: set[str] = set()
+    for model in [model for brain in brains for model in (brain.model, brain.auxiliary_model) if model is not None]:
+        try:
+            provider, name = resolve_model(model)
+        except BrainqError:  # check_model says so
+            continue
+        if provider.name != "offline" and worst_cost_usd(provider, name, usage, cost_usd) is None:
+            unknown.add(f"{provider.name}:{name}")
+    if not unknown:
+        return ok("budgets", "the prices of the brains' models are known")
+    said = f"no price is known of {', '.join(sorted(unknown))}: no budget holds what it costs"
+    if find_spec(EXTRAS["costs"]) is None:
+        return warn("budgets", said, "pip install 'brainq[costs]'")
+    return warn("budgets", said, "hold its turns by max_total_tokens")
 
 
 def _check_brain(app: str, brain: Brain, brains: Brains) -> Iterator[Check]:
