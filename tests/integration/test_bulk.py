@@ -104,6 +104,7 @@ def test_one_that_goes_on_is_followed_and_stopped_and_its_client_stops_it_too(pu
     assert (report().state, report().matched, report().kinds) == ("running", 3, {"active": 3})
     assert pump.client.stop_bulk(begun.id)
     wait_until(lambda: report().state == "stopped", "it stops though it waits")
+    assert (report().done, report().failures) == (1, 0), "what was left is as it was"
     assert not pump.client.stop_bulk(begun.id)
     assert [act.subject for act in pump.client.audit(act="bulk")] == [f"cancel {begun.id}"]
     again = pump.client.start_bulk("cancel", "tenant=acme state=accepted", rate=0.001)

@@ -511,4 +511,11 @@ BUGS = (
         'frozenset({"celery.app.task"})',
         ("tests/unit/broker/test_tracer.py",),
     ),
+    Bug(
+        "who owned a turn before may still write to it",
+        "brainq/state/lua/lib/owner_fence.lua",
+        "t.state == 'active' and t.owner == who and tonumber(t.fence) == number",
+        "t.state == 'active'",
+        ("tests/lua/test_step_commit.py",),
+    ),
 )

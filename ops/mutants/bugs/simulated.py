@@ -15,13 +15,6 @@ BUGS = (
         SIMULATION,
     ),
     Bug(
-        "who owned a turn before may still write to it",
-        "brainq/state/lua/lib/owner_fence.lua",
-        "t.state == 'active' and t.owner == who and tonumber(t.fence) == number",
-        "t.state == 'active'",
-        SIMULATION,
-    ),
-    Bug(
         "a result goes out once more",
         "brainq/state/lua/result_publish.lua",
         "if t.state ~= 'closing' then",
