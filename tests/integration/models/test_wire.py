@@ -43,7 +43,7 @@ def anthropic_words(exchange: Exchange, *words: str, end: bool = True) -> None:
         exchange.finish()
 
 
-def streamed(provider: VendorProvider, timeout_s: float = 5.0) -> str:
+def streamed(provider: VendorProvider, timeout_s: float = 60.0) -> str:
     *_, last = provider.generate_stream(request(timeout_s=timeout_s))
     assert last.reply is not None
     return last.reply.text

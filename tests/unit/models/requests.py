@@ -36,5 +36,5 @@ def result(call_id: str, text: str, *, is_error: bool = False) -> Message:
 
 
 def request(*messages: Message, **changes: Any) -> ModelRequest:
-    fields: dict[str, Any] = {"model": "m", "messages": messages or (user("hi"),), "timeout_s": 5.0, "step": 1}
+    fields: dict[str, Any] = {"model": "m", "messages": messages or (user("hi"),), "timeout_s": 60.0, "step": 1}
     return ModelRequest(**(fields | changes))
