@@ -149,6 +149,7 @@ class KeysLeaving:
     new key, which stays."""
 
     def __init__(self, codecs: Sequence[EnvelopeCodec], tenant: str) -> None:
+        self._all = codecs  # those that were shredded before, too
         self._codecs = [codec for codec in codecs if codec.keys.leave(tenant)]
         self._tenant = tenant
         self._gone_at = time.monotonic() + max((codec.cache_s for codec in codecs), default=0.0) + SETTLE_S
@@ -165,6 +166,11 @@ class KeysLeaving:
         for codec in self._codecs:
             codec.forget()
         return gone
+
+    def forget_name(self) -> None:
+        """Whose they were is nowhere any more."""
+        for codec in self._all:
+            codec.keys.forget_name(self._tenant)
 
     def stay(self) -> None:
         """They do not go after all: what is under them can be brought under the tenant's newer key."""

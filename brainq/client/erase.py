@@ -33,14 +33,14 @@ SETTLE_LOOKS = 5
 def erase_everywhere(cells: Cells, scope: ErasureScope, *, by: str = "", wait_s: float = 60.0) -> Erasure:
     """`erase` in every cell, one after the other, and what the directory says of it. One receipt of all. A tenant's
     keys of encrypted content go last."""
+    receipt = _erase_each(cells, scope, by=by, wait_s=wait_s)
+    # After all rows: to end its turns was written down, too, and would be under a newer key.
     keys = _keys_leaving(cells, scope)
-    try:
-        receipt = _erase_each(cells, scope, by=by, wait_s=wait_s)
-    except BaseException:
-        if keys is not None:
-            keys.stay()
-        raise
-    if keys is None or not (gone := keys.shred()):
+    if keys is None:
+        return receipt
+    gone = keys.shred()
+    keys.forget_name()
+    if not gone:
         return receipt
     return receipt.model_copy(update={"rows": {**receipt.rows, "tenant_keys": gone}, "ended_at": datetime.now(UTC)})
 

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from contextlib import closing
 from typing import Any
 
-from sqlalchemy import Integer, bindparam, func, select, update
+from sqlalchemy import Integer, bindparam, func, literal, select, update
 
 from brainq.contracts.encryption import TenantKey
 from brainq.store.database import Database, Record
@@ -40,6 +40,9 @@ _REWRAP = (
 _LEAVE = update(tenant_keys).where(_TENANT, _K.state != "shredded").values(state="leaving")
 _STAY = update(tenant_keys).where(_TENANT, _K.state == "leaving").values(state="old")
 _LEAVING = select(func.count().label("keys")).where(_TENANT, _K.state == "leaving")
+_FORGET_NAME = (
+    update(tenant_keys).where(_TENANT, _K.state == "shredded").values(tenant=literal("erased ", IdText()) + _K.key_id)
+)
 _SHRED = update(tenant_keys).where(_TENANT, _K.state == "leaving").values(state="shredded", wrapped="")
 
 
@@ -99,6 +102,11 @@ class TenantKeys:
         gone = self._db.write(_SHRED, {"of_tenant": tenant}, durably=True)
         self._scrub()
         return gone
+
+    def forget_name(self, tenant: str) -> None:
+        """Of its keys that are gone the rows stay, for values in backups, and do not say whose they were."""
+        if self._is_there() and self._db.write(_FORGET_NAME, {"of_tenant": tenant}, durably=True):
+            self._scrub()
 
     def close(self) -> None:
         self._engine.dispose()

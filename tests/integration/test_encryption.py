@@ -214,15 +214,19 @@ def test_a_key_that_is_away_is_waited_for(world: Pump, keys: Path, caplog: pytes
     assert world.wiring.store.turns.history("acme:1", "", 9)[0].assistant == "kept"
 
 
-def test_an_erased_tenants_keys_go_with_it(world: Pump, at_once: None) -> None:
+def test_an_erased_tenants_keys_go_with_it(world: Pump, tmp_path: Path, at_once: None) -> None:
     turn = world.submit("acme:1", script(final=SECRET))
     with pytest.raises(ResultTimeout, match="nothing was erased"):
         erase_everywhere(cells_of(world.client), ErasureScope.of(None, "acme:"), wait_s=0)
     assert "leaving" not in [key.state for key in operator_keys(world).list()], "its content stays, and so do they"
     world.finish(turn)
+    assert operator_keys(world).shred("acme:") == 1
+    again = world.submit("acme:1", script(final=SECRET))
+    world.finish(again)
     done = erase_everywhere(cells_of(world.client), ErasureScope.of(None, "acme:"), by="Ann")
-    assert (done.left, done.rows["tenant_keys"]) == ({}, 2)
-    assert {key.state for key in operator_keys(world).list()} == {"shredded"}
+    assert (done.left, done.rows["tenant_keys"]) == ({}, 1)
+    assert {key.state for key in operator_keys(world).list() if key.tenant != ":"} == {"shredded"}
+    assert bytes_with(tmp_path / "sql", "acme:") == [], "nor is its name beside its keys"
 
 
 def test_a_moved_tenant_is_under_the_other_cells_keys(
