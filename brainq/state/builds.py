@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -43,11 +44,41 @@ class RedisBuilds:
         commands += [
             ("HSET", self.keys.builds, *known),
             ("PEXPIRE", self.keys.builds, KNOWN_MS),
-            ("GET", self.keys.ramp),
+            (
+                "ZADD",
+                self.keys.builds_seen,
+                int(time.time() * 1000),
+                build.name,
+            ),  # months do not ask for a better clock
+            ("PEXPIRE", self.keys.builds_seen, KNOWN_MS),
+            ("GETEX", self.keys.ramp, "PX", KNOWN_MS),  # it lasts as long as there are workers that keep to it
         ]
         ramp = _read_ramp(self.client.many(commands)[-1])
         if ramp != build.ramp:
             build.ramp = ramp
+
+    def forget_old(self) -> int:
+        """Builds that no worker has reported for so long are known no more: whoever looks at the fleet asks for the
+        queues of each. How many. One of an older release, which does not say when it reported, counts from now."""
+        now_ms = int(time.time() * 1000)
+        fields, seen, old = self.client.many(
+            [
+                ("HKEYS", self.keys.builds),
+                ("ZRANGE", self.keys.builds_seen, 0, -1),
+                ("ZRANGE", self.keys.builds_seen, "-inf", now_ms - KNOWN_MS, "BYSCORE"),
+            ]
+        )
+        commands: list[Command] = [
+            ("ZADD", self.keys.builds_seen, "NX", now_ms, name)
+            for name in {field.partition(" ")[0] for field in fields} - {*seen}
+        ]
+        if old:
+            gone = [field for field in fields if field.partition(" ")[0] in old]
+            commands += [("HDEL", self.keys.builds, *gone)] if gone else []
+            commands.append(("ZREM", self.keys.builds_seen, *old))
+        if commands:
+            self.client.many(commands)
+        return len(old)
 
     def withdraw(self, process: str) -> None:
         """The worker ends, or takes no work any more."""

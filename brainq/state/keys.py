@@ -82,9 +82,10 @@ Keys of a session and its turns share the hash tag `{session}`, so every script 
     worker:NAME               string  a worker's report, as JSON                           seconds
     build:NAME                string  which build the worker is of, and its brains, as JSON  seconds
     serves:QUEUE:DIGEST       string  the build whose workers read it and have that brain  1 day after its report
-    builds                    hash    "BUILD BRAIN" -> the brain's digest                  90 days
+    builds                    hash    "BUILD BRAIN" -> the brain's digest                  90 days after its last report
+    builds:seen               zset    build -> when one of its workers last reported       90 days
     released                  hash    digest -> the one that goes on with what is pinned to it  90 days
-    ramp                      string  on which builds turns begin, as JSON                 90 days
+    ramp                      string  on which builds turns begin, as JSON                 90 days, which workers renew
     draining:NAME             string  the same, of one that was asked to stop               seconds
     metrics                   hash    cell -> what all processes counted, see RedisMetrics  30 days
     flushed:PROCESS           string  the number of the last batch that this process added      1 day
@@ -184,6 +185,7 @@ class Keys:
         self.room_capped = f"{prefix}{{room}}:capped"
         self.room_tenants = f"{prefix}{{room}}:tenants"
         self.builds = f"{prefix}builds"
+        self.builds_seen = f"{prefix}builds:seen"
         self.released = f"{prefix}released"
         self.ramp = f"{prefix}ramp"
         self.room_brains = f"{prefix}{{room}}:for"  # for which capped brain a session waits, in line or aside

@@ -148,6 +148,8 @@ class PoolWorker:
     def _prepare(self) -> None:
         self.wiring().warm_up()
         self.wiring().state.presence.begin()
+        if self.wiring().build.is_distinct:
+            self.wiring().state.builds.forget_old()
         if self._pool == "coordinator":  # the finalizer may ask models, too, but no result waits for it
             from brainq.wiring.machines import warm_up_models
 

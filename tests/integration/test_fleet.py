@@ -12,6 +12,7 @@ import pytest
 from brainq import AsyncClient, Client, Fleet, InvalidInput, SetupError
 from brainq.broker.celery57.thread_pool import TaskThreads
 from brainq.broker.envelope import envelope
+from brainq.contracts.build import Ramp
 from brainq.contracts.fleet import FleetWorker
 from brainq.state.fleet import rung_at_s
 from brainq.tasks.pool_app import WorkerAnnouncer
@@ -53,6 +54,23 @@ def test_turns_queues_and_lanes_are_counted(pump: Pump) -> None:
     assert max(queue.oldest_age_s or 0 for queue in seen.queues) < 60
     assert (seen.lanes.held, seen.lanes.waiting) == (1, 0)
     assert parked.turn_id in {turn.turn_id for turn in pump.client.turns(state="parked")}
+
+
+def test_builds_of_long_ago_are_known_no_more(pump: Pump) -> None:
+    """Each of them is seven queues of every look at the fleet."""
+    state = pump.wiring.state
+    for build in ("1.3", "1.4", "1.5"):
+        announce(pump.wiring, build, f"d-{build}")
+    redis, keys = state.builds.client, state.keys
+    redis.many([("ZADD", keys.builds_seen, 1, "1.3"), ("ZREM", keys.builds_seen, "1.4")])  # 1.4 does not say when
+    state.builds.set_ramp(Ramp("1.5", "1.4", 100))
+    redis.many([("PEXPIRE", keys.ramp, 60_000)])
+
+    assert [state.builds.forget_old(), state.builds.forget_old()] == [1, 0]
+    announce(pump.wiring, "1.5", "d-1.5")
+    assert sorted(state.builds.known()) == ["1.4", "1.5"]
+    seen, (left_ms,) = redis.many([("ZRANGE", keys.builds_seen, 0, -1)])[0], redis.many([("PTTL", keys.ramp)])
+    assert (sorted(seen), left_ms > 60_000) == (["1.4", "1.5"], True)  # who reports keeps the ramp
 
 
 def test_each_build_has_its_queues_and_its_number_of_workers(pump: Pump) -> None:
