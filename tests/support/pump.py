@@ -31,6 +31,8 @@ from tests.support.stand_in import stand_in
 
 QUICK: dict[str, Any] = {"lease_s": 0.3, "beat_s": 0.1, "sweep_s": 0.02, "rering_s": 0.1, "result_after_failing_s": 0.3}
 
+MOST_BELLS = 5_000  # of one drain: a test has far fewer
+
 _making = threading.Lock()
 _template: list[Path] = []
 
@@ -129,11 +131,12 @@ class Pump:
         finalizer._visit_s = 0.0
 
     def drain(self, *queues: str) -> int:
-        """Answer doorbells until the queues are empty; how many that were."""
+        """Answer doorbells until the queues are empty; how many that were. AssertionError when they never are."""
         count = 0
         while bell := self.take(*queues):
             self.answer(bell)
             count += 1
+            assert count < MOST_BELLS, f"doorbells ring without an end: {bell}"
         return count
 
     def sweep(self) -> None:

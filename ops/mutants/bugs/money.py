@@ -101,7 +101,7 @@ BUGS = (
         "a window is granted more than its cap",
         "brainq/store/repositories/budgets.py",
         "if needed > cap + 1e-9:",
-        "if needed > 2 * cap:",
+        "if needed > (cap := 2 * cap) + 1e-9:",
         CAPS,
     ),
     Bug(
