@@ -1,5 +1,5 @@
-"""Retention: deleting turns that ended long ago, and every row about them, readiness flags released long ago, and
-schedules whose last run was long ago.
+"""Retention: deleting turns that ended long ago, and every row about them, readiness flags released long ago,
+schedules whose last run was long ago, and acts and windows of budgets of long ago.
 
 What stays, whatever its age: a turn that has not ended; one that something still works at (a finalizer step
 that failed and will be tried again or was not come to yet, a judgement or a delivery that is pending), unless
@@ -31,12 +31,12 @@ from sqlalchemy import (
     func,
     literal_column,
     select,
+    tuple_,
     update,
 )
 
 from brainq.store.database import Database, Record, Transaction
 from brainq.store.repositories.blobs import drop_unused
-from brainq.store.repositories.budgets import Budgets
 from brainq.store.repositories.session_log import TURN_NUMBER
 from brainq.store.statements import upsert
 from brainq.store.store import Store
@@ -61,11 +61,15 @@ from brainq.store.tables import (
     transcripts,
     turns,
 )
+from brainq.store.tables.budget_tables import BUDGET_TABLES, budget_leases, budget_windows
+from brainq.store.tables.operator_tables import OPERATOR_TABLES, acts
 from brainq.store.tables.types import greater_of, ms_after, utc_after
 
 BATCH = 200  # turns in one transaction: some 20 ms, so submits and finalizers barely wait
 UNFINISHED_S = 7 * 86_400.0
+MANY = 25  # batches at once of small rows, of which old and new are mixed: each time all are looked through
 LONGEST_REST_S = 0.2
+LONGEST_WINDOW_S = 32 * 86_400.0
 OF_TURNS = (
     messages,
     calls,
@@ -136,6 +140,14 @@ _STILL = select(_T.row, _T.turn_id, _T.session_id, _T.turn_number, _T.state).whe
 _RELEASED = and_(brakes.c.turn_id.is_(None), brakes.c.over_at < _CUT)
 # A schedule that was for one time.
 _RAN_OUT = and_(schedules.c.next_ms.is_(None), schedules.c.last_due_ms < ms_after(bindparam("ago", type_=Float())))
+_ACT_OLD = acts.c.at < _CUT
+_WINDOW_END = ms_after(bindparam("ago", type_=Float()) - LONGEST_WINDOW_S)
+# What is made when it is first needed, and so need not be there.
+_ON_DEMAND = (
+    (OPERATOR_TABLES, acts, _ACT_OLD),
+    (BUDGET_TABLES, budget_windows, budget_windows.c.start_ms < _WINDOW_END),
+    (BUDGET_TABLES, budget_leases, budget_leases.c.start_ms < _WINDOW_END),
+)
 # The blobs of these turns, and whether other turns have them, too.
 _HASHES = select(attachments.c.sha256).where(attachments.c.turn_id.in_(_THESE)).distinct()
 _others = attachments.alias()
@@ -188,10 +200,7 @@ def prune(
     knowledge   delete memories and observations, too, that were not seen since
     dry_run     count, and delete nothing
     """
-    counts = dict(_Pruner(store.database, older_than_s, dry_run, on_progress).run(knowledge))
-    acts = store.acts.prune(older_than_s, dry_run=dry_run)
-    windows = Budgets(store.database).prune(older_than_s, dry_run=dry_run)
-    return counts | ({"acts": acts} if acts else {}) | ({"budget_windows": windows} if windows else {})
+    return _Pruner(store.database, older_than_s, dry_run, on_progress).run(knowledge)
 
 
 class _Pruner:
@@ -223,6 +232,11 @@ class _Pruner:
         if knowledge:
             for table in KNOWLEDGE:
                 self._forget(table, table.c.updated_at < _CUT)
+        for tables, table, old in _ON_DEMAND:
+            if tables.has(self._db.engine, table):
+                self._forget(table, old)
+                if not self._counts[table.name]:
+                    del self._counts[table.name]
         return dict(self._counts)
 
     def _last(self) -> set[str]:
@@ -290,8 +304,9 @@ class _Pruner:
         if self._dry_run:
             self._counts[table.name] += self._count(select(func.count()).select_from(table).where(old), self._ages)
             return
-        some = select(table.c.row).where(old).limit(BATCH)
-        statement = delete(table).where(table.c.row.in_(some), old)
+        key = table.c.row if "row" in table.c else tuple_(*table.primary_key)
+        some = select(*table.primary_key).where(old).limit(BATCH if "row" in table.c else BATCH * MANY)
+        statement = delete(table).where(key.in_(some), old)
         self._counts[table.name] += 0
         began = time.monotonic()
         while deleted := self._db.write(statement, {"ago": self._ages["ago"]}):

@@ -8,6 +8,7 @@ from brainq.access import Tokens
 from brainq.contracts.act import ACTS
 from brainq.contracts.actor import acting_as
 from brainq.models.scripted import calls, says
+from brainq.store.prune import prune
 from tests.support.people import Pumps, Watched, brain_of
 
 WRITE = calls(("write", {"name": "b"}))
@@ -45,7 +46,7 @@ def test_each_act_is_one_row_with_who_and_to_what(pumps: Pumps) -> None:
     assert [act.act for act in client.audit(session_prefixes=("acme:",))] == ["pause", "approve"]
     first, second = client.audit(limit=2)
     assert [act.act for act in client.audit(limit=1, after=second.id)] == ["lift"]
-    assert pump.wiring.store.acts.prune(-60.0) == 5
+    assert prune(pump.wiring.store, -60.0)["acts"] == 5
     assert (first.id > second.id, client.audit()) == (True, ())
 
 

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from sqlalchemy import Float, bindparam, delete, func, select
+from sqlalchemy import bindparam, select
 
 from brainq.contracts.act import Act
 from brainq.store.database import Database
 from brainq.store.statements import in_sessions, insert_into
 from brainq.store.tables.operator_tables import OPERATOR_TABLES, acts
-from brainq.store.tables.types import utc_after
 
 _A = acts.c
-_OLD = _A.at < utc_after(bindparam("ago", type_=Float()))
 
 
 class Acts:
@@ -54,12 +52,3 @@ class Acts:
         return tuple(
             Act(id=row["row"], **{name: row[name] for name in Act.model_fields if name != "id"}) for row in found
         )
-
-    def prune(self, older_than_s: float, *, dry_run: bool = False) -> int:
-        """Forget those of longer ago; how many."""
-        if not OPERATOR_TABLES.has(self._db.engine, acts):
-            return 0
-        if dry_run:
-            found = self._db.first(select(func.count().label("old")).where(_OLD), {"ago": -older_than_s})
-            return 0 if found is None else int(found["old"])
-        return self._db.write(delete(acts).where(_OLD), {"ago": -older_than_s})

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import fields
 from datetime import UTC, datetime
 
-from sqlalchemy import Float, bindparam, delete, func, select, update
+from sqlalchemy import Float, bindparam, func, select, update
 
 from brainq.contracts.budgets import (
     NOTICE_SHARE,
@@ -22,12 +22,11 @@ from brainq.store.database import Database, Record, Transaction
 from brainq.store.repositories.spending import tenant_in
 from brainq.store.statements import insert_or_ignore, upsert
 from brainq.store.tables import spends, turns
-from brainq.store.tables.budget_tables import BUDGET_TABLES, budget_leases, budget_windows, budgets
-from brainq.store.tables.types import ms_after, utc_now
+from brainq.store.tables.budget_tables import BUDGET_TABLES, budget_windows, budgets
+from brainq.store.tables.types import utc_now
 
 AHEAD = 4  # calls like the one that asks, granted with it; but
 BATCH_SHARE = 0.05  # of a window's amount at most
-LONGEST_WINDOW_S = 32 * 86_400.0
 _B, _W = budgets.c, budget_windows.c
 _STANDING = select(_B.scope, _B.per, _B.usd, _B.at_cap).where(_B.usd.is_not(None))
 _SET = upsert(budgets, ("scope", "per"), copied=("usd", "at_cap", "set_by"), changed={"updated_at": utc_now()})
@@ -125,20 +124,6 @@ class Budgets:
     def write_grant(connection: Transaction, key: Mapping[str, object], before: float, after: float) -> bool:
         """False: another process has granted meanwhile."""
         return connection.write(_GRANT, {**key, "before": before, "after": after, "spent": False}) == 1
-
-    def prune(self, older_than_s: float, *, dry_run: bool = False) -> int:
-        """Forget windows that are over for so long, and of home what cells were leased of them; how many."""
-        ago, pruned = {"ago": -older_than_s - LONGEST_WINDOW_S}, 0
-        for table in (budget_windows, budget_leases):
-            if not BUDGET_TABLES.has(self._db.engine, table):
-                continue
-            old = table.c.start_ms < ms_after(bindparam("ago", type_=Float()))
-            if dry_run:
-                found = self._db.first(select(func.count().label("old")).select_from(table).where(old), ago)
-                pruned += 0 if found is None else int(found["old"])
-            else:
-                pruned += self._db.write(delete(table).where(old), ago)
-        return pruned
 
     def mark_spent(self, scope: str, per: str, start_ms: int, *, is_spent: bool) -> None:
         """Whether new turns may be refused because of this window."""

@@ -6,7 +6,7 @@ import time
 from typing import Any
 
 import pytest
-from sqlalchemy import event, func, select, text
+from sqlalchemy import Executable, event, func, select, text
 
 from brainq.contracts.budgets import Budget
 from brainq.contracts.call import ToolTraceEntry
@@ -21,6 +21,7 @@ from brainq.contracts.view import TurnDetails
 from brainq.contracts.webhook import Webhook
 from brainq.store import prune as prune_module
 from brainq.store import records
+from brainq.store.database import Database, Parameters
 from brainq.store.prune import KNOWLEDGE, OF_TURNS, PrunedRows, prune
 from brainq.store.records import SqlRecords
 from brainq.store.repositories.budgets import Budgets
@@ -240,6 +241,22 @@ def test_windows_of_budgets_go_once_they_are_over_for_so_long(store: Store) -> N
         assert prune(store, 30 * 86_400, dry_run=dry_run)["budget_windows"] == 1
     assert len(rows.windows(0)) == 2
     assert "budget_windows" not in prune(store, 30 * 86_400)
+
+
+def test_acts_go_some_at_a_time(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A year of them in one transaction would keep every other writer from a SQLite file for longer than it waits."""
+    for number in range(8):
+        store.acts.add(who="ann", source="cli", act="stop", session_id="", turn_id="", subject=f"{number}", reason="")
+    deleted: list[int] = []
+    write = Database.write
+
+    def counting(self: Database, statement: Executable, parameters: Parameters, **more: Any) -> int:
+        deleted.append(write(self, statement, parameters, **more))
+        return deleted[-1]
+
+    monkeypatch.setattr(Database, "write", counting)
+    assert prune(store, -60.0)["acts"] == 8
+    assert [count for count in deleted if count] == [3, 3, 2]
 
 
 def test_every_table_of_turns_is_pruned() -> None:
