@@ -226,7 +226,8 @@ def window_starts(per: Per, at_ms: int, zone: str) -> tuple[int, ...]:
         begin = at_ms - at_ms % 3_600_000
         return tuple(begin + hours * 3_600_000 for hours in (-1, 0, 1, 2))
     if per == "day":
-        day = at.replace(hour=0, minute=0, second=0, microsecond=0)
+        # An hour that comes twice may be that of midnight, as in the Azores: the day begins with its first one.
+        day = at.replace(hour=0, minute=0, second=0, microsecond=0, fold=0)
         return tuple(_ms(day + timedelta(days=days)) for days in (-1, 0, 1, 2))
     months = at.year * 12 + at.month - 1
     return tuple(

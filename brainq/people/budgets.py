@@ -52,6 +52,7 @@ class BudgetKeeper:
     _known: tuple[Budget, ...] = field(init=False)
     _stale_at: float = field(default=0.0, init=False)
     _offset_s: float | None = field(default=None, init=False)
+    _clock_stale_at: float = field(default=0.0, init=False)
     _epoch: str = field(default="", init=False)
     _lock: threading.Lock = field(default_factory=threading.Lock, init=False)
 
@@ -255,9 +256,16 @@ class BudgetKeeper:
         raise InvalidInput("scope", f"there is no budget of {scope!r} by {per}; `brainq budgets list` has them")
 
     def _now_ms(self) -> int:
-        """By Redis' clock, counted on from one reading: a window's begin is asked of the script again."""
-        if self._offset_s is None:
-            self._offset_s = self.counters.now_ms() / 1000 - time.monotonic()
+        """By Redis' clock, counted on from its last reading: a window's begin is asked of the script again. Read anew
+        now and then: a machine that was suspended, or a clock that was put right, would keep a wrong window for ever.
+        """
+        if self._offset_s is None or time.monotonic() >= self._clock_stale_at:
+            self._clock_stale_at = time.monotonic() + READ_AGAIN_S
+            try:
+                self._offset_s = self.counters.now_ms() / 1000 - time.monotonic()
+            except Exception:  # Redis is away: what was read before goes on
+                if self._offset_s is None:
+                    raise
         return int((time.monotonic() + self._offset_s) * 1000)
 
 

@@ -78,6 +78,12 @@ def test_windows_begin_by_the_zone(per: str, zone: str, begins: list[str]) -> No
     assert [datetime.fromtimestamp(start / 1000, UTC).strftime(form) for start in starts] == begins
 
 
+def test_a_midnight_that_comes_twice_begins_one_day() -> None:
+    """In the Azores the clock goes from one to midnight: in the second hour of that day it is still the same window."""
+    times = [datetime(2026, 10, 25, hour, 30, tzinfo=UTC).timestamp() for hour in (0, 1, 5)]
+    assert len({window_starts("day", int(at * 1000), "Atlantic/Azores") for at in times}) == 1
+
+
 def test_a_month_before_january_is_december() -> None:
     at = int(datetime(2026, 1, 31, tzinfo=UTC).timestamp() * 1000)
     months = [
