@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from brainq.cli.connect import open_store
 from brainq.cli.help import command_group, subcommand
 from brainq.cli.options import UNIT_SECONDS, AsJson, parse_span_s
 from brainq.cli.output import counted, note, print_json, stderr, stdout
-from brainq.errors import InvalidInput
+from brainq.errors import InvalidInput, SetupError
 
 if TYPE_CHECKING:
     from brainq.cli.pages.layout import PageTable
+    from brainq.settings.deployment import Settings
     from brainq.store.prune import PrunedRows
     from brainq.store.store import Store
 
@@ -32,10 +33,17 @@ def upgrade() -> None:
     Example:
       BRAINQ_SQL_URL=postgresql://brainq@db/brainq brainq db upgrade
     """
+    from brainq.observe.logs import without_password
+    from brainq.settings.deployment import load_settings
     from brainq.store.migrations.upgrade import HEAD
+    from brainq.store.store import Store
 
-    with open_store(make=True) as (_, where):
-        note(f"the schema at {where} is at revision {HEAD}", style="green")
+    def bring(settings: Settings) -> None:
+        url = settings.sql_url.get_secret_value()
+        with Store.open(url, keys=settings.key_place):
+            note(f"the schema at {without_password(url)} is at revision {HEAD}", style="green")
+
+    _in_each_cell(load_settings(), bring)
 
 
 @subcommand(app, "prune")
@@ -54,7 +62,7 @@ def prune_turns(
 
     Turns that have not ended stay, and those a finalizer or a judge still works at. Memories are kept unless you
     say otherwise. The database must be there, with this brainq's schema. It runs beside live workers, in short
-    transactions, and may be interrupted.
+    transactions, and may be interrupted. Of several cells all are pruned, unless BRAINQ_CELL names one.
 
     \b
     Examples:
@@ -66,16 +74,50 @@ def prune_turns(
     from brainq.store.store import Store
 
     seconds = parse_age_s(older_than)
-    settings = load_settings()
-    url = settings.sql_url.get_secret_value()
-    require_file(url)
-    with Store.open(url, migrate=False, answer_s=None, keys=settings.key_place) as store:
-        counts = run_prune(store, seconds, knowledge=knowledge, dry_run=dry_run, confirmed=yes)
-        sqlite = store.engine.dialect.name == "sqlite"
-    if as_json:
-        print_json({"deleted": not dry_run and counts is not None, "rows": counts or {}})
-    else:
-        _print_counts(counts, older_than, dry_run=dry_run, sqlite=sqlite)
+    answers: list[PrunedRows | None] = []
+    dialects = set[str]()
+
+    def prune_in(settings: Settings) -> None:
+        url = settings.sql_url.get_secret_value()
+        require_file(url)
+        with Store.open(url, migrate=False, answer_s=None, keys=settings.key_place) as store:
+            dialects.add(store.engine.dialect.name)
+            answers.append(run_prune(store, seconds, knowledge=knowledge, dry_run=dry_run, confirmed=yes))
+
+    try:
+        _in_each_cell(load_settings(), prune_in)
+    finally:
+        if answers:
+            counts = _sum_rows(answers)
+            if as_json:
+                print_json({"deleted": not dry_run and counts is not None, "rows": counts or {}})
+            else:
+                _print_counts(counts, older_than, dry_run=dry_run, sqlite="sqlite" in dialects)
+
+
+def _in_each_cell(settings: Settings, work: Callable[[Settings], None]) -> None:
+    """Of several cells each, home first, unless BRAINQ_CELL names one. One that cannot be worked at keeps it from no
+    other: it is named at once, and what it raised is raised at last."""
+    if not settings.in_cells or settings.cell:
+        work(settings)
+        return
+    failed: SetupError | None = None
+    for cell in settings.all_cells():
+        note(f"cell {cell.name}")
+        try:
+            work(settings.of_cell(cell))
+        except SetupError as failure:
+            note(f"cell {cell.name}: {failure}", style="red")
+            failed = failed or failure
+    if failed is not None:
+        raise failed
+
+
+def _sum_rows(answers: Sequence[PrunedRows | None]) -> PrunedRows | None:
+    """By table; None where every question was answered with no."""
+    found = [counts for counts in answers if counts is not None]
+    names = dict.fromkeys(name for counts in found for name in counts)
+    return {name: sum(counts.get(name, 0) for counts in found) for name in names} if found else None
 
 
 def parse_age_s(value: str) -> float:
