@@ -125,6 +125,12 @@ def test_every_service_has_a_health_check_and_a_pinned_image() -> None:
         assert image.startswith("brainq") == ("build" in service)
 
 
+def test_no_services_log_grows_for_ever_and_redis_memory_can_be_bounded() -> None:
+    for name, service in compose()["services"].items():
+        assert {"max-size", "max-file"} <= service["logging"]["options"].keys(), name
+    assert "--maxmemory ${REDIS_MAXMEMORY:-0}" in compose()["services"]["redis"]["command"]
+
+
 def test_every_worker_has_the_users_brain_where_it_is_looked_for() -> None:
     dockerfile = (ROOT / "ops/docker/Dockerfile").read_text()
     assert "WORKDIR /app" in dockerfile

@@ -48,8 +48,8 @@ def check_redis(url: str) -> Generator[Check, None, bool]:
         seconds, micros = client.time()
         skew_s = seconds + micros / 1e6 - (before + time.time()) / 2
         info = client.info()
-    yield _eviction(info)
-    yield _appendonly(info)
+    yield check_memory(info, is_shared=not url.startswith("unix://"))
+    yield check_appendonly(info)
     yield _clock(skew_s)
     if (limit := int(info.get("maxmemory", 0))) and int(info["used_memory"]) >= limit:
         used = f"{info['used_memory_human']} of {info['maxmemory_human']} used"
@@ -58,22 +58,37 @@ def check_redis(url: str) -> Generator[Check, None, bool]:
     return True
 
 
-def _eviction(info: dict[str, Any]) -> Check:
+def check_memory(info: dict[str, Any], *, is_shared: bool) -> Check:
+    """Whether Redis keeps what it has, and says in time that it is full. `is_shared`: no server of `brainq dev`."""
     policy = str(info.get("maxmemory_policy", "unknown"))
-    if policy == "noeviction":
-        return ok("redis memory", f"{info.get('used_memory_human', '?')} used, maxmemory-policy noeviction")
-    problem = f"maxmemory-policy is {policy}: under pressure Redis would drop keys of live turns"
-    return fail("redis memory", problem, "CONFIG SET maxmemory-policy noeviction, and the same in redis.conf")
+    if policy != "noeviction":
+        problem = f"maxmemory-policy is {policy}: under pressure Redis would drop keys of live turns"
+        return fail("redis memory", problem, "CONFIG SET maxmemory-policy noeviction, and the same in redis.conf")
+    used = f"{info.get('used_memory_human', '?')} used, maxmemory-policy noeviction"
+    if is_shared and not int(info.get("maxmemory", 0)):
+        return warn(
+            "redis memory",
+            f"{used}, and no maxmemory: it grows until the system ends it, and the alert before that never fires",
+            "CONFIG SET maxmemory to half of the host's memory, and the same in redis.conf",
+        )
+    return ok("redis memory", used)
 
 
-def _appendonly(info: dict[str, Any]) -> Check:
-    if str(info.get("aof_enabled")) == "1":
-        return ok("redis disk", "appendonly yes")
-    return warn(
-        "redis disk",
-        "appendonly is off: a restart of Redis loses the turns that are live",
-        "CONFIG SET appendonly yes, and the same in redis.conf",
-    )
+def check_appendonly(info: dict[str, Any]) -> Check:
+    """Whether a restart loses nothing, and the file is made short again."""
+    if str(info.get("aof_enabled")) != "1":
+        return warn(
+            "redis disk",
+            "appendonly is off: a restart of Redis loses the turns that are live",
+            "CONFIG SET appendonly yes, and the same in redis.conf",
+        )
+    if str(info.get("aof_last_bgrewrite_status", "ok")) != "ok":
+        return warn(
+            "redis disk",
+            "the append-only file could not be rewritten the last time: it grows until the disk is full",
+            "its log says why: often there is no memory for a fork (vm.overcommit_memory = 1); then BGREWRITEAOF",
+        )
+    return ok("redis disk", "appendonly yes")
 
 
 def _clock(skew_s: float) -> Check:

@@ -27,7 +27,7 @@ def test_a_setup_without_workers_is_told_how_to_start_them(brainq: Brainq) -> No
     brainq("db", "upgrade")
     code, found = levels(brainq)
     assert code == 0
-    assert {name for name, (level, _) in found.items() if level == "warn"} == {"workers", "redis disk"}
+    assert {name for name, (level, _) in found.items() if level == "warn"} == {"workers", "redis disk", "redis memory"}
     assert "brainq dev" in found["workers"][1]
     assert "1 tool (1 read_only)" in found["brain"][1]
     assert "turns 0" in found["queues"][1]
