@@ -77,7 +77,7 @@ class RedisBuilds:
             commands += [("HDEL", self.keys.builds, *gone)] if gone else []
             commands.append(("ZREM", self.keys.builds_seen, *old))
         if commands:
-            self.client.many(commands)
+            self.client.many([*commands, ("PEXPIRE", self.keys.builds_seen, KNOWN_MS)])
         return len(old)
 
     def withdraw(self, process: str) -> None:

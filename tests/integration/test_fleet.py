@@ -64,9 +64,10 @@ def test_builds_of_long_ago_are_known_no_more(pump: Pump) -> None:
     redis, keys = state.builds.client, state.keys
     redis.many([("ZADD", keys.builds_seen, 1, "1.3"), ("ZREM", keys.builds_seen, "1.4")])  # 1.4 does not say when
     state.builds.set_ramp(Ramp("1.5", "1.4", 100))
-    redis.many([("PEXPIRE", keys.ramp, 60_000)])
+    redis.many([("PEXPIRE", keys.ramp, 60_000), ("PERSIST", keys.builds_seen)])
 
     assert [state.builds.forget_old(), state.builds.forget_old()] == [1, 0]
+    assert redis.many([("PTTL", keys.builds_seen)])[0] > 0
     announce(pump.wiring, "1.5", "d-1.5")
     assert sorted(state.builds.known()) == ["1.4", "1.5"]
     seen, (left_ms,) = redis.many([("ZRANGE", keys.builds_seen, 0, -1)])[0], redis.many([("PTTL", keys.ramp)])
