@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from brainq.calls.report import NEVER_STARTED
-from brainq.contracts.call import Intent, ToolOutcome
+from brainq.contracts.call import NOT_STARTED, Intent, ToolFailure, ToolOutcome
 from brainq.contracts.claim import CallClaim
 from brainq.observe.logs import logger
 from brainq.ports.people import Brakes
@@ -36,7 +36,10 @@ class IntentGate:
         """Insert the intent, then check the leases once more. Only after `started` may its function be called."""
         if not self._intend(claim, redact=redact):
             log.warning("call did not start", turn_id=claim.turn_id, call_id=claim.call_id)
-            return "closed" if self.calls.beat(claim) == "CLOSED" else "left"
+            word = self.calls.beat(claim)
+            if word == "OK" and self._never_starts(claim):
+                self.calls.let_lapse(claim)  # the next attempt need not wait for it
+            return "closed" if word == "CLOSED" else "left"
         try:
             word = self.calls.start(claim)
         except Exception:
@@ -56,9 +59,23 @@ class IntentGate:
             # The effect has happened; Redis still gets its result. Only the evidence in SQL is thinner.
             log.error("outcome not recorded in SQL", failure=failure, turn_id=claim.turn_id, call_id=claim.call_id)
 
+    def _never_starts(self, claim: CallClaim) -> bool:
+        """Whether SQL says that this attempt never started, and never will. Else somebody else may be at work on it,
+        whose claim Redis has lost."""
+        found = self.intents.void(
+            turn_id=claim.turn_id,
+            call_id=claim.call_id,
+            attempt=claim.attempt,
+            session_id=claim.session_id,
+            tool=claim.tool,
+            effect=claim.effect,
+        )
+        outcome = found.outcome
+        return found.state == "void" or (isinstance(outcome, ToolFailure) and outcome.error_type == NOT_STARTED)
+
     def _intend(self, claim: CallClaim, *, redact: bool) -> bool:
-        """False: a rescue took the call from us, or a brake holds that Redis had lost. Then it is asked for again once
-        our lease has lapsed, and meets the brake that was put back."""
+        """False: a rescue took the call from us, or a brake holds that Redis had lost. Then it is asked for again,
+        and meets the brake that was put back."""
         intent = Intent(
             turn_id=claim.turn_id,
             call_id=claim.call_id,

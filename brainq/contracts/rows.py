@@ -120,12 +120,13 @@ class VoidResult:
     """What a rescue learns when it tries to void an attempt.
 
     void      the attempt never started and never will
-    started   its intent is there and nobody knows how it ended
+    started   its intent is there, which `owner` wrote, and nobody knows how it ended
     done      it ended; `outcome_json` says how
     """
 
     state: Literal["void", "started", "done"]
     outcome_json: str | None = None
+    owner: str = ""
 
     @property
     def outcome(self) -> ToolOutcome | None:

@@ -32,6 +32,8 @@ from brainq.state.typed_scripts import (
     WaitsExpireCancel,
 )
 
+WHENEVER_RENEWED = 2**53  # ms: later than any lease
+
 
 class RedisCalls:
     """The call operations over one Redis, each one script. Fits `ports.redis_calls.Calls`.
@@ -105,6 +107,17 @@ class RedisCalls:
             call=claim.call_id,
             attempt=claim.attempt,
             lease_ms=self._lease_ms,
+        ).run()
+
+    def let_lapse(self, claim: CallClaim) -> None:
+        """End its lease, and its lanes', now: it was not started, and a sweeper is to judge it at once."""
+        self._owned.leases_lapse(
+            claim.session_id,
+            claim.turn_id,
+            process=claim.owner,
+            absent_at=WHENEVER_RENEWED,
+            lease_ms=self._lease_ms,
+            beat_ms=0,
         ).run()
 
     def publish_progress(self, claim: CallClaim, number: int, progress: Progress) -> None:
@@ -212,10 +225,12 @@ class RedisCalls:
         reply = self._scripts.waits_expire(session_id, turn_id, cancels=cancels).run()
         return ("CANCEL", reply.reason) if isinstance(reply, WaitsExpireCancel) else (reply, "")
 
-    def fence_unstarted(self, ref: CallRef, attempt: int) -> bool:
-        """Whether the attempt surely never started, though its intent is stored: from now on it cannot."""
-        reply = self._scripts.call_unstarted(ref.session_id, ref.turn_id, call=ref.call_id, attempt=attempt).run()
-        return reply == "UNSTARTED"
+    def fence_unstarted(self, ref: CallRef, attempt: int, owner: str) -> bool:
+        """Whether the attempt surely never started, though `owner` has stored its intent: from now on it cannot."""
+        fence = self._scripts.call_unstarted(
+            ref.session_id, ref.turn_id, call=ref.call_id, attempt=attempt, owner=owner
+        )
+        return fence.run() == "UNSTARTED"
 
     def dispatch_again(self, ref: CallRef, attempt: int) -> Literal["AGAIN", "ALIVE", "GONE"]:
         """Dispatch the next attempt of a call whose lease lapsed: `AGAIN`, `ALIVE` or `GONE`."""

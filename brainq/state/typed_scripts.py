@@ -25,7 +25,7 @@ HEADERS = {
     "budget_claim": "bbaea5448e", "budget_create": "38652fb6b8", "budget_spend": "ddf97fb886",
     "call_beat": "9131086a51", "call_claim": "8ff43260ba", "call_give_up": "fc89cdbda3",
     "call_next_attempt": "45a9190a43", "call_park": "088ab70340", "call_progress": "984f72c9d9",
-    "call_settle": "2a8cb3d753", "call_start": "9131086a51", "call_token": "050f2fb00e", "call_unstarted": "bfe3da6c05",
+    "call_settle": "2a8cb3d753", "call_start": "9131086a51", "call_token": "050f2fb00e", "call_unstarted": "c99968bc70",
     "capacity_keep": "41d64cb20f", "finalize_ahead": "0e0afc1575", "finalize_beat": "bedd440e5c",
     "finalize_claim": "ecf4322c82", "finalize_finish": "672d69f659", "finalize_retry": "852897e599",
     "finalize_send": "3467e63760", "finalize_settle": "b275e9a061", "flag_add": "22f10e7ee5",
@@ -921,13 +921,13 @@ class Scripts(LoadedScripts):
         ])
 
     def call_unstarted(
-        self, session_id: str, turn_id: str, *, call: str, attempt: int,
+        self, session_id: str, turn_id: str, *, call: str, attempt: int, owner: str,
     ) -> ScriptCall[CallUnstartedGone | Literal["UNSTARTED", "STARTED"]]:
         """Whether an attempt never started, though its intent is in SQL and its worker is gone: a statement of its
         worker's reached SQL after that had given it up."""
         turn_key = f"{self.keys.prefix}{{{session_id}}}:t:{turn_id}"
         return ScriptCall(self, self.loaded["call_unstarted"], session_id, [
-            turn_key + ":trace", session_id, turn_id, call, attempt,
+            turn_key + ":trace", session_id, turn_id, call, attempt, owner,
         ])
 
     def capacity_keep(

@@ -117,7 +117,7 @@ class Rescuer:
             )
 
         verdict = insert()
-        if verdict.state == "started" and self.calls.fence_unstarted(ref, attempt):
+        if verdict.state == "started" and self.calls.fence_unstarted(ref, attempt, verdict.owner):
             self.intents.void_unstarted(ref.turn_id, ref.call_id, attempt)
             return insert()
         return verdict

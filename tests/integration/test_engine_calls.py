@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from brainq.calls.report import NEVER_STARTED
 from brainq.calls.settle import CallSettler, ClaimedCall
 from brainq.client.handle import TurnHandle
 from brainq.contracts.call import ToolSuccess
@@ -108,6 +109,29 @@ def test_p3_of_a_redis_that_is_another_one_since_the_claim_nothing_is_believed(p
     lapse(pump, handle)
     assert status(pump, handle) == TraceStatus.UNKNOWN
     assert not notes("start")
+
+
+def test_p3_a_write_that_runs_though_redis_lost_its_claim_is_unknown(pump: Pump) -> None:
+    """The same attempt is claimed once more, from a Redis that knows nothing of the first claim."""
+    handle, bell = to_call(pump, "write")
+    start_intent(pump, handle, owner="claimed before the loss, and still at work")
+    assert pump.answer(bell) == "not started"
+    trace = f"{pump.wiring.state.keys.turn(handle.session_id, handle.turn_id)}:trace"
+    pump.wiring.state.redis.hset(trace, "c1-0:lease", 0)
+    assert pump.wiring.sweeper.rescuer.rescue(ref(handle), 1) == "settled"
+    assert status(pump, handle) == TraceStatus.UNKNOWN
+    assert not notes("start")
+
+
+def test_a_claim_of_an_attempt_that_never_starts_is_not_waited_for(pump: Pump) -> None:
+    """So is the first write of a turn that Redis lost and that began again."""
+    handle, bell = to_call(pump, "write")
+    start_intent(pump, handle)
+    pump.wiring.store.calls.record_outcome(handle.turn_id, "c1-0", 1, NEVER_STARTED, late=False)
+    assert pump.answer(bell) == "not started"
+    assert pump.wiring.sweeper.rescuer.rescue(ref(handle), 1) == "again"
+    assert told(pump, handle)["text"] == "write x ok"
+    assert [row["attempt"] for row in notes("start")] == [2]
 
 
 def test_p3_a_write_whose_worker_died_after_its_start_is_unknown(pump: Pump) -> None:

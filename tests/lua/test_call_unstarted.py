@@ -44,6 +44,12 @@ def test_where_redis_may_have_lost_the_start_it_may_have_started(claimed: Rig) -
     assert claimed.run("call_unstarted") == ["STARTED"]
 
 
+def test_a_claim_by_another_than_wrote_the_intent_says_nothing_of_that_one(claimed: Rig) -> None:
+    """Redis lost the first claim of the attempt, and that it had started."""
+    assert claimed.run("call_unstarted", owner="w2") == ["STARTED"]
+    assert claimed.run("call_unstarted", owner="w1") == ["UNSTARTED"]
+
+
 def test_another_attempt_is_gone(claimed: Rig) -> None:
     assert claimed.run("call_unstarted", attempt=2) == ["GONE", "running"]
     assert claimed.run("call_unstarted", call="c9-9") == ["GONE", "gone"]

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from brainq.broker.names import FINALIZE_QUEUE, TURNS_QUEUE
+from brainq.state.calls import WHENEVER_RENEWED
 from tests.lua.rig import LEASE_MS, Rig
 
 
@@ -142,3 +143,11 @@ def test_the_step_of_a_finalizer_is_rung_for_again(rig: Rig) -> None:
 
 def test_a_turn_that_is_gone_holds_nothing(rig: Rig) -> None:
     assert rig.run("leases_lapse", tid="t99", **absent(rig)) == ["NONE"]
+
+
+def test_a_claim_that_lives_ends_its_own_call_and_no_other(rig: Rig) -> None:
+    rig.running(effect="local_write")
+    assert rig.run("leases_lapse", process="2@w1", absent_at=WHENEVER_RENEWED) == ["NONE"]
+    assert rig.run("leases_lapse", process="w1", absent_at=WHENEVER_RENEWED) == ["LAPSED", 1]
+    assert lease(rig) == rig.now_ms
+    assert rig.look_in_ms() == 0

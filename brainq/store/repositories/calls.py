@@ -29,7 +29,7 @@ _START = insert_unless(
     brake_in_force(bindparam("turn_id")),
 )
 _HERE = and_(_C.turn_id == bindparam("turn"), _C.call_id == bindparam("call"), _C.attempt == bindparam("nth"))
-_STATE = select(_C.state, _C.outcome_json).where(_HERE)
+_STATE = select(_C.state, _C.outcome_json, _C.owner).where(_HERE)
 # A redacted call (its intent has no arguments) keeps its outcome only while its turn lives: a rescue may need it.
 _ENDED = exists().where(turns.c.turn_id == _C.turn_id, turns.c.ended_at.is_not(None))
 _OUTCOME = case((and_(_C.args_json.is_(None), _ENDED), null()), else_=bindparam("content", type_=_C.outcome_json.type))
@@ -163,7 +163,7 @@ def _never_started(found: Record) -> bool:
 def _void_result(found: Record) -> VoidResult:
     if found["state"] == "done":
         return VoidResult("done", found["outcome_json"])
-    return VoidResult("void" if found["state"] == "void" else "started")
+    return VoidResult("void") if found["state"] == "void" else VoidResult("started", owner=found["owner"])
 
 
 def _call_row(found: Record) -> CallRow:

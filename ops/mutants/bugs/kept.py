@@ -81,6 +81,13 @@ BUGS = (
         UNSTARTED,
     ),
     Bug(
+        "a write is taken for one that never started, because another claim of it did not",
+        "brainq/state/lua/call_unstarted.lua",
+        "if c.owner ~= owner and c.owner ~= '' then return {'STARTED'} end",
+        "",
+        UNSTARTED,
+    ),
+    Bug(
         "an attempt that never started is not fenced",
         "brainq/state/lua/call_unstarted.lua",
         "redis.call('HSET', trace, call .. ':owner', '')",

@@ -37,7 +37,7 @@ def test_voiding_tells_what_is_known(store: Store) -> None:
     start(store, call_id="c1-1")
     store.calls.record_outcome("turn-1", "c1-1", 1, DONE, late=False)
 
-    assert store.calls.void(**call("c1-0")) == VoidResult("started")
+    assert store.calls.void(**call("c1-0")) == VoidResult("started", owner="worker-1")
     assert store.calls.void(**call("c1-1")).outcome == DONE
     assert store.calls.void(**call("c1-2")) == VoidResult("void")
     assert store.calls.void(**call("c1-2")) == VoidResult("void")

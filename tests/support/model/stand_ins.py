@@ -91,6 +91,7 @@ class Stops:
 @dataclass(slots=True)
 class Intent:
     state: str
+    owner: str = ""
     outcome_json: str | None = None
 
 
@@ -101,15 +102,16 @@ class Intents:
         self.rows: dict[tuple[str, str, int], Intent] = {}
         self._give_way = give_way
 
-    def start(self, *, turn_id: str, call_id: str, attempt: int, **_: Any) -> bool:
+    def start(self, *, turn_id: str, call_id: str, attempt: int, owner: str, **_: Any) -> bool:
         self._give_way()
-        return self._insert((turn_id, call_id, attempt), "intent")
+        return self._insert((turn_id, call_id, attempt), "intent", owner)
 
     def void(self, *, turn_id: str, call_id: str, attempt: int, **_: Any) -> SimpleNamespace:
         self._give_way()
         self._insert((turn_id, call_id, attempt), "void")
         row = self.rows[turn_id, call_id, attempt]
-        return SimpleNamespace(state="started" if row.state == "intent" else row.state, outcome_json=row.outcome_json)
+        state = "started" if row.state == "intent" else row.state
+        return SimpleNamespace(state=state, outcome_json=row.outcome_json, owner=row.owner)
 
     def void_unstarted(self, turn_id: str, call_id: str, attempt: int) -> bool:
         self._give_way()
@@ -136,10 +138,10 @@ class Intents:
         states = {row.state for row in rows if NOT_STARTED not in (row.outcome_json or "")}
         return "yes" if "done" in states else "unsaid" if states else "no"
 
-    def _insert(self, key: tuple[str, str, int], state: str) -> bool:
+    def _insert(self, key: tuple[str, str, int], state: str, owner: str = "") -> bool:
         if key in self.rows:
             return False
-        self.rows[key] = Intent(state)
+        self.rows[key] = Intent(state, owner)
         return True
 
 

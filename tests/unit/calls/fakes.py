@@ -16,6 +16,7 @@ from brainq.calls.settle import ResultFiles
 from brainq.contracts.call import CallReport, ChildTurn, Progress, ToolOutcome
 from brainq.contracts.claim import CallClaim, CallRef, NoCallClaim, NoClaim, SettleReply
 from brainq.contracts.file import FileLimits
+from brainq.contracts.rows import VoidResult
 from brainq.contracts.status import Effect, TraceStatus
 from brainq.leases import LeaseRenewer
 from tests.support.blobs import BlobsInMemory
@@ -40,6 +41,7 @@ class Calls:
         self.progress: list[tuple[int, Progress]] = []
         self.fails: Exception | None = None
         self.lane_beats = 0
+        self.lapsed: list[CallClaim] = []
 
     def claim(self, ref: CallRef, attempt: int, owner: str) -> CallClaim | NoCallClaim:
         self.on_claim()
@@ -51,6 +53,9 @@ class Calls:
     def beat_lanes(self, ref: CallRef) -> str:
         self.lane_beats += 1
         return "OK"
+
+    def let_lapse(self, claim: CallClaim) -> None:
+        self.lapsed.append(claim)
 
     def publish_progress(self, claim: CallClaim, number: int, progress: Progress) -> None:
         if self.fails is not None:
@@ -85,11 +90,16 @@ class Intents:
         self.started: list[str] = []
         self.rows: list[dict[str, Any]] = []
         self.outcomes: list[tuple[ToolOutcome, bool]] = []
+        self.known: VoidResult | None = None  # of a row that was there before
 
     def start(self, *, unless_braked: bool = False, **intent: Any) -> bool:
         self.started.append(intent["call_id"])
         self.rows.append(intent)
-        return True
+        return self.known is None
+
+    def void(self, **_: Any) -> VoidResult:
+        assert self.known is not None
+        return self.known
 
     def record_outcome(self, turn_id: str, call_id: str, attempt: int, outcome: ToolOutcome, late: bool) -> bool:
         self.outcomes.append((outcome, late))

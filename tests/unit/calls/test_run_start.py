@@ -9,6 +9,8 @@ import pytest
 from brainq.brain.brain import Brain
 from brainq.calls.executor import BoundedToolExecutor
 from brainq.calls.report import NEVER_STARTED
+from brainq.contracts.call import ToolSuccess
+from brainq.contracts.rows import VoidResult
 from brainq.contracts.status import Effect
 from brainq.tools.context import RunContext
 from tests.unit.calls.fakes import Rig
@@ -46,6 +48,25 @@ def test_a_call_that_cannot_look_at_its_leases_again_says_that_it_never_started(
     with pytest.raises(ConnectionError):
         rig.run()
     assert (ran, rig.intents.outcomes) == ([], [(NEVER_STARTED, False)])
+
+
+@pytest.mark.parametrize(
+    ("known", "word", "lapses"),
+    [
+        (VoidResult("void"), "OK", 1),
+        (VoidResult("done", NEVER_STARTED.model_dump_json()), "OK", 1),
+        (VoidResult("done", ToolSuccess(value=1).model_dump_json()), "OK", 0),
+        (VoidResult("started", owner="who may be at work on it"), "OK", 0),
+        (VoidResult("void"), "LOST", 0),
+    ],
+)
+def test_an_attempt_that_never_starts_is_let_go_of_at_once(
+    rig: Rig, ran: list[str], known: VoidResult, word: str, lapses: int
+) -> None:
+    rig.claim("send", Effect.LOCAL_WRITE)
+    rig.intents.known, rig.calls.word = known, word
+    assert rig.run() == "not started"
+    assert (ran, len(rig.calls.lapsed)) == ([], lapses)
 
 
 @pytest.mark.parametrize("isolation", ["thread", "process"])
