@@ -97,8 +97,16 @@ class LeaseRenewer:
                     continue
                 if word != "OK" and not renewal.is_over:
                     renewal.word, renewal.is_over = word, True
-                    renewal.on_lost(word)
+                    _tell_lost(renewal, word)
             if failed is not None:
                 outage.failed(failed)
             elif renewals:
                 outage.worked()
+
+
+def _tell_lost(renewal: LeaseRenewal, word: str) -> None:
+    """A tool's own listener may raise. It must not end the thread: every other lease of the process would lapse."""
+    try:
+        renewal.on_lost(word)
+    except Exception as failure:
+        log.error("whoever held a lease could not be told that it is lost", failure=failure, word=word)

@@ -59,15 +59,22 @@ class DeadlineToken:
         return DEADLINE if self.is_expired else ""
 
     def cancel(self, reason: str = CANCELLED) -> None:
-        """Expire now, for this reason. The first reason stays; later calls change nothing."""
+        """Expire now, for this reason. The first reason stays; later calls change nothing. Raises what the first
+        listener that failed has raised, once all were called."""
         with self._lock:
             if self._cancelled.is_set():
                 return
             self._reason = reason
             self._cancelled.set()
             listeners, self._listeners = self._listeners, []
+        failures: list[Exception] = []
         for listener in listeners:
-            listener()
+            try:
+                listener()
+            except Exception as failure:  # a tool's own; the engine's cut must come all the same
+                failures.append(failure)
+        if failures:
+            raise failures[0]
 
     def wait(self, timeout_s: float) -> bool:
         """Sleep at most `timeout_s`, waking at the expiry; returns `is_expired`.
@@ -91,7 +98,8 @@ class DeadlineToken:
         return self.is_expired
 
     def on_cancel(self, listener: Callable[[], None]) -> Callable[[], None]:
-        """Call `listener` once when `cancel` is called, from its thread; at once if it was already.
+        """Call `listener` once when `cancel` is called, from its thread, which it must not keep; at once if it was
+        already.
 
         Returns a function that takes the listener away again. A deadline that passes calls no listener.
         """

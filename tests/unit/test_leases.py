@@ -94,3 +94,18 @@ def test_without_a_word_it_beats_in_time() -> None:
         wait_until(lambda: lease.beaten > 2, "it is renewed again and again")
     beats.stop()
     wait_until(lambda: thread_names().count("brainq-beats") <= before, "its thread has ended")
+
+
+def test_a_holder_that_raises_when_it_hears_of_its_loss_costs_no_other_its_lease(beats: LeaseRenewer) -> None:
+    other, lost = Lease(), Lease()
+    lost.word = "CLOSED"
+
+    def listener(word: str) -> None:
+        lost.lost.append(word)
+        raise RuntimeError("a tool's own listener")
+
+    with beats.renew(lost.beat, listener), beats.renew(other.beat, other.lost.append):
+        for count in (1, 2):
+            beats.beat_now()
+            wait_until(lambda count=count: other.beaten == count, "the other one is renewed")
+    assert (lost.lost, lost.beaten) == (["CLOSED"], 1)

@@ -7,6 +7,8 @@ import math
 import threading
 import time
 
+import pytest
+
 from brainq.tools.deadline import DeadlineToken
 
 
@@ -100,3 +102,16 @@ def test_listeners_are_called_once_and_can_be_taken_away() -> None:
     token.on_cancel(lambda: heard.append("too late, so at once"))
 
     assert heard == ["stays", "too late, so at once"]
+
+
+def test_a_listener_that_raises_keeps_no_other_from_being_called() -> None:
+    token, heard = DeadlineToken(60.0), list[str]()
+
+    def raises() -> None:
+        raise RuntimeError("mine")
+
+    token.on_cancel(raises)
+    token.on_cancel(lambda: heard.append("the engine's"))
+    with pytest.raises(RuntimeError, match="mine"):
+        token.cancel()
+    assert (token.is_cancelled, heard) == (True, ["the engine's"])
