@@ -11,13 +11,16 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Literal, cast
 
-from redis.exceptions import ResponseError
+from redis.exceptions import OutOfMemoryError, ResponseError
 
 from brainq.contracts.fleet import DueTurns, GoneProcess, SweepResult, TurnKey
+from brainq.observe.logs import logger
 from brainq.state.connection import Client
 from brainq.state.fleet import PRESENCE_KEPT_MS, RedisWorkers
 from brainq.state.keys import Keys
 from brainq.state.typed_scripts import LeasesLapseLapsed, PresenceLookLooked, Scripts, TurnSweepLook
+
+log = logger("brainq.presence")
 
 EPOCH_KEPT_MS = 86_400_000
 LOOKS_APART_MS = 900  # a connection that was only reset is back within half a second
@@ -165,8 +168,11 @@ class RedisSweeperState:
                 for turn in page
             ]
             for reply in self._scripts.pipeline(calls)[0]:
-                if isinstance(reply, ResponseError):
+                if isinstance(reply, OutOfMemoryError):
                     raise reply
+                if isinstance(reply, ResponseError):
+                    # One turn that cannot be read must not keep others from going on. Its own lease says the rest.
+                    log.error("leases of a process that is gone not ended", failure=reply, process=gone.process)
                 lapsed += reply.leases if isinstance(reply, LeasesLapseLapsed) else 0
         return lapsed
 

@@ -1,0 +1,55 @@
+"""What a process that is gone held ends, whatever one turn's keys hold."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from redis.exceptions import OutOfMemoryError, ResponseError
+
+from brainq.contracts.fleet import GoneProcess
+from brainq.state.sweeper import RedisSweeperState
+from brainq.state.typed_scripts import LeasesLapseLapsed, PresenceLookLooked
+
+
+class Redis:
+    """Stands for the scripts and the fleet: two processes are gone, and two turns are worked on."""
+
+    def __init__(self, *replies: Any) -> None:
+        self.replies = list(replies)
+        self.forgotten: list[str] = []
+        self.keys = SimpleNamespace(alive="alive:", index="index")
+        self.client = SimpleNamespace(time=lambda: (1, 0), zrangebyscore=lambda *_: ["s1 t1", "s1 t2"])
+
+    def presence_look(self, **_: Any) -> Any:
+        return SimpleNamespace(run=lambda: PresenceLookLooked(["w1", "5", "w2", "5"]))
+
+    def leases_lapse(self, *_: Any, **__: Any) -> str:
+        return "one"
+
+    def pipeline(self, calls: list[Any]) -> tuple[list[Any], list[Any]]:
+        return self.replies, []
+
+    def presence_forget(self, *, process: str, absent_at: int) -> Any:
+        return SimpleNamespace(run=lambda: self.forgotten.append(process))
+
+    def withdraw_process(self, process: str) -> None:
+        pass
+
+
+def sweeper(redis: Any) -> RedisSweeperState:
+    return RedisSweeperState(redis, redis, rering_s=5.0, failing_s=5.0, unserved_s=15.0)
+
+
+def test_one_turn_that_cannot_be_read_keeps_no_other_from_going_on() -> None:
+    redis = Redis(ResponseError("user_script:5: oh"), LeasesLapseLapsed(2))
+    assert sweeper(redis).lapse_gone() == [GoneProcess("w1", 5, 2), GoneProcess("w2", 5, 2)]
+    assert redis.forgotten == ["w1", "w2"]
+
+
+def test_a_redis_that_takes_nothing_is_asked_again() -> None:
+    redis = Redis(OutOfMemoryError("full"), OutOfMemoryError("full"))
+    with pytest.raises(OutOfMemoryError):
+        sweeper(redis).lapse_gone()
+    assert redis.forgotten == []
