@@ -9,7 +9,7 @@ from functools import partial
 
 from brainq.brain.brain import Brain
 from brainq.brain.brains import ByBrain
-from brainq.brain.middleware import MiddlewareFailed, notify_hooks
+from brainq.brain.middleware import MiddlewareFailed, notify_hooks, notify_hooks_in_time
 from brainq.contracts.callbacks import PostToolUse
 from brainq.contracts.claim import NoClaim, TurnClaim
 from brainq.contracts.message import ToolCall
@@ -96,12 +96,14 @@ def call_due_hooks(brain: Brain, turns: Turns, turn: OwnedTurn) -> None:
     if not hooks or not view.hooks_due:
         return
     specs = turn_specs(brain, view.request)
+    # Where its time is over it may be a sweeper that ends it: one hook that hangs would hold up all turns.
+    tell = notify_hooks_in_time if view.cancel or view.remaining_ms <= 0 else notify_hooks
     for due in turn.retry(partial(turns.due_hooks, claim, view.hooks_due)):
         spec = specs.get(due.tool)
         if spec is None:
             continue  # this brain has it no more
         call = ToolCall(id=due.call_id, name=due.tool, arguments=dict(due.arguments))
-        notify_hooks(hooks, claim.turn_id, PostToolUse(claim.turn_id, claim.session_id, call, spec, due.outcome))
+        tell(hooks, claim.turn_id, PostToolUse(claim.turn_id, claim.session_id, call, spec, due.outcome))
     turn.retry(partial(turns.hooks_done, claim, view.hooks_due))
 
 

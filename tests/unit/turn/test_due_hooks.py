@@ -1,0 +1,47 @@
+"""`on_post_tool_use` for calls that no worker ended, where a turn's time is over: a sweeper may be who ends it."""
+
+from __future__ import annotations
+
+import threading
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from brainq.brain.brain import Brain
+from brainq.contracts.call import DueHook, ToolSuccess
+from brainq.contracts.callbacks import PostToolUse
+from brainq.contracts.status import Effect
+from brainq.turn.coordinator import call_due_hooks
+from tests.support.stand_in import stand_in
+from tests.unit.turn.views import view
+
+
+@pytest.mark.parametrize("over", [{"deadline_ms": -1}, {"cancel": True}])
+def test_a_hook_that_hangs_holds_up_no_turn_whose_time_is_over(over: dict[str, Any]) -> None:
+    brain, ended, done = Brain("hooks", "openai:x"), list[PostToolUse](), list[object]()
+    go_on = threading.Event()
+
+    @brain.tool(effect=Effect.READ_ONLY)
+    def look() -> str:  # pyright: ignore[reportUnusedFunction]
+        return "seen"
+
+    @brain.on_post_tool_use
+    def hangs(use: PostToolUse) -> None:  # pyright: ignore[reportUnusedFunction]
+        go_on.wait(20)
+        ended.append(use)
+
+    turns: Any = SimpleNamespace(
+        due_hooks=lambda claim, calls: [DueHook("c1-0", "look", {}, ToolSuccess(value="seen"))],
+        hooks_done=lambda claim, calls: done.append(calls),
+    )
+    turn: Any = SimpleNamespace(
+        claim=SimpleNamespace(turn_id="t-1", session_id="s1"),
+        view=view(hooks_due=("c1-0",), **over),
+        retry=lambda work: work(),
+    )
+    try:
+        call_due_hooks(brain, stand_in(turns), turn)
+        assert (ended, done) == ([], [("c1-0",)])
+    finally:
+        go_on.set()
