@@ -139,10 +139,15 @@ class OwnedProcess(ABC):
         self.close_pipe()
         self.ready_path.unlink(missing_ok=True)
         theirs, self._pipe = os.pipe()
-        with self.log_path.open("ab") as log:
-            owned = {OWNER_FD: str(theirs), READY_FILE: str(self.ready_path)}
-            self.process = spawn(owned, log.fileno(), theirs)
-        os.close(theirs)
+        try:
+            with self.log_path.open("ab") as log:
+                owned = {OWNER_FD: str(theirs), READY_FILE: str(self.ready_path)}
+                self.process = spawn(owned, log.fileno(), theirs)
+        except OSError:
+            self.close_pipe()
+            raise
+        finally:
+            os.close(theirs)
 
 
 class LocalWorker(OwnedProcess):

@@ -118,7 +118,7 @@ class Keeper:
         if self.successor is None:
             if self.current.wants_renewal and self.retired is None and now >= self._retry_at:
                 _say(f"starting a new worker: the old one asks for it ({self.current.why})")
-                self.successor = self._start()
+                self._start_successor(now)
         elif self.successor.is_ready:
             _say("the new worker consumes; the old one ends what it runs")
             self.current.send(signal.SIGTERM)
@@ -127,6 +127,14 @@ class Keeper:
             _say(f"the new worker ended before it consumed (exit code {self.successor.exit_code}); the old one goes on")
             self.successor.close_pipe()
             self.successor, self._retry_at = None, now + RETRY_AFTER_S
+
+    def _start_successor(self, now: float) -> None:
+        """Where the machine has no room for one, as at its limit of memory, the old one goes on."""
+        try:
+            self.successor = self._start()
+        except OSError as failure:
+            _say(f"no new worker could be started ({failure.strerror}); the old one goes on")
+            self._retry_at = now + RETRY_AFTER_S
 
     def _mirror_readiness(self) -> None:
         is_ready = not self._is_stopping and any(

@@ -154,6 +154,23 @@ def test_a_new_one_that_does_not_start_leaves_the_old_one_at_work(kept: Kept) ->
     assert kept.pid() != first
 
 
+def test_a_machine_without_room_for_a_new_one_leaves_the_old_one_at_work(
+    kept: Kept, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A worker asks for its renewal just when memory is short."""
+
+    def full(_: object) -> None:
+        raise OSError(12, "Cannot allocate memory")
+
+    first = kept.ask()
+    with monkeypatch.context() as short:
+        short.setattr(worker_keeper.KeptWorker, "launch", full)
+        kept.until("keeper._retry_at > 0")
+    assert (kept.pid(), kept.keeper.successor) == (first, None)
+    kept.now += worker_keeper.RETRY_AFTER_S
+    kept.until("keeper.retired is not None")
+
+
 def test_a_worker_that_ends_by_itself_ends_the_keeper_with_its_code(kept: Kept, tmp_path: Path) -> None:
     kept.until("keeper.current.is_ready")
     kept.mark("end")
