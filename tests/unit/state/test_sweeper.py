@@ -20,10 +20,16 @@ class Redis:
         self.replies = list(replies)
         self.forgotten: list[str] = []
         self.keys = SimpleNamespace(alive="alive:", index="index")
-        self.client = SimpleNamespace(time=lambda: (1, 0), zrangebyscore=lambda *_: ["s1 t1", "s1 t2"])
+        self.client = self
+
+    def time(self) -> tuple[int, int]:
+        return 1, 0
+
+    def zrangebyscore(self, *_: object) -> list[str]:
+        return ["s1 t1", "s1 t2"]
 
     def presence_look(self, **_: Any) -> Any:
-        return SimpleNamespace(run=lambda: PresenceLookLooked(["w1", "5", "w2", "5"]))
+        return SimpleNamespace(run=lambda: PresenceLookLooked(("w1", "5", "w2", "5")))
 
     def leases_lapse(self, *_: Any, **__: Any) -> str:
         return "one"

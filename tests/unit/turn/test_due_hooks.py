@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
@@ -31,15 +32,18 @@ def test_a_hook_that_hangs_holds_up_no_turn_whose_time_is_over(over: dict[str, A
         go_on.wait(20)
         ended.append(use)
 
-    turns: Any = SimpleNamespace(
-        due_hooks=lambda claim, calls: [DueHook("c1-0", "look", {}, ToolSuccess(value="seen"))],
-        hooks_done=lambda claim, calls: done.append(calls),
-    )
-    turn: Any = SimpleNamespace(
-        claim=SimpleNamespace(turn_id="t-1", session_id="s1"),
-        view=view(hooks_due=("c1-0",), **over),
-        retry=lambda work: work(),
-    )
+    def due_hooks(_: object, __: object) -> list[DueHook]:
+        return [DueHook("c1-0", "look", {}, ToolSuccess(value="seen"))]
+
+    def hooks_done(_: object, calls: object) -> None:
+        done.append(calls)
+
+    def retry(work: Callable[[], Any]) -> Any:
+        return work()
+
+    turns = SimpleNamespace(due_hooks=due_hooks, hooks_done=hooks_done)
+    claim = SimpleNamespace(turn_id="t-1", session_id="s1")
+    turn: Any = SimpleNamespace(claim=claim, view=view(hooks_due=("c1-0",), **over), retry=retry)
     try:
         call_due_hooks(brain, stand_in(turns), turn)
         assert (ended, done) == ([], [("c1-0",)])
