@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from brainq.brain.brain import Brain
@@ -207,6 +207,7 @@ def test_a_handle_kept_over_a_move_is_followed_to_the_new_cell(cells: TwoCells) 
     limit=st.integers(1, 5),
     sort=st.sampled_from(["newest", "oldest", "cost"]),
 )
+@example(came=[("a", 1), ("b", 1), ("a", 1), ("b", 1)], limit=1, sort="newest")
 def test_pages_over_cells_leave_nothing_out_and_repeat_nothing(
     cells: TwoCells, came: list[tuple[str, int]], limit: int, sort: Any
 ) -> None:
