@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from brainq.contracts.stop import Stop
+from brainq.state.stops import RedisStops
 from tests.lua.rig import Rig
 
 KEPT_MS = 86_400_000
@@ -55,3 +57,11 @@ def test_all_of_it_has_a_lifetime(rig: Rig) -> None:
     stop(rig, "tool send_email")
     for key in (rig.keys.stopped, rig.keys.bells, rig.keys.room):
         assert KEPT_MS - 2_000 <= rig.client.pttl(key) <= KEPT_MS
+
+
+def test_a_process_that_knew_of_none_hears_of_one(rig: Rig) -> None:
+    here, elsewhere = (RedisStops(rig.scripts, listen=lambda: None) for _ in range(2))
+    assert here.in_force() == ()
+    elsewhere.put([Stop(kind="tool", name="send_email", mode="pause", by="ann")])
+    here.receive_put("")
+    assert [stop.name for stop in here.in_force()] == ["send_email"]
