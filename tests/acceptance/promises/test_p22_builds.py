@@ -144,3 +144,4 @@ def test_blue_and_green_old_workers_go_once_their_build_is_empty_and_nothing_is_
     wait_until(lambda: set(submit(2)) == {"by old"}, "new turns begin on the old build again")
     assert {handle.result(1).ending for handle in handles} == {"completed"}
     builds.wiring.state.builds.set_ramp(Ramp("1.5", "1.4", 5_000))
+    wait_until(lambda: set(submit(8)) == {"by old", "by new"}, "both builds begin turns again, for the next test")

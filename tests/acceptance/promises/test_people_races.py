@@ -188,7 +188,8 @@ def test_cancel_against_last_result(arena_of: MakeArena, rounds: int, request: p
         is_left = status is TraceStatus.UNKNOWN
         if is_left:
             # What it did after all is told to the session's next turn.
-            assert did == "late"
+            # Its worker may have heard of the cancel, too, and settled it as cut off before anybody swept.
+            assert did in ("late", "settled")
             assert re.fullmatch(r"Cancelled after \d\.\d s\. Whether it took effect is not known\.", text)
             assert len(arena.notices(handle.session_id)) == 1
         else:
