@@ -112,7 +112,7 @@ class CallRow:
 
 
 StartedWord = Literal["no", "unsaid", "yes"]
-"""Whether non-read calls of a turn have started. `unsaid`: intents are there, and nobody has said what came of them."""
+"""Whether non-read calls of a turn have started. `unsaid`: there are intents, and no report of what came of them."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -213,7 +213,7 @@ class LostTurns:
     place in the index, so that no sweeper would look at them.
 
     A turn may be lost while a worker asks whether its write may start. It is left alone, with what its session accepted
-    after it, until that worker has said that the write never started, or for `patience_s` at most.
+    after it, until that worker has reported that the write never started, or for `patience_s` at most.
     """
 
     def __init__(

@@ -181,7 +181,7 @@ class EnvelopeCodec:
             body = base64.b64decode(found[2])
             return (body if found[1] == IN_CLEAR else self._opened(found[1], body)).decode()
         except (binascii.Error, UnicodeDecodeError):
-            return value  # said by somebody before there were keys: no value of ours
+            return value  # written by somebody before there were keys: no value of ours
 
     def encode_bytes(self, session_id: str, data: bytes) -> bytes:
         if not self.writes:

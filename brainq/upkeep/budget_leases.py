@@ -45,15 +45,15 @@ class LeaseCounters(Protocol):
 class _Seen:
     """What this process knows of a window.
 
-    at     by `now`, when what is spent last changed
-    free   of it when turns that wait last asked again
-    told   of what was given back, home has heard from this process
+    at         by `now`, when what is spent last changed
+    free       of it when turns that wait last asked again
+    reported   of what was given back, home has heard from this process
     """
 
     spent: float
     at: float
     free: float = 0.0
-    told: float = 0.0
+    reported: float = 0.0
 
 
 @dataclass(eq=False, kw_only=True)
@@ -81,7 +81,7 @@ class LeaseKeeper:
                 seen.free = 0.0  # whoever waits next has not asked for what is free by then
             if is_unused(row, counter, self.now() - seen.at):
                 self._give_back(window, row, seen)
-            elif row.returned_usd > seen.told:
+            elif row.returned_usd > seen.reported:
                 self._tell_home(row, row.returned_usd, seen)
 
     def _ask_again(self, window: BudgetWindow, row: GrantedWindow, seen: _Seen) -> None:
@@ -102,7 +102,7 @@ class LeaseKeeper:
     def _tell_home(self, row: GrantedWindow, returned: float, seen: _Seen) -> None:
         """Home may not have heard of it: it was away just then, or whoever was to tell it has died."""
         self.leases.give_back(row, returned)
-        seen.told = returned
+        seen.reported = returned
 
 
 def is_unused(row: GrantedWindow, counter: WindowCounter, for_s: float) -> bool:

@@ -126,10 +126,10 @@ def check_prices(brains: Iterable[Brain]) -> Check:
             unknown.add(f"{provider.name}:{name}")
     if not unknown:
         return ok("budgets", "the prices of the brains' models are known")
-    said = f"no price is known of {', '.join(sorted(unknown))}: no budget holds what it costs"
+    problem = f"no price is known of {', '.join(sorted(unknown))}: no budget holds what it costs"
     if find_spec(EXTRAS["costs"]) is None:
-        return warn("budgets", said, "pip install 'brainq[costs]'")
-    return warn("budgets", said, "hold its turns by max_total_tokens")
+        return warn("budgets", problem, "pip install 'brainq[costs]'")
+    return warn("budgets", problem, "hold its turns by max_total_tokens")
 
 
 def _check_brain(app: str, brain: Brain, brains: Brains) -> Iterator[Check]:

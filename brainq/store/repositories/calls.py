@@ -146,7 +146,7 @@ class Calls:
         return [_call_row(found) for found in self._db.all(_OF, {"turn": turn_id})]
 
     def started(self, turn_id: str) -> StartedWord:
-        """Whether a non-read call of the turn has started. An intent whose worker said that nothing followed it does
+        """Whether a non-read call of the turn has started. An intent whose worker reported that nothing followed does
         not count."""
         rows = [found for found in self._db.all(_NOT_VOID, {"turn": turn_id}) if not _never_started(found)]
         if not rows:
