@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from datetime import UTC, date, datetime, timedelta
-from typing import Any
+from typing import Any, NamedTuple
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from celery.schedules import BaseSchedule, ParseException, crontab, schedule
@@ -14,6 +15,34 @@ from brainq.errors import InvalidInput
 MINUTE_MS = 60_000
 MIN_INTERVAL_S = 10.0  # a sweeper looks every few seconds
 MAX_DAYS_AHEAD = 366 * 9  # 29 February comes within eight years, but for 2096 to 2104
+
+
+class _Field(NamedTuple):
+    """A field of a crontab: its values, and the names that they may have."""
+
+    name: str
+    least: int
+    most: int
+    names: tuple[str, ...] = ()
+
+    @property
+    def size(self) -> int:
+        return self.most - self.least + 1
+
+    def has(self, value: str) -> bool:
+        """Return whether `value` is one of its numbers, or a name by its first three letters as Celery reads it."""
+        return self.least <= int(value) <= self.most if value.isdigit() else value[:3].lower() in self.names
+
+
+FIELDS = (
+    _Field("minute", 0, 59),
+    _Field("hour", 0, 23),
+    _Field("day of month", 1, 31),
+    _Field("month", 1, 12, ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")),
+    _Field("day of week", 0, 6, ("sun", "mon", "tue", "wed", "thu", "fri", "sat")),
+)
+_VALUE = r"[0-9]+|[a-zA-Z]+"
+_PART = re.compile(rf"(?:\*|(?P<first>{_VALUE})(?:-(?P<last>{_VALUE}))?)(?:/(?P<step>[0-9]+))?")
 
 
 def read_timing(when: object) -> str:
@@ -125,16 +154,35 @@ def _read_crontab(text: str) -> str:
         raise InvalidInput(
             "when", f"{text!r} has {len(fields)} fields; a crontab has five: minute hour day-of-month month day-of-week"
         )
-    _parse_fields(" ".join(fields))
-    return f"cron {' '.join(fields)}"
+    text = " ".join(fields)
+    for field, value in zip(FIELDS, fields, strict=True):
+        _check_field(field, value, text)
+    _parse_fields(text)
+    return f"cron {text}"
 
 
-def _parse_fields(fields: str) -> crontab:
-    minute, hour, day_of_month, month, day_of_week = fields.split()
+def _parse_fields(text: str) -> crontab:
+    minute, hour, day_of_month, month, day_of_week = text.split()
     try:
         return crontab(minute, hour, day_of_week, day_of_month, month)
     except (ParseException, ValueError) as error:
-        raise InvalidInput("when", f"{fields!r} is not a crontab: {error}") from None
+        raise InvalidInput("when", f"{text!r} is not a crontab: {error}") from None
+
+
+def _check_field(field: _Field, value: str, text: str) -> None:
+    """Raise InvalidInput for what other crontabs have and Celery's does not, or reads in another way."""
+    for part in value.split(","):
+        found = _PART.fullmatch(part)
+        if found is None or (found["step"] and found["first"] and not found["last"]):
+            problem = f"{part!r} is not taken; write *, a value, a range a-b, a list a,b, or a step */n or a-b/n"
+        elif found["step"] and not 1 <= int(found["step"]) < field.size:
+            problem = f"a step is from 1 to {field.size - 1}, not {found['step']}; give a longer interval in seconds"
+        elif wrong := [one for one in (found["first"], found["last"]) if one and not field.has(one)]:
+            names = f", or {field.names[0]} to {field.names[-1]}" if field.names else ""
+            problem = f"{wrong[0]!r} is not one of {field.least} to {field.most}{names}"
+        else:
+            continue
+        raise InvalidInput("when", f"the {field.name} of {text!r}: {problem}")
 
 
 def _field_text(value: Any) -> str:

@@ -17,7 +17,7 @@ from brainq.contracts.ids import ALL_SESSIONS, PREFIX_BOUNDARY, check_id, check_
 from brainq.contracts.schedule import Missed, OnRunning, Schedule, ScheduleRow
 from brainq.errors import InvalidInput, ScheduleNotFound, SchedulesFull
 from brainq.people.admission import read_request
-from brainq.upkeep.schedules import scheduled_request
+from brainq.upkeep.schedules import resumed_run, scheduled_request
 from brainq.wiring import Wiring
 
 NOT_SCHEDULED = ("turn_id", "request_key", "readiness", "attachments")
@@ -67,7 +67,8 @@ class ScheduleVerbs:
         _check_policies(on_running, missed, fields)
         wiring = self._schedule_cell(name, session_id)
         wiring.tenants.require_here(session_id)
-        timing, start_ms = _first_run(wiring, when, at, in_s, zone)
+        now_ms = wiring.state.events.now_ms()
+        timing, start_ms = _first_run(now_ms, when, at, in_s, zone)
         request = read_request({**fields, "session_id": "x", "turn_id": new_turn_id(), "user_message": user_message})
         stored = request.model_dump(
             mode="json", exclude_defaults=True, exclude={"turn_id", "session_id", "request_key"}
@@ -87,7 +88,7 @@ class ScheduleVerbs:
         )
         # What no brain could do is rejected here.
         wiring.people.intake.check_request(scheduled_request(row, start_ms))
-        return _put_schedule(wiring, row)
+        return _put_schedule(wiring, row, now_ms)
 
     def schedules(
         self,
@@ -117,20 +118,25 @@ class ScheduleVerbs:
         return _public_schedule(_get_schedule(self._cell_of_schedule(name), name))
 
     def pause_schedule(self, name: str) -> Schedule:
-        """Nothing of it begins until it is resumed. Raises ScheduleNotFound."""
+        """Let nothing begin until the schedule is resumed. Raises ScheduleNotFound."""
         wiring = self._cell_of_schedule(name)
         _get_schedule(wiring, name)
-        wiring.store.schedules.pause(name)
+        wiring.store.schedules.pause(name, wiring.state.events.now_ms())
         return _public_schedule(_get_schedule(wiring, name))
 
     def resume_schedule(self, name: str) -> Schedule:
-        """It goes on with its next due instant; what was due meanwhile is left out. Raises ScheduleNotFound."""
+        """Let a paused schedule go on with its next due instant. Raises ScheduleNotFound.
+
+        Instants that came due during the pause are left out, and `note` names them. An instant that was already due
+        when the schedule was paused, and the only run of a schedule that runs once, begin now, as `missed` says.
+        """
         from brainq.broker.schedule_times import next_ms
 
         wiring = self._cell_of_schedule(name)
         row = _get_schedule(wiring, name)
         now_ms = wiring.state.events.now_ms()
-        wiring.store.schedules.resume(name, next_ms(row.timing, row.zone, row.start_ms, now_ms))
+        following, note = resumed_run(row, next_ms(row.timing, row.zone, row.start_ms, now_ms), now_ms)
+        wiring.store.schedules.resume(name, following, note)
         return _public_schedule(_get_schedule(wiring, name))
 
     def remove_schedule(self, name: str) -> bool:
@@ -165,14 +171,13 @@ def _check_policies(on_running: str, missed: str, options: Mapping[str, Any]) ->
         raise InvalidInput("on_busy", "a schedule says it by on_running: skip or queue")
 
 
-def _first_run(wiring: Wiring, when: object, at: datetime | None, in_s: float | None, zone: str) -> tuple[str, int]:
-    """The timing as it is stored, and the first due instant. Raises InvalidInput naming the field."""
+def _first_run(now_ms: int, when: object, at: datetime | None, in_s: float | None, zone: str) -> tuple[str, int]:
+    """Return the timing as it is stored, and the first due instant. Raises InvalidInput naming the field."""
     from brainq.broker.schedule_times import next_ms, read_timing, read_zone  # Celery takes a third of a second
 
     read_zone(zone)
     if sum(choice is not None for choice in (when, at, in_s)) != 1:
         raise InvalidInput("when", "give one of `when`, `at` and `in_s`")
-    now_ms = wiring.state.events.now_ms()
     if when is not None:
         timing = read_timing(when)
         first_ms = next_ms(timing, zone, now_ms, now_ms)
@@ -201,15 +206,15 @@ def _instant_ms(at: object, now_ms: int) -> int:
     return at_ms
 
 
-def _put_schedule(wiring: Wiring, row: ScheduleRow) -> Schedule:
-    """Store it; one equal to the schedule of its name changes nothing. Raises SchedulesFull."""
+def _put_schedule(wiring: Wiring, row: ScheduleRow, now_ms: int) -> Schedule:
+    """Store a schedule. One that equals the schedule of its name changes nothing. Raises SchedulesFull."""
     rows = wiring.store.schedules
     known = rows.get(row.name)
     compared = {"timing", "zone", "session_id", "request", "on_running", "missed"}
     same = known is not None and known.model_dump(include=compared) == row.model_dump(include=compared)
     if known is None or not same or (row.timing == "once" and known.start_ms != row.start_ms):
         limit = wiring.settings.max_schedules_a_tenant
-        if not rows.put(row, limit):
+        if not rows.put(row, now_ms, limit):
             raise SchedulesFull(tenant_of(row.name).removesuffix(PREFIX_BOUNDARY), LIMIT_SETTING, limit)
     return _public_schedule(_get_schedule(wiring, row.name))
 

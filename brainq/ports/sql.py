@@ -156,13 +156,11 @@ class ScheduleRows(Protocol):
     """Fitted by `store.repositories.schedules.Schedules`.
 
     due    those whose time has come, the one longest due first
-    move   on from the due instant `was_ms`; False where somebody else did, or it was changed meanwhile
+    move   from the due instant of `row` to the next; False if another process did, or if it was changed meanwhile
     """
 
     def due(self, now_ms: int, most: int) -> Sequence[ScheduleRow]: ...
-    def move(
-        self, schedule_id: str, was_ms: int, next_ms: int | None, *, turn_id: str = "", note: str = ""
-    ) -> bool: ...
+    def move(self, row: ScheduleRow, next_ms: int | None, *, turn_id: str = "", note: str = "") -> bool: ...
 
 
 class FinalizerRecords(Protocol):

@@ -15,7 +15,7 @@ from brainq.contracts.encryption import ContentKeyMissing
 from brainq.contracts.ids import SCHEDULED_KEY_PREFIX, check_id, new_turn_id, tenant_of
 from brainq.contracts.schedule import ScheduleRow
 from brainq.contracts.turn import TurnRequest
-from brainq.errors import BrainqError, InvalidInput, QueueFull, TenantMoved
+from brainq.errors import BrainqError, InvalidInput, QueueFull, SubmitConflict, TenantMoved
 from brainq.observe.logs import logger
 from brainq.ports.sql import ScheduleRows
 
@@ -39,6 +39,22 @@ def schedule_verdict(
     if row.missed == "skip" and now_ms - due_ms > MISSED_AFTER_MS and not was_in_time:
         return "missed"
     return "running" if last_runs and row.on_running == "skip" else "run"
+
+
+def resumed_run(row: ScheduleRow, next_ms: int | None, now_ms: int) -> tuple[int | None, str]:
+    """Return the next instant of a schedule that is resumed, and the note that says what the pause left out. Pure.
+
+    Instants of a repeated schedule that came due during the pause are left out. A schedule that has one instant alone
+    makes up for it, unless it skips missed runs.
+
+    next_ms   the first instant after now by its timing; None if there is none
+    """
+    if row.next_ms is None or row.next_ms > now_ms:
+        return row.next_ms, row.note
+    if row.timing == "once" and row.missed == "once":
+        return row.next_ms, row.note
+    until = "" if next_ms is None else f" and before {_utc(next_ms)}"
+    return next_ms, f"{MISSED}it was paused when runs from {_utc(row.next_ms)}{until} were due"
 
 
 def tenants_in_turn(rows: Sequence[ScheduleRow]) -> list[ScheduleRow]:
@@ -139,6 +155,8 @@ class ScheduleRunner:
                 log.error("a scheduled turn waits for a key", schedule=row.name, why=str(missing))
             self._waiting.add(row.name)
             return False, False
+        except SubmitConflict:  # the schedule was changed after its turn began, and before it was moved on
+            note = f"the turn due at {_utc(due_ms)} began before the schedule was changed"
         except Exception as failure:
             note, is_full = self._refusal_note(row, failure), isinstance(failure, QueueFull)
         try:
@@ -148,7 +166,7 @@ class ScheduleRunner:
                 following = now_ms + FULL_MS
         except Exception as failure:
             note = self._refusal_note(row, failure)
-        moved = self.rows.move(row.schedule_id, due_ms, following, turn_id=turn_id, note=note)
+        moved = self.rows.move(row, following, turn_id=turn_id, note=note)
         return bool(turn_id), moved and following is not None and following <= now_ms
 
     def _next_instant(self, row: ScheduleRow, due_ms: int, now_ms: int, *, is_missed: bool) -> tuple[int | None, str]:

@@ -115,7 +115,7 @@ def pause(name: Name, as_json: AsJson = False) -> None:
 
 @subcommand(app, "resume")
 def resume(name: Name, as_json: AsJson = False) -> None:
-    """Resume a schedule with its next run; what was due meanwhile is left out."""
+    """Resume a schedule with its next run. Runs that a repeated one missed during the pause are left out."""
     with open_brainless_client() as client:
         made = client.resume_schedule(name)
     print_outcome(made, f"schedule {name}: {_first(made.next_at)}", as_json=as_json)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from typing import Any
 
-from sqlalchemy import BigInteger, and_, bindparam, case, delete, func, select, update
+from sqlalchemy import BigInteger, and_, bindparam, case, delete, func, or_, select, update
 
 from brainq.contracts.ids import ALL_SESSIONS, PREFIX_BOUNDARY, prefix_upper_bound, tenant_of
 from brainq.contracts.schedule import ScheduleRow
@@ -23,9 +24,17 @@ _DUE = (
     .limit(bindparam("most"))
     .offset(bindparam("behind"))
 )
+# A runner that read the row before its timing was changed must not move it on by the timing that it had.
 _MOVE = (
     update(schedules)
-    .where(_S.schedule_id == bindparam("sought"), _S.paused == 0, _S.next_ms == bindparam("was_ms", type_=BigInteger()))
+    .where(
+        _S.schedule_id == bindparam("sought"),
+        _S.paused == 0,
+        _S.next_ms == bindparam("was_ms", type_=BigInteger()),
+        _S.timing == bindparam("was_timing"),
+        _S.zone == bindparam("was_zone"),
+        _S.start_ms == bindparam("was_start_ms", type_=BigInteger()),
+    )
     .values(
         next_ms=bindparam("next_ms"),
         last_due_ms=bindparam("was_ms", type_=BigInteger()),
@@ -36,9 +45,20 @@ _MOVE = (
         note=bindparam("note"),
     )
 )
-_PAUSE = update(schedules).where(_NAMED, _S.paused == 0).values(paused=1)
+_RUNS, _PAUSED, _PAUSED_WHILE_DUE = range(3)
+"""Values of `paused`. An instant that was due before the pause survives it; those that come due during it do not."""
+_IS_DUE = _S.next_ms <= bindparam("now_ms", type_=BigInteger())
+_PAUSE = (
+    update(schedules).where(_NAMED, _S.paused == _RUNS).values(paused=case((_IS_DUE, _PAUSED_WHILE_DUE), else_=_PAUSED))
+)
 _RESUME = (
-    update(schedules).where(_NAMED, _S.paused == 1).values(paused=0, next_ms=bindparam("next_ms", type_=BigInteger()))
+    update(schedules)
+    .where(_NAMED, _S.paused != _RUNS)
+    .values(
+        paused=_RUNS,
+        next_ms=case((_S.paused == _PAUSED_WHILE_DUE, _S.next_ms), else_=bindparam("next_ms", type_=BigInteger())),
+        note=case((_S.paused == _PAUSED_WHILE_DUE, _S.note), else_=bindparam("note", type_=_S.note.type)),
+    )
 )
 _REMOVE = delete(schedules).where(_NAMED)
 # Runs to come of one tenant, but for the schedule that is being set. `:` is the tenant of names without a colon.
@@ -51,8 +71,24 @@ _OF_TENANT = _OTHERS.where(_S.name >= bindparam("first"), _S.name < bindparam("b
 _OF_NO_TENANT = _OTHERS.where(_S.name.not_like("%:%"))
 # SQLite has one writer; on Postgres two who count at once would both find one left.
 _ALONE = select(func.pg_advisory_xact_lock(func.hashtext(bindparam("tenant"))))
-# What is kept where a schedule is set anew: which it is, and its newest run.
-_SET = ("timing", "zone", "session_id", "request_json", "on_running", "missed", "start_ms", "next_ms", "note")
+_SET = ("timing", "zone", "session_id", "request_json", "on_running", "missed")
+"""What setting a schedule again replaces in any case. Its id, its newest run and whether it is paused are kept."""
+
+
+def _set_again(new: Any) -> dict[str, Any]:
+    """Return the values of a schedule that is set again. `new` is what the insert would have written.
+
+    An instant that is due is kept, so a process that sets its schedules at each start loses no run. The instants
+    to come are kept as well if the timing is the same.
+    """
+    same_times = and_(
+        _S.timing == new.timing, _S.zone == new.zone, or_(_S.timing != "once", _S.start_ms == new.start_ms)
+    )
+    return {name: new[name] for name in _SET} | {
+        "start_ms": case((same_times, _S.start_ms), else_=new.start_ms),
+        "next_ms": case((or_(same_times, _IS_DUE), _S.next_ms), else_=new.next_ms),
+        "note": case((same_times, _S.note), else_=new.note),
+    }
 
 
 class Schedules:
@@ -61,15 +97,13 @@ class Schedules:
     def __init__(self, database: Database) -> None:
         self._db = database
         insert = insert_into(database.dialect, schedules)
-        self._put = insert.on_conflict_do_update(
-            index_elements=["name"], set_={name: insert.excluded[name] for name in _SET}
-        ).inline()
+        self._put = insert.on_conflict_do_update(index_elements=["name"], set_=_set_again(insert.excluded)).inline()
 
-    def put(self, row: ScheduleRow, max_others: int | None = None) -> bool:
-        """Write a schedule down, or set the one of this name anew; False where its tenant has `most` others that have
-        a run to come."""
+    def put(self, row: ScheduleRow, now_ms: int, max_others: int | None = None) -> bool:
+        """Store a schedule, or set the one of this name again. Returns False if its tenant already has `max_others`
+        other schedules with a run to come."""
         values = row.model_dump(exclude={"request"})
-        values |= {"request_json": json.dumps(row.request), "paused": int(row.paused)}
+        values |= {"request_json": json.dumps(row.request), "paused": int(row.paused), "now_ms": now_ms}
         if max_others is None:
             return self._db.write(self._put, values) == 1
         with self._db.transaction() as connection:
@@ -112,17 +146,21 @@ class Schedules:
             if len(page) < most or len(rows) >= most:
                 return rows[:most]
 
-    def move(self, schedule_id: str, was_ms: int, next_ms: int | None, *, turn_id: str = "", note: str = "") -> bool:
-        """On from one due instant to the next; False where that was done, or it was changed or paused meanwhile."""
-        values = {"sought": schedule_id, "was_ms": was_ms, "next_ms": next_ms, "turn_id": turn_id, "note": note}
+    def move(self, row: ScheduleRow, next_ms: int | None, *, turn_id: str = "", note: str = "") -> bool:
+        """Move a schedule from the due instant of `row` to the next. Returns False if another process did, or if the
+        schedule was paused or got another timing since `row` was read."""
+        was = {"was_ms": row.next_ms, "was_timing": row.timing, "was_zone": row.zone, "was_start_ms": row.start_ms}
+        values = {"sought": row.schedule_id, **was, "next_ms": next_ms, "turn_id": turn_id, "note": note}
         return self._db.write(_MOVE, values) == 1
 
-    def pause(self, name: str) -> bool:
-        """Nothing of it is due until it is resumed; False where it is paused, or unknown."""
-        return self._db.write(_PAUSE, {"sought": name}) == 1
+    def pause(self, name: str, now_ms: int) -> bool:
+        """Let nothing begin until the schedule is resumed. Returns False if it is paused or unknown."""
+        return self._db.write(_PAUSE, {"sought": name, "now_ms": now_ms}) == 1
 
-    def resume(self, name: str, next_ms: int | None) -> bool:
-        return self._db.write(_RESUME, {"sought": name, "next_ms": next_ms}) == 1
+    def resume(self, name: str, next_ms: int | None, note: str) -> bool:
+        """Let the schedule go on with `next_ms`, or with the instant that was due when it was paused. Returns False if
+        it is not paused."""
+        return self._db.write(_RESUME, {"sought": name, "next_ms": next_ms, "note": note}) == 1
 
     def remove(self, name: str) -> bool:
         """Turns that it has begun stay as they are."""

@@ -7,6 +7,7 @@ from ops.mutants.bug import Bug
 UNSTARTED = ("tests/lua/test_call_unstarted.py", "tests/integration/test_engine_calls.py")
 POWER_CUT = ("tests/integration/store/test_power_cut.py",)
 ERASURE = ("tests/integration/store/test_erase.py",)
+SCHEDULE_ROWS = ("tests/integration/store/test_schedules.py",)
 SCHEDULES = ("tests/unit/upkeep/test_schedules.py",)
 
 BUGS = (
@@ -34,9 +35,51 @@ BUGS = (
     Bug(
         "a schedule that was set anew gets the old next run",
         "brainq/store/repositories/schedules.py",
-        ', _S.next_ms == bindparam("was_ms", type_=BigInteger())',
+        "case((or_(same_times, _IS_DUE), _S.next_ms), else_=new.next_ms)",
+        "_S.next_ms",
+        SCHEDULE_ROWS,
+    ),
+    Bug(
+        "a schedule that is set again loses the instant that is due",
+        "brainq/store/repositories/schedules.py",
+        "or_(same_times, _IS_DUE)",
+        "same_times",
+        SCHEDULE_ROWS,
+    ),
+    Bug(
+        "a schedule with the same timing begins its interval anew",
+        "brainq/store/repositories/schedules.py",
+        "case((same_times, _S.start_ms), else_=new.start_ms)",
+        "new.start_ms",
+        SCHEDULE_ROWS,
+    ),
+    Bug(
+        "a runner moves a schedule on by the timing that it had",
+        "brainq/store/repositories/schedules.py",
+        '        _S.timing == bindparam("was_timing"),\n',
         "",
-        ("tests/integration/store/test_schedules.py",),
+        SCHEDULE_ROWS,
+    ),
+    Bug(
+        "a pause loses the instant that was due before it",
+        "brainq/store/repositories/schedules.py",
+        "paused=case((_IS_DUE, _PAUSED_WHILE_DUE), else_=_PAUSED)",
+        "paused=_PAUSED",
+        SCHEDULE_ROWS,
+    ),
+    Bug(
+        "the only run of a schedule is lost in a pause",
+        "brainq/upkeep/schedules.py",
+        'if row.timing == "once" and row.missed == "once":',
+        "if False:",
+        ("tests/integration/client/test_schedules.py",),
+    ),
+    Bug(
+        "runs that a pause left out are not named",
+        "brainq/client/schedules.py",
+        "wiring.store.schedules.resume(name, following, note)",
+        'wiring.store.schedules.resume(name, following, "")',
+        ("tests/integration/client/test_schedules.py",),
     ),
     Bug(
         "what only Redis knows is looked for among the first rows alone",

@@ -11,13 +11,15 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 import pytest
+from sqlalchemy import update
 
 from brainq import AsyncClient, Brain, ScriptedProvider
-from brainq.contracts.schedule import Schedule
+from brainq.contracts.schedule import Missed, Schedule
 from brainq.contracts.status import Ending
 from brainq.errors import InvalidInput, ScheduleNotFound, SchedulesFull
 from brainq.models.scripted import says
 from brainq.people.admission import read_foreign
+from brainq.store.tables import schedules
 from brainq.wiring.machines import make_schedule_runner
 from tests.support.pump import Pump
 
@@ -32,6 +34,16 @@ def pump(pumps: Pumps) -> Pump:
 
 def begin_due(pump: Pump) -> int:
     return make_schedule_runner(pump.wiring).run()
+
+
+def set_due(pump: Pump, name: str, *, ago_s: float) -> datetime:
+    """Let the next instant of a schedule, and the first one, be in the past."""
+    due = datetime.fromtimestamp(round(datetime.now(UTC).timestamp()) - ago_s, UTC)
+    due_ms = round(due.timestamp() * 1000)
+    values = update(schedules).where(schedules.c.name == name).values(start_ms=due_ms, next_ms=due_ms)
+    with pump.wiring.store.engine.begin() as connection:
+        assert connection.execute(values).rowcount == 1
+    return due
 
 
 def test_a_turn_begins_once_at_its_time(pump: Pump) -> None:
@@ -56,7 +68,7 @@ def test_a_repeated_one_goes_on_and_two_sweepers_begin_one_turn(pumps: Pumps) ->
     due_ms = round(made.next_at.timestamp() * 1000) - 3_600_000
     row = one.wiring.store.schedules.get("poll")
     assert row is not None
-    one.wiring.store.schedules.put(row.model_copy(update={"start_ms": due_ms, "next_ms": due_ms}))
+    assert one.wiring.store.schedules.move(row, due_ms)
     seen = one.wiring.store.schedules.due(due_ms, 1)
     runners = [make_schedule_runner(pump.wiring) for pump in (one, other)]
     for runner in runners:
@@ -76,13 +88,56 @@ def test_the_same_name_sets_it_anew_and_the_same_again_changes_nothing(pump: Pum
     assert len(pump.client.schedules()) == 1
 
 
-def test_nothing_of_a_paused_one_begins_and_what_was_due_meanwhile_is_left_out(pump: Pump) -> None:
-    pump.client.schedule("poll", "s1", "hi", in_s=0)
+@pytest.mark.parametrize(("missed", "turns"), [("once", 1), ("skip", 0)])
+def test_the_only_run_that_a_pause_kept_from_its_time_is_made_up_for_or_named(
+    pump: Pump, missed: Missed, turns: int
+) -> None:
+    pump.client.schedule("poll", "s1", "hi", in_s=3600, missed=missed)
     assert pump.client.pause_schedule("poll").paused
+    set_due(pump, "poll", ago_s=3600)  # its time came an hour ago, during the pause
     assert begin_due(pump) == 0
     resumed = pump.client.resume_schedule("poll")
-    assert (resumed.paused, resumed.next_at) == (False, None)
+    assert not resumed.paused
+    assert begin_due(pump) == turns
+    assert ("it was paused when runs from" in resumed.note) is (missed == "skip")
+    assert pump.client.find_schedule("poll").next_at is None
+
+
+def test_runs_of_a_repeated_one_that_were_due_in_a_pause_are_left_out_and_named(pump: Pump) -> None:
+    pump.client.schedule("poll", "s1", "hi", when=3600)
+    pump.client.pause_schedule("poll")
+    set_due(pump, "poll", ago_s=5000)
+    resumed = pump.client.resume_schedule("poll")
     assert begin_due(pump) == 0
+    assert resumed.next_at is not None
+    assert resumed.next_at > datetime.now(UTC)
+    assert resumed.note.startswith("missed: it was paused when runs from")
+
+
+def test_setting_a_schedule_again_across_its_due_instants_begins_each_once(pump: Pump) -> None:
+    for run in range(30):
+        pump.client.schedule("poll", "s1", f"message {run}", when=3600, on_running="queue")
+        set_due(pump, "poll", ago_s=50 - run)
+        changed = pump.client.schedule("poll", "s1", f"message {run}, changed", when=3600, on_running="queue")
+        assert changed.next_at is not None
+        assert changed.next_at < datetime.now(UTC)
+        assert begin_due(pump) == 1
+        pump.client.schedule("poll", "s1", f"message {run}, again", when=3600, on_running="queue")
+        assert begin_due(pump) == 0
+    sent = [pump.client.handle(turn.turn_id).request().user_message for turn in pump.client.turns("s1", limit=100)]
+    assert sorted(sent) == sorted(f"message {run}, changed" for run in range(30))
+
+
+def test_a_due_instant_begins_its_turn_also_when_the_timing_is_changed(pump: Pump) -> None:
+    pump.client.schedule("poll", "s1", "hi", when=3600)
+    due = set_due(pump, "poll", ago_s=30)
+    changed = pump.client.schedule("poll", "s1", "ho", when=timedelta(hours=2))
+    assert changed.next_at == due
+    assert begin_due(pump) == 1
+    assert begin_due(pump) == 0
+    following = pump.client.find_schedule("poll").next_at
+    assert following is not None
+    assert following > datetime.now(UTC) + timedelta(minutes=90)
 
 
 def test_a_removed_one_is_gone_and_its_turns_stay(pump: Pump) -> None:

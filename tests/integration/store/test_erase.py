@@ -38,7 +38,7 @@ def fill(store: Store, tenant: str, scope: str) -> None:
         item = MemoryItem(kind="fact", text=f"Likes tea {number}.")
         SqlRecords(store).record_memories(FinalStepClaim(sid, tid, "memory", "me", 1, 1), scope, [item])
     store.inputs.accept(f"{tenant}0", f"t-{tenant[:-1]}-0", TurnInput(client_message_id="m1", text="and more"))
-    store.schedules.put(schedule(f"{tenant}daily"), 10)
+    store.schedules.put(schedule(f"{tenant}daily"), 0, 10)
 
 
 def rows(store: Store) -> dict[str, int]:

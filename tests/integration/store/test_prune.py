@@ -222,9 +222,9 @@ def test_a_schedule_goes_when_its_last_run_was_long_ago(store: Store) -> None:
     now_ms = int(time.time() * 1000)
     for name, ran_days_ago, is_over in (("old", 31, True), ("new", 29, True), ("goes-on", 31, False)):
         ran_ms = now_ms - int(ran_days_ago * DAY_S * 1000)
-        store.schedules.put(schedule(name, ran_ms))
-        assert store.schedules.move(f"id-{name}", ran_ms, None if is_over else now_ms)
-    store.schedules.put(schedule("not-yet", now_ms))
+        store.schedules.put(ran := schedule(name, ran_ms), 0)
+        assert store.schedules.move(ran, None if is_over else now_ms)
+    store.schedules.put(schedule("not-yet", now_ms), 0)
 
     planned = prune(store, 30 * DAY_S, dry_run=True)
     assert rows(store)["schedules"] == 4

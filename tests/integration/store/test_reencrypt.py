@@ -191,7 +191,7 @@ def lose_key(store: Store, tenant: str) -> None:
 def test_a_row_whose_key_is_missing_holds_up_no_other(keyed: Store, caplog: pytest.LogCaptureFixture) -> None:
     for tenant in ("acme:", "beta:"):
         for at in ("1", "2"):
-            keyed.schedules.put(schedule(f"{tenant}{at}", int(at)).model_copy(update={"session_id": tenant}))
+            keyed.schedules.put(schedule(f"{tenant}{at}", int(at)).model_copy(update={"session_id": tenant}), 0)
             keyed.inputs.accept(f"{tenant}1", f"{tenant}t", TurnInput(client_message_id=f"{tenant}{at}", text=SECRET))
     parent = ParentCall(session_id="acme:0", turn_id="t-0", call_id="c1-0")
     keyed.turns.accept(request(f"{CHILD_TURN_PREFIX}x", "acme:1", SECRET, parent=parent))

@@ -38,6 +38,8 @@ def following(timing: str, zone: str, after_ms: int, count: int) -> list[str]:
         (crontab(minute="*/15", day_of_month=[1, 15], month_of_year={6, 3}), "cron */15 * 1,15 3,6 *"),
         ("*/5  9-17 * * mon-fri", "cron */5 9-17 * * mon-fri"),
         (timedelta(minutes=30), "every 1800"),
+        ("0 0 * Jan-march monday,SUN", "cron 0 0 * Jan-march monday,SUN"),
+        ("1-59/2 */23 31 12 6-0", "cron 1-59/2 */23 31 12 6-0"),
         (schedule(90.0), "every 90"),
         (12.5, "every 12.5"),
         (123456.5, "every 123456.5"),
@@ -52,8 +54,20 @@ def test_what_beat_takes_is_taken(when: object, timing: str) -> None:
     ("when", "said"),
     [
         ("* * * *", "has 4 fields"),
-        ("61 * * * *", "is not a crontab"),
-        ("* * * * someday", "is not a crontab"),
+        ("61 * * * *", "the minute of .*: '61' is not one of 0 to 59"),
+        ("* * * * someday", "the day of week of .*: 'someday' is not one of 0 to 6, or sun to sat"),
+        ("* * * * 7", "the day of week of .*: '7' is not one of 0 to 6"),
+        ("0 0 L * *", "the day of month of .*: 'L' is not one of 1 to 31"),
+        ("0 0 ? * *", r"the day of month of .*: '\?' is not taken; write \*, a value"),
+        ("H * * * *", "the minute of .*: 'H' is not one of 0 to 59"),
+        ("5/15 * * * *", "the minute of .*: '5/15' is not taken"),
+        ("0 0 * * 5#2", "the day of week of .*: '5#2' is not taken"),
+        ("0 0 * mon *", "the month of .*: 'mon' is not one of 1 to 12, or jan to dec"),
+        ("5,,6 * * * *", "the minute of .*: '' is not taken"),
+        ("*/90 * * * *", "the minute of .*: a step is from 1 to 59, not 90"),
+        ("* 1-5/24 * * *", "the hour of .*: a step is from 1 to 23, not 24"),
+        ("*/0 * * * *", "the minute of .*: a step is from 1 to 59, not 0"),
+        ("@daily", "has 1 fields"),
         ("0 0 30 2 *", "is not a crontab"),
         (5, "an interval is from 10 seconds"),
         (timedelta(days=-1), "an interval is from"),
@@ -128,3 +142,7 @@ def test_an_interval_counts_from_its_beginning() -> None:
 def test_once_is_once() -> None:
     assert next_ms("once", "UTC", 1_000, 999) == 1_000
     assert next_ms("once", "UTC", 1_000, 1_000) is None
+
+
+def test_a_crontab_that_an_earlier_build_took_goes_on() -> None:
+    assert following("cron */90 * * * *", "UTC", ms(2031, 1, 9, 7, 0), 1) == ["01-09 08:00"]

@@ -67,8 +67,8 @@ def test_tenants_of_the_time_before_there_were_cells_stay_at_home(store: Store, 
     away = next(f"t{n}:" for n in range(100) if hashed_cell(f"t{n}:", NAMES) == "b")
     alone = next(f"s{n}" for n in range(100) if hashed_cell(f"s{n}", NAMES) == "b")
     row = schedule(f"{away}1")
-    assert store.schedules.put(row.model_copy(update={"session_id": f"{away}1"}))
-    assert store.schedules.put(schedule("x").model_copy(update={"session_id": alone}))
+    assert store.schedules.put(row.model_copy(update={"session_id": f"{away}1"}), 0)
+    assert store.schedules.put(schedule("x").model_copy(update={"session_id": alone}), 0)
     front = Front(directory)
     assert [front.cell_of(away), front.settle(away), front.settle(alone)] == ["a"] * 3
     assert front.cell_of(f"{alone}0") == hashed_cell(f"{alone}0", NAMES)

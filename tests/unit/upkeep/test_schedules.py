@@ -55,12 +55,12 @@ class World:
     def due(self, now_ms: int, most: int) -> list[ScheduleRow]:
         return [self.row] if self.row.next_ms is not None and self.row.next_ms <= now_ms else []
 
-    def move(self, schedule_id: str, was_ms: int, next_ms: int | None, *, turn_id: str = "", note: str = "") -> bool:
+    def move(self, row: ScheduleRow, next_ms: int | None, *, turn_id: str = "", note: str = "") -> bool:
         if self.dies:
             raise KeyboardInterrupt
-        if self.row.next_ms != was_ms:
+        if self.row.next_ms != row.next_ms:
             return False
-        changes = {"next_ms": next_ms, "last_due_ms": was_ms, "note": note}
+        changes = {"next_ms": next_ms, "last_due_ms": row.next_ms, "note": note}
         self.row = self.row.model_copy(update=changes | ({"last_turn_id": turn_id} if turn_id else {}))
         return True
 
