@@ -1,7 +1,4 @@
-"""What brainq raises to its callers: BrainqError, and what derives from it.
-
-Each class says when it is raised. ERROR_KINDS has the exit code and the HTTP status of each.
-"""
+"""What brainq raises to its callers, and when. ERROR_KINDS has the exit code and the HTTP status of each class."""
 
 from __future__ import annotations
 
@@ -15,10 +12,7 @@ class BrainqError(Exception):
 
 
 class InvalidInput(BrainqError, ValueError):
-    """Input was refused where it entered, before anything was stored or sent.
-
-    `field` is the name of the offending field; the message says what would be accepted.
-    """
+    """Input was refused before anything was stored or sent. `field` names it; the message says what is accepted."""
 
     def __init__(self, field: str, problem: str) -> None:
         super().__init__(f"{field}: {problem}")
@@ -110,7 +104,11 @@ class ResultTimeout(BrainqError, TimeoutError):
 
 
 class SubmitConflict(BrainqError):
-    """A request_key or turn_id was used before, with other content."""
+    """A request_key or turn_id was used before, with other content. `used_by` is the turn that has the key."""
+
+    def __init__(self, message: str, used_by: str = "") -> None:
+        super().__init__(message)
+        self.used_by = used_by
 
 
 class SessionBusy(BrainqError):

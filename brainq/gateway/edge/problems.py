@@ -21,6 +21,7 @@ from brainq.errors import (
     SessionBusy,
     SetupError,
     StaleTurn,
+    SubmitConflict,
     Unreachable,
     kind_of,
 )
@@ -85,6 +86,10 @@ REJECTIONS: dict[str, ErrorKind] = {
         _http_kind("stopping", "The gateway stops", 503, 1),
     )
 }
+
+
+class SessionNotAllowed(NotFound):
+    """A caller named a session that does not begin with one of its token's prefixes."""
 
 
 class RequestRejected(Exception):
@@ -155,8 +160,13 @@ def _problem(kind: ErrorKind, detail: str) -> Problem:
 
 def _detail(error: BrainqError) -> str:
     match error:
-        case NotFound():
+        case NotFound() if not isinstance(error, SessionNotAllowed):
             return NOT_FOUND
+        case SubmitConflict(used_by=turn_id) if turn_id:  # its own words have the key as it is stored
+            return (
+                f"this request's key was used before, by turn {turn_id!r}, with other content; send other content "
+                "under a new Idempotency-Key"
+            )
         case Unreachable(request_key=key) if key:
             return f"try again later with the Idempotency-Key {key!r}: if it was accepted, it is the same turn"
         case Unreachable(client_message_id=key) if key:

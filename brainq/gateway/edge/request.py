@@ -15,13 +15,13 @@ from brainq.access import Caller, Verb, may
 from brainq.brain.brains import Brains
 from brainq.client.async_client import AsyncClient
 from brainq.client.async_handle import AsyncTurnHandle
-from brainq.contracts.ids import ID_PATTERN, TURN_ID_PATTERN
+from brainq.contracts.ids import DERIVED_PREFIXES, ID_PATTERN, TURN_ID_PATTERN, check_id
 from brainq.contracts.turn import CONFIGURE_OPTIONS
-from brainq.errors import NotFound
+from brainq.errors import InvalidInput, NotFound
 from brainq.gateway.edge.authentication import Authenticator
 from brainq.gateway.edge.caller_rates import CallerRates
 from brainq.gateway.edge.limits import StreamLimiter, StreamSlot
-from brainq.gateway.edge.problems import RequestRejected
+from brainq.gateway.edge.problems import RequestRejected, SessionNotAllowed
 from brainq.settings.deployment import Settings
 
 T = TypeVar("T")
@@ -71,6 +71,22 @@ class Gateway:
     long_work: Executor
 
 
+def read_idempotency_key(given: str) -> str:
+    """Return the request key of an `Idempotency-Key` header.
+
+    The header is a string in quotes by the IETF's draft, and clients send it bare as well: both are the same key.
+    Raises InvalidInput for a key that brainq could have made, and for one that is no id.
+    """
+    is_quoted = len(given) > 1 and given[0] == given[-1] == '"'
+    key = check_id("Idempotency-Key", given[1:-1] if is_quoted else given)
+    if key.startswith(DERIVED_PREFIXES):
+        raise InvalidInput(
+            "Idempotency-Key",
+            f"it begins like the ids that brainq makes ({', '.join(DERIVED_PREFIXES)}); choose another",
+        )
+    return key
+
+
 @dataclass(frozen=True, slots=True)
 class GatewayRequest:
     """A request: its caller, and the verb that it needs."""
@@ -90,6 +106,15 @@ class GatewayRequest:
         """Raise NotFound for a session that is not the caller's, as for one that does not exist."""
         if not self.may_access(session_id):
             raise NotFound("not the caller's")
+
+    def require_own_prefix(self, session_id: str) -> None:
+        """Raise SessionNotAllowed if a turn that begins in this session would not be the caller's.
+
+        The message depends on the name and the token alone, so it reveals nothing of other tenants.
+        """
+        if not self.may_access(session_id):
+            prefixes = " or ".join(map(repr, self.caller.prefixes or ()))
+            raise SessionNotAllowed(f"session {session_id!r}: this token's sessions begin with {prefixes}")
 
     def require_verb(self, verb: Verb) -> None:
         """Raise RequestRejected where the caller lacks a verb."""

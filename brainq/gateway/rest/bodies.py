@@ -19,7 +19,7 @@ from brainq.client.async_handle import AsyncTurnHandle
 from brainq.client.options import SubmitOptions
 from brainq.contracts.conversation import MAX_HISTORY_MESSAGES
 from brainq.contracts.file import MAX_FILES, MAX_NAME_CHARS, File
-from brainq.contracts.ids import DERIVED_PREFIXES, new_turn_id
+from brainq.contracts.ids import new_turn_id
 from brainq.contracts.model_options import TurnOptions
 from brainq.contracts.people import Receipt
 from brainq.contracts.tool import (
@@ -29,8 +29,8 @@ from brainq.contracts.tool import (
     MAX_DESCRIPTION_CHARS,
 )
 from brainq.contracts.turn import MAX_MESSAGE_CHARS, MAX_TAGS, LimitsOverride, PromptTag, TurnChoices
-from brainq.errors import InvalidInput, Unreachable
-from brainq.gateway.edge.request import ID, Gateway, GatewayRequest
+from brainq.errors import Unreachable
+from brainq.gateway.edge.request import ID, Gateway, GatewayRequest, read_idempotency_key
 
 MAX_PAGE = 1_000
 """A page is encoded as a whole, on the event loop: 1,000 items of 2 kB take a few milliseconds."""
@@ -42,7 +42,7 @@ MAX_NUMBER = 2**53 - 1
 INLINE_TYPES = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
 """Types that a browser shows in place; others are saved. SVG is left out, for it may hold scripts."""
 IdempotencyKey = Annotated[
-    str | None, Header(alias="Idempotency-Key", pattern=ID, description="The same key again is the same turn.")
+    str | None, Header(alias="Idempotency-Key", description="The same key again is the same turn. Quotes are left off.")
 ]
 
 
@@ -181,8 +181,8 @@ class SubmitAnswer(Answer):
 
 
 def require_may_submit(request: GatewayRequest, session_id: str, body: TurnBody) -> None:
-    """Raise NotFound for a session of another caller, RequestRejected for options whose verb the caller lacks."""
-    request.require_session(session_id)
+    """Raise SessionNotAllowed for another caller's session, RequestRejected for options whose verb the caller lacks."""
+    request.require_own_prefix(session_id)
     request.require_options(body.set_fields())
     if body.on_busy not in ("enqueue", "reject"):
         request.require_verb(Verb.STEER)
@@ -212,12 +212,7 @@ def submit_options(body: TurnBody) -> SubmitOptions:
 def submit_key(request: GatewayRequest, session_id: str, idempotency_key: str | None) -> Generator[str]:
     """The request key to submit under. Where the outcome is unknown, Unreachable carries the caller's key for a retry.
     Raises InvalidInput for a key that brainq could have made."""
-    if idempotency_key is not None and idempotency_key.startswith(DERIVED_PREFIXES):
-        raise InvalidInput(
-            "Idempotency-Key",
-            f"it begins like the ids that brainq makes ({', '.join(DERIVED_PREFIXES)}); choose another",
-        )
-    key = idempotency_key or new_turn_id()
+    key = new_turn_id() if idempotency_key is None else read_idempotency_key(idempotency_key)
     try:
         yield own_request_key(request.caller, session_id, key)
     except Unreachable as error:

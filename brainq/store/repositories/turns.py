@@ -113,7 +113,8 @@ def match_existing(request: TurnRequest, digest: str, found: Sequence[Record]) -
         if by_key["content_hash"] != digest:
             raise SubmitConflict(
                 f"request_key {request.key!r} was used before, by turn {by_key['turn_id']!r}, with other "
-                "content; send other content under a new request_key"
+                "content; send other content under a new request_key",
+                used_by=by_key["turn_id"],
             )
         return AcceptedTurn(by_key["turn_id"], by_key["session_id"], created=False, ended=by_key["state"] != "accepted")
     by_turn = next((row for row in found if row["turn_id"] == request.turn_id), None)

@@ -191,6 +191,11 @@ def test_two_tenants_may_use_one_key(gateways: Gateways, pump: Pump) -> None:
         assert first["created"]
         assert again["turn_id"] == first["turn_id"]
         made.append(first["turn_id"])
+        other = gateway.http.post("/v1/turns", json=body | {"user_message": "bye"}, headers=headers)
+        assert "k-" not in problem(other, 409, "submit-conflict")["detail"]
+        foreign = gateway.http.post("/v1/turns", json=body | {"session_id": "them:1"}, headers=headers)
+        said = problem(foreign, 404, "not-found")["detail"]
+        assert said == f"session 'them:1': this token's sessions begin with '{name}:'"
     assert len(set(made)) == 2
 
 

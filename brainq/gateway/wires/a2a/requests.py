@@ -239,7 +239,7 @@ async def _begin_task(request: GatewayRequest, brain: str, params: SendMessageRe
     message = params.message
     context_id = message.context_id or default_context(request.caller, message.message_id)
     check_id("message.contextId", context_id)
-    request.require_session(context_id)
+    request.require_own_prefix(context_id)
     words = message_text(message)
     key = own_request_key(request.caller, context_id, hashed_id(context_id, message.message_id))
     options: dict[str, Any] = {"request_key": key, "brain": brain, "attachments": message_files(message)}

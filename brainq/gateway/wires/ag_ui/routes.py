@@ -209,7 +209,7 @@ async def run_brain(brain: Annotated[str, Path(pattern=ID)], body: RunBody, requ
 
 
 async def _run(body: RunBody, brain: str | None, request: HttpRequest) -> Response:
-    request.require_session(body.thread_id)
+    request.require_own_prefix(body.thread_id)
     messages = read_messages(body)
     if answers := read_answers(body, messages):
         handle, behind = await apply_answers(request, body.thread_id, answers)

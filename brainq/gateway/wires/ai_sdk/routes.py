@@ -163,7 +163,7 @@ async def chat(body: ChatBody, request: RequestDep) -> Response:
 
     Needs `read`, too; `decide` for decisions, `steer` for results.
     """
-    request.require_session(body.id)
+    request.require_own_prefix(body.id)
     newest = await _newest_turn(request, body.id) if body.trigger == "regenerate-message" else None
     question = read_question(body, newest)
     if question is not None:

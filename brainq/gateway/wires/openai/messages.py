@@ -278,7 +278,7 @@ async def submit_request(
     """
     request.require_verb(Verb.READ)
     session = session_id or _unnamed_session(request.caller, key)
-    request.require_session(check_id("session", session))
+    request.require_own_prefix(check_id("session", session))
     await require_no_client_wait(request, session)
     if is_unnamed_session(session):
         # Many clients read the arguments of a call, never send a result, and never use such a session again.

@@ -17,11 +17,11 @@ from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from brainq.access import Caller
-from brainq.contracts.ids import DERIVED_PREFIXES, check_id, new_turn_id
+from brainq.contracts.ids import new_turn_id
 from brainq.contracts.status import RequestTryEnd
-from brainq.errors import BrainqError, InvalidInput
+from brainq.errors import BrainqError
 from brainq.gateway.edge.problems import RequestRejected, error_response
-from brainq.gateway.edge.request import Gateway, HttpRequest
+from brainq.gateway.edge.request import Gateway, HttpRequest, read_idempotency_key
 from brainq.gateway.wires.openai.errors import client_retries
 from brainq.gateway.wires.openai.parameters import SESSION_HEADER
 from brainq.observe.logs import logger
@@ -59,9 +59,7 @@ async def request_key(request: HttpRequest, body: dict[str, Any]) -> str:
     if given is None:
         number = try_number(request.http.scope)
         return new_turn_id() if number is None else await _begin_try(request, number, body)
-    if given.startswith(DERIVED_PREFIXES):
-        raise InvalidInput("Idempotency-Key", f"it begins with {' or '.join(DERIVED_PREFIXES)}; choose another")
-    return check_id("Idempotency-Key", given)
+    return read_idempotency_key(given)
 
 
 async def _begin_try(request: HttpRequest, number: int, body: dict[str, Any]) -> str:
