@@ -7,9 +7,9 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, cast
+from typing import Annotated, Any, cast
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import AfterValidator, BaseModel, ConfigDict
 
 from brainq.errors import InvalidInput
 
@@ -19,9 +19,18 @@ MAX_PART_CHARS = 60  # of a name that came from outside
 NO_SUCH_FIELD = "there is no such field"
 _PYDANTIC_SUBJECT = re.compile(r"^[A-Z][a-z]+ should")
 _PROBLEM_TEXTS = {
+    "string_unicode": "it holds half of a surrogate pair; send whole characters",
     "extra_forbidden": f"{NO_SUCH_FIELD}; look at its spelling, or leave it out",
     "missing": "it is required",
 }
+
+
+def _without_nul(text: str) -> str:
+    return text.replace("\x00", "\ufffd")
+
+
+UserText = Annotated[str, AfterValidator(_without_nul)]
+"""What a person wrote, with U+FFFD for each NUL: no database keeps one, and every place is to read the same text."""
 
 
 class Wire(BaseModel):

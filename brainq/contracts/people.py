@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from pydantic import JsonValue
 
-from brainq.contracts.base import Wire
+from brainq.contracts.base import UserText, Wire
 from brainq.contracts.message import Attachment
 from brainq.contracts.status import Effect
 
@@ -147,7 +147,7 @@ class TurnInput(Wire):
     """
 
     client_message_id: str
-    text: str
+    text: UserText
     readiness: bool | None = None
     merged: bool = False
     attachments: tuple[Attachment, ...] = ()

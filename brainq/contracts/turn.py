@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal, Self, TypedDict, TypeVar, cast
 
 from pydantic import BaseModel, Field, JsonValue, ValidationInfo, field_validator, model_validator
 
-from brainq.contracts.base import Wire, check_json
+from brainq.contracts.base import UserText, Wire, check_json
 from brainq.contracts.ids import check_id, check_turn_id
 from brainq.contracts.message import Attachment, Message, with_attachment_labels
 from brainq.contracts.model import Spend
@@ -176,7 +176,7 @@ class TurnRequest(TurnChoices):
 
     turn_id: str
     session_id: str
-    user_message: str = Field(max_length=MAX_MESSAGE_CHARS)
+    user_message: UserText = Field(max_length=MAX_MESSAGE_CHARS)
     request_key: str = ""
     limits: LimitsOverride = LimitsOverride()
     options: TurnOptions = TurnOptions()

@@ -8,6 +8,7 @@ import pytest
 from pydantic import BaseModel, ValidationError
 
 from brainq.contracts.base import first_problem
+from brainq.contracts.people import TurnInput
 from brainq.contracts.tool import ClientTool
 from brainq.errors import InvalidInput
 from brainq.gateway.rest.bodies import SubmitBody
@@ -31,6 +32,7 @@ DEEP: list[tuple[dict[str, Any], str, str]] = [
     ({"history": [{"role": "user", "content": "x"}, {"role": SECRET}]}, "history[1].role", "'assistant'"),
     ({"client_tools": [{"name": "a"}, {"name": "1"}]}, "client_tools[1].name", ""),
     ({"prompt_tags": ["a", 7]}, "prompt_tags[1]", "valid string"),
+    ({"user_message": f"{SECRET}\ud83d"}, "user_message", "half of a surrogate pair"),
     ({"priority": SECRET}, "priority", "'high', 'normal' or 'low'"),
 ]
 
@@ -97,3 +99,8 @@ def test_a_name_from_outside_is_cut_and_objects_are_walked_into() -> None:
     with pytest.raises(ValidationError) as failed:
         SubmitBody.model_validate(ONE | {"client_tools": [tools[0].model_dump()]})
     assert first_problem(failed.value.errors(), {"client_tools": tools}).field == "client_tools[0].name"
+
+
+def test_a_message_and_an_input_lose_a_nul_alike() -> None:
+    request = read_request({"session_id": "s1", "turn_id": "turn-1", "user_message": "a\x00b"})
+    assert request.user_message == TurnInput(client_message_id="m1", text="a\x00b").text == "a\ufffdb"
