@@ -86,7 +86,8 @@ class Cells:
     def of_session(self, session_id: str) -> Wiring:
         """The cell of this session's tenant, for what reads. A tenant that is unknown stays so.
 
-        Raises CellUnreachable where an unknown tenant cannot be looked up.
+        Raises CellUnreachable where an unknown tenant cannot be looked up, and TenantMoving while the old cell sends
+        callers to a new one that does not have all of the tenant yet.
         """
         return self._wiring
 
@@ -154,8 +155,8 @@ class Cells:
         return failure
 
     def look_again(self, session_id: str) -> bool:
-        """Ask the directory anew where a session is, because its cell does not know what it should; True where it is
-        elsewhere by now."""
+        """Ask anew where a session is, because its cell does not know what it should: the directory, and the cell
+        itself. Returns True if the session is elsewhere by now. Raises TenantMoving while its tenant moves."""
         return False
 
     def ping(self) -> None:

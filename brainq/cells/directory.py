@@ -27,6 +27,7 @@ MOST_KNOWN = 200_000  # some 30 MB
 class _Known:
     placement: Placement
     asked_at: float  # monotonic
+    is_hearsay: bool = False  # the cell that the tenant leaves has said so, and not yet the directory
 
 
 class KnownTenants:
@@ -75,8 +76,18 @@ class KnownTenants:
         return found.cell
 
     def learn(self, tenant: str, placement: Placement) -> None:
-        """Somebody who must know answered so."""
-        self._keep(tenant, placement)
+        """Note what the cell said that the tenant leaves. The new cell may not have all of the tenant yet."""
+        self._keep(tenant, placement, is_hearsay=True)
+
+    def is_hearsay(self, tenant: str) -> bool:
+        """Return whether only the cell that was left has said where the tenant is."""
+        known = self._known.get(tenant)
+        return known is not None and known.is_hearsay
+
+    def confirm(self, tenant: str) -> None:
+        """Note that the tenant's cell has all of it."""
+        if (known := self._known.get(tenant)) is not None:
+            known.is_hearsay = False
 
     def look_again(self, tenant: str) -> bool:
         """Ask now; True where the tenant is elsewhere than was thought. False also while the directory is away."""
@@ -89,8 +100,8 @@ class KnownTenants:
             with self._lock:
                 self._known.pop(tenant, None)
             return False
-        self._keep(tenant, found)
-        return known is not None and found.cell != known.placement.cell
+        now = self._keep(tenant, found)
+        return known is not None and now.cell != known.placement.cell
 
     def _unwritten(self, directory: Directory, tenant: str) -> Placement:
         """Home has the tenants of the time before there were cells; any other is placed by its hash."""
@@ -110,14 +121,18 @@ class KnownTenants:
             known = self._known.get(tenant)
         return None if known is None else known.placement
 
-    def _keep(self, tenant: str, placement: Placement) -> None:
+    def _keep(self, tenant: str, placement: Placement, *, is_hearsay: bool = False) -> Placement:
+        """Keep the later of what is known and what was found. Returns it."""
         with self._lock:
             known = self._known.pop(tenant, None)
             if known is not None and known.placement.epoch > placement.epoch:
-                placement = known.placement
+                placement, is_hearsay = known.placement, known.is_hearsay
+            elif known is not None and known.placement == placement:
+                is_hearsay = is_hearsay and known.is_hearsay
             elif len(self._known) >= MOST_KNOWN:
                 del self._known[next(iter(self._known))]
-            self._known[tenant] = _Known(placement, self._clock())
+            self._known[tenant] = _Known(placement, self._clock(), is_hearsay)
+            return placement
 
     def _ask(self, question: Callable[[Directory], T]) -> T:
         try:

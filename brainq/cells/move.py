@@ -5,7 +5,7 @@ the one that home's SQL has written down.
     waiting    new turns wait in SQL; live ones end or park; then its sessions are hidden, and nothing changes them
     copying    rows and keys are copied, and counted
     deciding   both cells have the same
-    flipping   from here on there is no way back: the old cell sends everybody on, the new one goes on with its turns
+    flipping   from here on it cannot be undone: the old cell sends everybody on, the new one goes on with its turns
     cleaning   what came too late is sent after it, and nothing is left in the old cell but the tombstone
     undoing    as before: the copy is gone, and turns go on where they were
 """
@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from brainq.cells.cells import Cells
+from brainq.cells.directory import FRESH_S
 from brainq.cells.side import MoveSide, open_side
 from brainq.contracts.cell import Move, MovePhase, MoveStep, Placement, hashed_cell, tenant_key
 from brainq.contracts.ids import PREFIX_BOUNDARY
@@ -54,6 +55,8 @@ class TenantMover:
     names              of all cells; the first is home
     owner              this process's name
     wait_s             how long live turns have to end or park, before the move is undone
+    linger_s           how long the old cell keeps its rows once the directory names the new one: fronts that only read
+                       believe in the old one for so long
     watch              gets each step
     """
 
@@ -63,6 +66,7 @@ class TenantMover:
     names: tuple[str, ...]
     owner: str
     wait_s: float = 60.0
+    linger_s: float = FRESH_S
     watch: Callable[[MoveStep], None] = lambda _: None
 
     def move(self, tenant: str, to_cell: str) -> MoveStep:
@@ -276,6 +280,8 @@ class MoveRun:
                     self._target.rows.put(table, page)
 
     def _clean(self) -> MovePhase:
+        time.sleep(self._mover.linger_s)
+        self._own()
         self._source.send_budgets(self._target, self._tenant)  # what they were raised by meanwhile
         self._source.forget_counters(self._tenant)
         self._source.budgets.remove(self._tenant)

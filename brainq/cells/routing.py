@@ -60,7 +60,11 @@ class RoutedCells(Cells):
         return Directory(CELL_TABLES.open(url, pool_size=DIRECTORY_CONNECTIONS, answer_s=DIRECTORY_ANSWER_S))
 
     def of_session(self, session_id: str) -> Wiring:
-        return self.of_name(self._tenants.cell_of(tenant_key(session_id)))
+        wiring = self.of_name(self._tenants.cell_of(tenant_key(session_id)))
+        if self._tenants.is_hearsay(tenant_key(session_id)):
+            wiring.tenants.require_shown(session_id)
+            self._tenants.confirm(tenant_key(session_id))
+        return wiring
 
     def settle(self, session_id: str) -> Wiring:
         return self.of_name(self._tenants.settle(tenant_key(session_id)))
@@ -119,14 +123,19 @@ class RoutedCells(Cells):
     def _concerned(self, session: str | None, prefixes: Sequence[str] | None) -> Sequence[str]:
         """In the order of all cells."""
         if session is not None:
-            return (self._tenants.cell_of(tenant_key(session)),)
+            return (self.of_session(session).settings.cell,)
         if not prefixes or ALL_SESSIONS in prefixes:
             return self.names
-        theirs = {self._tenants.cell_of(tenant_key(prefix)) for prefix in prefixes}
+        theirs = {self.of_session(prefix).settings.cell for prefix in prefixes}
         return [name for name in self.names if name in theirs]
 
     def _found(self, turn_id: str) -> tuple[str, TurnRow] | None:
-        """The turn's row and its cell's name: first where it was born, then everywhere."""
+        """Return the turn's row and its cell's name. A second look meets a row that went from one cell to another
+        during the first."""
+        return self._look_for(turn_id) or self._look_for(turn_id)
+
+    def _look_for(self, turn_id: str) -> tuple[str, TurnRow] | None:
+        """Look first where the turn was born, then everywhere."""
         others, born = self.names, birth_cell(turn_id, self.names)
         if born is not None:
             asked = ask_each([(born, self.of_name(born))], lambda wiring: wiring.store.turns.get(turn_id))
@@ -187,7 +196,16 @@ class RoutedCells(Cells):
         return named_away(self._tenants.cell_of(tenant_key(session_id)), failure)
 
     def look_again(self, session_id: str) -> bool:
-        return self._tenants.look_again(tenant_key(session_id))
+        tenant = tenant_key(session_id)
+        asked = self.of_name(self._tenants.cell_of(tenant))
+        if self._tenants.look_again(tenant):
+            return True
+        try:
+            asked.tenants.require_shown(session_id)
+        except TenantMoved as moved:
+            self.learn(moved)
+            return True
+        return False
 
     def ping(self) -> None:
         asked = ask_each(self.each(), lambda wiring: wiring.look(sql=True))

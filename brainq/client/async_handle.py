@@ -17,7 +17,7 @@ from brainq.client.handle import ENDED_OR_PARKED, Hold, TurnHandle
 from brainq.client.options import WaitFor
 from brainq.contracts.event import TurnEvent
 from brainq.contracts.turn import TurnResult
-from brainq.errors import SetupError, TurnNotFound
+from brainq.errors import SetupError, TenantMoving, TurnNotFound
 from brainq.state.events import Follower, NoEvents
 from brainq.state.stream_reader import StreamReader
 from brainq.wiring import Wiring
@@ -150,7 +150,7 @@ class AsyncTurnHandle:
     """
 
     def __init__(self, threads: VerbThreads, handle: TurnHandle) -> None:
-        self._wiring = wiring_of(handle)
+        self._wiring = cells_of(handle).settle(handle.session_id)
         self._threads = threads
         self._sync = handle
         self.session_id = handle.session_id
@@ -178,6 +178,7 @@ class AsyncTurnHandle:
                     result, _ = await self._known_result(self._reader().patience_s)
                     if result is not None:
                         return result
+                    limits.check(clock())
 
     async def wait(
         self, until: WaitFor | Collection[WaitFor] = ENDED_OR_PARKED, timeout_s: float | None = None
@@ -195,7 +196,7 @@ class AsyncTurnHandle:
                     return "parked"
                 batch = await follower.next(min(waiting.POLL_S, limits.remaining_s(clock())))
                 quiet = not isinstance(batch, NoEvents) and waiting.is_only_progress(batch)
-                if batch is NoEvents.SILENT:
+                if isinstance(batch, NoEvents):
                     limits.check(clock())
 
     async def events(
@@ -219,6 +220,7 @@ class AsyncTurnHandle:
                 if isinstance(batch, NoEvents):
                     if await self._ask_sql(waiting.has_ended):
                         return
+                    limits.check(clock())
                     continue
                 for event in batch:
                     yield event
@@ -269,17 +271,26 @@ class AsyncTurnHandle:
             return TurnResult.model_validate_json(newest.result), newest.seq
         return None if newest.is_known else await self._ask_sql(waiting.stored_result), newest.seq
 
-    async def _ask_sql(self, lookup: Callable[[Wiring, str], R]) -> R:
+    async def _ask_sql(self, lookup: Callable[[Wiring, str], R]) -> R | None:
+        """Return what SQL has of the turn. Returns None, after a moment, while the turn's tenant moves."""
         with translate_unreachable():
             try:
                 return await self._threads.run_lookup(lookup, self._wiring, self.turn_id)
             except TurnNotFound:
-                cells = cells_of(self._sync)
-                if not cells.is_routed:
+                if not cells_of(self._sync).is_routed:
                     raise
-                await self._threads.run_lookup(cells.look_again, self.session_id)
-                now = wiring_of(self._sync)
-                if now is self._wiring:
+                try:
+                    has_moved = await self._threads.run_lookup(self._has_moved)
+                except TenantMoving:
+                    await asyncio.sleep(waiting.MOVING_S)
+                    return None
+                if not has_moved:
                     raise
-                self._wiring = now
                 return await self._threads.run_lookup(lookup, self._wiring, self.turn_id)
+
+    def _has_moved(self) -> bool:
+        """Follow the turn's tenant to the cell that has it now. Returns False if that is the same cell."""
+        before, cells = self._wiring, cells_of(self._sync)
+        cells.look_again(self.session_id)
+        self._wiring = wiring_of(self._sync)
+        return self._wiring is not before

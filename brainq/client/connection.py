@@ -148,6 +148,7 @@ def _following(owner: Any, verb: Callable[..., Any], args: Any, named: Any) -> A
 def follow_moves(cells: Cells, session_id: str, attempt: Callable[[], T]) -> T:
     """What `attempt` gives in the cell that has the session now: again where a cell says that its tenant has left, and
     where it does not know what it should and the tenant is elsewhere. `session_id`: "" for what is about no single one.
+    Raises TenantMoving in place of NotFound while the tenant moves.
 
     Whatever has to be the same at each attempt, such as an id that was drawn, `attempt` has already.
     """

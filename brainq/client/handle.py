@@ -111,14 +111,14 @@ class TurnHandle(InSession):
         limits = waiting.WaitLimits(self.turn_id, timeout_s, None, time.monotonic())
         after = 0
         while True:
-            result = self._known_result()
-            if result is not None:
-                return result
-            limits.check(time.monotonic())
-            wait_s = min(waiting.POLL_S, limits.remaining_s(time.monotonic()))
-            batch = self._wiring.state.events.read(self.session_id, self.turn_id, after, wait_s)
-            if batch:
-                after = batch[-1].seq
+            with waiting.waiting_for_move(limits):
+                result = self._known_result()
+                if result is not None:
+                    return result
+                limits.check(time.monotonic())
+                wait_s = min(waiting.POLL_S, limits.remaining_s(time.monotonic()))
+                batch = self._wiring.state.events.read(self.session_id, self.turn_id, after, wait_s)
+                after = batch[-1].seq if batch else after
 
     def wait(
         self, until: WaitFor | Collection[WaitFor] = ENDED_OR_PARKED, timeout_s: float | None = None
@@ -135,15 +135,16 @@ class TurnHandle(InSession):
         limits = waiting.WaitLimits(self.turn_id, timeout_s, None, time.monotonic())
         after, quiet = 0, False
         while True:
-            if not quiet and self._known_result() is not None:
-                return "ended"
-            if not quiet and waits and waiting.is_parked(self.snapshot(), waits):
-                return "parked"
-            limits.check(time.monotonic())
-            wait_s = min(waiting.POLL_S, limits.remaining_s(time.monotonic()))
-            batch = self._wiring.state.events.read(self.session_id, self.turn_id, after, wait_s)
-            quiet = waiting.is_only_progress(batch)
-            after = batch[-1].seq if batch else after
+            with waiting.waiting_for_move(limits):
+                if not quiet and self._known_result() is not None:
+                    return "ended"
+                if not quiet and waits and waiting.is_parked(self.snapshot(), waits):
+                    return "parked"
+                limits.check(time.monotonic())
+                wait_s = min(waiting.POLL_S, limits.remaining_s(time.monotonic()))
+                batch = self._wiring.state.events.read(self.session_id, self.turn_id, after, wait_s)
+                quiet = waiting.is_only_progress(batch)
+                after = batch[-1].seq if batch else after
 
     def events(
         self, after: int = 0, timeout_s: float | None = None, *, idle_s: float | None = None
@@ -159,7 +160,8 @@ class TurnHandle(InSession):
         limits = waiting.WaitLimits(self.turn_id, timeout_s, idle_s, time.monotonic())
         while True:
             wait_s = min(waiting.POLL_S, limits.remaining_s(time.monotonic()))
-            with translate_unreachable():
+            batch, over = list[TurnEvent](), False
+            with waiting.waiting_for_move(limits), translate_unreachable():
                 batch, over = follow_moves(self._cells, self.session_id, partial(self._next_events, after, wait_s))
             yield from batch
             if over:

@@ -156,7 +156,11 @@ class ScheduleVerbs:
         return self._cells.settle(name)
 
     def _cell_of_schedule(self, name: str) -> Wiring:
-        return self._cells.of_session(check_id("name", name))
+        """Return the cell that has the schedule's tenant. Raises TenantMoving if it may be on its way there."""
+        wiring = self._cells.of_session(check_id("name", name))
+        if self._cells.is_routed and wiring.store.schedules.get(name) is None and self._cells.look_again(name):
+            return self._cells.of_session(name)
+        return wiring
 
 
 def _check_policies(on_running: str, missed: str, options: Mapping[str, Any]) -> None:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+import time
+from collections.abc import Generator, Iterable, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import cast
 
@@ -18,6 +20,7 @@ from brainq.errors import (
     InvalidInput,
     ResultTimeout,
     SessionBusy,
+    TenantMoving,
     TurnNotFound,
     TurnParked,
     TurnRejected,
@@ -25,6 +28,7 @@ from brainq.errors import (
 from brainq.wiring import Wiring
 
 POLL_S = 2.0
+MOVING_S = 0.5  # how soon a caller that waits looks again while the turn's tenant moves
 PARKED_FOR = frozenset({Awaits.PEOPLE.value, Awaits.OUTSIDE.value, Awaits.CLIENT.value})
 NEEDS_CALLER: frozenset[WaitFor] = frozenset(("ended", "people", "client"))
 """The end, or that only the caller, or a person it can inform, can let the turn go on."""
@@ -88,6 +92,17 @@ class WaitLimits:
             )
         if self.idle_s is not None and now >= self._heard + self.idle_s:
             raise ResultTimeout(f"turn {self.turn_id!r}: no event for {self.idle_s:g} s; it goes on")
+
+
+@contextmanager
+def waiting_for_move(limits: WaitLimits) -> Generator[None]:
+    """Wait a moment where what is done in it raises TenantMoving: the turn was accepted, and waits, too. Raises
+    ResultTimeout."""
+    try:
+        yield
+    except TenantMoving:
+        limits.check(time.monotonic())
+        time.sleep(min(MOVING_S, limits.remaining_s(time.monotonic())))
 
 
 def cancel_turn(wiring: Wiring, session_id: str, turn_id: str, reason: str, *, queued_only: bool = False) -> Cancelled:

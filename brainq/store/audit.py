@@ -99,11 +99,11 @@ def _store_of(owner: Any, session_id: str) -> Store:
     if (client := getattr(owner, "_client", None)) is not None:  # an Operator's
         owner = client
     cells = owner._cells
-    return (cells.of_session(session_id) if session_id else cells.home).store
+    return (cells.settle(session_id) if session_id else cells.home).store
 
 
 def _redacts(owner: Any, session_id: str, turn_id: str) -> bool:
     """Whether the turn's brain has SQL keep no content."""
     cells = getattr(owner, "_client", owner)._cells
-    wiring = cells.of_session(session_id) if session_id else cells.of_turn(turn_id)
+    wiring = cells.settle(session_id) if session_id else cells.of_turn(turn_id)
     return wiring.turn_brains.redacts(turn_id)

@@ -124,6 +124,7 @@ class TwoCells:
             names=("a", "b"),
             owner=owner,
             wait_s=wait_s,
+            linger_s=0.0,
             watch=self.steps.append,
         )
 
