@@ -85,7 +85,7 @@ class Operator:
         try:
             self._client = open_client(self.settings, brain)
         except SetupError as away:
-            url = self.settings.sql_url.get_secret_value()
+            url = self.settings.sql_address
             sqlite = url.removeprefix("sqlite:///")
             if sqlite != url and not Path(sqlite).exists():  # opening it would make an empty one
                 raise

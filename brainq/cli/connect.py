@@ -59,7 +59,7 @@ def open_store(*, make: bool = False) -> Generator[tuple[Store, str]]:
     from brainq.store.store import Store
 
     settings = load_settings()
-    url = settings.sql_url.get_secret_value()
+    url = settings.sql_address
     if not make:
         require_file(url)
     with Store.open(url, keys=settings.key_place) as store:

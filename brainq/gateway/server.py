@@ -103,7 +103,7 @@ def serve(
     """
     stop_traces = start_traces("gateway")
     try:
-        with Store.open(settings.sql_url.get_secret_value(), keys=settings.key_place) as store:
+        with Store.open(settings.sql_address, keys=settings.key_place) as store:
             authenticator = make_authenticator(settings, Tokens(store, away_s=AWAY_S if settings.in_cells else 0.0))
             gateway = make_gateway(settings, brains, authenticator)
             stop_metrics = start_metrics("gateway", lambda: read_all_gauges(gateway.client))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
@@ -24,14 +25,12 @@ from brainq.contracts.webhook import parse_webhooks
 from brainq.errors import InvalidInput, SetupError
 from brainq.settings.environment import read_env_file
 from brainq.settings.http import HttpSettings
-from brainq.settings.redis_url import parse_sentinel_url
+from brainq.settings.service_urls import BROKER_SCHEMES, REDIS_SCHEMES, checked_url, pooled_url
 
 ENV_PREFIX = "BRAINQ_"
 _KEY_PREFIX = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,30}:", re.ASCII)
 _TENANT = re.compile(r"[A-Za-z0-9._@+=-]*:", re.ASCII)
 _APP = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*", re.ASCII)
-_REDIS_SCHEMES = ("redis://", "rediss://", "unix://", "sentinel://")
-_BROKER_SCHEMES = ("redis://", "rediss://", "unix://", "sentinel://", "amqp://", "amqps://", "memory://")
 
 
 class Concurrency(BaseModel):
@@ -76,6 +75,9 @@ class Settings(HttpSettings):
 
     sql_url: SecretStr = SecretStr("")
     """SQLAlchemy url. Empty: SQLite in `data_dir`."""
+
+    sql_pooled: bool | None = None
+    """Whether a pooler in transaction mode, such as PgBouncer, is before Postgres. None: that is found out."""
 
     content_keys: str = ""
     """The file of the operator's keys of content in SQL, one a line: `KEY_ID:base64`. Empty: it is in the clear."""
@@ -184,11 +186,19 @@ class Settings(HttpSettings):
 
     @property
     def key_place(self) -> KeyPlace | None:
-        return KeyPlace.of(self.content_keys, self.keys_url.get_secret_value(), self.sql_url.get_secret_value())
+        return KeyPlace.of(self.content_keys, pooled_url(self.keys_url, self.sql_pooled), self.sql_address)
+
+    @property
+    def sql_address(self) -> str:
+        """`sql_url` with what `sql_pooled` says about it: what is connected to."""
+        return pooled_url(self.sql_url, self.sql_pooled)
 
     def all_cells(self) -> tuple[Cell, ...]:
-        """Empty in a deployment of one that has no name."""
-        return parse_cells(self.cells.get_secret_value())
+        """Empty in a deployment of one that has no name. Their SQL URLs are as `sql_address`."""
+        cells = parse_cells(self.cells.get_secret_value())
+        if self.sql_pooled is None:
+            return cells
+        return tuple(replace(cell, sql_url=SecretStr(pooled_url(cell.sql_url, self.sql_pooled))) for cell in cells)
 
     @property
     def in_cells(self) -> bool:
@@ -222,12 +232,12 @@ class Settings(HttpSettings):
     @field_validator("redis_url")
     @classmethod
     def _redis_scheme(cls, value: SecretStr | None) -> SecretStr | None:
-        return _checked_scheme(value, _REDIS_SCHEMES)
+        return checked_url(value, REDIS_SCHEMES)
 
     @field_validator("broker_url")
     @classmethod
     def _broker_scheme(cls, value: SecretStr | None) -> SecretStr | None:
-        return _checked_scheme(value, _BROKER_SCHEMES)
+        return checked_url(value, BROKER_SCHEMES)
 
     @field_validator("live_turns_of")
     @classmethod
@@ -277,8 +287,8 @@ class Settings(HttpSettings):
     @classmethod
     def _cells_are_whole(cls, value: SecretStr) -> SecretStr:
         for cell in parse_cells(value.get_secret_value()):
-            _checked_scheme(cell.redis_url, _REDIS_SCHEMES)
-            _checked_scheme(cell.broker_url, _BROKER_SCHEMES)
+            checked_url(cell.redis_url, REDIS_SCHEMES)
+            checked_url(cell.broker_url, BROKER_SCHEMES)
         return value
 
     @model_validator(mode="before")
@@ -386,14 +396,3 @@ def _problem_line(problem: dict[str, Any]) -> str:
         return message
     name = ENV_PREFIX + "__".join(str(part) for part in problem["loc"]).upper()
     return f"{name}: {message}"
-
-
-def _checked_scheme(value: SecretStr | None, schemes: tuple[str, ...]) -> SecretStr | None:
-    if value is not None and not value.get_secret_value().startswith(schemes):
-        raise ValueError(f"must begin with one of {', '.join(schemes)}")
-    if value is not None and value.get_secret_value().startswith("sentinel://"):
-        try:
-            parse_sentinel_url(value.get_secret_value())
-        except SetupError as wrong:
-            raise ValueError(str(wrong)) from None
-    return value

@@ -4,8 +4,10 @@ words.
 
 from __future__ import annotations
 
+import random
 import sqlite3
 import threading
+import time
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import lru_cache
@@ -16,7 +18,7 @@ from sqlalchemy.exc import DBAPIError
 from sqlalchemy.types import TypeEngine
 
 from brainq.contracts.encryption import ContentCodec
-from brainq.store.engine import log_path, sync_file
+from brainq.store.engine import begin_statement, log_path, sync_file, unprepare, was_in_the_way
 
 Record = Mapping[str, Any]  # column name -> value
 Convert = Callable[[Any], Any]
@@ -25,6 +27,9 @@ UNREADABLE = "unreadable"
 """In a record of `readable`: why its content cannot be read."""
 Dialects = Callable[[str], Executable]
 """From a dialect's name to the statement in it."""
+REPEAT_WITHIN_S = 8.0  # less than a lease, and less than SQLite's own wait: that one is not begun again
+FIRST_PAUSE_S = 0.02
+LONGEST_PAUSE_S = 0.5
 MAX_PREPARED = 500  # more than there are; some are made anew for each call
 
 
@@ -118,6 +123,7 @@ class Transaction:
         self._database = database
         self._connection = connection
         self._cursor: Any = connection.cursor()
+        self._is_lone = True
 
     def __enter__(self) -> Self:
         return self
@@ -135,7 +141,7 @@ class Transaction:
         try:
             self._cursor.execute(text, values)
         except BaseException as error:
-            self._fail(text, error)
+            self._repeat(text, values, error)
         return self._cursor.rowcount
 
     def write_many(self, statement: Executable, rows: Sequence[Parameters]) -> None:
@@ -169,13 +175,35 @@ class Transaction:
             self._fail("", error)
 
     def begin(self) -> None:
-        self.write_text(self._database.begin, [()])
+        text = begin_statement(self._connection)
+        try:
+            self._cursor.execute(text, ())
+        except BaseException as error:
+            self._repeat(text, (), error)
+        self._is_lone = False
 
     def commit(self) -> None:
         try:
             self._connection.commit()
         except BaseException as error:
             self._fail("COMMIT", error)
+
+    def _repeat(self, text: str, values: Any, error: BaseException) -> None:
+        """Run a statement again that changed nothing because another one was in its way. Inside a transaction it is
+        the transaction that would have to be repeated."""
+        until = time.monotonic() + REPEAT_WITHIN_S
+        pause_s = FIRST_PAUSE_S
+        while self._is_lone and isinstance(error, Exception) and was_in_the_way(error) and time.monotonic() < until:
+            unprepare(self._connection, error)
+            time.sleep(pause_s * random.uniform(0.5, 1.5))  # two that met would meet again
+            pause_s = min(2 * pause_s, LONGEST_PAUSE_S)
+            try:
+                self._cursor.execute(text, values)
+            except BaseException as again:
+                error = again
+            else:
+                return
+        self._fail(text, error)
 
     def _fail(self, text: str, error: BaseException) -> NoReturn:
         """As SQLAlchemy does it: its own error, and a connection that is gone leaves the pool, with all as old."""
@@ -198,7 +226,6 @@ class Database:
     def __init__(self, engine: Engine) -> None:
         self.engine = engine
         self.dialect = engine.dialect.name
-        self.begin = "BEGIN IMMEDIATE" if self.dialect == "sqlite" else "BEGIN"
         self.prepared = lru_cache(MAX_PREPARED)(self._prepare)
         self._log = log_path(engine)
         self._writing: AbstractContextManager[Any] = threading.RLock() if self.dialect == "sqlite" else nullcontext()
@@ -270,7 +297,10 @@ class Database:
         kind = cast(Any, dialect.dbapi).Error
         if not isinstance(error, kind):
             return error
-        gone = connection is not None and dialect.is_disconnect(cast(Any, error), connection.driver_connection, cursor)
+        gone = connection is not None and (
+            dialect.is_disconnect(cast(Any, error), connection.driver_connection, cursor)
+            or unprepare(connection, error)  # the others have prepared statements, too
+        )
         if gone:
             pool: Any = self.engine.pool
             pool._invalidate(connection, error)

@@ -18,7 +18,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import URL, Connection, Engine, QueuePool, create_engine, event, make_url
+from sqlalchemy import URL, Connection, Engine, PoolProxiedConnection, QueuePool, create_engine, event
 from sqlalchemy.exc import (
     ArgumentError,
     DataError,
@@ -29,6 +29,7 @@ from sqlalchemy.exc import (
 )
 
 from brainq.errors import SetupError
+from brainq.store.sql_url import SqlUrl, parse_sql_url
 
 POOL_SIZE = 16  # 5 processes stay below Postgres' default of 100 connections; 100 threads take turns
 POOL_TIMEOUT_S = 30.0  # longer than ANSWER_S: when all hang, the first to give up makes room
@@ -40,22 +41,21 @@ _OLDEST_SQLITE = (3, 35, 0)  # RETURNING
 
 
 def make_engine(url: str, *, pool_size: int = POOL_SIZE, answer_s: float | None = ANSWER_S) -> Engine:
-    """An engine for `sqlite:///path/to.db`, `postgresql://...` or `postgres://...`; connects lazily.
+    """An engine for what `parse_sql_url` reads; connects lazily.
 
     answer_s   how long Postgres is waited for; a statement may take three quarters of it. None: as long as it takes
 
     Make it after any fork. Statement parameters are kept out of error texts and logs.
     Raises SetupError for any other URL, for in-memory SQLite, or when a driver is missing.
     """
-    parsed = _parse_url(url)
-    if parsed.get_backend_name() == "sqlite":
-        _check_sqlite(parsed)
-        connect_args: dict[str, Any] = {"timeout": BUSY_TIMEOUT_S}
-    else:
-        connect_args = {}
+    parsed = parse_sql_url(url)
+    connect_args: dict[str, Any] = {}
+    if parsed.url.drivername == "sqlite":
+        _check_sqlite(parsed.url)
+        connect_args = {} if "timeout" in parsed.url.query else {"timeout": BUSY_TIMEOUT_S}
     try:
         engine = create_engine(
-            parsed,
+            parsed.url,
             connect_args=connect_args,
             poolclass=QueuePool,
             pool_size=pool_size,
@@ -67,28 +67,27 @@ def make_engine(url: str, *, pool_size: int = POOL_SIZE, answer_s: float | None 
         )
     except ModuleNotFoundError as missing:
         raise SetupError(f"{missing.name} is not installed: pip install 'brainq[postgres]'") from missing
+    except ArgumentError as error:
+        raise SetupError(f"the hosts and ports of the SQL URL do not fit together; {error}") from None
     if engine.dialect.name == "sqlite":
         event.listen(engine, "connect", _on_sqlite_connect)
     else:
-        _set_timeouts(engine, answer_s)
+        _connect_by_link(engine, parsed, answer_s)
         event.listen(engine, "checkin", _note_idle)
         event.listen(engine, "checkout", _ping_if_idle)
     return engine
 
 
-def _set_timeouts(engine: Engine, answer_s: float | None) -> None:
-    from brainq.store.postgres import CONNECT_ARGS, BoundedConnection, set_limits
+def _connect_by_link(engine: Engine, parsed: SqlUrl, answer_s: float | None) -> None:
+    from brainq.store.postgres import CONNECT_ARGS, PostgresLink
 
-    query = engine.url.query
-    defaults = {name: value for name, value in CONNECT_ARGS.items() if name not in query}
+    query = parsed.url.query
+    options = {name: value for name, value in CONNECT_ARGS.items() if name not in query} | parsed.options
     by_statement = "statement_timeout" not in str(query.get("options", ""))
+    link = PostgresLink(answer_s, by_statement=by_statement, pooled=parsed.pooled)
 
-    def connect(_dialect: Any, _record: Any, args: Any, given: Any) -> BoundedConnection:
-        connection: Any = BoundedConnection.connect(*args, **defaults, **given)
-        if answer_s is not None:
-            connection.autocommit = True
-            set_limits(connection, answer_s, by_statement=by_statement)
-        return connection
+    def connect(_dialect: Any, _record: Any, args: Any, given: Any) -> Any:
+        return link.connect(*args, **options, **given)
 
     event.listen(engine, "do_connect", connect)
 
@@ -110,22 +109,14 @@ def without_time_limits(connection: Connection) -> Generator[None]:
 def transaction(engine: Engine) -> Generator[Connection]:
     """A connection inside an explicit transaction: committed at the end, rolled back on an exception."""
     with engine.connect() as connection, connection.begin():
-        connection.exec_driver_sql("BEGIN IMMEDIATE" if engine.dialect.name == "sqlite" else "BEGIN")
+        connection.exec_driver_sql(begin_statement(connection.connection))
         yield connection
 
 
-def _parse_url(url: str) -> URL:
-    try:
-        parsed = make_url(url)
-    except ArgumentError as error:
-        raise SetupError(
-            "the SQL URL cannot be read; use sqlite:///path/to.db or postgresql://user@host/name"
-        ) from error
-    if parsed.drivername in ("postgres", "postgresql", "postgresql+psycopg"):
-        return parsed.set(drivername="postgresql+psycopg")
-    if parsed.drivername in ("sqlite", "sqlite+pysqlite"):
-        return parsed.set(drivername="sqlite")
-    raise SetupError(f"the SQL URL names {parsed.drivername!r}; use sqlite:/// or postgresql://")
+def begin_statement(connection: PoolProxiedConnection) -> str:
+    """Return how a transaction is begun on a connection, with the limits that last only for it."""
+    driver: Any = connection.driver_connection
+    return "BEGIN IMMEDIATE" if isinstance(driver, sqlite3.Connection) else driver.begin
 
 
 def _check_sqlite(url: URL) -> None:
@@ -141,8 +132,8 @@ def _check_sqlite(url: URL) -> None:
 
 def require_file(url: str) -> None:
     """Raise SetupError when `url` is of a SQLite file that does not exist; to open it would make one."""
-    path = (_parse_url(url).database or "") if url.startswith("sqlite") else ""
-    if path and not path.startswith("file:") and not Path(path).exists():
+    path = parse_sql_url(url).sqlite_path
+    if path and not Path(path).exists():
         raise SetupError(
             f"there is no database at {path!r}; set BRAINQ_SQL_URL, or BRAINQ_DATA_DIR, to where the workers keep "
             "theirs"
@@ -196,6 +187,19 @@ def unsafe_settings(engine: Engine) -> list[str]:
     return [name for name, value in settings.items() if value == "off"]
 
 
+def pooler_between(engine: Engine) -> bool | None:
+    """Return whether connections are made for a pooler in transaction mode. Returns None if they are not, and two of
+    them were seen to share a server nevertheless. The engine has two connections at least."""
+    if engine.dialect.name == "sqlite":
+        return False
+    with engine.connect() as one, engine.connect() as other:
+        driver: Any = one.connection.driver_connection
+        servers = {each.exec_driver_sql("SELECT pg_backend_pid()").scalar() for each in (one, other)}
+    if driver.link.pooled:
+        return True
+    return False if len(servers) == 2 else None
+
+
 def log_path(engine: Engine) -> str | None:
     """The write-ahead log of a SQLite file, of which NORMAL syncs no commit; None of another database."""
     if engine.dialect.name != "sqlite":
@@ -233,6 +237,34 @@ def _ping_if_idle(connection: Any, record: Any, _proxy: Any) -> None:
         raise InvalidatePoolError("the connection died while idle") from error
     finally:
         connection.answer_s = answer_s
+
+
+_IN_THE_WAY = frozenset({"40001", "40P01", "55P03"})  # serialization failure, deadlock, lock not available
+_SQLITE_IN_THE_WAY = frozenset({sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED})
+
+
+def was_in_the_way(error: Exception) -> bool:
+    """Return whether a driver's error says that a statement was undone, or not begun, because of another client's. The
+    same statement may succeed when it is run again."""
+    if isinstance(error, sqlite3.Error):
+        return getattr(error, "sqlite_errorcode", 0) & 0xFF in _SQLITE_IN_THE_WAY
+    return getattr(error, "sqlstate", None) in _IN_THE_WAY or _is_lost_statement(error)
+
+
+def unprepare(connection: PoolProxiedConnection, error: Exception) -> bool:
+    """Return whether a driver's error says that a pooler in transaction mode is between. Then nothing more is
+    prepared on this connection, nor on those that are made from now on."""
+    if not _is_lost_statement(error):
+        return False
+    driver: Any = connection.driver_connection
+    driver.prepare_threshold = None
+    driver.link.note_pooler("a prepared statement was on another server")
+    return True
+
+
+def _is_lost_statement(error: Exception) -> bool:
+    # Nothing was run: a prepared statement is not there, or a stranger has one of its name.
+    return getattr(error, "sqlstate", None) in ("26000", "42P05")
 
 
 def is_sql_unavailable(failure: BaseException) -> bool:

@@ -223,7 +223,7 @@ def require_start(settings: Settings, *, redis_url: str | None, writes: Path | N
 
 
 def _service_checks(settings: Settings, redis_url: str | None, writes: Path | None) -> dict[str, Callable[[], Check]]:
-    looks: dict[str, Callable[[], Check]] = {"sql": lambda: check_sql(settings.sql_url.get_secret_value())}
+    looks: dict[str, Callable[[], Check]] = {"sql": lambda: check_sql(settings.sql_address)}
     if redis_url is not None:
         looks["redis"] = lambda: check_redis(redis_url)
     if settings.broker_url is not None:

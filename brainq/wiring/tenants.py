@@ -68,6 +68,6 @@ class OtherDatabases:
         with self._lock:
             if cell not in self._open:
                 settings = self._cells[cell]
-                engine = make_engine(settings.sql_url.get_secret_value(), pool_size=CONNECTIONS)
+                engine = make_engine(settings.sql_address, pool_size=CONNECTIONS)
                 self._open[cell] = make_database(engine, settings.key_place)
             return self._open[cell]

@@ -94,7 +94,7 @@ class Wiring:
 
     @cached_property
     def store(self) -> Store:
-        return Store.open(self.settings.sql_url.get_secret_value(), keys=self.settings.key_place)
+        return Store.open(self.settings.sql_address, keys=self.settings.key_place)
 
     @property
     def is_open(self) -> bool:

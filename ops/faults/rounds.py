@@ -15,7 +15,15 @@ from rich.console import Console
 
 from ops.faults.effects import NotSeen
 from ops.faults.fault import Fault, Pace, wait_turns_end
-from ops.faults.stage import Stage, hosts_stage, plain_stage, postgres_stage, sentinel_stage, small_disk_stage
+from ops.faults.stage import (
+    Stage,
+    hosts_stage,
+    plain_stage,
+    pooler_stage,
+    postgres_stage,
+    sentinel_stage,
+    small_disk_stage,
+)
 from ops.faults.table.deploys import old_build_stage
 from ops.faults.verdict import Verdict, judge, words_of
 
@@ -25,6 +33,7 @@ STAGES: dict[str, StageOf] = {
     "small disk": small_disk_stage,
     "sentinel": sentinel_stage,
     "postgres": postgres_stage,
+    "pooler": pooler_stage,
     "old build": old_build_stage,
     "hosts": hosts_stage,
 }

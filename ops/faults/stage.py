@@ -27,6 +27,7 @@ from ops.faults.effects import ROOT, Effects, effect_server
 from ops.faults.hosts import Host, HostNetwork, no_hosts
 from ops.faults.load import Producer
 from ops.faults.shop import EFFECTS
+from tests.support.pgbouncer import PROGRAM, PgBouncer
 from tests.support.proxy import Proxy
 from tests.support.sentinels import SentinelDeployment
 from tests.support.server import RedisServer
@@ -37,6 +38,7 @@ WORKERS: Mapping[str, int] = {"coordinator": 2, "parallel": 2, "serial": 3, "fin
 THREADS: Mapping[str, int] = {"coordinator": 32, "parallel": 16, "finalizer": 8}
 HOSTS, GATEWAY_HOST = ("east", "west"), "front"
 SMALL_DISK_MB = 12
+POOLER_SERVERS = 4
 START_S = 300.0  # the machine may have other work
 
 
@@ -55,6 +57,7 @@ class Servers:
     proxy: Proxy | None = None
     sql_proxy: Proxy | None = None
     sql_file: Path | None = None
+    pooler: PgBouncer | None = None
     network: HostNetwork | None = None
 
 
@@ -208,6 +211,26 @@ def postgres_stage(directory: Path, rate: float) -> Generator[Stage]:
                 yield stage
     finally:
         server.stop()
+
+
+@contextmanager
+def pooler_stage(directory: Path, rate: float) -> Generator[Stage]:
+    """Redis behind a proxy, and Postgres behind a PgBouncer in transaction mode with few servers."""
+    from tests.support.postgres import PostgresServer
+
+    server = PostgresServer().start()
+    try:
+        with redis_servers(directory / "none.db") as plain, PgBouncer(server.directory, POOLER_SERVERS) as pooler:
+            servers = replace(plain, sql_url=pooler.url("postgres"), pooler=pooler, sql_file=None)
+            with open_stage(directory, rate, servers) as stage:
+                yield stage
+    finally:
+        server.stop()
+
+
+def no_pooler() -> str:
+    """Why a PgBouncer cannot be had here; empty where it can."""
+    return no_postgres() or ("" if PROGRAM else "pgbouncer not found: apt-get install pgbouncer")
 
 
 @contextmanager

@@ -39,7 +39,7 @@ def upgrade() -> None:
     from brainq.store.store import Store
 
     def bring(settings: Settings) -> None:
-        url = settings.sql_url.get_secret_value()
+        url = settings.sql_address
         with Store.open(url, keys=settings.key_place):
             note(f"the schema at {without_password(url)} is at revision {HEAD}", style="green")
 
@@ -78,7 +78,7 @@ def prune_turns(
     dialects = set[str]()
 
     def prune_in(settings: Settings) -> None:
-        url = settings.sql_url.get_secret_value()
+        url = settings.sql_address
         require_file(url)
         with Store.open(url, migrate=False, answer_s=None, keys=settings.key_place) as store:
             dialects.add(store.engine.dialect.name)

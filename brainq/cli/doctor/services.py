@@ -24,7 +24,7 @@ from brainq.state.connection import MEMORY_FULL, make_client
 from brainq.state.fleet import unwatched
 from brainq.state.keys import Keys
 from brainq.state.sweeper import overdue_s
-from brainq.store.engine import make_engine, unsafe_settings
+from brainq.store.engine import make_engine, pooler_between, unsafe_settings
 from brainq.store.migrations.upgrade import HEAD, revision
 from brainq.store.store import Store
 from brainq.wiring import preflight
@@ -211,7 +211,7 @@ def check_presence(settings: Settings, url: str) -> Check:
 
 def check_sql(settings: Settings) -> Generator[Check, None, bool]:
     """Looks only: neither a database file nor a schema is made. True: what is in it can be read."""
-    url = settings.sql_url.get_secret_value()
+    url = settings.sql_address
     answer = preflight.check_sql(url)
     sqlite = url.removeprefix("sqlite:///")
     if answer.level == "ok" and sqlite != url and not Path(sqlite).exists():
@@ -228,8 +228,10 @@ def check_sql(settings: Settings) -> Generator[Check, None, bool]:
     try:
         current = revision(engine)
         unsafe = unsafe_settings(engine)
+        pooled = pooler_between(engine)
     finally:
         engine.dispose()
+    yield from _pooler(pooled)
     if unsafe:
         yield warn(
             "commits",
@@ -241,6 +243,17 @@ def check_sql(settings: Settings) -> Generator[Check, None, bool]:
     else:
         yield fail("schema", f"revision {current or 'none'}, brainq needs {HEAD}", "run `brainq db upgrade`")
     return current == HEAD
+
+
+def _pooler(pooled: bool | None) -> Iterator[Check]:
+    if pooled:
+        yield ok("pooler", "one in transaction mode is before Postgres: nothing is prepared or set for a session")
+    elif pooled is None:
+        yield fail(
+            "pooler",
+            "two connections share a server: a pooler in transaction mode is before Postgres, and is not known to be",
+            "set BRAINQ_SQL_POOLED=true, and take `pooled` and `prepare_threshold` out of the URL",
+        )
 
 
 def check_content_keys(settings: Settings) -> Iterator[Check]:
@@ -276,7 +289,7 @@ def check_webhooks(settings: Settings) -> Iterator[Check]:
     webhooks = parse_webhooks(settings.webhooks.get_secret_value())
     if not webhooks:
         return
-    with Store.open(settings.sql_url.get_secret_value(), migrate=False, keys=settings.key_place) as store:
+    with Store.open(settings.sql_address, migrate=False, keys=settings.key_place) as store:
         unsettled = store.deliveries.unsettled()
     summary = f"{len(webhooks)} configured, {unsettled['pending']} to be sent, {unsettled['dead']} dead"
     if unsettled["dead"]:

@@ -105,7 +105,7 @@ def check_pins(here: WorkerBuild, others: Sequence[Build], turns: Sequence[Build
 
 def _check_sql(settings: Settings) -> Check:
     try:
-        engine = make_engine(settings.sql_url.get_secret_value())
+        engine = make_engine(settings.sql_address)
         try:
             found = revision(engine)
         finally:

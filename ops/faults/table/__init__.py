@@ -11,14 +11,14 @@ from ops.faults.table.kills import KillCoordinator, KillFinalizer, KillParallel,
 from ops.faults.table.network import NetCut, NetDelay, NetLostReplies, NetReset, NetSilent
 from ops.faults.table.overload import Calm, Flood, Poison, WrongClocks
 from ops.faults.table.redis import RedisFailover, RedisKill, RedisRestart, RedisSwitch, RedisWipe
-from ops.faults.table.sql import PostgresHalfOpen, SqlFull, SqlLocked
+from ops.faults.table.sql import PoolerKill, PostgresHalfOpen, SqlFull, SqlLocked
 
 FAULTS: tuple[type[Fault], ...] = (
     *(Calm, KillCoordinator, KillParallel, KillSerial, KillWrite, KillFinalizer),
     *(FreezeCoordinator, FreezeParallel, FreezeWrite, FreezeFinalizer),
     *(NetReset, NetCut, NetSilent, NetDelay, NetLostReplies),
     *(RedisRestart, RedisKill, RedisWipe, SqlLocked, Poison, Flood, WrongClocks, RollingDeploy),
-    *(SqlFull, RedisSwitch, RedisFailover, PostgresHalfOpen, TwoBuilds),
+    *(SqlFull, RedisSwitch, RedisFailover, PostgresHalfOpen, PoolerKill, TwoBuilds),
     *(HostVanishes, HostCutModel, HostCutWrite, HostMute, HostDeaf, HostNarrow, HostLoss, HostGateway),
 )
 

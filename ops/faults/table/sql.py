@@ -1,16 +1,17 @@
-"""SQL: locked by another, on a full disk, and a Postgres whose connections are half open."""
+"""SQL: locked by another, on a full disk, a Postgres whose connections are half open, and a pooler that is killed."""
 
 from __future__ import annotations
 
 import errno
 import os
+import signal
 import sqlite3
 import time
 from pathlib import Path
 
 from ops.faults.effects import wait_for
 from ops.faults.fault import Fault, Pace
-from ops.faults.stage import Stage, no_postgres, no_small_disk
+from ops.faults.stage import Stage, no_pooler, no_postgres, no_small_disk
 
 BLOCK = b"\0" * 65536
 
@@ -121,3 +122,32 @@ class PostgresHalfOpen(Fault):
 
     def fired(self, stage: Stage) -> int:
         return self.silenced
+
+
+class PoolerKill(Fault):
+    name = "pooler-kill"
+    title = "SIGKILL: PgBouncer in transaction mode, again and again; it is started after a second"
+    kind = "pooler"
+
+    def __init__(self, pace: Pace) -> None:
+        super().__init__(pace)
+        self.killed = 0
+
+    @classmethod
+    def why_not(cls) -> str:
+        return no_pooler()
+
+    def inject(self, stage: Stage) -> None:
+        assert stage.servers.pooler is not None
+        for _ in range(self.pace.pieces):
+            self.killed += stage.servers.pooler.kill() == -signal.SIGKILL
+            time.sleep(1.0)
+            stage.servers.pooler.start()
+            time.sleep(0.5)
+
+    def heal(self, stage: Stage) -> None:
+        assert stage.servers.pooler is not None
+        stage.servers.pooler.start()
+
+    def fired(self, stage: Stage) -> int:
+        return self.killed

@@ -1,0 +1,148 @@
+"""One reading of a SQL URL, for all that use it: SQLite's file, or Postgres' hosts, login and options."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import parse_qsl, unquote
+
+from sqlalchemy import URL
+
+from brainq.errors import SetupError
+
+_FORM = "use sqlite:///path/to.db or postgresql://user:password@host:5432/name"
+_POSTGRES = ("postgres", "postgresql", "postgresql+psycopg")
+_SQLITE = ("sqlite", "sqlite+pysqlite")
+_URL = re.compile(r"(?P<scheme>[A-Za-z][\w+]*)://(?P<rest>.*)", re.ASCII | re.DOTALL)
+_POSTGRES_REST = re.compile(
+    r"(?:(?P<login>[^:/]*(?::[^@]*)?)@)?(?P<hosts>[^/?]*)(?:/(?P<database>[^?]*))?(?:\?(?P<query>.*))?", re.DOTALL
+)
+_HOST = re.compile(r"(?P<host>\[[0-9A-Fa-f:.%]+\]|[^\[\]:@#\s]+)(?::(?P<port>\d{1,5})?)?", re.ASCII)
+_YES_OR_NO = {"true": True, "yes": True, "on": True, "1": True, "false": False, "no": False, "off": False, "0": False}
+POSTGRES_PORT = 5432
+ENCODE_PASSWORD = (
+    "percent-encode the password: @ is %40, : is %3A, / is %2F, ? is %3F, # is %23, & is %26, % is %25, a space is %20"
+)
+
+
+@dataclass(frozen=True)
+class SqlUrl:
+    """A URL as SQLAlchemy takes it, and what SQLAlchemy does not read.
+
+    options: arguments of psycopg itself, with their types.
+    pooled: whether a pooler in transaction mode is before Postgres. None: that is found out at the connect.
+    """
+
+    url: URL
+    options: dict[str, Any]
+    pooled: bool | None = None
+
+    @property
+    def sqlite_path(self) -> str:
+        """The path of a SQLite file, "" for Postgres."""
+        path = self.url.database or "" if self.url.drivername == "sqlite" else ""
+        return path.removeprefix("file:").partition("?")[0]
+
+
+def parse_sql_url(url: str) -> SqlUrl:
+    """Read `sqlite:///path/to.db`, `postgresql://...` or `postgres://...`; several hosts are separated by commas.
+
+    Raises SetupError, which quotes nothing of a password, for any other URL and for options that no driver has.
+    """
+    found = _URL.fullmatch(url.strip())
+    if found is None:
+        raise SetupError(f"the SQL URL cannot be read; {_FORM}")
+    scheme, rest = found["scheme"].lower(), found["rest"]
+    if scheme in _SQLITE:
+        return _sqlite(rest)
+    if scheme in _POSTGRES:
+        return _postgres(rest)
+    raise SetupError(f"the SQL URL names {scheme!r}; use sqlite:/// or postgresql://")
+
+
+def _sqlite(rest: str) -> SqlUrl:
+    path, _, query = rest.partition("?")
+    if path and not path.startswith("/"):
+        raise SetupError("a SQLite URL has three slashes before a relative path and four before one from the root")
+    options = dict(parse_qsl(query, keep_blank_values=True))
+    if "uri" not in options and (unknown := sorted(set(options) - {"timeout"})):
+        raise SetupError(f"the SQL URL has the option {unknown[0]!r}, which brainq does not take for SQLite; remove it")
+    return SqlUrl(URL.create("sqlite", database=path[1:] or None, query=options), {})
+
+
+def _postgres(rest: str) -> SqlUrl:
+    found = _POSTGRES_REST.fullmatch(rest)
+    assert found is not None  # every part may be empty
+    login, hosts, database, query = found.group("login", "hosts", "database", "query")
+    user, colon, password = (login or "").partition(":")
+    if "@" in hosts + (database or "") or any("@" in part.partition("=")[0] for part in (query or "").split("&")):
+        raise SetupError(f"the SQL URL has an @ too many; {ENCODE_PASSWORD}")
+    texts, options, pooled = _options(query or "")
+    pairs = [_host(host) for host in hosts.split(",")] if hosts else [(None, None)]
+    if len(pairs) > 1:  # as libpq has it; SQLAlchemy wants them as options
+        texts |= {"host": ",".join(str(host) for host, _ in pairs)}
+        texts |= {"port": ",".join(str(port or POSTGRES_PORT) for _, port in pairs)}
+        pairs = [(None, None)]
+    url = URL.create(
+        "postgresql+psycopg",
+        username=unquote(user) or None,
+        password=unquote(password) if colon else None,
+        host=pairs[0][0],
+        port=pairs[0][1],
+        database=database or None,
+        query=texts,
+    )
+    return SqlUrl(url, options, pooled)
+
+
+def _host(text: str) -> tuple[str | None, int | None]:
+    found = _HOST.fullmatch(text)
+    if found is None or int(found["port"] or POSTGRES_PORT) not in range(1, 65536):
+        raise SetupError(f"the hosts of the SQL URL cannot be read; {_FORM}, and {ENCODE_PASSWORD}")
+    return found["host"].strip("[]"), int(found["port"]) if found["port"] else None
+
+
+def _options(query: str) -> tuple[dict[str, Any], dict[str, Any], bool | None]:
+    """Options for libpq, options for psycopg itself, and what `pooled` says."""
+    try:
+        from psycopg import pq
+    except ModuleNotFoundError as missing:
+        raise SetupError(f"{missing.name} is not installed: pip install 'brainq[postgres]'") from missing
+    known = {option.keyword.decode() for option in pq.Conninfo.get_defaults()} | {"prepare_threshold", "pooled"}
+    given: dict[str, list[str]] = {}
+    for name, value in parse_qsl(query, keep_blank_values=True):
+        if name not in known:
+            raise SetupError(_unknown_option(name, known))
+        given.setdefault(name, []).append(value)
+    texts: dict[str, Any] = {
+        name: tuple(values) if len(values) > 1 and name == "host" else values[-1] for name, values in given.items()
+    }
+    threshold, pooled = texts.pop("prepare_threshold", None), texts.pop("pooled", None)
+    options = {} if threshold is None else {"prepare_threshold": _threshold(threshold)}
+    return texts, options, None if pooled is None else _yes_or_no(pooled)
+
+
+def _unknown_option(name: str, known: set[str]) -> str:
+    # A password with & or ? in it would be read as options: its parts are not shown.
+    if near := difflib.get_close_matches(name, known, 1):
+        return f"the SQL URL has an option that Postgres' driver does not know; did you mean {near[0]!r}?"
+    return (
+        "the SQL URL has an option that Postgres' driver does not know; remove it (options are those of libpq, "
+        f"`pooled` and `prepare_threshold`), and {ENCODE_PASSWORD}"
+    )
+
+
+def _threshold(value: str) -> int | None:
+    if value.lower() in ("", "none"):
+        return None
+    if not value.isdecimal():
+        raise SetupError("prepare_threshold of the SQL URL is a number of executions, or `none` to prepare nothing")
+    return int(value)
+
+
+def _yes_or_no(value: str) -> bool:
+    if value.lower() not in _YES_OR_NO:
+        raise SetupError("pooled of the SQL URL is `true` or `false`")
+    return _YES_OR_NO[value.lower()]
