@@ -75,7 +75,7 @@ if TYPE_CHECKING:
         RetrievedMemory,
     )
     from brainq.contracts.message import Attachment, Message, ToolCall
-    from brainq.contracts.model import ModelChunk, ModelReply, ModelRequest, Spend, TokenUsage
+    from brainq.contracts.model import ModelChunk, ModelReply, ModelRequest, Spend
     from brainq.contracts.model_options import ModelOptions, OptionsFields
     from brainq.contracts.people import Approval, HoldPolicy, Receipt, StandingHold, TurnInput
     from brainq.contracts.rows import MemoryRow, TurnRow
@@ -95,6 +95,7 @@ if TYPE_CHECKING:
         TurnRequest,
         TurnResult,
     )
+    from brainq.contracts.usage import TokenUsage
     from brainq.contracts.view import BudgetSnapshot, TurnSnapshot
     from brainq.contracts.webhook import DeliveryRow
     from brainq.errors import (
@@ -182,7 +183,7 @@ _NAMES = {
         "AutonomousResearchLearner MemoryExtractor MemoryItem MemoryRetriever Observation RecordedTurn RetrievedMemory"
     ),
     "brainq.contracts.message": "Attachment Message ToolCall",
-    "brainq.contracts.model": "ModelChunk ModelReply ModelRequest Spend TokenUsage",
+    "brainq.contracts.model": "ModelChunk ModelReply ModelRequest Spend",
     "brainq.contracts.model_options": "ModelOptions OptionsFields",
     "brainq.contracts.people": "Approval HoldPolicy Receipt StandingHold TurnInput",
     "brainq.contracts.rows": "MemoryRow TurnRow",
@@ -194,6 +195,7 @@ _NAMES = {
     "brainq.contracts.turn": (
         "Citation Limits LimitsFields LimitsOverride OnBusy Priority TurnKind TurnRequest TurnResult"
     ),
+    "brainq.contracts.usage": "TokenUsage",
     "brainq.contracts.view": "BudgetSnapshot TurnSnapshot",
     "brainq.contracts.webhook": "DeliveryRow",
     "brainq.errors": (

@@ -17,6 +17,7 @@ from brainq.contracts.base import Wire
 from brainq.contracts.message import Message, Reasoning, ToolCall
 from brainq.contracts.model_options import NO_OPTIONS, ModelOptions
 from brainq.contracts.tool import ToolSpec
+from brainq.contracts.usage import TokenUsage
 
 SpendKind = Literal["step", "lost", "reflection", "compaction", "child", "memory", "judge"]
 # Our words, which are OpenAI's, and what other services say for them.
@@ -35,32 +36,6 @@ _FAILURE_PREFIXES: dict[str, str] = {
     "quota": "The account at the model's service is used up",
 }
 _RETRY_HINT = re.compile(r" \(again in (\d{1,6}) s\)")
-
-
-class TokenUsage(Wire):
-    """Token counts of one reply, or a sum of several. `input_tokens` includes the cached ones.
-
-    estimated   some of it was not counted by the service
-    """
-
-    input_tokens: int = 0
-    output_tokens: int = 0
-    cache_read_tokens: int = 0
-    cache_creation_tokens: int = 0
-    estimated: bool = False
-
-    @property
-    def total(self) -> int:
-        return self.input_tokens + self.output_tokens
-
-    def __add__(self, other: TokenUsage) -> TokenUsage:
-        return TokenUsage(
-            input_tokens=self.input_tokens + other.input_tokens,
-            output_tokens=self.output_tokens + other.output_tokens,
-            cache_read_tokens=self.cache_read_tokens + other.cache_read_tokens,
-            cache_creation_tokens=self.cache_creation_tokens + other.cache_creation_tokens,
-            estimated=self.estimated or other.estimated,
-        )
 
 
 Price = Callable[[str, str, TokenUsage], float | None]

@@ -75,14 +75,13 @@ def _token_warnings(turn: EndedTurn) -> tuple[str, ...]:
     uncounted = sum(spend.estimated and spend.kind != "lost" for spend in turn.spends)
     lost = sum(spend.kind == "lost" for spend in turn.spends)
     requests = "1 request" if lost == 1 else f"{lost} requests"
-    return (
-        *(
-            (f"the service counted no tokens of {_count_of_replies(uncounted)}; they are estimated",)
-            if uncounted
-            else ()
-        ),
-        *((f"{requests} to a model broke off and may be billed: the cost is estimated",) if lost else ()),
-    )
+    warnings: list[str] = []
+    if uncounted:
+        replies = _count_of_replies(uncounted)
+        warnings.append(f"the service did not count the tokens of {replies}, or not rightly; they are estimated")
+    if lost:
+        warnings.append(f"{requests} to a model broke off and may be billed: the cost is estimated")
+    return tuple(warnings)
 
 
 def _count_of_replies(count: int) -> str:

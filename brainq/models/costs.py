@@ -31,7 +31,7 @@ def cost_usd(provider: str, model: str, usage: TokenUsage) -> float | None:
     try:
         found = prices.calc_price(
             prices.Usage(
-                input_tokens=usage.input_tokens,
+                input_tokens=max(usage.input_tokens, usage.cache_read_tokens + usage.cache_creation_tokens),
                 output_tokens=usage.output_tokens,
                 cache_read_tokens=usage.cache_read_tokens,
                 cache_write_tokens=usage.cache_creation_tokens,
@@ -44,8 +44,9 @@ def cost_usd(provider: str, model: str, usage: TokenUsage) -> float | None:
             _unknown_models.clear()
         _unknown_models.add((provider, model))
         return None
-    except ValueError:  # counts that contradict each other, such as more cached tokens than input
-        return None
+    except ValueError:  # the list cannot tell what is cached of these counts: then nothing of them is
+        plain = TokenUsage(input_tokens=usage.input_tokens, output_tokens=usage.output_tokens)
+        return cost_usd(provider, model, plain) if plain != usage else None
     return float(found.total_price)
 
 

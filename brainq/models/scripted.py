@@ -168,8 +168,8 @@ class ScriptedProvider:
 
 
 def _with_usage(reply: ModelReply, request: ModelRequest) -> ModelReply:
-    # Nobody bills for it, so what it is thought to have used is what it used.
-    usage = usage_of(reply, request).model_copy(update={"estimated": False})
+    # Nobody bills for it, so what it is thought to have used is what it used. A script's wrong counts stay marked.
+    usage = usage_of(reply, request).model_copy(update={"estimated": reply.usage.estimated})
     return reply.model_copy(update={"model": reply.model or request.model, "usage": usage})
 
 

@@ -25,9 +25,11 @@ from brainq.contracts.conversation import EMPTY_CONVERSATION, Conversation
 from brainq.contracts.message import Attachment, Message, Reasoning, ToolCall
 from brainq.contracts.model import ModelReply, ModelRequest, TokenUsage
 from brainq.contracts.tool import ToolSpec
+from brainq.contracts.usage import MAX_REPLY_TOKENS
 
 CHARS_PER_TOKEN = 4
 JSON_CHARS_PER_TOKEN = 2.8
+MAX_CHARS_PER_TOKEN = 128  # of the longest token of o200k_base, which is spaces (tiktoken)
 BYTES_PER_TOKEN_ELSEWHERE = 3
 TOKENS_PER_MESSAGE = 4
 TOKENS_PER_IMAGE = 1_600
@@ -135,14 +137,57 @@ def estimate_usage(request: ModelRequest, text: str = "", calls: Iterable[ToolCa
 
 
 def usage_of(reply: ModelReply, request: ModelRequest) -> TokenUsage:
-    """As the service counted it, else an estimate."""
+    """Return what the service counted, and an estimate in place of each count that it left out or that cannot be.
+
+    An output whose count cannot be is taken to be as long as the request allows. The replies of all providers pass
+    here, those of a user's own included.
+    """
+    usage = reply.usage
+    shown = len(reply.text) + sum(len(one.text) for one in reply.reasoning) + len(reply.calls)
+    if _is_possible(usage, shown):
+        return usage
+    usage = TokenUsage(**dict(usage))  # a copy with changed fields was never checked
+    if _is_possible(usage, shown):
+        return usage
     text = reply.text + "".join(one.text for one in reply.reasoning)
-    return reply.usage if reply.usage.total else estimate_usage(request, text, reply.calls)
+    estimate = estimate_usage(request, text, reply.calls)
+    if not usage.total and not usage.estimated:
+        return estimate
+    sent, written, cached = usage.input_tokens, usage.output_tokens, usage.cache_read_tokens
+    if not 0 < sent <= MAX_REPLY_TOKENS:
+        sent, cached = estimate.input_tokens, 0
+    if not _is_possible_output(usage, shown):
+        written = max(estimate.output_tokens, request.max_output_tokens or 0)
+    created = min(usage.cache_creation_tokens, sent - cached)
+    return TokenUsage(
+        input_tokens=sent,
+        output_tokens=written,
+        cache_read_tokens=cached,
+        cache_creation_tokens=created,
+        estimated=True,
+    )
+
+
+def _is_possible(usage: TokenUsage, shown: int) -> bool:
+    """Return whether the counts can be those of a reply with so many characters."""
+    are_counts = all(
+        type(count) is int and count >= 0 for count in (usage.cache_read_tokens, usage.cache_creation_tokens)
+    )
+    is_input = type(usage.input_tokens) is int and 0 < usage.input_tokens <= MAX_REPLY_TOKENS
+    return are_counts and is_input and _is_possible_output(usage, shown)
+
+
+def _is_possible_output(usage: TokenUsage, shown: int) -> bool:
+    written = usage.output_tokens
+    if type(written) is not int or not 0 <= written <= MAX_REPLY_TOKENS:
+        return False
+    return written * MAX_CHARS_PER_TOKEN >= shown and not (usage.estimated and written == 0)
 
 
 def with_usage(reply: ModelReply, request: ModelRequest) -> ModelReply:
-    """`reply` as it is if the service counted its tokens, else with an estimate."""
-    return reply if reply.usage.total else reply.model_copy(update={"usage": usage_of(reply, request)})
+    """Return `reply` with counts that can be."""
+    usage = usage_of(reply, request)
+    return reply if usage is reply.usage else reply.model_copy(update={"usage": usage})
 
 
 def _json(value: object) -> str:

@@ -23,6 +23,7 @@ from brainq.observe.spans import chat_span
 from brainq.observe.tracing import in_span
 from brainq.outage import OutageRetry, never_unavailable
 from brainq.ports.redis_turns import Turns
+from brainq.text.estimate import with_usage
 from brainq.turn.begin import OwnedTurn
 
 log = logger("brainq.turn")
@@ -142,7 +143,7 @@ class AttemptReader:
                     chat.retry(chunk.retry)
                     self.publish_retry(chunk.retry)
                 if chunk.reply is not None:
-                    reply = chunk.reply
+                    reply = with_usage(chunk.reply, request)
                     chat.reply(reply)
         assert reply is not None
         return reply

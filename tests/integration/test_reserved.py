@@ -18,12 +18,13 @@ CENT = 0.01  # what the test's price list takes for a token, in and out alike
 class Counter:
     """A model that asks for a tool for ever and counts how often it was asked."""
 
-    def __init__(self) -> None:
+    def __init__(self, used: TokenUsage = USED) -> None:
         self.asked = 0
+        self.used = used
 
     def answer(self, request: ModelRequest) -> ModelReply:
         self.asked += 1
-        return calls(("look", {"number": request.step}), usage=USED) if request.step < 9 else says("done")
+        return calls(("look", {"number": request.step}), usage=self.used) if request.step < 9 else says("done")
 
     def brain(self, **limits: float) -> Brain:
         brain = Brain(
@@ -99,3 +100,16 @@ def test_a_turn_whose_bells_all_come_twice_pays_once_and_keeps_its_limit(pumps: 
     assert (result.stop_reason, model.asked) == (StopReason.MAX_COST, 3)
     assert result.cost_usd == pytest.approx(3 * 500 * CENT)  # pyright: ignore[reportUnknownMemberType]
     assert [spend.kind for spend in result.spends] == ["step"] * 3
+
+
+@pytest.mark.usefixtures("price_list")
+def test_counts_that_cannot_be_lift_no_limit_and_are_warned_of(pumps: Callable[..., Pump]) -> None:
+    model = Counter(TokenUsage(input_tokens=-1_000_000, output_tokens=-1_000_000))
+    pump = pumps(model.brain(max_total_tokens=2_000, max_output_tokens=500))
+    result = pump.finish(pump.submit("s1", "Look around."))
+    assert (result.stop_reason, model.asked) == (StopReason.MAX_TOTAL_TOKENS, 3)
+    assert [spend.output_tokens for spend in result.spends] == [500] * 3, "the worst case takes their place"
+    assert all(spend.estimated and spend.input_tokens > 0 for spend in result.spends)
+    used = result.input_tokens + result.output_tokens
+    assert result.cost_usd == pytest.approx(CENT * used)  # pyright: ignore[reportUnknownMemberType]
+    assert "the service did not count the tokens of 3 replies, or not rightly; they are estimated" in result.warnings

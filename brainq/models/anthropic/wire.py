@@ -7,6 +7,7 @@ from typing import Any
 
 from brainq.contracts.message import Message, Reasoning, ToolCall
 from brainq.contracts.model import ModelChunk, ModelReply, ModelRequest, TokenUsage, standard_finish_reason
+from brainq.contracts.usage import MAX_REPLY_TOKENS, read_count, reported_usage
 from brainq.models.anthropic.thinking import THINKING, BlockOrder, blocks_in_order, max_tokens, replayed_thinking
 from brainq.models.attachments import AttachmentBlocks
 from brainq.models.wire import StreamReader, WireIds, arguments_object, read_call, wire_name
@@ -129,14 +130,12 @@ def from_usage(usage: Any) -> TokenUsage:
     """Ours: `input_tokens` includes what the API counts apart, cache reads and cache writes."""
     if not isinstance(usage, dict):
         return TokenUsage()
-    read = usage.get("cache_read_input_tokens") or 0
-    written = usage.get("cache_creation_input_tokens") or 0
-    return TokenUsage(
-        input_tokens=(usage.get("input_tokens") or 0) + read + written,
-        output_tokens=usage.get("output_tokens") or 0,
-        cache_read_tokens=read,
-        cache_creation_tokens=written,
+    names = ("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
+    counts, exact = zip(*(read_count(usage.get(name), MAX_REPLY_TOKENS) for name in names), strict=True)
+    reported = reported_usage(
+        sent=sum(counts), written=usage.get("output_tokens"), cache_read=counts[1], cache_creation=counts[2]
     )
+    return reported if all(exact) else reported.model_copy(update={"estimated": True})
 
 
 def _call_id(block: dict[str, Any], index: int) -> str:

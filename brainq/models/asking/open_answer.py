@@ -14,7 +14,7 @@ from brainq.models.asking.failures import from_error_event, from_sdk_error
 from brainq.models.asking.permits import RatePermit
 from brainq.models.asking.stall_clock import DeadlineCut, StallClock
 from brainq.models.wire import StreamReader
-from brainq.text.estimate import estimate_request, with_usage
+from brainq.text.estimate import with_usage
 
 T = TypeVar("T")
 Event = dict[str, Any]
@@ -72,7 +72,7 @@ class OpenAnswer:
 
     def reply(self, read: Callable[[Event], ModelReply]) -> ModelReply:
         """The reply in a whole answer. `read` finds it in the answer's JSON object."""
-        value = json.loads(self._response.read())
+        value = read_json(self._response.read())
         if not isinstance(value, dict):
             raise ValueError(f"the answer is a JSON {type(value).__name__}, not an object")
         if value.get("error"):  # some proxies send errors with HTTP 200
@@ -150,9 +150,6 @@ class OpenAnswer:
         """
         request = self._request
         reply = with_usage(reply, request)
-        if not reply.usage.input_tokens:
-            usage = reply.usage.model_copy(update={"input_tokens": estimate_request(request), "estimated": True})
-            reply = reply.model_copy(update={"usage": usage})
         if reply.reasoning:
             thoughts = [thought.model_copy(update={"model": request.model}) for thought in reply.reasoning]
             reply = reply.model_copy(update={"reasoning": tuple(thoughts)})
@@ -164,6 +161,19 @@ def read_error(name: str, error: Exception, sdk: Any, clock: StallClock) -> Prov
     """What to raise for a request, or the reading of an answer, that failed so."""
     known = from_sdk_error(error, sdk, name)
     return clock.error(name) if known.kind == "timeout" and clock.first_is_late else known
+
+
+def read_json(text: str | bytes) -> Any:
+    """Return the JSON value in an answer. Raises ValueError.
+
+    A number of more digits than Python reads is infinite: a reply is not lost over its token counts.
+    """
+    try:
+        return json.loads(text)
+    except json.JSONDecodeError:
+        raise
+    except ValueError:
+        return json.loads(text, parse_int=lambda digits: int(digits) if len(digits) < 1000 else float("inf"))
 
 
 def _parse(read: Callable[[Event], T], value: Event) -> T:
@@ -201,7 +211,7 @@ def _parse_event(data: list[bytes]) -> Iterator[dict[str, Any] | None]:
     if text == END_MARKER:
         yield None
     elif text:
-        value = json.loads(text)
+        value = read_json(text)
         if not isinstance(value, dict):
             raise ValueError(f"an event is a JSON {type(value).__name__}, not an object")
         yield value

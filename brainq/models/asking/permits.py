@@ -26,7 +26,7 @@ from brainq.models.asking.stall_clock import stream_within_limits
 from brainq.models.providers import Provider
 from brainq.observe.logs import logger
 from brainq.ports.redis_turns import RateLimits
-from brainq.text.estimate import estimate_request
+from brainq.text.estimate import estimate_request, with_usage
 
 log = logger("brainq.models")
 MAX_FALLBACK_WAIT_S = 2.0  # the longest wait for one of several models
@@ -346,10 +346,10 @@ def stream_with_permits(provider: Provider, request: ModelRequest) -> Iterator[M
 def reply_with_permits(provider: Provider, request: ModelRequest) -> ModelReply:
     """The provider's whole reply, each of its requests with a permit."""
     if getattr(provider, "takes_permits", False) or not is_metered():
-        return provider.generate(request)
+        return with_usage(provider.generate(request), request)
     permit, sent = _acquire_permit(provider, request)
     with permit:
-        reply = provider.generate(sent)
+        reply = with_usage(provider.generate(sent), sent)
         permit.note_answer()
         permit.complete(reply.usage)
         return reply
@@ -367,7 +367,9 @@ def _stream_under_permit(provider: Provider, request: ModelRequest) -> Iterator[
                 permit.note_answer()
             permit.add_chunk(chunk)
             if chunk.reply is not None:
-                permit.complete(chunk.reply.usage)
+                reply = with_usage(chunk.reply, sent)
+                permit.complete(reply.usage)
+                chunk = chunk if reply is chunk.reply else chunk.model_copy(update={"reply": reply})
             yield chunk
 
 

@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import Any, cast
 
 from brainq.contracts.message import Message
 from brainq.contracts.model import ModelChunk, ModelReply, ModelRequest, TokenUsage, standard_finish_reason
 from brainq.contracts.tool import ToolSpec
+from brainq.contracts.usage import reported_usage
 from brainq.models.attachments import AttachmentBlocks
 from brainq.models.openai.reasoning import ReasoningCollector, ThinkSplitter, with_reasoning
 from brainq.models.openai.roles import Roles, to_roles
@@ -154,16 +155,23 @@ def _content_text(content: Any) -> str:
 
 
 def from_usage(usage: Any, sent: str = "prompt", written: str = "completion") -> TokenUsage:
-    """Zeros for what the server left out. `sent` and `written` are what its API calls input and output."""
+    """Return what the server counted. `sent` and `written` are what its API calls input and output."""
     if not isinstance(usage, dict):
         return TokenUsage()
-    details: Any = usage.get(f"{sent}_tokens_details") or {}
-    return TokenUsage(
-        input_tokens=usage.get(f"{sent}_tokens") or 0,
-        output_tokens=usage.get(f"{written}_tokens") or 0,
-        cache_read_tokens=details.get("cached_tokens") or 0,
-        cache_creation_tokens=details.get("cache_write_tokens") or 0,
+    details, of_written = _object(usage, f"{sent}_tokens_details"), _object(usage, f"{written}_tokens_details")
+    return reported_usage(
+        sent=usage.get(f"{sent}_tokens"),
+        written=usage.get(f"{written}_tokens"),
+        cache_read=details.get("cached_tokens"),
+        cache_creation=details.get("cache_write_tokens"),
+        thought=of_written.get("reasoning_tokens"),
+        total=usage.get("total_tokens"),
     )
+
+
+def _object(usage: dict[str, Any], name: str) -> dict[str, Any]:
+    value = usage.get(name)
+    return cast("dict[str, Any]", value) if isinstance(value, dict) else {}
 
 
 class _PartialCall:
@@ -201,7 +209,7 @@ class OpenAIStream(StreamReader):
 
     def feed(self, chunk: dict[str, Any]) -> ModelChunk | None:
         self._model = str(chunk.get("model") or self._model)
-        if isinstance(chunk.get("usage"), dict):
+        if isinstance(chunk.get("usage"), dict) and chunk["usage"]:
             self.usage = from_usage(chunk["usage"])
         choices: list[dict[str, Any]] = chunk.get("choices") or []
         if not choices:

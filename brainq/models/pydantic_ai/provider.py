@@ -91,7 +91,7 @@ class PydanticAIProvider:
         permit = permit_for(self.name, request.model)
         permit.acquire(request, deadline.remaining_s())
         with permit:
-            task = _begin(_put_outcome(_request_whole(model, request, deadline.remaining_s()), items))
+            task = _begin(_put_outcome(_request_reply(model, request, deadline.remaining_s()), items))
             try:
                 found = items.get(timeout=deadline.remaining_s())
             except Empty:
@@ -199,6 +199,13 @@ class PydanticAIProvider:
 def _status(item: object) -> int:
     """As HTTP says it: whether the service answers, or fails."""
     return 500 if isinstance(item, BaseException) else 200
+
+
+async def _request_reply(model: Model, request: ModelRequest, timeout_s: float) -> ModelReply:
+    """The whole reply, read as a stream: pydantic-ai refuses a ChatCompletion over its token counts."""
+    if model.system in _WITHOUT_FINISH_REASON:
+        return await _request_whole(model, request, timeout_s)
+    return await _request_stream(model, request, timeout_s, SimpleQueue())
 
 
 async def _request_whole(model: Model, request: ModelRequest, timeout_s: float) -> ModelReply:

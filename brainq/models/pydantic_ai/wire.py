@@ -33,6 +33,7 @@ from pydantic_ai.usage import RequestUsage
 from brainq.contracts.message import Message, Reasoning, ToolCall
 from brainq.contracts.model import ModelReply, ModelRequest, TokenUsage
 from brainq.contracts.model_options import TOOL_CHOICES
+from brainq.contracts.usage import reported_usage
 from brainq.errors import ProviderError, SetupError
 from brainq.models.asking.failures import ServiceError, from_status
 from brainq.models.attachments import AttachmentBlocks, move_behind_results
@@ -242,11 +243,12 @@ def from_response(response: ModelResponse, model: str, system: str) -> ModelRepl
 
 def from_usage(usage: RequestUsage) -> TokenUsage:
     """Ours: `input_tokens` includes the cached ones there, too."""
-    return TokenUsage(
-        input_tokens=usage.input_tokens,
-        output_tokens=usage.output_tokens,
-        cache_read_tokens=usage.cache_read_tokens,
-        cache_creation_tokens=usage.cache_write_tokens,
+    return reported_usage(
+        sent=usage.input_tokens,
+        written=usage.output_tokens,
+        cache_read=usage.cache_read_tokens,
+        cache_creation=usage.cache_write_tokens,
+        thought=usage.output_reasoning_tokens,
     )
 
 

@@ -13,9 +13,11 @@ import pytest
 from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart, ToolCallPart, UserPromptPart
 from pydantic_ai.models.function import AgentInfo, DeltaToolCall, FunctionModel
 from pydantic_ai.models.google import GoogleModel
+from pydantic_ai.models.openai import OpenAIChatModel
 from pydantic_ai.models.test import TestModel as MadeUpModel
 from pydantic_ai.providers import infer_provider_class
 from pydantic_ai.providers.google import GoogleProvider
+from pydantic_ai.providers.openai import OpenAIProvider as OpenAIService
 
 from brainq.contracts.message import Attachment, Message
 from brainq.contracts.model import FinishKind, ModelReply, TokenUsage
@@ -386,3 +388,28 @@ def test_prices() -> None:
     assert cost_usd("google-cloud", "gemini-2.5-flash", million) == gemini
     assert cost_usd("pydantic-ai", "google:gemini-2.5-flash", million) == gemini
     assert cost_usd("bedrock", "anthropic.claude-3-5-sonnet-20240620-v1:0", million) is not None
+
+
+@pytest.mark.filterwarnings("ignore:Failed to extract usage", "ignore:Pydantic serializer warnings")
+@pytest.mark.parametrize(("written", "tokens"), [(3.2, 4), (-5, 3), ("x", 3)])
+def test_no_reply_is_refused_over_its_token_counts(wire: WireServer, written: Any, tokens: int) -> None:
+    def answer(exchange: Exchange) -> None:
+        head = {"id": "a", "object": "chat.completion.chunk", "created": 1, "model": "m"}
+        exchange.begin()
+        exchange.event({**head, "choices": [{"index": 0, "delta": {"content": "hello there"}}]})
+        exchange.event({**head, "choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]})
+        exchange.event({**head, "choices": [], "usage": {"prompt_tokens": 100, "completion_tokens": written}})
+        exchange.event("[DONE]")
+        exchange.finish()
+
+    service = OpenAIService(base_url=f"{wire.url}/v1", api_key="k")
+    provider = PydanticAIProvider(model=OpenAIChatModel("gpt-4.1", provider=service), retry=QUICK)
+    try:
+        wire.answers = [answer, answer]
+        whole = provider.generate(request())
+        *_, last = provider.generate_stream(request())
+    finally:
+        provider.close()
+    for reply in (whole, last.reply):
+        assert reply is not None
+        assert (reply.text, reply.usage.output_tokens, reply.usage.estimated) == ("hello there", tokens, True)

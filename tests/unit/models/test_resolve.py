@@ -185,8 +185,9 @@ def test_unknown_prices_are_looked_for_once(provider: str, model: str, monkeypat
     assert cost_usd(provider, model, MILLION) is None
 
 
-def test_counts_that_contradict_each_other_have_no_price() -> None:
-    assert cost_usd("openai", "gpt-4.1", TokenUsage(input_tokens=1, cache_read_tokens=5)) is None
+def test_counts_that_contradict_each_other_have_a_price() -> None:
+    unchecked = TokenUsage(input_tokens=1_000_000).model_copy(update={"cache_read_tokens": 2_000_000})
+    assert cost_usd("openai", "gpt-4.1", unchecked) == pytest.approx(1.0)  # all of it was cached, at half a dollar
 
 
 def _in_thread(work: Callable[[], Any]) -> Any:

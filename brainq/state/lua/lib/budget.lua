@@ -44,14 +44,16 @@ end
 -- US dollars that this script has charged.
 local charged_usd = 0
 
+-- What was used is only ever added: a negative count of a worker of an earlier build takes nothing back.
 local function add_usage(budget_key, input, output, cache_read, cache_creation, cost)
-  redis.call('HINCRBY', budget_key, 'input_tokens', input)
-  redis.call('HINCRBY', budget_key, 'output_tokens', output)
-  if cache_read ~= 0 then redis.call('HINCRBY', budget_key, 'cache_read_tokens', cache_read) end
-  if cache_creation ~= 0 then redis.call('HINCRBY', budget_key, 'cache_creation_tokens', cache_creation) end
+  redis.call('HINCRBY', budget_key, 'input_tokens', math.max(0, input))
+  redis.call('HINCRBY', budget_key, 'output_tokens', math.max(0, output))
+  if cache_read > 0 then redis.call('HINCRBY', budget_key, 'cache_read_tokens', cache_read) end
+  if cache_creation > 0 then redis.call('HINCRBY', budget_key, 'cache_creation_tokens', cache_creation) end
   if cost ~= '' then
-    redis.call('HINCRBYFLOAT', budget_key, 'cost_usd', cost)
-    charged_usd = charged_usd + tonumber(cost)
+    local usd = math.max(0, tonumber(cost))
+    redis.call('HINCRBYFLOAT', budget_key, 'cost_usd', usd > 0 and cost or 0)
+    charged_usd = charged_usd + usd
   end
 end
 
