@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from tests.lua.rig import TID, Rig
 
 
@@ -21,7 +23,7 @@ def test_a_budget_that_is_gone_does_not_come_back(rig: Rig) -> None:
 def test_what_was_used_is_only_ever_added(rig: Rig) -> None:
     rig.active()
     rig.run("budget_spend", input=30, output=40, cache_read=5, cost="0.5")
-    less = {"input": -1_000_000, "output": -1, "cache_read": -5, "cache_creation": -5, "cost": "-3.0"}
+    less: dict[str, Any] = {"input": -1_000_000, "output": -1, "cache_read": -5, "cache_creation": -5, "cost": "-3.0"}
     assert rig.run("budget_spend", id="another", **less) == ["ADDED"]
     budget = rig.client.hgetall(rig.names(TID)["budget"])
     assert (budget["input_tokens"], budget["output_tokens"], budget["cost_usd"]) == ("30", "40", "0.5")
