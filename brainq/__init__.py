@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from brainq.client.memories import Memories
     from brainq.client.options import BulkOptions, Cancelled, SubmitOptions, TurnFilters, WaitFor
     from brainq.client.session import Flag, Session, WaitingTurn
-    from brainq.client.turn_facts import TurnFacts
+    from brainq.client.turn_facts import CallFacts, TurnFacts
     from brainq.contracts.act import Act
     from brainq.contracts.brain import (
         Approvals,
@@ -163,7 +163,7 @@ _NAMES = {
     "brainq.client.memories": "Memories",
     "brainq.client.options": "BulkOptions Cancelled SubmitOptions TurnFilters WaitFor",
     "brainq.client.session": "Flag Session WaitingTurn",
-    "brainq.client.turn_facts": "TurnFacts",
+    "brainq.client.turn_facts": "CallFacts TurnFacts",
     "brainq.contracts.act": "Act",
     "brainq.contracts.brain": ("Approvals Children Context Memory PromptTemplate Selection ThinkLevel ToolRanker"),
     "brainq.contracts.bulk": "BulkReport BulkVerb",
@@ -233,8 +233,9 @@ _OF_THE_ENGINE = _ENGINE_NAMES.split()
 __all__ = ["Act", "AlreadyRuns", "Approval", "ApprovalDecided", "ApprovalNotFound", "Approvals", "AsyncClient"]
 __all__ += ["AsyncFlag", "AsyncHold", "AsyncMemories", "AsyncSession", "AsyncTurnHandle", "Attachment"]
 __all__ += ["AttachmentNotFound", "AutonomousResearchLearner", "Brain", "BrainNotLoaded", "BrainqError"]
-__all__ += ["BudgetSnapshot", "BudgetSpent", "BuildUnserved", "BulkOptions", "BulkReport", "BulkVerb", "CallNotFound"]
-__all__ += ["CallStart", "Callbacks", "Caller", "Cancelled", "CellUnreachable", "CellsState", "ChildTurn", "Children"]
+__all__ += ["BudgetSnapshot", "BudgetSpent", "BuildUnserved", "BulkOptions", "BulkReport", "BulkVerb", "CallFacts"]
+__all__ += ["CallNotFound", "CallStart", "Callbacks", "Caller", "Cancelled", "CellUnreachable", "CellsState"]
+__all__ += ["ChildTurn", "Children"]
 __all__ += ["Citation", "Client", "ClientTool", "ContentKeyMissing", "ContentKeys", "ContentNotKept"]
 __all__ += ["ContentShredded", "Context", "DeadlineToken", "DecisionStore", "DeliveryRow", "Deny", "Effect", "Ending"]
 __all__ += ["Erasure", "EventKind", "Fallback", "File", "FinalStep", "FinalStepInfo", "Flag", "Fleet"]

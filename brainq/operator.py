@@ -19,10 +19,10 @@ from brainq.client.history import History, make_history
 from brainq.client.lists import TurnList, checked_filter, find_turn, list_deliveries
 from brainq.client.options import TurnFilters
 from brainq.client.timeline import read_timeline
-from brainq.client.turn_facts import TurnFacts
+from brainq.client.turn_facts import CallFacts, TurnFacts, call_of_intents
 from brainq.contracts.erasure import Erasure, ErasureScope
 from brainq.contracts.event import EventKind, TurnEvent, TurnTimeline
-from brainq.contracts.history import ListedSession, ListedTurn, TurnCall
+from brainq.contracts.history import ListedSession, ListedTurn
 from brainq.contracts.ids import split_call_id
 from brainq.contracts.message import Message
 from brainq.contracts.people import Approval, StandingHold
@@ -165,9 +165,9 @@ class Operator:
             return read_timeline(self._store, None, row, ())
         return self._client.handle(row.turn_id).timeline()
 
-    def call(self, sought: str) -> TurnCall | None:
-        """The call with this id; the part that names its turn is read as `find` does. None where the
-        name is a turn's, or no call's. Raises TurnNotFound, CallNotFound, InvalidInput."""
+    def call(self, sought: str) -> CallFacts | None:
+        """Return what is known of the call with this id; the part that names its turn is read as `find` does. Returns
+        None if the name is a turn's, or no call's. Raises TurnNotFound, CallNotFound, InvalidInput."""
         if self._matches(sought):
             return None
         try:
@@ -175,9 +175,12 @@ class Operator:
         except InvalidInput:
             return None
         row = self.find(turn)
+        intents = [one for one in self._store_of(row).calls.of_turn(row.turn_id) if one.call_id == call_id]
         for call in self._history(row).calls(row.session_id, row.turn_id, checks.MAX_LISTED, None):
             if call.call_id == call_id:
-                return call
+                return CallFacts(call, intents)
+        if intents:
+            return CallFacts(call_of_intents(intents), intents)
         raise CallNotFound(f"turn {row.turn_id!r} has no call {call_id}; `brainq show {row.turn_id}` has them all")
 
     def _matches(self, sought: str) -> Sequence[TurnRow]:

@@ -9,6 +9,7 @@ import os
 import re
 import sys
 from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast
@@ -127,3 +128,17 @@ def parse_span_s(option: str, value: str) -> float:
             option, f"{value!r} is not a span of time; write a number and m, h, d or w, such as 90m, 12h, 30d or 8w"
         )
     return float(match[1]) * UNIT_SECONDS[match[2]]
+
+
+def parse_when(option: str, value: str) -> datetime:
+    """Return the instant that `value` names: a span before now, or a time with its zone. A time without a zone is by
+    this machine's clock. Raises InvalidInput, naming the option, for anything else."""
+    try:
+        return datetime.fromisoformat(value).astimezone()
+    except (ValueError, OverflowError):
+        pass
+    if _SPAN.fullmatch(value) is None:
+        raise InvalidInput(
+            option, f"{value!r} is not a time; write a span such as 90m or 12h, or a time such as 2031-01-05T09:30:00Z"
+        )
+    return datetime.now(UTC) - timedelta(seconds=parse_span_s(option, value))

@@ -38,8 +38,8 @@ _UNIT_S = {"s": 1, "m": 60, "h": 3_600, "d": 86_400, "w": 604_800}
 def read_where(where: str) -> TurnFilters:
     """The filters of `Client.turns` in words: `brain=shop state=parked tenant=acme older=2h`.
 
-    session, state, brain, ending, stop_reason, text, search, strategy; tenant; failing=yes; min_cost=0.5; tag;
-    metadata.NAME=VALUE; older and newer: of how long ago they were accepted, in s, m, h, d or w.
+    session, state, brain, ending, stop_reason, text, search, strategy; tenant; failing=yes; unknown=yes; min_cost=0.5;
+    tag; metadata.NAME=VALUE; older and newer: of how long ago they were accepted, in s, m, h, d or w.
 
     Raises InvalidInput naming the word.
     """
@@ -55,8 +55,8 @@ def read_where(where: str) -> TurnFilters:
             found["session_prefixes"] = (value.removesuffix(PREFIX_BOUNDARY) + PREFIX_BOUNDARY,)
         elif name in ("older", "newer"):
             found["until" if name == "older" else "since"] = datetime.now(UTC) - timedelta(seconds=_span_s(name, value))
-        elif name == "failing" and value in ("yes", "true"):
-            found["failing"] = True
+        elif name in ("failing", "unknown") and value in ("yes", "true"):
+            found[name] = True
         elif name == "min_cost":
             found["min_cost_usd"] = _number(name, value)
         elif name == "tag":
@@ -64,7 +64,7 @@ def read_where(where: str) -> TurnFilters:
         elif name.startswith("metadata."):
             pairs.append(f"{name.removeprefix('metadata.')}={value}")
         else:
-            known = f"{', '.join(_TEXTS)}, tenant, older, newer, failing, min_cost, tag, metadata.NAME"
+            known = f"{', '.join(_TEXTS)}, tenant, older, newer, failing, unknown, min_cost, tag, metadata.NAME"
             raise InvalidInput("where", f"{name!r} is not a filter; the filters are {known}")
     if not found and not tags and not pairs:
         raise InvalidInput("where", "name at least one filter, such as brain=shop; state=accepted is all that run")

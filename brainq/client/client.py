@@ -189,6 +189,7 @@ class Client(ScheduleVerbs, ApprovalVerbs, SpendVerbs, CellVerbs, StopVerbs, Ver
         stop_reason    such as `answered` or `max_steps`
         failing        only those that failed or timed out, or that have a call that failed, timed out or is unknown, or
                        a finalizer step given up
+        unknown        only those with a write of which nobody knows whether it happened
         min_cost_usd   only those that cost so many dollars or more, so far
         since, until   only those that were accepted at `since` or later, before `until`; with a time zone
         text           only those whose id, or whose session's, holds it, or whose request key it is

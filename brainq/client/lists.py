@@ -220,6 +220,7 @@ def checked_filter(
     ending: str | None = None,
     stop_reason: str | None = None,
     failing: bool = False,
+    unknown: bool = False,
     min_cost_usd: float | None = None,
     since: datetime | None = None,
     until: datetime | None = None,
@@ -246,6 +247,7 @@ def checked_filter(
         ending=_enum_value("ending", ending, Ending),
         stop_reason=_enum_value("stop_reason", stop_reason, StopReason),
         failing=failing,
+        unknown=unknown,
         min_cost_usd=min_cost_usd,
         since=checked_instant("since", since),
         until=checked_instant("until", until),
@@ -327,6 +329,7 @@ def _live_turn(turn: ListedTurn, now: LiveTurn) -> ListedTurn:
         "steps": snapshot.budget.steps_used,
         "calls": snapshot.budget.tool_calls_used,
         "failed_calls": now.failed_calls,
+        "unknown_calls": now.unknown_calls,
         "tokens": snapshot.budget.tokens_used,
         "cost_usd": snapshot.budget.cost_usd,
     }

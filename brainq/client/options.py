@@ -113,6 +113,7 @@ class ContentFilters(TypedDict, total=False):
     ending: str | None
     stop_reason: str | None
     failing: bool
+    unknown: bool
     min_cost_usd: float | None
     since: datetime | None
     until: datetime | None

@@ -2,18 +2,82 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
 from brainq.contracts.evaluation import RuntimeDecisionRecord
 from brainq.contracts.event import TurnEvent
 from brainq.contracts.history import TurnCall
+from brainq.contracts.ids import full_call_id
 from brainq.contracts.message import Message
 from brainq.contracts.model import Spend
 from brainq.contracts.people import Approval, Receipt, StandingHold
 from brainq.contracts.rows import CallRow, InputRow, JudgementRow, MemoryRow, ObservationRow, StepRow, TurnRow
+from brainq.contracts.status import TraceStatus
 from brainq.contracts.turn import TurnRequest, TurnResult
 from brainq.contracts.view import TurnSnapshot
+from brainq.tools.results import outcome_text
+
+_STATUS_OF_OUTCOME = {
+    "success": TraceStatus.COMPLETED,
+    "failure": TraceStatus.FAILED,
+    "timeout": TraceStatus.TIMED_OUT,
+    "denied": TraceStatus.DENIED,
+}
+
+
+@dataclass(frozen=True)
+class CallFacts:
+    """All that Redis and SQL know of one call.
+
+    intents   the times it was started, in order; empty for a read, and for a write that never started
+    """
+
+    call: TurnCall
+    intents: list[CallRow]
+
+    @property
+    def arguments(self) -> dict[str, Any] | str | None:
+        """What the model gave, else what the newest intent has; None where neither is kept."""
+        given = self.call.arguments
+        if given is None and self.intents and self.intents[-1].args_json is not None:
+            return json.loads(self.intents[-1].args_json)
+        return given
+
+    def as_json(self) -> dict[str, Any]:
+        intents = [asdict(intent) for intent in self.intents]
+        return self.call.model_dump(mode="json") | {"arguments": self.arguments, "intents": intents}
+
+
+def call_of_intents(intents: Sequence[CallRow]) -> TurnCall:
+    """Return what the intents alone say of a call, if its trace was lost with Redis. Pure.
+
+    intents   those of one call, at least one
+    """
+    newest = intents[-1]
+    status = _STATUS_OF_OUTCOME.get(newest.outcome_kind or "", TraceStatus.UNKNOWN)
+    if newest.state == "void":
+        status = TraceStatus.CANCELLED
+    text, is_error = (None, False) if newest.outcome is None else outcome_text(newest.outcome)
+    return TurnCall(
+        id=full_call_id(newest.turn_id, newest.call_id),
+        session_id=newest.session_id,
+        turn_id=newest.turn_id,
+        call_id=newest.call_id,
+        tool=newest.tool,
+        effect=newest.effect,
+        status=status,
+        step=int(newest.call_id[1:].partition("-")[0]),  # c2-0 is of step 2
+        wave=0,
+        attempt=newest.attempt,
+        result=text,
+        is_error=is_error,
+        is_kept=newest.args_json is not None,
+        started_at_ms=round(newest.started_at.timestamp() * 1000),
+        detail="it never started" if newest.state == "void" else "Redis lost its trace; this is what SQL keeps",
+    )
 
 
 @dataclass(frozen=True)

@@ -120,6 +120,7 @@ class ListedTurn(Wire):
     awaits        who is to act next, while it is open
     steps, calls  so far; `calls` are those that were paid for
     failed_calls  so far: failed, timed out, or unknown
+    unknown_calls writes of which nobody knows whether they happened
     dead_steps    finalizer steps that were given up
     cost_usd      None where the price of the model is not known
     parent        the call that started it, of a child turn
@@ -141,6 +142,7 @@ class ListedTurn(Wire):
     steps: int = 0
     calls: int = 0
     failed_calls: int = 0
+    unknown_calls: int = 0
     dead_steps: int = 0
     tokens: int = 0
     cost_usd: float | None = None
@@ -187,6 +189,7 @@ class TurnFilter:
     ending: Ending | None = None
     stop_reason: StopReason | None = None
     failing: bool = False
+    unknown: bool = False
     min_cost_usd: float | None = None
     since: datetime | None = None
     until: datetime | None = None
@@ -221,12 +224,13 @@ class TurnFilter:
     @property
     def needs_redis(self) -> bool:
         """Whether only Redis knows which of the turns that have not ended are among them."""
-        return self.state in LIVE_TURN_STATES or self.failing or self.min_cost_usd is not None
+        return self.state in LIVE_TURN_STATES or self.failing or self.unknown or self.min_cost_usd is not None
 
     def fits(self, turn: ListedTurn) -> bool:
         """Whether a turn that has not ended is one of them, by what only Redis knows of it."""
         return (
             (self.state not in LIVE_TURN_STATES or turn.state == self.state)
             and (not self.failing or turn.failed_calls + turn.dead_steps > 0)
+            and (not self.unknown or turn.unknown_calls > 0)
             and (self.min_cost_usd is None or (turn.cost_usd or 0.0) >= self.min_cost_usd)
         )

@@ -10,7 +10,7 @@ from typing import Any, Literal, cast
 from brainq.contracts.call import ToolTraceEntry
 from brainq.contracts.fleet import TurnKey
 from brainq.contracts.ids import prefix_upper_bound, tenant_of
-from brainq.contracts.status import FAILED_CALLS, Awaits, Ending, StopReason, TurnState
+from brainq.contracts.status import FAILED_CALLS, Awaits, Ending, StopReason, TraceStatus, TurnState
 from brainq.contracts.turn import Priority
 from brainq.contracts.view import QueuePosition, TurnSnapshot
 from brainq.state.builds import SERVED_FOR_S, RedisBuilds
@@ -206,6 +206,7 @@ class LiveTurn:
 
     snapshot: TurnSnapshot
     failed_calls: int
+    unknown_calls: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -248,8 +249,9 @@ class RedisLiveTurns:
             statuses, call_fields = next(more), next(more) if _newest_step_calls(row) else None
             trace = read_trace(_by_field(_newest_step_calls(row), call_fields)) if call_fields is not None else ()
             snapshot = read_snapshot(turn, row, budget, place, now_ms, trace, "")
-            failed = Counter(statuses[1][1::2])
-            snapshots.append(LiveTurn(snapshot, sum(failed[status.value] for status in FAILED_CALLS)))
+            counts = Counter(statuses[1][1::2])
+            failed_calls = sum(counts[status.value] for status in FAILED_CALLS)
+            snapshots.append(LiveTurn(snapshot, failed_calls, counts[TraceStatus.UNKNOWN.value]))
         return snapshots
 
     def read_sessions(self, session_ids: Sequence[str]) -> list[LiveSession]:

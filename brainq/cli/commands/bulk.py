@@ -32,8 +32,8 @@ def bulk(
 ) -> None:
     """Cancel, decide, retry or resubmit many turns at once.
 
-    --where takes session, tenant, state, brain, ending, stop_reason, failing=yes, min_cost, text, search, strategy, tag
-    and metadata.NAME; older and newer say how long ago the turn was accepted. All of them hold.
+    --where takes session, tenant, state, brain, ending, stop_reason, failing=yes, unknown=yes, min_cost, text, search,
+    strategy, tag and metadata.NAME; older and newer say how long ago the turn was accepted. All of them hold.
 
     `approve` and `deny` decide every approval that is pending in these turns; `retry` runs finalizer steps that were
     given up; `resubmit` submits failed turns again, each once, with `resubmit_of` in its metadata. Running the same

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from contextlib import ExitStack
-from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
@@ -11,7 +10,7 @@ import typer
 from brainq.cli.commands.submit import follow_events
 from brainq.cli.connect import open_operator
 from brainq.cli.help import command_group, subcommand
-from brainq.cli.options import AsJson, Limit, TurnArgument, parse_span_s
+from brainq.cli.options import AsJson, Limit, TurnArgument, parse_when
 from brainq.cli.output import clean, note, print_json, print_page, print_rows
 from brainq.contracts.status import Ending
 from brainq.errors import ExitCode, InvalidInput
@@ -38,11 +37,21 @@ def list_turns(
     failing: Annotated[
         bool, typer.Option("--failing", help="Only those that failed, or with calls or finalizer steps that did.")
     ] = False,
+    unknown: Annotated[
+        bool, typer.Option("--unknown", help="Only those with a write that may or may not have happened.")
+    ] = False,
     min_cost: Annotated[
         float | None, typer.Option("--min-cost", metavar="USD", help="Only those that cost so much, or more.")
     ] = None,
     since: Annotated[
-        str | None, typer.Option("--since", metavar="SPAN", help="Only those of the last 90m, 12h, 30d or 8w.")
+        str | None,
+        typer.Option(
+            "--since", metavar="WHEN", help="Only those accepted in the last 90m, 12h, 30d or 8w, or since an instant."
+        ),
+    ] = None,
+    until: Annotated[
+        str | None,
+        typer.Option("--until", metavar="WHEN", help="Only those accepted before: 2h ago, or 2031-01-05T09:30:00Z."),
     ] = None,
     text: Annotated[
         str, typer.Option("--text", help="Only those whose id, or session, holds it, or of this request key.")
@@ -85,7 +94,6 @@ def list_turns(
     is_ending = state in tuple(Ending)
     if state is not None and not is_ending and state not in LIST_STATES:
         raise InvalidInput("--state", f"{state!r} is not one of {', '.join((*LIST_STATES, *Ending))}")
-    began = None if since is None else datetime.now(UTC) - timedelta(seconds=parse_span_s("--since", since))
     filters: TurnFilters = {
         "session": session,
         "state": None if is_ending else state,
@@ -93,8 +101,10 @@ def list_turns(
         "brain": brain,
         "stop_reason": stop_reason,
         "failing": failing,
+        "unknown": unknown,
         "min_cost_usd": min_cost,
-        "since": began,
+        "since": None if since is None else parse_when("--since", since),
+        "until": None if until is None else parse_when("--until", until),
         "text": text,
         "strategy": strategy,
         "search": search,
@@ -126,7 +136,8 @@ def show(
     judged, and what was first learned in it. Works also for turns that only SQL still knows. A brain with
     `redact_logs` keeps no arguments and results of ended turns.
 
-    TURN-CALL, such as 01k7x2-c1-0, shows one call, its arguments and result whole.
+    TURN-CALL, such as 01k7x2-c1-0, shows one call, its arguments and result whole. Of a write it also shows the
+    key that its tool got, and what SQL knows of each time it was started.
 
     \b
     Examples:

@@ -38,6 +38,7 @@ def turns_table(rows: Sequence[ListedTurn]) -> PageTable:
                 fact("accepted", 4): ago(row.accepted_at, now),
                 fact("took", 2): Text(duration(max(0.0, took_ms))),
                 fact("failed", 3, right=True): Text(str(failed) if failed else "", "red"),
+                fact("unknown", 7, right=True): Text(str(row.unknown_calls or ""), "red bold"),
                 fact("cost", 1, right=True): Text(dollars(row.cost_usd) if row.cost_usd else ""),
                 words("message", 6): clean(short(row.message, MESSAGE_WIDTH), lines=False),
                 words("note", 5): Text(short(row.note, NOTE_WIDTH), "dim"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from datetime import UTC, datetime
 
 from rich.console import Console
 from rich.text import Text
@@ -19,7 +20,7 @@ from brainq.cli.pages.turn_record import (
     memory_section,
     step_section,
 )
-from brainq.client.turn_facts import TurnFacts
+from brainq.client.turn_facts import CallFacts, TurnFacts
 from brainq.contracts.call import ToolTraceEntry
 from brainq.contracts.event import TurnEvent
 from brainq.contracts.history import TurnCall
@@ -50,8 +51,9 @@ def _call_arguments(call: TurnCall) -> str:
     return short(arguments if isinstance(arguments, str) else json.dumps(arguments, ensure_ascii=False), VALUE_WIDTH)
 
 
-def print_call(console: Console, call: TurnCall) -> None:
-    """A call's status, with its arguments and its result whole."""
+def print_call(console: Console, facts: CallFacts) -> None:
+    """Print a call's status, its arguments and its result whole, and each time it was started."""
+    call, arguments = facts.call, facts.arguments
     status = status_text(call.status.value)
     if reason := parked_reason(call) or call.detail:
         status.append(f"  {clean(reason, lines=False)}", "default")
@@ -63,17 +65,23 @@ def print_call(console: Console, call: TurnCall) -> None:
         ("status", status),
         ("asked", Text(f"by step {call.step}, in wave {call.wave}, attempt {call.attempt}")),
     ]
-    if call.status.is_settled and call.started_at_ms:
+    if call.started_at_ms:
+        started = datetime.fromtimestamp(call.started_at_ms / 1000, UTC)
+        head.append(("started", Text(f"{started:%Y-%m-%d %H:%M:%S} UTC, {ago(started)}")))
+    if call.latency_ms:  # of one that is unknown nobody measured it
         head.append(("took", Text(duration(call.latency_ms))))
+    if keys := {intent.idempotency_key: None for intent in facts.intents if intent.idempotency_key}:
+        head.append(("key", Text(", ".join(keys))))
     print_head(console, head)
-    if not call.is_kept:
-        print_section(console, "arguments and result", Text("not kept", "dim"))
-        return
-    arguments = call.arguments
-    text = arguments if isinstance(arguments, str) else json.dumps(arguments, indent=2, ensure_ascii=False)
-    print_section(console, "arguments", Text(clean(text)))
+    if arguments is None:
+        print_section(console, "arguments", Text("not kept", "dim"))
+    else:
+        text = arguments if isinstance(arguments, str) else json.dumps(arguments, indent=2, ensure_ascii=False)
+        print_section(console, "arguments", Text(clean(text)))
     if call.result is not None:
         print_section(console, "result", Text(clean(call.result), "red" if call.is_error else ""))
+    if facts.intents:
+        print_section(console, "intents, from SQL", _intents(facts.intents))
 
 
 def print_turn(console: Console, facts: TurnFacts) -> None:

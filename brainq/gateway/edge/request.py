@@ -75,7 +75,7 @@ def read_idempotency_key(given: str) -> str:
     """Return the request key of an `Idempotency-Key` header.
 
     The header is a string in quotes by the IETF's draft, and clients send it bare as well: both are the same key.
-    Raises InvalidInput for a key that brainq could have made, and for one that is no id.
+    Raises InvalidInput for what is not an id, and for a key that brainq could have made.
     """
     is_quoted = len(given) > 1 and given[0] == given[-1] == '"'
     key = check_id("Idempotency-Key", given[1:-1] if is_quoted else given)

@@ -177,6 +177,7 @@ class TurnQuery(BaseModel):
         False,
         description="Only those that failed or timed out, or in which a call failed, or a finalizer step was given up.",
     )
+    unknown: bool = Field(False, description="Only those with a write of which nobody knows whether it happened.")
     min_cost_usd: float | None = Field(None, ge=0, allow_inf_nan=False)
     since: AwareDatetime | None = Field(None, description="Accepted then, or later.")
     until: AwareDatetime | None = Field(None, description="Accepted before.")

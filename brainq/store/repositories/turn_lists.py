@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, get_args
@@ -28,7 +28,7 @@ from sqlalchemy import (
 )
 
 from brainq.contracts.evaluation import Strategy
-from brainq.contracts.history import MAX_SEARCHED_TURNS, ListedTurn, TurnFilter, metadata_pairs
+from brainq.contracts.history import MAX_SEARCHED_TURNS, ListedTurn, TurnFilter
 from brainq.contracts.ids import CHILD_TURN_PREFIX
 from brainq.contracts.rows import RecentTurn
 from brainq.contracts.status import Ending, StopReason
@@ -36,17 +36,17 @@ from brainq.contracts.turn import ParentCall, TurnKind
 from brainq.store.database import Database, Record
 from brainq.store.list_places import Figure, as_stored, instants_of
 from brainq.store.repositories.session_log import TURN_NUMBER
+from brainq.store.repositories.turn_search import contains, has_all, may_contain, may_have
 from brainq.store.statements import in_sessions
-from brainq.store.tables import decisions, finalizer_steps, turns
+from brainq.store.tables import calls, decisions, finalizer_steps, turns
 from brainq.store.tables.types import ContentText
 
 _T = turns.c
 _READABLE = ContentText("absent")  # of a tenant whose keys are not here a list shows what is in the clear
-_IN_REQUEST = ("user_message", "prompt_id", "prompt_version")
 _S = finalizer_steps.c
 _LISTED_FIELDS = (
     *("turn_id", "session_id", "request_key", "brain", "state", "ending", "stop_reason"),
-    *("accepted_at", "ended_at", "dead_steps", "cost_usd"),
+    *("accepted_at", "ended_at", "dead_steps", "unknown_calls", "cost_usd"),
 )
 _COUNTS = ("steps", "calls", "failed_calls", "tokens")
 _KINDS = get_args(TurnKind)
@@ -58,11 +58,23 @@ _DEAD_STEPS = (
     .correlate(turns)
     .scalar_subquery()
 )
+# Writes that were started and whose outcome was never recorded. Of a live turn Redis knows which of them still run.
+_UNKNOWN_CALLS = (
+    select(func.count())
+    .select_from(calls)
+    .where(
+        calls.c.turn_id == _T.turn_id,
+        or_(calls.c.outcome_kind == "unknown", calls.c.state == "intent"),
+    )
+    .correlate(turns)
+    .scalar_subquery()
+)
 _IS_CHILD = _T.turn_id.startswith(CHILD_TURN_PREFIX)
 _LISTED = select(
-    *(_T[name] for name in _LISTED_FIELDS if name != "dead_steps"),
+    *(_T[name] for name in _LISTED_FIELDS if name not in ("dead_steps", "unknown_calls")),
     *(_T[name] for name in ("row", "reject_reason", "error", "kind", "message", *_COUNTS)),
     _DEAD_STEPS.label("dead_steps"),
+    _UNKNOWN_CALLS.label("unknown_calls"),
     type_coerce(case((_IS_CHILD, _T.request_json), else_=null()), _READABLE).label("child_request"),
 )
 _SEARCHED_TEXTS = (
@@ -75,66 +87,10 @@ _STEPS = select(_T.steps).where(_T.turn_id == bindparam("turn"))
 _SESSION_LISTED = _LISTED.add_columns(func.coalesce(_T.turn_number, TURN_NUMBER).label("turns"))
 
 
-def may_contain(sought: str) -> ColumnElement[bool]:
-    """Whether a turn may say this: all that `contains` finds, and more.
-
-    SQL looks at the stored JSON as text, which finds names of fields, prompts and tools, too. So each turn that it
-    finds is read, and looked at once more.
-    """
-    ids = [column.icontains(sought, autoescape=True) for column in (_T.turn_id, _T.session_id, _T.request_key)]
-    name, equals, value = sought.partition("=")
-    # Of `order.id=7` the stored JSON has the three apart; what is not such a pair is in it as it is.
-    pair = [_json_fragment(part) for part in (*name.split("."), value) if part] if equals else []
-    parts = pair or [_json_fragment(sought)]
-    in_content = [
-        or_(_T.request_json.icontains(part, autoescape=True), _T.result_json.icontains(part, autoescape=True))
-        for part in parts
-    ]
-    return or_(*ids, and_(*in_content)) if in_content else or_(*ids)
-
-
-def contains(found: Mapping[str, Any], sought: str) -> bool:
-    """Whether its ids, message, answer, tags or metadata (`key=value`) hold this, whatever the case. Pure."""
-    wanted = sought.casefold()
-    return any(wanted in text.casefold() for text in _searched_texts(found))
-
-
-def may_have(metadata: Sequence[str], tags: Sequence[str]) -> list[ColumnElement[bool]]:
-    """Whether a turn's request may have all of these pairs and tags: all that `has_all` finds, and more."""
-    words = list(tags)
-    for pair in metadata:
-        name, _, value = pair.partition("=")
-        words += [*name.split("."), value]
-    return [_T.request_json.icontains(_json_fragment(word), autoescape=True) for word in words if word]
-
-
-def has_all(found: Mapping[str, Any], metadata: Sequence[str], tags: Sequence[str]) -> bool:
-    """Whether its request has all of these pairs and tags, exactly. Pure."""
-    request: dict[str, Any] = json.loads(found["request_json"] or "{}")
-    return set(tags) <= set(request.get("prompt_tags") or ()) and set(metadata) <= set(
-        metadata_pairs(request.get("metadata"))
-    )
-
-
 def read_parent(request_json: str | None) -> ParentCall | None:
     """The call that started a turn, by its stored request."""
     parent = None if request_json is None else json.loads(request_json).get("parent")
     return None if parent is None else ParentCall.model_validate(parent)
-
-
-def _searched_texts(found: Mapping[str, Any]) -> Iterator[str]:
-    yield from (found["turn_id"], found["session_id"], found["request_key"])
-    request: dict[str, Any] = json.loads(found["request_json"] or "{}")
-    yield from (text for name in _IN_REQUEST if isinstance(text := request.get(name), str))
-    yield from request.get("prompt_tags") or ()
-    yield from metadata_pairs(request.get("metadata"))
-    if found["result_json"] is not None:
-        yield json.loads(found["result_json"]).get("text") or ""
-
-
-def _json_fragment(text: str) -> str:
-    """As it is inside a JSON text."""
-    return json.dumps(text, ensure_ascii=False)[1:-1]
 
 
 def _decided(strategy: Strategy) -> ColumnElement[bool]:
@@ -199,6 +155,9 @@ class TurnLists:
             chosen = chosen.where(_T.cost_usd + literal_column("0") >= filters.min_cost_usd)
         if filters.strategy is not None:
             chosen = chosen.where(_decided(filters.strategy))
+        if filters.unknown:  # such a call counts as failed, but for a turn whose state Redis lost
+            itself = (chosen.where(_T.state == state) for state in _FAILED)
+            return self._newest(limit, chosen.where(_T.failed_calls > literal_column("0")), *itself)
         if filters.failing:
             given_up = select(_T.row).select_from(finalizer_steps.join(turns, _S.turn_id == _T.turn_id))
             by_calls = chosen.where(_T.failed_calls > literal_column("0"))
@@ -289,6 +248,8 @@ class TurnLists:
         if filters.until is not None:
             early = self._accepted() < self._instant(filters.until)
             known += [early, _T.row <= _row_of(func.max, early)]
+        if filters.unknown:
+            known.append(_UNKNOWN_CALLS > 0)
         if filters.text:
             by_key = select(_T.row).where(_T.request_key == filters.text).scalar_subquery()
             held = [_unindexed(name).contains(filters.text, autoescape=True) for name in (_T.turn_id, _T.session_id)]
@@ -318,7 +279,7 @@ class TurnLists:
 def _by_figures(filters: TurnFilter) -> bool:
     """Whether only turns are wanted that came to something; one that was rejected did not."""
     by_value = (filters.stop_reason, filters.min_cost_usd, filters.strategy)
-    return filters.failing or any(value is not None for value in by_value)
+    return filters.failing or filters.unknown or any(value is not None for value in by_value)
 
 
 def _ended_states(filters: TurnFilter) -> list[str]:

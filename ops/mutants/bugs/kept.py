@@ -7,6 +7,7 @@ from ops.mutants.bug import Bug
 UNSTARTED = ("tests/lua/test_call_unstarted.py", "tests/integration/test_engine_calls.py")
 POWER_CUT = ("tests/integration/store/test_power_cut.py",)
 ERASURE = ("tests/integration/store/test_erase.py",)
+UNKNOWN = ("tests/integration/cli/test_unknown_writes.py",)
 SCHEDULE_ROWS = ("tests/integration/store/test_schedules.py",)
 SCHEDULES = ("tests/unit/upkeep/test_schedules.py",)
 
@@ -157,5 +158,26 @@ BUGS = (
         'connection.execute("VACUUM")',
         'connection.execute("SELECT 1")',
         ERASURE,
+    ),
+    Bug(
+        "a turn whose write's outcome was never recorded is not listed as unknown",
+        "brainq/store/repositories/turn_lists.py",
+        'or_(calls.c.outcome_kind == "unknown", calls.c.state == "intent")',
+        'calls.c.outcome_kind == "unknown"',
+        UNKNOWN,
+    ),
+    Bug(
+        "a live turn is listed as unknown for a write that runs",
+        "brainq/contracts/history.py",
+        "(not self.unknown or turn.unknown_calls > 0)",
+        "True",
+        UNKNOWN,
+    ),
+    Bug(
+        "a call whose trace Redis lost is not shown from its intent",
+        "brainq/operator.py",
+        "        if intents:\n",
+        "        if not intents:\n",
+        UNKNOWN,
     ),
 )

@@ -1,7 +1,7 @@
 /** Small pieces that every view is made of. */
 
 import { h } from "../core/dom.js";
-import { endingOf, toneOf, wordOf } from "../core/words.js";
+import { counted, endingOf, toneOf, wordOf } from "../core/words.js";
 import { copying } from "./copy.js";
 
 /** How something stands, in a word and a colour. @param {string} state */
@@ -14,10 +14,14 @@ export function toneBadge(tone, word) {
   return h("span", { class: "badge", "data-tone": tone }, h("span", { class: "dot", "aria-hidden": "true" }), word);
 }
 
-/** How a turn stands; of one that ended, how well. @param {string} state @param {string | null | undefined} [stopReason] */
-export function turnBadge(state, stopReason) {
+/**
+ * How a turn stands; of one that ended, how well. A write that may have happened is never shown as a success.
+ *
+ * @param {string} state @param {string | null | undefined} [stopReason] @param {number} [unknown] how many writes have an unknown outcome
+ */
+export function turnBadge(state, stopReason, unknown = 0) {
   const { word, tone } = endingOf(state, stopReason);
-  return toneBadge(tone, word);
+  return unknown ? toneBadge("bad", `${word}, ${counted(unknown, "outcome")} unknown`) : toneBadge(tone, word);
 }
 
 /** An id, in full, that can be copied. @param {string} id @param {string} [what] */

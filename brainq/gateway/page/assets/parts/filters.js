@@ -37,7 +37,7 @@ const TIMES = [
 const HOUR_MS = 3_600_000;
 /** @type {Record<string, number>} */
 const SPANS = { "1h": HOUR_MS, "24h": 24 * HOUR_MS, "7d": 168 * HOUR_MS, "30d": 720 * HOUR_MS };
-const NAMES = ["state", "ending", "failing", "dear", "text", "session", "brain", "time", "from", "to", "sort"];
+const NAMES = ["state", "ending", "failing", "unknown", "dear", "text", "session", "brain", "time", "from", "to", "sort"];
 const TYPED_MS = 300;
 /** @type {ReturnType<typeof setTimeout> | undefined} */
 let typing;
@@ -62,6 +62,7 @@ export function filters(query, choose) {
     choice("State", STATES, query.state, pick("state")),
     choice("Ending", ENDINGS, query.ending, pick("ending")),
     toggle("With failures", query.failing === "1", (on) => choose({ ...query, failing: on ? "1" : "" }), "Turns that failed or timed out, or in which a call or a finalizer step failed"),
+    toggle("With unknown writes", query.unknown === "1", (on) => choose({ ...query, unknown: on ? "1" : "" }), "Turns with a write that may or may not have happened"),
     choice("Time", TIMES, query.time, pick("time")),
     query.time === "dates" ? dates(query, choose) : null,
     choice("Cost", [["", "Any cost"], ["0.01", "over $0.01"], ["0.1", "over $0.10"], ["1", "over $1"], ["10", "over $10"]], query.dear, pick("dear")),
@@ -98,13 +99,14 @@ function dates(query, choose) {
 }
 
 /** The address's filters as the route's. @param {Record<string, string>} query @param {number} now @returns {Record<string, string>} */
-export function wanted({ brain, state, ending, failing, dear, text, session, time, from, to, sort }, now) {
+export function wanted({ brain, state, ending, failing, unknown, dear, text, session, time, from, to, sort }, now) {
   /** @type {Record<string, string>} */
   const found = {};
   if (brain) found.brain = brain;
   if (state) found.state = state;
   if (ending) found.ending = ending;
   if (failing) found.failing = "true";
+  if (unknown) found.unknown = "true";
   if (dear) found.min_cost_usd = dear;
   if (text) found.search = text;
   if (session) found.session = session;

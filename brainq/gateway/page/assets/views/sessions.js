@@ -66,7 +66,7 @@ function table(sessions) {
         "div",
         { class: "session-row", role: "row", key: session.session_id },
         h("span", { role: "cell", class: "c-session" }, h("a", { href: link(["sessions", session.session_id]) }, session.session_id), h("small", null, standing(session))),
-        h("span", { role: "cell", class: "c-last" }, turnBadge(session.last_turn.state, session.last_turn.stop_reason), h("a", { class: "quiet-link", href: link(["turns", session.last_turn.turn_id]) }, session.last_turn.message || session.last_turn.turn_id)),
+        h("span", { role: "cell", class: "c-last" }, turnBadge(session.last_turn.state, session.last_turn.stop_reason, session.last_turn.unknown_calls), h("a", { class: "quiet-link", href: link(["turns", session.last_turn.turn_id]) }, session.last_turn.message || session.last_turn.turn_id)),
         h("span", { role: "cell", class: "number" }, String(session.turns)),
         h("span", { role: "cell", class: "c-when" }, ago(session.last_turn.accepted_at)),
       ),

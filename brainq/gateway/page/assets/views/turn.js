@@ -106,7 +106,7 @@ export function turnView(place, update) {
         h(
           "p",
           { class: "subline" },
-          turnBadge(turn.state, result?.stop_reason ?? (events.stopReason || snapshot?.stop_reason)),
+          turnBadge(turn.state, result?.stop_reason ?? (events.stopReason || snapshot?.stop_reason), (turn.calls.value ?? []).filter((/** @type {any} */ call) => call.status === "unknown").length),
           turn.events.cancelling !== null && !turn.isOver ? h("span", { class: "muted" }, "cancelling") : null,
           h("a", { href: link(["sessions", told.session_id]) }, told.session_id),
           idOf(turnId, "turn's id"),

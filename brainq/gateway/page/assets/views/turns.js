@@ -132,7 +132,7 @@ function row(turn, isDone, took) {
   return h(
     "div",
     { class: "turn-row", role: "row", key: turn.turn_id, "data-state": turn.state },
-    h("span", { role: "cell", class: "c-state" }, turnBadge(turn.state, turn.stop_reason)),
+    h("span", { role: "cell", class: "c-state" }, turnBadge(turn.state, turn.stop_reason, turn.unknown_calls)),
     h(
       "span",
       { role: "cell", class: "c-message" },
@@ -149,7 +149,7 @@ function row(turn, isDone, took) {
       "span",
       { role: "cell", class: "c-work" },
       `${turn.steps} / ${turn.calls}`,
-      turn.failed_calls ? h("small", { class: "bad" }, `${turn.failed_calls} failed`) : null,
+      turn.failed_calls > turn.unknown_calls ? h("small", { class: "bad" }, `${turn.failed_calls - turn.unknown_calls} failed`) : null,
       turn.dead_steps ? h("small", { class: "bad" }, `${turn.dead_steps} given up`) : null,
     ),
     h("span", { role: "cell", class: "c-cost number" }, turn.cost_usd === null || turn.cost_usd === undefined ? "–" : dollars(turn.cost_usd)),

@@ -1,0 +1,74 @@
+"""What a search in turns finds: their ids, messages, answers, tags and metadata.
+
+SQL looks at stored JSON as text and may find too much, so each turn that it finds is read and looked at once more.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from sqlalchemy import ColumnElement, and_, or_
+
+from brainq.contracts.history import metadata_pairs
+from brainq.store.tables import turns
+
+_T = turns.c
+_IN_REQUEST = ("user_message", "prompt_id", "prompt_version")
+
+
+def may_contain(sought: str) -> ColumnElement[bool]:
+    """Whether a turn may say this: all that `contains` finds, and more.
+
+    SQL looks at the stored JSON as text, which finds names of fields, prompts and tools, too. So each turn that it
+    finds is read, and looked at once more.
+    """
+    ids = [column.icontains(sought, autoescape=True) for column in (_T.turn_id, _T.session_id, _T.request_key)]
+    name, equals, value = sought.partition("=")
+    # Of `order.id=7` the stored JSON has the three apart; what is not such a pair is in it as it is.
+    pair = [_json_fragment(part) for part in (*name.split("."), value) if part] if equals else []
+    parts = pair or [_json_fragment(sought)]
+    in_content = [
+        or_(_T.request_json.icontains(part, autoescape=True), _T.result_json.icontains(part, autoescape=True))
+        for part in parts
+    ]
+    return or_(*ids, and_(*in_content)) if in_content else or_(*ids)
+
+
+def contains(found: Mapping[str, Any], sought: str) -> bool:
+    """Whether its ids, message, answer, tags or metadata (`key=value`) hold this, whatever the case. Pure."""
+    wanted = sought.casefold()
+    return any(wanted in text.casefold() for text in _searched_texts(found))
+
+
+def may_have(metadata: Sequence[str], tags: Sequence[str]) -> list[ColumnElement[bool]]:
+    """Whether a turn's request may have all of these pairs and tags: all that `has_all` finds, and more."""
+    words = list(tags)
+    for pair in metadata:
+        name, _, value = pair.partition("=")
+        words += [*name.split("."), value]
+    return [_T.request_json.icontains(_json_fragment(word), autoescape=True) for word in words if word]
+
+
+def has_all(found: Mapping[str, Any], metadata: Sequence[str], tags: Sequence[str]) -> bool:
+    """Whether its request has all of these pairs and tags, exactly. Pure."""
+    request: dict[str, Any] = json.loads(found["request_json"] or "{}")
+    return set(tags) <= set(request.get("prompt_tags") or ()) and set(metadata) <= set(
+        metadata_pairs(request.get("metadata"))
+    )
+
+
+def _searched_texts(found: Mapping[str, Any]) -> Iterator[str]:
+    yield from (found["turn_id"], found["session_id"], found["request_key"])
+    request: dict[str, Any] = json.loads(found["request_json"] or "{}")
+    yield from (text for name in _IN_REQUEST if isinstance(text := request.get(name), str))
+    yield from request.get("prompt_tags") or ()
+    yield from metadata_pairs(request.get("metadata"))
+    if found["result_json"] is not None:
+        yield json.loads(found["result_json"]).get("text") or ""
+
+
+def _json_fragment(text: str) -> str:
+    """As it is inside a JSON text."""
+    return json.dumps(text, ensure_ascii=False)[1:-1]
