@@ -24,7 +24,7 @@ def consume(self):
 
 consumer.Consumer.start = consume
 from brainq.tasks.celery_command import main
-main(["-A", "brainq.workers.POOL", "worker", "-l", "ERROR"])
+main(["-A", "workers.POOL", "worker", "-l", "ERROR"])  # by the repository's own short names
 """
 
 
@@ -50,8 +50,7 @@ def loaded(pool: str, redis_url: str, directory: Path) -> set[str]:
     return set(json.loads(listed))
 
 
-# The serial pool runs tools as the parallel one does.
-@pytest.mark.parametrize("pool", ["parallel", pytest.param("serial", marks=pytest.mark.full), "finalizer"])
+@pytest.mark.parametrize("pool", ["parallel", "serial", "finalizer"])
 def test_a_pool_whose_turns_wait_for_no_model_loads_no_sdk(pool: str, redis_url: str, tmp_path: Path) -> None:
     names = loaded(pool, redis_url, tmp_path)
     assert "sqlalchemy" in names

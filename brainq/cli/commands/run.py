@@ -79,7 +79,8 @@ def up(
     running work a minute to end; a second one stops it at once. Without BRAINQ_REDIS_URL a Redis of its own is
     started first, with its data in .brainq (BRAINQ_DATA_DIR). Logs come to the terminal.
 
-    The repository's Procfile does the same for honcho and its like.
+    A Procfile runner such as honcho is no replacement: it kills running work 5 s after a stop, and stops every
+    process when one of them ends.
 
     \b
     Examples:
