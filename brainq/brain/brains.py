@@ -198,6 +198,9 @@ def load_brains(reference: str) -> Brains:
         ) from wrong
 
 
+_NONE_NAMED = "no brain was named"
+
+
 def _reference_source(reference: str) -> str:
     """What names this one."""
     typed = f"-A {reference}"
@@ -206,7 +209,7 @@ def _reference_source(reference: str) -> str:
     if os.environ.get("BRAINQ_APP"):
         return f"BRAINQ_APP={reference!r}"
     if reference == DEFAULT_APP:
-        return f"no brain was named, and the default, {reference!r}"
+        return f"{_NONE_NAMED}, and the default, {reference!r}"
     return f"app={reference!r} (BRAINQ_APP)"
 
 
@@ -215,8 +218,7 @@ def _remedy(reference: str, module_name: str) -> str:
         file = f"{module_name.partition('.')[0]}.py"
         return f". Run this where {file} is, or name another one: -A module:variable, or BRAINQ_APP"
     return (
-        ". Run this where app.py is, set BRAINQ_APP=module:attr (in .env, too), or give the brain itself: "
-        "Client(brain=...)"
+        ". Run this where app.py is, or name the brain: -A module:attr, BRAINQ_APP (in .env, too), or Client(brain=...)"
     )
 
 
@@ -232,6 +234,7 @@ def _import_failure(reference: str, error: Exception) -> BrainNotLoaded:
     text, where = f"{type(error).__name__}: {error}", where_raised(error)
     if isinstance(error, SyntaxError):
         text, where = f"{type(error).__name__}: {error.msg}", f"{error.filename}:{error.lineno}"
-    return BrainNotLoaded(
-        f"{_reference_source(reference)} could not be imported: {where}: {text}", user_traceback(error)
-    )
+    named = f"{_reference_source(reference)} could not be imported: "
+    # The file says all if it is the default one: that nobody chose another is no part of the mistake.
+    source = "" if named.startswith(_NONE_NAMED) and where else named
+    return BrainNotLoaded(f"{source}{where}: {text}", user_traceback(error))

@@ -47,7 +47,7 @@ def run_dev_cells(count: int, *, log_level: str, http: bool) -> None:
         brains = check_start(settings)
         stack, cells = _open_stack(settings, exits, names_of(count), log_level)
         served = launch_dev_gateway(stack, exits) if http and has_http() else 0
-        _print_addresses(stack, cells, brains, http_line(http, served))
+        _print_addresses(stack, cells, brains, http_line(http, served, settings.http_port))
         stack.follower.skip_to_end()
         stack.stop_workers_at_exit(DEV_GRACE_S)
         if start_workers(stack, started):

@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, nullcontext
 from pathlib import Path
+from typing import Any
 
 from rich.console import Console
 from rich.text import Text
@@ -163,7 +164,7 @@ def run_dev(*, flower: bool, log_level: str, reload: bool, port: int | None = No
             stack.launch_flower()
         served = launch_dev_gateway(stack, exits) if http and has_http() else 0
         gateways = [program for program in stack.programs if program.name == GATEWAY]
-        _print_addresses(stack, url, brains, flower=flower, port=port, http=http_line(http, served))
+        _print_addresses(stack, url, brains, flower=flower, port=port, http=http_line(http, served, settings.http_port))
         stack.follower.skip_to_end()
         stack.stop_workers_at_exit(DEV_GRACE_S)
         if start_workers(stack, started):
@@ -236,9 +237,13 @@ def _tool_summary(brain: Brain) -> Text:
     return summary.append(": ").append_text(tools) if effects else summary
 
 
-def http_line(wanted: bool, port: int) -> Text:
+def http_line(wanted: bool, port: int, wanted_port: int) -> Text:
     if port:
-        return Text(f"http://{LOOPBACK}:{port}").append("  a page to look at turns, and HTTP", "dim")
+        line = Text(f"http://{LOOPBACK}:{port}").append("  a page to look at turns, and HTTP", "dim")
+        if port != wanted_port:
+            taken = f"\n          port {wanted_port} is taken by another program; stop that, or set BRAINQ_HTTP_PORT"
+            line.append(taken, "yellow")
+        return line
     return Text("none", "dim").append("" if not wanted else "; pip install 'brainq[http]' for turns over HTTP")
 
 
@@ -263,9 +268,22 @@ def _print_next_steps(console: Console, settings: Settings, brains: Brains, *, r
 
 
 def example_message(brain: Brain) -> str:
-    """The stand-in answers a greeting with a list of tools; the name of one has it say how to call that."""
-    is_offline = isinstance(brain.model, str) and brain.model.startswith(OFFLINE_PREFIX)
-    return next(iter(brain.tools.specs), "Hello!") if is_offline else "Hello!"
+    """Return a message to try. For the stand-in it is a call that the stand-in makes as it is written: of a tool that
+    only reads, if there is one."""
+    specs = sorted(brain.tools.specs.values(), key=lambda spec: not spec.effect.is_read)
+    if not specs or not isinstance(brain.model, str) or not brain.model.startswith(OFFLINE_PREFIX):
+        return "Hello!"
+    properties: dict[str, Any] = specs[0].parameters.get("properties", {})
+    required: list[str] = specs[0].parameters.get("required", [])
+    return f"{specs[0].name}({', '.join(f'{name}={_example_value(properties.get(name, {}))!r}' for name in required)})"
+
+
+def _example_value(schema: dict[str, Any]) -> object:
+    """Return a value that fits a parameter's schema, as far as its type says."""
+    if "enum" in schema:
+        return schema["enum"][0]
+    examples: dict[object, object] = {"integer": 1, "number": 1, "boolean": True, "array": [], "object": {}}
+    return schema.get("minimum", examples.get(schema.get("type"), "A1"))
 
 
 def run_up(wanted: list[str], *, log_level: str) -> None:

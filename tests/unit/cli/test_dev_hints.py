@@ -1,0 +1,55 @@
+"""What `brainq dev` tells a newcomer: the message to try, the address, and where app.py is wrong."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Literal
+
+import pytest
+
+from brainq import Brain, Effect
+from brainq.brain.brains import load_brains
+from brainq.cli.dev.stack import example_message, http_line
+from brainq.errors import BrainNotLoaded
+from brainq.models.offline import read_message
+
+
+def test_the_first_message_makes_the_stand_in_call_a_tool_that_only_reads() -> None:
+    brain = Brain("desk", "offline:rules")
+
+    @brain.tool(effect=Effect.NETWORK)
+    def refund(order: str, amount: float) -> str:
+        "Pay money back."
+        return f"{order} {amount}"
+
+    assert example_message(brain) == "refund(order='A1', amount=1)"
+
+    @brain.tool(effect=Effect.READ_ONLY)
+    def find(order: str, how: Literal["fast", "all"], most: int, whole: bool, also: list[str], note: str = "") -> str:
+        "What an order cost."
+        return f"{order} {how} {most} {whole} {also} {note}"
+
+    message = example_message(brain)
+    assert message == "find(order='A1', how='fast', most=1, whole=True, also=[])"
+    (call,) = read_message(message, tuple(brain.tools.specs.values()))
+    assert (call.tool.name, call.missing) == ("find", ())
+    assert example_message(Brain("bare", "offline:rules")) == "Hello!"
+
+
+def test_an_address_says_whose_port_it_is_not() -> None:
+    assert "taken" not in http_line(True, 8321, 8321).plain
+    assert "port 8321 is taken by another program" in http_line(True, 40_001, 8321).plain
+
+
+@pytest.mark.parametrize("text", ["brain = 1 / 0", "brain = (", "import nothing_of_this_name"])
+def test_a_mistake_in_the_default_file_is_named_without_a_word_on_other_brains(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str
+) -> None:
+    (tmp_path / "app.py").write_text(text)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.delitem(__import__("sys").modules, "app", raising=False)
+    with pytest.raises(BrainNotLoaded) as wrong:
+        load_brains("app:brain")
+    assert "app.py:1" in str(wrong.value)
+    assert "no brain was named" not in str(wrong.value)
