@@ -24,6 +24,7 @@ from brainq.ports.people import Budgets, StopsInForce
 from brainq.processes.threads import call_within
 from brainq.text.estimate import estimate_request
 
+MAX_ANSWER_TOKENS = 1_000  # of one answer, where its caller sets no other limit
 OVERRUN_S = 1.0  # for a provider that raises at its deadline itself
 
 
@@ -51,7 +52,7 @@ class AuxiliaryModel:
         *,
         timeout_s: float,
         output_schema: dict[str, Any] | None = None,
-        max_output_tokens: int | None = 1000,
+        max_output_tokens: int | None = MAX_ANSWER_TOKENS,
         session_id: str = "",
         turn_id: str = "",
         step: int = 0,

@@ -15,7 +15,7 @@ from brainq.contracts.view import TurnView
 from brainq.errors import BrainqError
 from brainq.gates.canonical import fingerprint
 from brainq.models.asking.bill import Allowance
-from brainq.models.auxiliary import AuxiliaryModel
+from brainq.models.auxiliary import MAX_ANSWER_TOKENS, AuxiliaryModel
 from brainq.models.costs import first_model, worst_cost_usd
 from brainq.models.providers import resolve_model
 from brainq.observe.logs import logger
@@ -24,7 +24,7 @@ from brainq.ports.redis_turns import Turns
 from brainq.text.estimate import estimate_messages
 from brainq.turn.begin import OwnedTurn
 from brainq.turn.opening_wave import OpeningWave
-from brainq.turn.prompt.compaction import ContextCompactor, ContextTracker, should_compact
+from brainq.turn.prompt.compaction import MAX_SUMMARY_TOKENS, ContextCompactor, ContextTracker, should_compact
 from brainq.turn.reflection import ReflectionEngine, note_of
 from brainq.turn.step_money import begin_beside
 from brainq.turn.step_request import PreparedStep, turn_allowance
@@ -62,7 +62,7 @@ class AuxiliaryWork:
 
         def claimed() -> bool:
             tokens = min(MAX_REFLECTION_TOKENS, estimate_messages(view.own_messages)) + REFLECTION_FRAME_TOKENS
-            usd, under_way = self._worst_cost(view, tokens)
+            usd, under_way = self._worst_cost(view, tokens, MAX_ANSWER_TOKENS)
             begin = partial(self.turns.begin_auxiliary, claim, "reflection", str(view.step), tokens, usd, under_way)
             word = begin_beside(turn, self.budgets, self.brain, usd, begin)
             if word == "LOST":
@@ -109,7 +109,7 @@ class AuxiliaryWork:
 
     def _compact(self, turn: OwnedTurn, tracker: ContextTracker, tokens: int, fixed_estimate: int) -> OutcomeWord:
         claim, view = turn.claim, turn.view
-        usd, under_way = self._worst_cost(view, tokens)
+        usd, under_way = self._worst_cost(view, tokens, 2 * MAX_SUMMARY_TOKENS)
         begin = partial(self.turns.begin_auxiliary, claim, "compaction", str(tokens), tokens, usd, under_way)
         word = begin_beside(turn, self.budgets, self.brain, usd, begin)
         if word != "GO":
@@ -160,14 +160,14 @@ class AuxiliaryWork:
         calls = [call for message in messages for call in message.calls if not self._is_write(call.name)]
         return [fingerprint(c.name, c.arguments) for c in calls if isinstance(c.arguments, dict)]
 
-    def _worst_cost(self, view: TurnView, tokens: int) -> tuple[float | None, tuple[Spend, ...]]:
+    def _worst_cost(self, view: TurnView, tokens: int, output: int) -> tuple[float | None, tuple[Spend, ...]]:
         """What a call beside the steps may cost (None where the price is not known), and what is charged should its
         worker die over it."""
         try:
             auxiliary = self._model(view)
         except BrainqError:
             return None, ()
-        usage = TokenUsage(input_tokens=tokens, estimated=True)
+        usage = TokenUsage(input_tokens=tokens, output_tokens=output, estimated=True)
         asked, model = first_model(auxiliary.provider, auxiliary.model)
         lost = Spend.from_usage("lost", view.step, model, usage, self.price(asked, model, usage))
         most = worst_cost_usd(auxiliary.provider, auxiliary.model, usage, self.price)

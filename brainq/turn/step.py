@@ -182,10 +182,11 @@ def attempt_bill(asking: StepRequest, step: int, allowance: Allowance) -> Bill:
     # As the bills of the steps before have shown the estimate to be off.
     input_tokens = max(begin.estimate, begin.most_tokens - most_output)
     provider, model = first_model(setting.provider, setting.model)
-    usd = begin.max_usd
-    if most_output or begin.most_tokens != input_tokens or provider != setting.provider.name:
-        usd = allowance.price(provider, model, TokenUsage(input_tokens=input_tokens, estimated=True))
-    unsent = Spend(kind="lost", step=step, model=model, input_tokens=input_tokens, cost_usd=usd, estimated=True)
+    usage, usd = TokenUsage(input_tokens=input_tokens, output_tokens=most_output, estimated=True), begin.max_usd
+    is_other = begin.most_tokens != usage.total or provider != setting.provider.name
+    if usd is None or (is_other and not most_output):  # else what is reserved is held
+        usd = allowance.price(provider, model, usage)
+    unsent = Spend.from_usage("lost", step, model, usage, usd)
     return Bill(setting.provider.name, setting.model, "step", step, allowance, input_tokens, unsent)
 
 

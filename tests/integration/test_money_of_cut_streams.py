@@ -181,3 +181,33 @@ def test_what_was_told_while_it_was_written_is_charged_by_whoever_takes_the_turn
     (lost,) = result.spends
     assert (lost.kind, lost.model, lost.estimated) == ("lost", "own", True)
     assert lost.output_tokens >= len(PIECE) // 4
+
+
+@pytest.mark.parametrize("has_spoken", [False, True])
+def test_a_request_whose_worker_is_gone_is_charged_as_it_was_reserved(
+    pumps: Callable[..., Pump], monkeypatch: pytest.MonkeyPatch, has_spoken: bool
+) -> None:
+    def price(provider: str, model: str, usage: TokenUsage) -> float:
+        return 0.001 * usage.total
+
+    class Gone(ScriptedProvider):
+        """Another worker takes its turn while it answers, before or after its first words were told."""
+
+        def generate_stream(self, request: ModelRequest) -> Iterator[ModelChunk]:
+            turn = first.wiring.state.keys.turn("s1", request.turn_id)
+            before: Any = first.wiring.state.redis.hget(turn, "under_way")
+            for _ in range(MOST_PIECES if has_spoken else 0):
+                yield ModelChunk(text=PIECE)
+                if first.wiring.state.redis.hget(turn, "under_way") != before:
+                    break
+            second.client.cancel(request.session_id, request.turn_id)
+            second.drain(TURNS_QUEUE)
+            yield ModelChunk(text=PIECE)
+
+    monkeypatch.setattr("brainq.wiring.machines.cost_usd", price)
+    brain = Brain("talks", Gone([], name="own"), limits=Limits(max_output_tokens=1_000_000))
+    first, second = pumps(brain, owner="one"), pumps(brain, owner="two")
+    (lost,) = first.finish(first.submit("s1", "Talk.")).spends
+    assert (lost.kind, lost.model, lost.output_tokens, lost.estimated) == ("lost", "own", 1_000_000, True)
+    assert lost.input_tokens > 0
+    assert lost.cost_usd == pytest.approx(0.001 * lost.usage.total)

@@ -88,6 +88,7 @@ class BilledRequest:
     """What is known of one request to a service: who is asked, and what it has used.
 
     estimate    tokens of its input, as they were thought to be
+    max_output  tokens that its reply may have; 0 if that is not known
     has_begun   the service has begun to answer
     is_whole    its reply was counted by the service
     is_over     it may be billed, and nothing more comes of it
@@ -97,6 +98,7 @@ class BilledRequest:
     provider: str
     model: str
     estimate: int = field(default=0, init=False)
+    max_output: int = field(default=0, init=False)
     has_begun: bool = field(default=False, init=False)
     is_over: bool = field(default=False, init=False)
     has_failed: bool = field(default=False, init=False)
@@ -143,6 +145,13 @@ class BilledRequest:
             }
         )
 
+    def worst_usage(self) -> TokenUsage:
+        """Return what it may be billed as when nobody reads on: while it is open, the longest reply it may have."""
+        usage = self.usage()
+        if self.is_over or usage.output_tokens >= self.max_output:
+            return usage
+        return usage.model_copy(update={"output_tokens": self.max_output})
+
     def may_be_billed(self, failure: BaseException) -> bool:
         """Whether its service may bill it though it failed so."""
         kind = failure.kind if isinstance(failure, ProviderError) else ""
@@ -170,7 +179,8 @@ class Bill:
     purpose, step     what the call is for, and the turn's step that it belongs to
     allowance         what may be spent on it
     input_tokens      what its input is thought to be billed as; None: as it is estimated
-    unsent            what an attempt is charged as whose worker dies before anybody knows whether a request was sent
+    unsent            what an attempt is charged as whose worker dies before anybody knows whether a request was sent;
+                      None once the call is over
     """
 
     provider: str = ""
@@ -201,7 +211,8 @@ class Bill:
     def require(self, sent: BilledRequest, request: ModelRequest) -> None:
         """Raise BudgetExhausted where another request could pass what is left, after others were lost."""
         sent.estimate = estimate_request(request) if self.input_tokens is None else self.input_tokens
-        usage = TokenUsage(input_tokens=sent.estimate, output_tokens=request.max_output_tokens or 0)
+        sent.max_output = request.max_output_tokens or 0
+        usage = TokenUsage(input_tokens=sent.estimate, output_tokens=sent.max_output)
         over = [self._lost_spend(request) for request in self._requests if request.is_over]
         self.allowance.require([*self._lost_tries, *over], sent.provider, sent.model, usage)
 
@@ -238,22 +249,23 @@ class Bill:
         """The call is over: what it lost."""
         for request in tuple(self._requests):  # of a provider that did not say what became of them
             self.end(request, request.has_begun if failure is None else request.may_be_billed(failure))
-        lost = self._lost_so_far()
+        self.unsent = None
+        lost = (*self._lost_tries, *map(self._lost_spend, self._requests))
         self.allowance.spends += lost
         return lost
 
     def spends_so_far(self) -> tuple[Spend, ...]:
-        """The spends of an attempt should it end here, its reply not committed. Any thread may ask."""
-        lost = self._lost_so_far()
+        """Return what an attempt is charged as if its worker dies here: its service goes on with an open request, which
+        is taken to come to its worst case. Any thread may call it.
+        """
+        requests = tuple(self._requests)
+        lost = (*self._lost_tries, *(self._lost_spend(request, request.worst_usage()) for request in requests))
         if self._reply_spend is not None:
             return (*lost, self._reply_spend.model_copy(update={"kind": "lost"}))
         return lost or (() if self.unsent is None else (self.unsent,))
 
-    def _lost_so_far(self) -> tuple[Spend, ...]:
-        return (*self._lost_tries, *map(self._lost_spend, tuple(self._requests)))
-
-    def _lost_spend(self, request: BilledRequest) -> Spend:
-        usage, kind = request.usage(), "lost" if self.purpose == "step" else self.purpose
+    def _lost_spend(self, request: BilledRequest, usage: TokenUsage | None = None) -> Spend:
+        usage, kind = usage or request.usage(), "lost" if self.purpose == "step" else self.purpose
         usd = self.allowance.price(request.provider, request.model, usage)
         return Spend.from_usage(kind, self.step, request.model, usage, usd)
 

@@ -152,6 +152,39 @@ def test_a_provider_that_only_tells_of_its_retries_is_counted_by_them() -> None:
     assert len(bill.settle(last.reply).lost) == 2
 
 
+def test_while_a_request_is_open_its_worst_case_counts() -> None:
+    unsent = Spend(kind="lost", step=1, input_tokens=5, output_tokens=5_000, estimated=True)
+    bill = Bill(unsent=unsent)
+    assert bill.spends_so_far() == (unsent,)
+    with bill.activate():
+        chunks = cast("Any", stream_with_permits(Streams(ModelChunk(text=WORDS)), request(max_output_tokens=5_000)))
+        next(chunks)
+        (one,) = bill.spends_so_far()
+        assert (one.output_tokens, one.estimated) == (5_000, True), "its service may go on without a reader"
+        chunks.close()
+    (one,) = bill.close(GeneratorExit())
+    assert one.usage.output_tokens == estimate_text(WORDS), "of one that has ended what came of it is known"
+    assert bill.spends_so_far() == (one,)
+
+
+def test_more_than_the_worst_case_counts_as_it_comes() -> None:
+    bill = Bill()
+    with bill.activate():
+        chunks = cast("Any", stream_with_permits(Streams(ModelChunk(text=WORDS)), request(max_output_tokens=5)))
+        next(chunks)
+        assert bill.spends_so_far()[0].output_tokens == estimate_text(WORDS)
+        chunks.close()
+
+
+def test_an_attempt_that_is_over_and_cost_nothing_is_charged_nothing() -> None:
+    bill = Bill(unsent=Spend(kind="lost", step=1, output_tokens=5_000))
+    refused = ProviderError("no", kind="refused", retryable=False)
+    with bill.activate(), pytest.raises(ProviderError):
+        list(stream_with_permits(Streams(refused), request()))
+    assert bill.close(refused) == ()
+    assert bill.spends_so_far() == ()
+
+
 def test_a_reader_that_leaves_has_had_what_it_has_read() -> None:
     bill = Bill()
     with bill.activate():
