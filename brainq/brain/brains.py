@@ -218,7 +218,8 @@ def _remedy(reference: str, module_name: str) -> str:
         file = f"{module_name.partition('.')[0]}.py"
         return f". Run this where {file} is, or name another one: -A module:variable, or BRAINQ_APP"
     return (
-        ". Run this where app.py is, or name the brain: -A module:attr, BRAINQ_APP (in .env, too), or Client(brain=...)"
+        ". Run this where app.py is, or name the brain: BRAINQ_APP=module:attr (in .env, too), -A module:attr, or "
+        "Client(brain=...)"
     )
 
 
@@ -235,6 +236,6 @@ def _import_failure(reference: str, error: Exception) -> BrainNotLoaded:
     if isinstance(error, SyntaxError):
         text, where = f"{type(error).__name__}: {error.msg}", f"{error.filename}:{error.lineno}"
     named = f"{_reference_source(reference)} could not be imported: "
-    # The file says all if it is the default one: that nobody chose another is no part of the mistake.
+    # Of the default one the file says all: the mistake is not that no other was chosen.
     source = "" if named.startswith(_NONE_NAMED) and where else named
     return BrainNotLoaded(f"{source}{where}: {text}", user_traceback(error))

@@ -14,11 +14,14 @@ from brainq.contracts.claim import CallClaim, CallRef, NoClaim
 from brainq.contracts.message import Message
 from brainq.contracts.model import TokenUsage
 from brainq.contracts.status import TraceStatus
-from brainq.contracts.turn import DEFAULT_STEPS, Citation, Limits
+from brainq.contracts.turn import Citation, Limits
 from brainq.errors import SetupError, TurnNotFound
 
 if TYPE_CHECKING:
     from brainq.client.client import Client
+
+
+HARNESS_TIMEOUT_S = 120.0
 
 
 @raises_unreachable
@@ -37,9 +40,9 @@ class TurnBudget(InSession):
     @classmethod
     def create(
         cls,
-        timeout_s: float,
-        max_steps: int = DEFAULT_STEPS,
-        max_tool_calls: int | None = None,
+        timeout_s: float = HARNESS_TIMEOUT_S,
+        max_steps: int = 6,
+        max_tool_calls: int | None = 6,
         max_reflections: int = 4,
         max_context_tokens: int = 200_000,
         *,
@@ -51,8 +54,9 @@ class TurnBudget(InSession):
     ) -> Self:
         """Make a budget whose deadline is `timeout_s` seconds from now.
 
-        `max_tool_calls=None` means `max_steps`. Raises SetupError when this turn has a budget: attach to it
-        with `TurnBudget(client, session_id, turn_id)`.
+        The defaults are those of a single-process harness: 6 steps, 6 tool calls and 4 reflections in two minutes. A
+        brain's own are higher: see `Limits`. `max_tool_calls=None` means `max_steps`. Raises SetupError if this turn
+        has a budget: attach to it with `TurnBudget(client, session_id, turn_id)`.
         """
         limits = Limits(
             timeout_s=timeout_s,

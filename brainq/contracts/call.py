@@ -187,6 +187,16 @@ class ToolTraceEntry(Wire):
     park: str = ""
     stop: str = ""
 
+    @property
+    def tool_name(self) -> str:
+        """Return `tool`, under the name that it has in a single-process harness."""
+        return self.tool
+
+    @property
+    def trace_id(self) -> str:
+        """Return `call_id`, under the name that it has in a single-process harness."""
+        return self.call_id
+
 
 class Intent(TypedDict):
     """What SQL has of an attempt at a non-read call before it starts. `args_json` is None where no content is kept."""

@@ -53,6 +53,12 @@ def test_a_harness_habit_is_a_type_error_and_never_always_true(pump: Pump) -> No
             call()
 
 
+def test_a_budget_without_arguments_is_a_harness_s(pump: Pump) -> None:
+    budget = TurnBudget.create(client=pump.client, session_id="s1", turn_id="b-3").snapshot()
+    assert [budget[name] for name in ("steps_max", "tool_calls_max", "reflections_max")] == [6, 6, 4]
+    assert 100 < budget["remaining_s"] <= 120
+
+
 def typed(client: Client, twin: AsyncClient) -> None:
     """A type checker reads this, in strict mode: what the page calls a property has this type without a call."""
     state = client.state("s1", "t-1")

@@ -35,7 +35,7 @@ DOCUMENTED = {
 
 
 def budget_of(pump: Pump, name: str = "b-1") -> TurnBudget:
-    return TurnBudget.create(60.0, 2, client=pump.client, session_id="s1", turn_id=name)
+    return TurnBudget.create(60.0, 2, None, client=pump.client, session_id="s1", turn_id=name)
 
 
 def test_a_budget_is_made_once_and_attached_to_by_id(pump: Pump) -> None:
