@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from typing import Any, cast
-from urllib.parse import parse_qs, urlsplit
 
 from celery import Celery
 from celery.app.amqp import AMQP
@@ -16,7 +15,7 @@ from brainq.broker import names
 from brainq.broker.celery57.transport import CHECKED_TRANSPORTS
 from brainq.errors import SetupError
 from brainq.settings.deployment import Settings
-from brainq.settings.redis_url import KEEPALIVE_OPTIONS, parse_sentinel_url
+from brainq.settings.redis_url import KEEPALIVE_OPTIONS, parse_redis_url, parse_sentinel_url
 
 # The broker's default exchange: a message goes to the queue its routing key names, with nothing to bind
 # first. A named exchange drops messages until its queue is bound.
@@ -91,15 +90,10 @@ def make_app(
 
 
 def celery_url(url: str) -> str:
-    """`url` as kombu writes it: a unix socket is `redis+socket://<path>?virtual_host=<db>` there, sentinels a list."""
+    """Return `url` as kombu reads it. Raises SetupError for one that kombu and redis-py do not both understand."""
     if url.startswith("sentinel://"):
         return parse_sentinel_url(url).celery_url
-    if not url.startswith("unix://"):
-        return url
-    parts = urlsplit(url)
-    database = parse_qs(parts.query).get("db", ["0"])[0]
-    login = parts.netloc.rpartition("@")[0]
-    return f"redis+socket://{login + '@' if login else ''}{parts.path}?virtual_host={database}"
+    return parse_redis_url(url).celery_url if url.startswith(("redis", "unix")) else url
 
 
 _FIXED: dict[str, Any] = {

@@ -53,10 +53,10 @@ def open_operator() -> Operator:
 @contextmanager
 def open_store(*, make: bool = False) -> Generator[tuple[Store, str]]:
     """SQL, and where it is. Raises SetupError where there is no database and `make` does not allow to make one."""
-    from brainq.observe.logs import without_password
     from brainq.settings.deployment import load_settings
     from brainq.store.engine import require_file
     from brainq.store.store import Store
+    from brainq.text.service_url import without_password
 
     settings = load_settings()
     url = settings.sql_address

@@ -8,10 +8,10 @@ from brainq.cells.cells import Answers, Cells
 from brainq.client.fleet import read_fleet
 from brainq.contracts.cell import Move
 from brainq.contracts.fleet import CellMove, CellsState, CellState, Fleet
-from brainq.observe.logs import without_password
 from brainq.settings.deployment import Settings
 from brainq.store.repositories.cells import Directory, Moves
 from brainq.store.tables.cell_tables import CELL_TABLES, tenant_cells
+from brainq.text.service_url import without_password
 from brainq.wiring import Wiring
 
 DirectoryFacts = tuple[dict[str, int], Sequence[Move]]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import re
 import time
 import traceback
 from collections.abc import Callable, Generator, Mapping, Sequence
@@ -11,7 +10,6 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from types import TracebackType
 from typing import Any, cast
-from urllib.parse import urlsplit, urlunsplit
 
 from brainq.observe.tracebacks import print_user_traceback
 
@@ -26,7 +24,6 @@ _CELERY_TRACE = "celery.app.trace"
 # They log requests with their content at DEBUG.
 _LOGGERS_WITH_CONTENT = ("openai", "anthropic", "httpx", "httpcore")
 MAX_FRAMES = 40
-_PASSWORD_IN_QUERY = re.compile(r"(?i)\b(password|sslpassword)=[^&]*")
 REMIND_S = 60.0
 WARN_EVERY_S = 60.0  # such a worker may be asked all the time while a deployment is rolled out
 
@@ -136,22 +133,6 @@ def _rewrite(record: logging.LogRecord) -> None:
 
 def _plain(value: object) -> object:
     return type(value).__name__ if isinstance(value, BaseException) else value
-
-
-def without_password(url: str) -> str:
-    """`url` for a screen or a log: its password, also one in the query, is replaced by stars."""
-    try:
-        parts = urlsplit(url)
-        password = parts.password
-    except ValueError:
-        return "an address that cannot be read"
-    place = parts.netloc
-    if password:
-        place = f"{parts.username or ''}:***@{place.rpartition('@')[2]}"
-    query = _PASSWORD_IN_QUERY.sub(r"\1=***", parts.query)
-    if (place, query) == (parts.netloc, parts.query):
-        return url
-    return urlunsplit((parts.scheme, place, parts.path, query, parts.fragment))
 
 
 class EventLogger:

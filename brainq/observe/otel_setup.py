@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from brainq.observe import telemetry_names as names
-from brainq.observe.logs import logger, without_password
+from brainq.observe.logs import logger
+from brainq.text.service_url import without_password
 
 if TYPE_CHECKING:
     from opentelemetry.sdk.resources import Resource

@@ -2,25 +2,49 @@
 
 from __future__ import annotations
 
+import re
+
 from pydantic import SecretStr
 
 from brainq.errors import SetupError
-from brainq.settings.redis_url import parse_sentinel_url
+from brainq.settings.redis_url import parse_redis_url, parse_sentinel_url, split_login
+from brainq.text.service_url import ENCODE_PASSWORD
 
 REDIS_SCHEMES = ("redis://", "rediss://", "unix://", "sentinel://")
+AMQP_PORTS = {"amqp": 5672, "amqps": 5671}
+_AMQP_PLACE = re.compile(r"(?P<host>[^:@\[\]\s,]*|\[[0-9a-fA-F:.]+\])(?::(?P<port>\d{1,5}))?", re.ASCII)
 BROKER_SCHEMES = (*REDIS_SCHEMES, "amqp://", "amqps://", "memory://")
 
 
 def checked_url(value: SecretStr | None, schemes: tuple[str, ...]) -> SecretStr | None:
-    """Return the URL of a Redis or a broker. Raises ValueError, which quotes nothing of it."""
-    if value is not None and not value.get_secret_value().startswith(schemes):
+    """Return the URL of a Redis or a broker. Raises ValueError, which quotes nothing of a password."""
+    if value is None:
+        return None
+    url = value.get_secret_value()
+    if not url.startswith(schemes):
         raise ValueError(f"must begin with one of {', '.join(schemes)}")
-    if value is not None and value.get_secret_value().startswith("sentinel://"):
-        try:
-            parse_sentinel_url(value.get_secret_value())
-        except SetupError as wrong:
-            raise ValueError(str(wrong)) from None
+    try:
+        if url.startswith("sentinel://"):
+            parse_sentinel_url(url)
+        elif url.startswith("amqp"):
+            check_amqp_url(url)
+        elif not url.startswith("memory"):
+            parse_redis_url(url)
+    except SetupError as wrong:
+        raise ValueError(str(wrong)) from None
     return value
+
+
+def check_amqp_url(url: str) -> tuple[str, int]:
+    """Return the host and port of a RabbitMQ; of several, separated by semicolons, those of the first one."""
+    found: list[tuple[str, int]] = []
+    for one in url.split(";"):
+        scheme, _, rest = one.partition("://")
+        place = _AMQP_PLACE.fullmatch(re.split("[/?]", split_login(rest)[1])[0])
+        if scheme not in AMQP_PORTS or place is None:
+            raise SetupError(f"the URL has the form amqp://user:password@host:5672/vhost; {ENCODE_PASSWORD}")
+        found.append((place["host"] or "localhost", int(place["port"] or AMQP_PORTS[scheme])))
+    return found[0]
 
 
 def pooled_url(given: SecretStr, pooled: bool | None) -> str:

@@ -15,7 +15,7 @@ from redis.asyncio.retry import Retry
 from redis.asyncio.sentinel import Sentinel
 from redis.backoff import NoBackoff
 
-from brainq.settings.redis_url import parse_sentinel_url
+from brainq.settings.redis_url import parse_redis_url, parse_sentinel_url
 from brainq.state.connection import (
     DRIVER_INFO,
     NO_BLIND_RETRY,
@@ -111,7 +111,7 @@ def _make_async_pool(url: str, sentinel: Any) -> Any:
         **keepalive_options(url),
     }
     if sentinel is None:
-        return ConnectionPool.from_url(url, **options)
+        return ConnectionPool.from_url(parse_redis_url(url).client_url, **options)
     at = parse_sentinel_url(url)
     login = {"username": at.username, "password": at.password, "db": at.database}
     return SentinelConnectionPool(at.master, sentinel, **login, **options)

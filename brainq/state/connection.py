@@ -20,7 +20,7 @@ from redis.retry import Retry
 from redis.sentinel import Sentinel, SentinelConnectionPool, SentinelManagedConnection
 
 from brainq.failover import FollowsFailover
-from brainq.settings.redis_url import KEEPALIVE_OPTIONS, parse_sentinel_url
+from brainq.settings.redis_url import KEEPALIVE_OPTIONS, parse_redis_url, parse_sentinel_url
 
 # redis-py 8 repeats a command up to ten times when a reply is lost. Our scripts may be run twice without harm,
 # but only on purpose: whoever calls decides, because only the caller knows what the turn's lease still allows.
@@ -209,10 +209,13 @@ class PrimaryConnection(FollowsFailover, SentinelManagedConnection):
 
 
 def make_pool(url: str, **options: Any) -> redis.ConnectionPool:
-    """Connections to the server at `url`, or to the primary that its sentinels name."""
+    """Connections to the server at `url`, or to the primary that its sentinels name. Raises SetupError for a URL that
+    cannot be read."""
     options = {"driver_info": DRIVER_INFO, **options}
     if not url.startswith("sentinel://"):
-        return redis.BlockingConnectionPool.from_url(url, timeout=SOCKET_TIMEOUT_S, **options)
+        return redis.BlockingConnectionPool.from_url(
+            parse_redis_url(url).client_url, timeout=SOCKET_TIMEOUT_S, **options
+        )
     at = parse_sentinel_url(url)
     # Asked once each: redis-py would try one that is dead eleven times before it asks the next.
     once = Retry(NoBackoff(), NO_BLIND_RETRY)

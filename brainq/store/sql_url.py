@@ -11,6 +11,7 @@ from urllib.parse import parse_qsl, unquote
 from sqlalchemy import URL
 
 from brainq.errors import SetupError
+from brainq.text.service_url import ENCODE_PASSWORD
 
 _FORM = "use sqlite:///path/to.db or postgresql://user:password@host:5432/name"
 _POSTGRES = ("postgres", "postgresql", "postgresql+psycopg")
@@ -22,9 +23,6 @@ _POSTGRES_REST = re.compile(
 _HOST = re.compile(r"(?P<host>\[[0-9A-Fa-f:.%]+\]|[^\[\]:@#\s]+)(?::(?P<port>\d{1,5})?)?", re.ASCII)
 _YES_OR_NO = {"true": True, "yes": True, "on": True, "1": True, "false": False, "no": False, "off": False, "0": False}
 POSTGRES_PORT = 5432
-ENCODE_PASSWORD = (
-    "percent-encode the password: @ is %40, : is %3A, / is %2F, ? is %3F, # is %23, & is %26, % is %25, a space is %20"
-)
 
 
 @dataclass(frozen=True)

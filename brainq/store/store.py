@@ -32,6 +32,7 @@ from brainq.store.repositories.turn_lists import TurnLists
 from brainq.store.repositories.turn_records import Decisions, FinalizerSteps, Spends, Traces
 from brainq.store.repositories.turns import Turns
 from brainq.store.tables import turns
+from brainq.text.service_url import without_password
 
 
 class Store:
@@ -93,7 +94,7 @@ class Store:
             return cls(engine, keys)
         except OperationalError as error:
             engine.dispose()
-            where = engine.url.render_as_string(hide_password=True)
+            where = without_password(engine.url.render_as_string())
             raise Unreachable(f"the SQL database at {where} does not answer: {error.orig}") from error
         except BaseException:
             engine.dispose()
@@ -105,7 +106,7 @@ class Store:
             with self.engine.connect() as connection:
                 connection.exec_driver_sql("SELECT 1")
         except SQLAlchemyError as error:
-            where = self.engine.url.render_as_string(hide_password=True)
+            where = without_password(self.engine.url.render_as_string())
             raise Unreachable(f"the SQL database at {where} does not answer ({type(error).__name__})") from error
 
     def close(self) -> None:

@@ -14,17 +14,18 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal
-from urllib.parse import urlsplit
 
 from brainq.brain.brains import Brains, load_brains
 from brainq.errors import BrainNotLoaded, BrainqError, SetupError
 from brainq.models.providers import Provider, check_provider, describe_provider, resolve_model
-from brainq.observe.logs import without_password
 from brainq.settings.deployment import Settings
 from brainq.settings.redis_url import SENTINEL_URL_FORM
+from brainq.settings.service_urls import AMQP_PORTS, REDIS_SCHEMES, check_amqp_url
 from brainq.state.connection import make_client, write_refusal
 from brainq.store.engine import make_engine, require_fts5
 from brainq.store.migrations.upgrade import revision, why_not_upgradable
+from brainq.store.sql_url import parse_sql_url
+from brainq.text.service_url import without_password
 
 Level = Literal["ok", "warn", "FAIL"]
 LIMIT_S = 2.5
@@ -32,7 +33,6 @@ CONNECT_S = 2.0
 PROBE_BYTES = 1_000_000
 MIN_REDIS_VERSION = (7, 0)
 _DISK_FULL = {errno.ENOSPC, errno.EDQUOT}
-_AMQP_PORTS = {"amqp": 5672, "amqps": 5671}
 _SETTING_OF_SERVICE = {
     "sql": "BRAINQ_SQL_URL",
     "redis": "BRAINQ_REDIS_URL",
@@ -114,7 +114,7 @@ def check_redis(url: str, *, name: str = "redis", variable: str = "BRAINQ_REDIS_
     start = f"start it, or correct {variable}"
     try:
         client = make_client(url)
-    except Exception as error:
+    except SetupError as error:
         return fail(name, f"{shown} is not the address of a Redis: {error}", f"correct {variable}")
     try:
         info: dict[str, Any] = client.info()
@@ -148,15 +148,16 @@ def check_redis(url: str, *, name: str = "redis", variable: str = "BRAINQ_REDIS_
 def check_broker(settings: Settings) -> Check:
     """Whether BRAINQ_BROKER_URL, where it is set, leads somewhere."""
     url = settings.broker_url.get_secret_value() if settings.broker_url else ""
-    scheme = urlsplit(url).scheme
-    if scheme in ("redis", "rediss", "unix", "sentinel"):
+    scheme = url.partition("://")[0]
+    if url.startswith(REDIS_SCHEMES):
         return check_redis(url, name="broker", variable="BRAINQ_BROKER_URL")
-    if scheme not in _AMQP_PORTS:
+    if scheme not in AMQP_PORTS:
         return ok("broker", without_password(url) or "the same Redis")
-    parts = urlsplit(url)
     try:
-        with socket.create_connection((parts.hostname or "", parts.port or _AMQP_PORTS[scheme]), CONNECT_S):
+        with socket.create_connection(check_amqp_url(url), CONNECT_S):
             return ok("broker", f"{without_password(url)} takes connections")
+    except SetupError as error:
+        return fail("broker", str(error), "correct BRAINQ_BROKER_URL")
     except OSError as error:
         return fail(
             "broker", f"{without_password(url)} does not answer ({error})", "start it, or correct BRAINQ_BROKER_URL"
@@ -166,11 +167,11 @@ def check_broker(settings: Settings) -> Check:
 def check_sql(url: str) -> Check:
     """Looks only: neither a database file nor a schema is made. A schema that workers upgrade is fine."""
     shown = without_password(url)
-    sqlite = Path(url.removeprefix("sqlite:///"))
     try:
-        if url.startswith("sqlite:///") and not sqlite.exists():
+        path = parse_sql_url(url).sqlite_path
+        if path and not Path(path).exists():
             require_fts5()
-            room = check_disk(sqlite.parent)
+            room = check_disk(Path(path).parent)
             made = ok("sql", f"{shown} is not there yet, and will be made")
             return made if room.level == "ok" else fail("sql", room.said, room.remedy)
         engine = make_engine(url)

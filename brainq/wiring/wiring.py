@@ -21,12 +21,12 @@ from brainq.contracts.build import WorkerBuild
 from brainq.contracts.status import Effect
 from brainq.errors import SetupError, Unreachable
 from brainq.leases import LeaseRenewer, process_name
-from brainq.observe.logs import without_password
 from brainq.people.budgets import BudgetKeeper
 from brainq.people.tenant_gate import ONE_CELL
 from brainq.settings.deployment import Settings
 from brainq.state.connection import UNAVAILABLE_ERRORS, write_refusal
 from brainq.store.store import Store
+from brainq.text.service_url import without_password
 from brainq.wiring.people import PeopleServices
 from brainq.wiring.services import DecisionReader, TurnBrains, budget_rows
 from brainq.wiring.state import RedisState

@@ -28,9 +28,9 @@ from brainq.devserver.ports import listener_at, require_free_port
 from brainq.devserver.redis_server import EmbeddedServer, open_redis
 from brainq.errors import InvalidInput
 from brainq.models.providers import describe_provider
-from brainq.observe.logs import without_password
 from brainq.observe.tracebacks import TRACEBACK_VARIABLE
 from brainq.settings.deployment import Settings, load_settings
+from brainq.text.service_url import without_password
 
 DEV_GRACE_S, UP_GRACE_S = 10.0, 60.0
 OFFLINE_PREFIX = "offline:"

@@ -18,7 +18,6 @@ from brainq.cli.output import counted
 from brainq.contracts.encryption import ContentKeyMissing
 from brainq.contracts.webhook import parse_webhooks
 from brainq.errors import SetupError
-from brainq.observe.logs import without_password
 from brainq.settings.deployment import Settings
 from brainq.state.connection import MEMORY_FULL, make_client
 from brainq.state.fleet import unwatched
@@ -26,7 +25,9 @@ from brainq.state.keys import Keys
 from brainq.state.sweeper import overdue_s
 from brainq.store.engine import make_engine, pooler_between, unsafe_settings
 from brainq.store.migrations.upgrade import HEAD, revision
+from brainq.store.sql_url import parse_sql_url
 from brainq.store.store import Store
+from brainq.text.service_url import without_password
 from brainq.wiring import preflight
 from brainq.wiring.preflight import Check, fail, ok, warn
 
@@ -213,8 +214,7 @@ def check_sql(settings: Settings) -> Generator[Check, None, bool]:
     """Looks only: neither a database file nor a schema is made. True: what is in it can be read."""
     url = settings.sql_address
     answer = preflight.check_sql(url)
-    sqlite = url.removeprefix("sqlite:///")
-    if answer.level == "ok" and sqlite != url and not Path(sqlite).exists():
+    if answer.level == "ok" and (path := parse_sql_url(url).sqlite_path) and not Path(path).exists():
         yield warn(
             "sql",
             f"{without_password(url)} is not there yet",

@@ -17,9 +17,9 @@ from brainq.contracts.model import TokenUsage
 from brainq.errors import BrainqError, SetupError
 from brainq.models.costs import cost_usd, worst_cost_usd
 from brainq.models.providers import resolve_model
-from brainq.observe.logs import without_password
 from brainq.observe.otel_setup import NEEDS_EXTRA, captures_content, is_installed, traces_exporter
 from brainq.settings.deployment import Settings
+from brainq.text.service_url import without_password
 from brainq.tools.mcp.catalogue import find_drift, read_catalogue
 from brainq.tools.mcp.session import discover
 from brainq.tools.mcp.tools import tool_name

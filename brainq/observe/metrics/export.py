@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from brainq.observe import telemetry_names as names
-from brainq.observe.logs import OutageLog, logger, without_password
+from brainq.observe.logs import OutageLog, logger
 from brainq.observe.metrics.counters import COUNTERS, Series, collect_series
 from brainq.observe.otel_setup import (
     NEEDS_EXTRA,
@@ -19,6 +19,7 @@ from brainq.observe.otel_setup import (
     metrics_exporter,
     resource_of,
 )
+from brainq.text.service_url import without_password
 
 if TYPE_CHECKING:
     from opentelemetry.sdk.metrics.export import MetricExporter

@@ -175,8 +175,8 @@ class McpServer:
     def _check_url(self, url: str) -> None:
         try:
             parts = urlsplit(url)
-        except ValueError as error:
-            raise self._wrong("url", f"cannot be read ({error})") from None
+        except ValueError:  # which may quote a password
+            raise self._wrong("url", "cannot be read; use http:// or https:// and a host") from None
         if parts.scheme not in ("http", "https") or not parts.hostname:
             raise self._wrong("url", "use http:// or https:// and a host")
         if self.env or self.cwd is not None:
