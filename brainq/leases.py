@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from types import TracebackType
 
 from brainq.observe.logs import OutageLog, logger
+from brainq.observe.threads import KeptThread
 
 log = logger("brainq.leases")
 
@@ -52,18 +53,22 @@ class LeaseRenewer:
         self._every_s = every_s
         self._renewals: list[LeaseRenewal] = []  # renewed in the order they came
         self._lock = threading.Lock()
-        self._thread: threading.Thread | None = None
         self._woken = threading.Event()
-        self._stopped = False
+        self._thread = KeptThread("brainq-beats", self._run)
 
     def renew(self, beat: Callable[[], str], on_lost: Callable[[str], None]) -> LeaseRenewal:
-        """Renew with `beat` until the returned renewal is released or `beat` answers anything but `OK`."""
+        """Renew with `beat` until the returned renewal is released or `beat` answers anything but `OK`.
+
+        Raises RuntimeError if the system refuses the thread: nothing may start under a lease that will lapse.
+        """
         renewal = LeaseRenewal(beat, on_lost)
         with self._lock:
             self._renewals.append(renewal)
-            if self._thread is None:
-                self._thread = threading.Thread(target=self._run, name="brainq-beats", daemon=True)
-                self._thread.start()
+        try:
+            self._thread.ensure()
+        except RuntimeError:
+            renewal.is_over = True
+            raise
         return renewal
 
     def beat_now(self) -> None:
@@ -71,18 +76,18 @@ class LeaseRenewer:
         self._woken.set()
 
     def stop(self) -> None:
-        self._stopped = True
+        self._thread.stop()
         self._woken.set()
 
-    def _run(self) -> None:
+    def _run(self, stopping: threading.Event) -> None:
         outage = OutageLog(log, "beat")
-        failed: Exception | None = None
+        failed: BaseException | None = None
         while True:
             # One that a silent connection swallowed is made good before the lease lapses.
             self._woken.wait(self._every_s if failed is None else min(AGAIN_S, self._every_s))
             # Cleared before the round, so that one asked for in the middle of it follows it.
             self._woken.clear()
-            if self._stopped:
+            if stopping.is_set():
                 return
             with self._lock:
                 self._renewals = [renewal for renewal in self._renewals if not renewal.is_over]
@@ -91,7 +96,7 @@ class LeaseRenewer:
             for renewal in renewals:
                 try:
                     word = renewal.beat()
-                except Exception as failure:
+                except BaseException as failure:  # MemoryError, too: the other leases must not lapse for it
                     # Redis is away: the lease may lapse meanwhile, and the next script will say so.
                     failed = failure
                     continue
@@ -108,5 +113,5 @@ def _tell_lost(renewal: LeaseRenewal, word: str) -> None:
     """A tool's own listener may raise. It must not end the thread: every other lease of the process would lapse."""
     try:
         renewal.on_lost(word)
-    except Exception as failure:
+    except BaseException as failure:
         log.error("whoever held a lease could not be told that it is lost", failure=failure, word=word)

@@ -3,26 +3,22 @@
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Callable
+from functools import partial
 from typing import Any, cast
 
 from celery import bootsteps
 
-from brainq.observe.logs import OutageLog, logger
+from brainq.observe.threads import KeptThread
 
-log = logger("brainq.broker")
-RESTART_AFTER_S = 1.0
-STEADY_S = 60.0
 JOIN_TIMEOUT_S = 5.0
 
 
-def thread_step(name: str, loop: Callable[[threading.Event, Any], None]) -> type[bootsteps.StartStopStep]:
-    """A worker bootstep that runs `loop(stopping, worker)` in a daemon thread; add it to `app.steps["worker"]`.
+def thread_step(name: str, loop: Callable[[threading.Event, Any], object]) -> type[bootsteps.StartStopStep]:
+    """Return a worker bootstep that runs `loop(stopping, worker)` in a kept thread; add it to `app.steps["worker"]`.
 
-    `loop` returns soon after `stopping` is set, within 5 s; a worker does not wait longer for it. If it
-    raises or returns before, it is started again after a second: a worker without its sweeper would look
-    healthy. What it raises again and again is logged once.
+    `loop` returns soon after `stopping` is set; the worker waits 5 s for it. A worker that cannot start the thread ends
+    with an error.
     """
 
     class ThreadStep(bootsteps.StartStopStep):
@@ -30,34 +26,23 @@ def thread_step(name: str, loop: Callable[[threading.Event, Any], None]) -> type
 
         def __init__(self, parent: Any, **options: Any) -> None:
             super().__init__(parent, **options)
-            self.stopping = threading.Event()
-            self.thread: threading.Thread | None = None
+            self.thread: KeptThread | None = None
 
         def start(self, parent: Any) -> None:
-            self.stopping.clear()
-            self.thread = threading.Thread(target=self.run, args=(parent,), name=name, daemon=True)
-            self.thread.start()
+            self.thread = KeptThread(f"brainq-{name}", partial(_run, loop, parent))
+            self.thread.ensure()
 
         def stop(self, parent: Any) -> None:
-            self.stopping.set()
             thread, self.thread = self.thread, None
             if thread is not None:
-                thread.join(JOIN_TIMEOUT_S)
+                thread.stop(JOIN_TIMEOUT_S)
 
         terminate = stop
-
-        def run(self, worker: Any) -> None:
-            outage = OutageLog(log, name)
-            while not self.stopping.is_set():
-                began = time.monotonic()
-                try:
-                    loop(self.stopping, worker)
-                except Exception as failure:
-                    if time.monotonic() - began > STEADY_S:
-                        outage = OutageLog(log, name)  # what failed before that is long over
-                    outage.failed(failure)
-                self.stopping.wait(RESTART_AFTER_S)
 
     # Bootsteps are distinguished by this name.
     ThreadStep.name = cast("Any", f"brainq.{name}")
     return ThreadStep
+
+
+def _run(loop: Callable[[threading.Event, Any], object], worker: Any, stopping: threading.Event) -> None:
+    loop(stopping, worker)

@@ -14,6 +14,7 @@ import time
 from collections.abc import Callable
 from concurrent.futures import Future
 from dataclasses import asdict, dataclass, field, replace
+from functools import partial
 from typing import Any
 
 from pydantic import TypeAdapter
@@ -21,6 +22,7 @@ from pydantic_core import PydanticSerializationError, to_jsonable_python
 
 from brainq.contracts.call import ChildTurn, ServerTask, ToolFailure, ToolOutcome, ToolSuccess, ToolTimeout, ToolUnknown
 from brainq.contracts.file import File
+from brainq.observe.threads import start_thread
 from brainq.observe.tracebacks import print_user_traceback, where_raised
 from brainq.text.shorten import beginning
 from brainq.text.surrogates import clean, clean_json
@@ -282,7 +284,7 @@ def run_in_own_thread(work: Callable[[Abandon], str]) -> str:
     def serve() -> None:
         _set_answer(answer, lambda: work(abandon))
 
-    threading.Thread(target=run, args=(serve,), name="brainq-call", daemon=True).start()
+    start_thread("brainq-call", partial(run, serve))
     return answer.result()
 
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import base64
-import contextlib
 import os
 import select
 import signal
@@ -28,6 +27,7 @@ from brainq.contracts.file import read_files
 from brainq.contracts.turn import Citation
 from brainq.contracts.view import BudgetSnapshot
 from brainq.errors import SetupError
+from brainq.observe.threads import start_thread
 from brainq.processes.child import FrameLostError, SocketChild, receive_frame, send_frame
 from brainq.processes.guard import ProcessGuard
 from brainq.tools.context import FileChange, RunContext, SideOutputs
@@ -48,8 +48,14 @@ def main(descriptor: int, brain_ref: str) -> None:
     except BaseException as error:  # a module may raise anything, SystemExit too, while it is imported
         send_frame(sock, {"error": one_line(error)})
         return
+    server = _CallServer(sock, brains)
+    try:
+        start_thread("brainq-requests", server.read)
+    except RuntimeError as refused:
+        send_frame(sock, {"error": one_line(refused)})
+        return
     send_frame(sock, {"ready": os.getpid()})
-    _CallServer(sock, brains).serve()
+    server.serve()
 
 
 class _CallServer:
@@ -66,17 +72,16 @@ class _CallServer:
 
     def serve(self) -> None:
         """Functions run in the main thread, where signals and subprocesses behave as usual."""
-        threading.Thread(target=self._read, name="brainq-requests", daemon=True).start()
         with self._runner:
             while True:
                 request, token = self._requests.get()
                 ended, outputs = self._run(request, token)
                 self._send(dump_return(ended) | {"outputs": dump_outputs(outputs)})
 
-    def _read(self) -> None:
-        """Take what comes; end this process and all it started when the other side is gone."""
+    def read(self) -> None:
+        """Take what comes; end this process and all it started when the other side is gone, or cannot be read."""
         number, token = 0, DeadlineToken(0)
-        with contextlib.suppress(FrameLostError):
+        try:
             while True:
                 frame = receive_frame(self._sock)
                 if "is_ready" in frame:
@@ -87,7 +92,8 @@ class _CallServer:
                     self._requests.put((frame, token))
                 elif frame["cancel"] == number:  # else: it is about an earlier call
                     token.cancel(frame["reason"])
-        os.killpg(os.getpgrp(), signal.SIGKILL)
+        finally:
+            os.killpg(os.getpgrp(), signal.SIGKILL)
 
     def _run(self, request: dict[str, Any], token: DeadlineToken) -> tuple[CallReturn, SideOutputs]:
         brain = self._brains.of(request["context"]["brain"])

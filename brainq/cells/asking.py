@@ -10,6 +10,7 @@ from typing import TypeVar
 
 from brainq.cells.cells import Answers
 from brainq.errors import BrainqError, CellUnreachable, Unreachable
+from brainq.observe.threads import start_thread
 from brainq.wiring import Wiring
 from brainq.wiring.services import is_unavailable
 
@@ -61,9 +62,7 @@ def _begin(
     def ask() -> None:
         replies[name] = context.run(_reply, question, wiring)
 
-    thread = threading.Thread(target=ask, name=f"brainq-cell-{name}", daemon=True)
-    thread.start()
-    return thread
+    return start_thread(f"brainq-cell-{name}", ask)
 
 
 def _reply(question: Callable[[Wiring], T], wiring: Wiring) -> T | Exception:

@@ -26,6 +26,7 @@ from brainq.contracts.cell import Move, MovePhase, MoveStep, Placement, hashed_c
 from brainq.contracts.ids import PREFIX_BOUNDARY
 from brainq.errors import BrainqError, InvalidInput, MoveFailed, SetupError, Unreachable
 from brainq.observe.logs import logger
+from brainq.observe.threads import KeptThread
 from brainq.store.repositories.cells import Directory, Moves
 from brainq.store.tables import approvals, attachments, blobs, brakes, turns
 from brainq.store.tables.cell_tables import CELL_TABLES
@@ -339,18 +340,16 @@ class Beats:
 
     def __init__(self, beat: Callable[[], None]) -> None:
         self._beat = beat
-        self._over = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="brainq-move", daemon=True)
+        self._thread = KeptThread("brainq-move", self._run)
 
     def __enter__(self) -> None:
-        self._thread.start()
+        self._thread.ensure()
 
     def __exit__(self, *_: object) -> None:
-        self._over.set()
-        self._thread.join()
+        self._thread.stop(LEASE_S)
 
-    def _run(self) -> None:
-        while not self._over.wait(BEAT_S):
+    def _run(self, stopping: threading.Event) -> None:
+        while not stopping.wait(BEAT_S):
             self._beat()
 
 

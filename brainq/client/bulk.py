@@ -12,7 +12,8 @@ from brainq.client import checks
 from brainq.client.connection import raises_unreachable
 from brainq.client.options import BulkOptions
 from brainq.contracts.ids import check_id
-from brainq.errors import AlreadyRuns, InvalidInput, NotFound
+from brainq.errors import AlreadyRuns, InvalidInput, NotFound, Unreachable
+from brainq.observe.threads import start_thread
 
 if TYPE_CHECKING:
     from brainq.client.bulk_run import BulkRun
@@ -31,17 +32,22 @@ class BulkThreads:
         self._lock = threading.Lock()
 
     def start(self, run: BulkRun) -> None:
-        """Raises AlreadyRuns where as many run as may."""
+        """Raises AlreadyRuns where as many run as may, and Unreachable if the system refuses the thread."""
         context = contextvars.copy_context()  # who acts, for the audit log
-        thread = threading.Thread(target=context.run, args=(self._run, run), name="brainq-bulk-run", daemon=True)
         with self._lock:
             if len(self._running) >= MAX_AT_ONCE:
                 raise AlreadyRuns(f"{MAX_AT_ONCE} bulks go on in this process; wait for one, or stop one")
+            try:
+                thread = start_thread("brainq-bulk-run", lambda: context.run(self._run, run))
+            except RuntimeError as refused:
+                raise Unreachable(f"this process has no thread for a bulk ({refused}): try it again") from refused
             run.begin()
             self._running[run] = thread
-        thread.start()
 
     def _run(self, run: BulkRun) -> None:
+        with self._lock:
+            if run not in self._running:
+                return  # it could not be begun
         try:
             run.run()
         finally:

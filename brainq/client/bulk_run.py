@@ -21,6 +21,7 @@ from brainq.contracts.turn import CONFIGURE_OPTIONS
 from brainq.errors import BrainqError, CellUnreachable, InvalidInput, Unreachable
 from brainq.finalize.rerun import Retried
 from brainq.observe.logs import logger
+from brainq.observe.threads import KeptThread
 from brainq.store.audit import records_acts
 
 if TYPE_CHECKING:
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 
 logs = logger("brainq.client")
 SAVE_EACH_S = 1.0
+SAVER_ENDS_S = 60.0
 RESUBMIT_KEY = "resubmit-of-"
 """What the request key of a turn begins with that is another one's second try: the same turn is tried once."""
 _TEXTS = ("session", "state", "brain", "ending", "stop_reason", "text", "search", "strategy")
@@ -140,7 +142,6 @@ class BulkRun:
     may_configure: bool = True
     on_progress: Callable[[BulkReport], None] = lambda report: None
     stopping: threading.Event = field(default_factory=threading.Event)
-    _saved: threading.Event = field(default_factory=threading.Event, init=False)
 
     def begin(self) -> None:
         """Keep that it has begun. Raises Unreachable, and InvalidInput for words that are no filter."""
@@ -154,9 +155,9 @@ class BulkRun:
 
     def run(self) -> BulkReport:
         """To its end. A failure of all is in the report; the same again then does the rest."""
-        saver = threading.Thread(target=self._save_on, name="brainq-bulk", daemon=True)
-        saver.start()
+        saver = KeptThread("brainq-bulk-saver", self._save_on)
         try:
+            saver.ensure()
             state = self._run()
             self._note(state=state)
         except BrainqError as failure:
@@ -167,20 +168,20 @@ class BulkRun:
             raise
         finally:
             self._note(ended_at=datetime.now(UTC))
-            self._saved.set()
-            saver.join()
+            saver.stop(SAVER_ENDS_S)  # what it saves is older than the end
+            self._save()
         return self.report
 
-    def _save_on(self) -> None:
-        """Each second, and at the end."""
-        log, is_over = BulkLog(self.cells), False
-        while not is_over:
-            is_over = self._saved.wait(SAVE_EACH_S)
-            try:
-                if log.keep(self.report):
-                    self.stopping.set()
-            except Exception as failure:
-                logs.warning("a bulk's report was not kept", bulk=self.report.id, why=type(failure).__name__)
+    def _save_on(self, stopping: threading.Event) -> None:
+        while not stopping.wait(SAVE_EACH_S):
+            self._save()
+
+    def _save(self) -> None:
+        try:
+            if BulkLog(self.cells).keep(self.report):
+                self.stopping.set()
+        except Exception as failure:
+            logs.warning("a bulk's report was not kept", bulk=self.report.id, why=type(failure).__name__)
 
     def _run(self) -> BulkState:
         plan = self.report.plan

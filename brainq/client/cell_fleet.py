@@ -33,11 +33,11 @@ from brainq.observe.metrics.counters import Series
 from brainq.wiring import Wiring
 
 if TYPE_CHECKING:
-    from threading import Thread
     from wsgiref.simple_server import WSGIServer
 
     from brainq.client.async_client import AsyncClient
     from brainq.client.client import Client
+    from brainq.observe.threads import KeptThread
 
 W = TypeVar("W", bound=Wire)
 T = TypeVar("T")
@@ -99,7 +99,7 @@ def read_all_scales(cells: Cells, request: ScaleRequest) -> FleetScale:
     )
 
 
-def serve_metrics(client: Client, port: int) -> tuple[WSGIServer, Thread]:
+def serve_metrics(client: Client, port: int) -> tuple[WSGIServer, KeptThread]:
     """Serve the metrics at http://127.0.0.1:`port`/metrics in a thread, read anew for each request.
 
     Raises OSError where the port is taken.

@@ -16,10 +16,12 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import Self
 
 from brainq.errors import SetupError
+from brainq.observe.threads import KeptThread
 
 OWNER_FD = "BRAINQ_OWNER_FD"
 READY_FILE = "BRAINQ_READY_FILE"
@@ -41,7 +43,7 @@ def follow_owner() -> None:
     """
     number = os.environ.pop(OWNER_FD, "")
     if number.isdigit():
-        threading.Thread(target=_watch_owner, args=(int(number),), name="brainq-owner", daemon=True).start()
+        KeptThread("brainq-owner", partial(_watch_owner, int(number))).ensure()
 
 
 def inherited_listener() -> socket.socket | None:
@@ -70,7 +72,7 @@ def mark_unready() -> None:
         Path(path).unlink(missing_ok=True)
 
 
-def _watch_owner(pipe: int) -> None:
+def _watch_owner(pipe: int, _stopping: threading.Event) -> None:
     while True:
         try:
             if not os.read(pipe, 1):

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import importlib.util
 import os
-import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
@@ -155,9 +154,9 @@ def _resource_attributes() -> dict[str, str]:
 
 def _stop(shutdown: Callable[[], None]) -> None:
     """In a thread of its own: an exporter that is trying again is not waited for."""
-    stopping = threading.Thread(target=shutdown, name="brainq-telemetry-stop", daemon=True)
-    stopping.start()
-    stopping.join(STOP_S)
+    from brainq.observe.threads import start_thread  # here: `brainq --help` counts nothing
+
+    start_thread("brainq-telemetry-stop", shutdown).join(STOP_S)
 
 
 def do_nothing() -> None:

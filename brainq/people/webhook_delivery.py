@@ -12,7 +12,9 @@ import random
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from urllib.parse import urlsplit
 
 from brainq.contracts.turn import TurnRequest
@@ -21,6 +23,7 @@ from brainq.observe.logs import OutageLog, logger
 from brainq.observe.metrics import catalogue as m
 from brainq.observe.metrics.counters import COUNTERS
 from brainq.observe.spans import webhook_span
+from brainq.observe.threads import KeptThread
 from brainq.observe.tracing import fail_span, in_span, traceparent_of, tracer
 from brainq.people.webhook_post import post
 from brainq.people.webhook_signature import message_body, message_headers
@@ -69,19 +72,23 @@ class WebhookSender:
 
     def run(self, stopping: threading.Event) -> None:
         """Send until stopped; then what is on its way has `grace_s` to end, and else is left to its lease."""
-        places: list[threading.Thread] = []
+        over = threading.Event()
+        places: list[KeptThread] = []
         for webhook in self.webhooks:
-            outage = OutageLog(log, f"webhooks to {url_host(webhook.url)}")
-            for _ in range(self.threads):
-                place = threading.Thread(
-                    target=self._serve, args=(webhook, stopping, outage), name="webhook", daemon=True
-                )
-                place.start()
-                places.append(place)
-        stopping.wait()
-        until = time.monotonic() + self.grace_s
-        for place in places:
-            place.join(max(0.0, until - time.monotonic()))
+            serve = partial(self._serve, webhook, OutageLog(log, f"webhooks to {url_host(webhook.url)}"))
+            places += [KeptThread("brainq-webhook", serve, over) for _ in range(self.threads)]
+        try:
+            while True:
+                for place in places:
+                    with suppress(RuntimeError):  # a refused thread is logged, and tried again; the others send
+                        place.ensure()
+                if stopping.wait(self.every_s):
+                    return
+        finally:
+            over.set()  # whatever ends this: it is run again, with places of its own
+            until = time.monotonic() + self.grace_s
+            for place in places:
+                place.stop(max(0.0, until - time.monotonic()))
 
     def send_one(self, webhook: Webhook) -> bool:
         """Try what is due longest; False when nothing is."""
@@ -119,13 +126,13 @@ class WebhookSender:
                 fail_span(span, "delivery_failed")
         return why
 
-    def _serve(self, webhook: Webhook, stopping: threading.Event, outage: OutageLog) -> None:
+    def _serve(self, webhook: Webhook, outage: OutageLog, stopping: threading.Event) -> None:
         stopping.wait(random.random() * self.every_s)  # places take turns at looking
         while not stopping.is_set():
             sent = False
             try:
                 sent = self.send_one(webhook)
-            except Exception as failure:  # SQL is away; a thread that ended would be missed by nobody
+            except Exception as failure:  # SQL is away
                 outage.failed(failure)
             else:
                 outage.worked()

@@ -15,6 +15,9 @@ from http.client import HTTPConnection, HTTPException, HTTPSConnection
 from typing import Any
 from urllib.parse import urlsplit
 
+from brainq.observe.threads import start_thread
+from brainq.processes.timers import TIMERS, Watch
+
 Address = tuple[Any, Any, int, str, Any]
 """As `socket.getaddrinfo` gives it."""
 CONNECT_S = 5.0
@@ -65,7 +68,7 @@ def _addresses(host: str, port: int, within_s: float) -> list[Address]:
         except Exception as failure:
             found.put(failure)
 
-    threading.Thread(target=look, name="webhook-name", daemon=True).start()
+    start_thread("brainq-webhook-name", look)
     try:
         addresses = found.get(timeout=within_s)
     except queue.Empty:
@@ -86,14 +89,14 @@ def post(url: str, body: bytes, headers: Mapping[str, str], answer_s: float = AN
     trust = _trust() if parts.scheme == "https" else None
     connection = HTTPConnection(host, parts.port) if trust is None else HTTPSConnection(host, parts.port, context=trust)
     over = threading.Event()
-    timer = threading.Timer(answer_s, lambda: (over.set(), _shut_down(connection)))
-    timer.daemon = True
+    timer = Watch(0.0, lambda: (over.set(), _shut_down(connection)))
     is_connected = False
     try:
         connection.sock = open_connection(host, connection.port, trust, CONNECT_S)
         is_connected = True
         connection.sock.settimeout(answer_s)
-        timer.start()
+        timer.due = time.monotonic() + answer_s
+        TIMERS.add(timer)
         connection.request("POST", path, body, dict(headers))
         status = connection.getresponse().status
     except (OSError, HTTPException, ValueError) as failure:
@@ -101,7 +104,7 @@ def post(url: str, body: bytes, headers: Mapping[str, str], answer_s: float = AN
             return f"no answer within {answer_s:g} s" if is_connected else f"no connection within {CONNECT_S:g} s"
         return f"{type(failure).__name__}: {failure}"[:MAX_ERROR_CHARS]
     finally:
-        timer.cancel()
+        timer.act = None
         connection.close()
     if 200 <= status < 300:
         return ""

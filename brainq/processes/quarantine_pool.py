@@ -7,6 +7,7 @@ spread over them, and when one dies those that were in it go on in smaller group
 from __future__ import annotations
 
 import contextlib
+import errno
 import itertools
 import threading
 import time
@@ -19,6 +20,7 @@ from typing import Any
 
 from brainq.errors import SetupError
 from brainq.leases import process_name
+from brainq.observe.threads import start_thread
 from brainq.processes.child import FrameLostError, SocketChild, receive_frame, send_frame
 from brainq.processes.guard import ProcessGuard
 
@@ -50,7 +52,11 @@ class ChildProcess(SocketChild):
         with contextlib.suppress(OSError):
             send_frame(self.sock, {"settings": settings, "owner": self.name})
         self._ends_at = time.monotonic() + START_S
-        threading.Thread(target=self._read, name=f"quarantine-{self.pid}", daemon=True).start()
+        try:
+            start_thread("brainq-quarantine", self._read)
+        except RuntimeError as refused:
+            self.kill()
+            raise OSError(errno.EAGAIN, str(refused)) from refused
 
     def wait_ready(self) -> None:
         """Raises SetupError when it cannot start."""
@@ -82,7 +88,7 @@ class ChildProcess(SocketChild):
                     answer = self._pending.pop(int(frame.get("id", _HELLO)), None)
                 if answer is not None:
                     answer.set_result(frame)
-        except (FrameLostError, OSError, ValueError) as lost:
+        except BaseException as lost:  # whatever it is, no more answers are read: whoever waits must not wait for ever
             self._on_gone(self.describe_end())
             with self._lock:
                 self._is_gone = True

@@ -23,8 +23,11 @@ from contextlib import suppress
 from queue import Empty, SimpleQueue
 from typing import Any, Generic, NamedTuple, TypeVar
 
+from brainq.observe.threads import KeptThread, start_thread
+
 T = TypeVar("T")
 MAX_IDLE_THREADS = 32
+STOP_S = 10.0
 # Threads that came back in time wait for the next call: starting one costs more than most of what is called. The last
 # idle one is used first; `append` and `pop` are one step each.
 _idle: deque[_WorkerThread] = deque()
@@ -35,7 +38,7 @@ class _WorkerThread:
 
     def __init__(self) -> None:
         self.inbox: SimpleQueue[Callable[[], None]] = SimpleQueue()
-        threading.Thread(target=self._work, name="brainq-within", daemon=True).start()
+        start_thread("brainq-within", self._work)
 
     def _work(self) -> None:
         while True:
@@ -100,11 +103,15 @@ def call_within(limit_s: float, what: str, function: Callable[[], T]) -> T:
 class _Running(NamedTuple):
     pid: int
     loop: asyncio.AbstractEventLoop
-    thread: threading.Thread
+    thread: KeptThread
 
 
 class LoopThread:
-    """One event loop a process, in a daemon thread of this name. It starts at the first use, and again after a fork."""
+    """One event loop a process, in a daemon thread of this name. It starts at the first use, and again after a fork.
+
+    asyncio ends `run_forever` when a callback raises SystemExit or KeyboardInterrupt. The loop then goes on with the
+    tasks it has.
+    """
 
     def __init__(self, name: str) -> None:
         self._name = name
@@ -119,7 +126,7 @@ class LoopThread:
     @property
     def is_current(self) -> bool:
         """Whether the caller runs in the loop's thread."""
-        return threading.current_thread() is self._started().thread
+        return self._started().thread.is_current
 
     def run(self, work: Coroutine[Any, Any, T], limit_s: float | None = None) -> T:
         """What `work` returns or raises; TimeoutError after `limit_s` seconds."""
@@ -131,9 +138,12 @@ class LoopThread:
             running, self._running = self._running, None
         if running is None or running.pid != os.getpid():
             return
-        loop = running.loop
+        loop, thread = running.loop, running.thread
+        thread.stopping.set()
         loop.call_soon_threadsafe(loop.stop)
-        running.thread.join()
+        thread.stop(STOP_S)
+        if thread.is_alive:
+            return  # something blocks the loop: it is abandoned, as a function that hangs is
         for task in asyncio.all_tasks(loop):
             task.cancel()
         loop.run_until_complete(asyncio.sleep(0))
@@ -146,8 +156,12 @@ class LoopThread:
         with self._lock:
             if self._running is None or self._running.pid != os.getpid():
                 loop = asyncio.new_event_loop()
-                thread = threading.Thread(target=loop.run_forever, name=self._name, daemon=True)
-                thread.start()
+                thread = KeptThread(self._name, lambda _: loop.run_forever())
+                try:
+                    thread.ensure()
+                except RuntimeError:
+                    loop.close()
+                    raise
                 self._running = _Running(os.getpid(), loop, thread)
             return self._running
 

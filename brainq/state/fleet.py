@@ -277,9 +277,9 @@ class RedisPresence:
     def begin(self) -> None:
         """Listen, so that this process is watched. Before anything else listens; again changes nothing."""
         if not self._is_listening:
-            self._is_listening = True
             self._stops.hear(self._keys.alive + self._process, _ignore, self.join)
             self._stops.listen()
+            self._is_listening = True
 
     def join(self) -> None:
         """Have this process watched, if Redis hears it listen. Repeated for as long as the process lives."""

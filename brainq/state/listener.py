@@ -16,6 +16,7 @@ from redis.backoff import NoBackoff
 from redis.retry import Retry
 
 from brainq.observe.logs import OutageLog, logger
+from brainq.observe.threads import KeptThread
 from brainq.state.connection import keepalive_options, make_pool
 
 log = logger("brainq.listener")
@@ -42,10 +43,10 @@ class RedisListener:
         self._url = url
         self._what = what
         self._channels: dict[str, Heard] = {}
-        self._on_connect: list[Callable[[], None]] = []
+        self._on_connect: dict[str, Callable[[], None]] = {}
         self._lock = threading.Lock()
-        self._thread: threading.Thread | None = None
-        self._closed = threading.Event()
+        self._thread = KeptThread(f"brainq-{what}", self._run)
+        self._closed = self._thread.stopping
         self._outage = OutageLog(log, f"listening for {what}")
 
     def hear(self, channel: str, heard: Heard, on_connect: Callable[[], None] | None = None) -> None:
@@ -53,23 +54,24 @@ class RedisListener:
         was not heard. To be called before anything is listened for."""
         self._channels[channel] = heard
         if on_connect is not None:
-            self._on_connect.append(on_connect)
+            self._on_connect[channel] = on_connect
 
     def listen(self) -> None:
-        """Begin, if that has not been done."""
-        if self._thread is not None:
-            return
-        with self._lock:
-            if self._thread is None and not self._closed.is_set():
-                self._thread = threading.Thread(target=self._run, name=f"brainq-{self._what}", daemon=True)
-                self._thread.start()
+        """Begin, if that has not been done. Raises RuntimeError if the system refuses the thread."""
+        self._thread.ensure()
 
     def close(self) -> None:
         """Stop listening. Does not wait: the thread hangs up within a second."""
-        self._closed.set()
+        self._thread.stop()
 
-    def _run(self) -> None:
+    def _run(self, _stopping: threading.Event) -> None:
         client = _make_client(self._url, self._what)
+        try:
+            self._listen_on(client)
+        finally:
+            client.close()
+
+    def _listen_on(self, client: redis.Redis) -> None:
         backoff_s = FIRST_BACKOFF_S
         while not self._closed.is_set():
             began = time.monotonic()
@@ -83,7 +85,6 @@ class RedisListener:
                 self._outage.failed(failure)
                 self._closed.wait(backoff_s)
                 backoff_s = min(backoff_s * 2, MAX_BACKOFF_S)
-        client.close()
 
     def _listen(self, client: redis.Redis) -> None:
         """Until it is closed. Raises when the connection is lost."""
@@ -106,7 +107,7 @@ class RedisListener:
         if message["type"] == "subscribe" and message["data"] == len(self._channels):
             # Only now is it sure that what comes is heard.
             self._outage.worked()
-            for callback in self._on_connect:
+            for callback in self._on_connect.values():
                 self._notify(callback)
         elif message["type"] == "message":
             self._notify(partial(self._channels[message["channel"]], message["data"]))
@@ -114,7 +115,7 @@ class RedisListener:
     def _notify(self, callback: Callable[[], None]) -> None:
         try:
             callback()
-        except Exception as failure:
+        except BaseException as failure:  # a tool's own listener may raise SystemExit
             if not self._closed.is_set():  # else its process has hung up already, and needs none of it
                 log.error("what was heard could not be done", what=self._what, failure=failure)
 
@@ -145,9 +146,8 @@ class RedisStopSignals(RedisListener):
         name = f"{session_id} {turn_id}"
         with self._lock:
             self._watching.setdefault(name, []).append(callback)
-        if self._thread is None:
-            self.listen()
         try:
+            self.listen()
             yield
         finally:
             with self._lock:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
-import threading
+import time
 from collections.abc import Sequence
 from importlib import import_module
 from typing import Any
@@ -61,9 +61,13 @@ def run_flower() -> None:
 
 def _end_soon() -> None:
     """A daemon's thread: the interpreter does not wait for it."""
-    timer = threading.Timer(GRACE_S, os._exit, (0,))
-    timer.daemon = True
-    timer.start()
+    from brainq.observe.threads import start_thread
+
+    def end() -> None:
+        time.sleep(GRACE_S)
+        os._exit(0)
+
+    start_thread("brainq-end", end)
 
 
 if __name__ == "__main__":

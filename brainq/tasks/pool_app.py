@@ -36,6 +36,7 @@ from brainq.observe.logs import configure_library_logs, configure_logs, logger
 from brainq.observe.metrics.counters import COUNTERS
 from brainq.observe.metrics.export import start_metrics
 from brainq.observe.otel_setup import start_traces
+from brainq.observe.threads import KeptThread
 from brainq.settings.deployment import Settings, settings_here
 from brainq.settings.environment import mistyped_names
 from brainq.state.fleet import RedisWorkers
@@ -225,15 +226,14 @@ class WorkerAnnouncer:
         self._pool = pool
         self._owner = owner
         self._workers = workers
-        self._draining, self._ended = threading.Event(), threading.Event()
-        self._soon = threading.Event()
-        self._thread: threading.Thread | None = None
+        self._draining, self._soon = threading.Event(), threading.Event()
+        self._thread: KeptThread | None = None
 
     def begin(self, worker: Any) -> None:
         """The worker consumes: announce it until `end`, which comes when its last task is over. `worker` has Celery's
         `hostname` and `pool`."""
-        self._thread = threading.Thread(target=self._announce, args=(worker,), name="brainq-announcer", daemon=True)
-        self._thread.start()
+        self._thread = self._thread or KeptThread("brainq-announcer", partial(self._announce, worker))
+        self._thread.ensure()
 
     def drain(self) -> None:
         """From now on it is one that takes no work any more."""
@@ -242,15 +242,15 @@ class WorkerAnnouncer:
 
     def end(self) -> None:
         """Withdraw it."""
-        self._ended.set()
-        self._soon.set()
         if self._thread is not None:
-            self._thread.join(ANNOUNCE_EVERY_S)
+            self._thread.stopping.set()
+            self._soon.set()
+            self._thread.stop(ANNOUNCE_EVERY_S)
 
-    def _announce(self, worker: Any) -> None:
+    def _announce(self, worker: Any, stopping: threading.Event) -> None:
         name = f"{self._pool}@{self._owner()}"  # of the process: two workers may have one name by mistake
         self._write(lambda workers: workers.forget_dead())
-        while not self._ended.is_set():
+        while not stopping.is_set():
             pool = worker.pool
             seen = FleetWorker(
                 name=str(worker.hostname),  # as Celery's own tools call it

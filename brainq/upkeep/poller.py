@@ -5,10 +5,11 @@ to answer, or to be found away, and no sweep waits for that.
 from __future__ import annotations
 
 import threading
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from brainq.observe.logs import OutageLog, logger
+from brainq.observe.threads import KeptThread
 
 log = logger("brainq.upkeep")
 
@@ -21,7 +22,7 @@ class Keeper(Protocol):
         ...
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False)
 class Poller:
     """Has a keeper look again and again.
 
@@ -33,10 +34,13 @@ class Poller:
     name: str
     what: str
     every_s: float
+    _thread: KeptThread | None = field(default=None, init=False)
 
     def start(self, stop: threading.Event) -> None:
-        """Run in a thread, which does not keep its process from ending."""
-        threading.Thread(target=self.run, args=(stop,), name=self.name, daemon=True).start()
+        """Run in a kept thread, unless it does. Raises RuntimeError if the system refuses the thread."""
+        if self._thread is None or self._thread.stopping is not stop:
+            self._thread = KeptThread(self.name, self.run, stop)
+        self._thread.ensure()
 
     def run(self, stop: threading.Event) -> None:
         """Poll until stopped. What fails is logged once, and tried again."""

@@ -8,16 +8,17 @@ import errno
 import re
 import socket
 import tempfile
-import threading
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
 from brainq.brain.brains import Brains, load_brains
 from brainq.errors import BrainNotLoaded, BrainqError, SetupError
 from brainq.models.providers import Provider, check_provider, describe_provider, resolve_model
+from brainq.observe.threads import start_thread
 from brainq.settings.deployment import Settings
 from brainq.settings.redis_url import SENTINEL_URL_FORM
 from brainq.settings.service_urls import AMQP_PORTS, REDIS_SCHEMES, check_amqp_url
@@ -254,11 +255,9 @@ class _ParallelChecks:
         self._until = time.monotonic() + LIMIT_S
         self._checks: dict[str, Check] = {}
         self._threads = {
-            name: threading.Thread(target=self._run_check, args=(name, look), name=f"look-{name}", daemon=True)
+            name: start_thread(f"brainq-look-{name}", partial(self._run_check, name, look))
             for name, look in looks.items()
         }
-        for thread in self._threads.values():
-            thread.start()
 
     def results(self) -> list[Check]:
         for thread in self._threads.values():

@@ -16,6 +16,7 @@ import threading
 from collections.abc import Callable
 from concurrent.futures import Future
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from pydantic import SecretStr
@@ -27,6 +28,7 @@ from brainq.observe.logs import configure_logs, logger, turn_log_ids
 from brainq.observe.metrics.counters import COUNTERS
 from brainq.observe.metrics.export import start_metrics
 from brainq.observe.otel_setup import start_traces
+from brainq.observe.threads import start_thread
 from brainq.processes.child import FrameLostError, receive_frame, send_frame
 from brainq.processes.guard import ProcessGuard
 from brainq.processes.quarantine_pool import ChildProcess, PooledProcess, ProcessPool, group_size
@@ -77,14 +79,22 @@ def main(descriptor: int) -> None:
     sending = threading.Lock()
 
     def answer(asked: dict[str, Any]) -> None:
-        reply = _advance_turn(coordinator, asked["turn"]) if "turn" in asked else _run_step(finalizer, asked["step"])
+        reply(
+            asked, _advance_turn(coordinator, asked["turn"]) if "turn" in asked else _run_step(finalizer, asked["step"])
+        )
+
+    def reply(asked: dict[str, Any], what: dict[str, str]) -> None:
         with sending, contextlib.suppress(OSError):  # that the worker hung up is noticed below
             _flush_metrics(wiring)
-            send_frame(sock, {**reply, "id": asked["id"]})
+            send_frame(sock, {**what, "id": asked["id"]})
 
     try:
         while True:
-            threading.Thread(target=answer, args=[receive_frame(sock)], daemon=True).start()
+            asked = receive_frame(sock)
+            try:
+                start_thread("brainq-answer", partial(answer, asked))
+            except RuntimeError:
+                reply(asked, {"did": "failed"} if "turn" in asked else {"failed": "RuntimeError", "text": "no thread"})
     except (FrameLostError, OSError):
         stop_traces()
         stop_metrics()
@@ -104,7 +114,7 @@ def _advance_turn(coordinator: Coordinator, doorbell: list[object]) -> dict[str,
     with turn_log_ids(str(session_id), str(turn_id)):
         try:
             return {"did": coordinator.advance(str(session_id), str(turn_id), int(str(fence)))}
-        except Exception as failure:
+        except BaseException as failure:  # the worker waits for an answer, whatever ended it
             log.error("advance failed", failure=failure, turn_id=turn_id)
             return {"did": "failed"}
 
@@ -115,7 +125,7 @@ def _run_step(finalizer: TurnFinalizer, claimed: dict[str, Any]) -> dict[str, st
     try:
         with turn_log_ids(claim.session_id, claim.turn_id):
             finalizer.run_claimed(claim)
-    except Exception as failure:
+    except BaseException as failure:
         return {"failed": type(failure).__name__, "text": str(failure)}
     return {}
 

@@ -221,6 +221,11 @@ ROWS = (
             ),
             Panel("Deliveries that wait", "short", {"pending": "brainq_webhook_deliveries_pending"}),
             Panel(
+                "Failures of background threads",
+                "short",
+                {"{{thread}}": rate("brainq_thread_failures_total", "thread")},
+            ),
+            Panel(
                 "Redis' memory",
                 "bytes",
                 {"used": "brainq_redis_memory_bytes", "limit": "brainq_redis_memory_limit_bytes"},

@@ -23,8 +23,10 @@ from unittest import mock
 import brainq.calls.executor as executor
 import brainq.calls.function_run as function_run
 import brainq.leases as leases
+import brainq.observe.threads as kept
 import brainq.people.approvals as approvals
 import brainq.processes.threads as threads
+import brainq.processes.timers as timers
 import brainq.state.scripts as scripts
 import brainq.tools.deadline as deadline
 import brainq.turn.step_request as step_request
@@ -104,7 +106,7 @@ def virtual_time(hub: Hub, rng: Random) -> Generator[None]:
             clock.patched("time", lambda: hub.now_s),
             clock.patched("time_ns", lambda: hub.now_us * 1000),
             clock.patched("sleep", hub.sleep),
-            *(mock.patch.object(module, "threading", threading_of_hub) for module in (leases, executor, deadline)),
+            *(mock.patch.object(module, "threading", threading_of_hub) for module in (kept, leases, timers, deadline)),
             mock.patch.object(threads, "SimpleQueue", partial(VirtualQueue, hub)),
             mock.patch.object(threads, "run_in_thread", partial(_run_in_task, hub)),
             mock.patch.object(executor, "FunctionRun", partial(_function_run, hub)),

@@ -266,4 +266,4 @@ def test_a_page_of_its_own_serves_them_where_there_is_no_gateway(pump: Pump) -> 
     finally:
         server.shutdown()
         server.server_close()
-        thread.join()
+        assert thread.stopping.wait(60)

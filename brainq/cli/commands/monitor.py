@@ -120,7 +120,7 @@ def metrics(
         require_free_port(LOOPBACK, port, "the metrics page", "--serve")
         _, thread = serve_metrics(client, port)
         note(f"metrics at http://{LOOPBACK}:{port}/metrics")
-        thread.join()
+        thread.stopping.wait()
 
 
 def flower(

@@ -16,6 +16,7 @@ from rich.console import Console
 from brainq.cli.dev.supervisor import Program
 from brainq.devserver.local_fleet import LocalFleet
 from brainq.errors import SetupError
+from brainq.observe.threads import KeptThread
 
 GRACE_S = 3.0
 
@@ -37,21 +38,18 @@ class Reloader:
         """Watch while inside. Raises SetupError when watchfiles is not installed."""
         from watchfiles import PythonFilter, watch
 
-        ended = threading.Event()
-
-        def follow() -> None:
+        def follow(ended: threading.Event) -> None:
             for changes in watch(directory, watch_filter=PythonFilter(), stop_event=ended, rust_timeout=200):
                 with self._lock:
                     self._changed |= {path for _, path in changes}
 
         self._files = _load_brain_files() or set()
-        thread = threading.Thread(target=follow, name="reload", daemon=True)
-        thread.start()
+        thread = KeptThread("brainq-reload", follow)
+        thread.ensure()
         try:
             yield
         finally:
-            ended.set()
-            thread.join(2.0)
+            thread.stop(2.0)
 
     @property
     def pending(self) -> frozenset[str]:

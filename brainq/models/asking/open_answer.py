@@ -44,8 +44,12 @@ class OpenAnswer:
         self._permit = permit
         self._clock = clock
         self._response = opening.__enter__()
-        permit.note_answer(self._response.headers)
-        self._cut = DeadlineCut(self._response.http_response, clock.allowed_s())
+        try:
+            permit.note_answer(self._response.headers)
+            self._cut = DeadlineCut(self._response.http_response, clock.allowed_s())
+        except BaseException:
+            opening.__exit__(None, None, None)
+            raise
 
     def __enter__(self) -> Self:
         return self

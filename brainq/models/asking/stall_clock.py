@@ -19,6 +19,7 @@ from brainq.contracts.model import ModelChunk, ModelRequest
 from brainq.errors import ProviderError
 from brainq.models.providers import Provider
 from brainq.processes.threads import run_in_thread
+from brainq.processes.timers import TIMERS, Watch
 
 MAX_BUFFERED_CHUNKS = 64  # chunks that a reader has not taken yet
 READER_POLL_S = 0.5  # for a reader that is gone
@@ -104,6 +105,8 @@ class DeadlineCut:
     The HTTP library's read timeout starts anew with every piece it receives, so a server that drips bytes, or stalls
     late, outlives any total. Shutting the socket down ends the read in whichever thread sits in it.
 
+    Raises RuntimeError if the system refuses the thread of timers: no stream is read that could not be cut.
+
     `response` is an httpx or httpx2 response. Without a socket behind it (a mock transport) nothing is cut.
     """
 
@@ -111,43 +114,31 @@ class DeadlineCut:
         self.fired = False
         self._lock = threading.Lock()
         self._socket = _socket_of(response)
-        self._timer: threading.Timer | None = None
-        self._rings_at = self._cuts_at = 0.0
         self._is_last = False
-        with self._lock:
-            self._arm(after_s)
+        self._watch = Watch(time.monotonic() + after_s, self._cut_if_due)
+        if self._socket is not None:
+            TIMERS.add(self._watch)
 
     def move(self, after_s: float) -> None:
         """Cut `after_s` seconds from now instead."""
         with self._lock:
             if self._is_last:
                 return
-            self._cuts_at = time.monotonic() + after_s
-            if self._cuts_at < self._rings_at:
-                if self._timer is not None:
-                    self._timer.cancel()
-                self._arm(after_s)
+            if self._socket is not None:
+                TIMERS.move(self._watch, time.monotonic() + after_s)
 
     def finish_within(self, after_s: float) -> None:
         """Cut `after_s` seconds from now, whatever `move` says afterwards."""
         self.move(after_s)
         self._is_last = True
 
-    def _arm(self, after_s: float) -> None:
-        if self._socket is None:
-            return
-        self._rings_at = self._cuts_at = time.monotonic() + after_s
-        self._timer = threading.Timer(after_s, self._cut_if_due)
-        self._timer.daemon = True
-        self._timer.start()
-
     def _cut_if_due(self) -> None:
         with self._lock:
             if self._socket is None or self.fired:
                 return
-            early_s = self._cuts_at - time.monotonic()
-            if early_s > 0:
-                self._arm(early_s)
+            if self._watch.due > time.monotonic():  # it was moved just now
+                self._watch.act = self._cut_if_due
+                TIMERS.add(self._watch)
                 return
             self.fired = True
             try:
@@ -159,9 +150,7 @@ class DeadlineCut:
     def close(self) -> None:
         """Cut nothing any more: the connection may serve another call."""
         with self._lock:
-            self._socket = None
-        if self._timer is not None:
-            self._timer.cancel()
+            self._socket = self._watch.act = None
 
 
 def _socket_of(response: Any) -> socket.socket | None:

@@ -220,6 +220,13 @@ DELIVERIES = _counter(
     unit="{try}",
 )
 
+THREAD_FAILURES = _counter(
+    "brainq_thread_failures",
+    "Errors that ended a background thread or task, and refused starts of one.",
+    "thread",
+    unit="{failure}",
+)
+
 DROPPED = _counter(
     "brainq_series_dropped",
     "Counts that were left out because Redis keeps no more than 10,000 of them.",

@@ -19,6 +19,7 @@ from brainq.observe.otel_setup import (
     metrics_exporter,
     resource_of,
 )
+from brainq.observe.threads import KeptThread
 from brainq.text.service_url import without_password
 
 if TYPE_CHECKING:
@@ -75,18 +76,18 @@ class MetricsSender:
         self._read = read
         self._every_s = every_s
         self._began_ns = time.time_ns()
-        self._stopping = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="brainq-metrics", daemon=True)
+        self._thread = KeptThread("brainq-metrics", self._run)
+        self._stopping = self._thread.stopping
 
     def start(self) -> None:
-        self._thread.start()
+        """Raises RuntimeError if the system refuses the thread; `thread_problems` then tries again."""
+        self._thread.ensure()
 
     def stop(self) -> None:
         """Send once more; an exporter that is trying again is not waited for."""
-        self._stopping.set()
-        self._thread.join(STOP_S)
+        self._thread.stop(STOP_S)
 
-    def _run(self) -> None:
+    def _run(self, _stopping: threading.Event) -> None:
         outage = OutageLog(log, "sending metrics")
         is_last = False
         while not is_last:

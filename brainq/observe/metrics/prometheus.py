@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import accumulate
 from socketserver import ThreadingMixIn
-from threading import Thread
+from threading import Event
 from wsgiref.simple_server import WSGIRequestHandler, WSGIServer, make_server
 from wsgiref.types import StartResponse, WSGIEnvironment
 
@@ -14,6 +14,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Histo
 from prometheus_client.registry import Collector
 
 from brainq.observe.metrics.counters import Series
+from brainq.observe.threads import KeptThread
 
 
 def prometheus_text(series: Sequence[Series]) -> str:
@@ -21,7 +22,7 @@ def prometheus_text(series: Sequence[Series]) -> str:
     return generate_latest(_registry(lambda: series)).decode()
 
 
-def start_server(read: Callable[[], Sequence[Series]], port: int) -> tuple[WSGIServer, Thread]:
+def start_server(read: Callable[[], Sequence[Series]], port: int) -> tuple[WSGIServer, KeptThread]:
     """Serve what `read` returns at /metrics of 127.0.0.1, in a thread. Raises OSError where the port is taken."""
     metrics = make_wsgi_app(_registry(read))
 
@@ -33,8 +34,13 @@ def start_server(read: Callable[[], Sequence[Series]], port: int) -> tuple[WSGIS
         return [b'<a href="/metrics">metrics</a>\n' if is_root else b"Not found: there is /metrics\n"]
 
     server = make_server("127.0.0.1", port, page, _ThreadingServer, _QuietHandler)
-    thread = Thread(target=server.serve_forever, name="brainq-metrics-page", daemon=True)
-    thread.start()
+
+    def serve(stopping: Event) -> None:
+        server.serve_forever()
+        stopping.set()  # it was shut down
+
+    thread = KeptThread("brainq-metrics-page", serve)
+    thread.ensure()
     return server, thread
 
 

@@ -1,0 +1,240 @@
+"""Background threads and tasks: the one way to start them, and to keep those that the process relies on alive.
+
+Python ends a thread at the first exception that nobody catches, and asyncio ends a task; the process goes on, and looks
+healthy. Whatever ends one that is started here, SystemExit and MemoryError included, is logged at ERROR and counted,
+and one that is kept is started again. `thread_problems` reports those that do not work at this moment. `make lint`
+refuses every other way to start a thread.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import threading
+import time
+import weakref
+from collections.abc import Awaitable, Callable
+
+from brainq.observe.logs import OutageLog, logger
+from brainq.observe.metrics import catalogue as m
+from brainq.observe.metrics.counters import COUNTERS
+
+log = logger("brainq.threads")
+FIRST_BACKOFF_S = 0.05
+LONGEST_BACKOFF_S = 1.0
+STEADY_S = 5.0  # a run that lasted this long has recovered from the failure before it
+REFUSED_PAUSES_S = (0.05, 0.15, 0.5)  # a limit of threads is often reached for a moment only
+_kept: weakref.WeakSet[_Kept] = weakref.WeakSet()
+_kept_lock = threading.Lock()
+
+
+def start_thread(name: str, work: Callable[[], object]) -> threading.Thread:
+    """Run `work` once in a daemon thread. What it raises is logged and counted.
+
+    Raises RuntimeError if the system refuses the thread, also after three pauses.
+    """
+
+    def run() -> None:
+        try:
+            work()
+        except BaseException as failure:
+            COUNTERS.add(m.THREAD_FAILURES, name)
+            log.error("a thread failed, and has ended", failure=failure, thread=name)
+
+    thread = threading.Thread(target=run, name=name, daemon=True)
+    try:
+        _start(thread, REFUSED_PAUSES_S)
+    except RuntimeError as refused:
+        COUNTERS.add(m.THREAD_FAILURES, name)
+        log.error("a thread could not be started", failure=refused, thread=name)
+        raise
+    return thread
+
+
+def thread_problems() -> list[str]:
+    """Return what is wrong with the kept threads and tasks of this process, one sentence each; empty if all work.
+
+    A thread whose start was refused is tried again first.
+    """
+    with _kept_lock:
+        kept = sorted(_kept, key=lambda one: one.name)
+    return [problem for one in kept if (problem := one.problem())]
+
+
+class _Kept:
+    """What is known of a thread or task that is kept: how often it has failed without a steady run in between."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self._failures = 0
+        self._why = ""
+        self._began = 0.0
+        self._outage = OutageLog(log, f"thread {name}")
+        with _kept_lock:
+            _kept.add(self)
+
+    def problem(self) -> str:
+        """Return why it does not work, or "". A single failure does not count: the work was started again at once."""
+        if self._failures < 2 or time.monotonic() - self._began > STEADY_S:
+            return ""
+        return f"thread {self.name} has ended {self._failures} times in a row, last by {self._why}"
+
+    def _failed(self, failure: BaseException) -> float:
+        """Log and count the failure. Returns the seconds to wait before the next run."""
+        why = type(failure).__name__
+        if time.monotonic() - self._began > STEADY_S:
+            self._failures = 0
+        if self._failures == 0 or why != self._why:
+            self._outage = OutageLog(log, f"thread {self.name}")  # another failure is logged at once, too
+        self._failures, self._why = self._failures + 1, why
+        self._report(failure)
+        return min(LONGEST_BACKOFF_S, FIRST_BACKOFF_S * 2 ** min(self._failures - 1, 8))
+
+    def _report(self, failure: BaseException) -> None:
+        COUNTERS.add(m.THREAD_FAILURES, self.name)
+        self._outage.failed(failure)
+
+    def forget_parent(self) -> None:
+        """The child has none of the parent's threads. It starts its own when it needs them."""
+        self._failures, self._why = 0, ""
+
+
+class KeptThread(_Kept):
+    """A daemon thread that calls `work(stopping)` until `stop`. If that raises or returns before, it is called again.
+
+    `ensure` starts it, and starts another after a fork. It is recorded as started only once it has been. Several may
+    share the event by which they stop.
+    """
+
+    def __init__(
+        self, name: str, work: Callable[[threading.Event], object], stopping: threading.Event | None = None
+    ) -> None:
+        self._work = work
+        self._lock = threading.Lock()
+        self._thread: threading.Thread | None = None
+        self._is_wanted = False
+        self.stopping = stopping or threading.Event()
+        super().__init__(name)
+
+    @property
+    def is_alive(self) -> bool:
+        thread = self._thread
+        return thread is not None and thread.is_alive()
+
+    @property
+    def is_current(self) -> bool:
+        """Whether the caller runs in it."""
+        return self._thread is threading.current_thread()
+
+    def ensure(self) -> None:
+        """Start it, unless it runs or was stopped.
+
+        Raises RuntimeError if the system refuses the thread, also after three pauses; the next call tries again.
+        """
+        if not self.is_alive:
+            self._start(REFUSED_PAUSES_S)
+
+    def stop(self, join_s: float = 0.0) -> None:
+        """Let it end, and wait `join_s` seconds at most until it has."""
+        self.stopping.set()
+        thread = self._thread
+        if thread is not None and join_s:
+            thread.join(join_s)
+
+    def problem(self) -> str:
+        if not self._is_wanted or self.stopping.is_set():
+            return ""
+        if not self.is_alive:
+            try:
+                self._start(())
+            except RuntimeError as refused:
+                return f"thread {self.name} could not be started: {refused}"
+        return super().problem()
+
+    def _start(self, pauses_s: tuple[float, ...]) -> None:
+        self._is_wanted = True
+        with self._lock:
+            if self.stopping.is_set() or self.is_alive:
+                return
+            thread = threading.Thread(target=self._keep, name=self.name, daemon=True)
+            try:
+                _start(thread, pauses_s)
+            except RuntimeError as refused:
+                self._report(refused)
+                raise
+            self._thread = thread
+
+    def _keep(self) -> None:
+        while not self.stopping.is_set():
+            try:
+                self._run()
+            except BaseException:  # of the report itself, such as MemoryError
+                time.sleep(FIRST_BACKOFF_S)
+
+    def _run(self) -> None:
+        self._began = time.monotonic()
+        failure: BaseException
+        try:
+            self._work(self.stopping)
+            failure = RuntimeError("it returned before it was stopped")
+        except BaseException as raised:
+            failure = raised
+        if not self.stopping.is_set():
+            self.stopping.wait(self._failed(failure))
+
+    def forget_parent(self) -> None:
+        super().forget_parent()
+        self._lock, self._thread, self._is_wanted = threading.Lock(), None, False
+
+
+class KeptTask(_Kept):
+    """A task of the running loop that awaits `work()` until it is cancelled. If that raises or returns before, it is
+    called again. Nothing that `work` raises reaches the loop: SystemExit would end it, and every other task."""
+
+    def __init__(self, name: str, work: Callable[[], Awaitable[object]]) -> None:
+        self._work = work
+        self._task: asyncio.Task[None] | None = None
+        super().__init__(name)
+
+    def ensure(self) -> None:
+        """Start it, unless it runs."""
+        if self._task is None or self._task.done():
+            self._task = asyncio.create_task(self._keep(), name=self.name)
+
+    async def stop(self) -> None:
+        """Cancel it, and wait until it has ended."""
+        task, self._task = self._task, None
+        if task is not None:
+            task.cancel()
+            await asyncio.wait([task])
+
+    async def _keep(self) -> None:
+        task = asyncio.current_task()
+        while task is not None and not task.cancelling():
+            self._began = time.monotonic()
+            try:
+                await self._work()
+                failure: BaseException = RuntimeError("it returned before it was stopped")
+            except BaseException as raised:
+                failure = raised
+            if not task.cancelling():
+                await asyncio.sleep(self._failed(failure))
+
+
+def _start(thread: threading.Thread, pauses_s: tuple[float, ...]) -> None:
+    for pause_s in pauses_s:
+        try:
+            return thread.start()
+        except RuntimeError:
+            time.sleep(pause_s)
+    return thread.start()
+
+
+def _forget_parent() -> None:
+    global _kept_lock
+    _kept_lock = threading.Lock()
+    for one in list(_kept):
+        one.forget_parent()
+
+
+os.register_at_fork(after_in_child=_forget_parent)

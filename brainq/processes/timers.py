@@ -1,0 +1,98 @@
+"""Timers: one thread a process runs what is due. A timer costs a heap entry; one of the standard library costs a thread."""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from brainq.observe.threads import KeptThread, start_thread
+
+LONGEST_WAIT_S = 3_600.0  # lock waits have an upper bound; longer ones are taken in pieces
+_TIDY_EVERY = 1_024
+
+
+@dataclass(eq=False, slots=True)
+class Watch:
+    """What is to be done at `due`, by time.monotonic(); None once that is no longer wanted."""
+
+    due: float
+    act: Callable[[], object] | None
+
+
+class Watchdog:
+    """One thread that does what is due, each in a thread of its own: that may take long, and the next is not to wait
+    for it.
+
+    A watch that is no longer wanted stays in the heap until it is due. Most calls end early and have the same limit, so
+    few of them are the next that is due, and wake the thread.
+    """
+
+    def __init__(self, name: str = "brainq-watchdog") -> None:
+        self._changed = threading.Condition(threading.Lock())
+        self._heap: list[tuple[float, int, Watch]] = []
+        self._numbers = itertools.count(1)
+        self._thread = KeptThread(name, self._run)
+
+    def add(self, watch: Watch) -> None:
+        """Look after `watch` from now on. Raises RuntimeError if the system refuses the thread."""
+        self._thread.ensure()
+        with self._changed:
+            self._push(watch)
+
+    def move(self, watch: Watch, due: float) -> None:
+        """Change when a watch that was added is due. Raises RuntimeError as `add`, and then has changed nothing."""
+        if due >= watch.due:
+            watch.due = due  # found when the earlier time has come
+            return
+        self._thread.ensure()
+        with self._changed:
+            watch.due = due
+            self._push(watch)
+
+    def close(self) -> None:
+        """Let the thread end: nothing more is done."""
+        self._thread.stop()
+        with self._changed:
+            self._changed.notify()
+
+    def _push(self, watch: Watch) -> None:
+        number = next(self._numbers)
+        if number % _TIDY_EVERY == 0:
+            self._heap = [entry for entry in self._heap if entry[2].act is not None]
+            heapq.heapify(self._heap)
+        heapq.heappush(self._heap, (watch.due, number, watch))
+        if self._heap[0][2] is watch:
+            self._changed.notify()
+
+    def _run(self, stopping: threading.Event) -> None:
+        while (act := self._next(stopping)) is not None:
+            try:
+                start_thread("brainq-cut", act)
+            except RuntimeError:  # the system gives no more threads: the others have to wait
+                act()
+
+    def _next(self, stopping: threading.Event) -> Callable[[], object] | None:
+        """Return what is due, as soon as something is; None once closed."""
+        with self._changed:
+            while not stopping.is_set():
+                wait_s = self._heap[0][0] - time.monotonic() if self._heap else LONGEST_WAIT_S
+                if wait_s > 0:
+                    self._changed.wait(min(wait_s, LONGEST_WAIT_S))
+                    continue
+                due, _, watch = heapq.heappop(self._heap)
+                if watch.due > due:
+                    if watch.act is not None:
+                        self._push(watch)
+                    continue
+                act, watch.act = watch.act, None
+                if act is not None:
+                    return act
+        return None
+
+
+TIMERS = Watchdog("brainq-timers")
+"""This process's, for whoever has no thread of the kind."""
