@@ -1,4 +1,4 @@
-"""Timers: one thread a process runs what is due. A timer costs a heap entry; one of the standard library costs a thread."""
+"""Timers: one thread a process runs what is due. A timer costs a heap entry; the standard library's costs a thread."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Watchdog:
     """One thread that does what is due, each in a thread of its own: that may take long, and the next is not to wait
     for it.
 
-    A watch that is no longer wanted stays in the heap until it is due. Most calls end early and have the same limit, so
+    A watch whose `act` was taken away stays in the heap until it is due. Most calls end early and have the same limit, so
     few of them are the next that is due, and wake the thread.
     """
 
