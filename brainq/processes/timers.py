@@ -27,7 +27,7 @@ class Watchdog:
     """One thread that does what is due, each in a thread of its own: that may take long, and the next is not to wait
     for it.
 
-    A watch whose `act` was taken away stays in the heap until it is due. Most calls end early and have the same limit, so
+    A watch without its `act` stays in the heap until it is due. Most calls end early and have the same limit, so
     few of them are the next that is due, and wake the thread.
     """
 
