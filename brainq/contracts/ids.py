@@ -120,6 +120,12 @@ def full_call_id(turn_id: str, call_id: str) -> str:
     return f"{turn_id}-{call_id}"
 
 
+def call_order(call_id: str) -> tuple[int, int]:
+    """Return the step of a call and its place in the step's reply, for sorting: `c10-0` comes after `c2-1`."""
+    step, _, at = call_id[1:].partition("-")
+    return int(step), int(at)
+
+
 def split_call_id(full: object) -> tuple[str, str]:
     """(turn id, call id) of a full call id. A person may have written the beginning of a turn's id, or a dot between
     the two; the turn's id is not looked at. Raises InvalidInput."""

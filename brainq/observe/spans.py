@@ -18,7 +18,15 @@ from contextvars import ContextVar
 from typing import Any
 from urllib.parse import urlsplit
 
-from opentelemetry.trace import INVALID_SPAN, INVALID_SPAN_CONTEXT, Span, SpanContext, SpanKind, get_tracer_provider
+from opentelemetry.trace import (
+    INVALID_SPAN,
+    INVALID_SPAN_CONTEXT,
+    Span,
+    SpanContext,
+    SpanKind,
+    get_current_span,
+    get_tracer_provider,
+)
 
 from brainq.contracts.claim import CallClaim, CallRef, FinalStepClaim, TurnClaim
 from brainq.contracts.message import Message, ToolCall
@@ -246,6 +254,16 @@ def _of_prompt(request: TurnRequest) -> Attributes:
     }
 
 
+_PROMPT_NAMES = (names.PROMPT, names.PROMPT_VERSION, names.PROMPT_TAGS, names.PROMPT_HASH)
+"""What a model call has of the span around it: which prompt it was asked with."""
+
+
+def note_prompt_hash(rendered: str) -> None:
+    """Say on the span that is open which text the prompt had: its hash."""
+    if tracer() is not None:
+        note(get_current_span(), {names.PROMPT_HASH: rendered})
+
+
 def set_parent_context(traceparent: str | None) -> None:
     """What is submitted from here on in this context came with a request or message of this `traceparent`."""
     _parent_context.set(read_traceparent(traceparent))
@@ -347,6 +365,7 @@ def chat_span(provider: object, request: ModelRequest) -> ChatSpan:
         return ChatSpan(INVALID_SPAN, content=False)
     content = recorder.content and not content_is_excluded()
     host, port = _server(provider)
+    around: Attributes = getattr(get_current_span(), "attributes", None) or {}
     span = recorder.start(
         f"{names.CHAT} {request.model}",
         {
@@ -362,6 +381,7 @@ def chat_span(provider: object, request: ModelRequest) -> ChatSpan:
             names.PURPOSE: request.purpose,
             names.SERVER_ADDRESS: host,
             names.SERVER_PORT: port,
+            **{name: around.get(name) for name in _PROMPT_NAMES},
             names.INPUT_MESSAGES: messages_json(request.messages) if content else None,
         },
         kind=SpanKind.CLIENT,

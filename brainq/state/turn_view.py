@@ -13,6 +13,7 @@ from redis.exceptions import ResponseError
 
 from brainq.contracts.build import FORMATS_READ
 from brainq.contracts.claim import TurnClaim
+from brainq.contracts.ids import call_order
 from brainq.contracts.message import Message
 from brainq.contracts.model import Spend, TokenUsage
 from brainq.contracts.people import TurnInput
@@ -217,7 +218,8 @@ def read_ended_turn(found: Sequence[Any], complete: Callable[[TurnRequest], Turn
         raise SetupError(f"its state is of format {turn['format']}, which this build does not read; use a newer one")
     if not turn.get("ending") or not spec:
         return None
-    tools = {field.split(":")[0]: tool for field, tool in trace.items() if field.endswith(":tool")}
+    named = {field.split(":")[0]: tool for field, tool in trace.items() if field.endswith(":tool")}
+    tools = {call: named[call] for call in sorted(named, key=call_order)}  # a hash keeps no order
     # What was loaded before the first step is not a tool use of the model's.
     ran = [
         tool

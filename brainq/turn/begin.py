@@ -24,6 +24,7 @@ from brainq.contracts.view import TurnView
 from brainq.errors import InvalidInput
 from brainq.models.providers import Provider, is_same_service, resolve_model
 from brainq.observe.logs import logger
+from brainq.observe.spans import note_prompt_hash
 from brainq.outage import OutageRetry
 from brainq.ports.sql import TurnRows
 from brainq.text.estimate import with_sizes
@@ -189,6 +190,7 @@ class TurnStarter:
         options = step_options(view.step + 1, own, request.options, chosen)
         check_tool_choice(options, turn_specs(brain, request))
         limits = request.limits.over(brain.limits)
+        note_prompt_hash(self._rendered(system_prompt))
         return StepSetting(provider, model, system_prompt, info, limits, options, earlier)
 
     def start(self, turn: OwnedTurn, setting: StepSetting) -> TurnStart:
@@ -205,8 +207,10 @@ class TurnStarter:
             # Its history is its own: what it begins with is copied into it.
             before = [*view.history.messages, *before] if request.seed == "session" else []
         asked = Message(role="user", content=request.user_message, turn=turn_id, attachments=request.attachments)
-        rendered = render_hash(setting.system_prompt, PREFIXES[self.brain.thinking])
-        return TurnStart((*before, asked), rendered, setting.earlier)
+        return TurnStart((*before, asked), self._rendered(setting.system_prompt), setting.earlier)
+
+    def _rendered(self, system_prompt: str) -> str:
+        return render_hash(system_prompt, PREFIXES[self.brain.thinking])
 
     def _log_ready(self, turn_id: str) -> None:
         """No readiness flag was there to take: the turn is ready. Said once a minute a process."""
