@@ -54,24 +54,26 @@ class Shelf:
 
 
 def test_tools_are_in_the_models_order_whatever_order_redis_keeps(pumps: Callable[..., Pump]) -> None:
-    def both(request: ModelRequest) -> ModelReply:
-        return calls(("look", {}), ("find", {})) if request.step == 1 else says("Done.")
+    asked = ("find", "weigh", "count", "sort", "add", "look", "read", "list")
 
-    brain = Brain("looker", ScriptedProvider(rules=both))
-    for name in ("look", "find"):
-        brain.tool(lambda: "seen", name=name, description=name, effect=Effect.READ_ONLY)
+    def all_of_them(request: ModelRequest) -> ModelReply:
+        # A text of more than 64 bytes: Redis keeps a hash of such values in an order of its own.
+        return calls(*((name, {"text": "x" * 100}) for name in asked)) if request.step == 1 else says("Done.")
+
+    brain = Brain("looker", ScriptedProvider(rules=all_of_them))
+
+    def work(text: str) -> str:
+        "Work."
+        return text
+
+    for name in asked:
+        brain.tool(work, name=name, effect=Effect.READ_ONLY)
     pump = pumps(brain)
-    handle = pump.submit("s1", "look and find")
-    pump.drain("brainq.turns")
-    trace = f"{pump.wiring.state.keys.turn('s1', handle.turn_id)}:trace"
-    client: Any = pump.wiring.state.redis
-    client.hdel(trace, "c1-0:tool")
-    client.hset(trace, "c1-0:tool", "look")  # a small hash keeps the newest field last
-    assert [name for name in client.hkeys(trace) if name.endswith(":tool")] == ["c1-1:tool", "c1-0:tool"]
+    handle = pump.submit("s1", "Do all.")
     pump.settle(handle)
     record = handle.decision()
     assert record is not None
-    assert record.tools == ("look", "find")
+    assert record.tools == asked
 
 
 def test_it_is_read_by_clients_and_operators_and_lists_know_its_strategy(pumps: Callable[..., Pump]) -> None:
