@@ -15,11 +15,14 @@ from brainq.tools.mcp.catalogue import PinnedServer
 from brainq.tools.mcp.results import (
     CallNeverRan,
     ConnectionNotOpen,
+    InvalidRequest,
     OutcomeInDoubt,
     RequestNotSent,
+    RequestRefused,
     ServerFailure,
     ServerReportedFailure,
     UnreadableAnswer,
+    may_repeat,
     tool_result,
 )
 from brainq.tools.mcp.server import McpServer, SecretFilter
@@ -37,7 +40,11 @@ IDEMPOTENCY_KEY = "brainq/idempotency-key"
 """In a call's `_meta`: the same for every attempt of it."""
 TASK_REQUEST_S = 30.0
 TASK_CANCEL_S = 5.0
+MAX_REPEATS = 2
+"""How often a call is sent once more, each time in a new session: the server may restart again meanwhile."""
 Answer = TypeVar("Answer")
+_SESSION_FAILURES = (RequestNotSent, RequestRefused, InvalidRequest)
+"""The server says nothing of the task by them: it may know it all the same."""
 
 
 class _TaskLost(Exception):
@@ -87,7 +94,7 @@ class ServerTool:
                 context.progress(progress, total, self.secrets.hide(message or ""))
 
         try:
-            return await self._sent(arguments, meta, on_progress, may_try_again=True)
+            return await self._sent(arguments, meta, on_progress)
         except ServerReportedFailure as failure:
             raise ToolError(self.secrets.hide(str(failure))) from None
         except (ConnectionNotOpen, CallNeverRan) as failure:
@@ -99,7 +106,7 @@ class ServerTool:
             raise OutcomeUnknown(words) from None
 
     async def _sent(
-        self, arguments: Mapping[str, Any], meta: Mapping[str, Any], on_progress: ProgressFnT, *, may_try_again: bool
+        self, arguments: Mapping[str, Any], meta: Mapping[str, Any], on_progress: ProgressFnT, repeats: int = 0
     ) -> Any:
         session = self._session()
         connection = await session.connection()
@@ -107,16 +114,11 @@ class ServerTool:
         try:
             result = await self._answer(connection, arguments, meta, on_progress)
         except ServerFailure as failure:
-            never_ran = isinstance(failure, CallNeverRan) and failure.retryable
-            was_lost = isinstance(failure, OutcomeInDoubt) and failure.is_lost
-            is_in_use = isinstance(failure, RequestNotSent) and connection.asking > 0
-            if (was_lost or never_ran) and not is_in_use:
+            if failure.ends_session:
                 await session.drop(connection)
-            may_repeat = (
-                isinstance(failure, OutcomeInDoubt) and failure.may_repeat and (self.is_read or self.idempotent)
-            )
-            if may_try_again and (never_ran or (was_lost and may_repeat)):
-                return await self._sent(arguments, meta, on_progress, may_try_again=False)
+            most = MAX_REPEATS if failure.repeats == "any" else 1
+            if repeats < most and may_repeat(failure, is_read=self.is_read, is_idempotent=self.idempotent):
+                return await self._sent(arguments, meta, on_progress, repeats + 1)
             raise
         session.reset_backoff()
         return result if isinstance(result, ServerTask) else tool_result(result, self.secrets)
@@ -131,10 +133,10 @@ class ServerTool:
                 return await connection.start_task(self.tool, arguments, meta, self.task_s)
             return await connection.call(self.tool, arguments, meta, on_progress)
         except asyncio.CancelledError:
-            # The protocol's cancellation has gone out. A server need not heed it, and a change that goes on in it
-            # must not meet the next one of its lane: the call has ended when the server has.
+            # The protocol's cancellation has gone out. A program need not heed it, and a change that goes on in it
+            # must not meet the next one of its lane: the call has ended when the program has.
             if not self.is_read:
-                await connection.close()
+                await connection.retire()
             elif heard is not None and connection.messages_received == heard and not connection.is_needed:
                 connection.close_soon()  # it hangs, for all that is known
             raise
@@ -199,25 +201,16 @@ class ServerTool:
             connection = connection or await session.connection()
             async with asyncio.timeout(TASK_REQUEST_S):
                 answer = await connection.request(request)
-        except (ConnectionNotOpen, RequestNotSent, TimeoutError) as failure:
-            if isinstance(failure, RequestNotSent) and connection is not None and not connection.asking:
-                await self._drop(connection)
+        except TimeoutError as failure:
             raise ServerUnavailable(str(failure)) from None
-        except (CallNeverRan, UnreadableAnswer) as failure:
-            if not failure.retryable:
+        except (ConnectionNotOpen, CallNeverRan, OutcomeInDoubt) as failure:
+            if failure.ends_session and connection is not None:
+                await session.drop(connection)
+            if isinstance(failure, CallNeverRan | UnreadableAnswer) and not isinstance(failure, _SESSION_FAILURES):
                 raise _TaskLost(f"{failure} What became of its task cannot be found out.") from None
-            await self._drop(connection)
-            raise ServerUnavailable(str(failure)) from None
-        except OutcomeInDoubt as failure:
-            if failure.is_lost:
-                await self._drop(connection)
             raise ServerUnavailable(str(failure)) from None
         session.reset_backoff()
         return answer
-
-    async def _drop(self, connection: Connection | None) -> None:
-        if connection is not None:
-            await self._session().drop(connection)
 
     def _end(self, task: ServerTask, result: Any, *, goes_on: bool = False) -> TaskEnd:
         if not goes_on:

@@ -24,15 +24,19 @@ from mcp_types import (
 
 from brainq.contracts.call import ServerTask
 from brainq.observe.logs import logger
+from brainq.tools.mcp import http_answers
 from brainq.tools.mcp.catalogue import MAX_TOOLS, Drift, PinnedServer, find_drift, pinned_server
-from brainq.tools.mcp.http_transport import NOT_SENT_CODE, http_transport
+from brainq.tools.mcp.http_transport import http_transport
 from brainq.tools.mcp.results import (
     CallNeverRan,
     ConnectionNotOpen,
+    InvalidRequest,
     OutcomeInDoubt,
     RequestNotSent,
+    RequestRefused,
     ServerFailure,
     ServerReportedFailure,
+    SessionGone,
     UnreadableAnswer,
 )
 from brainq.tools.mcp.sdk import ResultCheck, create_task, keep_sdk_quiet, takes_tasks
@@ -72,6 +76,7 @@ class Connection:
         self._client: Client | None = None
         self._owner: asyncio.Task[None] | None = None
         self._closing: asyncio.Task[None] | None = None
+        self._is_retired = False
         self.found = PinnedServer(transport=server.transport)
         self.drift = Drift()
         self.changing = 0
@@ -79,13 +84,18 @@ class Connection:
         self.tasks: set[str] = set()
         self.name = uuid.uuid4().hex
         self._listing: asyncio.Task[None] | None = None
-        self._is_listed = True  # False: the list has changed since it was asked for
+        self._heard_changes = self._listed_changes = 0  # times that the list has changed, and that this was looked at
 
     @property
     def is_open(self) -> bool:
+        """Whether further calls may use it."""
+        return not self._is_retired and not self.has_ended
+
+    @property
+    def has_ended(self) -> bool:
         if self._client is None or self._ending.is_set():
-            return False
-        return self._stdio is None or not self._stdio.has_ended
+            return True
+        return self._stdio is not None and self._stdio.has_ended
 
     @property
     def is_needed(self) -> bool:
@@ -120,6 +130,7 @@ class Connection:
 
     def check(self, tool: str) -> None:
         """Raises CallNeverRan if the tool is not what was pinned."""
+        self._list_soon()  # a list that could not be read when it changed is looked at again
         if tool in self.drift.changed or tool in self.drift.gone:
             what = "is no longer what was pinned" if tool in self.drift.changed else "is no longer offered"
             raise CallNeverRan(
@@ -167,7 +178,7 @@ class Connection:
     async def request(self, request: Callable[[ClientSession], Awaitable[Answer]]) -> Answer:
         """What the server answers to a request. Raises ServerFailure."""
         if self._client is None:
-            raise CallNeverRan("The connection to the MCP server is closed.", retryable=True)
+            raise RequestNotSent("The connection to the MCP server is closed.")
         self.asking += 1
         try:
             return await request(self._client.session)
@@ -183,6 +194,19 @@ class Connection:
             raise self._lost() from error
         finally:
             self.asking -= 1
+            self._close_if_unused()
+
+    async def retire(self) -> None:
+        """Take no further calls. A program ends at once. Over HTTP what is in flight has its answer first: a session
+        may be gone for one request, and not for another that its server took before."""
+        self._is_retired = True
+        if self._stdio is not None:
+            await self.close()
+        self._close_if_unused()
+
+    def _close_if_unused(self) -> None:
+        if self._is_retired and self.asking == 0:
+            self.close_soon()
 
     async def close(self) -> None:
         """End the server. Returns when it is gone."""
@@ -223,20 +247,21 @@ class Connection:
         """A server that says that its tools have changed is asked for them, by one task at a time."""
         if not isinstance(message, ToolListChangedNotification):
             return
-        self._is_listed = False
+        self._heard_changes += 1
         self._list_soon()
 
     def _list_soon(self) -> None:
-        if self._is_listed or self._client is None:
+        if self._listed_changes == self._heard_changes or self._client is None:
             return
         if self._listing is None or self._listing.done():
             self._listing = asyncio.create_task(self._list_again(self._client))
 
     async def _list_again(self, client: Client) -> None:
         try:
-            while not self._is_listed:
-                self._is_listed = True
+            while self._listed_changes < self._heard_changes:
+                changes = self._heard_changes
                 await self._list(client)
+                self._listed_changes = changes
         except Exception as error:  # as for any request: the next call finds out what is wrong with the server
             log.warning("MCP tools could not be listed again", failure=error, server=self._server.name)
         if self.drift:
@@ -279,18 +304,36 @@ class Connection:
         return OutcomeInDoubt(words, is_lost=True)
 
     def _failure(self, error: MCPError) -> ServerFailure:
-        if error.code == NOT_SENT_CODE:
-            return RequestNotSent(f"The MCP server {self._server.name!r} was not reached: {error.message}.")
+        if (failure := _http_failure(f"The MCP server {self._server.name!r}", error)) is not None:
+            return failure
         words = f"The MCP server {self._server.name!r} says: {error.message}"
         if error.code in (METHOD_NOT_FOUND, INVALID_PARAMS):
             return CallNeverRan(words)
-        if error.code == INVALID_REQUEST:  # such as a session that the server does not know any more
-            return CallNeverRan(words, retryable=True)
-        if error.code == -32000 or not self.is_open:
+        if error.code == INVALID_REQUEST:
+            return InvalidRequest(words)
+        if error.code == -32000 or self.has_ended:
             return self._lost()
         if error.code in UNANSWERED_CODES:
             return OutcomeInDoubt(words, is_lost=False)
         return ServerReportedFailure(words)
+
+
+def _http_failure(server: str, error: MCPError) -> ServerFailure | None:
+    """Return the failure that an HTTP status or a broken connection stands for. Returns None for a server's answer."""
+    match error.code:
+        case http_answers.NOT_SENT_CODE:
+            return RequestNotSent(f"{server} was not reached: {error.message}.")
+        case http_answers.SESSION_GONE_CODE:
+            return SessionGone(f"{server} took no call: {error.message}.")
+        case http_answers.REFUSED_CODE:
+            is_busy = error.message.startswith(("HTTP 425", "HTTP 429"))
+            return RequestRefused(f"{server} refused the request: {error.message}.", retryable=is_busy)
+        case http_answers.LOST_CODE:
+            return OutcomeInDoubt(f"{server} was lost before it answered: {error.message}.", is_lost=True)
+        case http_answers.DOUBT_CODE:
+            return OutcomeInDoubt(f"{server} did not answer with a result: {error.message}.", is_lost=False)
+        case _:
+            return None
 
 
 def _innermost(error: BaseException) -> BaseException:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import logging
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import asynccontextmanager
@@ -13,10 +12,21 @@ from typing import Any
 import httpx2
 from mcp.client.auth import OAuthFlowError
 from mcp.client.auth.extensions.client_credentials import ClientCredentialsOAuthProvider
-from mcp.client.streamable_http import streamable_http_client
+from mcp.client.streamable_http import MCP_SESSION_ID, streamable_http_client
 from mcp.shared.auth import OAuthClientInformationFull, OAuthToken
 
 from brainq.text.shorten import beginning
+from brainq.tools.mcp.http_answers import (
+    DOUBT_CODE,
+    LOST_CODE,
+    NOT_SENT_CODE,
+    RpcRequest,
+    StandIn,
+    is_result,
+    read_error,
+    read_request,
+    stand_in,
+)
 from brainq.tools.mcp.server import McpOAuth, McpServer
 from brainq.tools.mcp.stdio_transport import MAX_MESSAGE_BYTES
 
@@ -24,8 +34,14 @@ TOKEN_FETCH_S = 30.0
 """How long each request for a token may take."""
 CONNECT_S = 30.0
 MAX_ERROR_CHARS = 300
-NOT_SENT_CODE = 64_001
-"""The code of an error of our own, outside the range of the protocol: no server took the request."""
+_NEVER_SENT = (
+    httpx2.ConnectError,
+    httpx2.ConnectTimeout,
+    httpx2.PoolTimeout,
+    httpx2.ProxyError,
+    httpx2.UnsupportedProtocol,
+    httpx2.LocalProtocolError,
+)
 _server_urls: set[str] = set()
 UNAUTHORIZED, FORBIDDEN = 401, 403
 
@@ -130,21 +146,48 @@ async def http_transport(server: McpServer) -> AsyncGenerator[Any]:
 
 
 class _HttpClient(httpx2.AsyncClient):
-    """Answers a message that no server took by an error of its own.
+    """A client that answers a request in place of a server that did not, with an error that says what is known.
 
-    To the SDK such a failure is the end of the whole connection, and of all that is in flight on it.
+    To the SDK a connection that breaks is the end of the whole session, and of all that is in flight on it.
     """
 
     async def send(self, request: httpx2.Request, **options: Any) -> httpx2.Response:
         try:
-            return await super().send(request, **options)
-        except (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout) as failure:
-            words = f"no connection could be made ({type(failure).__name__})"
+            response = await super().send(request, **options)
+            if request.method == "POST" and _is_json(response):  # an event stream is read by the SDK, event by event
+                await response.aread()
+        except _NEVER_SENT as failure:
+            return _answer(request, StandIn(NOT_SENT_CODE, f"no connection could be made ({type(failure).__name__})"))
         except OAuthFlowError as failure:  # the server refused the request, and will until there is a token
             words = beginning(" ".join(str(failure).split()), MAX_ERROR_CHARS)
-        error = {"jsonrpc": "2.0", "id": None, "error": {"code": NOT_SENT_CODE, "message": words}}
-        body = json.dumps(error).encode()
-        return httpx2.Response(503, headers={"content-type": "application/json"}, content=body, request=request)
+            return _answer(request, StandIn(NOT_SENT_CODE, words))
+        except httpx2.StreamError as failure:
+            return _answer(request, StandIn(DOUBT_CODE, str(failure)))
+        except httpx2.TransportError as failure:
+            return _answer(request, StandIn(LOST_CODE, f"the connection was lost ({type(failure).__name__})"))
+        if request.method != "POST" or is_result(response.status_code, response.headers.get("content-type", "")):
+            return response
+        call = read_request(request.content, has_session=MCP_SESSION_ID in request.headers)
+        return response if call is None else await _without_result(request, call, response)
+
+
+async def _without_result(request: httpx2.Request, call: RpcRequest, response: httpx2.Response) -> httpx2.Response:
+    """Return the response itself, or the error that takes its place. Closes a response that is replaced."""
+    error = read_error(response.content) if _is_json(response) else None
+    instead = stand_in(call, response.status_code, error)
+    if instead is None:
+        return response
+    await response.aclose()
+    return _answer(request, StandIn(instead.code, beginning(" ".join(instead.message.split()), MAX_ERROR_CHARS)))
+
+
+def _is_json(response: httpx2.Response) -> bool:
+    return response.headers.get("content-type", "").lower().startswith("application/json")
+
+
+def _answer(request: httpx2.Request, error: StandIn) -> httpx2.Response:
+    headers = {"content-type": "application/json"}
+    return httpx2.Response(503, headers=headers, content=error.body(), request=request)
 
 
 class _BoundedTransport(httpx2.AsyncHTTPTransport):

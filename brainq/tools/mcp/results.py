@@ -8,7 +8,7 @@ import base64
 import binascii
 import json
 from collections.abc import Mapping, Sequence
-from typing import Any, cast
+from typing import Any, Literal, cast
 
 from brainq.contracts.file import MAX_FILE_BYTES, MAX_FILES, File
 from brainq.errors import InvalidInput
@@ -17,9 +17,15 @@ from brainq.tools.results import WithFiles
 
 
 class ServerFailure(Exception):
-    """The model reads `str(failure)`; it holds nothing of the server's configuration."""
+    """A call that brought no result. The model reads `str(failure)`, which holds nothing of the server's configuration.
+
+    ends_session: the next call takes another session.
+    repeats: which calls are sent once more: any, those that are idempotent, reads, or none.
+    """
 
     retryable = False
+    ends_session = False
+    repeats: Literal["any", "idempotent", "read", "none"] = "none"
 
 
 class ServerReportedFailure(ServerFailure):
@@ -33,7 +39,10 @@ class ConnectionNotOpen(ServerFailure):
 
 
 class CallNeverRan(ServerFailure):
-    """The server refused the request before the tool began. `retryable`: another session may take it."""
+    """The server refused the request before the tool began.
+
+    retryable: the model reads that it may try again.
+    """
 
     def __init__(self, words: str, *, retryable: bool = False) -> None:
         super().__init__(words)
@@ -41,27 +50,52 @@ class CallNeverRan(ServerFailure):
 
 
 class RequestNotSent(CallNeverRan):
-    """No server took the request. What else is in flight on the connection goes on."""
+    """No server took the request."""
+
+    ends_session = True
+    repeats = "any"
 
     def __init__(self, words: str) -> None:
         super().__init__(words, retryable=True)
 
 
+class SessionGone(RequestNotSent):
+    """The server does not know the session, and ran nothing."""
+
+
+class RequestRefused(CallNeverRan):
+    """The HTTP status refused the request, such as 401 or 429."""
+
+
+class InvalidRequest(CallNeverRan):
+    """The server said that the request is invalid, in an answer to it. Another session may be what it wants; but a
+    tool may say the same of what it was called with, so a change is not repeated."""
+
+    ends_session = True
+    repeats = "read"
+
+
 class OutcomeInDoubt(ServerFailure):
     """The request went out, and no answer says what became of it.
 
-    is_lost      neither does the connection hold
-    may_repeat   False: the same would happen again
+    is_lost: whether the connection is lost, too.
+    may_repeat: False if the same would happen again.
     """
 
     def __init__(self, words: str, *, is_lost: bool, may_repeat: bool = True) -> None:
         super().__init__(words)
-        self.is_lost = is_lost
-        self.may_repeat = may_repeat
+        self.is_lost = self.ends_session = is_lost
+        self.repeats = "idempotent" if is_lost and may_repeat else "none"
 
 
 class UnreadableAnswer(OutcomeInDoubt):
     """An answer came, and it cannot be read."""
+
+
+def may_repeat(failure: ServerFailure, *, is_read: bool, is_idempotent: bool) -> bool:
+    """Return whether a call that failed so is sent once more."""
+    allowed = {"any": True, "idempotent": is_read or is_idempotent, "read": is_read, "none": False}
+    return allowed[failure.repeats]
 
 
 def read_result(result: Mapping[str, Any]) -> Any:

@@ -44,6 +44,7 @@ class Session:
         self._server = server
         self._pinned = pinned
         self._connection: Connection | None = None
+        self._retired: list[Connection] = []  # that may have calls in flight
         self._opening: asyncio.Task[Connection] | None = None
         self._failures = 0  # since the last answer
         self._not_before = 0.0
@@ -74,8 +75,9 @@ class Session:
         """It was lost: the next call opens another. Does nothing for one that was dropped before."""
         if self._connection is connection:
             self._connection = None
+            self._retired = [one for one in self._retired if not one.has_ended] + [connection]
             self._failed("its connection was lost")
-            await connection.close()
+            await connection.retire()
 
     def reset_backoff(self) -> None:
         self._failures = 0
@@ -86,8 +88,8 @@ class Session:
         if self._opening is not None:
             self._opening.cancel()
             await asyncio.wait([self._opening])
-        if self._connection is not None:
-            await self._connection.close()
+        held = [*self._retired, *([] if self._connection is None else [self._connection])]
+        await asyncio.gather(*(connection.close() for connection in held))
 
     async def _open(self) -> Connection:
         from brainq.tools.mcp.connection import Connection
