@@ -8,13 +8,14 @@ import hashlib
 import json
 import os
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from os import PathLike
 from pathlib import Path
 from typing import Any, Literal, cast
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from brainq.contracts.base import first_problem
 from brainq.errors import SetupError, ToolSchemaError
 from brainq.text.surrogates import clean_json
 from brainq.tools.mcp.server import McpServer
@@ -78,44 +79,66 @@ def catalogue_hash(pinned: PinnedTool | PinnedServer) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Drift:
-    """Names of tools, in order."""
+    """Names of tools, in order. `malformed` has the reasons of those that are gone because no model can call them."""
 
     new: tuple[str, ...] = ()
     changed: tuple[str, ...] = ()
     gone: tuple[str, ...] = ()
+    malformed: Mapping[str, str] = field(default_factory=dict[str, str])
 
     def __bool__(self) -> bool:
         return bool(self.new or self.changed or self.gone)
 
     def __str__(self) -> str:
-        parts = {"new": self.new, "changed": self.changed, "gone": self.gone}
+        gone = [f"{name} ({self.malformed[name]})" if name in self.malformed else name for name in self.gone]
+        parts = {"new": self.new, "changed": self.changed, "gone": gone}
         return "; ".join(f"{word}: {', '.join(names)}" for word, names in parts.items() if names)
 
 
 def find_drift(pinned: PinnedServer, found: PinnedServer) -> Drift:
     before, after = pinned.by_name, found.by_name
     both = [name for name in before if name in after]
+    gone = tuple(name for name in before if name not in after)
     return Drift(
         new=tuple(name for name in after if name not in before),
         changed=tuple(name for name in both if catalogue_hash(before[name]) != catalogue_hash(after[name])),
-        gone=tuple(name for name in before if name not in after),
+        gone=gone,
+        malformed={name: found.left_out[name] for name in gone if name in found.left_out},
     )
 
 
-def pinned_server(server: McpServer, listed: Iterable[dict[str, Any]]) -> PinnedServer:
-    """`listed` are the protocol's tools as JSON. What no model can call is left out, and why is kept."""
+@dataclass(frozen=True, slots=True)
+class ListedTool:
+    """One entry of a server's list, as JSON.
+
+    entry: the entry in the protocol's form, or what the server sent if that is not a tool.
+    problem: what is wrong with the entry; "" if the protocol allows it.
+    """
+
+    entry: object
+    problem: str = ""
+
+
+def pinned_server(server: McpServer, listed: Iterable[ListedTool]) -> PinnedServer:
+    """Return a server's tools. An entry that no model can call is left out, with the reason, and affects no other."""
     tools: dict[str, PinnedTool] = {}
     left_out: dict[str, str] = {}
-    for number, entry in enumerate(listed):
-        name = str(entry.get("name", ""))
+    for number, one in enumerate(listed):
+        entry = cast("dict[str, Any]", one.entry) if isinstance(one.entry, dict) else {}
+        name = entry.get("name")
+        called = name if isinstance(name, str) and name else f"#{number + 1}"
         try:
             if number >= MAX_TOOLS:
                 raise ToolSchemaError(f"the server lists more than {MAX_TOOLS} tools")
-            if name in tools:
+            if called in tools:
                 raise ToolSchemaError("the server lists it twice")
-            tools[name] = _pinned_tool(name, entry)
-        except (ToolSchemaError, ValidationError) as error:
-            left_out[name[:200]] = " ".join(str(error).split())[:300]
+            if called != name or one.problem:
+                raise ToolSchemaError(one.problem or "it has no name")
+            tools[called] = _pinned_tool(called, entry)
+        except ToolSchemaError as error:
+            left_out[called[:200]] = " ".join(str(error).split())[:300]
+        except ValidationError as error:
+            left_out[called[:200]] = str(first_problem(error.errors(include_url=False), entry, whole="the tool"))[:300]
     return PinnedServer(
         transport=server.transport,
         env=tuple(sorted(server.env)),
@@ -126,8 +149,8 @@ def pinned_server(server: McpServer, listed: Iterable[dict[str, Any]]) -> Pinned
 
 
 def _pinned_tool(name: str, entry: dict[str, Any]) -> PinnedTool:
-    if not name:
-        raise ToolSchemaError("it has no name")
+    if "inputSchema" not in entry:
+        raise ToolSchemaError('it has no inputSchema; one for a tool without arguments is {"type": "object"}')
     kept = {key: entry[key] for key in ("name", "title", "description", "annotations") if key in entry}
     kept["inputSchema"] = check_tool_schema(name, entry.get("inputSchema"))
     if entry.get("outputSchema") is not None:

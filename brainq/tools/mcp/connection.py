@@ -18,14 +18,13 @@ from mcp_types import (
     METHOD_NOT_FOUND,
     CallToolResult,
     Implementation,
-    ListToolsResult,
     ToolListChangedNotification,
 )
 
 from brainq.contracts.call import ServerTask
 from brainq.observe.logs import logger
 from brainq.tools.mcp import http_answers
-from brainq.tools.mcp.catalogue import MAX_TOOLS, Drift, PinnedServer, find_drift, pinned_server
+from brainq.tools.mcp.catalogue import MAX_TOOLS, Drift, ListedTool, PinnedServer, find_drift, pinned_server
 from brainq.tools.mcp.http_transport import http_transport
 from brainq.tools.mcp.results import (
     CallNeverRan,
@@ -39,7 +38,7 @@ from brainq.tools.mcp.results import (
     SessionGone,
     UnreadableAnswer,
 )
-from brainq.tools.mcp.sdk import ResultCheck, create_task, keep_sdk_quiet, takes_tasks
+from brainq.tools.mcp.sdk import ResultCheck, create_task, keep_sdk_quiet, list_tools, takes_tasks
 from brainq.tools.mcp.server import McpServer, SecretFilter
 from brainq.tools.mcp.stdio_transport import StdioTransport
 
@@ -133,6 +132,8 @@ class Connection:
         self._list_soon()  # a list that could not be read when it changed is looked at again
         if tool in self.drift.changed or tool in self.drift.gone:
             what = "is no longer what was pinned" if tool in self.drift.changed else "is no longer offered"
+            if (why := self.drift.malformed.get(tool)) is not None:
+                what = f"cannot be used as the server lists it now ({why})"
             raise CallNeverRan(
                 f"The tool {tool!r} of the MCP server {self._server.name!r} {what}. It is not called until an "
                 "operator has looked at it and pinned it again."
@@ -274,14 +275,15 @@ class Connection:
             self.drift = find_drift(self._pinned, self.found)
 
     async def _listed(self, client: Client) -> PinnedServer:
-        listed: list[dict[str, Any]] = []
+        listed: list[ListedTool] = []
         cursor: str | None = None
+        seen: set[str | None] = {cursor}
         for _ in range(MAX_PAGES):
-            page: ListToolsResult = await client.list_tools(cursor=cursor)
-            listed += [tool.model_dump(mode="json", by_alias=True, exclude_none=True) for tool in page.tools]
-            cursor = page.next_cursor
-            if cursor is None or len(listed) > MAX_TOOLS:
+            page, cursor = await list_tools(client.session, cursor)
+            listed += page
+            if cursor in seen or len(listed) > MAX_TOOLS:  # the last page, or one that comes again
                 break
+            seen.add(cursor)
         return pinned_server(self._server, listed)
 
     async def _not_open(self, why: str) -> ConnectionNotOpen:

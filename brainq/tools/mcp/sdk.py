@@ -6,12 +6,14 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import mcp
-from mcp import ClientSession
+from mcp import ClientSession, MCPError
 from mcp_types import (
+    INTERNAL_ERROR,
     CallToolRequest,
     CallToolRequestParams,
     CallToolResult,
@@ -24,15 +26,20 @@ from mcp_types import (
     GetTaskRequest,
     GetTaskRequestParams,
     GetTaskResult,
+    ListToolsRequest,
+    ListToolsResult,
+    PaginatedRequestParams,
     Task,
     TaskMetadata,
+    Tool,
 )
 from pydantic import ValidationError
 
+from brainq.contracts.base import first_problem
 from brainq.gates.arguments import explain_errors
 from brainq.gates.schema_check import UnresolvedReference, schema_problem
 from brainq.gates.schema_validator import SchemaValidator
-from brainq.tools.mcp.catalogue import PinnedServer
+from brainq.tools.mcp.catalogue import ListedTool, PinnedServer
 
 _SDK_FOLDER = str(Path(mcp.__file__).parent)
 
@@ -79,6 +86,46 @@ class ResultCheck:
             validator = self._validators[name] = SchemaValidator(schema)
         if errors := validator.errors(result.structured_content):
             raise RuntimeError(f"the tool {name} returned what does not fit its schema: {explain_errors(errors)}")
+
+
+async def list_tools(session: ClientSession, cursor: str | None) -> tuple[list[ListedTool], str | None]:
+    """Return one page of the server's tools, each read by itself, and the cursor of the next page.
+
+    The SDK's own `list_tools` refuses a whole page for one tool that does not fit the protocol. Raises MCPError.
+    """
+    request = ListToolsRequest(params=PaginatedRequestParams(cursor=cursor))
+    data, options = request.model_dump(by_alias=True, mode="json", exclude_none=True), dict[str, Any]()
+    getattr(session, "_stamp")(data, options)  # noqa: B009
+    page: Any = await getattr(session, "_dispatcher").send_raw_request(data["method"], data.get("params"), options)  # noqa: B009
+    entries: Any = page.get("tools") if isinstance(page, dict) else None
+    if not isinstance(entries, list):
+        raise MCPError(code=INTERNAL_ERROR, message="it answered tools/list without a list of tools")
+    following: Any = cast("dict[str, Any]", page).get("nextCursor")
+    listed = [_listed_tool(entry) for entry in cast("list[object]", entries)]
+    return _without_invalid_headers(session, listed), following if isinstance(following, str) and following else None
+
+
+def _listed_tool(entry: object) -> ListedTool:
+    try:
+        tool = Tool.model_validate(entry, by_name=False)
+        return ListedTool(tool.model_dump(mode="json", by_alias=True, exclude_none=True))
+    except ValidationError as error:
+        problems = error.errors(include_url=False)
+        return ListedTool(entry, str(first_problem(problems, entry, whole="the tool")))
+
+
+def _without_invalid_headers(session: ClientSession, listed: list[ListedTool]) -> list[ListedTool]:
+    """Note which arguments a call sends as headers (protocol 2026-07-28), as the SDK's `list_tools` does. The protocol
+    forbids tools that name such headers wrongly."""
+    tools = [Tool.model_validate(one.entry) for one in listed if not one.problem]
+    kept = getattr(session, "_absorb_tool_listing")(ListToolsResult(tools=tools), complete=False).tools  # noqa: B009
+    names = {tool.name for tool in kept}
+    return [
+        one
+        if one.problem or cast("dict[str, Any]", one.entry)["name"] in names
+        else replace(one, problem="its x-mcp-header annotations are invalid")
+        for one in listed
+    ]
 
 
 def takes_tasks(session: ClientSession) -> bool:

@@ -17,7 +17,7 @@ from brainq.tools.mcp.catalogue import PinnedServer
 from brainq.tools.mcp.server import McpTool
 from brainq.tools.mcp.session import close_sessions
 from brainq.tools.mcp.tools import tools_of_server
-from tests.integration.mcp.conftest import Call
+from tests.integration.mcp.conftest import Call, looked
 from tests.support.mcp_servers import faulty, noted
 from tests.support.wait import wait_until
 from tests.unit.calls.support import context_for, is_running, run_in
@@ -208,3 +208,23 @@ def test_a_server_that_does_not_start_is_told_and_tried_again_later(
     assert "sk-very-secret-1" not in caplog.text + outcome.error
     (tmp_path / "die-at-start").unlink()
     assert answers(call)
+
+
+def test_a_malformed_tool_takes_no_other_away_and_says_what_is_wrong_with_it(
+    call: Call, faulty_pinned: PinnedServer, tmp_path: Path
+) -> None:
+    (tmp_path / "malformed").touch()
+    assert answers(call)
+    assert isinstance(call("write", text="x"), ToolSuccess)
+    refused = call("refuse")
+    assert isinstance(refused, ToolFailure)
+    assert "'refuse' of the MCP server 'faulty' cannot be used as the server lists it now (" in refused.error
+    assert "errors.pydantic.dev" not in refused.error
+    looked_at = looked(faulty(tmp_path))
+    assert {tool.name for tool in looked_at.tools} == {t.name for t in faulty_pinned.tools} - {"refuse"} | {"untyped"}
+    why = looked_at.left_out
+    assert why["no-schema"] == "inputSchema: it is required"
+    assert {"null-schema", "string", "list", "hints", "hint", "output", "icons", "wrong"} < set(why)
+    assert sum(name.startswith("#") for name in why) >= 5
+    assert why["echo"] == "the server lists it twice"
+    assert len(noted(tmp_path, "starts")) == 2

@@ -12,7 +12,15 @@ import pytest
 
 from brainq import Brain, Effect
 from brainq.errors import InvalidInput, SetupError, ToolSchemaError
-from brainq.tools.mcp.catalogue import Drift, PinnedServer, find_drift, pinned_server, read_catalogue, write_catalogue
+from brainq.tools.mcp.catalogue import (
+    Drift,
+    ListedTool,
+    PinnedServer,
+    find_drift,
+    pinned_server,
+    read_catalogue,
+    write_catalogue,
+)
 from brainq.tools.mcp.server import McpServer, McpTool
 from brainq.tools.mcp.tools import pinning_mode, tools_of_server
 
@@ -28,7 +36,7 @@ def tool(name: str, hints: dict[str, bool] | None = None, **more: Any) -> dict[s
 
 
 def listed(*tools: dict[str, Any]) -> PinnedServer:
-    return pinned_server(GIT, tools)
+    return pinned_server(GIT, map(ListedTool, tools))
 
 
 @pytest.mark.parametrize(
@@ -140,9 +148,9 @@ def test_what_no_model_can_call_is_left_out_and_told() -> None:
         tool(""),
     )
     assert [made.name for made in pinned.tools] == ["do"]
-    assert set(pinned.left_out) == {"do", "list", "ref", "none", "long", ""}
+    assert set(pinned.left_out) == {"do", "list", "ref", "none", "long", "#7"}
     assert "lists it twice" in pinned.left_out["do"]
-    many = pinned_server(GIT, [tool(f"t{number}") for number in range(501)])
+    many = listed(*(tool(f"t{number}") for number in range(501)))
     assert len(many.tools) == 500
     assert "more than 500" in many.left_out["t500"]
 
@@ -187,6 +195,8 @@ def test_drift_names_what_is_new_changed_and_gone() -> None:
     assert find_drift(before, after) == Drift(new=("d",), changed=("b",), gone=("a",))
     assert str(find_drift(before, after)) == "new: d; changed: b; gone: a"
     assert not find_drift(before, before)
+    broken = listed(tool("a"), {"name": "b"}, tool("c"))
+    assert str(find_drift(before, broken)).startswith("gone: b (it has no inputSchema")
 
 
 def test_a_process_that_only_knows_the_tools_loads_no_sdk_and_needs_it_installed(tmp_path: Path) -> None:
