@@ -10,8 +10,9 @@ from brainq.contracts.model import ModelChunk, ModelReply, ModelRequest, TokenUs
 from brainq.contracts.usage import MAX_REPLY_TOKENS, read_count, reported_usage
 from brainq.models.anthropic.thinking import THINKING, BlockOrder, blocks_in_order, max_tokens, replayed_thinking
 from brainq.models.attachments import AttachmentBlocks
+from brainq.models.tool_schema import tool_parameters
 from brainq.models.wire import StreamReader, WireIds, arguments_object, read_call, wire_name
-from brainq.text.surrogates import clean, clean_json
+from brainq.text.surrogates import clean
 
 _NO_BLOBS = AttachmentBlocks({})
 
@@ -30,7 +31,7 @@ def to_body(
         body["system"] = system
     if request.tools:
         body["tools"] = [
-            {"name": tool.name, "description": clean(tool.description), "input_schema": clean_json(tool.parameters)}
+            {"name": tool.name, "description": clean(tool.description), "input_schema": tool_parameters(tool)}
             for tool in request.tools
         ]
     if stream:

@@ -16,6 +16,7 @@ from brainq.contracts.usage import reported_usage
 from brainq.models.attachments import AttachmentBlocks
 from brainq.models.openai.reasoning import ReasoningCollector, ThinkSplitter, with_reasoning
 from brainq.models.openai.roles import Roles, to_roles
+from brainq.models.tool_schema import tool_parameters
 from brainq.models.wire import NumberedIds, StreamReader, WireIds, arguments_text, parse_arguments, read_call, wire_name
 from brainq.text.surrogates import clean, clean_json
 
@@ -63,7 +64,7 @@ def _function(tool: ToolSpec) -> dict[str, Any]:
     return {
         "name": tool.name,
         "description": clean(tool.description),
-        "parameters": clean_json(tool.parameters),
+        "parameters": tool_parameters(tool),
     }
 
 

@@ -13,6 +13,7 @@ from brainq.contracts.tool import ToolSpec
 from brainq.models.asking.failures import from_error_event
 from brainq.models.attachments import AttachmentBlocks
 from brainq.models.openai.chat_wire import from_usage, is_strict
+from brainq.models.tool_schema import tool_parameters
 from brainq.models.wire import StreamReader, WireIds, arguments_text, read_call, wire_name
 from brainq.text.surrogates import SurrogateJoiner, clean, clean_json
 
@@ -61,7 +62,7 @@ def _tool_item(tool: ToolSpec) -> dict[str, Any]:
         "type": "function",
         "name": tool.name,
         "description": clean(tool.description),
-        "parameters": clean_json(tool.parameters),
+        "parameters": tool_parameters(tool),
         "strict": False,  # left out, the service makes every parameter required
     }
 

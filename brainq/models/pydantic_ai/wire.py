@@ -37,6 +37,7 @@ from brainq.contracts.usage import reported_usage
 from brainq.errors import ProviderError, SetupError
 from brainq.models.asking.failures import ServiceError, from_status
 from brainq.models.attachments import AttachmentBlocks, move_behind_results
+from brainq.models.tool_schema import tool_parameters
 from brainq.models.wire import WireIds, arguments_object, read_call, wire_name
 from brainq.text.shorten import beginning
 from brainq.text.surrogates import clean, clean_json
@@ -182,7 +183,7 @@ def to_parameters(request: ModelRequest, model: Model) -> ModelRequestParameters
     return ModelRequestParameters(
         function_tools=[
             ToolDefinition(
-                name=tool.name, description=clean(tool.description), parameters_json_schema=clean_json(tool.parameters)
+                name=tool.name, description=clean(tool.description), parameters_json_schema=tool_parameters(tool)
             )
             for tool in request.tools
         ],
