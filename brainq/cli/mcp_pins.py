@@ -11,8 +11,10 @@ from brainq.brain.brain import Brain
 from brainq.brain.brains import load_brains
 from brainq.cli.output import counted
 from brainq.errors import InvalidInput, SetupError
+from brainq.models.tool_schema import sent_schema
 from brainq.settings.deployment import load_settings
 from brainq.tools.mcp.catalogue import Drift, PinnedServer, find_drift, read_catalogue, write_catalogue
+from brainq.tools.mcp.names import SEPARATOR, keep_names, model_names
 from brainq.tools.mcp.server import McpServer, by_server_name
 from brainq.tools.mcp.session import DiscoveryResult, discover
 from brainq.tools.mcp.tools import pinning_mode, tools_of_server
@@ -39,14 +41,30 @@ class PinResult:
     def notes(self) -> list[str]:
         left_out = {} if self.pinned is None else self.pinned.left_out
         lines = [f"left out {name!r}: {why}" for name, why in left_out.items()]
+        lines += [f"{name!r} is called {called}" for name, called in self.renamed.items()]
+        lines += [f"{name!r} is sent to models in another form: {what}" for name, what in self.rewritten.items()]
         return lines + [f"it wrote: {line}" for line in self.last_words.splitlines()[-5:]]
+
+    @property
+    def renamed(self) -> dict[str, str]:
+        """The names that models call tools by, for those whose own name is not in it unchanged."""
+        names = {} if self.pinned is None else model_names(self.server, self.pinned.tools)
+        return {name: called for name, called in names.items() if called != f"{self.server}{SEPARATOR}{name}"}
+
+    @property
+    def rewritten(self) -> dict[str, str]:
+        """What model services would refuse in the tools' schemas, and therefore do not see."""
+        tools = () if self.pinned is None else self.pinned.tools
+        sent = {tool.name: ", ".join(sent_schema(tool.input_schema).rewritten) for tool in tools}
+        return {name: what for name, what in sent.items() if what}
 
     def as_json(self) -> dict[str, Any]:
         drift = {"new": self.drift.new, "changed": self.drift.changed, "gone": self.drift.gone}
         names = [] if self.pinned is None else [tool.name for tool in self.pinned.tools]
         left_out = {} if self.pinned is None else self.pinned.left_out
         problem = {"problem": self.problem} if self.problem else {}
-        return {"server": self.server, "tools": names, **drift, "left_out": left_out, **problem}
+        changes = {"left_out": left_out, "renamed": self.renamed, "rewritten": self.rewritten}
+        return {"server": self.server, "tools": names, **drift, **changes, **problem}
 
 
 def pin_servers(names: Sequence[str]) -> list[PinResult]:
@@ -96,7 +114,7 @@ def _pin_result(name: str, answer: DiscoveryResult, before: PinnedServer | None)
     if answer.found is None:
         return PinResult(name, None, Drift(), answer.problem, answer.last_words)
     old = PinnedServer(transport=answer.found.transport) if before is None else before
-    return PinResult(name, answer.found, find_drift(old, answer.found))
+    return PinResult(name, keep_names(name, before, answer.found), find_drift(old, answer.found))
 
 
 def tool_rows() -> list[dict[str, Any]]:

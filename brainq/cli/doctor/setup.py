@@ -21,8 +21,8 @@ from brainq.observe.otel_setup import NEEDS_EXTRA, captures_content, is_installe
 from brainq.settings.deployment import Settings
 from brainq.text.service_url import without_password
 from brainq.tools.mcp.catalogue import find_drift, read_catalogue
+from brainq.tools.mcp.names import SEPARATOR
 from brainq.tools.mcp.session import discover
-from brainq.tools.mcp.tools import tool_name
 from brainq.wiring.preflight import Check, check_model, fail, ok, warn
 
 # What the envelope and the worker parts were written for; see pyproject.toml.
@@ -97,7 +97,7 @@ def check_mcp(brain: Brain) -> Iterator[Check]:
 
 
 def _task_tool_count(brain: Brain, server: str) -> int:
-    prefix = tool_name(server, "")
+    prefix = f"{server}{SEPARATOR}"
     return sum(tool.tasks is not None and name.startswith(prefix) for name, tool in brain.tools.items())
 
 

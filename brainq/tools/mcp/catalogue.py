@@ -33,6 +33,8 @@ class PinnedTool(BaseModel):
     """One tool as the server lists it; field names as in the protocol's JSON.
 
     task_support   whether it can, or must, be called as a task; the protocol's `execution.taskSupport`
+    model_name     the name that models call it by, if that is not what `model_names` makes of the list: it had that
+                   name when it was pinned before. The server says nothing of it
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True)
@@ -44,6 +46,12 @@ class PinnedTool(BaseModel):
     output_schema: dict[str, Any] | None = Field(default=None, alias="outputSchema")
     annotations: dict[str, Any] | None = None
     task_support: Literal["optional", "required"] | None = Field(default=None, alias="taskSupport")
+    model_name: str | None = Field(default=None, alias="modelName")
+
+    @property
+    def as_listed(self) -> PinnedTool:
+        """What the server says of it."""
+        return self if self.model_name is None else self.model_copy(update={"model_name": None})
 
 
 class PinnedServer(BaseModel):
@@ -95,13 +103,17 @@ class Drift:
         return "; ".join(f"{word}: {', '.join(names)}" for word, names in parts.items() if names)
 
 
+def _listing_differs(before: PinnedTool, after: PinnedTool) -> bool:
+    return catalogue_hash(before.as_listed) != catalogue_hash(after.as_listed)
+
+
 def find_drift(pinned: PinnedServer, found: PinnedServer) -> Drift:
     before, after = pinned.by_name, found.by_name
     both = [name for name in before if name in after]
     gone = tuple(name for name in before if name not in after)
     return Drift(
         new=tuple(name for name in after if name not in before),
-        changed=tuple(name for name in both if catalogue_hash(before[name]) != catalogue_hash(after[name])),
+        changed=tuple(name for name in both if _listing_differs(before[name], after[name])),
         gone=gone,
         malformed={name: found.left_out[name] for name in gone if name in found.left_out},
     )

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import hashlib
-import re
 from collections.abc import Generator, Hashable, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import replace
@@ -16,23 +14,13 @@ from brainq.contracts.status import Effect
 from brainq.errors import InvalidInput, SetupError
 from brainq.tools.mcp.calls import ServerTool
 from brainq.tools.mcp.catalogue import PIN_REMEDY, PinnedServer, PinnedTool, catalogue_hash, read_catalogue
+from brainq.tools.mcp.names import model_names
 from brainq.tools.mcp.server import McpServer, McpTool, SecretFilter, by_server_name
 from brainq.tools.mcp.session import INSTALL_HINT
 from brainq.tools.results import DEFAULT_PENDING_S
 from brainq.tools.tool import Tool, make_tool
 
-MAX_TOOL_NAME_CHARS = 64  # of both vendors' names
-SEPARATOR = "__"
 _is_pinning: ContextVar[bool] = ContextVar("brainq_mcp_is_pinning", default=False)
-
-
-def tool_name(server: str, tool: str) -> str:
-    """`server__tool`, of letters, digits, _ and -, in 64 characters: a longer one keeps its beginning, and a digest."""
-    name = f"{server}{SEPARATOR}{re.sub(r'[^A-Za-z0-9_-]', '_', tool)}"
-    if len(name) <= MAX_TOOL_NAME_CHARS:
-        return name
-    digest = hashlib.sha256(tool.encode("utf-8", "surrogatepass")).hexdigest()[:8]
-    return f"{name[: MAX_TOOL_NAME_CHARS - len(digest) - 1]}_{digest}"
 
 
 def effect_of(annotations: Mapping[str, Any] | None) -> Effect:
@@ -123,10 +111,12 @@ def tools_of_server(server: McpServer, pinned: PinnedServer) -> list[Tool]:
             f"MCP server {server.name!r} has no tool named {unknown[0]!r}; it has {', '.join(offered) or 'none'}",
         )
     key = (server.key, catalogue_hash(pinned))  # of the same server, a session that compares with the same list
-    return [_server_tool(key, server, pinned, tool) for tool in pinned.tools if not server.rule(tool.name).hidden]
+    names = model_names(server.name, pinned.tools)
+    shown = [tool for tool in pinned.tools if not server.rule(tool.name).hidden]
+    return [_server_tool(key, server, pinned, tool, names[tool.name]) for tool in shown]
 
 
-def _server_tool(key: Hashable, server: McpServer, pinned: PinnedServer, tool: PinnedTool) -> Tool:
+def _server_tool(key: Hashable, server: McpServer, pinned: PinnedServer, tool: PinnedTool, name: str) -> Tool:
     rule = server.rule(tool.name)
     effect = effect_of(tool.annotations) if rule.effect is None else rule.effect
     argument = rule.idempotency_argument
@@ -143,7 +133,7 @@ def _server_tool(key: Hashable, server: McpServer, pinned: PinnedServer, tool: P
     calls = ServerTool(key, server, pinned, tool.name, effect.is_read, idempotent, secrets, argument, task_s)
     made = make_tool(
         calls.function(),
-        name=tool_name(server.name, tool.name),
+        name=name,
         description=tool.description or tool.title or "",
         parameters=parameters,
         effect=effect,

@@ -105,3 +105,19 @@ def test_brains_that_share_a_server_share_what_is_pinned(brainq: Brainq, app: st
     (tmp_path / f"{app}.py").write_text(f"{code}{elsewhere}\nbrains = [brain, other]\n")
     fresh(app)
     assert "different servers named 'faulty'" in brainq("-A", f"{app}:brains", "mcp", "pin").err
+
+
+def test_pin_says_which_tools_are_called_otherwise_and_whose_schema_is_sent_in_other_words(
+    brainq: Brainq, app: str, tmp_path: Path
+) -> None:
+    (tmp_path / "malformed").touch()
+    [pinned] = json.loads(brainq("mcp", "pin", "--json").out)
+    assert pinned["renamed"]["a.b"].startswith("faulty__a_b_")
+    assert "a_b" not in pinned["renamed"]
+    assert pinned["rewritten"] == {"untyped": "no type at the top", "a.b": "no properties"}
+    fresh(app)
+    told = brainq("mcp", "pin").err
+    assert f"'a.b' is called {pinned['renamed']['a.b']}" in told
+    assert "'untyped' is sent to models in another form: no type at the top" in told
+    fresh(app)
+    assert {"faulty__a_b", pinned["renamed"]["a.b"]} < set(load_brains(f"{app}:brain").default.tools)

@@ -10,7 +10,7 @@ import pytest
 
 from brainq import Brain, Effect
 from brainq.errors import SetupError
-from brainq.tools.mcp.catalogue import pinned_server, write_catalogue
+from brainq.tools.mcp.catalogue import ListedTool, pinned_server, write_catalogue
 from brainq.tools.mcp.tools import pinning_mode
 
 PAGE = Path(__file__).parents[3] / "docs" / "mcp.md"
@@ -36,7 +36,8 @@ def test_the_brain_of_the_page_has_the_tools_that_were_pinned(tmp_path: Path, mo
     schema = {"type": "object", "properties": {}}
     pinned = {
         server: pinned_server(
-            named[server], [{"name": name, "inputSchema": schema, "annotations": hints} for name, hints in tools]
+            named[server],
+            [ListedTool({"name": name, "inputSchema": schema, "annotations": hints}) for name, hints in tools],
         )
         for server, tools in offered.items()
     }

@@ -165,6 +165,8 @@ MALFORMED: list[Any] = [
     {"inputSchema": TEXT},
     {"name": "echo", "inputSchema": TEXT},
     {"name": "untyped", "inputSchema": {"properties": {}}},
+    {"name": "a.b", "inputSchema": {"type": "object"}},
+    {"name": "a_b", "inputSchema": TEXT},
     "not even an object",
     None,
 ]

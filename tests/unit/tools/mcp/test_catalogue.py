@@ -127,16 +127,6 @@ def test_an_argument_that_takes_no_key_is_refused(argument: str, hints: dict[str
     assert "tools['pay'].idempotency_argument" in str(refused.value)
 
 
-def test_names_fit_both_vendors_and_what_collides_is_refused(tmp_path: Path) -> None:
-    names = [made.name for made in tools_of_server(GIT, listed(tool("a.b/c"), tool("x" * 80), tool("x" * 80 + "y")))]
-    assert names[0] == "git__a_b_c"
-    assert all(len(name) <= 64 for name in names)
-    assert len(set(names)) == 3
-    write_catalogue(tmp_path / "lock", {"git": listed(tool("a.b"), tool("a_b"))})
-    with pytest.raises(InvalidInput, match=r"two tools named 'git__a_b' \(mcp.git.a.b and mcp.git.a_b\)"):
-        Brain("b", "openai:x", mcp=[GIT], mcp_catalogue=tmp_path / "lock")
-
-
 def test_what_no_model_can_call_is_left_out_and_told() -> None:
     pinned = listed(
         tool("do"),
