@@ -104,7 +104,7 @@ class VersionVerbs:
             raise InvalidInput("share", f"{share:g} % cannot be a share; use 0 to 100")
         ramp = _ramp_of(self._workers(), build, share, other) if share else None
         done = _answered(self._cells.ask(lambda wiring: wiring.state.builds.set_ramp(ramp)))
-        says = "every session begins where a coordinator is free" if ramp is None else _ramp_text(ramp)
+        says = _no_ramp_text(build) if ramp is None else _ramp_text(ramp)
         return self._changed(done, says)
 
     def release_build(self, build: str, to: str) -> BuildChange:
@@ -220,6 +220,13 @@ def _says_of_cells(name: str, its: Mapping[str, Build], away: Sequence[str], *, 
     if not any(build.workers for build in its.values()):
         return f"build {name} has no workers, and no turn needs it"
     return f"build {name} is the only one" if is_only else f"build {name} is empty in every cell: its workers may go"
+
+
+def _no_ramp_text(build: str) -> str:
+    return (
+        "the ramp has ended: every session begins where a coordinator is free, also on build "
+        f"{build} while it has workers; to keep turns off it, ramp the other build to 100 %"
+    )
 
 
 def _ramp_text(ramp: Ramp) -> str:

@@ -67,7 +67,7 @@ def test_tools_are_in_the_models_order_whatever_order_redis_keeps(pumps: Callabl
         return text
 
     for name in asked:
-        brain.tool(work, name=name, effect=Effect.READ_ONLY)
+        brain.tool(name=name, effect=Effect.READ_ONLY)(work)
     pump = pumps(brain)
     handle = pump.submit("s1", "Do all.")
     pump.settle(handle)

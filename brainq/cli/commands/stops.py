@@ -60,8 +60,14 @@ def stop(
             tenant=tenant,
             ends_in_s=for_s,
         )
+        is_unheard_of = made.kind == "tenant" and not client.turns(limit=1, session_prefixes=(made.name,))
     print_outcome(made, f"{made.describe()}; {made.remedy} lifts it", as_json=as_json)
-    if unmet := unmet_note(made):
+    if is_unheard_of:
+        note(
+            f"no turn of tenant {name.removesuffix(':')} is known yet; `brainq list` has the sessions there are",
+            "yellow",
+        )
+    elif unmet := unmet_note(made):
         note(unmet, "yellow")
 
 

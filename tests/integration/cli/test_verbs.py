@@ -137,3 +137,9 @@ def test_the_shell_is_offered_the_newest_turns(client: Client, brainq: Brainq) -
     turn_id = client.submit("s1", "one").turn_id
     assert newest_turns(turn_id[:6]) == [turn_id]
     assert newest_turns("zz") == []
+
+
+def test_a_stop_of_a_tenant_that_has_no_turn_is_doubted(client: Client, brainq: Brainq) -> None:
+    client.submit("acme:1", "Hello.")
+    assert "no turn of tenant" not in brainq("stop", "tenant", "acme").err
+    assert "no turn of tenant acne is known yet" in brainq("stop", "tenant", "acne").err

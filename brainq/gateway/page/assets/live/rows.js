@@ -65,7 +65,7 @@ function coordinator(turn, now) {
         ["attempt", step.attempt > 1 ? String(step.attempt) : ""],
         ["asks for", step.calls ? `${step.calls} ${step.calls === 1 ? "call" : "calls"}` : ""],
         ["tokens", tokens],
-        ["asked again", step.retries.map((retry) => `${retry.kind}, after ${duration(retry.waitMs)}`).join("; ")],
+        [step.retries.length === 1 ? "retry" : "retries", step.retries.map((retry) => `${retry.kind.replaceAll("_", " ")}, then ${duration(retry.waitMs)} of waiting`).join("; ")],
         ["not acted on", step.problem],
       ]),
     });

@@ -2,10 +2,17 @@
 
 import { h } from "../core/dom.js";
 import { ago } from "../core/when.js";
-import { dollars } from "../core/words.js";
+import { counted, dollars } from "../core/words.js";
 import { actionButton, said } from "./action.js";
 import { badge } from "./bits.js";
 import { unifiedDiff } from "./diff.js";
+
+/** Tries that failed cost nothing, and were made. @param {import("../live/fold.js").Step[]} steps @param {boolean} isOver */
+function nothingSpent(steps, isOver) {
+  const tries = steps.reduce((total, step) => total + step.retries.length + 1, 0);
+  if (!isOver) return "No model call has ended yet.";
+  return tries ? `${counted(tries, "try", "tries")} of the model failed; none was charged.` : "No model call was made.";
+}
 
 /** As the result has them; while the turn runs, what its events tell of its steps. @param {any} result @param {import("../live/fold.js").Step[]} steps @param {boolean} isOver */
 export function costs(result, steps, isOver) {
@@ -17,7 +24,7 @@ export function costs(result, steps, isOver) {
     "section",
     { class: "panel", key: "costs" },
     h("h2", null, "Tokens and costs"),
-    spends.length ? null : h("p", { class: "muted" }, isOver ? "No model call was made." : "No model call has ended yet."),
+    spends.length ? null : h("p", { class: "muted" }, nothingSpent(steps, isOver)),
     !spends.length ? null : h(
       "div",
       { class: "scroll", tabindex: "0", role: "region", "aria-label": "Costs by model call" },

@@ -82,8 +82,8 @@ export function keyHelp(update) {
     { class: "veil", key: "keys", onclick: (/** @type {Event} */ event) => event.target === event.currentTarget && show(false, update) },
     h(
       "div",
-      { class: "dialog", role: "dialog", "aria-modal": "true", "aria-label": "Keys" },
-      h("h2", null, "Keys"),
+      { class: "dialog", role: "dialog", "aria-modal": "true", "aria-label": "Keyboard shortcuts" },
+      h("h2", null, "Keyboard shortcuts"),
       h("dl", { class: "keys" }, KEYS.map(([key, what]) => [h("dt", { key }, (key ?? "").split("  ").map((one) => h("kbd", { key: one }, one))), h("dd", { key: `${key} what` }, what)])),
       h("button", { class: "button", type: "button", onclick: () => show(false, update), once: (/** @type {HTMLElement} */ button) => button.focus() }, "Close"),
     ),
@@ -92,5 +92,5 @@ export function keyHelp(update) {
 
 /** @param {() => void} update */
 export function keysButton(update) {
-  return h("button", { class: "quiet side-button keys-button", type: "button", title: "Keys (?)", "aria-label": "Show the keys", onclick: () => show(!isShown, update), key: "keys" }, h("kbd", { "aria-hidden": "true" }, "?"), h("span", { class: "side-name" }, "Keys"));
+  return h("button", { class: "quiet side-button keys-button", type: "button", title: "Keyboard shortcuts (?)", "aria-label": "Show the keyboard shortcuts", onclick: () => show(!isShown, update), key: "keys" }, h("kbd", { "aria-hidden": "true" }, "?"), h("span", { class: "side-name" }, "Shortcuts"));
 }

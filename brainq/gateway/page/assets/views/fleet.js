@@ -63,7 +63,7 @@ function hour(told) {
   return h(
     "section",
     { class: "sparks", key: "hour", "aria-label": "The last hour" },
-    sparkline("Turns a minute", rate.toLocaleString("en", { maximumFractionDigits: 1 }), minutes.map((one) => one.accepted), { title: `Turns accepted in each minute of the last hour; the figure is the mean of the last five.${note}`, of: (value) => counted(value, "turn") }),
+    sparkline("Turns per minute", rate.toLocaleString("en", { maximumFractionDigits: 1 }), minutes.map((one) => one.accepted), { title: `Turns accepted in each minute of the last hour; the figure is the mean of the last five.${note}`, of: (value) => counted(value, "turn") }),
     sparkline("p95", longest ? duration(longest * 1000) : "–", minutes.map((one) => one.p95_s), { tone: "model", title: `How long 95 of 100 turns took at most, by the minute in which they ended; the figure is the highest.${note}`, of: (value) => duration(value * 1000) }),
     sparkline("Failures", ended ? `${failed.toLocaleString("en")} of ${ended.toLocaleString("en")}` : "–", minutes.map((one) => one.failed), { tone: "bad", title: `Turns that failed or timed out, of those that ended.${note}`, of: (value) => counted(value, "turn") }),
     sparkline("Cost, last hour", dollars(cost), minutes.map((one) => one.cost_usd), { tone: "aside", title: `Of the turns that ended, where the price of the model is known.${note}`, of: dollars }),
