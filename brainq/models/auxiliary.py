@@ -78,10 +78,10 @@ class AuxiliaryModel:
         with self._held(request, bill.allowance), in_span(chat.span), places, bill.activate():
             try:
                 reply = self._reply_in_time(request)
+                bill.settle(reply)
             except Exception as failure:
                 bill.close(failure)
                 raise
-            bill.settle(reply)
             chat.reply(reply)
         return _require_text(reply)
 

@@ -64,8 +64,7 @@ class Settings(HttpSettings):
     """Where the brain is: `module:variable`."""
 
     build: str | None = Field(default=None, pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$")
-    """The name of the code that this process runs, such as an image's tag: `brainq versions` tells workers and turns
-    apart by it. None: they are not distinguished."""
+    """The name of the code that this process runs, such as an image's tag. None: builds are not distinguished."""
 
     redis_url: SecretStr | None = None
     """The Redis that holds the truth. None: an embedded server in `data_dir`."""
@@ -111,6 +110,8 @@ class Settings(HttpSettings):
     """How often a read, or a call of an idempotent tool, is run whose workers are lost; from the third on by itself."""
 
     quarantine_processes: int = Field(default=8, ge=1, le=64)
+    max_reply_bytes: int = Field(default=4_000_000, ge=1_000, le=64_000_000)
+    """Of one reply of a model: it is cut off there. The replies and results of a turn may have four times as many."""
 
     max_file_bytes: int = Field(default=10_000_000, ge=1, le=MAX_FILE_BYTES)
     """Of one image or file of a message, or of a tool's result."""

@@ -220,6 +220,15 @@ class StreamedTokens:
         """A call's name, or a part of its arguments."""
         self._json += len(text.encode("utf-8", "replace"))
 
+    def add_up_to(self, size: int) -> None:
+        """As much more, in bytes, as makes it `size` of them: it was not read."""
+        self._plain += max(0, size - self.size)
+
+    @property
+    def size(self) -> int:
+        """Bytes, in UTF-8."""
+        return self._plain + self._elsewhere + self._json
+
     @property
     def tokens(self) -> int:
         """Estimated, rounded up."""

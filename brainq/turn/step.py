@@ -23,14 +23,17 @@ from brainq.contracts.model import (
     render_failure,
 )
 from brainq.contracts.status import Ending, StopReason
+from brainq.contracts.view import TurnView
 from brainq.errors import BrainqError, ProviderError
 from brainq.models.asking.bill import Allowance, Bill, BudgetExhausted, ReplyCost
 from brainq.models.asking.permits import PermitDeferred
+from brainq.models.asking.reply_size import MAX_REPLY_BYTES, REPLIES_A_TURN, messages_bytes
 from brainq.models.costs import first_model
 from brainq.models.providers import Provider
 from brainq.observe.logs import logger
 from brainq.ports.people import Brakes
 from brainq.ports.redis_turns import Turns
+from brainq.text.estimate import CHARS_PER_TOKEN as MAX_BYTES_PER_TOKEN
 from brainq.turn.before_step import AuxiliaryWork, OutcomeWord
 from brainq.turn.begin import OwnedTurn, TurnStarter, begin_history
 from brainq.turn.decide import BUDGET_ENDS, End
@@ -66,14 +69,17 @@ class StepRunner:
     price: Price
     blobs: BlobCache
     money: StepMoney
+    max_reply_bytes: int = MAX_REPLY_BYTES
     pause: Callable[[float], None] = time.sleep
 
     def run(self, turn: OwnedTurn, asking: StepRequest) -> StepOutcome:
         claim, view = turn.claim, turn.view
         # What was waited for since the view was read is gone from the turn's time.
         ends_at = min(time.monotonic() + view.remaining_ms / 1000, turn.retry.ends_at)
+        if (too_large := turn_too_large(view, self.max_reply_bytes)) is not None:
+            return LoopEnd(too_large, lost=())
         blobs = turn.retry(partial(self.blobs.blobs_for, claim.session_id, asking.messages))
-        allowance = turn_allowance(view, asking.setting.limits, self.price)
+        allowance = turn_allowance(view, asking.setting.limits, self.price, self.max_reply_bytes)
         begin = asking.begin
         for remaining in reversed(range(MAX_ATTEMPTS_A_STEP)):
             bill = attempt_bill(asking, view.step + 1, allowance)
@@ -146,6 +152,17 @@ class StepRunner:
         self.pause(wait_s)
 
 
+def turn_too_large(view: TurnView, max_reply_bytes: int) -> End | None:
+    """How a turn ends whose replies and results are as large as they may be together; None: there is room for more."""
+    most = REPLIES_A_TURN * max_reply_bytes
+    if MAX_BYTES_PER_TOKEN * view.history.tokens < most or messages_bytes(view.own_messages) < most:
+        return None
+    return too_large_end(
+        f"the replies and results of this turn are larger than {most:,} bytes ({REPLIES_A_TURN} times "
+        "BRAINQ_MAX_REPLY_BYTES)"
+    )
+
+
 def model_request(
     turn: OwnedTurn, asking: StepRequest, step: StepAttempt, remaining_s: float, blobs: Mapping[str, bytes]
 ) -> ModelRequest:
@@ -199,6 +216,12 @@ def model_error_end(error: str) -> LoopEnd:
     return LoopEnd(End(Ending.FAILED, StopReason.MODEL_ERROR, "the model could not be asked", error))
 
 
+def too_large_end(why: str) -> End:
+    """How a turn ends whose model writes without end: nothing of the last reply is acted on, or kept."""
+    text = f"I could not finish: {why}. No call of the last reply ran."
+    return End(Ending.COMPLETED, StopReason.LENGTH, why, standard_text=text)
+
+
 def end_after_failure(failure: ProviderError) -> End:
     """How a turn ends whose model failed so."""
     if isinstance(failure, BudgetExhausted):
@@ -212,6 +235,8 @@ def end_after_failure(failure: ProviderError) -> End:
         case "limited":
             why = "its place among its model's requests comes too late"
             return End(Ending.FAILED, StopReason.LIMITED, why, str(failure))
+        case "too_large":
+            return too_large_end(str(failure))
         case _:
             wait_s: float | None = getattr(failure, "retry_after_s", None)
             return model_error_end(render_failure(failure.kind, str(failure), wait_s)).end

@@ -19,6 +19,7 @@ from brainq.contracts.tool import ToolSpec
 from brainq.contracts.turn import Limits
 from brainq.contracts.view import TurnView
 from brainq.models.asking.bill import Allowance
+from brainq.models.asking.reply_size import MAX_REPLY_BYTES
 from brainq.models.costs import worst_cost_usd
 from brainq.ports.sql import Blobs
 from brainq.text.estimate import estimate_tools, with_sizes
@@ -234,9 +235,12 @@ def step_request(
     return StepRequest(setting, step.preparation.messages, (*step.chosen, *step.added), begin)
 
 
-def turn_allowance(view: TurnView, limits: Limits, price: Price) -> Allowance:
+def turn_allowance(view: TurnView, limits: Limits, price: Price, reply_bytes: int = MAX_REPLY_BYTES) -> Allowance:
     """What the turn may still use."""
     tokens, usd = limits.max_total_tokens, limits.max_cost_usd
     return Allowance(
-        price, None if tokens is None else tokens - view.usage.total, None if usd is None else usd - view.cost_usd
+        price,
+        None if tokens is None else tokens - view.usage.total,
+        None if usd is None else usd - view.cost_usd,
+        reply_bytes,
     )

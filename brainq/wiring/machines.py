@@ -106,6 +106,7 @@ def _coordinator_runtime(wiring: Wiring, blobs: BlobCache, brain: Brain) -> Coor
             price=cost_usd,
             blobs=blobs,
             money=StepMoney(brain=brain, turns=state.turns, budgets=wiring.budgets),
+            max_reply_bytes=wiring.settings.max_reply_bytes,
         ),
     )
     return CoordinatorRuntime(brain, pipeline, auxiliary, ThinkingManager(brain.thinking))

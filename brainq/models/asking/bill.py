@@ -11,6 +11,7 @@ from typing import Literal
 
 from brainq.contracts.model import ModelChunk, ModelReply, ModelRequest, Price, Purpose, Spend, TokenUsage
 from brainq.errors import NOT_SENT, ProviderError
+from brainq.models.asking.reply_size import MAX_REPLY_BYTES, ReplyTooLarge, reply_bytes
 from brainq.models.costs import cost_usd
 from brainq.observe.metrics import catalogue as m
 from brainq.observe.metrics.counters import COUNTERS, Counters, Reading
@@ -44,12 +45,14 @@ class Allowance:
 
     price         of a request, by who it goes to
     tokens, usd   None: no limit
+    reply_bytes   how large one reply may be
     spends        what each call used, in their order, also in threads that `call_within` starts
     """
 
     price: Price = cost_usd
     tokens: int | None = None
     usd: float | None = None
+    reply_bytes: int = MAX_REPLY_BYTES
     spends: list[Spend] = field(default_factory=list[Spend])
 
     @contextmanager
@@ -89,6 +92,7 @@ class BilledRequest:
 
     estimate    tokens of its input, as they were thought to be
     max_output  tokens that its reply may have; 0 if that is not known
+    max_bytes   how large its reply may be
     has_begun   the service has begun to answer
     is_whole    its reply was counted by the service
     is_over     it may be billed, and nothing more comes of it
@@ -99,6 +103,7 @@ class BilledRequest:
     model: str
     estimate: int = field(default=0, init=False)
     max_output: int = field(default=0, init=False)
+    max_bytes: int = field(default=MAX_REPLY_BYTES, init=False)
     has_begun: bool = field(default=False, init=False)
     is_over: bool = field(default=False, init=False)
     has_failed: bool = field(default=False, init=False)
@@ -107,13 +112,19 @@ class BilledRequest:
     _written: StreamedTokens = field(default_factory=StreamedTokens, init=False)
 
     def add_chunk(self, chunk: ModelChunk) -> None:
-        """A part of the reply came."""
+        """A part of the reply came. Raises ReplyTooLarge once they are too large together."""
         if chunk.text:
             self._written.add_text(chunk.text)
         if chunk.reasoning:
             self._written.add_text(chunk.reasoning)
         if chunk.arguments:
             self._written.add_arguments(chunk.arguments)
+        if self._written.size > self.max_bytes:
+            raise ReplyTooLarge(self.max_bytes)
+
+    def add_unread(self) -> None:
+        """The reply grew too large before it could be read."""
+        self._written.add_up_to(self.max_bytes)
 
     def add_usage(self, usage: TokenUsage) -> None:
         """The service reported usage so far, in a stream that goes on."""
@@ -211,7 +222,7 @@ class Bill:
     def require(self, sent: BilledRequest, request: ModelRequest) -> None:
         """Raise BudgetExhausted where another request could pass what is left, after others were lost."""
         sent.estimate = estimate_request(request) if self.input_tokens is None else self.input_tokens
-        sent.max_output = request.max_output_tokens or 0
+        sent.max_output, sent.max_bytes = request.max_output_tokens or 0, self.allowance.reply_bytes
         usage = TokenUsage(input_tokens=sent.estimate, output_tokens=sent.max_output)
         over = [self._lost_spend(request) for request in self._requests if request.is_over]
         self.allowance.require([*self._lost_tries, *over], sent.provider, sent.model, usage)
@@ -234,7 +245,9 @@ class Bill:
 
     def settle(self, reply: ModelReply) -> ReplyCost:
         """The reply has come: what it used, by the name and the price of the model that gave it, and what was lost on
-        the way to it."""
+        the way to it. Raises ReplyTooLarge."""
+        if reply_bytes(reply) > self.allowance.reply_bytes:
+            raise ReplyTooLarge(self.allowance.reply_bytes)
         if self._requests and not self._requests[-1].has_failed:
             self._requests.pop()  # it brought the reply
         if reply.answered_by is not None:

@@ -12,6 +12,14 @@ from brainq.contracts.model import ModelChunk, ModelReply, ModelRequest
 from brainq.errors import ProviderError
 from brainq.models.asking.failures import from_error_event, from_sdk_error
 from brainq.models.asking.permits import RatePermit
+from brainq.models.asking.reply_size import (
+    MAX_REPLY_BYTES,
+    ReplyTooLarge,
+    as_chunk,
+    bounded,
+    max_carried,
+    max_streamed,
+)
 from brainq.models.asking.stall_clock import DeadlineCut, StallClock
 from brainq.models.wire import StreamReader
 from brainq.text.estimate import with_usage
@@ -76,12 +84,14 @@ class OpenAnswer:
 
     def reply(self, read: Callable[[Event], ModelReply]) -> ModelReply:
         """The reply in a whole answer. `read` finds it in the answer's JSON object."""
-        value = read_json(self._response.read())
+        value = read_json(b"".join(bounded(self._response.iter_bytes(), max_carried(self._permit.max_bytes))))
         if not isinstance(value, dict):
             raise ValueError(f"the answer is a JSON {type(value).__name__}, not an object")
         if value.get("error"):  # some proxies send errors with HTTP 200
             raise from_error_event(self._name, value["error"])
-        return self._completed(_parse(read, value))
+        reply = _parse(read, value)
+        self._permit.add_chunk(as_chunk(reply))
+        return self._completed(reply)
 
     def reply_as_chunks(self, read: Callable[[Event], ModelReply]) -> Iterator[ModelChunk]:
         """The reply in a whole answer, as a stream's chunks."""
@@ -93,7 +103,7 @@ class OpenAnswer:
 
     def chunks(self, reader: StreamReader) -> Generator[ModelChunk]:
         """A stream's chunks as they come; the last one has the reply."""
-        events = sse_events(self._pieces())
+        events = sse_events(self._pieces(), max_carried(self._permit.max_bytes))
         shown = 0
         for event in events:
             if event is None:
@@ -119,7 +129,7 @@ class OpenAnswer:
 
     def _pieces(self) -> Iterator[bytes]:
         """Each piece is a sign of life: some services send pings while the model is silent."""
-        for piece in self._response.iter_bytes():
+        for piece in bounded(self._response.iter_bytes(), max_streamed(self._permit.max_bytes)):
             self._cut.move(self._clock.allowed_s())
             yield piece
 
@@ -193,19 +203,23 @@ def _parse(read: Callable[[Event], T], value: Event) -> T:
 # splitting also breaks at U+2028, which JSON allows inside a string.
 
 
-def sse_events(pieces: Iterable[bytes]) -> Iterator[dict[str, Any] | None]:
+def sse_events(pieces: Iterable[bytes], most: int = max_carried(MAX_REPLY_BYTES)) -> Iterator[dict[str, Any] | None]:
     """The `data` of each event as an object, or None for the end marker `[DONE]`.
 
     Comments, event names and empty events are skipped; several `data` lines of one event are joined.
-    Raises ValueError for data that is not a JSON object.
+    Raises ValueError for data that is not a JSON object, ReplyTooLarge for an event of more than `most` bytes.
     """
     data: list[bytes] = []
-    for line in _split_lines(pieces):
+    size = 0
+    for line in _split_lines(pieces, most):
         if line.startswith(b"data:"):
             data.append(line[5:].strip())
+            size += len(line)
+            if size > most:
+                raise ReplyTooLarge(most)
         elif not line and data:
             yield from _parse_event(data)
-            data = []
+            data, size = [], 0
     if data:  # a stream that ends without its last blank line
         yield from _parse_event(data)
 
@@ -221,11 +235,19 @@ def _parse_event(data: list[bytes]) -> Iterator[dict[str, Any] | None]:
         yield value
 
 
-def _split_lines(pieces: Iterable[bytes]) -> Iterator[bytes]:
-    rest = b""
+def _split_lines(pieces: Iterable[bytes], most: int) -> Iterator[bytes]:
+    rest: list[bytes] = []  # of a line whose end has not come; a long one is put together once
+    size = 0
     for piece in pieces:
-        *complete, rest = (rest + piece).split(b"\n")
+        if b"\n" not in piece:
+            rest.append(piece)
+            size += len(piece)
+            if size > most:
+                raise ReplyTooLarge(most)
+            continue
+        *complete, last = b"".join((*rest, piece)).split(b"\n")
+        rest, size = [last], len(last)
         for line in complete:
             yield line.removesuffix(b"\r")
-    if rest:
-        yield rest
+    if size:
+        yield b"".join(rest)

@@ -22,6 +22,7 @@ from brainq.contracts.stop import MAX_PAUSED_S, Stop, stop_of_model
 from brainq.errors import ProviderError
 from brainq.models.asking.bill import POSSIBLY_BILLED_KINDS, Bill, BilledRequest, current_bill
 from brainq.models.asking.failures import read_rate_limits
+from brainq.models.asking.reply_size import ReplyTooLarge
 from brainq.models.asking.stall_clock import stream_within_limits
 from brainq.models.providers import Provider
 from brainq.observe.logs import logger
@@ -291,6 +292,8 @@ class RatePermit(BilledRequest):
             log.warning("a permit was not settled", model=self._model_name, why=type(error).__name__)
 
     def _fail(self, failure: BaseException, was_processed: bool) -> None:
+        if isinstance(failure, ReplyTooLarge):
+            self.add_unread()
         # A reader that has the whole reply may leave without reading to the end.
         self.has_failed = not self.is_whole
         self.bill.end(self, was_processed or self.may_be_billed(failure))

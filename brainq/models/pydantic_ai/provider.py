@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from brainq.contracts.model import ModelChunk, ModelReply, ModelRequest, TokenUsage
 from brainq.errors import ProviderError, SetupError
 from brainq.models.asking.permits import permit_for
+from brainq.models.asking.reply_size import ReplyTooLarge, text_bytes
 from brainq.models.asking.retry import RetryPolicy, call_with_retry, stream_with_retry
 from brainq.models.asking.stall_clock import Deadline, StallClock
 from brainq.models.providers import ANY_SERVICE, keeps_limits, require_service
@@ -91,7 +92,8 @@ class PydanticAIProvider:
         permit = permit_for(self.name, request.model)
         permit.acquire(request, deadline.remaining_s())
         with permit:
-            task = _begin(_put_outcome(_request_reply(model, request, deadline.remaining_s()), items))
+            asked = _request_reply(model, request, deadline.remaining_s(), permit.max_bytes)
+            task = _begin(_put_outcome(asked, items))
             try:
                 found = items.get(timeout=deadline.remaining_s())
             except Empty:
@@ -113,7 +115,8 @@ class PydanticAIProvider:
         permit.acquire(request, deadline.remaining_s())
         with permit:
             clock = StallClock(deadline, request.first_token_s, request.idle_s)
-            task = _begin(_put_outcome(_request_stream(model, request, deadline.remaining_s(), items), items))
+            asked = _request_stream(model, request, deadline.remaining_s(), permit.max_bytes, items)
+            task = _begin(_put_outcome(asked, items))
             try:
                 while True:
                     try:
@@ -201,11 +204,11 @@ def _status(item: object) -> int:
     return 500 if isinstance(item, BaseException) else 200
 
 
-async def _request_reply(model: Model, request: ModelRequest, timeout_s: float) -> ModelReply:
+async def _request_reply(model: Model, request: ModelRequest, timeout_s: float, most: int) -> ModelReply:
     """The whole reply, read as a stream: pydantic-ai refuses a ChatCompletion over its token counts."""
     if model.system in _WITHOUT_FINISH_REASON:
         return await _request_whole(model, request, timeout_s)
-    return await _request_stream(model, request, timeout_s, SimpleQueue())
+    return await _request_stream(model, request, timeout_s, most, SimpleQueue())
 
 
 async def _request_whole(model: Model, request: ModelRequest, timeout_s: float) -> ModelReply:
@@ -223,8 +226,13 @@ async def _request_whole(model: Model, request: ModelRequest, timeout_s: float) 
     return wire.from_response(response, request.model, model.system)
 
 
-async def _request_stream(model: Model, request: ModelRequest, timeout_s: float, items: SimpleQueue[Any]) -> ModelReply:
-    """Puts what comes into `items`: what can be shown, parts of calls, and usage as far as the service tells it."""
+async def _request_stream(
+    model: Model, request: ModelRequest, timeout_s: float, most: int, items: SimpleQueue[Any]
+) -> ModelReply:
+    """Puts what comes into `items`: what can be shown, parts of calls, and usage as far as the service tells it.
+
+    Raises ReplyTooLarge after `most` bytes, however far its reader has come.
+    """
     from pydantic_ai import direct
     from pydantic_ai.messages import PartDeltaEvent, PartStartEvent
 
@@ -242,7 +250,7 @@ async def _request_stream(model: Model, request: ModelRequest, timeout_s: float,
         model_request_parameters=wire.to_parameters(request, model),
         instrument=False,
     )
-    reported = TokenUsage()
+    reported, size = TokenUsage(), 0
     async with opened as stream:
         async for event in stream:
             if (usage := wire.from_usage(stream.usage)) != reported:
@@ -253,8 +261,12 @@ async def _request_stream(model: Model, request: ModelRequest, timeout_s: float,
             part: Any = event.part if isinstance(event, PartStartEvent) else event.delta
             kind = str(getattr(part, "part_kind", None) or part.part_delta_kind)
             text = str(getattr(part, "content", None) or getattr(part, "content_delta", None) or "")
+            arguments = _call_part(part) if kind.startswith("tool") else ""
+            size += text_bytes(text) + text_bytes(arguments)
+            if size > most:
+                raise ReplyTooLarge(most)
             if kind.startswith("tool"):
-                items.put(ModelChunk(arguments=_call_part(part)))
+                items.put(ModelChunk(arguments=arguments))
             elif kind == "text" and (text := text_joiner.feed(text)):
                 items.put(ModelChunk(text=text))
             elif kind == "thinking" and (text := thought.feed(text)):

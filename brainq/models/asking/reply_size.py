@@ -1,0 +1,83 @@
+"""How large a model's reply may be, in bytes, as it comes: a service that does not end one would fill memory and Redis.
+
+What counts are the bytes of its text, its shown reasoning, and its calls' names and arguments. What carries them, one
+event of a stream or an answer that is not streamed, may be a few times as large, for JSON writes a character in up to
+six bytes, and some services repeat the whole reply in their last event.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+
+from brainq.contracts.message import Message, ToolCall
+from brainq.contracts.model import ModelChunk, ModelReply
+from brainq.errors import ProviderError
+
+MAX_REPLY_BYTES = 4_000_000
+"""Some eight times the longest reply on offer: 128,000 tokens (GPT-5, model page) of about four characters each."""
+REPLIES_A_TURN = 4  # as large as one may be: more than these, with the results of a turn's calls, no turn has
+CARRIED = 4  # times as large may be one event, or an answer that is not streamed
+STREAMED = 32  # times as large may be all events of a stream: one for each token has some 400 bytes
+FRAME_BYTES = 4_000_000  # and so much larger: what a service repeats of the request
+
+
+class ReplyTooLarge(ProviderError):
+    """A reply, or what carries it, grew too large: it was not read to its end, and nothing of it is acted on."""
+
+    def __init__(self, most: int) -> None:
+        super().__init__(
+            f"the model's reply was cut off: it, or what carries it, grew larger than {most:,} bytes "
+            "(BRAINQ_MAX_REPLY_BYTES)",
+            kind="too_large",
+            retryable=False,
+        )
+
+
+def max_carried(most: int) -> int:
+    """Return how large one event, or one answer that is not streamed, may be for replies of `most` bytes."""
+    return CARRIED * most + FRAME_BYTES
+
+
+def max_streamed(most: int) -> int:
+    """Return how large all events of a stream may be together, for replies of `most` bytes."""
+    return STREAMED * most + FRAME_BYTES
+
+
+def as_chunk(reply: ModelReply) -> ModelChunk:
+    """Return a whole reply as one part of it, to be counted."""
+    thought = "".join(one.text for one in reply.reasoning)
+    return ModelChunk(text=reply.text, reasoning=thought, arguments="".join(map(_call_text, reply.calls)))
+
+
+def reply_bytes(reply: ModelReply) -> int:
+    """Return the bytes of a reply's text, reasoning and calls."""
+    return text_bytes(reply.text) + _calls_bytes(reply.calls) + sum(text_bytes(one.text) for one in reply.reasoning)
+
+
+def messages_bytes(messages: Iterable[Message]) -> int:
+    """Return the bytes of what replies and results have left in a conversation."""
+    return sum(text_bytes(message.content) + _calls_bytes(message.calls) for message in messages)
+
+
+def text_bytes(text: str) -> int:
+    """Return the length of `text` in UTF-8."""
+    return len(text) if text.isascii() else len(text.encode("utf-8", "replace"))
+
+
+def _calls_bytes(calls: Iterable[ToolCall]) -> int:
+    return sum(text_bytes(_call_text(call)) for call in calls)
+
+
+def _call_text(call: ToolCall) -> str:
+    return call.name + (call.arguments if isinstance(call.arguments, str) else json.dumps(call.arguments))
+
+
+def bounded(pieces: Iterable[bytes], most: int) -> Iterator[bytes]:
+    """Yield the pieces of an answer. Raises ReplyTooLarge once they are more than `most` bytes together."""
+    size = 0
+    for piece in pieces:
+        size += len(piece)
+        if size > most:
+            raise ReplyTooLarge(most)
+        yield piece
