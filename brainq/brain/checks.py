@@ -15,7 +15,7 @@ from brainq.contracts.callbacks import CALLBACK_NAMES, Callbacks, TurnInfo
 from brainq.contracts.evaluation import DecisionStore
 from brainq.contracts.model_options import NO_OPTIONS, ModelOptions
 from brainq.errors import InvalidInput
-from brainq.models.providers import Provider, split_model
+from brainq.models.providers import Provider, missing_of_provider, split_model
 from brainq.processes.threads import as_sync
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -76,11 +76,13 @@ def checked_model(model: object) -> str | Provider:
             )
         split_model(model)
         return model
-    if not isinstance(model, Provider):
+    if missing := missing_of_provider(model):
         raise InvalidInput(
-            "model", f"must be provider:model, such as 'openai:gpt-5', or a Provider, got {type(model).__name__}"
+            "model",
+            f"must be provider:model, such as 'openai:gpt-5', or a Provider, got {type(model).__name__}, which has no "
+            f"{' and no '.join(missing)}",
         )
-    return model
+    return cast("Provider", model)
 
 
 def checked_options(given: object) -> ModelOptions:

@@ -74,11 +74,24 @@ class Provider(Protocol):
     def generate_stream(self, request: ModelRequest) -> Iterator[ModelChunk]:
         """Text deltas as they come, then exactly one last chunk with `reply`. Raises ProviderError.
 
+        A class that does not derive from Provider may leave it out: its reply comes as one chunk then.
+
         The time counts from this call, not from the first `next()`. A stream that has shown output is
         never restarted inside: the error goes to the caller, who may begin a new attempt. `first_token_s` and
         `idle_s` of the request are held by the caller where a provider does not hold them itself.
         """
         ...
+
+
+def missing_of_provider(given: object) -> tuple[str, ...]:
+    """Return what an object lacks to be a provider. `generate_stream` is not needed: `chunks_of` does without."""
+    return tuple(name for name in ("name", "generate") if not hasattr(given, name))
+
+
+def chunks_of(provider: Provider, request: ModelRequest) -> Iterator[ModelChunk]:
+    """Return the chunks of `generate_stream`; of a provider that has none, the reply of `generate` as the only one."""
+    stream = getattr(provider, "generate_stream", None)
+    return iter([ModelChunk(reply=provider.generate(request))]) if stream is None else stream(request)
 
 
 def keeps_limits(method: F) -> F:

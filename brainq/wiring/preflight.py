@@ -93,7 +93,7 @@ def disk_remedy(error: OSError) -> str:
 
 
 def check_model(model: str | Provider) -> Check:
-    if isinstance(model, Provider):
+    if not isinstance(model, str):
         provider, shown = model, describe_provider(model)
     else:
         try:

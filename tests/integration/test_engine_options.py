@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -203,3 +203,28 @@ def test_for_step_is_a_function() -> None:
     wrong: Any = "cheap"
     with pytest.raises(InvalidInput, match="for_step"):
         Brain("b", "offline:rules", for_step=wrong)
+
+
+class WholeOnly:
+    """A provider that knows no streams."""
+
+    name = "whole"
+
+    def generate(self, request: ModelRequest) -> ModelReply:
+        return says(f"Step {request.step}.")
+
+
+def test_a_provider_without_streams_answers_in_one_piece(pumps: Callable[..., Pump]) -> None:
+    pump = pumps(Brain("plain", cast("Any", WholeOnly())))
+    handle = pump.submit("s1", "Hello.")
+    assert pump.finish(handle).text == "Step 1."
+
+
+def test_an_object_that_is_no_provider_is_refused_by_what_it_lacks() -> None:
+    class Named:
+        name = "named"
+
+    with pytest.raises(InvalidInput, match="got Named, which has no generate$"):
+        Brain("plain", cast("Any", Named()))
+    with pytest.raises(InvalidInput, match="got int, which has no name and no generate$"):
+        Brain("plain", cast("Any", 5))

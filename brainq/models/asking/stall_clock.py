@@ -17,7 +17,7 @@ from typing import Any
 
 from brainq.contracts.model import ModelChunk, ModelRequest
 from brainq.errors import ProviderError
-from brainq.models.providers import Provider
+from brainq.models.providers import Provider, chunks_of
 from brainq.processes.threads import run_in_thread
 from brainq.processes.timers import TIMERS, Watch
 
@@ -161,7 +161,7 @@ def _socket_of(response: Any) -> socket.socket | None:
 
 def stream_within_limits(provider: Provider, request: ModelRequest) -> Iterator[ModelChunk]:
     """The chunks of `generate_stream`. Raises what it raises, and ProviderError `timeout` or `stalled`."""
-    if getattr(provider.generate_stream, "keeps_limits", False):
+    if getattr(getattr(provider, "generate_stream", None), "keeps_limits", False):
         return provider.generate_stream(request)
     return _read_in_thread(provider, request)
 
@@ -183,7 +183,7 @@ def _read_in_thread(provider: Provider, request: ModelRequest) -> Iterator[Model
 
     def read() -> None:
         try:
-            for chunk in provider.generate_stream(request):
+            for chunk in chunks_of(provider, request):
                 if not put(chunk):
                     return
             put(None)
