@@ -224,7 +224,7 @@ def test_an_object_that_is_no_provider_is_refused_by_what_it_lacks() -> None:
     class Named:
         name = "named"
 
-    with pytest.raises(InvalidInput, match="got Named, which has no generate$"):
+    with pytest.raises(InvalidInput, match=r"got Named, which has no generate$"):
         Brain("plain", cast("Any", Named()))
-    with pytest.raises(InvalidInput, match="got int, which has no name and no generate$"):
+    with pytest.raises(InvalidInput, match=r"got int, which has no name and no generate$"):
         Brain("plain", cast("Any", 5))
