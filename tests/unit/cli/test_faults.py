@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import sqlite3
+from collections.abc import Iterator
 from contextlib import nullcontext
 from types import SimpleNamespace
 from typing import Any
@@ -14,6 +15,7 @@ import redis
 
 from brainq.cli.commands import submit
 from brainq.cli.main import describe_error
+from brainq.contracts.event import EventKind, TurnEvent
 from brainq.contracts.status import Ending, StopReason
 from brainq.contracts.turn import TurnResult
 from brainq.errors import ExitCode, ResultTimeout, Unreachable
@@ -64,8 +66,41 @@ def test_an_outage_in_the_middle_of_a_wait_says_that_the_turn_was_accepted(
         return SimpleNamespace(turn_id="t1", joined=None, events=away, result=away)
 
     monkeypatch.setattr(submit, "open_client", lambda: nullcontext(SimpleNamespace(submit=accept)))
+    monkeypatch.setattr(submit, "PATIENCE_S", 0.0)
+    monkeypatch.setattr(submit, "AGAIN_S", 0.0)
     with pytest.raises(Unreachable, match=r"Turn t1 was accepted .* `brainq tail t1`"):
         submit.submit_and_wait("s1", "hi", {}, True, follow, None, False)
+
+
+@pytest.mark.parametrize("follow", [True, False])
+def test_a_short_outage_ends_no_wait_and_shows_no_event_twice(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], follow: bool
+) -> None:
+    outages = [Unreachable("Redis does not answer")] * 2
+    done = TurnResult(
+        turn_id="t1", session_id="s1", text="Done.", ending=Ending.COMPLETED, stop_reason=StopReason.ANSWERED
+    )
+
+    def result(_: float | None) -> TurnResult:
+        if outages:
+            raise outages.pop()
+        return done
+
+    def events(after: int, _: float | None) -> Iterator[TurnEvent]:
+        for seq in range(after + 1, 4):
+            if seq == 2 and outages:
+                raise outages.pop()
+            yield TurnEvent(seq=seq, kind=EventKind.RESULT if seq == 3 else EventKind.TEXT_DELTA, at_ms=0, data={})
+
+    def accept(*_: Any) -> Any:
+        return SimpleNamespace(turn_id="t1", joined=None, created=True, events=events, result=result)
+
+    monkeypatch.setattr(submit, "open_client", lambda: nullcontext(SimpleNamespace(submit=accept)))
+    monkeypatch.setattr(submit, "AGAIN_S", 0.0)
+    assert submit.submit_and_wait("s1", "hi", {}, True, follow, None, True) is ExitCode.OK
+    said = capsys.readouterr()
+    assert said.err.count("Redis does not answer; the turn goes on, and this waits for it") == 1
+    assert said.out.count('"seq": 2') == follow
 
 
 def test_a_wait_that_takes_long_says_once_what_the_turn_waits_for(
