@@ -12,6 +12,7 @@ from brainq.brain.brain import Brain
 from brainq.contracts.brain import BrainDescription, ToolDescription
 from brainq.contracts.turn import TurnRequest
 from brainq.errors import BrainNotLoaded, InvalidInput
+from brainq.models.providers import Provider
 from brainq.observe.tracebacks import user_traceback, where_raised
 from brainq.settings.environment import TYPED_OPTIONS
 
@@ -239,3 +240,8 @@ def _import_failure(reference: str, error: Exception) -> BrainNotLoaded:
     # Of the default one the file says all: the mistake is not that no other was chosen.
     source = "" if named.startswith(_NONE_NAMED) and where else named
     return BrainNotLoaded(f"{source}{where}: {text}", user_traceback(error))
+
+
+def models_of(brains: Iterable[Brain]) -> list[str | Provider]:
+    """Return the models that the brains ask, for steps and beside them."""
+    return [model for brain in brains for model in (brain.model, brain.auxiliary_model) if model is not None]

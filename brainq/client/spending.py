@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 
+from brainq.brain.brains import models_of
 from brainq.cells.cells import Answers, Cells, listed
 from brainq.client import checks
 from brainq.client.connection import raises_unreachable
 from brainq.client.lists import checked_instant
 from brainq.contracts.budgets import BudgetState
 from brainq.contracts.spending import SPEND_FIGURES, SpendBy, SpendLine, check_spend_by
+from brainq.models.costs import unpriced_models
 
 DEFAULT_SPAN = timedelta(days=30)
 
@@ -39,8 +41,11 @@ class BudgetVerbs:
             found[state.scope, state.per] = state if known is None else known.together(state)
         return listed((found[key] for key in sorted(found)), asked)
 
-    def set(self, scope: str, *, per: str, usd: float | None, at_cap: str = "park", by: str = "") -> None:
+    def set(self, scope: str, *, per: str, usd: float | None, at_cap: str = "park", by: str = "") -> tuple[str, ...]:
         """Set a budget, over BRAINQ_BUDGETS. Every process heeds it within a minute, those that hear of it at once.
+
+        Returns the models without a known price: the budget does not hold what they cost. They are those that were
+        asked in its scope in the last 30 days, and those of this process's brains.
 
         per      hour, day or month
         usd      US dollars a window; None: as BRAINQ_BUDGETS has it again
@@ -51,6 +56,21 @@ class BudgetVerbs:
         """
         who = checks.name(by)
         self._cells.do_in_each(lambda wiring: wiring.budgets.set(scope, per, usd, at_cap, who))
+        return () if usd is None else self._unpriced_models(*scope.partition(" ")[::2])
+
+    def _unpriced_models(self, kind: str, name: str) -> tuple[str, ...]:
+        begin, theirs = datetime.now(UTC) - DEFAULT_SPAN, (name,) if name and kind in ("tenant", "user") else None
+        asked = self._cells.ask(
+            lambda wiring: wiring.store.spending.report(("brain", "model"), begin, None, theirs), prefixes=theirs
+        )
+        is_one = kind == "brain" and bool(name)
+        lines = (line for lines in asked.values for line in lines if not is_one or line.brain == name)
+        found = {line.model for line in lines if line.unpriced_calls and line.model}
+        brains = [brain for brain in self._cells.home.brains if not is_one or brain.name == name]
+        of_brains = {
+            model for model in unpriced_models(models_of(brains)) if (model.partition(":")[2] or model) not in found
+        }
+        return tuple(sorted(found | of_brains))
 
     def raise_by(self, scope: str, per: str, usd: float, *, by: str = "") -> float:
         """Let a budget's present window have so many dollars more; its amount then. Turns that are parked for it go on,

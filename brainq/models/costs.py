@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import functools
 import importlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from brainq.contracts.model import Price, Spend, TokenUsage
-from brainq.models.providers import Provider, members_of
+from brainq.errors import BrainqError
+from brainq.models.providers import Provider, members_of, model_reference, resolve_model
 
 MAX_UNKNOWN_MODELS = 10_000
 _PRICE_LIST_NAMES = {"openai-responses": "openai", "bedrock": "aws", "google-cloud": "google", "xai": "x-ai"}
@@ -66,6 +67,22 @@ def worst_cost_usd(provider: Provider, model: str, usage: TokenUsage, price: Pri
     prices = [worst_cost_usd(member, name, usage, price) for member, name in members]
     known = [usd for usd in prices if usd is not None]
     return max(known) if len(known) == len(prices) else None
+
+
+def unpriced_models(models: Iterable[str | Provider], price: Price = cost_usd) -> set[str]:
+    """Return the references of those whose price is not known: no budget holds what they cost.
+
+    Offline models cost nothing. A name that stands for no provider is left out.
+    """
+    usage, unknown = TokenUsage(input_tokens=1, output_tokens=1), set[str]()
+    for model in models:
+        try:
+            provider, name = resolve_model(model)
+        except BrainqError:
+            continue
+        if provider.name != "offline" and worst_cost_usd(provider, name, usage, price) is None:
+            unknown.add(model_reference(provider, name))
+    return unknown
 
 
 def first_model(provider: Provider, model: str) -> tuple[str, str]:

@@ -238,3 +238,22 @@ def test_what_a_tenants_budgets_have_counted_is_erased_with_it(pumps: Pumps) -> 
     found = [one.scope for one in pump.client.budgets.list() if one.spent_usd]
     assert found == ["all", "tenant acme2:", "user acme2:bob:"]
     assert [key for key in pump.wiring.state.redis.keys("*") if "acme:" in str(key)] == []
+
+
+def test_setting_a_budget_names_the_models_that_it_does_not_hold(pumps: Pumps, monkeypatch: pytest.MonkeyPatch) -> None:
+    def unknown(*_: object) -> None:
+        return None
+
+    monkeypatch.setattr("brainq.wiring.machines.cost_usd", unknown)
+    own = Brain("own", ScriptedProvider([says("Done.")], name="mine"))
+    pump = pumps([Brain("free", "offline:rules"), own])
+    budgets = pump.client.budgets
+    assert budgets.set("all", per="day", usd=1) == ("mine",), "a brain of this process asks it"
+    assert budgets.set("brain own", per="day", usd=1) == ("mine",)
+    assert budgets.set("brain free", per="day", usd=1) == ()
+    assert budgets.set("all", per="day", usd=None) == ()
+    pump.finish(pump.submit("acme:1", "hello", brain="own"))
+    elsewhere = pumps(Brain("operator", "offline:rules")).client.budgets
+    assert elsewhere.set("tenant acme:", per="day", usd=1) == ("mine",), "it was asked"
+    assert elsewhere.set("brain own", per="day", usd=1) == ("mine",)
+    assert elsewhere.set("tenant beta:", per="day", usd=1) == elsewhere.set("brain free", per="day", usd=1) == ()

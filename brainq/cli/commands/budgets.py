@@ -12,7 +12,7 @@ from brainq.cli.commands.spend import dollars
 from brainq.cli.connect import open_brainless_client
 from brainq.cli.help import command_group, subcommand
 from brainq.cli.options import AsJson
-from brainq.cli.output import clean, print_outcome, print_rows
+from brainq.cli.output import clean, note, print_outcome, print_rows
 
 if TYPE_CHECKING:
     from brainq.cli.pages.layout import PageTable
@@ -60,9 +60,16 @@ def set_budget(
       brainq budgets set "tenant acme:"                    # as the settings have it again
     """
     with open_brainless_client() as client:
-        client.budgets.set(scope, per=per, usd=usd, at_cap=at_cap, by=getpass.getuser())
+        unpriced = client.budgets.set(scope, per=per, usd=usd, at_cap=at_cap, by=getpass.getuser())
     text = "is as BRAINQ_BUDGETS has it" if usd is None else f"is {dollars(usd)} US dollars a {per}, then {at_cap}"
-    print_outcome({"scope": scope, "per": per, "usd": usd, "at_cap": at_cap}, f"{scope} {text}", as_json=as_json)
+    value = {"scope": scope, "per": per, "usd": usd, "at_cap": at_cap, "unpriced_models": unpriced}
+    print_outcome(value, f"{scope} {text}", as_json=as_json)
+    if unpriced and not as_json:
+        note(
+            f"no price is known of {', '.join(unpriced)}: this budget does not hold what that costs; hold its turns by "
+            "max_total_tokens",
+            "yellow",
+        )
 
 
 @subcommand(app, "raise")

@@ -11,12 +11,10 @@ from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 
 from brainq.brain.brain import Brain
-from brainq.brain.brains import Brains, load_brains
+from brainq.brain.brains import Brains, load_brains, models_of
 from brainq.cli.output import counted
-from brainq.contracts.model import TokenUsage
 from brainq.errors import BrainqError, SetupError
-from brainq.models.costs import cost_usd, worst_cost_usd
-from brainq.models.providers import resolve_model
+from brainq.models.costs import cost_usd, unpriced_models
 from brainq.observe.otel_setup import NEEDS_EXTRA, captures_content, is_installed, traces_exporter
 from brainq.settings.deployment import Settings
 from brainq.text.service_url import without_password
@@ -115,15 +113,7 @@ def check_brains(settings: Settings) -> Iterator[Check]:
 
 def check_prices(brains: Iterable[Brain]) -> Check:
     """Budgets hold calls by what they cost: of a model without a price they hold nothing, and nobody would notice."""
-    usage = TokenUsage(input_tokens=1, output_tokens=1)
-    unknown: set[str] = set()
-    for model in [model for brain in brains for model in (brain.model, brain.auxiliary_model) if model is not None]:
-        try:
-            provider, name = resolve_model(model)
-        except BrainqError:  # check_model says so
-            continue
-        if provider.name != "offline" and worst_cost_usd(provider, name, usage, cost_usd) is None:
-            unknown.add(f"{provider.name}:{name}")
+    unknown = unpriced_models(models_of(brains), cost_usd)
     if not unknown:
         return ok("budgets", "the prices of the brains' models are known")
     problem = f"no price is known of {', '.join(sorted(unknown))}: no budget holds what it costs"

@@ -29,6 +29,12 @@ class SetBudgetBody(Body):
     at_cap: str = Field("park", description="park, refuse or finish.")
 
 
+class SetBudgetAnswer(ChangeAnswer):
+    """`unpriced_models` have no known price: the budget does not hold what they cost, a limit of tokens does."""
+
+    unpriced_models: tuple[str, ...] = ()
+
+
 class RaiseBudgetBody(Body):
     """More for the window that goes on."""
 
@@ -53,11 +59,11 @@ async def budgets(request: RequestDep) -> BudgetList:
 
 
 @router.put("")
-async def set_budget(body: SetBudgetBody, request: RequestDep) -> ChangeAnswer:
+async def set_budget(body: SetBudgetBody, request: RequestDep) -> SetBudgetAnswer:
     """Set a budget, over the deployment's settings. It needs `*`: it is an operator's."""
     request.require_session(None)
-    await request.client.budgets.set(**body.model_dump(), by=request.caller.name)
-    return ChangeAnswer(changed=True)
+    unpriced = await request.client.budgets.set(**body.model_dump(), by=request.caller.name)
+    return SetBudgetAnswer(changed=True, unpriced_models=unpriced)
 
 
 @router.post("/raise")

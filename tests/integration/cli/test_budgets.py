@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 
+import pytest
+
 from brainq.errors import ExitCode
 from tests.support.commands import Brainq
 
@@ -37,3 +39,15 @@ def test_a_budget_is_set_listed_raised_and_left_to_the_settings_again(brainq: Br
     refused = brainq("budgets", "raise", "all", "5")
     assert refused.code == ExitCode.USAGE
     assert "there is no budget of 'all' by day" in refused.err
+
+
+def test_a_budget_that_does_not_hold_a_model_says_so(brainq: Brainq, monkeypatch: pytest.MonkeyPatch) -> None:
+    def unpriced(*_: object) -> tuple[str, ...]:
+        return ("mine",)
+
+    monkeypatch.setattr("brainq.client.spending.BudgetVerbs._unpriced_models", unpriced)
+    said = brainq("budgets", "set", "all", "5").err
+    assert "all is 5.00 US dollars a day, then park" in said
+    assert "no price is known of mine: this budget does not hold what that costs" in " ".join(said.split())
+    assert json.loads(brainq("budgets", "set", "all", "5", "--json").out)["unpriced_models"] == ["mine"]
+    assert "no price" not in brainq("budgets", "set", "all").err

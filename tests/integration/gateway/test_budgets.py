@@ -19,7 +19,10 @@ def test_an_operator_sets_and_a_decider_raises_and_a_tenant_sees_its_own(
     assert http.get("/v1/budgets", headers=ops).json() == {"budgets": []}
     for scope, usd in (("all", 10.0), ("tenant acme:", 2.0), ("brain gate", 3.0)):
         body = {"scope": scope, "per": "day", "usd": usd, "at_cap": "park"}
-        assert http.put("/v1/budgets", json=body, headers=ops).json() == {"changed": True}
+        assert http.put("/v1/budgets", json=body, headers=ops).json() == {
+            "changed": True,
+            "unpriced_models": ["scripted"],
+        }
     found = http.get("/v1/budgets", headers=ops).json()["budgets"]
     assert [(one["scope"], one["usd"], one["parked"]) for one in found] == [
         ("all", 10.0, 0),

@@ -57,13 +57,15 @@ export function budgetsPanel(update) {
 
   return {
     stop: () => budgets.stop(),
-    render() {
+    /** @param {string[]} unpriced models whose price is not known */
+    render(unpriced) {
       const found = budgets.value?.budgets ?? [];
       if (!found.length) return null;
       return h(
         "section",
         { class: "panel budgets", key: "budgets" },
         h("h2", null, "Budgets"),
+        unpriced.length ? h("p", { class: "muted" }, `No price is known of ${unpriced.join(", ")}: no budget holds what that costs. Set max_total_tokens for its turns.`) : null,
         h("label", null, "Raise by, in dollars ", h("input", { type: "number", min: "0", step: "any", value: amount, oninput: (/** @type {any} */ event) => { amount = event.target.value; update(); } })),
         said(raising.outcome),
         h(

@@ -45,7 +45,7 @@ export function fleetView(_, update) {
       h("div", { class: "head" }, h("h1", null, "Fleet")),
       fleet.problem && !fleet.problem.passes ? [refusal(fleet.problem), h("p", { class: "muted" }, "To see the fleet a token needs the verb operate, and all sessions (*).")] : null,
       cellsAway(fleet.value),
-      fleet.value ? [activity.value ? hour(activity.value) : null, shown(fleet.value, stops.render(fleet.value.stops ?? [])), budgets.render(), spend.value ? spent(spend.value) : null] : fleet.problem && !fleet.problem.passes ? null : awaited(fleet.problem, 10),
+      fleet.value ? [activity.value ? hour(activity.value) : null, shown(fleet.value, stops.render(fleet.value.stops ?? [])), budgets.render(unpriced(spend.value?.lines ?? [])), spend.value ? spent(spend.value) : null] : fleet.problem && !fleet.problem.passes ? null : awaited(fleet.problem, 10),
     ],
   };
 }
@@ -88,6 +88,11 @@ function shown(fleet, stops) {
     stops,
     h("div", { class: "columns fleet", key: "columns" }, h("div", { class: "aside" }, pools(fleet.pools), queues(fleet.queues)), h("div", { class: "aside" }, givenUp(fleet.given_up), redis(fleet.redis))),
   ];
+}
+
+/** Models of calls without a price. @param {any[]} lines @returns {string[]} */
+function unpriced(lines) {
+  return [...new Set(lines.filter((line) => line.unpriced_calls && line.model).map((line) => line.model))].sort();
 }
 
 /** What model calls have cost, the dearest first. @param {any} found */
