@@ -125,6 +125,20 @@ class BuildWorker:
         return cls(fields["name"], fields["pool"], fields["build"], tuple(map(int, fields["formats"])), brains)
 
 
+def brains_behind(here: WorkerBuild, workers: Iterable[BuildWorker]) -> list[str]:
+    """Return the names of brains that every coordinator which has them declares otherwise than `here` does. Pure.
+
+    Their code was changed here, or there, since the workers were started.
+    """
+    coordinators = [worker.brains for worker in workers if worker.pool == "coordinator"]
+    behind: list[str] = []
+    for brain in here.brains:
+        digests = {brains[brain.name][0] for brains in coordinators if brain.name in brains}
+        if digests and brain.digest and brain.digest not in digests:
+            behind.append(brain.name)
+    return behind
+
+
 @dataclass(frozen=True, slots=True)
 class BuildTurn:
     """A turn that has not ended, and the build that went on with it last, or that it is pinned to.

@@ -16,7 +16,7 @@ from brainq.brain.declared import brain_digest, worker_build
 from brainq.cli.doctor.upgrade import check_formats, check_name, check_pins
 from brainq.client.versions import versions_of, versions_of_cells
 from brainq.contracts.brain import Approvals
-from brainq.contracts.build import FORMATS_READ, STATE_FORMAT, BuildTurn, BuildWorker, Ramp
+from brainq.contracts.build import FORMATS_READ, STATE_FORMAT, BuildTurn, BuildWorker, Ramp, brains_behind
 from brainq.contracts.callbacks import TurnInfo
 from brainq.contracts.status import Effect
 from brainq.contracts.turn import Limits
@@ -214,3 +214,18 @@ def test_a_result_warns_only_where_the_brain_changed() -> None:
     assert build_warning(()) == build_warning(("1.4#a", "1.5#a")) == ()
     (said,) = build_warning(("1.4#a", "1.5#b"))
     assert "build 1.4 (brain a), then build 1.5 (brain b)" in said
+
+
+def test_brains_are_behind_if_every_coordinator_that_has_them_declares_others() -> None:
+    here = worker_build(read_brains([shop(), shop(name="zoo")]), None)
+    same = {brain.name: (brain.digest, "") for brain in here.brains}
+    old = {"shop": ("0" * 16, ""), "other": ("1" * 16, "")}
+
+    def worker(pool: str, brains: dict[str, tuple[str, str]]) -> BuildWorker:
+        return BuildWorker(f"{pool}@1", pool, "b", FORMATS_READ, brains)
+
+    assert brains_behind(here, []) == []
+    assert brains_behind(here, [worker("coordinator", same)]) == []
+    assert brains_behind(here, [worker("coordinator", old)]) == ["shop"]
+    assert brains_behind(here, [worker("coordinator", old), worker("coordinator", same)]) == []
+    assert brains_behind(here, [worker("parallel", old)]) == []

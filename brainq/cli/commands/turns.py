@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
-from brainq.cli.commands.submit import follow_events
 from brainq.cli.connect import open_operator
 from brainq.cli.help import command_group, subcommand
 from brainq.cli.options import AsJson, Limit, TurnArgument, parse_when
 from brainq.cli.output import clean, note, print_json, print_page, print_rows
+from brainq.cli.waiting import follow_events
 from brainq.contracts.status import Ending
 from brainq.errors import ExitCode, InvalidInput
 

@@ -65,3 +65,14 @@ def test_several_cells_are_all_looked_at_and_one_that_is_away_is_named(
     monkeypatch.setenv("BRAINQ_BUILD", "1.6")
     rows = {row["name"]: row["level"] for row in json.loads(brainq("doctor", "--before-upgrade", "--json").out)}
     assert (rows["a build"], rows["a state format"], rows["b redis"], rows["order"]) == ("ok", "ok", "FAIL", "ok")
+
+
+def test_a_submit_says_that_the_workers_run_another_version_of_the_code_here(
+    client: Client, brainq: Brainq, settings: Settings
+) -> None:
+    (settings.data_dir / "cli_brain.py").write_text(
+        'from brainq import Brain\n\nbrain = Brain("shop", "offline:rules", "Changed.")\n'
+    )
+    announce(wiring_of(client), "1.4", "d01d")
+    told = brainq("submit", "s1", "Hello!", "--no-wait")
+    assert (told.code, "the workers run another version of brain shop than the code here" in told.err) == (0, True)

@@ -13,12 +13,17 @@ from typing import Any
 import pytest
 import redis
 
+from brainq.cli import waiting
 from brainq.cli.commands import submit
 from brainq.cli.main import describe_error
 from brainq.contracts.event import EventKind, TurnEvent
 from brainq.contracts.status import Ending, StopReason
 from brainq.contracts.turn import TurnResult
 from brainq.errors import ExitCode, ResultTimeout, Unreachable
+
+
+def no_note(*_: Any) -> None:
+    """No worker is looked for."""
 
 
 @pytest.mark.parametrize(
@@ -65,9 +70,10 @@ def test_an_outage_in_the_middle_of_a_wait_says_that_the_turn_was_accepted(
     def accept(*_: Any) -> Any:
         return SimpleNamespace(turn_id="t1", joined=None, events=away, result=away)
 
+    monkeypatch.setattr(submit, "note_older_workers", no_note)
     monkeypatch.setattr(submit, "open_client", lambda: nullcontext(SimpleNamespace(submit=accept)))
-    monkeypatch.setattr(submit, "PATIENCE_S", 0.0)
-    monkeypatch.setattr(submit, "AGAIN_S", 0.0)
+    monkeypatch.setattr(waiting, "PATIENCE_S", 0.0)
+    monkeypatch.setattr(waiting, "AGAIN_S", 0.0)
     with pytest.raises(Unreachable, match=r"Turn t1 was accepted .* `brainq tail t1`"):
         submit.submit_and_wait("s1", "hi", {}, True, follow, None, False)
 
@@ -95,8 +101,9 @@ def test_a_short_outage_ends_no_wait_and_shows_no_event_twice(
     def accept(*_: Any) -> Any:
         return SimpleNamespace(turn_id="t1", joined=None, created=True, events=events, result=result)
 
+    monkeypatch.setattr(submit, "note_older_workers", no_note)
     monkeypatch.setattr(submit, "open_client", lambda: nullcontext(SimpleNamespace(submit=accept)))
-    monkeypatch.setattr(submit, "AGAIN_S", 0.0)
+    monkeypatch.setattr(waiting, "AGAIN_S", 0.0)
     assert submit.submit_and_wait("s1", "hi", {}, True, follow, None, True) is ExitCode.OK
     said = capsys.readouterr()
     assert said.err.count("Redis does not answer; the turn goes on, and this waits for it") == 1
@@ -120,8 +127,9 @@ def test_a_wait_that_takes_long_says_once_what_the_turn_waits_for(
         facts = {"snapshot": lambda: None, "explain": lambda: "it waits"}
         return SimpleNamespace(turn_id="t1", joined=None, created=True, result=result, **facts)
 
+    monkeypatch.setattr(submit, "note_older_workers", no_note)
     monkeypatch.setattr(submit, "open_client", lambda: nullcontext(SimpleNamespace(submit=accept)))
-    monkeypatch.setattr(submit, "LONG_S", -1.0)
+    monkeypatch.setattr(waiting, "LONG_S", -1.0)
     assert submit.submit_and_wait("s1", "hi", {}, True, False, None, False) is ExitCode.OK
     assert capsys.readouterr().err.count("it waits; `brainq show t1`") == 1
 
