@@ -101,6 +101,11 @@ class FinishKind(StrEnum):
     FILTERED = "filtered"  # stopped by a content filter, or refused
     BROKEN = "broken"  # the service gave it up, or says so in a word that is not known
 
+    @classmethod
+    def of(cls, finish_reason: str) -> FinishKind:
+        """Return what a finish reason means, in our words or a service's."""
+        return _FINISH_KINDS.get(finish_reason.lower(), cls.BROKEN)
+
 
 _FINISH_KINDS = {
     "": FinishKind.WHOLE,  # a service that gives no word has sent a whole stream: one that was cut raises ProviderError
@@ -186,7 +191,7 @@ class ModelReply(Wire):
     @property
     def finish(self) -> FinishKind:
         """What its finish reason means, in our words or a service's."""
-        return _FINISH_KINDS.get(self.finish_reason.lower(), FinishKind.BROKEN)
+        return FinishKind.of(self.finish_reason)
 
 
 class ModelRetry(Wire):

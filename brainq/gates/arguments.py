@@ -11,9 +11,10 @@ from brainq.contracts.call import ToolDenied
 from brainq.contracts.tool import ToolSpec
 from brainq.errors import ToolSchemaError
 from brainq.gates.canonical import canonical_json, hashes_of
-from brainq.gates.repair import coerce_scalars, decode_strings, drop_unknown, leaves, mend_text, refuse_constant
+from brainq.gates.repair import coerce_scalars, decode_strings, drop_unknown, leaves, mend_text
 from brainq.gates.schema_check import UnresolvedReference, schema_problem
 from brainq.gates.schema_validator import UNCHECKED, SchemaValidator
+from brainq.text.argument_text import Unmendable, read_argument_text, without_empty_prefix
 from brainq.text.shorten import beginning
 
 if TYPE_CHECKING:
@@ -165,18 +166,18 @@ def _parse_arguments(spec: ToolSpec, text: str) -> tuple[dict[str, Any], int] | 
     """The object that `text` holds and the number of repairs that took (0 or 1)."""
     if len(text) > MAX_ARGUMENTS_CHARS:
         return _too_long(spec, len(text))
-    if not text.strip():
-        return {}, 0  # how several models call a tool that takes nothing
     try:
-        value: object = json.loads(text, parse_constant=refuse_constant)
+        value = read_argument_text(text)
     except RecursionError:
         return _too_deep(spec)
+    except Unmendable as error:  # also of a call that reads
+        return _denial(spec, str(error))
     except ValueError as error:
         # Of a call that changes something no argument is guessed: half a text is JSON once it is mended.
-        mended = mend_text(text) if spec.effect.is_read else None
+        mended = mend_text(without_empty_prefix(text)) if spec.effect.is_read else None
         if mended is not None:
             return mended, 1
-        return _denial(spec, f"they are not JSON ({_shorten(str(error))})")
+        return _denial(spec, _shorten(str(error)))
     if not isinstance(value, dict):
         return _denial(spec, f"they must be a JSON object, not {_kind_name(value)}")
     return cast("dict[str, Any]", value), 0

@@ -13,6 +13,7 @@ from typing import Any, cast
 from brainq.contracts.message import Message, Reasoning, ToolCall
 from brainq.contracts.model import ModelChunk, ModelReply, TokenUsage
 from brainq.contracts.model_options import ModelOptions
+from brainq.text.argument_text import read_argument_text
 from brainq.text.surrogates import SurrogateJoiner, clean, clean_json
 
 UNPARSED = "_unparsed"
@@ -45,6 +46,9 @@ class StreamReader(ABC):
         Raises ProviderError for an error that the service reports.
         """
 
+    def end_marked(self) -> None:  # noqa: B027 (most services mark the end by an event)
+        """Note that `[DONE]` has come."""
+
     @abstractmethod
     def reply(self) -> ModelReply:
         """The reply of a stream that has ended."""
@@ -58,24 +62,21 @@ class StreamReader(ABC):
 
 
 def parse_arguments(text: str) -> dict[str, Any] | str:
-    """The object that `text` is as JSON; `text` itself otherwise (a gate repairs or denies it).
+    """Return the object that `text` stands for, or `text` itself, which a gate repairs or denies, if it is none.
 
-    Models leave the arguments of a tool without parameters empty; that is an empty object.
+    Empty, `null`, prefixed and doubled texts are read as `read_argument_text` says.
     """
-    if not text.strip():
-        return {}
     try:
-        value = json.loads(text)
+        value = read_argument_text(text)
     except (ValueError, RecursionError):
         return clean(text)
-    if not isinstance(value, dict):
-        return clean(text)
-    return cast("dict[str, Any]", clean_json(value))
+    return cast("dict[str, Any]", clean_json(value)) if isinstance(value, dict) else clean(text)
 
 
 def read_call(call_id: str, name: object, arguments: object) -> ToolCall:
-    """A call of a reply. Some servers send the arguments as an object where the API says JSON text."""
-    parsed = clean_json(arguments) if isinstance(arguments, dict) else parse_arguments(str(arguments or ""))
+    """Return a call of a reply. Some servers send the arguments as an object where the API says JSON text."""
+    text = arguments if isinstance(arguments, str) else "" if arguments is None else json.dumps(arguments)
+    parsed = clean_json(arguments) if isinstance(arguments, dict) else parse_arguments(text)
     return ToolCall(id=call_id, name=clean(str(name or "")), arguments=parsed, provider_id=call_id)
 
 
@@ -141,6 +142,23 @@ def replayable_reasoning(message: Message, wire: str, model: str | None) -> tupl
     if model is None or not message.reasoning:
         return ()
     return tuple(thought for thought in message.reasoning if thought.wire == wire and thought.model == model)
+
+
+def calls_wire(wire: str) -> str:
+    """Return the name under which a wire keeps the unknown keys of its calls: one that older workers leave out."""
+    return f"{wire}:call"
+
+
+def with_extras(calls: list[dict[str, Any]], message: Message, wire: str, model: str | None) -> list[dict[str, Any]]:
+    """Return a message's calls as `wire` sends them, with the unknown keys that they came with if `model` made them."""
+    kept = {one.before: one.block for one in replayable_reasoning(message, calls_wire(wire), model)}
+    return [_with_keys(call, kept[index]) if index in kept else call for index, call in enumerate(calls)]
+
+
+def _with_keys(call: dict[str, Any], extra: dict[str, Any]) -> dict[str, Any]:
+    """The keys that are known win."""
+    inner = {"function": extra["function"] | call["function"]} if "function" in extra else {}
+    return extra | call | inner
 
 
 def with_extra_parameters(body: dict[str, Any], options: ModelOptions) -> dict[str, Any]:

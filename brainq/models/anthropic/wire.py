@@ -5,13 +5,21 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from brainq.contracts.message import Message, Reasoning, ToolCall
-from brainq.contracts.model import ModelChunk, ModelReply, ModelRequest, TokenUsage, standard_finish_reason
+from brainq.contracts.message import Message, Reasoning
+from brainq.contracts.model import FinishKind, ModelChunk, ModelReply, ModelRequest, TokenUsage, standard_finish_reason
 from brainq.contracts.usage import MAX_REPLY_TOKENS, read_count, reported_usage
-from brainq.models.anthropic.thinking import THINKING, BlockOrder, blocks_in_order, max_tokens, replayed_thinking
+from brainq.models.anthropic.thinking import THINKING, WIRE, BlockOrder, blocks_in_order, max_tokens, replayed_thinking
 from brainq.models.attachments import AttachmentBlocks
+from brainq.models.call_stream import (
+    CallPart,
+    CallStream,
+    argument_piece,
+    begun_again,
+    cut_reply,
+    position,
+)
 from brainq.models.tool_schema import tool_parameters
-from brainq.models.wire import StreamReader, WireIds, arguments_object, read_call, wire_name
+from brainq.models.wire import StreamReader, WireIds, arguments_object, wire_name, with_extras
 from brainq.text.surrogates import clean
 
 _NO_BLOBS = AttachmentBlocks({})
@@ -25,6 +33,7 @@ def to_body(
         request.messages,
         blocks or AttachmentBlocks(request.blobs),
         lambda message: replayed_thinking(message, request, goes_back=thinking),
+        request.model,
     )
     body: dict[str, Any] = {"model": request.model, "max_tokens": max_tokens(request), "messages": messages}
     if system:
@@ -43,11 +52,13 @@ def to_messages(
     messages: Iterable[Message],
     attached: AttachmentBlocks = _NO_BLOBS,
     thoughts: Callable[[Message], Sequence[Reasoning]] = lambda _: (),
+    model: str | None = None,
 ) -> tuple[str, list[dict[str, Any]]]:
     """The system prompt, and user and assistant messages in turns.
 
     System messages before the conversation are the system prompt. One that comes later keeps its place, as
-    text of the user's: moved to the front it would lose its meaning and spoil the prompt cache.
+    text of the user's: moved to the front it would lose its meaning and spoil the prompt cache. Unknown keys of calls
+    are sent with those that `model` made.
     """
     ids = WireIds()
     system: list[str] = []
@@ -57,7 +68,7 @@ def to_messages(
             system.append(clean(message.content))
             continue
         role = "assistant" if message.role == "assistant" else "user"
-        blocks = _blocks(message, ids, attached, thoughts)
+        blocks = _blocks(message, ids, attached, thoughts, model)
         if not blocks:
             continue  # the API refuses empty messages
         if turns and turns[-1]["role"] == role:
@@ -76,7 +87,11 @@ def _results_first(block: dict[str, Any]) -> bool:
 
 
 def _blocks(
-    message: Message, ids: WireIds, attached: AttachmentBlocks, thoughts: Callable[[Message], Sequence[Reasoning]]
+    message: Message,
+    ids: WireIds,
+    attached: AttachmentBlocks,
+    thoughts: Callable[[Message], Sequence[Reasoning]],
+    model: str | None,
 ) -> list[dict[str, Any]]:
     text = clean(message.content)
     files = [attached.anthropic(attachment) for attachment in message.attachments]
@@ -100,30 +115,36 @@ def _blocks(
         for call in message.calls
     ]
     # Attachments before the text: so the service says it works best.
-    return [*files, *blocks_in_order(thoughts(message), text, calls)]
+    return [*files, *blocks_in_order(thoughts(message), text, with_extras(calls, message, WIRE, model))]
 
 
 def from_body(body: dict[str, Any]) -> ModelReply:
-    """The reply in a whole, unstreamed answer. Raises ValueError if there is none in it."""
+    """Return the reply in a whole, unstreamed answer. Raises ValueError if the answer holds no content."""
     content = body.get("content")
     if not isinstance(content, list):
         raise ValueError("the answer has no content")
     text: list[str] = []
-    calls: list[ToolCall] = []
+    calls = CallStream()
     order = BlockOrder()
     for block in content:
+        if block.get("type") == "tool_use":
+            before = len(calls)
+            calls.finish(_call_part(block))
+            if len(calls) == before:
+                continue  # said twice
         order.begin(block, at=sum(map(len, text)))
         if block.get("type") == "text":
             text.append(clean(str(block.get("text") or "")))
-        elif block.get("type") == "tool_use":
-            calls.append(read_call(_call_id(block, 0), block.get("name"), block.get("input") or {}))
+    finish = standard_finish_reason(body.get("stop_reason"))
+    if FinishKind.of(finish) is FinishKind.WHOLE:
+        calls.require_clear()
     return ModelReply(
         text="".join(text),
-        calls=tuple(calls),
+        calls=calls.calls("toolu_"),
         usage=from_usage(body.get("usage")),
         model=str(body.get("model") or ""),
-        finish_reason=standard_finish_reason(body.get("stop_reason")),
-        reasoning=order.reasoning(),
+        finish_reason=finish,
+        reasoning=(*order.reasoning(), *calls.extras(WIRE)),
     )
 
 
@@ -139,8 +160,18 @@ def from_usage(usage: Any) -> TokenUsage:
     return reported if all(exact) else reported.model_copy(update={"estimated": True})
 
 
-def _call_id(block: dict[str, Any], index: int) -> str:
-    return str(block.get("id") or f"toolu_{index}")
+_CALL_KEYS = frozenset({"type", "id", "name", "input", "cache_control"})
+
+
+def _call_part(block: dict[str, Any], index: int | None = None) -> CallPart:
+    extra = {key: value for key, value in block.items() if key not in _CALL_KEYS and value is not None}
+    return CallPart(
+        call_id=str(block.get("id") or ""),
+        index=index,
+        name=str(block.get("name") or ""),
+        arguments=argument_piece(block.get("input") or None),
+        extra=extra,
+    )
 
 
 class AnthropicStream(StreamReader):
@@ -149,48 +180,71 @@ class AnthropicStream(StreamReader):
     def __init__(self) -> None:
         super().__init__()
         self._order = BlockOrder()
-        self._thinking: dict[int, dict[str, Any]] = {}
-        self._calls: dict[int, tuple[dict[str, Any], list[str]]] = {}
+        self._open: dict[int | None, dict[str, Any]] = {}  # by index: the last block that began there
+        self._calls = CallStream()
         self._counts: dict[str, Any] = {}
+        self._message_id, self._has_begun = "", False
         self._model = ""
         self._stop_reason: Any = None
 
     def feed(self, event: dict[str, Any]) -> ModelChunk | None:
         kind = event.get("type")
-        index = int(event.get("index") or 0)
+        index = position(event.get("index"))
         if kind == "content_block_delta":
             return self._feed_delta(index, event.get("delta") or {})
         if kind == "content_block_start":
-            block: dict[str, Any] = dict(event.get("content_block") or {})
-            self._order.begin(block, at=sum(map(len, self._text)))
-            if block.get("type") in THINKING:
-                self._thinking[index] = block
-                return ModelChunk(reasoning=str(block.get("thinking") or ""))
-            if block.get("type") == "tool_use":
-                self._calls[index] = (block, [])
-                return ModelChunk(arguments=str(block.get("name") or ""))
-            return self._add_text(str(block.get("text") or ""))
-        if kind == "message_start":
-            message: dict[str, Any] = event.get("message") or {}
-            self._model = str(message.get("model") or "")
-            self._count(message.get("usage"))
+            return self._begin_block(index, dict(event.get("content_block") or {}))
+        if kind == "content_block_stop":
+            if self._kind_of(index) == "tool_use":
+                self._calls.end(CallPart(index=index))
+        elif kind == "message_start":
+            self._begin_message(event.get("message") or {})
         elif kind == "message_delta":
             self._stop_reason = (event.get("delta") or {}).get("stop_reason") or self._stop_reason
             self._count(event.get("usage"))
         elif kind == "message_stop":
-            self.complete = self.ended = True
+            self.ended = True
+            self.complete = bool(self._stop_reason) or self._calls.are_ended
         return None
 
-    def _feed_delta(self, index: int, delta: dict[str, Any]) -> ModelChunk | None:
+    def _begin_message(self, message: dict[str, Any]) -> None:
+        message_id = str(message.get("id") or "")
+        is_same = bool(message_id) and message_id == self._message_id and not self._open
+        if self._has_begun and not is_same:
+            raise begun_again()
+        self._has_begun, self._message_id = True, message_id
+        self._model = str(message.get("model") or "")
+        self._count(message.get("usage"))
+
+    def _begin_block(self, index: int | None, block: dict[str, Any]) -> ModelChunk | None:
+        self._open[index] = self._open[None] = block
+        if block.get("type") == "tool_use":
+            if self._calls.announce(_call_part(block, index)):
+                self._order.begin(block, at=sum(map(len, self._text)))
+            return ModelChunk(arguments=str(block.get("name") or ""))
+        self._order.begin(block, at=sum(map(len, self._text)))
+        if block.get("type") in THINKING:
+            return ModelChunk(reasoning=str(block.get("thinking") or ""))
+        return self._add_text(str(block.get("text") or ""))
+
+    def _kind_of(self, index: int | None) -> str:
+        return str(self._open.get(index, {}).get("type") or "")
+
+    def _feed_delta(self, index: int | None, delta: dict[str, Any]) -> ModelChunk | None:
+        kind = self._kind_of(index)
         if delta.get("type") == "text_delta":
             return self._add_text(str(delta.get("text") or ""))
-        if index in self._thinking:
-            return self._add_thinking(self._thinking[index], delta)
-        if delta.get("type") == "input_json_delta" and index in self._calls:
-            piece = str(delta.get("partial_json") or "")
-            self._calls[index][1].append(piece)
+        if kind in THINKING:
+            return self._add_thinking(self._open[index], delta)
+        if delta.get("type") != "input_json_delta":
+            return None
+        piece = str(delta.get("partial_json") or "")
+        if kind == "tool_use":
+            self._calls.add_piece(CallPart(index=index, arguments=piece))
             return ModelChunk(arguments=piece)
-        return None
+        if kind in ("", "text") and piece.strip():
+            raise cut_reply(f"arguments came at index {index}, where a call was not announced")
+        return None  # of a call that the service runs itself
 
     def _add_thinking(self, block: dict[str, Any], delta: dict[str, Any]) -> ModelChunk:
         for name in ("thinking", "signature"):
@@ -205,14 +259,14 @@ class AnthropicStream(StreamReader):
             self.usage = from_usage(self._counts)
 
     def reply(self) -> ModelReply:
+        finish = standard_finish_reason(self._stop_reason)
+        if FinishKind.of(finish) is FinishKind.WHOLE:
+            self._calls.require_clear()
         return ModelReply(
             text="".join(self._text) + self._joiner.flush(),
-            calls=tuple(
-                read_call(_call_id(block, index), block.get("name"), "".join(pieces) or block.get("input") or {})
-                for index, (block, pieces) in sorted(self._calls.items())
-            ),
+            calls=self._calls.calls("toolu_"),
             usage=self.usage,
             model=self._model,
-            finish_reason=standard_finish_reason(self._stop_reason),
-            reasoning=self._order.reasoning(),
+            finish_reason=finish,
+            reasoning=(*self._order.reasoning(), *self._calls.extras(WIRE)),
         )

@@ -107,6 +107,7 @@ class OpenAnswer:
         shown = 0
         for event in events:
             if event is None:
+                reader.end_marked()
                 break
             chunk = self._feed(reader, event)
             if chunk is not None:

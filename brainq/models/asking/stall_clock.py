@@ -23,6 +23,7 @@ from brainq.processes.timers import TIMERS, Watch
 
 MAX_BUFFERED_CHUNKS = 64  # chunks that a reader has not taken yet
 READER_POLL_S = 0.5  # for a reader that is gone
+CUT_SLACK_S = 0.02  # a time that is earlier by so little leaves the timer as it is
 Clock = Callable[[], float]
 _StreamItem = ModelChunk | BaseException | None
 
@@ -100,7 +101,7 @@ class StallClock:
 class DeadlineCut:
     """Shuts `response`'s socket down after `after_s` seconds, unless it is closed before; `fired` once it did.
 
-    `move` gives it another time, as often as a stream has pieces: a later one costs no new timer.
+    `move` gives it another time, as often as a stream has pieces: the same time or a later one costs no new timer.
 
     The HTTP library's read timeout starts anew with every piece it receives, so a server that drips bytes, or stalls
     late, outlives any total. Shutting the socket down ends the read in whichever thread sits in it.
@@ -124,8 +125,9 @@ class DeadlineCut:
         with self._lock:
             if self._is_last:
                 return
-            if self._socket is not None:
-                TIMERS.move(self._watch, time.monotonic() + after_s)
+            due = time.monotonic() + after_s
+            if self._socket is not None and not 0 < self._watch.due - due < CUT_SLACK_S:
+                TIMERS.move(self._watch, due)
 
     def finish_within(self, after_s: float) -> None:
         """Cut `after_s` seconds from now, whatever `move` says afterwards."""

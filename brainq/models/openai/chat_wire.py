@@ -5,19 +5,26 @@ Replies are read as plain JSON and forgivingly: of the servers some leave out us
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable
 from typing import Any, cast
 
 from brainq.contracts.message import Message
-from brainq.contracts.model import ModelChunk, ModelReply, ModelRequest, TokenUsage, standard_finish_reason
+from brainq.contracts.model import FinishKind, ModelChunk, ModelReply, ModelRequest, TokenUsage, standard_finish_reason
 from brainq.contracts.tool import ToolSpec
 from brainq.contracts.usage import reported_usage
 from brainq.models.attachments import AttachmentBlocks
-from brainq.models.openai.reasoning import ReasoningCollector, ThinkSplitter, with_reasoning
+from brainq.models.call_stream import (
+    CallPart,
+    CallStream,
+    argument_piece,
+    begun_again,
+    cut_reply,
+    position,
+)
+from brainq.models.openai.reasoning import WIRE, ReasoningCollector, ThinkSplitter, with_reasoning
 from brainq.models.openai.roles import Roles, to_roles
 from brainq.models.tool_schema import tool_parameters
-from brainq.models.wire import NumberedIds, StreamReader, WireIds, arguments_text, parse_arguments, read_call, wire_name
+from brainq.models.wire import NumberedIds, StreamReader, WireIds, arguments_text, wire_name, with_extras
 from brainq.text.surrogates import clean, clean_json
 
 _NO_BLOBS = AttachmentBlocks({})
@@ -42,7 +49,7 @@ def to_body(
     blocks = blocks or AttachmentBlocks(request.blobs)
     body: dict[str, Any] = {
         "model": request.model,
-        "messages": to_messages(request.messages, roles, blocks, request.model if thinking else None),
+        "messages": to_messages(request.messages, roles, blocks, request.model if thinking else None, request.model),
     }
     if request.tools:
         body["tools"] = [{"type": "function", "function": _function(tool)} for tool in request.tools]
@@ -69,13 +76,20 @@ def _function(tool: ToolSpec) -> dict[str, Any]:
 
 
 def to_messages(
-    messages: Iterable[Message], roles: Roles = "all", blocks: AttachmentBlocks = _NO_BLOBS, model: str | None = None
+    messages: Iterable[Message],
+    roles: Roles = "all",
+    blocks: AttachmentBlocks = _NO_BLOBS,
+    model: str | None = None,
+    caller: str | None = None,
 ) -> list[dict[str, Any]]:
+    """Return the conversation, with the reasoning of `model`, and the unknown keys of the calls that `caller` made."""
     ids = WireIds() if roles == "all" else NumberedIds()
-    return [_to_message(message, ids, blocks, model) for message in to_roles(messages, roles)]
+    return [_to_message(message, ids, blocks, model, caller) for message in to_roles(messages, roles)]
 
 
-def _to_message(message: Message, ids: WireIds, blocks: AttachmentBlocks, model: str | None) -> dict[str, Any]:
+def _to_message(
+    message: Message, ids: WireIds, blocks: AttachmentBlocks, model: str | None, caller: str | None
+) -> dict[str, Any]:
     text = clean(message.content)
     if message.attachments and message.role == "user":
         texts = [{"type": "text", "text": text}] if text.strip() else []
@@ -85,18 +99,15 @@ def _to_message(message: Message, ids: WireIds, blocks: AttachmentBlocks, model:
         return {"role": "tool", "tool_call_id": ids.for_result(message), "content": text}
     if message.role != "assistant" or not message.calls:
         return {"role": message.role, "content": text}
-    made = {
-        "role": "assistant",
-        "content": text or None,
-        "tool_calls": [
-            {
-                "id": ids.for_call(call),
-                "type": "function",
-                "function": {"name": wire_name(call.name), "arguments": arguments_text(call.arguments)},
-            }
-            for call in message.calls
-        ],
-    }
+    calls = [
+        {
+            "id": ids.for_call(call),
+            "type": "function",
+            "function": {"name": wire_name(call.name), "arguments": arguments_text(call.arguments)},
+        }
+        for call in message.calls
+    ]
+    made = {"role": "assistant", "content": text or None, "tool_calls": with_extras(calls, message, WIRE, caller)}
     return with_reasoning(made, message, model)
 
 
@@ -121,23 +132,24 @@ def from_body(body: dict[str, Any], tags: ThinkSplitter | None = None) -> ModelR
         raise ValueError("the answer has no choices")
     choice: dict[str, Any] = choices[0]
     message: dict[str, Any] = choice.get("message") or {}
-    calls = [
-        read_call(str(part.get("id") or f"call_{index}"), function.get("name"), function.get("arguments"))
-        for index, part in enumerate(message.get("tool_calls") or ())
-        for function in (part.get("function") or {},)
-    ]
+    calls = CallStream()
+    for part in message.get("tool_calls") or ():
+        calls.finish(_call_part(part))
+    # A refusal in a field of its own comes with `stop`.
+    finish = "content_filter" if message.get("refusal") else _finish_reason(choice.get("finish_reason"))
+    if FinishKind.of(finish) is FinishKind.WHOLE:
+        calls.require_clear()
     tags, thoughts = tags or ThinkSplitter(), ReasoningCollector()
     tags.feed(clean(_content_text(message.get("content"))))
     thoughts.feed(message)
     split = tags.whole()
     return ModelReply(
         text=split.text or clean(message.get("refusal") or ""),
-        calls=tuple(calls),
+        calls=calls.calls(),
         usage=from_usage(body.get("usage")),
         model=str(body.get("model") or ""),
-        # A refusal in a field of its own comes with `stop`.
-        finish_reason="content_filter" if message.get("refusal") else _finish_reason(choice.get("finish_reason")),
-        reasoning=thoughts.reasoning(split.reasoning),
+        finish_reason=finish,
+        reasoning=(*thoughts.reasoning(split.reasoning), *calls.extras(WIRE)),
     )
 
 
@@ -175,19 +187,54 @@ def _object(usage: dict[str, Any], name: str) -> dict[str, Any]:
     return cast("dict[str, Any]", value) if isinstance(value, dict) else {}
 
 
-class _PartialCall:
-    def __init__(self, wire_id: str) -> None:
-        self.id = wire_id
-        self.name = ""
-        self.arguments: list[str] = []
+_CALL_KEYS = frozenset({"id", "index", "type", "function"})
+_FUNCTION_KEYS = frozenset({"name", "arguments"})
 
-    def ended_before(self, part: dict[str, Any]) -> bool:
-        """Whether `part`, which has no id, begins another call: it names one, and this one is whole."""
-        name = str((part.get("function") or {}).get("name") or "")
-        if not name or not self.name:
+
+def _call_part(part: dict[str, Any]) -> CallPart:
+    function: dict[str, Any] = part.get("function") or {}
+    extra = {key: value for key, value in part.items() if key not in _CALL_KEYS and value is not None}
+    inner = {key: value for key, value in function.items() if key not in _FUNCTION_KEYS and value is not None}
+    return CallPart(
+        call_id=str(part.get("id") or ""),
+        index=position(part.get("index")),
+        name=str(function.get("name") or ""),
+        arguments=argument_piece(function.get("arguments")),
+        extra=extra | ({"function": inner} if inner else {}),
+    )
+
+
+class _Generations:
+    """Finds out whether a second reply has begun, by the id that all chunks of one reply share.
+
+    Some servers give every chunk an id of its own. So a new id counts only if an id has come more than once, and the
+    role, with which a reply begins, comes with the new one.
+
+    has_changed   a new id followed one that had come more than once, without a role
+    """
+
+    def __init__(self) -> None:
+        self.has_changed = False
+        self._id = ""
+        self._count = 0
+        self._has_output = False
+        self._is_pending = False
+        self._ids_differ = False
+
+    def begins_again(self, chunk_id: str, *, has_role: bool, has_output: bool) -> bool:
+        """Return whether a chunk that has this id belongs to another reply than the chunks before."""
+        earlier, had_output, pending = self._count, self._has_output, self._is_pending
+        self._has_output |= has_output
+        if not chunk_id or chunk_id == self._id:
+            self._count += 1
+            return bool(chunk_id) and pending
+        self._id, self._count, self._is_pending = chunk_id, 1, False
+        self._ids_differ |= pending or (earlier == 1 and had_output and not has_role)
+        if not had_output or self._ids_differ or not (has_role or has_output):
             return False
-        arguments = "".join(self.arguments)
-        return name != self.name or (bool(arguments) and isinstance(parse_arguments(arguments), dict))
+        self._is_pending = earlier == 1
+        self.has_changed |= earlier > 1
+        return earlier > 1 and has_role
 
 
 class OpenAIStream(StreamReader):
@@ -202,10 +249,12 @@ class OpenAIStream(StreamReader):
         self._tags = tags or ThinkSplitter()
         self._on_unopened = on_unopened
         self._thoughts = ReasoningCollector()
-        self._calls: list[_PartialCall] = []
-        self._by_index: dict[int, _PartialCall] = {}
+        self._calls = CallStream()
+        self._generations = _Generations()
+        self._choice: Any = None
         self._model = ""
         self._finish_reason = ""
+        self._has_output = False
         self._refused = False
 
     def feed(self, chunk: dict[str, Any]) -> ModelChunk | None:
@@ -216,56 +265,60 @@ class OpenAIStream(StreamReader):
         if not choices:
             return None
         choice = choices[0]
+        delta: dict[str, Any] = choice.get("delta") or {}
+        parts: list[dict[str, Any]] = delta.get("tool_calls") or []
+        if not self._is_own(choice):
+            if parts:
+                raise cut_reply("calls came in a second choice, and one was asked for")
+            return None
+        thought = clean(self._thoughts.feed(delta))
+        text = _content_text(delta.get("content")) or delta.get("refusal") or ""
+        has_output = bool(text or thought or parts)
+        chunk_id = str(chunk.get("id") or "")
+        if self._generations.begins_again(chunk_id, has_role=bool(delta.get("role")), has_output=has_output):
+            raise begun_again()
         # Usage may follow the finish reason: only `[DONE]` ends the stream.
         self._finish_reason = standard_finish_reason(choice.get("finish_reason")) or self._finish_reason
         self.complete = bool(self._finish_reason) and self._finish_reason not in INTERRUPTED_REASONS
-        delta: dict[str, Any] = choice.get("delta") or {}
-        parts = delta.get("tool_calls") or ()
-        arguments = "".join([self._feed_call(part) for part in parts])
+        self._has_output |= has_output
+        arguments = "".join([self._feed_call(_call_part(part)) for part in parts])
         self._refused = self._refused or bool(delta.get("refusal"))
-        thought = clean(self._thoughts.feed(delta))
-        text = _content_text(delta.get("content")) or delta.get("refusal") or ""
         if text:
             split = self._tags.feed(self._joiner.feed(text))
             return ModelChunk(text=split.text, reasoning=thought + split.reasoning, arguments=arguments)
         return ModelChunk(reasoning=thought, arguments=arguments) if thought or parts else None
 
-    def _feed_call(self, part: dict[str, Any]) -> str:
-        """What the part says of its call."""
-        call = self._call_of(part)
-        function: dict[str, Any] = part.get("function") or {}
-        name = "" if call.name else str(function.get("name") or "")
-        call.name = call.name or name
-        arguments = function.get("arguments") or ""
-        call.arguments.append(arguments if isinstance(arguments, str) else json.dumps(arguments))
-        return name + call.arguments[-1]
+    def _is_own(self, choice: dict[str, Any]) -> bool:
+        """Return whether the choice is the one that is read: the first."""
+        index = choice.get("index")
+        self._choice = index if self._choice is None else self._choice
+        return index is None or index == self._choice
 
-    def _call_of(self, part: dict[str, Any]) -> _PartialCall:
-        """The call a part belongs to: by index, unless the server reuses or leaves out indexes, or ids."""
-        wire_id = str(part.get("id") or "")
-        index = part.get("index")
-        known = self._by_index.get(index) if isinstance(index, int) else (self._calls[-1] if self._calls else None)
-        if known is not None and (wire_id == known.id if wire_id else not known.ended_before(part)):
-            return known
-        call = _PartialCall(wire_id)
-        self._calls.append(call)
-        if isinstance(index, int):
-            self._by_index[index] = call
-        return call
+    def _feed_call(self, part: CallPart) -> str:
+        """Return what the part adds to its call."""
+        before = len(self._calls)
+        if self._calls.continue_or_begin(part) and self._generations.has_changed:
+            raise begun_again()
+        return (part.name if len(self._calls) > before else "") + part.arguments
+
+    def end_marked(self) -> None:
+        """A stream without a finish reason is whole if its end is marked, and its calls are."""
+        if not self._finish_reason:
+            self.complete = self._has_output and self._calls.are_whole
 
     def reply(self) -> ModelReply:
         self._tags.feed(self._joiner.flush())
         split = self._tags.whole()
         if split.is_unopened:
             self._on_unopened()
+        finish = "content_filter" if self._refused else self._finish_reason
+        if FinishKind.of(finish) is FinishKind.WHOLE:
+            self._calls.require_clear()
         return ModelReply(
             text=split.text,
-            calls=tuple(
-                read_call(call.id or f"call_{index}", call.name, "".join(call.arguments))
-                for index, call in enumerate(self._calls)
-            ),
+            calls=self._calls.calls(),
             usage=self.usage,
             model=self._model,
-            finish_reason="content_filter" if self._refused else self._finish_reason,
-            reasoning=self._thoughts.reasoning(split.reasoning),
+            finish_reason=finish,
+            reasoning=(*self._thoughts.reasoning(split.reasoning), *self._calls.extras(WIRE)),
         )

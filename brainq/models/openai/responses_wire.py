@@ -8,13 +8,14 @@ from collections.abc import Iterable, Iterator
 from typing import Any, cast
 
 from brainq.contracts.message import Message, Reasoning, ToolCall
-from brainq.contracts.model import ModelChunk, ModelReply, ModelRequest, standard_finish_reason
+from brainq.contracts.model import FinishKind, ModelChunk, ModelReply, ModelRequest, standard_finish_reason
 from brainq.contracts.tool import ToolSpec
 from brainq.models.asking.failures import from_error_event
 from brainq.models.attachments import AttachmentBlocks
+from brainq.models.call_stream import CallPart, CallStream, argument_piece, begun_again, position
 from brainq.models.openai.chat_wire import from_usage, is_strict
 from brainq.models.tool_schema import tool_parameters
-from brainq.models.wire import StreamReader, WireIds, arguments_text, read_call, wire_name
+from brainq.models.wire import StreamReader, WireIds, arguments_text, wire_name, with_extras
 from brainq.text.surrogates import SurrogateJoiner, clean, clean_json
 
 _NO_BLOBS = AttachmentBlocks({})
@@ -35,9 +36,8 @@ def to_body(
     encrypted   ask for the reasoning in a form that can be sent back; models that do not reason may refuse that
     reasoning   send earlier reasoning back
     """
-    instructions, items = to_items(
-        request.messages, request.model if reasoning else None, blocks or AttachmentBlocks(request.blobs)
-    )
+    blocks = blocks or AttachmentBlocks(request.blobs)
+    instructions, items = to_items(request.messages, request.model if reasoning else None, blocks, request.model)
     body: dict[str, Any] = {"model": request.model, "input": items, "store": False}
     if instructions:
         body["instructions"] = instructions
@@ -68,9 +68,13 @@ def _tool_item(tool: ToolSpec) -> dict[str, Any]:
 
 
 def to_items(
-    messages: Iterable[Message], model: str | None, blocks: AttachmentBlocks = _NO_BLOBS
+    messages: Iterable[Message],
+    model: str | None,
+    blocks: AttachmentBlocks = _NO_BLOBS,
+    caller: str | None = None,
 ) -> tuple[str, list[dict[str, Any]]]:
-    """The instructions, and the conversation as items. Reasoning of another model than `model` is left out.
+    """The instructions, and the conversation as items. Reasoning of another model than `model` is left out, and so are
+    the unknown keys of calls that another model than `caller` made.
 
     System messages before the conversation are the instructions. One that comes later keeps its place.
     """
@@ -81,11 +85,13 @@ def to_items(
         if message.role == "system" and not items:
             instructions.append(clean(message.content))
         else:
-            items.extend(_items(message, ids, model, blocks))
+            items.extend(_items(message, ids, model, blocks, caller))
     return "\n\n".join(text for text in instructions if text), items
 
 
-def _items(message: Message, ids: WireIds, model: str | None, blocks: AttachmentBlocks) -> Iterator[dict[str, Any]]:
+def _items(
+    message: Message, ids: WireIds, model: str | None, blocks: AttachmentBlocks, caller: str | None
+) -> Iterator[dict[str, Any]]:
     text = clean(message.content)
     shown = [blocks.responses(attachment) for attachment in message.attachments]
     if shown and text.strip():
@@ -93,18 +99,21 @@ def _items(message: Message, ids: WireIds, model: str | None, blocks: Attachment
     if message.role == "tool":
         yield {"type": "function_call_output", "call_id": ids.for_result(message), "output": shown or text}
     elif message.role == "assistant":
-        yield from _reply_items(message, text, ids, model)
+        yield from _reply_items(message, text, ids, model, caller)
     else:
         role = "developer" if message.role == "system" else "user"
         yield {"type": "message", "role": role, "content": shown or text}
 
 
-def _reply_items(message: Message, text: str, ids: WireIds, model: str | None) -> list[dict[str, Any]]:
+def _reply_items(
+    message: Message, text: str, ids: WireIds, model: str | None, caller: str | None
+) -> list[dict[str, Any]]:
     """A reply in the order it came: reasoning, text and calls. The service refuses reasoning that nothing follows."""
     thoughts = [thought for thought in message.reasoning if _is_replayable(thought, model)]
     text_item: dict[str, Any] = {"type": "message", "role": "assistant", "content": text}
     # A text without a marked position comes before the calls.
     place = next((thought.block for thought in thoughts if thought.block.get("type") == "message"), None)
+    calls = with_extras([_call_item(call, ids) for call in message.calls], message, WIRE, caller)
     items: list[dict[str, Any]] = []
     for index in range(len(message.calls) + 1):
         items += [
@@ -114,15 +123,17 @@ def _reply_items(message: Message, text: str, ids: WireIds, model: str | None) -
         ]
         if index == 0 and place is None:
             items.append(text_item)
-        if index < len(message.calls):
-            call = message.calls[index]
-            sent = {"call_id": ids.for_call(call), "name": wire_name(call.name)}
-            items.append({"type": "function_call", **sent, "arguments": arguments_text(call.arguments)})
+        items += calls[index : index + 1]
     if not text.strip():
         items = [item for item in items if item["type"] != "message"]
     while items and items[-1]["type"] == "reasoning":
         items.pop()
     return items
+
+
+def _call_item(call: ToolCall, ids: WireIds) -> dict[str, Any]:
+    sent = {"call_id": ids.for_call(call), "name": wire_name(call.name)}
+    return {"type": "function_call", **sent, "arguments": arguments_text(call.arguments)}
 
 
 def _is_replayable(thought: Reasoning, model: str | None) -> bool:
@@ -135,44 +146,74 @@ def _is_replayable(thought: Reasoning, model: str | None) -> bool:
 
 _REASONING_EVENTS = frozenset({"response.reasoning_summary_text.delta", "response.reasoning_text.delta"})
 _TEXT_EVENTS = frozenset({"response.output_text.delta", "response.refusal.delta"})
+_CALL_EVENTS = frozenset(
+    {
+        "response.output_item.added",
+        "response.output_item.done",
+        "response.function_call_arguments.delta",
+        "response.function_call_arguments.done",
+    }
+)
 _END_EVENTS = frozenset({"response.completed", "response.incomplete", "response.failed", "response.cancelled"})
 Item = dict[str, Any]
 
 
 def from_response(response: dict[str, Any], name: str = WIRE) -> ModelReply:
-    """The reply in a whole answer. Raises ProviderError for one that failed, ValueError if there is no reply in it."""
+    """Return the reply in a whole answer. Raises ProviderError if it failed, ValueError if it holds no output."""
     output = response.get("output")
     if not isinstance(output, list):
         raise ValueError("the answer has no output")
-    return _reply_from_items(response, cast("list[Item]", output), name, None)
+    items, calls = cast("list[Item]", output), CallStream()
+    for item in items:
+        if item.get("type") == "function_call":
+            calls.finish(_call_part(item))
+    return _reply_from_items(response, items, calls, name, None)
 
 
-def _reply_from_items(response: dict[str, Any], items: list[Item], name: str, shown: str | None) -> ModelReply:
-    """`shown` is the text as it was streamed; None: it is in the items."""
+_CALL_KEYS = frozenset({"type", "id", "call_id", "name", "arguments", "status"})
+
+
+def _call_part(item: Item, index: int | None = None) -> CallPart:
+    return CallPart(
+        call_id=str(item.get("call_id") or ""),
+        item_id=str(item.get("id") or ""),
+        index=index,
+        name=str(item.get("name") or ""),
+        arguments=argument_piece(item.get("arguments")),
+        extra={key: value for key, value in item.items() if key not in _CALL_KEYS and value is not None},
+    )
+
+
+def _reply_from_items(
+    response: dict[str, Any], items: list[Item], calls: CallStream, name: str, shown: str | None
+) -> ModelReply:
+    """Build the reply. `shown` is the text as it was streamed; None if it is in the items."""
     finish = _finish(response, items, name)
-    calls: list[ToolCall] = []
+    if FinishKind.of(finish) is FinishKind.WHOLE:
+        calls.require_clear()
+    called: list[str] = []
     reasoning: list[Reasoning] = []
     has_position = False
     for item in items:
         if item.get("type") == "function_call":
-            call_id = str(item.get("call_id") or item.get("id") or f"call_{len(calls)}")
-            calls.append(read_call(call_id, item.get("name"), item.get("arguments")))
+            call_id = str(item.get("call_id") or item.get("id") or f"call_{len(called)}")
+            called += [] if call_id in called else [call_id]
         elif item.get("type") == "reasoning":
-            reasoning.append(_read_reasoning(item, len(calls)))
+            reasoning.append(_read_reasoning(item, len(called)))
         elif _text_parts([item], "text", "refusal") and not has_position:
             has_position = True
-            reasoning.append(Reasoning(wire=WIRE, block=_text_position(item), before=len(calls)))
+            reasoning.append(Reasoning(wire=WIRE, block=_text_position(item), before=len(called)))
     if all(thought.block == {"type": "message"} for thought in reasoning):
         reasoning = []
-    if finish == "stop" and calls:
+    if finish == "stop" and len(calls):
         finish = "tool_calls"
     return ModelReply(
         text=clean("".join(_text_parts(items, "text", "refusal"))) if shown is None else shown,
-        calls=tuple(calls),
+        calls=calls.calls(),
         usage=from_usage(response.get("usage"), "input", "output"),
         model=str(response.get("model") or ""),
         finish_reason=finish,
-        reasoning=tuple(reasoning),
+        reasoning=(*reasoning, *calls.extras(WIRE)),
     )
 
 
@@ -217,41 +258,68 @@ def _text_position(item: Item) -> Item:
 class ResponsesStream(StreamReader):
     """Puts a reply together from its events.
 
-    An item is as its `done` event has it; else as the response's last event has it; else its pieces are joined.
+    An item is as the response's last event has it; else as its `done` event has it; else its pieces are joined.
     """
 
     def __init__(self, name: str = WIRE) -> None:
         super().__init__()
         self._name = name
         self._thought_joiner = SurrogateJoiner()
-        self._begun: dict[int, Item] = {}
-        self._arguments: dict[int, list[str]] = {}
-        self._done: dict[int, Item] = {}
+        self._calls = CallStream()
+        self._begun: list[Item] = []
+        self._done: list[Item] = []
+        self._response_id: str | None = None
         self._response: dict[str, Any] = {}
 
     def feed(self, event: dict[str, Any]) -> ModelChunk | None:
         kind = str(event.get("type") or "")
-        index = int(event.get("output_index") or 0)
         if kind in _TEXT_EVENTS:
             return self._add_text(str(event.get("delta") or ""))
         if kind in _REASONING_EVENTS:
             thought = self._thought_joiner.feed(str(event.get("delta") or ""))
             return ModelChunk(reasoning=thought) if thought else None
-        if kind == "response.output_item.added":
-            item: Item = event.get("item") or {}
-            self._begun[index] = item
-            is_call = item.get("type") == "function_call"
-            return ModelChunk(arguments=str(item.get("name") or "")) if is_call else None
-        if kind == "response.function_call_arguments.delta":
-            piece = str(event.get("delta") or "")
-            self._arguments.setdefault(index, []).append(piece)
-            return ModelChunk(arguments=piece)
-        if kind == "response.output_item.done":
-            self._done[index] = event.get("item") or {}
+        if kind in _CALL_EVENTS:
+            return self._feed_call(kind, event)
+        if kind == "response.created":
+            self._begin_response(event.get("response") or {})
         elif kind == "error":
             raise from_error_event(self._name, event)
         elif kind in _END_EVENTS:
             self._end(kind.removeprefix("response."), event.get("response") or {})
+        return None
+
+    def _begin_response(self, response: dict[str, Any]) -> None:
+        response_id = str(response.get("id") or "")
+        is_same = bool(response_id) and response_id == self._response_id and not (self._begun or self._done)
+        if self._response_id is not None and not is_same:
+            raise begun_again()
+        self._response_id = response_id
+
+    def _feed_call(self, kind: str, event: dict[str, Any]) -> ModelChunk | None:
+        """Take an event of an item, or of a call's arguments."""
+        index, item = position(event.get("output_index")), event.get("item")
+        if isinstance(item, dict):
+            found: Item = item  # pyright: ignore[reportUnknownVariableType]
+            is_done, is_call = kind == "response.output_item.done", found.get("type") == "function_call"
+            (self._done if is_done else self._begun).append(found)
+            if is_call and is_done:
+                self._calls.finish(_call_part(found, index))
+            elif is_call:
+                self._calls.announce(_call_part(found, index))
+                return ModelChunk(arguments=str(found.get("name") or ""))
+            return None
+        is_piece = kind == "response.function_call_arguments.delta"
+        piece = argument_piece(event.get("delta" if is_piece else "arguments"))
+        part = CallPart(
+            call_id=str(event.get("call_id") or ""),
+            item_id=str(event.get("item_id") or ""),
+            index=index,
+            arguments=piece,
+        )
+        if is_piece:
+            self._calls.add_piece(part)
+            return ModelChunk(arguments=piece)
+        self._calls.add_whole(part)
         return None
 
     def _end(self, status: str, response: dict[str, Any]) -> None:
@@ -261,13 +329,25 @@ class ResponsesStream(StreamReader):
         self.complete = self.ended = True
 
     def _items(self) -> list[Item]:
-        last: dict[int, Item] = dict(enumerate(self._response.get("output") or ()))
-        joined = {
-            index: item | ({"arguments": "".join(self._arguments[index])} if index in self._arguments else {})
-            for index, item in self._begun.items()
-        }
-        return [item for _, item in sorted((joined | last | self._done).items())]
+        """The items of the reply in their order."""
+        output = cast("list[Item]", self._response.get("output") or [])
+        if output:
+            done = {item["id"]: item for item in self._done if item.get("id")}
+            return [
+                done.get(item.get("id"), {}) | {key: value for key, value in item.items() if value} for item in output
+            ]
+        ids = {item.get("id") for item in self._done if item.get("id")}
+        # An item without an id is not known again: where items are told as done, that is all.
+        begun = [item for item in self._begun if item.get("id") not in ids and (item.get("id") or not self._done)]
+        made: list[Item] = []
+        for item in (*self._done, *begun):
+            if not item.get("id") or item["id"] not in {one.get("id") for one in made}:
+                made.append(item)
+        return made
 
     def reply(self) -> ModelReply:
         shown = "".join(self._text) + self._joiner.flush()
-        return _reply_from_items(self._response, self._items(), self._name, shown if self._text else None)
+        items = self._items()
+        if self._response.get("output"):
+            self._calls.conclude(_call_part(item) for item in items if item.get("type") == "function_call")
+        return _reply_from_items(self._response, items, self._calls, self._name, shown if self._text else None)

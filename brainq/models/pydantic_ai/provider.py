@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import os
 import threading
 from collections.abc import Coroutine, Generator, Iterator
@@ -18,6 +17,7 @@ from brainq.models.asking.permits import permit_for
 from brainq.models.asking.reply_size import ReplyTooLarge, text_bytes
 from brainq.models.asking.retry import RetryPolicy, call_with_retry, stream_with_retry
 from brainq.models.asking.stall_clock import Deadline, StallClock
+from brainq.models.call_stream import CallStream
 from brainq.models.providers import ANY_SERVICE, keeps_limits, require_service
 from brainq.processes.threads import LoopThread
 from brainq.text.estimate import with_usage
@@ -242,7 +242,7 @@ async def _request_stream(
         reply = await _request_whole(model, request, timeout_s)
         items.put(ModelChunk(text=reply.text))
         return reply
-    text_joiner, thought = SurrogateJoiner(), SurrogateJoiner()
+    text_joiner, thought, calls = SurrogateJoiner(), SurrogateJoiner(), CallStream()
     opened = direct.model_request_stream(
         model,
         wire.to_messages(request, model.system),
@@ -261,7 +261,10 @@ async def _request_stream(
             part: Any = event.part if isinstance(event, PartStartEvent) else event.delta
             kind = str(getattr(part, "part_kind", None) or part.part_delta_kind)
             text = str(getattr(part, "content", None) or getattr(part, "content_delta", None) or "")
-            arguments = _call_part(part) if kind.startswith("tool") else ""
+            arguments = ""
+            if kind.startswith("tool"):
+                calls.continue_or_begin(found := wire.call_part(part, event.index))
+                arguments = f"{found.name}{found.arguments}"
             size += text_bytes(text) + text_bytes(arguments)
             if size > most:
                 raise ReplyTooLarge(most)
@@ -274,14 +277,7 @@ async def _request_stream(
         response = stream.get()
     if response.state == "interrupted":
         raise ProviderError("the stream was interrupted", kind="stream", retryable=True)
-    return wire.from_response(response, request.model, model.system)
-
-
-def _call_part(part: Any) -> str:
-    """The name, and what came of the arguments, of a call or a part of it."""
-    name = getattr(part, "tool_name", None) or getattr(part, "tool_name_delta", None) or ""
-    arguments = getattr(part, "args", None) or getattr(part, "args_delta", None) or ""
-    return f"{name}{arguments if isinstance(arguments, str) else json.dumps(arguments, default=str)}"
+    return wire.from_response(response, request.model, model.system, calls)
 
 
 async def _put_outcome(work: Coroutine[Any, Any, ModelReply], items: SimpleQueue[Any]) -> None:

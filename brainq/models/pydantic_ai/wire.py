@@ -30,15 +30,16 @@ from pydantic_ai.settings import ModelSettings
 from pydantic_ai.tools import ToolDefinition
 from pydantic_ai.usage import RequestUsage
 
-from brainq.contracts.message import Message, Reasoning, ToolCall
-from brainq.contracts.model import ModelReply, ModelRequest, TokenUsage
+from brainq.contracts.message import Message, Reasoning
+from brainq.contracts.model import FinishKind, ModelReply, ModelRequest, TokenUsage
 from brainq.contracts.model_options import TOOL_CHOICES
 from brainq.contracts.usage import reported_usage
 from brainq.errors import ProviderError, SetupError
 from brainq.models.asking.failures import ServiceError, from_status
 from brainq.models.attachments import AttachmentBlocks, move_behind_results
+from brainq.models.call_stream import CallPart, CallStream, argument_piece
 from brainq.models.tool_schema import tool_parameters
-from brainq.models.wire import WireIds, arguments_object, read_call, wire_name
+from brainq.models.wire import WireIds, arguments_object, wire_name
 from brainq.text.shorten import beginning
 from brainq.text.surrogates import clean, clean_json
 
@@ -217,27 +218,38 @@ def to_settings(request: ModelRequest, timeout_s: float) -> ModelSettings:
     return cast("ModelSettings", {name: value for name, value in settings.items() if value is not None})
 
 
-def from_response(response: ModelResponse, model: str, system: str) -> ModelReply:
-    """The reply, with what has to go back to its service."""
-    calls: list[ToolCall] = []
+def call_part(part: Any, index: int | None = None) -> CallPart:
+    """Read what a call, or a piece of one in a stream, says."""
+    name = getattr(part, "tool_name", None) or getattr(part, "tool_name_delta", None) or ""
+    arguments = getattr(part, "args", None) or getattr(part, "args_delta", None)
+    return CallPart(call_id=part.tool_call_id or "", index=index, name=name, arguments=argument_piece(arguments))
+
+
+def from_response(response: ModelResponse, model: str, system: str, streamed: CallStream | None = None) -> ModelReply:
+    """Return the reply, with what has to go back to its service. `streamed` has the calls as they came in a stream."""
+    calls = streamed or CallStream()
+    calls.conclude(call_part(part) for part in response.parts if isinstance(part, ToolCallPart))
+    called: list[str] = []
     reasoning: list[Reasoning] = []
     texts: list[str] = []
     for part in response.parts:
         if isinstance(part, ThinkingPart):
-            reasoning.append(_replay_record("thinking", part, response, model, system, len(calls), part.content))
+            reasoning.append(_replay_record("thinking", part, response, model, system, len(called), part.content))
         elif isinstance(part, TextPart):
             texts.append(part.content)
-            reasoning.extend(_part_record("text", part, response, model, system, len(calls)))
-        elif isinstance(part, ToolCallPart):
-            reasoning.extend(_part_record("call", part, response, model, system, len(calls)))
-            calls.append(read_call(part.tool_call_id, part.tool_name, part.args))
+            reasoning.extend(_part_record("text", part, response, model, system, len(called)))
+        elif isinstance(part, ToolCallPart) and part.tool_call_id not in called:
+            reasoning.extend(_part_record("call", part, response, model, system, len(called)))
+            called.append(part.tool_call_id)
     finish = _FINISH.get(response.finish_reason or "", response.finish_reason or "")
+    if FinishKind.of(finish) is FinishKind.WHOLE:
+        calls.require_clear()
     return ModelReply(
         text=clean("".join(texts)),
-        calls=tuple(calls),
+        calls=calls.calls(),
         usage=from_usage(response.usage),
         model=response.model_name or model,
-        finish_reason="tool_calls" if finish == "stop" and calls else finish,
+        finish_reason="tool_calls" if finish == "stop" and called else finish,
         reasoning=tuple(reasoning),
     )
 

@@ -146,6 +146,77 @@ def test_the_arguments_of_a_write_are_never_mended_as_text(effect: Effect, text:
     assert isinstance(judge(text), ValidArguments), "those of a read are"
 
 
+NOTHING_NEEDED: dict[str, Any] = {"type": "object", "properties": {"path": {"type": "string"}}}
+
+
+@pytest.mark.parametrize("effect", [Effect.READ_ONLY, Effect.NETWORK])
+@pytest.mark.parametrize(
+    ("text", "arguments"),
+    [
+        ("", {}),
+        (" \n", {}),
+        ("null", {}),
+        ("{}", {}),
+        ("{}{}", {}),
+        ('{}{"path": "a"}', {"path": "a"}),
+        (' { }\n{} null {"path": "a"} ', {"path": "a"}),
+        ('{"path": "a"}{"path":"a"}', {"path": "a"}),
+        ('{"path": "}{"}', {"path": "}{"}),
+    ],
+)
+def test_texts_that_stand_for_an_object_do_so_for_every_effect(
+    text: str, arguments: dict[str, Any], effect: Effect
+) -> None:
+    found = ToolArgValidator().judge(spec(effect, NOTHING_NEEDED), text)
+    assert isinstance(found, ValidArguments)
+    assert (found.arguments, found.repairs) == (arguments, 0)
+    needed = judge(text, effect)
+    assert isinstance(needed, ValidArguments if arguments else ToolDenied)
+    if isinstance(needed, ToolDenied):
+        assert "'path' is a required property" in needed.message
+
+
+@pytest.mark.parametrize("effect", [Effect.READ_ONLY, Effect.NETWORK])
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"path": "a"}{"path": "b"}',
+        '{"path": "a"}{}',
+        '{}{"path": "a"} {"path": "b"}',
+        '{"path": "a"}{"path": "b',
+        '{"path": "a"}, {"path": "b"}',
+        "{'path': 'a'}{'path': 'b'}",
+        'So: {"path": "a"} and {"path": "b"}',
+        '{"path": 1}{"path": true}',
+        '{"path": "a", "n": 1}{"path": "a", "n": 1.0}',
+    ],
+)
+def test_two_objects_that_differ_are_refused_for_every_effect(text: str, effect: Effect) -> None:
+    found = judge(text, effect)
+    assert isinstance(found, ToolDenied)
+    assert effect.is_read is False or "two JSON objects that differ" in found.message
+
+
+@pytest.mark.parametrize("effect", [Effect.READ_ONLY, Effect.NETWORK])
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ('{"path": ' + "[" * 5000 + "]" * 5000 + "}", "nested deeper than 64 levels"),
+        ("[" * 5000 + "]" * 5000, "nested deeper than 64 levels"),
+        ('{"n": ' + "7" * 5000 + "}", "a number of more than 4300 digits; give it as text"),
+        ('{"n": NaN}', "NaN is not JSON"),
+        ("[1]", "must be a JSON object, not array"),
+        ('"null"', "must be a JSON object, not string"),
+    ],
+)
+def test_what_cannot_be_read_is_said_to_be_what_it_is(text: str, why: str, effect: Effect) -> None:
+    found = judge(text, effect)
+    if effect.is_read and "NaN" in text:
+        return  # mended
+    assert isinstance(found, ToolDenied)
+    assert why in found.message
+
+
 def test_a_value_of_a_writes_becomes_another_type_where_nothing_is_lost() -> None:
     found = judge({"path": "a", "n": "5", "tags": "[1]"}, Effect.DESTRUCTIVE)
 

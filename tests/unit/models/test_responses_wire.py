@@ -273,6 +273,7 @@ def thought_of(text: str) -> dict[str, Any]:
 outputs = st.lists(
     st.one_of(st.builds(called, st.integers(0, 9), texts), st.builds(thought_of, texts), st.builds(said, texts)),
     max_size=4,
+    unique_by=lambda item: item.get("call_id") or object(),
 )
 
 

@@ -101,6 +101,20 @@ def test_a_cut_moves_earlier_and_later(pair: tuple[socket.socket, socket.socket]
         assert ours.recv(1) == b""
 
 
+def test_a_cut_that_stays_where_it_is_sets_no_timer_again(
+    pair: tuple[socket.socket, socket.socket], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    moved: list[float] = []
+    deadline = Deadline(60.0)
+    with closing(DeadlineCut(response_on(pair[0]), deadline.remaining_s())) as cutoff:
+        monkeypatch.setattr(TIMERS, "move", lambda _, due: moved.append(due))  # pyright: ignore[reportUnknownLambdaType, reportUnknownArgumentType]
+        for _ in range(1000):
+            cutoff.move(deadline.remaining_s())
+        assert len(moved) < 10, "only where this thread was held up"
+        cutoff.move(30.0)
+        assert moved
+
+
 def test_the_last_time_holds(pair: tuple[socket.socket, socket.socket]) -> None:
     with closing(DeadlineCut(response_on(pair[0]), 60.0)) as cutoff:
         cutoff.finish_within(0.05)

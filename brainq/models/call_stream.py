@@ -1,0 +1,353 @@
+"""The one place that decides how the events of a model's reply become its calls.
+
+Each wire translates its events to `CallPart`. A part belongs to the call with its call id, else to the one with its
+item id, else to the one at its position. Two calls with one id are one call. The final message decides if there is
+one. Nothing is guessed: `require_clear` refuses a reply whose parts could be put together in more than one way.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from brainq.contracts.message import Reasoning, ToolCall
+from brainq.errors import ProviderError
+from brainq.models.wire import calls_wire, read_call
+from brainq.text.argument_text import read_argument_text
+from brainq.text.surrogates import clean_json
+
+Key = tuple[str, str | int]
+REMEDY = "ask for one call at a time (parallel_tool_calls=False) if this service does it again"
+
+
+def cut_reply(why: str) -> ProviderError:
+    """Return the error of an attempt whose reply cannot be acted on. The attempt is charged and made again."""
+    return ProviderError(f"the reply cannot be acted on: {why}", kind="stream", retryable=True)
+
+
+def begun_again() -> ProviderError:
+    """Return the error of a stream in which a second reply begins before the first has ended."""
+    return cut_reply("it began again within its stream, as after a proxy has lost its service and asked once more")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CallPart:
+    """What one event says about a call. A field is empty, or None, if the event does not say it.
+
+    call_id     the id that the call's result will name
+    item_id     the id of the item or block that holds the call
+    index       its number as the service counts
+    arguments   JSON text, or a piece of it
+    extra       keys of the call that this code does not know
+    """
+
+    call_id: str = ""
+    item_id: str = ""
+    index: int | None = None
+    name: str = ""
+    arguments: str = ""
+    extra: dict[str, Any] = field(default_factory=dict[str, Any])
+
+    @property
+    def keys(self) -> tuple[Key, ...]:
+        """Ids under which it may be known, the strongest first. Some services use a call's id as its item's."""
+        found = (("id", self.call_id), ("item", self.item_id), ("id", self.item_id))
+        return tuple(key for key in found if key[1])
+
+
+def argument_piece(value: object) -> str:
+    """Return arguments, or a piece of them, as text. Some services send an object where their API says JSON text."""
+    return value if isinstance(value, str) else "" if value is None else json.dumps(value)
+
+
+def position(value: object) -> int | None:
+    """Return the number of a call as the service counts, or None if it gives none."""
+    if isinstance(value, str) and value.isdecimal():
+        return int(value)
+    return value if isinstance(value, int) and not isinstance(value, bool) else None
+
+
+@dataclass(eq=False, slots=True)
+class _Call:
+    """One call as far as it is known.
+
+    whole       its arguments as an event said them in full
+    done_as     its place among the calls that were said in full
+    is_ended    the service has marked its end
+    is_doubted  a part was taken for its last, or for its own, on weak grounds: only whole arguments dispel that
+    """
+
+    call_id: str = ""
+    item_id: str = ""
+    index: int | None = None
+    name: str = ""
+    pieces: list[str] = field(default_factory=list[str])
+    whole: str | None = None
+    done_as: int | None = None
+    is_ended: bool = False
+    is_doubted: bool = False
+    extra: dict[str, Any] = field(default_factory=dict[str, Any])
+
+    @property
+    def text(self) -> str:
+        joined = "".join(self.pieces)
+        return joined if self.whole is None or (_says_nothing(self.whole) and joined.strip()) else self.whole
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether its arguments are a JSON object, and not merely absent."""
+        return bool(self.text.strip()) and _read(self.text) is not None
+
+    def learn(self, part: CallPart) -> None:
+        """Take over what `part` says, apart from arguments."""
+        self.call_id = self.call_id or part.call_id
+        self.item_id = self.item_id or part.item_id
+        self.name = self.name or part.name
+        self.extra.update(part.extra)
+
+    def ended_before(self, part: CallPart) -> bool:
+        """Return whether `part`, which has no id, begins another call: it names one, and this one is whole."""
+        return bool(part.name and self.name) and (part.name != self.name or self.is_whole)
+
+
+class CallStream:
+    """Puts the calls of one reply together."""
+
+    def __init__(self) -> None:
+        self._calls: list[_Call] = []
+        self._known: dict[Key, _Call] = {}
+        self._done = 0
+        self._problem = ""
+
+    def __len__(self) -> int:
+        return len(self._calls)
+
+    def announce(self, part: CallPart) -> bool:
+        """Begin a call, also at an index that is used. Return False if the id, or the call, has been announced."""
+        known, before = self._by_id(part), self._at_position(part)
+        named = known or before
+        if named is not None and not named.name and (named is known or named.index == part.index is not None):
+            self._learn(named, part)  # its arguments came first
+            return True
+        if known is not None and known.whole is not None:
+            return False
+        if before is not None and before is not known and not (before.is_ended or before.is_whole):
+            before.is_doubted = True  # cut off by this one
+        call = self._begin(part)
+        call.pieces.append(part.arguments)
+        return known is None
+
+    def add_piece(self, part: CallPart) -> None:
+        """Add a piece of arguments to the call that it belongs to."""
+        call = self._find(part)
+        if call is not None or part.arguments.strip():
+            (call or self._begin(part)).pieces.append(part.arguments)
+
+    def add_whole(self, part: CallPart) -> None:
+        """Take the whole arguments of a call of which no piece has come."""
+        call = self._find(part)
+        if call is None or not "".join(call.pieces).strip():
+            self.add_piece(part)
+
+    def end(self, part: CallPart) -> None:
+        """Note that no piece of the call follows."""
+        call = self._find(part)
+        if call is not None:
+            call.is_ended = True
+
+    def continue_or_begin(self, part: CallPart) -> bool:
+        """Add a part whose event does not say whether it begins a call. Return whether a call with an id of its own
+        began at a position that another call has."""
+        call, before = self._by_id(part), self._at_position(part)
+        if call is None and before is not None and self._continues(part, before):
+            call = before
+        began = call is None
+        call = self._begin(part) if call is None else self._learn(call, part)
+        # A name that is said again without arguments may be all of a second call, or the end of the first.
+        call.is_doubted |= began and before is not None and not part.call_id and part.name == before.name
+        if part.name and call.name != part.name:
+            self._note(f"two calls have the id {part.call_id!r}, and differ")
+        call.pieces.append(part.arguments)
+        return began and before is not None and bool(before.call_id and part.call_id) and part.index is not None
+
+    def finish(self, part: CallPart) -> None:
+        """Take a call that an event says in full."""
+        call = self._by_id(part) or self._unfinished(part)
+        if call is not None and part.name and call.name not in ("", part.name):
+            self._note(f"a call has two names, {call.name!r} and {part.name!r}")
+        if call is not None and call.whole is not None and not _is_same(call.text, part.arguments):
+            self._note(f"two calls have the id {part.call_id or part.item_id!r}, and differ")
+        call = self._begin(part) if call is None else self._learn(call, part)
+        call.whole = part.arguments if call.whole is None or _says_nothing(call.whole) else call.whole
+        if call.done_as is None:
+            call.done_as, self._done = self._done, self._done + 1
+
+    def conclude(self, parts: Iterable[CallPart]) -> None:
+        """Take the calls of the final message. They decide, and each call that came before must be among them."""
+        final = CallStream()
+        for part in parts:
+            final.finish(part)
+        missing = [call for call in self._merged() if not self._is_in(final, call)]
+        if any(call.call_id or call.whole is not None for call in missing) or len(self._calls) > len(final):
+            said = [_read(call.text) for call in final._calls]
+            if any(_read(call.text) not in said for call in missing):
+                final._note("a call that came before is not in the final message")
+        self._calls, self._known, self._done, self._problem = final._calls, final._known, final._done, final._problem
+
+    def _is_in(self, final: CallStream, call: _Call) -> bool:
+        """Return whether `final` has the call, to which what came before is added."""
+        keys = [key for key, known in self._known.items() if known is call and key[0] != "index"]
+        same = next((final._known[key] for key in keys if key in final._known), None)
+        if same is None:
+            return False
+        same.extra = call.extra | same.extra
+        if _says_nothing(same.text) and not _says_nothing(call.text):
+            same.whole = call.text
+        return True
+
+    def require_clear(self) -> None:
+        """Raise ProviderError if it is not clear which calls the model made. Ask this of a reply that is whole."""
+        self._calls = self._merged()
+        self._problem = self._problem or self._doubt()
+        if self._problem:
+            raise cut_reply(f"{self._problem}; {REMEDY}")
+
+    @property
+    def are_whole(self) -> bool:
+        """Whether each call has a name, and a JSON object as its arguments."""
+        return all(call.name and call.is_whole for call in self._calls)
+
+    @property
+    def are_ended(self) -> bool:
+        """Whether each call has a name, and its end was marked or its arguments are whole."""
+        return all(call.name and (call.is_ended or call.is_whole) for call in self._calls)
+
+    def calls(self, unnamed: str = "call_") -> tuple[ToolCall, ...]:
+        """Return the calls. One without an id gets `unnamed` and its place."""
+        return tuple(
+            read_call(call.call_id or call.item_id or f"{unnamed}{index}", call.name, call.text)
+            for index, call in enumerate(self._in_order())
+        )
+
+    def extras(self, wire: str) -> tuple[Reasoning, ...]:
+        """Return the keys of calls that this code does not know, kept as what `wire` takes back."""
+        return tuple(
+            Reasoning(wire=calls_wire(wire), block=clean_json(call.extra), before=index)
+            for index, call in enumerate(self._in_order())
+            if call.extra
+        )
+
+    def _in_order(self) -> list[_Call]:
+        return sorted(self._calls, key=lambda call: len(self._calls) if call.done_as is None else call.done_as)
+
+    def _begin(self, part: CallPart) -> _Call:
+        call = _Call(index=part.index)
+        self._calls.append(call)
+        self._learn(call, part)
+        if part.index is not None:
+            self._known["index", part.index] = call
+        return call
+
+    def _learn(self, call: _Call, part: CallPart) -> _Call:
+        call.learn(part)
+        for key in part.keys[:2]:
+            self._known[key] = call
+        return call
+
+    def _by_id(self, part: CallPart) -> _Call | None:
+        for key in part.keys:
+            call = self._known.get(key)
+            if call is not None and (key == ("id", part.call_id) or not (part.call_id and call.call_id)):
+                return call
+        return None
+
+    def _at_position(self, part: CallPart) -> _Call | None:
+        if part.index is not None:
+            return self._known.get(("index", part.index))
+        return self._calls[-1] if self._calls else None
+
+    def _find(self, part: CallPart) -> _Call | None:
+        """The call that a piece belongs to. An id that nobody has announced is weaker than a position."""
+        call = self._by_id(part)
+        if call is not None:
+            return call
+        call = self._at_position(part)
+        if call is not None and (part.call_id or part.item_id) and (call.call_id or call.item_id):
+            call.is_doubted = True
+        return call
+
+    def _continues(self, part: CallPart, before: _Call) -> bool:
+        """Return whether a part without a known id goes on with the call at its position."""
+        if part.call_id and before.call_id:
+            if not part.name:
+                return True  # some services give each piece an id of its own
+            before.is_doubted |= not before.is_whole and (bool(before.text.strip()) or before.name == part.name)
+            return False
+        if not before.ended_before(part):
+            before.is_doubted |= bool(part.name and before.name) and not (before.text + part.arguments).strip()
+            return True
+        before.is_doubted |= not before.is_whole and bool(before.text.strip())
+        return False
+
+    def _unfinished(self, part: CallPart) -> _Call | None:
+        """The call at the position of one that is said in full: the first that can be it."""
+        for call in self._calls:
+            is_other = (part.call_id and call.call_id) or (part.item_id and call.item_id)
+            is_here = part.index is None or part.index == call.index
+            if call.whole is None and is_here and not is_other and call.name in ("", part.name):
+                return call
+        return None
+
+    def _merged(self) -> list[_Call]:
+        kept: dict[str, _Call] = {}
+        made = list[_Call]()
+        for call in self._in_order():
+            same = kept.get(call.call_id) if call.call_id else None
+            if same is None:
+                made.append(call)
+                kept[call.call_id] = call
+                continue
+            if call.name not in ("", same.name) or not _is_same(same.text, call.text):
+                self._note(f"two calls have the id {call.call_id!r}, and differ")
+            if _says_nothing(same.text):
+                same.whole = call.text
+        return made
+
+    def _doubt(self) -> str:
+        """Return why it is not clear which calls the model made; "" if it is."""
+        said = [_read(call.text) for call in self._calls if call.whole is not None]
+        unnamed = [call for call in self._calls if not call.name and call.whole is None]
+        self._calls = [call for call in self._calls if call not in unnamed or _read(call.text) not in said]
+        if len(self._calls) > 1 and any(not call.name for call in self._calls):
+            return "arguments came for a call without a name"
+        is_doubted = any(call.is_doubted for call in self._calls)
+        for call in self._calls:
+            if call.whole is None and (self._done or (is_doubted and not (call.is_ended or call.is_whole))):
+                return f"the call {call.call_id or call.name!r} was begun and not ended"
+        return ""
+
+    def _note(self, problem: str) -> None:
+        self._problem = self._problem or problem
+
+
+def _read(text: str) -> dict[str, Any] | None:
+    try:
+        value = read_argument_text(text)
+    except (ValueError, RecursionError):
+        return None
+    return value if isinstance(value, dict) else None  # pyright: ignore[reportUnknownVariableType]
+
+
+def _says_nothing(text: str) -> bool:
+    return _read(text) == {}
+
+
+def _is_same(one: str, other: str) -> bool:
+    """Return whether two texts of arguments can be those of one call. `{}` may be what came before the real ones."""
+    if _says_nothing(one) or _says_nothing(other):
+        return True
+    return one == other or (
+        _read(one) is not None and json.dumps(_read(one), sort_keys=True) == json.dumps(_read(other), sort_keys=True)
+    )
