@@ -70,9 +70,9 @@ def test_several_cells_are_all_looked_at_and_one_that_is_away_is_named(
 def test_a_submit_says_that_the_workers_run_another_version_of_the_code_here(
     client: Client, brainq: Brainq, settings: Settings
 ) -> None:
-    (settings.data_dir / "cli_brain.py").write_text(
+    (settings.data_dir / "changed_brain.py").write_text(
         'from brainq import Brain\n\nbrain = Brain("shop", "offline:rules", "Changed.")\n'
     )
     announce(wiring_of(client), "1.4", "d01d")
-    told = brainq("submit", "s1", "Hello!", "--no-wait")
+    told = brainq("-A", "changed_brain:brain", "submit", "s1", "Hello!", "--no-wait")
     assert (told.code, "the workers run another version of brain shop than the code here" in told.err) == (0, True)
