@@ -15,7 +15,7 @@ from typing import Any
 from brainq.calls.function_run import COOPERATIVE_GRACE_S, GRACE_S, CallReturn, CancelGrace, FunctionRun, OnCut, OnLate
 from brainq.calls.tool_processes import ToolProcesses
 from brainq.contracts.call import ToolTimeout
-from brainq.processes.threads import LoopThread
+from brainq.processes.threads import LoopThread, UserCodeExit, contained
 from brainq.processes.timers import LONGEST_WAIT_S, Watch, Watchdog
 from brainq.tools.context import RunContext
 from brainq.tools.tool import Tool
@@ -66,11 +66,11 @@ class LoopCall:
             if self._context.token.is_expired:  # another tool blocked the loop until now
                 self._run.never_started()
             else:
-                coroutine = self._variables.run(self._called)
+                coroutine = contained(self._tool.name, self._variables.run(self._called))
                 self._task = self._loop.create_task(coroutine, context=self._variables)
                 # Not a try around the await: a task that is cancelled before its first step never gets there.
                 self._task.add_done_callback(self._ended)
-        except Exception as error:  # arguments that do not fit the annotations
+        except BaseException as error:  # arguments that do not fit the annotations; a type of the user's may raise all
             self._run.raised(error)
         if self._task is None:
             self._wake()
@@ -82,7 +82,7 @@ class LoopCall:
         if task.cancelled():
             self._run.raised(asyncio.CancelledError("cancelled"))
         elif (error := task.exception()) is not None:
-            self._run.raised(error)
+            self._run.raised(error.raised if isinstance(error, UserCodeExit) else error)
         else:
             self._run.returned(task.result())
         self._wake()

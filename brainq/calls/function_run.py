@@ -69,7 +69,7 @@ def one_line(error: BaseException) -> str:
     """`TypeName: message` in one line of at most MAX_ERROR_CHARS characters."""
     try:
         message = " ".join(clean(str(error)).split())
-    except Exception:  # a broken __str__ must not hide that the tool failed
+    except BaseException:  # a broken __str__ must not hide that the tool failed
         message = ""
     text = f"{type(error).__name__}: {message}" if message else type(error).__name__
     return beginning(text, MAX_ERROR_CHARS)
@@ -191,7 +191,7 @@ class FunctionRun:
                     latency_ms=self._elapsed_ms(),
                     block_tool=self.context.outputs().block_tool,
                 )
-        except Exception as error:
+        except BaseException as error:  # of a `__str__` of the user's
             return self.raised(error)
         return self._end(ended)
 

@@ -26,6 +26,7 @@ from brainq.gateway.edge.limits import StreamLimiter
 from brainq.gateway.edge.request import CachedCall, Gateway
 from brainq.observe.metrics.export import start_metrics
 from brainq.observe.otel_setup import start_traces
+from brainq.observe.threads import thread_problems
 from brainq.settings.deployment import Settings
 from brainq.store.store import Store
 
@@ -77,7 +78,8 @@ def connection_class(slow_s: float) -> type[TimedConnection]:
 
 
 def readiness_check(client: AsyncClient, authenticator: Authenticator) -> CachedCall[None]:
-    """Raises where Redis, SQL or any valid token is missing. Cached, for its route is public and not rate-limited."""
+    """Raises if Redis, SQL or any valid token is missing, or a background thread does not work. Cached, because its
+    route is public and not rate-limited."""
 
     async def check() -> None:
         await client.ping()
@@ -87,6 +89,8 @@ def readiness_check(client: AsyncClient, authenticator: Authenticator) -> Cached
             pass
         if not await authenticator.admits_anyone():
             raise SetupError(NO_TOKEN_YET)
+        if problems := thread_problems():
+            raise SetupError(f"{problems[0]}; the gateway's log says why")
 
     return CachedCall(check)
 

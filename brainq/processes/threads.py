@@ -90,9 +90,26 @@ class ThreadCall(Generic[T]):
         returned, found = self._answer
         if returned:
             return found
-        if isinstance(found, Exception):
-            raise found
-        raise RuntimeError(f"{self._what} raised {type(found).__name__}: {found}") from found
+        raise as_exception(self._what, found)
+
+
+class UserCodeExit(RuntimeError):
+    """User code raised what is no Exception, such as SystemExit: `raised`."""
+
+    def __init__(self, what: str, raised: BaseException) -> None:
+        super().__init__(f"{what} raised {type(raised).__name__}: {raised}")
+        self.raised = raised
+
+
+def is_shutdown(failure: BaseException) -> bool:
+    """Return whether `failure` asks this process to end. Signals are handled in the main thread alone: in any other
+    thread SystemExit and KeyboardInterrupt come from the code that runs there."""
+    return isinstance(failure, SystemExit | KeyboardInterrupt) and threading.current_thread() is threading.main_thread()
+
+
+def as_exception(what: str, failure: BaseException) -> Exception:
+    """Return what user code raised as an Exception: SystemExit and its like end the call, and no thread."""
+    return failure if isinstance(failure, Exception) else UserCodeExit(what, failure)
 
 
 def call_within(limit_s: float, what: str, function: Callable[[], T]) -> T:
@@ -129,8 +146,8 @@ class LoopThread:
         return self._started().thread.is_current
 
     def run(self, work: Coroutine[Any, Any, T], limit_s: float | None = None) -> T:
-        """What `work` returns or raises; TimeoutError after `limit_s` seconds."""
-        return asyncio.run_coroutine_threadsafe(work, self.loop).result(limit_s)
+        """What `work` returns or raises, as an Exception; TimeoutError after `limit_s` seconds."""
+        return asyncio.run_coroutine_threadsafe(contained(self._name, work), self.loop).result(limit_s)
 
     def stop(self) -> None:
         """Stop the loop, wait for its thread and cancel what still runs; the next use starts another."""
@@ -177,15 +194,35 @@ def is_async(function: object) -> bool:
     )
 
 
-def as_sync(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The function itself; an async one as a plain one, which returns what it returns and raises what it raises."""
-    if not is_async(function):
-        return function
+async def contained(what: str, work: Coroutine[Any, Any, T]) -> T:
+    """Await `work`. SystemExit would end the loop, and every other task with it: it is raised as an Exception."""
+    try:
+        return await work
+    except (asyncio.CancelledError, GeneratorExit):
+        raise
+    except BaseException as failure:
+        raise as_exception(what, failure) from None
 
-    @functools.wraps(function, updated=())
-    def waited(*args: Any, **named: Any) -> Any:
+
+def as_sync(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The function as a plain one, also if it is async: it returns what that returns. It raises an Exception, whatever
+    that raises, unless the process is to end."""
+    name = getattr(function, "__qualname__", type(function).__name__)
+
+    def awaited(*args: Any, **named: Any) -> Any:
         if _CALLBACKS.is_current:
             raise RuntimeError("an async callback reached another one, which would wait for itself; await it instead")
         return _CALLBACKS.run(function(*args, **named))
 
-    return waited
+    call = awaited if is_async(function) else function
+
+    @functools.wraps(function, updated=())
+    def plain(*args: Any, **named: Any) -> Any:
+        try:
+            return call(*args, **named)
+        except BaseException as failure:
+            if isinstance(failure, Exception) or is_shutdown(failure):
+                raise
+            raise as_exception(name, failure) from failure
+
+    return plain

@@ -15,6 +15,7 @@ from redis.asyncio.retry import Retry
 from redis.asyncio.sentinel import Sentinel
 from redis.backoff import NoBackoff
 
+from brainq.processes.threads import as_exception
 from brainq.settings.redis_url import parse_redis_url, parse_sentinel_url
 from brainq.state.connection import (
     DRIVER_INFO,
@@ -181,13 +182,13 @@ class CommandBatcher:
             some = [self._waiting.popleft() for _ in range(min(MAX_BATCH, len(self._waiting)))]
             try:
                 replies = await self._run_batch([command for commands, _ in some for command in commands])
-            except Exception as failure:
-                for _, future in some:
-                    _set_result(future, failure)
-                continue
-            except BaseException:
+            except (asyncio.CancelledError, GeneratorExit):
                 self._waiting.extendleft(reversed(some))
                 raise
+            except BaseException as failure:
+                for _, future in some:
+                    _set_result(future, as_exception("a batch of commands", failure))
+                continue
             at = 0
             for commands, future in some:
                 _set_result(future, replies[at : at + len(commands)])

@@ -18,6 +18,7 @@ import redis
 
 from brainq.errors import SetupError
 from brainq.observe.logs import OutageLog, logger
+from brainq.observe.threads import KeptTask
 from brainq.state.async_connection import FIRST_BACKOFF_S, LONGEST_BACKOFF_S, AsyncConnection, CommandBatcher
 from brainq.state.connection import Command
 from brainq.state.events import READ_BATCH, Follower, read_events
@@ -81,7 +82,7 @@ class StreamReader:
         self._has_woken = self._is_reading = self._is_waking = False
         self._changed = asyncio.Event()
         self._closed: SetupError | None = None
-        self._task: asyncio.Task[None] | None = None
+        self._task = KeptTask("brainq-streams", self._run)
         self._outage = OutageLog(log, "reading streams")
         self._away_since: float | None = None
         self._backoff_s = FIRST_BACKOFF_S
@@ -146,15 +147,12 @@ class StreamReader:
             with suppress(TimeoutError, redis.RedisError, OSError):  # it ends by itself, too
                 async with asyncio.timeout(LONGEST_BACKOFF_S):
                     await self._asks.run(("DEL", self._wake_key))
-        if self._task is not None:
-            self._task.cancel()
-            await asyncio.wait([self._task])
+        await self._task.stop()
 
     def _start(self) -> None:
         if self._closed is not None:
             raise self._closed
-        if self._task is None:
-            self._task = asyncio.create_task(self._run(), name="brainq-streams")
+        self._task.ensure()
 
     def _key(self, follower: Follower) -> str:
         return self._keys.turn(follower.session_id, follower.turn_id) + ":events"
@@ -185,8 +183,9 @@ class StreamReader:
                 except Exception as failure:
                     await self._failed(failure)
         finally:
-            await self._asks.close(self._closed or SetupError("the event loop of these events has ended"))
-            await self._line.close()
+            if task is not None and task.cancelling():  # else it failed, and runs again
+                await self._asks.close(self._closed or SetupError("the event loop of these events has ended"))
+                await self._line.close()
 
     async def _read(self) -> None:
         positions = {key: min(one.after for one in followers) for key, followers in self._live.items()}

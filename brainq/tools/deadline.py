@@ -8,6 +8,8 @@ import time
 from collections.abc import Callable
 from typing import Any, Self
 
+from brainq.processes.threads import as_exception
+
 DEADLINE = "deadline"
 CANCELLED = "cancelled"
 
@@ -71,8 +73,8 @@ class DeadlineToken:
         for listener in listeners:
             try:
                 listener()
-            except Exception as failure:  # a tool's own; the engine's cut must come all the same
-                failures.append(failure)
+            except BaseException as failure:  # a tool's own; the engine's cut must come all the same
+                failures.append(as_exception("a listener of a cancel", failure))
         if failures:
             raise failures[0]
 

@@ -23,6 +23,7 @@ from brainq.observe.spans import chat_span
 from brainq.observe.tracing import in_span
 from brainq.outage import OutageRetry, never_unavailable
 from brainq.ports.redis_turns import Turns
+from brainq.processes.threads import is_shutdown
 from brainq.text.estimate import with_usage
 from brainq.turn.begin import OwnedTurn
 
@@ -178,9 +179,11 @@ def provider_chunks(provider: Provider, request: ModelRequest) -> Generator[Mode
                 raise TypeError(f"generate_stream must yield ModelChunk, got {type(chunk).__name__}")
             replied = replied or chunk.reply is not None
             yield chunk
-    except ProviderError:
+    except (ProviderError, GeneratorExit):
         raise
-    except Exception as failure:
+    except BaseException as failure:  # a library's panic, too
+        if is_shutdown(failure):
+            raise
         log.error("provider raised", failure=failure, turn_id=request.turn_id, step=request.step)
         raise ProviderError(
             f"provider {provider.name!r} raised {type(failure).__name__}", kind="raised", retryable=False

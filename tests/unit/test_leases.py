@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 from collections.abc import Iterator
 
 import pytest
 
 from brainq.leases import LeaseRenewer
+from brainq.observe import threads
+from tests.support.refused_threads import REFUSED, RefusedThreads
 from tests.support.wait import wait_until
 
 
@@ -109,3 +112,37 @@ def test_a_holder_that_raises_when_it_hears_of_its_loss_costs_no_other_its_lease
             beats.beat_now()
             wait_until(lambda count=count: other.beaten == count, "the other one is renewed")
     assert (lost.lost, lost.beaten) == (["CLOSED"], 1)
+
+
+def test_one_refused_thread_costs_one_lease_and_the_next_one_is_renewed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(threads, "REFUSED_PAUSES_S", ())
+    RefusedThreads(monkeypatch, "brainq-beats", 1)
+    beats, refused, lease = LeaseRenewer(600.0), Lease(), Lease()
+    with pytest.raises(RuntimeError, match=REFUSED):
+        beats.renew(refused.beat, refused.lost.append)
+    with beats.renew(lease.beat, lease.lost.append):
+        beats.beat_now()
+        wait_until(lambda: lease.beaten == 1, "it is renewed")
+    assert refused.beaten == 0, "nothing began under that lease"
+    beats.stop()
+
+
+@pytest.mark.parametrize("end", [SystemExit, MemoryError, GeneratorExit])
+def test_whatever_one_beat_raises_the_other_leases_are_renewed(beats: LeaseRenewer, end: type[BaseException]) -> None:
+    other = Lease()
+
+    def beat() -> str:
+        raise end
+
+    with beats.renew(beat, other.lost.append), beats.renew(other.beat, other.lost.append):
+        for count in (1, 2):
+            beats.beat_now()
+            wait_until(lambda count=count: other.beaten >= count, "the other one is renewed")
+
+
+def test_a_holder_that_exits_when_it_hears_of_its_loss_ends_no_thread(beats: LeaseRenewer) -> None:
+    lost, other = Lease(), Lease()
+    lost.word = "CLOSED"
+    with beats.renew(lost.beat, sys.exit), beats.renew(other.beat, other.lost.append):
+        beats.beat_now()
+        wait_until(lambda: other.beaten == 1, "the other one is renewed in the same round")

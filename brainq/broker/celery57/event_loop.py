@@ -72,7 +72,11 @@ class ThreadSafeQoS(virtual.QoS):
         self.later.pop(delivery_tag, None)
         if self._loop_waits:
             self._loop_waits = False
-            self.channel.connection.wake()
+            try:
+                self.channel.connection.wake()
+            except BaseException:
+                self._loop_waits = True  # it was not woken: the next ack is to try
+                raise
 
     def reject(self, delivery_tag: str, requeue: bool = False) -> None:
         super().reject(delivery_tag, requeue=requeue)

@@ -130,7 +130,14 @@ class TaskThreads:
             self._fewer.notify_all()
             following = self._waiting.popleft() if self._waiting else None
         if following is not None:
-            self.start(following)
+            try:
+                self.start(following)
+            except RuntimeError as refused:
+                give_up(following, refused)
+
+    @property
+    def is_closed(self) -> bool:
+        return self._closed
 
     def close(self) -> None:
         """Take no more jobs, forget those that wait, and let the idle threads end."""
@@ -196,8 +203,26 @@ class TaskRun:
             end = self._end.pop()  # one atomic step: only one gets it
         except IndexError:
             return False
-        end(outcome)
+        try:
+            end(outcome)
+        except BaseException as failure:  # such as a MemoryError, which Celery raises on before it acks
+            logger.exception("a task could not be ended, and is ended as failed")
+            self._end_as_failed(end, failure)
         return True
+
+    def _end_as_failed(self, end: Callable[[TaskOutcome], object], failure: BaseException) -> None:
+        """An end that is not acked keeps its place for good: a worker with no place left takes no more messages."""
+        try:
+            end(self._as_failed(RuntimeError(f"it could not be ended: {type(failure).__name__}")))
+        except BaseException:
+            logger.exception("a task could not be ended properly")
+
+
+def give_up(job: Job, refused: RuntimeError) -> None:
+    """End a job that no thread can run. Its message is acked; what it was to do is found by a sweeper."""
+    logger.error("a task has no thread, and is left to another worker: %s", refused)
+    if isinstance(job, TaskRun):
+        job.abandon(refused)
 
 
 def current_run() -> TaskRun | None:
@@ -231,10 +256,16 @@ class TaskPool(BasePool):
         accept_callback: Callable[[int, float], object] | None = None,
         **_: Any,
     ) -> TaskRun:
-        """Give a task to a thread. Raises RuntimeError once the pool has stopped."""
+        """Give a task to a thread; if the system refuses even a first one, the task fails. Raises RuntimeError once the
+        pool has stopped."""
         work = partial(_run_task, accept_callback, target, args, kwargs or {})
         run = TaskRun(self._threads, work, callback, _failed_outcome)
-        self._threads.start(run)
+        try:
+            self._threads.start(run)
+        except RuntimeError as refused:
+            if self._threads.is_closed:
+                raise
+            give_up(run, refused)
         return run
 
     @property

@@ -17,6 +17,7 @@ from brainq.access import ALL_VERBS, Caller, Tokens
 from brainq.access.tokens import KEPT_S
 from brainq.errors import SetupError
 from brainq.gateway.edge.client_address import is_loopback
+from brainq.processes.threads import as_sync, contained
 from brainq.settings.deployment import Settings
 
 R = TypeVar("R")
@@ -127,9 +128,9 @@ def _by_hook(reference: str, checks: Executor) -> Authenticate:
 
     async def by_hook(headers: Mapping[str, str]) -> Caller | None:
         if inspect.iscoroutinefunction(hook):
-            found = await hook(headers)
+            found = await contained(reference, hook(headers))
         else:
-            found = await _in_thread(checks, hook, headers)
+            found = await _in_thread(checks, as_sync(hook), headers)
         if found is not None and not isinstance(found, Caller):
             raise TypeError(f"{reference} gave {type(found).__name__}, not a brainq.access.Caller or None")
         return found

@@ -17,6 +17,7 @@ from brainq.contracts.message import Message
 from brainq.contracts.tool import ToolSpec
 from brainq.errors import InvalidInput
 from brainq.observe.logs import logger
+from brainq.processes.threads import is_shutdown
 from brainq.tools.ranking import Bm25Ranker
 
 log = logger("brainq.turn")
@@ -106,7 +107,9 @@ class SemanticToolSelector:
     def _scores(self, query: str, specs: Sequence[ToolSpec], context: SelectionContext) -> list[float]:
         try:
             return _weighted(self._ranker, query, specs, context)
-        except Exception as failure:
+        except BaseException as failure:
+            if is_shutdown(failure):
+                raise
             # A turn with other tools than the best is better than none.
             log.warning("ranker failed, ranking by words instead", failure=failure)
             return _weighted(DEFAULT_RANKER, query, specs, context)

@@ -17,12 +17,14 @@ import pytest
 from sqlalchemy import text
 
 from brainq.contracts.webhook import DeliveryRow, NewDelivery, Webhook, parse_webhooks
+from brainq.observe import threads as kept
 from brainq.observe.tracing import turn_context
 from brainq.people.webhook_delivery import WebhookSender
 from brainq.people.webhook_post import post
 from brainq.store.store import Store
 from tests.support.pump import sqlite_url
 from tests.support.receiver import Receiver
+from tests.support.refused_threads import RefusedThreads
 from tests.support.spans import recording
 from tests.support.wait import wait_until
 
@@ -276,3 +278,42 @@ def test_sql_that_is_away_is_waited_for(store: Store) -> None:
         wait_until(lambda: [row.state for row in store.deliveries.list()] == ["done"], "it was sent")
         stop.set()
         thread.join(5)
+
+
+def test_a_refused_thread_is_tried_again_and_there_are_never_more_places(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(kept, "REFUSED_PAUSES_S", ())
+    refused = RefusedThreads(monkeypatch, "brainq-webhook", 2)
+    stop = threading.Event()
+    with Receiver() as receiver:
+        made, _ = sender(store, receiver, threads=4, every_s=0.02)
+        thread = threading.Thread(target=made.run, args=(stop,), daemon=True)
+        thread.start()
+        wait_until(lambda: _places() == 4, "all places are taken")
+        wait_until(lambda: refused.asked == 6, "the refused ones were tried again")
+        plan(store, receiver.url, "t1")
+        wait_until(lambda: receiver.received, "they send")
+        assert _places() == 4
+        stop.set()
+        thread.join(60)
+        wait_until(lambda: _places() == 0, "all have ended")
+
+
+def test_a_sender_that_fails_leaves_no_places_beside_those_of_its_next_run(store: Store) -> None:
+    class Exits(threading.Event):
+        """Ends the sender in its wait."""
+
+        def wait(self, timeout: float | None = None) -> bool:
+            raise SystemExit
+
+    with Receiver() as receiver:
+        made, _ = sender(store, receiver, threads=4, every_s=0.02)
+        for _ in range(3):
+            with pytest.raises(SystemExit):
+                made.run(Exits())
+        wait_until(lambda: _places() == 0, "all have ended")
+
+
+def _places() -> int:
+    return [thread.name for thread in threading.enumerate()].count("brainq-webhook")

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
 from brainq.broker.celery57.thread_pool import (
     TaskOutcome,
+    TaskPool,
     TaskRun,
     TaskThreads,
     current_run,
@@ -186,3 +188,98 @@ def test_a_task_and_its_watchdog_end_it_once_together() -> None:
 
 def test_outside_the_pool_no_task_runs() -> None:
     assert current_run() is None
+
+
+class Broken:
+    """A task whose end fails, so many times."""
+
+    def __init__(self, failure: BaseException, times: int) -> None:
+        self.failure = failure
+        self.times = times
+        self.places = 1  # that the worker lost
+        self.heard: list[TaskOutcome] = []
+
+    def end(self, outcome: TaskOutcome) -> None:
+        self.heard.append(outcome)
+        if self.times > 0:
+            self.times -= 1
+            raise self.failure
+        self.places = 0
+
+
+def broken_run(threads: TaskThreads, broken: Broken) -> TaskRun:
+    return TaskRun(threads, lambda: (0, "done", 0.1), broken.end, lambda failure: (1, repr(failure), None))
+
+
+@pytest.mark.parametrize("failure", [MemoryError(), OSError(), SystemExit(3), GeneratorExit()])
+def test_an_end_that_fails_gives_its_place_back(failure: BaseException, caplog: pytest.LogCaptureFixture) -> None:
+    threads, broken = TaskThreads(1), Broken(failure, 1)
+    run(threads, broken_run(threads, broken))
+    assert broken.heard == [
+        (0, "done", 0.1),
+        (1, f"RuntimeError('it could not be ended: {type(failure).__name__}')", None),
+    ]
+    assert broken.places == 0
+    assert "a task could not be ended" in caplog.text
+    stop(threads)
+
+
+def test_an_end_that_fails_for_good_costs_no_thread() -> None:
+    threads, broken = TaskThreads(1), Broken(OSError(), 9)
+    run(threads, broken_run(threads, broken))
+    assert len(broken.heard) == 2
+    run(threads, bool)
+    assert len(threads) == 1
+    stop(threads)
+
+
+def test_one_given_up_whose_end_fails_has_another_thread_in_its_place() -> None:
+    threads, gate, begun = TaskThreads(1), threading.Event(), threading.Event()
+    broken = Broken(OSError(), 1)
+
+    def work() -> TaskOutcome:
+        begun.set()
+        gate.wait(60)
+        return 0, "late", 1.0
+
+    stuck = TaskRun(threads, work, broken.end, lambda failure: (1, repr(failure), None))
+    threads.start(stuck)
+    assert begun.wait(60)
+    assert stuck.abandon()
+    run(threads, bool)
+    gate.set()
+    assert broken.places == 0
+    stop(threads)
+
+
+def test_a_task_that_gets_no_thread_gives_its_place_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    pool: Any = TaskPool(1)
+    pool.on_start()
+    monkeypatch.setattr(threading.Thread, "start", refuse)
+    heard: list[TaskOutcome] = []
+    pool.on_apply(lambda: (0, "ran", 0.1), callback=heard.append)
+    assert [outcome[0] for outcome in heard] == [1]
+    monkeypatch.undo()
+    pool.on_apply(lambda: (0, "ran", 0.1), callback=heard.append)
+    wait_until(lambda: len(heard) == 2, "the next one runs")
+    assert heard[1] == (0, "ran", 0.1)
+    pool.on_stop()
+
+
+def test_a_waiting_task_that_gets_no_thread_gives_its_place_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    threads = TaskThreads(1)
+    stuck, waiting = Task(threads), Task(threads)
+    begun = stuck.begin()
+    wait_until(lambda: stuck.run, "it runs")
+    waiting.begin()
+    monkeypatch.setattr(threading.Thread, "start", refuse)
+    assert begun.abandon()
+    monkeypatch.undo()
+    assert [outcome[0] for outcome in waiting.heard] == [1]
+    stuck.gate.set()
+    run(threads, bool)
+    stop(threads)
+
+
+def refuse(thread: threading.Thread) -> None:
+    raise RuntimeError("can't start new thread")

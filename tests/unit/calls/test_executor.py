@@ -121,6 +121,29 @@ def raise_long() -> None:
     raise ValueError("x" * 10_000)
 
 
+async def raise_async_exit() -> None:
+    sys.exit(3)
+
+
+async def raise_async_interrupt() -> None:
+    raise KeyboardInterrupt
+
+
+class ExitsAsText:
+    def __str__(self) -> str:
+        sys.exit(3)
+
+
+@pytest.mark.parametrize("returned", [ExitsAsText(), [ExitsAsText()]])
+def test_a_result_that_exits_when_it_is_read_is_a_failure(executor: BoundedToolExecutor, returned: object) -> None:
+    def give() -> object:
+        return returned
+
+    outcome = run(executor, make_tool(give))
+    assert isinstance(outcome, ToolFailure)
+    assert outcome.error_type == "SystemExit"
+
+
 def take_date(n: int) -> int:
     return n
 
@@ -132,6 +155,8 @@ def take_date(n: int) -> int:
         (raise_retryable, "UnavailableError", "UnavailableError", True),
         (raise_exit, "SystemExit: 3", "SystemExit", False),
         (raise_async, "KeyError: 'k'", "KeyError", False),
+        (raise_async_exit, "SystemExit: 3", "SystemExit", False),
+        (raise_async_interrupt, "KeyboardInterrupt", "KeyboardInterrupt", False),
         (raise_long, "ValueError: " + "x" * 1985 + "...", "ValueError", False),
     ],
 )

@@ -160,7 +160,7 @@ def test_the_lease_is_renewed_while_it_judges() -> None:
     ("judge", "error"),
     [
         (OwnJudge(raises=OSError("no disk")), "OSError: no disk"),
-        (OwnJudge(raises=SystemExit(3)), "RuntimeError: judge 'tone' raised SystemExit: 3"),
+        (OwnJudge(raises=SystemExit(3)), "UserCodeExit: judge 'tone' raised SystemExit: 3"),
         (OwnJudge(returns=None), "TypeError: judge 'tone' returned a NoneType; it must return a Judgement"),
         (OwnJudge(returns=0.5), "TypeError: judge 'tone' returned a float; it must return a Judgement"),
         (OwnJudge(returns=Judgement.model_construct(score=7, reason="")), "ValidationError"),

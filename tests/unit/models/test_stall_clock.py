@@ -13,8 +13,11 @@ from typing import Any
 import pytest
 
 from brainq.contracts.turn import Limits, LimitsOverride
+from brainq.models.asking import stall_clock
 from brainq.models.asking.stall_clock import Deadline, DeadlineCut, StallClock
-from brainq.processes.timers import TIMERS, Watch
+from brainq.observe import threads
+from brainq.processes.timers import TIMERS, Watch, Watchdog
+from tests.support.refused_threads import REFUSED, RefusedThreads
 from tests.support.wait import wait_until
 
 
@@ -127,3 +130,23 @@ def test_a_turn_sets_its_own() -> None:
     assert (limits.first_token_s, limits.idle_s) == (5, 7)
     with pytest.raises(ValueError, match="idle_s"):
         Limits(idle_s=0)
+
+
+def test_no_stream_is_read_that_could_not_be_cut(
+    pair: tuple[socket.socket, socket.socket], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ours, _ = pair
+    monkeypatch.setattr(threads, "REFUSED_PAUSES_S", ())
+    timers = Watchdog("brainq-test-timers")
+    monkeypatch.setattr(stall_clock, "TIMERS", timers)
+    refused = RefusedThreads(monkeypatch, "brainq-test-timers", 1)
+    with pytest.raises(RuntimeError, match=REFUSED):
+        DeadlineCut(response_on(ours), 0.01)
+    with closing(DeadlineCut(response_on(ours), 60.0)) as cutoff:
+        monkeypatch.setattr(timers._thread, "_thread", None)  # as if it had died  # pyright: ignore[reportPrivateUsage]
+        refused.times = 1
+        with pytest.raises(RuntimeError, match=REFUSED):
+            cutoff.move(0.01)
+        cutoff.move(0.01)
+        wait_until(lambda: cutoff.fired, "the next move is done")
+    timers.close()

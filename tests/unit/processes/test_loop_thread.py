@@ -6,11 +6,14 @@ import asyncio
 import contextvars
 import functools
 import threading
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from brainq.processes.threads import as_sync, is_async
+from brainq.observe import threads as kept
+from brainq.processes.threads import LoopThread, UserCodeExit, as_sync, is_async
+from tests.support.refused_threads import REFUSED, RefusedThreads
 
 WHO = contextvars.ContextVar("who", default="nobody")
 
@@ -25,8 +28,8 @@ class Doubling:
         return await double(number)
 
 
-def test_a_plain_function_stays_itself() -> None:
-    assert as_sync(len) is len
+def test_a_plain_function_does_what_it_does() -> None:
+    assert as_sync(len)([1, 2]) == 2
     assert not is_async(len)
 
 
@@ -74,3 +77,80 @@ def test_one_that_reaches_another_says_so_and_does_not_hang() -> None:
 
     with pytest.raises(RuntimeError, match="await it instead"):
         as_sync(outer)()
+
+
+class Panic(BaseException):
+    """As of a Rust library."""
+
+
+def exits(end: type[BaseException]) -> None:
+    raise end("over")
+
+
+async def exits_later(end: type[BaseException]) -> None:
+    await asyncio.sleep(0)
+    raise end("over")
+
+
+@pytest.mark.parametrize("end", [SystemExit, KeyboardInterrupt, GeneratorExit, Panic])
+@pytest.mark.parametrize("function", [exits, exits_later])
+def test_what_would_end_a_thread_is_an_exception_for_its_caller(
+    function: Callable[..., object], end: type[BaseException]
+) -> None:
+    with ThreadPoolExecutor(1) as pool:
+        raised = pool.submit(as_sync(function), end).exception(60)
+    assert isinstance(raised, UserCodeExit)
+    assert str(raised).endswith(f"raised {end.__name__}: over")
+    assert as_sync(double)(4) == 8, "the loop goes on"
+
+
+def test_ctrl_c_in_the_main_thread_is_raised_on() -> None:
+    with pytest.raises(KeyboardInterrupt):
+        as_sync(exits)(KeyboardInterrupt)
+
+
+@pytest.fixture
+def loop_thread(monkeypatch: pytest.MonkeyPatch) -> Iterator[LoopThread]:
+    monkeypatch.setattr(kept, "FIRST_BACKOFF_S", 0.0)
+    made = LoopThread("brainq-test-loop")
+    yield made
+    made.stop()
+
+
+@pytest.mark.parametrize("end", [SystemExit, KeyboardInterrupt])
+def test_a_task_that_exits_ends_no_loop_and_no_other_task(loop_thread: LoopThread, end: type[BaseException]) -> None:
+    begun = threading.Event()
+
+    async def waits() -> str:
+        begun.set()
+        await asyncio.sleep(0.2)
+        return "done"
+
+    other = asyncio.run_coroutine_threadsafe(waits(), loop_thread.loop)
+    assert begun.wait(60)
+
+    async def leaves_a_task() -> None:
+        task = asyncio.get_running_loop().create_task(exits_later(end))
+        await asyncio.wait([task])
+        assert isinstance(task.exception(), end)
+
+    loop = loop_thread.loop
+    loop_thread.run(leaves_a_task(), 60)
+    assert other.result(60) == "done"
+    assert loop_thread.loop is loop
+
+
+def test_a_loop_that_a_tool_stops_goes_on(loop_thread: LoopThread) -> None:
+    async def stop() -> None:
+        asyncio.get_running_loop().stop()
+
+    loop_thread.run(stop(), 60)
+    assert loop_thread.run(double(4), 60) == 8
+
+
+def test_a_refused_loop_is_started_by_the_next_call(loop_thread: LoopThread, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kept, "REFUSED_PAUSES_S", ())
+    RefusedThreads(monkeypatch, "brainq-test-loop", 1)
+    with pytest.raises(RuntimeError, match=REFUSED):
+        _ = loop_thread.loop
+    assert loop_thread.run(double(4), 60) == 8

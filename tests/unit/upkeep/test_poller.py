@@ -8,6 +8,7 @@ import threading
 import pytest
 
 from brainq.upkeep.poller import Poller
+from tests.support.wait import wait_until
 
 
 class Failing:
@@ -40,3 +41,20 @@ def test_it_runs_in_a_thread_of_its_own() -> None:
     Poller(keeper, "brainq-shares", "look at shares", 0.0).start(keeper.stop)
     assert keeper.stop.wait(60)
     assert set(keeper.threads) == {"brainq-shares"}
+
+
+def test_a_sweeper_that_is_started_again_has_one_thread_of_each() -> None:
+    stop, began = threading.Event(), threading.Semaphore(0)
+
+    class Lasting:
+        def look(self) -> None:
+            began.release()
+            stop.wait(60)
+
+    poller = Poller(Lasting(), "brainq-lasting", "look", 0.0)
+    for _ in range(3):
+        poller.start(stop)
+    assert began.acquire(timeout=60)
+    assert [thread.name for thread in threading.enumerate()].count("brainq-lasting") == 1
+    stop.set()
+    wait_until(lambda: "brainq-lasting" not in [thread.name for thread in threading.enumerate()], "it has ended")

@@ -12,10 +12,12 @@ from fastapi import APIRouter, Depends, Request, Response
 from starlette.types import Message, Receive, Scope, Send
 
 from brainq.access import Caller, Verb
+from brainq.errors import SetupError
 from brainq.gateway.edge.access import current_request
 from brainq.gateway.edge.limits import replay_body
 from brainq.gateway.edge.problems import RequestRejected
 from brainq.gateway.edge.request import Gateway
+from brainq.observe.threads import KeptTask
 
 if TYPE_CHECKING:
     from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
@@ -32,10 +34,10 @@ class McpEndpoint:
 
     def __init__(self, gateway: Gateway) -> None:
         self._gateway = gateway
-        self._manager: asyncio.Task[StreamableHTTPSessionManager] | None = None
-        self._running: asyncio.Task[None] | None = None
+        self._manager: StreamableHTTPSessionManager | None = None  # the one that runs
+        self._running = KeptTask("brainq-mcp", self._run)
+        self._changed = asyncio.Event()
         self._calls: CallsInFlight | None = None
-        self._ending = asyncio.Event()
 
     def require(self) -> None:
         """Raise RequestRejected where MCP is off, or its extra is not installed."""
@@ -46,10 +48,8 @@ class McpEndpoint:
 
     async def answer(self, scope: Scope, receive: Receive, send: Send, *, opens: bool) -> None:
         """Have the SDK answer a request. `opens`: it begins a session of an older client, which gets a session id, in
-        which the ids of its requests are unique."""
-        if self._manager is None or _has_failed(self._manager):
-            self._manager = asyncio.create_task(self._start())
-        manager = await asyncio.shield(self._manager)
+        which the ids of its requests are unique. Raises SetupError while the SDK's server does not start."""
+        manager = await self._started()
 
         async def named(message: Message) -> None:
             if opens and message["type"] == "http.response.start" and message["status"] == 200:
@@ -62,13 +62,32 @@ class McpEndpoint:
         await manager.asgi_app(scope, receive, named)
 
     async def close(self) -> None:
-        self._ending.set()
-        if self._running is not None:
-            await asyncio.wait({self._running})
+        await self._running.stop()
         if self._calls is not None:
             await self._calls.close()
 
-    async def _start(self) -> StreamableHTTPSessionManager:
+    async def _started(self) -> StreamableHTTPSessionManager:
+        self._running.ensure()
+        if self._manager is None:
+            self._changed.clear()
+            await self._changed.wait()
+        if self._manager is None:
+            raise SetupError("the MCP server did not start, and is started again; the gateway's log says why")
+        return self._manager
+
+    async def _run(self) -> None:
+        """Run one manager until it is cancelled, or breaks: it cannot be run twice."""
+        try:
+            manager = await self._make()
+            async with manager.run():
+                self._manager = manager
+                self._changed.set()
+                await asyncio.Event().wait()
+        finally:
+            self._manager = None
+            self._changed.set()
+
+    async def _make(self) -> StreamableHTTPSessionManager:
         # The import takes half a second, during which other requests are answered.
         await asyncio.to_thread(importlib.import_module, "brainq.gateway.wires.mcp.server")
         from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
@@ -76,21 +95,12 @@ class McpEndpoint:
         from brainq.gateway.wires.mcp.requests import CallsInFlight
         from brainq.gateway.wires.mcp.server import make_server
 
-        self._calls = CallsInFlight(self._gateway.client)
-        manager = StreamableHTTPSessionManager(
+        self._calls = self._calls or CallsInFlight(self._gateway.client)
+        return StreamableHTTPSessionManager(
             make_server(self._gateway, self._calls, self._to_request),
             stateless=True,
             max_request_body_size=self._gateway.settings.http_body_bytes,
         )
-        started = asyncio.Event()
-        self._running = asyncio.create_task(self._run(manager, started))
-        await started.wait()
-        return manager
-
-    async def _run(self, manager: StreamableHTTPSessionManager, started: asyncio.Event) -> None:
-        async with manager.run():
-            started.set()
-            await self._ending.wait()
 
     def _to_request(self, context: McpContext) -> McpRequest:
         from brainq.gateway.wires.mcp.requests import McpRequest
@@ -101,10 +111,6 @@ class McpEndpoint:
         return McpRequest(
             self._gateway, caller, Verb.READ, context, f"{caller.counted_as} {session}" if session else ""
         )
-
-
-def _has_failed(task: asyncio.Task[StreamableHTTPSessionManager]) -> bool:
-    return task.done() and (task.cancelled() or task.exception() is not None)
 
 
 class _McpResponse(Response):
