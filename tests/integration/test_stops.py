@@ -14,7 +14,9 @@ import pytest
 
 from brainq.devserver.redis_server import EmbeddedServer
 from brainq.leases import LeaseRenewer
+from brainq.observe import threads
 from brainq.state.listener import PING_AFTER_S, RedisListener, RedisStopSignals
+from tests.support.refused_threads import REFUSED, RefusedThreads
 from tests.support.server import RedisServer
 from tests.support.wait import wait_until
 
@@ -223,3 +225,35 @@ def test_closed_it_hangs_up(stops: RedisStopSignals, gaps: Gaps, server: RedisSe
         wait_until(lambda: listeners(server) == 0, "it has hung up")
     with stops.watch("s", "turn", lambda _: None):
         assert listeners(server) == 0
+
+
+def test_a_refused_thread_is_started_by_the_next_who_watches(
+    stops: RedisStopSignals, gaps: Gaps, publish: Callable[..., int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(threads, "REFUSED_PAUSES_S", ())
+    RefusedThreads(monkeypatch, "brainq-stops", 1)
+    told: list[str] = []
+    with pytest.raises(RuntimeError, match=REFUSED), stops.watch("s1", "t1", told.append):
+        pytest.fail("nothing is watched")
+    with stops.watch("s1", "t1", told.append):
+        wait_until(lambda: gaps.count, "it listens")
+        publish("s1", "t1")
+        wait_until(lambda: told, "the stop is heard")
+    assert told == ["cancelled"]
+
+
+@pytest.mark.parametrize("end", [SystemExit, KeyboardInterrupt, MemoryError])
+def test_whatever_a_watcher_raises_the_others_are_told(
+    stops: RedisStopSignals, gaps: Gaps, publish: Callable[..., int], end: type[BaseException]
+) -> None:
+    told: list[str] = []
+
+    def exits(reason: str) -> None:
+        raise end
+
+    with stops.watch("s1", "t1", exits), stops.watch("s1", "t1", told.append):
+        wait_until(lambda: gaps.count, "it listens")
+        for count in (1, 2):
+            publish("s1", "t1")
+            wait_until(lambda count=count: len(told) == count, "the other one is told")
+    assert gaps.count == 1, "the connection was kept"

@@ -352,3 +352,34 @@ def test_events_of_many_streams_gather_between_reads() -> None:
     assert pause_s(500, 0) == 0
     assert pause_s(1, 1) < 0.001
     assert pause_s(500, 1) < pause_s(500, 100) < pause_s(500, 500) == pause_s(5000, 5000) == 0.02
+
+
+@pytest.mark.parametrize("end", [ValueError, SystemExit, MemoryError])
+def test_a_reader_that_fails_anywhere_reads_on(
+    redis_url: str, tellers: Tellers, monkeypatch: pytest.MonkeyPatch, end: type[BaseException]
+) -> None:
+    """Also where it is not reading: while it tells its followers of a failure."""
+    tellers.begin("t1")
+    failed: list[BaseException] = []
+
+    async def fail(reader: StreamReader, failure: Exception) -> None:
+        failed.append(failure)
+        raise end
+
+    async def run() -> None:
+        async with reading(redis_url) as reader:
+            follower = reader.follow(SESSION, "t1", 0)
+            taking = asyncio.create_task(take(follower, 2))
+            await until(lambda: reader.streams == 1, "it is read")
+            with monkeypatch.context() as patch:
+                patch.setattr(StreamReader, "_failed", fail)
+                patch.setattr(StreamReader, "_read", fail_once)
+                tellers.tell("t1")
+                await until(lambda: failed, "it failed")
+            tellers.tell("t1")
+            assert await asyncio.wait_for(taking, 60) == [1, 2]
+
+    async def fail_once(reader: StreamReader) -> None:
+        raise OSError("of a read")
+
+    asyncio.run(run())

@@ -6,11 +6,13 @@ import asyncio
 import base64
 import json
 from collections.abc import Callable
-from typing import Any
+from functools import partial
+from typing import Any, cast
 
 import pytest
 from jsonschema import Draft202012Validator
 from mcp import MCPError
+from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from mcp_types import BlobResourceContents, CallToolResult, ResourceLink
 
 from brainq import Brain, Effect, File, ScriptedProvider
@@ -19,6 +21,7 @@ from brainq.gateway.wires.mcp import server
 from brainq.gateway.wires.mcp.requests import ON_DISCONNECT
 from brainq.gateway.wires.mcp.turn_report import PROBLEM_META
 from brainq.models.scripted import calls, says
+from brainq.observe import threads
 from brainq.tools.mcp.calls import IDEMPOTENCY_KEY
 from tests.integration.gateway.test_door import token
 from tests.support.blobs import png
@@ -550,3 +553,69 @@ def test_a_token_that_is_revoked_ends_what_it_waits_for(
         refused = run(revoked())
     assert refused.is_error
     assert "no longer valid" in words(refused)
+
+
+@pytest.fixture
+def quick_restarts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(threads, "FIRST_BACKOFF_S", 0.01)
+
+
+@pytest.mark.usefixtures("quick_restarts")
+def test_a_server_that_does_not_start_is_said_and_started_again(
+    gateways: Gateways, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    gateway, fails = gateways(), [MemoryError(), SystemExit(3), OSError("no descriptors")]
+    runs = StreamableHTTPSessionManager.run
+
+    def run_(manager: StreamableHTTPSessionManager) -> Any:
+        if fails:
+            raise fails.pop(0)
+        return runs(manager)
+
+    monkeypatch.setattr(StreamableHTTPSessionManager, "run", run_)
+    first = gateway.http.post("/mcp", headers=HEADERS, json=rpc("initialize", INITIALIZE))
+    assert first.status_code == 503
+    wait_until(lambda: not fails, "it is started again by itself")
+    wait_until(
+        lambda: gateway.http.post("/mcp", headers=HEADERS, json=rpc("initialize", INITIALIZE)).status_code == 200,
+        "it runs",
+    )
+    assert "thread brainq-mcp failed, and is tried again why=MemoryError" in caplog.text
+
+
+@pytest.mark.usefixtures("quick_restarts")
+def test_a_server_whose_tasks_break_is_replaced(gateways: Gateways) -> None:
+    gateway = gateways()
+    ask = partial(gateway.http.post, "/mcp", headers=HEADERS, json=rpc("initialize", INITIALIZE))
+    assert ask().status_code == 200
+    assert gateway.server is not None
+    endpoint: Any = cast("Any", gateway.server.config.app).state.mcp
+    broken = endpoint._manager
+
+    async def breaks() -> None:
+        raise OSError("a task of the group")
+
+    async def break_group() -> None:
+        broken._task_group.start_soon(breaks)
+
+    asyncio.run_coroutine_threadsafe(break_group(), endpoint._running._task.get_loop()).result(60)
+    wait_until(lambda: endpoint._manager is not broken, "it is noticed")
+    wait_until(lambda: ask().status_code == 200, "another one answers")
+
+
+@pytest.mark.usefixtures("quick_restarts")
+def test_readiness_names_a_server_that_fails_again_and_again(
+    gateways: Gateways, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gateway = gateways()
+
+    def run_(manager: StreamableHTTPSessionManager) -> Any:
+        raise MemoryError
+
+    with monkeypatch.context() as broken:
+        broken.setattr(StreamableHTTPSessionManager, "run", run_)
+        gateway.http.post("/mcp", headers=HEADERS, json=rpc("initialize", INITIALIZE))
+        wait_until(lambda: gateway.http.get("/readyz").status_code == 503, "it is not ready")
+        assert any(problem.startswith("thread brainq-mcp has ended") for problem in threads.thread_problems())
+    monkeypatch.setattr(threads, "STEADY_S", 0.0)
+    wait_until(lambda: gateway.http.get("/readyz").status_code == 200, "it is ready again")
