@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import contextvars
-import threading
 import time
 from collections.abc import Callable, Iterable
 from typing import TypeVar
 
 from brainq.cells.cells import Answers
 from brainq.errors import BrainqError, CellUnreachable, Unreachable
-from brainq.observe.threads import start_thread
+from brainq.observe.threads import StartedThread, start_thread
 from brainq.wiring import Wiring
 from brainq.wiring.services import is_unavailable
 
@@ -56,7 +55,7 @@ def _is_away(failure: Exception) -> bool:
 
 def _begin(
     replies: dict[str, T | Exception], name: str, question: Callable[[Wiring], T], wiring: Wiring
-) -> threading.Thread:
+) -> StartedThread:
     context = contextvars.copy_context()  # traces go on
 
     def ask() -> None:

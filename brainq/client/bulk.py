@@ -13,7 +13,7 @@ from brainq.client.connection import raises_unreachable
 from brainq.client.options import BulkOptions
 from brainq.contracts.ids import check_id
 from brainq.errors import AlreadyRuns, InvalidInput, NotFound, Unreachable
-from brainq.observe.threads import start_thread
+from brainq.observe.threads import StartedThread, start_thread
 
 if TYPE_CHECKING:
     from brainq.client.bulk_run import BulkRun
@@ -28,7 +28,7 @@ class BulkThreads:
     """The bulks that go on in threads of this process."""
 
     def __init__(self) -> None:
-        self._running: dict[BulkRun, threading.Thread] = {}
+        self._running: dict[BulkRun, StartedThread] = {}
         self._lock = threading.Lock()
 
     def start(self, run: BulkRun) -> None:

@@ -1,19 +1,18 @@
-"""Background threads and tasks: the one way to start them, and to keep those that the process relies on alive.
+"""Background threads: the one way to start them, and to keep those that the process relies on alive.
 
-Python ends a thread at the first exception that nobody catches, and asyncio ends a task; the process goes on, and looks
-healthy. Whatever ends one that is started here, SystemExit and MemoryError included, is logged at ERROR and counted,
-and one that is kept is started again. `thread_problems` reports those that do not work at this moment. `make lint`
-refuses every other way to start a thread.
+Python ends a thread at the first exception that nobody catches; the process goes on, and looks healthy. Whatever ends
+one that is started here, SystemExit and MemoryError included, is logged at ERROR and counted, and one that is kept is
+started again. `thread_problems` reports those that do not work at this moment. `make lint` refuses every other way to
+start a thread.
 """
 
 from __future__ import annotations
 
-import asyncio
 import os
 import threading
 import time
 import weakref
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 
 from brainq.observe.logs import OutageLog, logger
 from brainq.observe.metrics import catalogue as m
@@ -24,11 +23,12 @@ FIRST_BACKOFF_S = 0.05
 LONGEST_BACKOFF_S = 1.0
 STEADY_S = 5.0  # a run that lasted this long has recovered from the failure before it
 REFUSED_PAUSES_S = (0.05, 0.15, 0.5)  # a limit of threads is often reached for a moment only
-_kept: weakref.WeakSet[_Kept] = weakref.WeakSet()
+_kept: weakref.WeakSet[Kept] = weakref.WeakSet()
 _kept_lock = threading.Lock()
+StartedThread = threading.Thread
 
 
-def start_thread(name: str, work: Callable[[], object]) -> threading.Thread:
+def start_thread(name: str, work: Callable[[], object]) -> StartedThread:
     """Run `work` once in a daemon thread. What it raises is logged and counted.
 
     Raises RuntimeError if the system refuses the thread, also after three pauses.
@@ -38,8 +38,7 @@ def start_thread(name: str, work: Callable[[], object]) -> threading.Thread:
         try:
             work()
         except BaseException as failure:
-            COUNTERS.add(m.THREAD_FAILURES, name)
-            log.error("a thread failed, and has ended", failure=failure, thread=name)
+            report_end(name, failure)
 
     thread = threading.Thread(target=run, name=name, daemon=True)
     try:
@@ -49,6 +48,12 @@ def start_thread(name: str, work: Callable[[], object]) -> threading.Thread:
         log.error("a thread could not be started", failure=refused, thread=name)
         raise
     return thread
+
+
+def report_end(name: str, failure: BaseException) -> None:
+    """Log and count what ended a thread or task that runs once."""
+    COUNTERS.add(m.THREAD_FAILURES, name)
+    log.error("a thread failed, and has ended", failure=failure, thread=name)
 
 
 def thread_problems() -> list[str]:
@@ -61,28 +66,28 @@ def thread_problems() -> list[str]:
     return [problem for one in kept if (problem := one.problem())]
 
 
-class _Kept:
+class Kept:
     """What is known of a thread or task that is kept: how often it has failed without a steady run in between."""
 
     def __init__(self, name: str) -> None:
         self.name = name
         self._failures = 0
         self._why = ""
-        self._began = 0.0
+        self.began = 0.0
         self._outage = OutageLog(log, f"thread {name}")
         with _kept_lock:
             _kept.add(self)
 
     def problem(self) -> str:
         """Return why it does not work, or "". A single failure does not count: the work was started again at once."""
-        if self._failures < 2 or time.monotonic() - self._began > STEADY_S:
+        if self._failures < 2 or time.monotonic() - self.began > STEADY_S:
             return ""
         return f"thread {self.name} has ended {self._failures} times in a row, last by {self._why}"
 
-    def _failed(self, failure: BaseException) -> float:
+    def failed(self, failure: BaseException) -> float:
         """Log and count the failure. Returns the seconds to wait before the next run."""
         why = type(failure).__name__
-        if time.monotonic() - self._began > STEADY_S:
+        if time.monotonic() - self.began > STEADY_S:
             self._failures = 0
         if self._failures == 0 or why != self._why:
             self._outage = OutageLog(log, f"thread {self.name}")  # another failure is logged at once, too
@@ -99,7 +104,7 @@ class _Kept:
         self._failures, self._why = 0, ""
 
 
-class KeptThread(_Kept):
+class KeptThread(Kept):
     """A daemon thread that calls `work(stopping)` until `stop`. If that raises or returns before, it is called again.
 
     `ensure` starts it, and starts another after a fork. It is recorded as started only once it has been. Several may
@@ -172,7 +177,7 @@ class KeptThread(_Kept):
                 time.sleep(FIRST_BACKOFF_S)
 
     def _run(self) -> None:
-        self._began = time.monotonic()
+        self.began = time.monotonic()
         failure: BaseException
         try:
             self._work(self.stopping)
@@ -180,45 +185,11 @@ class KeptThread(_Kept):
         except BaseException as raised:
             failure = raised
         if not self.stopping.is_set():
-            self.stopping.wait(self._failed(failure))
+            self.stopping.wait(self.failed(failure))
 
     def forget_parent(self) -> None:
         super().forget_parent()
         self._lock, self._thread, self._is_wanted = threading.Lock(), None, False
-
-
-class KeptTask(_Kept):
-    """A task of the running loop that awaits `work()` until it is cancelled. If that raises or returns before, it is
-    called again. Nothing that `work` raises reaches the loop: SystemExit would end it, and every other task."""
-
-    def __init__(self, name: str, work: Callable[[], Awaitable[object]]) -> None:
-        self._work = work
-        self._task: asyncio.Task[None] | None = None
-        super().__init__(name)
-
-    def ensure(self) -> None:
-        """Start it, unless it runs."""
-        if self._task is None or self._task.done():
-            self._task = asyncio.create_task(self._keep(), name=self.name)
-
-    async def stop(self) -> None:
-        """Cancel it, and wait until it has ended."""
-        task, self._task = self._task, None
-        if task is not None:
-            task.cancel()
-            await asyncio.wait([task])
-
-    async def _keep(self) -> None:
-        task = asyncio.current_task()
-        while task is not None and not task.cancelling():
-            self._began = time.monotonic()
-            try:
-                await self._work()
-                failure: BaseException = RuntimeError("it returned before it was stopped")
-            except BaseException as raised:
-                failure = raised
-            if not task.cancelling():
-                await asyncio.sleep(self._failed(failure))
 
 
 def _start(thread: threading.Thread, pauses_s: tuple[float, ...]) -> None:

@@ -13,7 +13,8 @@ import pytest
 
 from brainq.observe import threads
 from brainq.observe.metrics.counters import COUNTERS
-from brainq.observe.threads import KeptTask, KeptThread, start_thread, thread_problems
+from brainq.observe.tasks import KeptTask, start_task
+from brainq.observe.threads import KeptThread, start_thread, thread_problems
 from tests.support.refused_threads import FOR_EVER, REFUSED, RefusedThreads
 from tests.support.wait import wait_until
 
@@ -236,3 +237,17 @@ raise SystemExit(os.waitstatus_to_exitcode(os.wait()[1]))
 
 def test_a_fork_starts_its_own() -> None:
     assert subprocess.run([sys.executable, "-c", FORKED], timeout=60).returncode == 0
+
+
+@pytest.mark.parametrize("end", [ValueError, SystemExit, KeyboardInterrupt, Panic])
+def test_nothing_that_ends_a_task_reaches_its_loop(end: type[BaseException], caplog: pytest.LogCaptureFixture) -> None:
+    async def work() -> None:
+        raise end
+
+    async def main() -> str:
+        await start_task("brainq-once", work())
+        return "the loop goes on"
+
+    before = counted("brainq-once")
+    assert asyncio.run(main()) == "the loop goes on"
+    assert (counted("brainq-once") - before, f"thread=brainq-once why={end.__name__}" in caplog.text) == (1, True)

@@ -28,6 +28,7 @@ from brainq.errors import InvalidInput, NotFound, ResultRefused, SessionBusy, Su
 from brainq.gateway.edge.request import GatewayRequest
 from brainq.gateway.rest.turn_control import decide
 from brainq.gateway.wires.chat.stream import StreamPosition, position_of_reply
+from brainq.observe.tasks import start_task
 
 NO_FILE_IDS = "file ids are not supported; send the bytes, as base64 or as a data: URL"
 ABANDONED = "the client went on without the results of its calls"
@@ -117,7 +118,7 @@ async def cancel_abandoned_calls(request: GatewayRequest, session_id: str, turn_
     if await _waits_for_client(handle):
         await handle.cancel(ABANDONED)
     elif live not in _watched:
-        _watched[live] = asyncio.create_task(_cancel_when_abandoned(handle))
+        _watched[live] = start_task("brainq-abandoned", _cancel_when_abandoned(handle))
         _watched[live].add_done_callback(lambda _: _watched.pop(live, None))
 
 

@@ -23,6 +23,7 @@ from brainq.gateway.edge.limits import StreamSlot
 from brainq.gateway.edge.problems import RequestRejected
 from brainq.gateway.edge.request import GatewayRequest
 from brainq.observe.logs import logger
+from brainq.observe.tasks import start_task
 from brainq.tools.mcp.calls import IDEMPOTENCY_KEY
 
 McpContext: TypeAlias = ServerRequestContext[Any, Any]
@@ -133,7 +134,7 @@ class CallsInFlight:
             await asyncio.wait(self._cancelling)
 
     def _cancel_soon(self, caller: Caller, sought: str) -> None:
-        task = asyncio.get_running_loop().create_task(self._cancel(caller, sought))
+        task = start_task("brainq-mcp-cancel", self._cancel(caller, sought))
         self._cancelling.add(task)
         task.add_done_callback(self._cancelling.discard)
 

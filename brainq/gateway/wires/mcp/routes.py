@@ -17,7 +17,7 @@ from brainq.gateway.edge.access import current_request
 from brainq.gateway.edge.limits import replay_body
 from brainq.gateway.edge.problems import RequestRejected
 from brainq.gateway.edge.request import Gateway
-from brainq.observe.threads import KeptTask
+from brainq.observe.tasks import KeptTask
 
 if TYPE_CHECKING:
     from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
