@@ -90,7 +90,7 @@ class BulkVerbs:
         reason    kept with each act in the audit log; of a denial the model reads it
         by        who does it
         session_prefixes   only of sessions that begin with one of these prefixes, such as ("acme:",)
-        on_progress   called after each turn with the report so far
+        on_progress   called with the report so far: after each turn, and before the first as turns are found
 
         The same again does what is left. Where a cell is away its turns are left out, and the report says so. Others
         follow it by `bulk_report(id)`. Raises InvalidInput; what fails later is in the report.

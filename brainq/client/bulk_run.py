@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 
 logs = logger("brainq.client")
 SAVE_EACH_S = 1.0
+CATCH_UP_S = 1.0
 SAVER_ENDS_S = 60.0
 RESUBMIT_KEY = "resubmit-of-"
 """What the request key of a turn begins with that is another one's second try: the same turn is tried once."""
@@ -127,6 +129,15 @@ def first_report(plan: BulkPlan, prefixes: tuple[str, ...] | None) -> BulkReport
     return BulkReport(id=new_turn_id(), plan=plan, started_at=datetime.now(UTC), session_prefixes=prefixes)
 
 
+def next_due_s(due_s: float, now_s: float, rate: float) -> float:
+    """Return when the next turn is due, at `rate` turns a second. Pure.
+
+    What a turn takes itself is part of its time. A bulk that fell behind makes up for CATCH_UP_S at most, so that no
+    burst follows an outage.
+    """
+    return max(due_s + 1 / rate, now_s - CATCH_UP_S)
+
+
 @dataclass(kw_only=True, eq=False)
 class BulkRun:
     """Does one verb to each of many turns, so many a second, and keeps the report of it for everybody.
@@ -189,16 +200,17 @@ class BulkRun:
         turns = [] if filters is None else list(islice(self._find_named(filters), plan.most))
         kinds = Counter(f"{turn.state}{f' of brain {turn.brain}' if turn.brain else ''}" for turn in turns)
         self._note(matched=len(turns), kinds=dict(kinds.most_common()))
-        if not plan.dry_run:
-            for number, turn in enumerate(turns):
-                if self.stopping.is_set() or (number and self._pause()):
-                    return "stopped"
-                self._try(turn)
+        due_s = time.monotonic()
+        for turn in () if plan.dry_run else turns:
+            if self._wait_until(due_s):
+                return "stopped"
+            self._try(turn)
+            due_s = next_due_s(due_s, time.monotonic(), plan.rate)
         return "stopped" if self.stopping.is_set() else "done"
 
-    def _pause(self) -> bool:
-        """Whether it is to stop."""
-        return self.stopping.wait(1 / self.report.plan.rate)
+    def _wait_until(self, due_s: float) -> bool:
+        """Wait for the next turn's time. Returns True if the bulk is to stop."""
+        return self.stopping.wait(max(0.0, due_s - time.monotonic()))
 
     def _find_named(self, filters: TurnFilters) -> Iterator[ListedTurn]:
         """Also those that name no brain, where the deployment has the one that is meant."""
@@ -209,11 +221,13 @@ class BulkRun:
 
     def _find(self, filters: TurnFilters) -> Iterator[ListedTurn]:
         """The turns that it is for, as they are now."""
-        after = None
+        after, seen = None, 0
         while not self.stopping.is_set():
             page = self.client.turns(limit=PAGE_SIZE, after=after, **filters)
             if away := cells_away(page):
                 self._note(cells_away=away)
+            seen += len(page)
+            self.on_progress(self.report.model_copy(update={"matched": seen}))
             yield from page
             if len(page) < PAGE_SIZE:
                 return

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from brainq.client.async_client import AsyncClient
-from brainq.client.bulk_run import read_where, within
+from brainq.client.bulk_run import BulkRun, next_due_s, read_where, within
 from brainq.contracts.bulk import BulkReport, BulkVerb, read_rate
 from brainq.errors import BrainqError, InvalidInput, NotFound, Unreachable
 from brainq.models.scripted import calls, says
@@ -21,8 +21,12 @@ WRITE = calls(("write", {"name": "b"}))
 
 def run(pump: Pump, verb: BulkVerb, where: str, pauses: list[float] | None = None) -> dict[str, Any]:
     with pytest.MonkeyPatch.context() as patch:
-        waits = [] if pauses is None else pauses
-        patch.setattr("brainq.client.bulk_run.BulkRun._pause", lambda run: waits.append(1 / run.report.plan.rate))  # pyright: ignore[reportUnknownLambdaType, reportUnknownMemberType, reportUnknownArgumentType]
+        dues = [] if pauses is None else pauses
+
+        def note_due(_: BulkRun, due_s: float) -> None:
+            dues.append(due_s)
+
+        patch.setattr(BulkRun, "_wait_until", note_due)
         report = pump.client.bulk(verb, where, by="ann", reason="wrong list", rate=4.0)
     assert (report.state, report) == ("done", pump.client.bulk_report(report.id))
     return report.model_dump(include={"matched", "done", "skipped", "failed"})
@@ -32,14 +36,14 @@ def test_many_are_cancelled_and_the_same_again_finds_none(pumps: Pumps) -> None:
     pump = pumps(brain_of(Watched(WRITE, says("done")), approval=True))
     for session in ("acme:1", "acme:2", "bolt:1"):
         pump.submit(session, "Go.")
-    pauses: list[float] = []
-    assert run(pump, "cancel", "tenant=acme state=accepted", pauses) == {
+    dues: list[float] = []
+    assert run(pump, "cancel", "tenant=acme state=accepted", dues) == {
         "matched": 2,
         "done": 2,
         "skipped": {},
         "failed": (),
     }
-    assert pauses == [0.25]
+    assert dues[1] - dues[0] == pytest.approx(0.25, abs=1e-6)
     acts = pump.client.audit(act="cancel")
     assert [(act.reason, act.session_id[:5]) for act in acts] == [("wrong list", "acme:")] * 2
     pump.drain()
@@ -83,6 +87,22 @@ NO_FILTERS = ("", "brain", "brain=", "colour=red", "older=2", "older=2y", "min_c
 def test_words_that_are_no_filter_are_refused(where: str) -> None:
     with pytest.raises(InvalidInput):
         read_where(where)
+
+
+def test_a_rate_counts_what_a_turn_takes_and_no_burst_follows_an_outage() -> None:
+    assert next_due_s(10.0, 10.001, 100.0) == pytest.approx(10.01)
+    assert next_due_s(10.0, 10.3, 100.0) == pytest.approx(10.01), "it is behind, and goes on at once"
+    assert next_due_s(10.0, 70.0, 100.0) == 69.0
+
+
+def test_turns_are_told_as_they_are_found(pumps: Pumps) -> None:
+    pump = pumps(brain_of(Watched(says("done"))))
+    for number in range(3):
+        pump.submit(f"acme:{number}", "Go.")
+    seen: list[BulkReport] = []
+    found = pump.client.bulk("cancel", "tenant=acme", dry_run=True, on_progress=seen.append)
+    assert [(report.matched, report.tried) for report in seen] == [(3, 0)]
+    assert found.matched == 3
 
 
 def test_a_rate_is_turns_a_second() -> None:

@@ -53,7 +53,7 @@ def bulk(
     known, per_s = checked_verb(verb), read_rate(rate)
     settings = load_settings()
     with Operator(settings, load_brains(settings.app)) as operator:
-        found = operator.client.bulk(known, where, dry_run=True)
+        found = operator.client.bulk(known, where, dry_run=True, on_progress=_show_progress)
         _print_preview(found)
         if dry_run or not found.matched or found.state != "done":
             _print_report(found, as_json=as_json)
@@ -86,7 +86,9 @@ def _does(found: BulkReport) -> str:
 
 
 def _show_progress(report: BulkReport) -> None:
-    if report.tried % SHOWN_EVERY == 0:
+    if not report.tried:
+        note(f"looking for turns: {report.matched or 0:,} so far", "dim")
+    elif report.tried % SHOWN_EVERY == 0:
         note(f"{report.tried} turns, {report.done} done")
 
 
