@@ -35,7 +35,7 @@ from brainq.devserver.redis_server import known_redis
 from brainq.errors import CallNotFound, ContentNotKept, InvalidInput, ResultTimeout, SetupError, Unreachable
 from brainq.finalize.rerun import Retried
 from brainq.settings.deployment import Settings, settings_here
-from brainq.state.connection import write_refusal
+from brainq.state.connection import redis_refusal
 from brainq.store.audit import records_acts
 from brainq.store.store import Store
 
@@ -47,10 +47,10 @@ def open_client(settings: Settings, brain: BrainsArgument | None = None) -> Clie
     """A client whose Redis answers; without `brain` it has that of the settings. Raises SetupError."""
     client = Client(settings, brain, redis_url=known_redis(settings))
     try:
-        client.ping()
+        cells_of(client).ping()  # a Redis that takes no writes can be looked at
     except Unreachable as away:
         client.close()
-        if away.__cause__ is not None and write_refusal(away.__cause__) is not None:
+        if away.__cause__ is not None and redis_refusal(away.__cause__) is not None:
             raise SetupError(str(away)) from away
         raise SetupError(f"{away}; start it, or correct BRAINQ_REDIS_URL; `brainq doctor` says more") from away
     except BaseException:

@@ -151,6 +151,9 @@ def priorities_of(queue: str) -> tuple[int, ...]:
     return _ALL_PRIORITIES if queue == TURNS_QUEUE else _OWN_PRIORITIES
 
 
+_STOCK_PRIORITIES = (0, 3, 6, 9)  # kombu's Redis transport: `priority_steps`
+
+
 def list_name(queue: str, priority: int) -> str:
     """The list of a queue's messages of this priority, without the key prefix, as kombu names it."""
     return f"{queue}{_PRIORITY_SEPARATOR}{priority}" if priority else queue
@@ -166,6 +169,11 @@ def read_order(queues: Sequence[str]) -> list[str]:
 def later_key(settings: Settings, queue: str) -> str:
     """The Redis list of this queue's messages that wait behind its others."""
     return settings.prefix + list_name(queue, LATER_PRIORITY)
+
+
+def unprefixed_lists() -> tuple[str, ...]:
+    """Return the lists of a stock Celery, with its four priorities, that does not know of the key prefix."""
+    return tuple(list_name(queue, priority) for queue in ALL_QUEUES for priority in _STOCK_PRIORITIES)
 
 
 def queue_keys(settings: Settings, queue: str) -> tuple[str, ...]:

@@ -161,7 +161,11 @@ class Cells:
 
     def ping(self) -> None:
         """Raise Unreachable where Redis does not answer; of several cells where none does."""
-        self._wiring.look(sql=False)
+        self._wiring.ping()
+
+    def look(self) -> None:
+        """Raise Unreachable where Redis or SQL does not answer or takes no writes; of several cells where all do."""
+        self._wiring.look(sql=True)
 
     def opened(self) -> Sequence[Wiring]:
         """Those that anything was asked of so far."""

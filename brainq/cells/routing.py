@@ -208,7 +208,13 @@ class RoutedCells(Cells):
         return False
 
     def ping(self) -> None:
-        asked = ask_each(self.each(), lambda wiring: wiring.look(sql=True))
+        self._require_one(_answers)
+
+    def look(self) -> None:
+        self._require_one(lambda wiring: wiring.look(sql=True))
+
+    def _require_one(self, ask: Callable[[Wiring], None]) -> None:
+        asked = ask_each(self.each(), ask)
         if not asked.answers:
             raise CellUnreachable(asked.away[0], "and no other cell does")
 
@@ -220,3 +226,8 @@ class RoutedCells(Cells):
             wiring.close()
         if "directory" in self.__dict__:
             self.directory.close()
+
+
+def _answers(wiring: Wiring) -> None:
+    wiring.ping()
+    wiring.store.ping()

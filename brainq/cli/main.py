@@ -224,17 +224,24 @@ def describe_error(error: Exception) -> tuple[str, ExitCode]:
         return f"{error.filename or 'the disk'} {disk_problem(error)}; {disk_remedy(error)}", ExitCode.SETUP
     source = type(error).__module__.partition(".")[0]
     if source in _SERVICES:
-        driver = getattr(error, "orig", None)
-        if type(driver).__module__ == "sqlite3" or source == "sqlite3":
-            where = "the file that BRAINQ_SQL_URL or BRAINQ_DATA_DIR names, and the room on its disk"
-            return f"SQLite reports: {driver or error}; look at {where}", ExitCode.SETUP
-        if source == "redis" and type(error).__name__ in _UNREACHABLE_ERRORS:
-            return (
-                f"Redis went away ({message}); turns go on when it is back; `brainq doctor` checks it",
-                ExitCode.SETUP,
-            )
-        return f"{source} reports {message}; is it running? `brainq doctor` checks it", ExitCode.SETUP
+        return _describe_service_error(error, source, message), ExitCode.SETUP
     return f"{message}; this is a bug in brainq, {TRACEBACK_VARIABLE}=1 shows where", ExitCode.BUG
+
+
+def _describe_service_error(error: Exception, source: str, message: str) -> str:
+    from brainq.state.connection import redis_refusal
+    from brainq.store.refusals import driver_message, sql_refusal
+
+    server = "Redis" if source in ("redis", "kombu") else "SQL"
+    refusal = redis_refusal(error) if server == "Redis" else sql_refusal(error)
+    if refusal is not None:
+        return f"{server} {refusal.reason} ({driver_message(error)}); {refusal.remedy}"
+    if source == "redis" and type(error).__name__ in _UNREACHABLE_ERRORS:
+        return f"Redis went away ({message}); turns go on when it is back; `brainq doctor` checks it"
+    if type(getattr(error, "orig", error)).__module__ == "sqlite3":
+        where = "the file that BRAINQ_SQL_URL or BRAINQ_DATA_DIR names, and the room on its disk"
+        return f"SQLite reports: {driver_message(error)}; look at {where}"
+    return f"{source} reports {message}; `brainq doctor` checks it"
 
 
 def _exit_with_message(message: str, code: ExitCode) -> None:

@@ -322,9 +322,9 @@ class Client(ScheduleVerbs, ApprovalVerbs, SpendVerbs, CellVerbs, StopVerbs, Ver
         self._cells.first_to_answer(digest, lambda wiring: wiring.state.request_keys.end(digest, key, number, how))
 
     def ping(self) -> None:
-        """Raise Unreachable where Redis does not answer, and SetupError where there is none. Of several cells one that
-        answers is enough: the others' tenants are its own."""
-        self._cells.ping()
+        """Raise Unreachable where Redis or SQL does not answer or takes no writes, and SetupError where there is none.
+        Of several cells one that does is enough: the others' tenants are its own."""
+        self._cells.look()
 
     def close(self) -> None:
         """Stop bulks that go on here, and close the connections to Redis and SQL."""

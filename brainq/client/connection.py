@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from brainq.cells.cells import Cells
 from brainq.errors import BrainqError, CellUnreachable, NotFound, TenantMoved, Unreachable
-from brainq.state.connection import write_refusal
+from brainq.state.connection import redis_refusal
 from brainq.store.audit import records_acts
+from brainq.store.refusals import sql_refusal
 from brainq.wiring import Wiring, services
 
 if TYPE_CHECKING:
@@ -110,8 +111,10 @@ def _with_remedy(away: Unreachable, remedy: str, **ids: str) -> Unreachable:
 
 
 def _unreachable_message(failure: Exception) -> str:
-    if (refusal := write_refusal(failure)) is not None:
+    if services.is_redis_unavailable(failure) and (refusal := redis_refusal(failure)) is not None:
         return f"Redis {refusal.reason}; {refusal.remedy}"
+    if services.is_sql_unavailable(failure) and (refusal := sql_refusal(failure)) is not None:
+        return f"SQL {refusal.reason}; {refusal.remedy}"
     where, remedy = _service_and_remedy(failure)
     return f"{where} does not answer ({_failure_reason(failure)}); {remedy}"
 

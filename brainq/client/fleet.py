@@ -26,12 +26,13 @@ _FAILED = (Ending.FAILED.value, Ending.TIMED_OUT.value)
 
 @dataclass(frozen=True, slots=True)
 class RedisFleetState:
-    """What Redis has of it. `queues` and `quarantined` are known where broker and state are one Redis."""
+    """What Redis has of it. `queues`, `quarantined` and `unprefixed` are known where broker and state are one Redis."""
 
     facts: FleetFacts
     queues: tuple[FleetQueue, ...]
     workers: tuple[FleetWorker, ...]
     quarantined: int
+    unprefixed: int
 
 
 def read_redis_fleet(wiring: Wiring) -> RedisFleetState:
@@ -61,7 +62,8 @@ def read_redis_fleet(wiring: Wiring) -> RedisFleetState:
         if lengths[key][0]:
             queues.append(_queue(_POOL_OF[queue], queue, [lengths[key]], 0, facts.now_ms, build))
     quarantined = facts.queues[-1][0] if poison else 0
-    return RedisFleetState(facts, tuple(queues), state.workers.of_builds(), quarantined)
+    unprefixed = state.fleet.messages_in(names.unprefixed_lists()) if is_here else 0
+    return RedisFleetState(facts, tuple(queues), state.workers.of_builds(), quarantined, unprefixed)
 
 
 def read_fleet(wiring: Wiring) -> Fleet:
@@ -91,7 +93,7 @@ def read_fleet(wiring: Wiring) -> Fleet:
             approvals=approvals,
         ),
         sweeper=live.facts.sweeper,
-        given_up=given_up.model_copy(update={"quarantined": live.quarantined}),
+        given_up=given_up.model_copy(update={"quarantined": live.quarantined, "unprefixed": live.unprefixed}),
         models=state.rates.models(),
         stops=store.stops.standing(),
         redis=live.facts.redis,

@@ -93,7 +93,10 @@ def _read_sql(wiring: Wiring) -> tuple[Sequence[TurnKey], list[Reading]]:
 
 def _redis_readings(fleet: RedisFleetState) -> list[Reading]:
     facts = fleet.facts
-    readings: list[Reading] = [(m.GIVEN_UP, ("quarantined",), fleet.quarantined)]
+    readings: list[Reading] = [
+        (m.GIVEN_UP, ("quarantined",), fleet.quarantined),
+        (m.GIVEN_UP, ("unprefixed",), fleet.unprefixed),
+    ]
     for queue in fleet.queues:
         readings.append((m.QUEUE_DEPTH, (queue.name, queue.pool), queue.depth))
         if queue.oldest_age_s is not None or not queue.depth:

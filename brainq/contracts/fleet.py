@@ -248,6 +248,8 @@ class GivenUp(Wire):
     judgements: int = 0
     deliveries: int = 0
     quarantined: int = 0
+    unprefixed: int = 0
+    """Messages in a queue without BRAINQ_PREFIX, which no worker reads: their producer does not know of the prefix."""
 
 
 class FleetRedis(Wire):

@@ -13,12 +13,13 @@ from typing import Any, NoReturn, cast
 
 import hiredis
 import redis
+import redis.exceptions
 from redis.backoff import NoBackoff
 from redis.driver_info import DriverInfo
-from redis.exceptions import OutOfMemoryError
 from redis.retry import Retry
 from redis.sentinel import Sentinel, SentinelConnectionPool, SentinelManagedConnection
 
+from brainq.contracts.refusal import Refusal
 from brainq.failover import FollowsFailover
 from brainq.settings.redis_url import KEEPALIVE_OPTIONS, parse_redis_url, parse_sentinel_url
 
@@ -249,26 +250,45 @@ def is_redis_unavailable(failure: BaseException) -> bool:
     return isinstance(failure, redis.RedisError) and not isinstance(failure, redis.DataError)
 
 
-@dataclass(frozen=True, slots=True)
-class WriteRefusal:
-    """Why a Redis that answers takes no writes, as in "Redis ...", and what ends that."""
-
-    reason: str
-    remedy: str
-
-
-DISK_FULL = WriteRefusal(
+DISK_FULL = Refusal(
     "cannot write to its disk, so it takes no writes",
     "make room on the disk that holds its files (`CONFIG GET dir`); it then takes writes again by itself",
 )
-MEMORY_FULL = WriteRefusal(
+MEMORY_FULL = Refusal(
     "is full, so it takes no writes",
     "raise its limit (`CONFIG SET maxmemory`, and in its file); it then takes writes again by itself",
 )
+LOGIN_REFUSED = Refusal("refuses the login", "put user and password into its URL, percent-encoded")
+_BY_WORD = {
+    "MISCONF": DISK_FULL,
+    "OOM": MEMORY_FULL,
+    "READONLY": Refusal("is a replica and takes no writes", "put the address of its primary into its URL"),
+    "NOREPLICAS": Refusal(
+        "has too few replicas, so it takes no writes", "start them, or lower `min-replicas-to-write`"
+    ),
+    "NOPERM": Refusal(
+        "does not let its user do this",
+        "`brainq doctor` names what is missing; docs/deploy.md has a user's rules",
+    ),
+    "NOAUTH": LOGIN_REFUSED,
+    "WRONGPASS": LOGIN_REFUSED,
+}
+_BY_TYPE: dict[type[Exception], str] = {
+    redis.exceptions.OutOfMemoryError: "OOM",
+    redis.exceptions.ReadOnlyError: "READONLY",
+    redis.exceptions.NoPermissionError: "NOPERM",
+    redis.exceptions.AuthenticationError: "NOAUTH",
+    redis.exceptions.AuthenticationWrongNumberOfArgsError: "NOAUTH",
+}  # redis-py takes the first word away
 
 
-def write_refusal(failure: BaseException) -> WriteRefusal | None:
-    """None for a failure of another kind."""
-    if str(failure).startswith("MISCONF"):
-        return DISK_FULL
-    return MEMORY_FULL if isinstance(failure, OutOfMemoryError) else None
+def redis_refusal(failure: BaseException) -> Refusal | None:
+    """Return why a Redis that answers refuses. Returns None for a failure of another kind."""
+    word = next((word for kind, word in _BY_TYPE.items() if isinstance(failure, kind)), "")
+    return _BY_WORD.get(word or str(failure).partition(" ")[0])
+
+
+def try_write(client: redis.Redis, key: str) -> None:
+    """Have Redis judge a write that changes nothing: it is refused where any other write would be. `key` is of a text
+    or of nothing. Raises redis' errors."""
+    client.execute_command("SETRANGE", key, 0, "")

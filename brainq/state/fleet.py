@@ -131,6 +131,11 @@ class RedisFleet:
         lines: list[Command] = [("ZCARD", self.keys.room_line(tenant)) for tenants in found for tenant in tenants]
         return sum(map(int, self.client.many(lines))) if lines else 0
 
+    def messages_in(self, lists: Sequence[str]) -> int:
+        """How many items these lists have, without those that this user may not read, or that are none."""
+        found = self.client.replies([("LLEN", key) for key in lists])
+        return sum(length for length in found if isinstance(length, int))
+
     def standing(self, turns: Sequence[TurnKey]) -> list[tuple[str, int | None]]:
         """The state of each of these turns, and since when (Redis time in ms) it is in it; `accepted`, and None, of one
         that Redis does not know."""

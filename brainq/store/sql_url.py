@@ -75,7 +75,13 @@ def _postgres(rest: str) -> SqlUrl:
     assert found is not None  # every part may be empty
     login, hosts, database, query = found.group("login", "hosts", "database", "query")
     user, colon, password = (login or "").partition(":")
-    if "@" in hosts + (database or "") or any("@" in part.partition("=")[0] for part in (query or "").split("&")):
+    # SQLAlchemy, too, would take h:1/db?password=a of h:1/db?password=a@b for a login, and b for a host.
+    is_cut = re.search(r"[?&]\w+=", login or "") is not None
+    if (
+        is_cut
+        or "@" in hosts + (database or "")
+        or any("@" in part.partition("=")[0] for part in (query or "").split("&"))
+    ):
         raise SetupError(f"the SQL URL has an @ too many; {ENCODE_PASSWORD}")
     texts, options, pooled = _options(query or "")
     pairs = [_host(host) for host in hosts.split(",")] if hosts else [(None, None)]

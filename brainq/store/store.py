@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import sqlite3
+import time
+from collections.abc import Generator
+from contextlib import contextmanager
 from typing import Self
 
 from sqlalchemy import Engine, func, select
@@ -13,6 +17,7 @@ from brainq.store.database import Database
 from brainq.store.engine import ANSWER_S, POOL_SIZE, make_engine
 from brainq.store.list_places import ListPlaces
 from brainq.store.migrations.upgrade import require_current, upgrade
+from brainq.store.refusals import driver_message, sql_refusal, try_write
 from brainq.store.repositories.acts import Acts
 from brainq.store.repositories.approvals import Approvals
 from brainq.store.repositories.blobs import Blobs, EncryptedBlobs
@@ -34,12 +39,15 @@ from brainq.store.repositories.turns import Turns
 from brainq.store.tables import turns
 from brainq.text.service_url import without_password
 
+TRY_EVERY_S = 5.0  # a try costs Postgres some milliseconds
+
 
 class Store:
     """The repositories of a database, one a table. Thread-safe; open it after a fork."""
 
     def __init__(self, engine: Engine, keys: KeyPlace | None = None) -> None:
         self.engine = engine
+        self._tries_at = 0.0
         self.database = database = make_database(engine, keys)
         self.turns = Turns(database)
         self.turn_lists = TurnLists(database)
@@ -94,20 +102,33 @@ class Store:
             return cls(engine, keys)
         except OperationalError as error:
             engine.dispose()
-            where = without_password(engine.url.render_as_string())
-            raise Unreachable(f"the SQL database at {where} does not answer: {error.orig}") from error
+            raise _unreachable(engine, error) from error
         except BaseException:
             engine.dispose()
             raise
 
     def ping(self) -> None:
-        """Raise Unreachable when the database does not answer."""
+        """Raise Unreachable if the database does not answer."""
+        with self._unreachable(), self.engine.connect() as connection:
+            connection.exec_driver_sql("SELECT 1")
+
+    def require_writes(self) -> None:
+        """Raise Unreachable if the database does not answer, or takes no writes. Writes are tried every few seconds,
+        and each time after they were refused."""
+        if time.monotonic() < self._tries_at:
+            self.ping()
+            return
+        self._tries_at = 0.0
+        with self._unreachable():
+            try_write(self.engine)
+        self._tries_at = time.monotonic() + TRY_EVERY_S
+
+    @contextmanager
+    def _unreachable(self) -> Generator[None]:
         try:
-            with self.engine.connect() as connection:
-                connection.exec_driver_sql("SELECT 1")
-        except SQLAlchemyError as error:
-            where = without_password(self.engine.url.render_as_string())
-            raise Unreachable(f"the SQL database at {where} does not answer ({type(error).__name__})") from error
+            yield
+        except (SQLAlchemyError, sqlite3.Error) as error:
+            raise _unreachable(self.engine, error) from error
 
     def close(self) -> None:
         """Close all pooled connections."""
@@ -119,6 +140,14 @@ class Store:
 
     def __exit__(self, *exc: object) -> None:
         self.close()
+
+
+def _unreachable(engine: Engine, error: Exception) -> Unreachable:
+    where = f"the SQL database at {without_password(engine.url.render_as_string())}"
+    refusal = sql_refusal(error)
+    if refusal is None:
+        return Unreachable(f"{where} does not answer: {driver_message(error)}")
+    return Unreachable(f"{where} {refusal.reason} ({driver_message(error)}); {refusal.remedy}")
 
 
 def make_database(engine: Engine, keys: KeyPlace | None) -> Database:

@@ -22,9 +22,12 @@ from brainq.observe.threads import start_thread
 from brainq.settings.deployment import Settings
 from brainq.settings.redis_url import SENTINEL_URL_FORM
 from brainq.settings.service_urls import AMQP_PORTS, REDIS_SCHEMES, check_amqp_url
-from brainq.state.connection import make_client, write_refusal
+from brainq.state.connection import make_client, redis_refusal
+from brainq.state.connection import try_write as try_redis_write
+from brainq.state.keys import Keys
 from brainq.store.engine import make_engine, require_fts5
 from brainq.store.migrations.upgrade import revision, why_not_upgradable
+from brainq.store.refusals import driver_message, sql_refusal, try_write
 from brainq.store.sql_url import parse_sql_url
 from brainq.text.service_url import without_password
 
@@ -109,7 +112,7 @@ def check_model(model: str | Provider) -> Check:
     return ok("model", shown)
 
 
-def check_redis(url: str, *, name: str = "redis", variable: str = "BRAINQ_REDIS_URL") -> Check:
+def check_redis(url: str, prefix: str = "bq:", *, name: str = "redis", variable: str = "BRAINQ_REDIS_URL") -> Check:
     """Whether the Redis at `url` answers, is new enough, and may be written to."""
     shown = without_password(url)
     start = f"start it, or correct {variable}"
@@ -119,12 +122,10 @@ def check_redis(url: str, *, name: str = "redis", variable: str = "BRAINQ_REDIS_
         return fail(name, f"{shown} is not the address of a Redis: {error}", f"correct {variable}")
     try:
         info: dict[str, Any] = client.info()
-        client.ping()  # refused at a full disk, where INFO is answered
+        try_redis_write(client, Keys(prefix).epoch)
     except Exception as error:
-        if type(error).__name__ in ("AuthenticationError", "AuthenticationWrongNumberOfArgsError"):
-            return fail(name, f"{shown} refuses the login", f"put user and password into {variable}")
-        if (refusal := write_refusal(error)) is not None:
-            return fail(name, f"{shown} {refusal.reason} ({error})", refusal.remedy)
+        if (refusal := redis_refusal(error)) is not None:
+            return fail(name, f"{shown} {refusal.reason} ({error})", refusal.remedy.replace("its URL", variable))
         return fail(name, f"{shown} does not answer ({type(error).__name__}: {error})", start)
     finally:
         client.close()
@@ -151,7 +152,7 @@ def check_broker(settings: Settings) -> Check:
     url = settings.broker_url.get_secret_value() if settings.broker_url else ""
     scheme = url.partition("://")[0]
     if url.startswith(REDIS_SCHEMES):
-        return check_redis(url, name="broker", variable="BRAINQ_BROKER_URL")
+        return check_redis(url, settings.prefix, name="broker", variable="BRAINQ_BROKER_URL")
     if scheme not in AMQP_PORTS:
         return ok("broker", without_password(url) or "the same Redis")
     try:
@@ -180,8 +181,12 @@ def check_sql(url: str) -> Check:
         return fail("sql", str(error), "correct BRAINQ_SQL_URL")
     try:
         found = revision(engine)
+        if found is not None:
+            try_write(engine)
     except Exception as error:
-        return fail("sql", f"{shown} does not answer ({_driver_message(error)})", "start it, or correct BRAINQ_SQL_URL")
+        if (refusal := sql_refusal(error)) is not None:
+            return fail("sql", f"{shown} {refusal.reason} ({driver_message(error)})", refusal.remedy)
+        return fail("sql", f"{shown} does not answer ({driver_message(error)})", "start it, or correct BRAINQ_SQL_URL")
     finally:
         engine.dispose()
     problem = why_not_upgradable(found)
@@ -189,11 +194,6 @@ def check_sql(url: str) -> Check:
         what, remedy = problem
         return fail("sql", f"the schema at {shown} {what}", remedy)
     return ok("sql", f"{engine.dialect.name} at {shown}")
-
-
-def _driver_message(error: Exception) -> str:
-    """The driver's own first line, without SQLAlchemy's frame around it."""
-    return str(getattr(error, "orig", None) or error).strip().partition("\n")[0]
 
 
 def require_start(settings: Settings, *, redis_url: str | None, writes: Path | None = None) -> Brains:
@@ -227,7 +227,7 @@ def require_start(settings: Settings, *, redis_url: str | None, writes: Path | N
 def _service_checks(settings: Settings, redis_url: str | None, writes: Path | None) -> dict[str, Callable[[], Check]]:
     looks: dict[str, Callable[[], Check]] = {"sql": lambda: check_sql(settings.sql_address)}
     if redis_url is not None:
-        looks["redis"] = lambda: check_redis(redis_url)
+        looks["redis"] = lambda: check_redis(redis_url, settings.prefix)
     if settings.broker_url is not None:
         looks["broker"] = lambda: check_broker(settings)
     if writes is not None:

@@ -10,7 +10,7 @@ and a worker few, so their modules are imported when they are built.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -24,7 +24,7 @@ from brainq.leases import LeaseRenewer, process_name
 from brainq.people.budgets import BudgetKeeper
 from brainq.people.tenant_gate import ONE_CELL
 from brainq.settings.deployment import Settings
-from brainq.state.connection import UNAVAILABLE_ERRORS, write_refusal
+from brainq.state.connection import UNAVAILABLE_ERRORS, is_redis_unavailable, redis_refusal, try_write
 from brainq.store.store import Store
 from brainq.text.service_url import without_password
 from brainq.wiring.people import PeopleServices
@@ -205,17 +205,26 @@ class Wiring:
             raise SetupError("Redis is a Cluster, which brainq does not work on; put one primary into BRAINQ_REDIS_URL")
         _ = self.store
 
+    def ping(self) -> None:
+        """Raise Unreachable if Redis does not answer."""
+        self._asked_of_redis(self.state.redis.ping)
+
     def look(self, *, sql: bool) -> None:
-        """Raise when Redis does not answer, or SQL where `sql` asks for it."""
-        try:
-            self.state.redis.ping()
-        except UNAVAILABLE_ERRORS as error:
-            where = without_password(self.redis_url)
-            if (refusal := write_refusal(error)) is not None:
-                raise Unreachable(f"Redis at {where} {refusal.reason}; {refusal.remedy}") from error
-            raise Unreachable(f"Redis at {where} does not answer ({type(error).__name__})") from error
+        """Raise Unreachable if Redis does not answer or takes no writes, or SQL if `sql` asks for it."""
+        self._asked_of_redis(lambda: try_write(self.state.redis, self.state.keys.epoch))
         if sql:
-            self.store.ping()
+            self.store.require_writes()
+
+    def _asked_of_redis(self, ask: Callable[[], object]) -> None:
+        try:
+            ask()
+        except Exception as error:
+            if not isinstance(error, UNAVAILABLE_ERRORS) and not is_redis_unavailable(error):
+                raise
+            where = f"Redis at {without_password(self.redis_url)}"
+            if (refusal := redis_refusal(error)) is not None:
+                raise Unreachable(f"{where} {refusal.reason}; {refusal.remedy}") from error
+            raise Unreachable(f"{where} does not answer ({type(error).__name__})") from error
 
     async def close_streams(self) -> None:
         """End what is followed on this event loop, if anything was."""

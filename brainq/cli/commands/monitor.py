@@ -128,6 +128,9 @@ def flower(
     address: Annotated[
         str, typer.Option("--address", help="On which address; others than loopback need a login.")
     ] = LOOPBACK,
+    url_prefix: Annotated[
+        str, typer.Option("--url-prefix", metavar="PATH", help="Under which path a proxy shows it, such as /flower.")
+    ] = "",
 ) -> None:
     """Run Flower, which shows workers, queues and tasks in a browser.
 
@@ -138,19 +141,21 @@ def flower(
     Examples:
       brainq flower
       FLOWER_BASIC_AUTH=me:secret brainq flower --address 0.0.0.0 --port 8080
+      brainq flower --url-prefix /flower
     """
     from brainq.devserver.ports import require_free_port
 
     require_login(address, os.environ)
     require_free_port(address, port, "Flower", "--port")
     export_redis_url()
-    os.execv(sys.executable, flower_command(port, address))
+    os.execv(sys.executable, flower_command(port, address, url_prefix))
 
 
-def flower_command(port: int, address: str = LOOPBACK) -> list[str]:
+def flower_command(port: int, address: str = LOOPBACK, url_prefix: str = "") -> list[str]:
     """The celery command, with the settings that brainq brings."""
     command = [sys.executable, "-m", "brainq.tasks.celery_command", "-A", "brainq.workers.coordinator", "flower"]
-    return [*command, f"--conf={FLOWER_CONFIG}", f"--address={address}", f"--port={port}"]
+    prefix = [f"--url-prefix={url_prefix}"] if url_prefix else []
+    return [*command, f"--conf={FLOWER_CONFIG}", f"--address={address}", f"--port={port}", *prefix]
 
 
 def require_login(address: str, environment: Mapping[str, str]) -> None:

@@ -21,7 +21,6 @@ from brainq.store.repositories.stops import Stops
 from brainq.store.store import Store
 from brainq.store.tables.cell_tables import CELL_TABLES, tenant_cells
 from brainq.tools.lanes import shared_templates
-from brainq.wiring import preflight
 from brainq.wiring.preflight import Check, fail, ok, warn
 
 
@@ -87,18 +86,10 @@ def _named(cell: str, checks: Generator[Check, None, bool]) -> Generator[Check, 
 
 def _check_cell(settings: Settings, cell: Cell, servers: dict[str, str]) -> Generator[Check, None, bool]:
     """True: its SQL can be read. Notes in `servers` which Redis it has."""
-    has_sql = yield from services.check_sql(settings)
-    if has_sql:
-        yield from services.check_content_keys(settings)
-        yield from services.check_webhooks(settings)
+    has_sql = yield from services.check_sql_and_content(settings)
     url = cell.redis_url.get_secret_value()
-    if settings.broker_url is not None:
-        yield preflight.check_broker(settings)
-    if (yield from services.check_redis(url)):
+    if (yield from services.check_redis_and_broker(settings, url)):
         servers[cell.name] = _server(url)
-        yield services.check_sweeper(settings, url)
-        yield services.check_presence(settings, url)
-        yield from services.check_broker(settings, url)
     return has_sql
 
 

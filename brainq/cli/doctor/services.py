@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import stat
 import time
 from collections.abc import Generator, Iterator
@@ -14,12 +15,14 @@ from typing import Any, cast
 from brainq.broker import names
 from brainq.broker.app import make_app
 from brainq.broker.envelope import envelope
+from brainq.cli.doctor.guard import each_guarded, guarded
+from brainq.cli.doctor.rights import check_rights
 from brainq.cli.output import counted
 from brainq.contracts.encryption import ContentKeyMissing
 from brainq.contracts.webhook import parse_webhooks
 from brainq.errors import SetupError
 from brainq.settings.deployment import Settings
-from brainq.state.connection import MEMORY_FULL, make_client
+from brainq.state.connection import make_client
 from brainq.state.fleet import unwatched
 from brainq.state.keys import Keys
 from brainq.state.sweeper import overdue_s
@@ -38,9 +41,31 @@ PING_TIMEOUT_S = 1.0
 POOL_OF_QUEUE = {queue: pool for pool, queues in names.POOL_QUEUES.items() for queue in queues}
 
 
-def check_redis(url: str) -> Generator[Check, None, bool]:
+def check_sql_and_content(settings: Settings) -> Generator[Check, None, bool]:
+    """True: what is in SQL can be read. A check that breaks is one line."""
+    has_sql = yield from guarded("sql", lambda: check_sql(settings))
+    if has_sql:
+        yield from each_guarded("keys", lambda: check_content_keys(settings))
+        yield from each_guarded("webhooks", lambda: check_webhooks(settings))
+    return has_sql
+
+
+def check_redis_and_broker(settings: Settings, url: str) -> Generator[Check, None, bool]:
+    """True: Redis takes writes. A check that breaks is one line."""
+    if settings.broker_url is not None:
+        yield from each_guarded("broker", lambda: [preflight.check_broker(settings)])
+    takes_writes = yield from guarded("redis", lambda: check_redis(url, settings.prefix))
+    yield from each_guarded("redis rights", lambda: [check_rights(settings, url)])
+    if takes_writes:
+        yield from each_guarded("sweeper", lambda: [check_sweeper(settings, url)])
+        yield from each_guarded("presence", lambda: [check_presence(settings, url)])
+        yield from each_guarded("workers", lambda: check_broker(settings, url))
+    return takes_writes
+
+
+def check_redis(url: str, prefix: str) -> Generator[Check, None, bool]:
     """True: it answers and takes writes, which the checks behind these need."""
-    answer = preflight.check_redis(url)
+    answer = preflight.check_redis(url, prefix)
     yield answer
     if answer.level != "ok":
         return False
@@ -52,10 +77,6 @@ def check_redis(url: str) -> Generator[Check, None, bool]:
     yield check_memory(info, is_shared=not url.startswith("unix://"))
     yield check_appendonly(info)
     yield _clock(skew_s)
-    if (limit := int(info.get("maxmemory", 0))) and int(info["used_memory"]) >= limit:
-        used = f"{info['used_memory_human']} of {info['maxmemory_human']} used"
-        yield fail("redis limit", f"{used}: it {MEMORY_FULL.reason}", MEMORY_FULL.remedy)
-        return False
     return True
 
 
@@ -150,6 +171,7 @@ def _queues(settings: Settings, url: str) -> Iterator[Check]:
         )
     else:
         yield ok("queues", summary)
+    yield from _unprefixed(settings, url)
     if poisoned:
         key = names.queue_key(settings, names.POISON_LIST)
         yield warn(
@@ -159,6 +181,21 @@ def _queues(settings: Settings, url: str) -> Iterator[Check]:
         )
     else:
         yield ok("quarantine", "empty")
+
+
+def _unprefixed(settings: Settings, url: str) -> Iterator[Check]:
+    """Messages of a producer that does not know of the key prefix; none where this user may not look."""
+    lists = names.unprefixed_lists()
+    with make_client(url) as client:
+        lengths = client.replies([("LLEN", name) for name in lists])
+    found = {name: length for name, length in zip(lists, lengths, strict=True) if isinstance(length, int) and length}
+    for name, length in found.items():
+        yield warn(
+            "unprefixed",
+            f"{counted(length, 'message')} in {name!r}, which no worker reads: its key lacks {settings.prefix!r}",
+            f"set broker_transport_options = {{'global_keyprefix': '{settings.prefix}'}} in the producer; then "
+            f"`redis-cli LMOVE {shlex.quote(name)} {shlex.quote(settings.prefix + name)} RIGHT LEFT` for each message",
+        )
 
 
 def _workers(settings: Settings, app: Any) -> Iterator[Check]:

@@ -290,7 +290,8 @@ BUSY = _gauge("brainq_worker_slots_busy", "Tasks that a pool's workers run.", "p
 
 GIVEN_UP = _gauge(
     "brainq_given_up",
-    "What was given up: finalizer_steps, judgements, deliveries, quarantined (messages that no worker could read).",
+    "What was given up: finalizer_steps, judgements, deliveries, quarantined (unreadable messages), "
+    "unprefixed (messages without the key prefix).",
     "what",
 )
 

@@ -18,14 +18,18 @@ from redis.exceptions import NoPermissionError
 from brainq.broker.app import make_app
 from brainq.broker.envelope import envelope
 from brainq.broker.names import COORDINATOR_QUEUES, POISON_LIST, TURN_ADVANCE, TURNS_QUEUE
+from brainq.cli.doctor.rights import check_rights
 from brainq.devserver.ports import free_port, ping
 from brainq.devserver.redis_server import find_server
+from brainq.settings.deployment import load_settings
 from brainq.state.stream_reader import StreamReader
+from brainq.wiring.preflight import Check
 from tests.integration.broker.worker import running, settings_for, watching
 from tests.support.streams import KEYS, SESSION, take, until
 from tests.support.wait import wait_until
 
-FILES = Path(__file__).parents[3] / "ops" / "redis"
+ROOT = Path(__file__).parents[3]
+FILES, DOCS = ROOT / "ops" / "redis", ROOT / "docs"
 
 
 @contextmanager
@@ -132,3 +136,42 @@ def test_a_producer_can_ring_and_nothing_else(guarded_port: int) -> None:
                 redis.execute_command(*refused.split())
         admin.delete("bq:brainq.turns")
         admin.acl_log_reset()
+
+
+SED = ("sed", "-e", "s/bq:/shop:/g", "-e", "s#/0[.]#/3.#g")
+
+
+@pytest.fixture(scope="module")
+def shop_port() -> Generator[int]:
+    """A server whose users are rendered for another prefix and database, as docs/deploy.md says."""
+    assert "sed -e 's/bq:/shop:/g' -e 's#/0[.]#/3.#g' users.acl" in (DOCS / "deploy.md").read_text()
+    rendered = subprocess.run([*SED, FILES / "users.acl"], capture_output=True, text=True, check=True).stdout
+    with tempfile.TemporaryDirectory() as directory:
+        users = Path(directory) / "users.acl"
+        users.write_text(rendered.replace("default off", "default on nopass +ping"))
+        with server("--aclfile", str(users)) as port:
+            yield port
+
+
+def rights(port: int, prefix: str, database: int) -> Check:
+    url = f"redis://brainq_worker:CHANGE-ME-worker@127.0.0.1:{port}/{database}"
+    return check_rights(load_settings(redis_url=url, prefix=prefix), url)
+
+
+def test_the_workers_user_has_all_that_workers_ask_for(guarded_port: int, shop_port: int) -> None:
+    assert rights(guarded_port, "bq:", 0).level == "ok"
+    assert rights(shop_port, "shop:", 3).level == "ok"
+
+
+def test_what_a_user_may_not_do_is_named(guarded_port: int, shop_port: int) -> None:
+    other_prefix = rights(shop_port, "bq:", 3)
+    assert (other_prefix.level, "bq:brainq.turns" in other_prefix.said) == ("FAIL", True)
+    with connect(guarded_port, "admin") as admin:
+        channels = "PSUBSCRIBE bq:/4.celery.pidbox, PSUBSCRIBE bq:/4.celeryev/worker.*"
+        assert rights(guarded_port, "bq:", 4).said == f"its user may not: {channels}"
+        admin.execute_command("ACL", "SETUSER", "brainq_worker", "-brpop", "-zadd")
+        try:
+            denied = rights(guarded_port, "bq:", 0)
+        finally:
+            admin.execute_command("ACL", "SETUSER", "brainq_worker", "+brpop", "+zadd")
+    assert denied.said == "its user may not: ZADD bq:epoch, BRPOP bq:brainq.turns"

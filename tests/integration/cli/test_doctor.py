@@ -82,8 +82,8 @@ def test_a_redis_that_is_full_is_told_with_its_remedy(brainq: Brainq, redis_serv
         submit = brainq("submit", "s1", "Hello.")
     finally:
         redis_server.command("CONFIG", "SET", "maxmemory", "0")
-    assert (code, found["redis limit"][0]) == (1, "FAIL")
-    for text in (found["redis limit"][1], submit.err):
+    assert (code, found["redis"][0]) == (1, "FAIL")
+    for text in (found["redis"][1], submit.err):
         assert "is full, so it takes no writes" in text
         assert "CONFIG SET maxmemory" in text
         assert "start it" not in text
@@ -182,3 +182,53 @@ def test_a_postgres_that_may_lose_commits_is_named(brainq: Brainq, monkeypatch: 
         _, found = levels(brainq)
     assert found["commits"][0] == "warn"
     assert "synchronous_commit=off and fsync=off" in found["commits"][1]
+
+
+def test_messages_of_a_producer_that_does_not_know_the_prefix_are_seen(
+    brainq: Brainq, redis_server: RedisServer
+) -> None:
+    assert "unprefixed" not in levels(brainq)[1]
+    redis_server.command("LPUSH", "brainq.turns", "one")
+    redis_server.command("LPUSH", "brainq.turns\x06\x163", "two", "three")
+    try:
+        said = brainq("doctor").out
+        given_up = json.loads(brainq("fleet", "--json").out)["given_up"]
+        metrics = brainq("metrics").out
+    finally:
+        redis_server.command("DEL", "brainq.turns", "brainq.turns\x06\x163")
+    assert "1 message in 'brainq.turns', which no worker reads: its key lacks 'bq:'" in said
+    assert "2 messages in 'brainq.turns" in said
+    assert "LMOVE brainq.turns bq:brainq.turns RIGHT LEFT" in said
+    assert given_up["unprefixed"] == 3
+    assert 'brainq_given_up{what="unprefixed"} 3' in metrics
+
+
+def test_a_redis_user_of_another_prefix_is_refused_and_not_away(
+    brainq: Brainq, redis_server: RedisServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    brainq("db", "upgrade")
+    redis_server.command("ACL", "SETUSER", "shop", "on", ">pw", "~shop:*", "&*", "+@all")
+    monkeypatch.setenv("BRAINQ_REDIS_URL", redis_server.url.replace("redis://", "redis://shop:pw@"))
+    try:
+        code, found = levels(brainq)
+        submit = brainq("submit", "s1", "Hello.")
+    finally:
+        redis_server.command("ACL", "DELUSER", "shop")
+    assert (code, found["redis"][0], found["redis rights"][0]) == (1, "FAIL", "FAIL")
+    assert "bq:brainq.turns" in found["redis rights"][1]
+    for text in (found["redis"][1], submit.err):
+        assert "does not let its user do this" in text
+        assert "does not answer" not in text
+
+
+def test_a_check_that_breaks_is_one_line_and_the_others_go_on(brainq: Brainq, monkeypatch: pytest.MonkeyPatch) -> None:
+    def breaks(*_: object) -> None:
+        raise ConnectionResetError("hung up")
+
+    for name in ("check_sql", "check_webhooks", "check_rights", "check_sweeper", "check_presence"):
+        monkeypatch.setattr(f"brainq.cli.doctor.services.{name}", breaks)
+    code, found = levels(brainq)
+    assert code == 1
+    assert [found[name][0] for name in ("sql", "redis rights", "sweeper", "presence")] == ["FAIL"] * 4
+    assert "hung up" in found["sweeper"][1]
+    assert found["queues"][0] == "ok"

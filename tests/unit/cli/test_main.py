@@ -218,6 +218,7 @@ def test_a_worker_has_the_stock_celery_commands_options() -> None:
 def test_flower_runs_with_the_settings_that_brainq_brings() -> None:
     assert FLOWER_CONFIG.exists()
     assert flower_command(8080)[-3:] == [f"--conf={FLOWER_CONFIG}", "--address=127.0.0.1", "--port=8080"]
+    assert flower_command(8080, url_prefix="/flower")[-2:] == ["--port=8080", "--url-prefix=/flower"]
 
 
 @pytest.mark.parametrize("address", ["127.0.0.1", "::1", "localhost"])

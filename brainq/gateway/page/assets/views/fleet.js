@@ -137,6 +137,7 @@ function givenUp(found) {
     ["Judgements", found.judgements, "brainq finalize retry"],
     ["Webhooks", found.deliveries, "brainq webhook retry"],
     ["Unreadable messages", found.quarantined, "docs/operations.md"],
+    ["Messages without the key prefix", found.unprefixed, "brainq doctor"],
   ];
   return panel("Given up", ["Work", "Count"], kinds.map(([what, count, by]) => [count ? [what, h("small", { class: "muted mended" }, `repair: ${by}`)] : what, warned(String(count), count > 0)]));
 }

@@ -1,0 +1,70 @@
+"""Whether the user of Redis may do all that workers do: its commands, keys and channels, asked and not tried."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import cast
+
+from brainq import state
+from brainq.broker import names
+from brainq.settings.deployment import Settings
+from brainq.state.connection import make_client, redis_refusal
+from brainq.state.keys import Keys
+from brainq.wiring.preflight import Check, fail, ok
+
+_CALLED = re.compile(r"redis\.p?call\(\s*['\"](\w+)['\"]")
+_ASK = """
+local denied = {}
+for number, command in ipairs(cjson.decode(ARGV[1])) do
+  local known, allowed = pcall(redis.acl_check_cmd, unpack(command))
+  if known and not allowed then denied[#denied + 1] = number - 1 end
+end
+return denied
+"""
+MOST_SHOWN = 6
+REMEDY = "give it the rules of ops/redis/users.acl, written for this prefix and database: docs/deploy.md, Redis"
+
+
+def check_rights(settings: Settings, url: str) -> Check:
+    """Ask Redis about each command with `redis.acl_check_cmd`, which needs no right but EVAL's."""
+    with make_client(url) as client:
+        database = int(client.connection_pool.connection_kwargs.get("db") or 0)
+        wanted = worker_commands(settings, database)
+        try:
+            denied = cast("list[int]", client.execute_command("EVAL", _ASK, 0, json.dumps(wanted)))
+        except Exception as error:
+            if redis_refusal(error) is None:
+                raise
+            return fail("redis rights", f"its user may not run scripts ({error})", REMEDY)
+    if not denied:
+        return ok("redis rights", f"its user has the commands, keys and channels of {settings.prefix!r}")
+    shown = ", ".join(" ".join(wanted[at][:2]) for at in denied[:MOST_SHOWN])
+    more = f", and {len(denied) - MOST_SHOWN} more" if len(denied) > MOST_SHOWN else ""
+    return fail("redis rights", f"its user may not: {shown}{more}", REMEDY)
+
+
+def worker_commands(settings: Settings, database: int) -> list[tuple[str, ...]]:
+    """Return what workers send, with a key or a channel each. kombu asks for its channels as patterns, which an ACL
+    allows only where it has the same text."""
+    keys, queue = Keys(settings.prefix), settings.prefix + names.TURNS_QUEUE
+    plain = [("PING",), ("TIME",), ("INFO",), ("MULTI",), ("EXEC",), ("SELECT", str(database)), ("SCRIPT", "LOAD", "")]
+    plain += [("CLIENT", "SETNAME", "x"), ("CLIENT", "ID"), ("SUBSCRIBE", keys.stops), ("PUBLISH", keys.stops, "")]
+    plain += [("SUBSCRIBE", f"{keys.alive}x"), ("EVALSHA", "x", "1", keys.epoch), ("LLEN", queue)]
+    called = [(command, *[keys.epoch] * 4) for command in script_commands()]
+    if settings.broker_url is not None:
+        return [*plain, *called]
+    binding = f"{settings.prefix}_kombu.binding.celery.pidbox"
+    pidbox, events = (f"{settings.prefix}/{database}.{name}" for name in ("celery.pidbox", "celeryev/worker.*"))
+    broker = [("BRPOP", queue, "1"), ("LPUSH", queue, "x"), ("SADD", binding, "x"), ("SMEMBERS", binding)]
+    broker += [("PSUBSCRIBE", pidbox), ("PUBLISH", pidbox, ""), ("PSUBSCRIBE", events)]
+    return [*plain, *called, *broker]
+
+
+def script_commands() -> Sequence[str]:
+    """Return the commands that the Lua scripts call."""
+    scripts = Path(state.__file__).parent / "lua"
+    texts = [path.read_text("utf-8") for path in scripts.rglob("*.lua")]
+    return sorted({name.upper() for text in texts for name in _CALLED.findall(text)})
