@@ -159,7 +159,9 @@ class ModelMemoryExtractor:
             return worth_keeping(self._ask(turn))
         except Exception as failure:  # a provider of one's own may raise anything
             kind = failure.kind if isinstance(failure, ProviderError) else type(failure).__name__
-            log.warning("memory by rules: the model failed", turn_id=turn.turn_id, kind=kind)
+            # A scripted model that takes steps alone is meant so: it would be warned of at each turn.
+            write = log.debug if kind == "script" else log.warning
+            write("memory by rules: the model failed", turn_id=turn.turn_id, kind=kind)
         return tuple(self.fallback.extract_turn(turn))
 
     def _ask(self, turn: RecordedTurn) -> list[MemoryItem]:

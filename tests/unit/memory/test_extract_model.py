@@ -113,3 +113,9 @@ def test_the_turn_is_given_as_data() -> None:
     data = json.loads(user.content)
     assert data["assistant"] == hostile
     assert len(data["user"]) <= 8_000
+
+
+def test_a_script_of_steps_alone_is_not_warned_of(caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.WARNING, "brainq.finalize"):
+        assert extract(fails("script")) == [BY_RULES]
+    assert caplog.text == ""
