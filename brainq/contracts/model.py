@@ -29,9 +29,11 @@ _VENDOR_FINISH_REASONS = {
 }
 _STANDARD_FINISH_REASONS = {theirs: ours for ours, others in _VENDOR_FINISH_REASONS.items() for theirs in others}
 Purpose = Literal["step", "reflection", "compaction", "memory", "judge"]
-FailureKind = Literal["too_long", "rate_limited", "quota"]
+FailureKind = Literal["too_long", "over_limit", "filtered", "rate_limited", "quota"]
 _FAILURE_PREFIXES: dict[str, str] = {
     "too_long": "The conversation is longer than the model takes",
+    "over_limit": "The request alone is more than its model's service allows in a minute",
+    "filtered": "The model's service refuses to answer this content",
     "rate_limited": "The model's service takes no more requests now",
     "quota": "The account at the model's service is used up",
 }

@@ -22,7 +22,7 @@ from typing import Any, Literal
 
 from brainq.contracts.message import Attachment, Message
 from brainq.contracts.model import ModelRequest
-from brainq.models.asking.failures import error_detail
+from brainq.models.asking.error_body import error_detail
 from brainq.text.estimate import is_text
 from brainq.text.shorten import shortened
 from brainq.text.surrogates import clean
@@ -70,14 +70,14 @@ def refused_attachment_kind(request: ModelRequest, status: int, body: Any) -> At
     sent = {attachment_kind(one) for message in request.messages for one in message.attachments}
     if not sent:
         return None
-    text = error_detail(body)[0].lower()
+    text = error_detail(body).message.lower()
     return next((kind for kind, pattern in _REFUSALS.items() if kind in sent and pattern.search(text)), None)
 
 
 def is_unreadable(request: ModelRequest, status: int, body: Any) -> bool:
     """Whether this answer says that the service could not read an image or a document of the request."""
     sent = any(_needs_user_message(one) for message in request.messages for one in message.attachments)
-    return sent and status in (400, 413, 422) and bool(_UNREADABLE.search(" ".join(error_detail(body)).lower()))
+    return sent and status in (400, 413, 422) and bool(_UNREADABLE.search(error_detail(body).text))
 
 
 def move_behind_results(messages: Iterable[Message]) -> list[Message]:

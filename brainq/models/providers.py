@@ -43,14 +43,18 @@ class Provider(Protocol):
         timeout       the time ran out
         rate_limited  429, or a limit that is set, and the wait does not fit, or retries ran out
         limited       its place among the requests of a minute comes later than its thread may be held: PermitDeferred
-        quota         429 because the account is used up; not retryable
-        server        408, 409 or 5xx after the retries
+        over_limit    this request alone is more than the account may send in a minute; not retryable
+        quota         the account is used up; not retryable
+        denied        the account, its key or its place may not ask this model, or there is none; not retryable
+        server        408, 409, 5xx and the like, after the retries
         connection    the service could not be reached, or hung up before it answered anything
         stream        a stream broke off after its first output; a new attempt may be started
         stalled       a stream was silent for too long; a new attempt may be started
+        broken        the service could not use what the model wrote; a new attempt may be started
         malformed     the service sent something that is not its protocol
         too_long      the request is longer than the model's context
-        refused       any other 4xx
+        filtered      the service refuses to have this said; not retryable
+        refused       any other 4xx; not retryable
 
     A provider may have more, which is used where it is there:
 

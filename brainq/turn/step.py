@@ -55,7 +55,7 @@ from brainq.turn.text_stream import AttemptReader, TurnLost
 log = logger("brainq.turn")
 RESTART_PAUSE_S = 1.0  # before a broken stream is begun again: up to so long for each attempt made
 MAX_ATTEMPTS_A_STEP = 3  # of streams that broke after they began, or stalled; other retries are the provider's
-RESTARTABLE_KINDS = frozenset({"stream", "stalled"})
+RESTARTABLE_KINDS = frozenset({"stream", "stalled", "broken"})
 _BLANK = ModelRequest(model="", messages=(), timeout_s=0)  # a copy is made in a third of `model_construct`'s time
 
 

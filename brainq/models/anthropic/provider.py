@@ -11,7 +11,8 @@ from brainq.contracts.model import ModelReply, ModelRequest
 from brainq.contracts.model_options import TOOL_CHOICES
 from brainq.models.anthropic import wire
 from brainq.models.anthropic.thinking import is_thinking_rejected, thinking_parameters
-from brainq.models.asking.failures import error_detail, is_unsupported, refusal_key
+from brainq.models.asking.error_body import error_detail
+from brainq.models.asking.failures import is_unsupported, refusal_key
 from brainq.models.asking.vendor_provider import VendorProvider
 from brainq.models.wire import EARLIER_REASONING, StreamReader
 from brainq.text.surrogates import clean, clean_json
@@ -91,7 +92,7 @@ def refused_option(request: ModelRequest, status: int, body: Any, refused: Colle
         about["thinking"] = f"thinking {sent['thinking']['type']}"
     if "output_config" in sent:
         about["effort"] = f"effort {sent['output_config']['effort']}"
-    text = error_detail(body)[0].lower()
+    text = error_detail(body).message.lower()
     named = min((word for word in about if word in text), key=text.index, default=None)
     return None if named is None else refusal_key(about[named], request.model)
 

@@ -14,7 +14,8 @@ from typing import Any
 from brainq.contracts.message import Message, Reasoning
 from brainq.contracts.model import ModelRequest
 from brainq.contracts.model_options import Effort
-from brainq.models.asking.failures import error_detail, refusal_key
+from brainq.models.asking.error_body import error_detail
+from brainq.models.asking.failures import refusal_key
 from brainq.models.wire import EARLIER_REASONING, replayable_reasoning
 from brainq.text.surrogates import clean
 
@@ -113,7 +114,7 @@ def begins_with_thinking(request: ModelRequest, *, goes_back: bool) -> bool:
 
 def is_thinking_rejected(status: int, body: Any) -> bool:
     """Whether the service refuses thinking that was sent back."""
-    text = error_detail(body)[0].lower()
+    text = error_detail(body).message.lower()
     words = ("signature", "bound to a different conversation", "cannot be modified", "expected `thinking`")
     return status == 400 and "thinking" in text and any(word in text for word in words)
 

@@ -21,9 +21,13 @@ from brainq.text.estimate import StreamedTokens, estimate_request
 
 BudgetName = Literal["tokens", "cost"]
 # The service may have worked on these, and bills them even without an answer.
-POSSIBLY_BILLED_KINDS = frozenset({"timeout", "stream", "stalled", "malformed"})
+POSSIBLY_BILLED_KINDS = frozenset({"timeout", "stream", "stalled", "broken", "malformed"})
 # So the service answers what it does not work on.
-UNBILLED_KINDS = frozenset({"rate_limited", "quota", "server", "refused", "too_long"})
+UNBILLED_KINDS = frozenset(
+    {
+        *("rate_limited", "over_limit", "quota", "denied", "server", "refused", "filtered", "too_long"),
+    }
+)
 NO_USAGE = TokenUsage()
 
 

@@ -15,24 +15,12 @@ from typing import Any
 
 from brainq.contracts.rate import RateReport
 from brainq.errors import ProviderError
+from brainq.models.asking.error_body import error_detail, page_text
+from brainq.models.asking.refusals import Rule, decide
 from brainq.text.shorten import beginning
 from brainq.text.surrogates import clean
 
 MAX_MESSAGE_CHARS = 300
-_RETRYABLE_STATUS = frozenset({408, 409, 429})
-_FINAL_ERROR_TYPES = {
-    *("authentication_error", "billing_error", "invalid_request_error"),
-    *("not_found_error", "permission_error", "request_too_large"),
-}
-_FINAL_ERROR_CODES = ("invalid_", "image_", "unsupported_", "empty_image")  # of the Responses API
-_RATE_LIMIT_TYPES = frozenset({"rate_limit_error", "rate_limit_exceeded"})
-_TOO_LONG_MARKS = (
-    "context_length_exceeded",
-    "prompt is too long",
-    "maximum context length",
-    "context window",
-    "exceed_context_size",  # llama.cpp, on either wire
-)
 _UNSUPPORTED_WORDS = (
     "support",
     "unknown",
@@ -48,6 +36,11 @@ _UNSUPPORTED_WORDS = (
 )
 _UNSENT_ERRORS = frozenset({"ConnectTimeout", "PoolTimeout", "WriteTimeout"})
 _CUT_CONNECTION_ERRORS = frozenset({"ReadError", "RemoteProtocolError"})
+_LASTING_ERRORS = frozenset({"TooManyRedirects", "UnsupportedProtocol", "LocalProtocolError", "InvalidURL"})
+# A limit of the output that is too large is known to the service: left out, the reply had none.
+_OUTPUT_LIMIT_VALUE = re.compile(
+    r"tokens\W{1,5}(is |are |value )?(too (large|big|high|small|low)|must be|exceeds?|out of range)"
+)
 _DURATION = re.compile(r"(?:(\d+)d)?(?:(\d+)h)?(?:(\d+)m(?!s))?(?:(\d+(?:\.\d+)?)s)?(?:(\d+(?:\.\d+)?)ms)?")
 _MINUTE_RANGE_S = (30.0, 90.0)
 
@@ -65,31 +58,40 @@ class ServiceError(ProviderError):
         self.retry_after_s = retry_after_s
 
 
-def from_sdk_error(error: Exception, sdk: Any, provider: str, *, is_shared: bool = False) -> ProviderError:
-    """The ProviderError for anything that a call through `sdk` can raise; `is_shared` as of ServiceError. Both SDKs
-    name their exceptions alike, and are imported lazily."""
+def from_sdk_error(error: Exception, sdk: Any, provider: str) -> ProviderError:
+    """The ProviderError for anything that a call through `sdk` can raise. Both SDKs name their exceptions alike, and
+    are imported lazily."""
     if isinstance(error, ProviderError):
         return error
     if isinstance(error, sdk.APIStatusError):
-        known = from_status(
-            provider, int(getattr(error, "status_code", 0)), _headers_of(error), getattr(error, "body", None)
-        )
-        known.is_shared = is_shared
-        return known
+        return from_status(provider, int(getattr(error, "status_code", 0)), _headers_of(error), error_body(error))
     if isinstance(error, sdk.APITimeoutError) or _is_transport(error, "TimeoutException"):
         return ServiceError(f"{provider}: the service did not answer in time", kind="timeout", retryable=True)
     if isinstance(error, sdk.APIConnectionError) or _is_transport(error, "RequestError"):
-        cause = error.__cause__ or error
-        return ServiceError(
-            _shortened(f"{provider}: the connection failed ({type(cause).__name__}: {cause})"),
-            kind="connection",
-            retryable=True,
-        )
+        return _connection_error(error.__cause__ or error, provider)
     if isinstance(error, ValueError):  # JSON and UTF-8 errors are ValueErrors
         return ServiceError(
             _shortened(f"{provider}: the service sent something unreadable ({error})"), kind="malformed", retryable=True
         )
     return ServiceError(_shortened(f"{provider}: {type(error).__name__}: {error}"), kind="refused", retryable=False)
+
+
+def _connection_error(cause: BaseException, provider: str) -> ServiceError:
+    """The error for a request that no answer came to. It is not retryable where the address itself is wrong."""
+    name = type(cause).__name__
+    is_lasting = name in _LASTING_ERRORS or "CERTIFICATE_VERIFY_FAILED" in str(cause)
+    text = f"{provider}: the connection failed ({name}: {cause})"
+    if is_lasting:
+        text += f"; check the address of {provider}"
+    return ServiceError(_shortened(text), kind="connection", retryable=not is_lasting)
+
+
+def error_body(error: Any) -> Any:
+    """The body of an SDK's APIStatusError, whole: an SDK keeps what stands under its `error` only."""
+    try:
+        return error.response.text  # it was read when the error was made
+    except Exception:  # it was not, or there is none
+        return getattr(error, "body", None)
 
 
 def may_have_been_processed(error: BaseException, sdk: Any, *, stream: bool) -> bool:
@@ -107,33 +109,43 @@ def may_have_been_processed(error: BaseException, sdk: Any, *, stream: bool) -> 
 
 
 def from_status(provider: str, status: int, headers: Mapping[str, str], body: Any) -> ServiceError:
-    """The error for an HTTP status, its headers, and its parsed body."""
+    """The error for an HTTP status, its headers, and its body."""
     detail = error_detail(body)
-    text = _shortened(f"{provider}: HTTP {status}: {detail[0]}" if detail[0] else f"{provider}: HTTP {status}")
-    retryable = (status in _RETRYABLE_STATUS or status >= 500) and headers.get("x-should-retry") != "false"
+    rule = decide(status, detail)
     wait_s = retry_after_s(headers)
-    if status == 429:
-        if "insufficient_quota" in detail[1:]:
-            return ServiceError(text, kind="quota", retryable=False)
-        return ServiceError(text, kind="rate_limited", retryable=retryable, retry_after_s=wait_s)
-    if status in _RETRYABLE_STATUS or status >= 500:
-        return ServiceError(text, kind="server", retryable=retryable, retry_after_s=wait_s)
-    if status == 413 or any(mark in part for part in detail for mark in _TOO_LONG_MARKS):
-        return ServiceError(text, kind="too_long", retryable=False)
-    if status in (401, 403):
-        text += f"; check the API key of {provider}"
-    return ServiceError(text, kind="refused", retryable=False)
+    return _refusal(
+        rule,
+        f"{provider}: HTTP {status}" + (f": {detail.message}" if detail.message else ""),
+        provider,
+        may_retry=headers.get("x-should-retry") != "false",
+        wait_s=detail.wait_s if wait_s is None else wait_s,
+    )
+
+
+def _refusal(rule: Rule, text: str, provider: str, *, wait_s: float | None, may_retry: bool = True) -> ServiceError:
+    """The error for a refusal that a rule has judged: the service's words, then what to do about it."""
+    retryable = rule.retry and may_retry
+    advice = f"; {rule.advice.format(provider=provider)}" if rule.advice else ""
+    return ServiceError(
+        _shortened(text) + advice, kind=rule.kind, retryable=retryable, retry_after_s=wait_s if rule.retry else None
+    )
 
 
 def refused_parameter(status: int, body: Any, candidates: Iterable[str]) -> str | None:
-    """Which of `candidates` the service says it does not know; None if the error is about something else.
+    """Return which of `candidates` the service says it does not take; None if the error is about something else.
 
-    A complaint about the content of a schema is a different thing: it must reach the schema's author.
+    The body's `param` names it, else the first of them in the words: `Unsupported parameter: 'max_tokens' ... Use
+    'max_completion_tokens' instead` is about `max_tokens`. A complaint about the content of a schema is a different
+    thing: it must reach the schema's author.
     """
     if not is_unsupported(status, body):
         return None
-    text = error_detail(body)[0].lower()
-    return next((name for name in candidates if re.search(rf"\b{re.escape(name)}\b", text)), None)
+    detail, known = error_detail(body), tuple(candidates)
+    if detail.param in known:
+        return detail.param
+    text = detail.message.lower()
+    places = {name: found.start() for name in known if (found := re.search(rf"\b{re.escape(name)}\b", text))}
+    return min(places, key=places.__getitem__, default=None)
 
 
 def refusal_key(what: str, model: str) -> str:
@@ -143,24 +155,31 @@ def refusal_key(what: str, model: str) -> str:
 
 def is_unsupported(status: int, body: Any) -> bool:
     """Whether the service says that it does not take something of the request."""
-    text = error_detail(body)[0].lower()
-    if status not in (400, 422) or "invalid schema" in text or "format.schema" in text:
+    if status not in (400, 404, 422):
+        return False
+    text = error_detail(body).message.lower()
+    if "invalid schema" in text or "format.schema" in text or _OUTPUT_LIMIT_VALUE.search(text):
         return False
     return any(word in text for word in _UNSUPPORTED_WORDS)
 
 
-def from_error_event(provider: str, error: Any) -> ServiceError:
-    """The error for an `error` object that came with, or inside a stream that began with, HTTP 200."""
-    message, *types = error_detail({"error": error})
-    text = _shortened(f"{provider}: the service reported an error: {message or error!r}")
-    if any(mark in part for part in (message, *types) for mark in _TOO_LONG_MARKS):
-        return ServiceError(text, kind="too_long", retryable=False)
-    if "insufficient_quota" in types:
-        return ServiceError(text, kind="quota", retryable=False)
-    if _FINAL_ERROR_TYPES.intersection(types) or any(kind.startswith(_FINAL_ERROR_CODES) for kind in types):
-        return ServiceError(text, kind="refused", retryable=False)
-    kind = "rate_limited" if _RATE_LIMIT_TYPES.intersection(types) else "server"
-    return ServiceError(text, kind=kind, retryable=True)
+def from_error_event(provider: str, event: Any) -> ServiceError:
+    """The error for what came with, or inside a stream that began with, HTTP 200: the whole event, or its `error`."""
+    detail = error_detail(event)
+    text = (
+        f"{provider}: the service reported an error: {detail.message or ', '.join(detail.codes) or 'it gave no reason'}"
+    )
+    return _refusal(decide(None, detail), text, provider, wait_s=detail.wait_s)
+
+
+def not_an_api(provider: str, page: str) -> ServiceError:
+    """The error for a web page that came with HTTP 200."""
+    return ServiceError(
+        _shortened(f"{provider}: the address answers with a web page, not with an API: {page_text(page)}")
+        + f"; check the address of {provider}",
+        kind="denied",
+        retryable=False,
+    )
 
 
 def retry_after_s(headers: Mapping[str, str]) -> float | None:
@@ -192,23 +211,6 @@ def http_date_s(value: str | None) -> float | None:
         return parsedate_to_datetime(value).timestamp()
     except ValueError:
         return None
-
-
-def error_detail(body: Any) -> tuple[str, str, str]:
-    """Message, type and code of an error body.
-
-    Both vendors nest them under `error` (an SDK may have unwrapped it); FastAPI servers send `detail`, whose
-    entries echo the request's content, so only place and message are taken from them.
-    """
-    if not isinstance(body, Mapping):
-        return (str(body) if body else "", "", "")
-    inner: Any = body.get("error") or body
-    if not isinstance(inner, Mapping):
-        return (str(inner), "", "")
-    message: Any = inner.get("message") or inner.get("detail") or ""
-    if isinstance(message, list):
-        message = "; ".join(f"{item.get('loc')}: {item.get('msg')}" for item in message if isinstance(item, Mapping))
-    return (str(message), str(inner.get("type") or ""), str(inner.get("code") or ""))
 
 
 def _headers_of(error: Any) -> Mapping[str, str]:

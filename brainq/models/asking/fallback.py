@@ -28,9 +28,13 @@ from brainq.observe.logs import logger
 
 log = logger("brainq.models")
 MAX_DOUBLINGS = 20
-UNAVAILABLE_KINDS = frozenset({"rate_limited", "quota", "server", "connection", "timeout", "malformed"})
+UNAVAILABLE_KINDS = frozenset(
+    {
+        *("rate_limited", "over_limit", "quota", "denied", "server", "connection", "timeout", "malformed"),
+    }
+)
 """Kinds of failure for which the next model is asked."""
-INTERRUPTED_KINDS = frozenset({"stream", "stalled"})
+INTERRUPTED_KINDS = frozenset({"stream", "stalled", "broken"})
 """Kinds that end the attempt, for its output may have been paid for; the next attempt passes this model by."""
 
 
@@ -100,11 +104,12 @@ class Fallback:
     rest_s, longest_rest_s   one that failed is not asked for so long; the time doubles with each failure that follows.
                 Each process finds out by itself
 
-    The next one is asked when a service cannot be had: rate limits, quota, server errors, no connection, no answer,
-    nonsense; or whose place among a limited model's requests comes later than in 2 s: only for the last one's is waited
-    in line. A request that was refused, or is too long, stays so: another model is not asked to do better. Of the time
-    that is left each one has an equal share until its first output, the last one all of it. Once a reply has begun
-    no other one is asked in that attempt; a turn's next attempt passes by the one that broke off.
+    The next one is asked when a service cannot be had: rate limits, quota, an account that may not ask it, server
+    errors, no connection, no answer, nonsense; or whose place among a limited model's requests comes later than in 2 s:
+    only for the last one's is waited in line. A request that was refused, or is too long, stays so: another model is
+    not asked to do better. Of the time that is left each one has an equal share until its first output, the last one
+    all of it. Once a reply has begun no other one is asked in that attempt; a turn's next attempt passes by the one
+    that broke off.
     """
 
     takes_permits = True  # each of its members does

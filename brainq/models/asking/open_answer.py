@@ -10,7 +10,8 @@ from typing import Any, Self, TypeVar
 
 from brainq.contracts.model import ModelChunk, ModelReply, ModelRequest
 from brainq.errors import ProviderError
-from brainq.models.asking.failures import from_error_event, from_sdk_error
+from brainq.models.asking.error_body import is_error_value
+from brainq.models.asking.failures import from_error_event, from_sdk_error, not_an_api
 from brainq.models.asking.permits import RatePermit
 from brainq.models.asking.reply_size import (
     MAX_REPLY_BYTES,
@@ -84,11 +85,11 @@ class OpenAnswer:
 
     def reply(self, read: Callable[[Event], ModelReply]) -> ModelReply:
         """The reply in a whole answer. `read` finds it in the answer's JSON object."""
+        self._require_api()
         value = read_json(b"".join(bounded(self._response.iter_bytes(), max_carried(self._permit.max_bytes))))
         if not isinstance(value, dict):
             raise ValueError(f"the answer is a JSON {type(value).__name__}, not an object")
-        if value.get("error"):  # some proxies send errors with HTTP 200
-            raise from_error_event(self._name, value["error"])
+        self._require_no_error(value)  # some proxies send errors with HTTP 200
         reply = _parse(read, value)
         self._permit.add_chunk(as_chunk(reply))
         return self._completed(reply)
@@ -103,6 +104,7 @@ class OpenAnswer:
 
     def chunks(self, reader: StreamReader) -> Generator[ModelChunk]:
         """A stream's chunks as they come; the last one has the reply."""
+        self._require_api()
         events = sse_events(self._pieces(), max_carried(self._permit.max_bytes))
         shown = 0
         for event in events:
@@ -135,8 +137,7 @@ class OpenAnswer:
             yield piece
 
     def _feed(self, reader: StreamReader, event: Event) -> ModelChunk | None:
-        if event.get("error"):
-            raise from_error_event(self._name, event["error"])
+        self._require_no_error(event)
         usage = reader.usage
         chunk = _parse(reader.feed, event)
         if reader.usage is not usage:
@@ -144,6 +145,17 @@ class OpenAnswer:
         if chunk is not None:
             self._permit.add_chunk(chunk)
         return chunk
+
+    def _require_no_error(self, value: Event) -> None:
+        """Raise what the service reports in place of a reply. A limit that it tells so stops the fleet like a 429."""
+        if is_error_value(value):
+            raise from_error_event(self._name, value)
+
+    def _require_api(self) -> None:
+        """Raise ServiceError if the answer is a web page: another try would get the same."""
+        if "html" in self._response.headers.get("content-type", ""):
+            page = next(iter(self._response.iter_bytes()), b"")
+            raise not_an_api(self._name, page.decode(errors="replace"))
 
     def _drain(self, events: Iterator[object]) -> None:
         """Read to the end of the answer, so that the connection can serve the next call.
@@ -237,9 +249,15 @@ def _parse_event(data: list[bytes]) -> Iterator[dict[str, Any] | None]:
 
 
 def _split_lines(pieces: Iterable[bytes], most: int) -> Iterator[bytes]:
+    """The lines, which end with LF, CR LF or CR alone. A CR ends its line at once: its LF may never come."""
     rest: list[bytes] = []  # of a line whose end has not come; a long one is put together once
-    size = 0
+    size, skips_lf = 0, False
     for piece in pieces:
+        if skips_lf and piece:
+            piece, skips_lf = piece.removeprefix(b"\n"), False
+        if b"\r" in piece:
+            skips_lf = piece.endswith(b"\r")
+            piece = piece.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
         if b"\n" not in piece:
             rest.append(piece)
             size += len(piece)
@@ -248,7 +266,6 @@ def _split_lines(pieces: Iterable[bytes], most: int) -> Iterator[bytes]:
             continue
         *complete, last = b"".join((*rest, piece)).split(b"\n")
         rest, size = [last], len(last)
-        for line in complete:
-            yield line.removesuffix(b"\r")
+        yield from complete
     if size:
         yield b"".join(rest)

@@ -21,7 +21,7 @@ from brainq.contracts.rate import EMPTY_RATE_REPORT, QueueTicket, RateReport, Ra
 from brainq.contracts.stop import MAX_PAUSED_S, Stop, stop_of_model
 from brainq.errors import ProviderError
 from brainq.models.asking.bill import POSSIBLY_BILLED_KINDS, Bill, BilledRequest, current_bill
-from brainq.models.asking.failures import read_rate_limits
+from brainq.models.asking.failures import ServiceError, read_rate_limits
 from brainq.models.asking.reply_size import ReplyTooLarge
 from brainq.models.asking.stall_clock import stream_within_limits
 from brainq.models.providers import Provider
@@ -137,15 +137,12 @@ class RatePermit(BilledRequest):
     """One request to a service: its permit, and its entry in the bill. Without limits it only learns from the answer.
 
     Once acquired, it is entered for as long as the request takes: `with permit:` reports at its end what came of it.
-
-    is_stopped   the fleet waits as its service asked: the next request waits for its permit, and for nothing else
     """
 
     account: str = ""
     policy: PermitPolicy | None = None
     bill: Bill = field(default_factory=Bill)
     is_acquired: bool = field(default=False, init=False)
-    is_stopped: bool = field(default=False, init=False)
     id: str = field(default="", init=False)
     _answered_at: float | None = field(default=None, init=False)
     _rate_answer: RateReport = field(default=EMPTY_RATE_REPORT, init=False)
@@ -287,7 +284,8 @@ class RatePermit(BilledRequest):
         ago_s = None if self._answered_at is None else time.monotonic() - self._answered_at
         try:
             is_kept = limits.settle(self.name, self.id or uuid.uuid4().hex, self._count(), ago_s, self._rate_answer)
-            self.is_stopped = is_kept and self._rate_answer.stop_s > 0
+            if isinstance(failure, ServiceError):
+                failure.is_shared = is_kept and self._rate_answer.stop_s > 0
         except Exception as error:
             log.warning("a permit was not settled", model=self._model_name, why=type(error).__name__)
 

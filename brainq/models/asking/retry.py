@@ -17,6 +17,8 @@ from brainq.errors import ProviderError
 from brainq.models.asking.stall_clock import Clock, Deadline
 
 T = TypeVar("T")
+NEVER_RETRIED_HERE = frozenset({"stalled", "broken", "limited"})
+"""Kinds whose next try the caller decides on: the service has worked on the first two, and the third waits."""
 
 
 @dataclass(frozen=True)
@@ -45,8 +47,9 @@ class RetryPolicy:
 def call_with_retry(attempt: Callable[[], T], deadline: Deadline, policy: RetryPolicy) -> T:
     """Run `attempt` until it returns, fails for good, or no further wait fits before the deadline.
 
-    A stalled stream is not begun again here: the service may have worked on it, so the caller counts another
-    attempt. Nor is a call whose permit comes later (`limited`): the caller gives its thread back meanwhile.
+    A stalled stream, or a reply that its service found broken, is not asked for again here: the service may have worked
+    on it, so the caller counts another attempt. Nor is a call whose permit comes later (`limited`): the caller gives
+    its thread back meanwhile.
 
     Raises the last ProviderError as it was, or one of kind `timeout` if the deadline has passed.
     """
@@ -64,7 +67,7 @@ def call_with_retry(attempt: Callable[[], T], deadline: Deadline, policy: RetryP
 
 def _next_retry(error: ProviderError, number: int, deadline: Deadline, policy: RetryPolicy) -> ModelRetry:
     """What follows attempt `number`, which failed so. Raises the error when nothing does."""
-    if not error.retryable or error.kind in ("stalled", "limited"):
+    if not error.retryable or error.kind in NEVER_RETRIED_HERE:
         raise error
     deadline.require(error)
     # Where the fleet waits for what the service asked, the next attempt waits for its place, and not twice.
@@ -105,7 +108,7 @@ def stream_with_retry(
                 deadline.require()
             chunk = next(chunks, None)
     except ProviderError as error:
-        if not error.retryable or error.kind in ("timeout", "stalled"):
+        if not error.retryable or error.kind in ("timeout", "stalled", "broken"):
             raise
         deadline.require(error)
         raise ProviderError(f"the stream broke off: {error}", kind="stream", retryable=True) from error

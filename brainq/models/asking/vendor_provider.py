@@ -17,6 +17,7 @@ from typing import Any
 from brainq.contracts.model import ModelChunk, ModelReply, ModelRequest
 from brainq.errors import SetupError
 from brainq.models.asking.failures import (
+    error_body,
     from_sdk_error,
     may_have_been_processed,
     refusal_key,
@@ -187,28 +188,39 @@ class VendorProvider(ABC):
         client = self._connected_client(sdk)
         self._warn_unsupported(request)
         once: frozenset[str] = frozenset()
+        refused = self._left_out(request)
+        body = self._whole_body(request, stream=stream, refused=refused)
         while True:
             permit = permit_for(self.name, request.model, self._account)
             permit.acquire(request, deadline.remaining_s())
             silence_limits = (request.first_token_s, request.idle_s) if stream else ()
             clock = StallClock(deadline, *silence_limits)
-            refused = self._left_out(request) | once
             try:
-                body = with_extra_parameters(self._body(request, stream=stream, refused=refused), request.options)
                 opening = self._send(client, body, _timeout(sdk, permit, clock))
                 return OpenAnswer(request, sdk, opening, permit, clock)
             except sdk.APIStatusError as error:
                 permit.note_answer(error.response.headers, error.status_code)
-                permit.settle()
-                named = self._refusal(request, error.status_code, error.body)
+                known = from_sdk_error(error, sdk, self.name)
+                permit.settle(known)
+                named = self._refusal(request, error.status_code, error_body(error))
                 if named is None or named in refused:
-                    raise from_sdk_error(error, sdk, self.name, is_shared=permit.is_stopped) from error
+                    raise known from error
                 once |= self._remember_refusal(named, request)
+                refused, sent = self._left_out(request) | once, body
+                body = self._whole_body(request, stream=stream, refused=refused)
+                if body == sent:  # it is about something that was not sent
+                    raise known from error
             except BaseException as error:
                 permit.settle(error, was_processed=may_have_been_processed(error, sdk, stream=stream))
                 if not isinstance(error, Exception):
                     raise
                 raise read_error(self.name, error, sdk, clock) from error
+
+    def _whole_body(self, request: ModelRequest, *, stream: bool, refused: frozenset[str]) -> dict[str, Any]:
+        try:
+            return with_extra_parameters(self._body(request, stream=stream, refused=refused), request.options)
+        except Exception as error:
+            raise from_sdk_error(error, self._sdk(), self.name) from error
 
     def _remember_refusal(self, name: str, request: ModelRequest) -> frozenset[str]:
         """Leave this out of further requests, too; what is left out of the next one only."""

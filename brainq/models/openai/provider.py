@@ -9,7 +9,8 @@ from typing import Any
 
 from brainq.contracts.model import ModelReply, ModelRequest
 from brainq.contracts.model_options import TOOL_CHOICES
-from brainq.models.asking.failures import error_detail, refusal_key, refused_parameter
+from brainq.models.asking.error_body import error_detail
+from brainq.models.asking.failures import refusal_key, refused_parameter
 from brainq.models.asking.retry import RetryPolicy
 from brainq.models.asking.vendor_provider import StreamReader, VendorProvider
 from brainq.models.openai import chat_wire, responses_wire
@@ -18,6 +19,7 @@ from brainq.models.openai.roles import ROLES, Roles, require_roles, stricter_rol
 from brainq.models.wire import EARLIER_REASONING
 from brainq.text.surrogates import clean
 
+_OUTPUT_LIMITS = ("max_completion_tokens", "max_tokens")
 _REFUSABLE_BY_BOTH = ("temperature", "top_p", "tool_choice", "parallel_tool_calls", "prompt_cache_key")
 REFUSABLE_CHAT_PARAMETERS = (*_REFUSABLE_BY_BOTH, "seed", "stop", "reasoning_effort")
 REFUSABLE_RESPONSES_PARAMETERS = (*_REFUSABLE_BY_BOTH, "reasoning")
@@ -88,7 +90,7 @@ class OpenAIProvider(OpenAIService):
     """
 
     default_name = "openai"
-    optional_parameters = ("stream_options", "response_format", "max_completion_tokens")
+    optional_parameters = ("stream_options", "response_format", *_OUTPUT_LIMITS)
     schema_parameter = "response_format"
 
     def __init__(
@@ -105,12 +107,10 @@ class OpenAIProvider(OpenAIService):
         self._roles: Roles = require_roles("roles", roles or os.environ.get("OPENAI_CHAT_ROLES") or "all")
 
     def _body(self, request: ModelRequest, *, stream: bool, refused: frozenset[str]) -> dict[str, Any]:
-        # OpenAI's newer models refuse `max_tokens`; some other servers know nothing else.
-        old_key = self._base_url is not None or "max_completion_tokens" in refused
         body = chat_wire.to_body(
             request,
             stream=stream,
-            max_tokens_key="max_tokens" if old_key else "max_completion_tokens",
+            max_tokens_key=self._output_limit(refused),
             roles=self._accepted_roles(request.model, refused),
             blocks=self._blocks(request, refused),
             thinking=refusal_key(EARLIER_REASONING, request.model) not in refused,
@@ -118,6 +118,11 @@ class OpenAIProvider(OpenAIService):
         options = chat_parameters(request, cache_key=self._base_url is None)
         body |= {key: value for key, value in options.items() if refusal_key(key, request.model) not in refused}
         return {key: value for key, value in body.items() if key not in refused}
+
+    def _output_limit(self, refused: frozenset[str]) -> str:
+        """Return the name of a reply's limit. Newer models refuse `max_tokens`; some servers know only that."""
+        names = _OUTPUT_LIMITS if self._base_url is None else reversed(_OUTPUT_LIMITS)
+        return next((name for name in names if name not in refused), _OUTPUT_LIMITS[0])
 
     def _refusal(self, request: ModelRequest, status: int, body: Any) -> str | None:
         roles = stricter_roles(status, body, self._accepted_roles(request.model, self._refused))
@@ -165,7 +170,7 @@ class OpenAIResponsesProvider(OpenAIService):
     """
 
     default_name = responses_wire.WIRE
-    optional_parameters = ("include", "text.format", "store")
+    optional_parameters = ("include", "text.format", "store", "max_output_tokens")
     schema_parameter = "text.format"
     unsupported_options = ("seed", "stop")
     left_out_once = OpenAIService.left_out_once | {EARLIER_REASONING}
@@ -185,7 +190,7 @@ class OpenAIResponsesProvider(OpenAIService):
         return {key: value for key, value in body.items() if key not in refused}
 
     def _refusal(self, request: ModelRequest, status: int, body: Any) -> str | None:
-        text = " ".join(error_detail(body)).lower()
+        text = error_detail(body).text
         if status == 400 and "encrypted content is not supported" in text:
             return _encryption_key(request.model)
         if status == 400 and ("invalid_encrypted_content" in text or "could not be decrypted" in text):

@@ -17,7 +17,7 @@ from typing import Any, Literal, get_args
 
 from brainq.contracts.message import Message
 from brainq.errors import InvalidInput
-from brainq.models.asking.failures import error_detail
+from brainq.models.asking.error_body import error_detail
 from brainq.models.attachments import move_behind_results
 
 Roles = Literal["all", "alternating", "no_system"]
@@ -55,7 +55,7 @@ def stricter_roles(status: int, body: Any, roles: Roles) -> Roles | None:
     """
     if status not in (400, 404, 422, 500):
         return None
-    text = error_detail(body)[0].lower()
+    text = error_detail(body).message.lower()
     wanted: Roles = "all"
     if "system role" in text and "support" in text:
         wanted = "no_system"

@@ -13,20 +13,24 @@ from typing import TYPE_CHECKING, Any
 
 from brainq.contracts.model import ModelChunk, ModelReply, ModelRequest, TokenUsage
 from brainq.errors import ProviderError, SetupError
+from brainq.models.asking.failures import ServiceError, refusal_key
 from brainq.models.asking.permits import permit_for
 from brainq.models.asking.reply_size import ReplyTooLarge, text_bytes
 from brainq.models.asking.retry import RetryPolicy, call_with_retry, stream_with_retry
 from brainq.models.asking.stall_clock import Deadline, StallClock
 from brainq.models.call_stream import CallStream
 from brainq.models.providers import ANY_SERVICE, keeps_limits, require_service
+from brainq.observe.logs import logger
 from brainq.processes.threads import LoopThread
 from brainq.text.estimate import with_usage
 from brainq.text.surrogates import SurrogateJoiner
 
 if TYPE_CHECKING:
     from pydantic_ai.models import Model
+    from pydantic_ai.settings import ModelSettings
 
 
+log = logger("brainq.models")
 _LOOP = LoopThread("brainq-models")
 OPEN_TIMEOUT_S = 30.0
 _WITHOUT_FINISH_REASON = frozenset({"test", "function"})
@@ -58,6 +62,7 @@ class PydanticAIProvider:
         self._models: dict[str, Model] = {}
         self._pid = 0
         self._lock = threading.Lock()
+        self._refused: frozenset[str] = frozenset()
 
     def check(self) -> None:
         """See Provider."""
@@ -92,7 +97,8 @@ class PydanticAIProvider:
         permit = permit_for(self.name, request.model)
         permit.acquire(request, deadline.remaining_s())
         with permit:
-            asked = _request_reply(model, request, deadline.remaining_s(), permit.max_bytes)
+            settings = self._settings(request, deadline)
+            asked = _request_reply(model, request, settings, permit.max_bytes)
             task = _begin(_put_outcome(asked, items))
             try:
                 found = items.get(timeout=deadline.remaining_s())
@@ -102,7 +108,7 @@ class PydanticAIProvider:
                 task.cancel()
             permit.note_answer(status=_status(found))
             if isinstance(found, BaseException):
-                raise self._failure(found) from found
+                raise self._answer_failure(found, request, settings) from found
             reply = self._complete_reply(found, request, model)
             permit.complete(reply.usage)
         return reply
@@ -115,7 +121,8 @@ class PydanticAIProvider:
         permit.acquire(request, deadline.remaining_s())
         with permit:
             clock = StallClock(deadline, request.first_token_s, request.idle_s)
-            asked = _request_stream(model, request, deadline.remaining_s(), permit.max_bytes, items)
+            settings = self._settings(request, deadline)
+            asked = _request_stream(model, request, settings, permit.max_bytes, items)
             task = _begin(_put_outcome(asked, items))
             try:
                 while True:
@@ -125,7 +132,7 @@ class PydanticAIProvider:
                         raise clock.error(self.name) from None
                     permit.note_answer(status=_status(item))
                     if isinstance(item, BaseException):
-                        raise self._failure(item) from item
+                        raise self._answer_failure(item, request, settings) from item
                     if isinstance(item, ModelReply):
                         break
                     if isinstance(item, TokenUsage):
@@ -186,6 +193,26 @@ class PydanticAIProvider:
         for model in models.values() if is_ours else ():
             _LOOP.run(model.__aexit__(None, None, None), OPEN_TIMEOUT_S)
 
+    def _settings(self, request: ModelRequest, deadline: Deadline) -> ModelSettings:
+        """Return the request's settings, without those that its model was found not to take."""
+        from brainq.models.pydantic_ai import wire
+
+        known = (key.partition(": ") for key in self._refused)
+        refused = {setting for setting, _, model in known if model == request.model}
+        return wire.to_settings(request, deadline.remaining_s(), refused)
+
+    def _answer_failure(self, error: BaseException, request: ModelRequest, settings: ModelSettings) -> Exception:
+        """Return what to raise for a request that failed so. One with a setting that its model does not take is to be
+        sent again without."""
+        from brainq.models.pydantic_ai import wire
+
+        named = wire.refused_setting(error, settings)
+        if named is None:
+            return self._failure(error)
+        self._refused |= {refusal_key(named, request.model)}
+        log.warning("the service refuses a part of requests", provider=self.name, left_out=named)
+        return ServiceError(f"{self.name}: {request.model} does not take {named}", kind="refused", retryable=True)
+
     def _failure(self, error: BaseException) -> Exception:
         if isinstance(error, ModuleNotFoundError) and (error.name or "").partition(".")[0] == "pydantic_ai":
             try:
@@ -204,14 +231,14 @@ def _status(item: object) -> int:
     return 500 if isinstance(item, BaseException) else 200
 
 
-async def _request_reply(model: Model, request: ModelRequest, timeout_s: float, most: int) -> ModelReply:
+async def _request_reply(model: Model, request: ModelRequest, settings: ModelSettings, most: int) -> ModelReply:
     """The whole reply, read as a stream: pydantic-ai refuses a ChatCompletion over its token counts."""
     if model.system in _WITHOUT_FINISH_REASON:
-        return await _request_whole(model, request, timeout_s)
-    return await _request_stream(model, request, timeout_s, most, SimpleQueue())
+        return await _request_whole(model, request, settings)
+    return await _request_stream(model, request, settings, most, SimpleQueue())
 
 
-async def _request_whole(model: Model, request: ModelRequest, timeout_s: float) -> ModelReply:
+async def _request_whole(model: Model, request: ModelRequest, settings: ModelSettings) -> ModelReply:
     from pydantic_ai import direct
 
     from brainq.models.pydantic_ai import wire
@@ -219,7 +246,7 @@ async def _request_whole(model: Model, request: ModelRequest, timeout_s: float) 
     response = await direct.model_request(
         model,
         wire.to_messages(request, model.system),
-        model_settings=wire.to_settings(request, timeout_s),
+        model_settings=settings,
         model_request_parameters=wire.to_parameters(request, model),
         instrument=False,
     )
@@ -227,7 +254,7 @@ async def _request_whole(model: Model, request: ModelRequest, timeout_s: float) 
 
 
 async def _request_stream(
-    model: Model, request: ModelRequest, timeout_s: float, most: int, items: SimpleQueue[Any]
+    model: Model, request: ModelRequest, settings: ModelSettings, most: int, items: SimpleQueue[Any]
 ) -> ModelReply:
     """Puts what comes into `items`: what can be shown, parts of calls, and usage as far as the service tells it.
 
@@ -239,14 +266,14 @@ async def _request_stream(
     from brainq.models.pydantic_ai import wire
 
     if getattr(model, "stream_function", model) is None:  # a FunctionModel that only answers as a whole
-        reply = await _request_whole(model, request, timeout_s)
+        reply = await _request_whole(model, request, settings)
         items.put(ModelChunk(text=reply.text))
         return reply
     text_joiner, thought, calls = SurrogateJoiner(), SurrogateJoiner(), CallStream()
     opened = direct.model_request_stream(
         model,
         wire.to_messages(request, model.system),
-        model_settings=wire.to_settings(request, timeout_s),
+        model_settings=settings,
         model_request_parameters=wire.to_parameters(request, model),
         instrument=False,
     )

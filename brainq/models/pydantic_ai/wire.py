@@ -5,7 +5,7 @@ pydantic-ai takes seconds.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any, Literal, cast
 
 from pydantic_ai import exceptions as theirs
@@ -35,7 +35,7 @@ from brainq.contracts.model import FinishKind, ModelReply, ModelRequest, TokenUs
 from brainq.contracts.model_options import TOOL_CHOICES
 from brainq.contracts.usage import reported_usage
 from brainq.errors import ProviderError, SetupError
-from brainq.models.asking.failures import ServiceError, from_status
+from brainq.models.asking.failures import ServiceError, from_status, refused_parameter
 from brainq.models.attachments import AttachmentBlocks, move_behind_results
 from brainq.models.call_stream import CallPart, CallStream, argument_piece
 from brainq.models.tool_schema import tool_parameters
@@ -44,11 +44,27 @@ from brainq.text.shorten import beginning
 from brainq.text.surrogates import clean, clean_json
 
 MAX_MESSAGE_CHARS = 300
+REFUSABLE_SETTINGS: Mapping[str, tuple[str, ...]] = {
+    "temperature": ("temperature",),
+    "top_p": ("top_p", "topP"),
+    "seed": ("seed",),
+    "stop_sequences": ("stop", "stop_sequences", "stopSequences"),
+    "tool_choice": ("tool_choice",),
+    "parallel_tool_calls": ("parallel_tool_calls",),
+    "thinking": ("reasoning_effort", "reasoning", "thinking", "thinking_config", "thinkingConfig"),
+}
+"""pydantic-ai's settings, and what services call them: left out for a model once it has refused one."""
+_THEY_KNOW_MORE: tuple[tuple[type[Exception], str], ...] = (
+    (theirs.ModelQuotaExceededError, "quota"),
+    (theirs.ModelContextWindowExceededError, "too_long"),
+)
 # The first that fits counts.
 _KINDS: tuple[tuple[type[Exception], str, bool], ...] = (
     (theirs.ModelQuotaExceededError, "quota", False),
     (theirs.ModelRateLimitError, "rate_limited", True),
     (theirs.ModelContextWindowExceededError, "too_long", False),
+    (theirs.ModelAuthenticationError, "denied", False),
+    (theirs.ModelNotFoundError, "denied", False),
     (theirs.ModelRequestRejectedError, "refused", False),
     (theirs.ModelTimeoutError, "timeout", True),
     (theirs.ModelRequestTimeout, "timeout", True),
@@ -56,6 +72,7 @@ _KINDS: tuple[tuple[type[Exception], str, bool], ...] = (
     (theirs.ModelConnectionError, "connection", True),
     (theirs.ModelUnavailableError, "server", True),
     (theirs.ModelServerError, "server", True),
+    (theirs.ContentFilterError, "filtered", False),
     (theirs.UnexpectedModelBehavior, "malformed", True),
     (ValueError, "malformed", True),
     (OSError, "connection", True),
@@ -71,18 +88,41 @@ def from_pydantic_error(error: Exception, provider: str) -> ProviderError | Setu
         return SetupError(f"the provider {provider!r} misses a package; {words}")
     if isinstance(error, theirs.UserError):
         return SetupError(f"the provider {provider!r} cannot be asked; {words}")
+    if isinstance(error, theirs.ModelHTTPError):
+        return _from_http_error(error, provider)
     wait_s = getattr(error, "retry_after", None)
     for kind_of_error, kind, retryable in _KINDS:
         if isinstance(error, kind_of_error):
             return ServiceError(f"{provider}: {words}", kind=kind, retryable=retryable, retry_after_s=wait_s)
-    if isinstance(error, theirs.ModelHTTPError):
-        return from_status(provider, error.status_code, error.headers or {}, error.body)
     if isinstance(error, theirs.ModelAPIError):
         return ServiceError(f"{provider}: {words}", kind="server", retryable=True, retry_after_s=wait_s)
     # An HTTP library's own, while a body is read: neither is imported here.
     if any(base.__name__ in ("TransportError", "RequestError") for base in type(error).__mro__):
         return ServiceError(f"{provider}: the connection failed ({words})", kind="connection", retryable=True)
     return ServiceError(f"{provider}: {type(error).__name__}: {words}", kind="refused", retryable=False)
+
+
+def _from_http_error(error: theirs.ModelHTTPError, provider: str) -> ServiceError:
+    """The error for a refusal: by our table, and where that knows no more than its status, as theirs has it."""
+    known = from_status(provider, error.status_code, error.headers or {}, error.body)
+    if known.retry_after_s is None and known.retryable:
+        known.retry_after_s = error.retry_after
+    if known.kind in ("refused", "rate_limited"):
+        for kind_of_error, kind in _THEY_KNOW_MORE:
+            if isinstance(error, kind_of_error):
+                return ServiceError(str(known), kind=kind, retryable=False)
+    return known
+
+
+def refused_setting(error: BaseException, settings: Mapping[str, Any]) -> str | None:
+    """Return which of the settings that were sent a refusal is about; None if it is about something else."""
+    if not isinstance(error, theirs.ModelHTTPError):
+        return None
+    names = {
+        name: setting for setting in REFUSABLE_SETTINGS if setting in settings for name in REFUSABLE_SETTINGS[setting]
+    }
+    named = refused_parameter(error.status_code, error.body, names)
+    return None if named is None else names[named]
 
 
 _PROVIDER_FIELDS = ("id", "signature", "provider_name", "provider_details")
@@ -197,8 +237,8 @@ def _output_mode(model: Model) -> Literal["native", "prompted"]:
     return "native" if model.profile.get("supports_json_schema_output", False) else "prompted"
 
 
-def to_settings(request: ModelRequest, timeout_s: float) -> ModelSettings:
-    """The options, as far as they say something. Retries are ours."""
+def to_settings(request: ModelRequest, timeout_s: float, refused: Collection[str] = ()) -> ModelSettings:
+    """The options, as far as they say something, without those that the model has `refused`. Retries are ours."""
     options = request.options
     choice = options.tool_choice if request.tools else None
     settings: dict[str, Any] = {
@@ -215,7 +255,8 @@ def to_settings(request: ModelRequest, timeout_s: float) -> ModelSettings:
         "extra_headers": options.extra_headers and dict(options.extra_headers),
         "extra_body": options.extra_body and dict(options.extra_body),
     }
-    return cast("ModelSettings", {name: value for name, value in settings.items() if value is not None})
+    sent = {name: value for name, value in settings.items() if value is not None and name not in refused}
+    return cast("ModelSettings", sent)
 
 
 def call_part(part: Any, index: int | None = None) -> CallPart:

@@ -102,14 +102,14 @@ def test_server_errors_are_retried(
 
 
 @streamed_or_not
-@pytest.mark.parametrize("status", [400, 401, 404])
+@pytest.mark.parametrize(("status", "kind"), [(400, "refused"), (401, "denied"), (404, "denied")])
 def test_client_errors_are_not_retried(
-    provider: VendorProvider, llmock: LlmockServer, status: int, streamed: bool
+    provider: VendorProvider, llmock: LlmockServer, status: int, kind: str, streamed: bool
 ) -> None:
     llmock.behave({"type": "fail", "status": status, "times": 1})
     with pytest.raises(ProviderError) as caught:
         ask(provider, request(), streamed=streamed)
-    assert (caught.value.kind, caught.value.retryable) == ("refused", False)
+    assert (caught.value.kind, caught.value.retryable) == (kind, False)
     assert len(llmock.requests()) == 1
     assert llmock.findings() == []
 

@@ -152,8 +152,8 @@ def test_a_service_in_trouble_is_asked_again(wire: WireServer, gemini: PydanticA
     ("status", "word", "message", "kind"),
     [
         (400, "INVALID_ARGUMENT", "no such thing", "refused"),
-        (403, "PERMISSION_DENIED", "not yours", "refused"),
-        (404, "NOT_FOUND", "no such model", "refused"),
+        (403, "PERMISSION_DENIED", "not yours", "denied"),
+        (404, "NOT_FOUND", "no such model", "denied"),
         (
             400,
             "INVALID_ARGUMENT",

@@ -7,7 +7,7 @@ import pytest
 from brainq.contracts.model import ModelFailure, parse_failure, render_failure
 
 
-@pytest.mark.parametrize("kind", ["too_long", "rate_limited", "quota"])
+@pytest.mark.parametrize("kind", ["too_long", "over_limit", "filtered", "rate_limited", "quota"])
 @pytest.mark.parametrize(("said", "read"), [(None, None), (0.2, 1), (20.5, 21)])
 def test_what_was_said_is_read(kind: str, said: float | None, read: int | None) -> None:
     text = render_failure(kind, "openai: HTTP 4xx (again in 9 s)", said)

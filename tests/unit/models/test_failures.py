@@ -43,8 +43,8 @@ def test_retry_after(headers: dict[str, str], seconds: float | None) -> None:
         (400, {}, {"error": {"type": "exceed_context_size_error"}}, "too_long", False),
         (413, {}, None, "too_long", False),
         (400, {}, {"error": "plain"}, "refused", False),
-        (401, {}, {"message": "who?"}, "refused", False),
-        (404, {}, None, "refused", False),
+        (401, {}, {"message": "who?"}, "denied", False),
+        (404, {}, None, "denied", False),
     ],
 )
 def test_statuses(status: int, headers: dict[str, str], body: object, kind: str, retryable: bool) -> None:

@@ -32,6 +32,8 @@ _ENDING_STATUS = {
 }
 _FAILURE_STATUS: dict[str, tuple[int, str]] = {
     "too_long": (400, "context_length_exceeded"),
+    "over_limit": (413, "request_too_large"),
+    "filtered": (400, "content_filter"),
     "rate_limited": (429, "rate_limit_exceeded"),
     "quota": (429, "insufficient_quota"),
 }
@@ -139,21 +141,21 @@ def _openai_messages(start: Message, problem: dict[str, Any]) -> tuple[Message, 
     return ({**start, "status": status, "headers": [*kept, *more]}, {"type": "http.response.body", "body": body})
 
 
-def failure_status(failed: PartFailed) -> tuple[int, str]:
-    """The status and the code of a turn without an answer."""
-    failure = parse_failure(failed.message) if failed.ending is Ending.FAILED else None
-    return _ENDING_STATUS[failed.ending] if failure is None else _FAILURE_STATUS[failure.kind]
+def failure_status(ending: Ending, message: str) -> tuple[int, str]:
+    """Return the status and the code of a turn without an answer, which ended with this message."""
+    failure = parse_failure(message) if ending is Ending.FAILED else None
+    return _ENDING_STATUS[ending] if failure is None else _FAILURE_STATUS[failure.kind]
 
 
 def failure_body(failed: PartFailed) -> dict[str, Any]:
     """The error of a turn that ended without an answer."""
-    status, code = failure_status(failed)
+    status, code = failure_status(failed.ending, failed.message)
     return openai_error(failed.message, status, code, "messages" if code == "context_length_exceeded" else None)
 
 
 def failure_response(failed: PartFailed) -> JSONResponse:
     """The same as a response. It says that the same request would fail again."""
-    status, _ = failure_status(failed)
+    status, _ = failure_status(failed.ending, failed.message)
     headers, failure = {"x-should-retry": "false"}, parse_failure(failed.message)
     if status == 429 and failure is not None and failure.retry_after_s:
         headers["Retry-After"] = str(failure.retry_after_s)

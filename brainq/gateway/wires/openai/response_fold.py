@@ -260,7 +260,7 @@ def _error(failed: PartFailed) -> dict[str, str] | None:
     """Its code where a client may act on it; who cancelled a response needs none."""
     if failed.ending is Ending.CANCELLED:
         return None
-    code = failure_status(failed)[1]
+    code = failure_status(failed.ending, failed.message)[1]
     return {"code": "server_error" if code.startswith("turn_") else code, "message": failed.message}
 
 

@@ -114,7 +114,11 @@ async def create(
     if body.background:
         return JSONResponse(await _current_response(handle, selector, fold))
     part_events, last = await read_part(request, handle, selector)
-    if isinstance(last, PartFailed) and failure_status(last)[0] < 500 and last.ending is Ending.FAILED:
+    if (
+        isinstance(last, PartFailed)
+        and failure_status(last.ending, last.message)[0] < 500
+        and last.ending is Ending.FAILED
+    ):
         return failure_response(last)
     return JSONResponse(render_response(fold, part_events))
 

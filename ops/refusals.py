@@ -1,0 +1,70 @@
+"""The table of refusals in docs/providers.md, written from brainq/models/asking/refusal_examples.toml.
+
+`python -m ops.refusals` writes it; a test holds that it is there as it would be written.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from brainq.contracts.model import render_failure
+from brainq.contracts.status import Ending
+from brainq.gateway.wires.openai.errors import failure_status
+from brainq.models.asking.error_body import error_detail
+
+PAGE = Path(__file__).parents[1] / "docs" / "providers.md"
+BEGINS, ENDS = "<!-- python -m ops.refusals writes this -->", "<!-- to here -->"
+SHOWN_CHARS = 90
+HEADS = "| service | status | says | kind | again | gateway | seen in |\n|---|---|---|---|---|---|---|"
+
+
+def examples() -> list[dict[str, Any]]:
+    """The rows of refusal_examples.toml."""
+    return tomllib.loads(files("brainq.models.asking").joinpath("refusal_examples.toml").read_text())["refusal"]
+
+
+def gateway_answer(kind: str) -> str:
+    """The status and the code of the gateway's OpenAI front for a turn that ended by this kind of failure."""
+    status, code = failure_status(Ending.FAILED, render_failure(kind, "x"))
+    return f"{status} `{code}`"
+
+
+def table() -> str:
+    """The table, one row for each example."""
+    return "\n".join([HEADS, *map(_row, examples())])
+
+
+def page(text: str) -> str:
+    """The page with the table in its place."""
+    before, _, rest = text.partition(BEGINS)
+    _, _, after = rest.partition(ENDS)
+    return f"{before}{BEGINS}\n{table()}\n{ENDS}{after}"
+
+
+def _row(row: dict[str, Any]) -> str:
+    detail = error_detail(row["body"])
+    words = " ".join(detail.message.replace("`", "'").split())
+    shown = words if len(words) <= SHOWN_CHARS else f"{words[:SHOWN_CHARS].rsplit(' ', 1)[0]} ..."
+    codes = ", ".join(code for code in detail.codes[:2] if code != "error")
+    says = f"`{codes}`: `{shown}`" if codes else f"`{shown}`"
+    again = "no"
+    if row["retry"]:
+        again = f"after {row['wait_s']:g} s" if "wait_s" in row else "yes"
+    status = "200, in a stream" if row["status"] == 200 else str(row["status"])
+    cells = (
+        row["service"],
+        status,
+        says.replace("|", "\\|"),
+        row["kind"],
+        again,
+        gateway_answer(row["kind"]),
+        row["source"],
+    )
+    return f"| {' | '.join(cells)} |"
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page(PAGE.read_text()))
