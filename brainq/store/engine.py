@@ -160,6 +160,7 @@ def _on_sqlite_connect(connection: Any, _record: Any) -> None:
     _enter_wal(connection)
     connection.execute("PRAGMA synchronous=NORMAL")
     connection.execute("PRAGMA foreign_keys=ON")
+    connection.execute("PRAGMA secure_delete=ON")  # what was redacted or removed is not left in free pages
 
 
 def _enter_wal(connection: Any) -> None:

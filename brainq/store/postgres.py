@@ -16,6 +16,7 @@ from typing import Any
 import psycopg
 from psycopg.errors import _WaitTimeout  # pyright: ignore[reportPrivateUsage]
 
+from brainq.errors import SetupError
 from brainq.observe.logs import logger
 
 log = logger("brainq.store")
@@ -28,8 +29,20 @@ CONNECT_ARGS = {
     "keepalives_count": "3",
     "tcp_user_timeout": "10000",
     "application_name": "brainq",
+    "client_encoding": "utf8",
 }
 IDLE_IN_TRANSACTION_S = 60.0  # then the server ends it, and what it had locked is free
+
+
+def _require_encoding(connection: Any) -> None:
+    """Raise SetupError for a database that keeps bytes of any encoding. The server has told it at the connect."""
+    if (encoding := connection.pgconn.parameter_status(b"server_encoding")) == b"SQL_ASCII":
+        name = connection.info.dbname
+        connection.close()
+        raise SetupError(
+            f"the database {name!r} has the encoding {encoding.decode()}, which keeps no text of all languages; make "
+            f"one by CREATE DATABASE brainq ENCODING 'UTF8' TEMPLATE template0, and put it into BRAINQ_SQL_URL"
+        )
 
 
 class BoundedConnection(psycopg.Connection[Any]):
@@ -74,6 +87,7 @@ class PostgresLink:
     def connect(self, *args: Any, **options: Any) -> BoundedConnection:
         """Connect as psycopg does."""
         connection: Any = BoundedConnection.connect(*args, **options)
+        _require_encoding(connection)
         connection.link = self
         connection.autocommit = True
         connection.answer_s = self._answer_s

@@ -183,6 +183,9 @@ def check_sql(url: str) -> Check:
         found = revision(engine)
         if found is not None:
             try_write(engine)
+    except SetupError as error:
+        what, _, remedy = str(error).partition("; ")
+        return fail("sql", what, remedy)
     except Exception as error:
         if (refusal := sql_refusal(error)) is not None:
             return fail("sql", f"{shown} {refusal.reason} ({driver_message(error)})", refusal.remedy)
