@@ -25,7 +25,7 @@ from brainq.gateway.edge.client_address import proxy_options
 from brainq.gateway.edge.limits import StreamLimiter
 from brainq.gateway.edge.request import CachedCall, Gateway
 from brainq.observe.metrics.export import start_metrics
-from brainq.observe.otel_setup import start_traces
+from brainq.observe.otel_setup import start_traces, stop_telemetry
 from brainq.observe.threads import thread_problems
 from brainq.settings.deployment import Settings
 from brainq.store.store import Store
@@ -105,18 +105,15 @@ def serve(
 
     listener   a bound socket to listen on, in place of one at the settings' address
     """
-    stop_traces = start_traces("gateway")
+    stops = [start_traces("gateway")]
     try:
         with Store.open(settings.sql_address, keys=settings.key_place) as store:
             authenticator = make_authenticator(settings, Tokens(store, away_s=AWAY_S if settings.in_cells else 0.0))
             gateway = make_gateway(settings, brains, authenticator)
-            stop_metrics = start_metrics("gateway", lambda: read_all_gauges(gateway.client))
-            try:
-                GatewayServer(gateway, lambda: ready(authenticator)).run(None if listener is None else [listener])
-            finally:
-                stop_metrics()
+            stops.append(start_metrics("gateway", lambda: read_all_gauges(gateway.client)))
+            GatewayServer(gateway, lambda: ready(authenticator)).run(None if listener is None else [listener])
     finally:
-        stop_traces()
+        stop_telemetry(stops)
 
 
 def make_gateway(settings: Settings, brains: BrainsArgument, authenticator: Authenticator) -> Gateway:

@@ -6,9 +6,12 @@ from __future__ import annotations
 
 import importlib.util
 import os
-from collections.abc import Callable, Mapping
+import re
+import time
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
+from urllib.parse import urlsplit
 
 from brainq.observe import telemetry_names as names
 from brainq.observe.logs import logger
@@ -32,11 +35,13 @@ class ExporterChoice:
     exporter   `otlp`, `console` or `none`
     why        for people: what says so
     where      the endpoint of `otlp`
+    remedy     what to correct, where a setting that cannot be followed is why nothing is sent
     """
 
     exporter: str
     why: str
     where: str = ""
+    remedy: str = ""
 
 
 def traces_exporter(environ: Mapping[str, str] = os.environ) -> ExporterChoice:
@@ -62,17 +67,42 @@ def _exporter_choice(signal: Literal["traces", "metrics"], environ: Mapping[str,
     if wanted == "none":
         return ExporterChoice("none", f"OTEL_{name}_EXPORTER is none")
     if wanted and wanted not in ("otlp", "console"):
-        return ExporterChoice("none", f"OTEL_{name}_EXPORTER is {wanted!r}, and brainq knows otlp and console")
+        why = f"OTEL_{name}_EXPORTER is {wanted!r}, and brainq knows otlp and console"
+        return ExporterChoice("none", why, remedy=f"set OTEL_{name}_EXPORTER=otlp")
     if wanted == "console":
         return ExporterChoice("console", f"OTEL_{name}_EXPORTER is console")
     if not (wanted or own or shared):
         return ExporterChoice("none", "OTEL_EXPORTER_OTLP_ENDPOINT is not set")
     protocol = (value(f"OTEL_EXPORTER_OTLP_{name}_PROTOCOL") or value("OTEL_EXPORTER_OTLP_PROTOCOL")).lower()
     if protocol and protocol != "http/protobuf":
-        return ExporterChoice("none", f"the OTLP protocol is {protocol!r}, and brainq speaks http/protobuf")
-    where = own or f"{(shared or 'http://localhost:4318').rstrip('/')}/v1/{signal}"
-    why = f"OTEL_EXPORTER_OTLP_{name}_ENDPOINT" if own else "OTEL_EXPORTER_OTLP_ENDPOINT"
-    return ExporterChoice("otlp", why if own or shared else f"OTEL_{name}_EXPORTER is otlp", where)
+        why = f"the OTLP protocol is {protocol!r}, and brainq speaks http/protobuf"
+        return ExporterChoice("none", why, remedy="set OTEL_EXPORTER_OTLP_PROTOCOL=http/protobuf, and port 4318")
+    variable = f"OTEL_EXPORTER_OTLP_{name}_ENDPOINT" if own else "OTEL_EXPORTER_OTLP_ENDPOINT"
+    try:
+        where = otlp_address(own) if own else f"{otlp_base(shared or 'http://localhost:4318')}/v1/{signal}"
+    except ValueError as wrong:
+        return ExporterChoice("none", f"{variable}: {wrong}", remedy=f"set {variable}=http://HOST:4318")
+    return ExporterChoice("otlp", variable if own or shared else f"OTEL_{name}_EXPORTER is otlp", where)
+
+
+def otlp_address(text: str) -> str:
+    """Return the URL that spans or metrics are posted to. An address without a scheme is of http, as `localhost:4318`
+    means. Raises ValueError with the reason if it cannot be one of OTLP over HTTP (OpenTelemetry's "OTLP Exporter
+    Configuration")."""
+    url = text if "://" in text else f"http://{text}"
+    parts = urlsplit(url)
+    if parts.scheme not in ("http", "https"):
+        raise ValueError(f"{parts.scheme}:// is not http:// or https://, and brainq speaks http/protobuf")
+    if not parts.hostname or not re.fullmatch(r"[\w.:%-]+", parts.hostname):
+        raise ValueError("it names no host")
+    if parts.port == 0:
+        raise ValueError("port 0 is none")
+    return url
+
+
+def otlp_base(text: str) -> str:
+    """Return the URL below which each signal has its path; one that ends in a signal's path is taken without it."""
+    return re.sub(r"(/v1/(traces|metrics|logs))?/*$", "", otlp_address(text).rstrip("/"))
 
 
 def captures_content(environ: Mapping[str, str] = os.environ) -> bool:
@@ -98,6 +128,8 @@ def start_traces(role: str) -> Callable[[], None]:
         if record_spans(get_tracer_provider(), content=captures_content()):  # the application's own
             return do_nothing
         if wanted.exporter == "none":
+            if wanted.remedy:
+                log.warning("no traces are sent", why=wanted.why, remedy=wanted.remedy)
             return do_nothing
         if not is_installed():
             log.warning(NEEDS_EXTRA)
@@ -129,14 +161,14 @@ def _start(wanted: ExporterChoice, role: str) -> Callable[[], None]:
     else:
         from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
 
-        exporter = OTLPSpanExporter()
+        exporter = OTLPSpanExporter(endpoint=wanted.where)
     provider = TracerProvider(resource=resource_of(role), shutdown_on_exit=False)
     delay_ms = None if os.environ.get("OTEL_BSP_SCHEDULE_DELAY") else BATCH_MS
     provider.add_span_processor(BatchSpanProcessor(exporter, schedule_delay_millis=delay_ms))
     trace.set_tracer_provider(provider)  # what the tools' libraries record goes the same way
     record_spans(provider, content=captures_content())
     log.info("traces are sent", to=without_password(wanted.where) or wanted.exporter)
-    return lambda: _stop(provider.shutdown)
+    return lambda: stop_telemetry([provider.shutdown])
 
 
 def resource_of(role: str) -> Resource:
@@ -152,11 +184,14 @@ def _resource_attributes() -> dict[str, str]:
     return {} if named else {names.SERVICE: names.SCOPE}
 
 
-def _stop(shutdown: Callable[[], None]) -> None:
-    """In a thread of its own: an exporter that is trying again is not waited for."""
+def stop_telemetry(stops: Iterable[Callable[[], None]]) -> None:
+    """Send what is left, all at once and in STOP_S at most: an exporter that is trying again is not waited for."""
     from brainq.observe.threads import start_thread  # here: `brainq --help` counts nothing
 
-    start_thread("brainq-telemetry-stop", shutdown).join(STOP_S)
+    until = time.monotonic() + STOP_S
+    threads = [start_thread("brainq-telemetry-stop", stop) for stop in stops]
+    for thread in threads:
+        thread.join(max(0.0, until - time.monotonic()))
 
 
 def do_nothing() -> None:

@@ -27,7 +27,7 @@ from brainq.finalize.steps import QuarantinedStepError
 from brainq.observe.logs import configure_logs, logger, turn_log_ids
 from brainq.observe.metrics.counters import COUNTERS
 from brainq.observe.metrics.export import start_metrics
-from brainq.observe.otel_setup import start_traces
+from brainq.observe.otel_setup import start_traces, stop_telemetry
 from brainq.observe.threads import start_thread
 from brainq.processes.child import FrameLostError, receive_frame, send_frame
 from brainq.processes.guard import ProcessGuard
@@ -96,8 +96,7 @@ def main(descriptor: int) -> None:
             except RuntimeError:
                 reply(asked, {"did": "failed"} if "turn" in asked else {"failed": "RuntimeError", "text": "no thread"})
     except (FrameLostError, OSError):
-        stop_traces()
-        stop_metrics()
+        stop_telemetry([stop_traces, stop_metrics])
         os._exit(0)
 
 

@@ -139,6 +139,8 @@ def _check_brain(app: str, brain: Brain, brains: Brains) -> Iterator[Check]:
 def check_traces() -> Check:
     """By this environment, which the workers are thought to share."""
     wanted = traces_exporter()
+    if wanted.exporter == "none" and wanted.remedy:
+        return warn("traces", f"off: {wanted.why}", wanted.remedy)
     if wanted.exporter == "none":
         return ok("traces", f"off: {wanted.why}")
     if not is_installed():

@@ -45,6 +45,8 @@ def start_metrics(role: str, read: ReadSeries = process_series) -> Callable[[], 
     try:
         wanted = metrics_exporter()
         if wanted.exporter == "none":
+            if wanted.remedy:
+                log.warning("no metrics are sent", why=wanted.why, remedy=wanted.remedy)
             return do_nothing
         if not is_installed():
             log.warning(NEEDS_EXTRA)
@@ -127,4 +129,4 @@ def _exporter(wanted: ExporterChoice) -> MetricExporter:
         return ConsoleMetricExporter()
     from opentelemetry.exporter.otlp.proto.http.metric_exporter import OTLPMetricExporter
 
-    return OTLPMetricExporter()
+    return OTLPMetricExporter(endpoint=wanted.where)

@@ -7,13 +7,15 @@ import sys
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from types import SimpleNamespace
 
 import pytest
 from opentelemetry import trace
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.util._once import Once
 
-from brainq.observe import otel_setup
+from brainq.cli.doctor.setup import check_traces
+from brainq.observe import otel_setup, threads
 from brainq.observe.otel_setup import captures_content, resource_of, start_traces, traces_exporter
 from brainq.observe.tracing import TurnTracer, record_spans, tracer
 
@@ -35,6 +37,13 @@ def as_it_was(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         ({"OTEL_EXPORTER_OTLP_ENDPOINT": "http://c:4318/"}, "otlp", "http://c:4318/v1/traces"),
         ({"OTEL_EXPORTER_OTLP_TRACES_ENDPOINT": "http://c:4318/x"}, "otlp", "http://c:4318/x"),
         ({"OTEL_TRACES_EXPORTER": "otlp"}, "otlp", "http://localhost:4318/v1/traces"),
+        ({"OTEL_EXPORTER_OTLP_ENDPOINT": "c:4318"}, "otlp", "http://c:4318/v1/traces"),
+        ({"OTEL_EXPORTER_OTLP_ENDPOINT": "localhost"}, "otlp", "http://localhost/v1/traces"),
+        ({"OTEL_EXPORTER_OTLP_ENDPOINT": "[::1]:4318"}, "otlp", "http://[::1]:4318/v1/traces"),
+        ({"OTEL_EXPORTER_OTLP_ENDPOINT": "http://c:4318/v1/traces"}, "otlp", "http://c:4318/v1/traces"),
+        ({"OTEL_EXPORTER_OTLP_ENDPOINT": "https://c/otlp/v1/metrics/"}, "otlp", "https://c/otlp/v1/traces"),
+        ({"OTEL_EXPORTER_OTLP_ENDPOINT": "HTTPS://c/otlp"}, "otlp", "HTTPS://c/otlp/v1/traces"),
+        ({"OTEL_EXPORTER_OTLP_TRACES_ENDPOINT": "c:4318/x"}, "otlp", "http://c:4318/x"),
         ({"OTEL_TRACES_EXPORTER": "console"}, "console", ""),
         ({"OTEL_TRACES_EXPORTER": "none", "OTEL_EXPORTER_OTLP_ENDPOINT": "http://c"}, "none", ""),
         ({"OTEL_SDK_DISABLED": "true", "OTEL_EXPORTER_OTLP_ENDPOINT": "http://c"}, "none", ""),
@@ -46,6 +55,51 @@ def test_what_the_environment_wants(said: dict[str, str], exporter: str, where: 
     wanted = traces_exporter(said)
     assert (wanted.exporter, wanted.where) == (exporter, where)
     assert wanted.why
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        *("grpc://c:4317", "tcp://c:4318", "unix:///run/c", "file:///c", "http://", "http://:4318", "http://c:port"),
+        *("http://c:0", '"http://c:4318"', "http://c d:4318", "://c"),
+    ],
+)
+@pytest.mark.parametrize("variable", ["OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"])
+def test_an_address_to_which_nothing_can_be_sent_is_named_with_what_to_set(
+    variable: str, address: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    wanted = traces_exporter({variable: address})
+    assert (wanted.exporter, wanted.remedy) == ("none", f"set {variable}=http://HOST:4318")
+    assert wanted.why.startswith(f"{variable}: ")
+    monkeypatch.setenv(variable, address)
+    start_traces("coordinator")()
+    assert "no traces are sent" in caplog.text
+    found = check_traces()
+    assert (found.level, found.remedy) == ("warn", wanted.remedy)
+
+
+def test_what_stops_is_waited_for_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(otel_setup, "STOP_S", 60.0)
+    both = threading.Barrier(2)
+
+    def meet() -> None:
+        both.wait(60)
+
+    otel_setup.stop_telemetry([meet, meet])
+    assert not both.broken
+    clock, waits = [0.0], list[float]()
+
+    def hang(wait_s: float) -> None:
+        waits.append(wait_s)
+        clock[0] += wait_s
+
+    def start(*_: object) -> object:
+        return SimpleNamespace(join=hang)
+
+    monkeypatch.setattr(threads, "start_thread", start)
+    monkeypatch.setattr(otel_setup, "time", SimpleNamespace(monotonic=lambda: clock[0]))
+    otel_setup.stop_telemetry([otel_setup.do_nothing] * 3)
+    assert waits == [60.0, 0.0, 0.0]
 
 
 def test_content_is_asked_for_by_the_conventions_switch() -> None:
