@@ -61,8 +61,12 @@ def mark_ready() -> None:
     path = os.environ.get(READY_FILE)
     if path:
         made = Path(f"{path}.{os.getpid()}")
-        made.write_text(str(os.getpid()))
-        made.replace(path)  # a reader never finds it empty
+        try:
+            made.write_text(str(os.getpid()))
+            made.replace(path)  # a reader never finds it empty
+        except OSError:
+            made.unlink(missing_ok=True)
+            raise
 
 
 def mark_unready() -> None:
@@ -70,6 +74,17 @@ def mark_unready() -> None:
     path = os.environ.get(READY_FILE)
     if path:
         Path(path).unlink(missing_ok=True)
+
+
+def is_marked_ready() -> bool | None:
+    """Return whether the ready file is there. None: this process has none to write."""
+    path = os.environ.get(READY_FILE)
+    if not path:
+        return None
+    try:
+        return os.stat(path).st_size > 0
+    except OSError:
+        return False
 
 
 def _watch_owner(pipe: int, _stopping: threading.Event) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import io
 import logging
+import sys
 import time
 import traceback
 from collections.abc import Callable, Generator, Mapping, Sequence
@@ -252,6 +254,33 @@ def configure_logs(level: str = "warning", *, json_lines: bool = False) -> None:
     root.handlers = [handler]
     root.setLevel(level.upper())
     root.propagate = False
+
+
+class _Output(io.FileIO):
+    """A file whose writes never fail; what cannot be written is lost."""
+
+    def write(self, data: Any, /) -> int:
+        try:
+            return super().write(data)
+        except OSError:
+            return len(data)
+
+
+def outlive_full_log() -> None:
+    """Lose what this process prints while its output cannot be written (a full disk, a closed pipe). Python would raise
+    it wherever something is printed, also in a tool, and end with exit code 120."""
+    for name, number in (("stdout", 1), ("stderr", 2)):
+        before = getattr(sys, f"__{name}__")
+        if before is None or getattr(sys, name) is not before or before.fileno() != number:
+            continue  # somebody else's
+        output = io.TextIOWrapper(
+            io.BufferedWriter(_Output(number, "w", closefd=False)),
+            encoding=before.encoding,
+            errors="backslashreplace",
+            line_buffering=True,
+        )
+        setattr(sys, name, output)
+        setattr(sys, f"__{name}__", output)
 
 
 class OutageLog:

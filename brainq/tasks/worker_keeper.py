@@ -13,10 +13,12 @@ import subprocess
 import sys
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from brainq.devserver.local_fleet import OwnedProcess, follow_owner, mark_ready, mark_unready
+from brainq.devserver.local_fleet import OwnedProcess, follow_owner, is_marked_ready, mark_ready, mark_unready
+from brainq.observe.logs import outlive_full_log
 
 RENEW_FILE = "BRAINQ_RENEW_FILE"  # as renewal has it, which imports Celery
 POLL_S = 0.1
@@ -70,7 +72,6 @@ class Keeper:
         self._directory = directory
         self._started = 0
         self._retry_at = 0.0
-        self._is_ready = False
         self._signals: list[int] = []
         self._is_stopping = False
         self.current = self._start()
@@ -140,14 +141,14 @@ class Keeper:
         is_ready = not self._is_stopping and any(
             worker is not None and worker.is_ready for worker in (self.current, self.successor)
         )
-        if is_ready != self._is_ready:
-            self._is_ready = is_ready
-            (mark_ready if is_ready else mark_unready)()
+        if is_marked_ready() not in (None, is_ready):
+            with suppress(OSError):  # as on a full disk: the next look tries again
+                (mark_ready if is_ready else mark_unready)()
 
     def _exit_code(self) -> int:
-        """As a shell has it: 128 and the signal that killed it."""
+        """As a shell has it: 128 and the signal that killed it. Never 0 if nobody asked for an end."""
         code = self.current.exit_code or 0
-        return code if code >= 0 else 128 - code
+        return code if code > 0 else 128 - code if code < 0 else 0 if self._is_stopping else 1
 
 
 def _say(what: str) -> None:
@@ -156,15 +157,18 @@ def _say(what: str) -> None:
 
 def main(command: Sequence[str]) -> int:
     """Keep workers of this command until one ends by itself, or a signal ends them."""
+    outlive_full_log()
     follow_owner()
-    mark_unready()
+    with suppress(OSError):
+        mark_unready()
     with TemporaryDirectory(prefix="brainq-keeper-") as directory:
         keeper = Keeper(command, Path(directory))
         for number in PASSED_ON:
             signal.signal(number, keeper.note_signal)
         while (code := keeper.step(time.monotonic())) is None:
             time.sleep(POLL_S)
-    mark_unready()
+    with suppress(OSError):
+        mark_unready()
     return code
 
 

@@ -10,12 +10,13 @@ from brainq.devserver.redis_server import known_redis
 from brainq.errors import BrainqError, kind_of
 from brainq.gateway.edge.authentication import Authenticator
 from brainq.gateway.server import serve
-from brainq.observe.logs import configure_logs
+from brainq.observe.logs import configure_logs, outlive_full_log
 from brainq.settings.deployment import Settings, load_settings, settings_here
 
 
 def main() -> None:
     """Serve until SIGTERM or Ctrl+C."""
+    outlive_full_log()
     follow_owner()
     settings = settings_here()
     configure_logs(settings.log_level, json_lines=settings.log_format == "json")

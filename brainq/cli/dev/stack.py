@@ -28,6 +28,7 @@ from brainq.devserver.ports import listener_at, require_free_port
 from brainq.devserver.redis_server import EmbeddedServer, open_redis
 from brainq.errors import InvalidInput
 from brainq.models.providers import describe_provider
+from brainq.observe.logs import outlive_full_log
 from brainq.observe.tracebacks import TRACEBACK_VARIABLE
 from brainq.settings.deployment import Settings, load_settings
 from brainq.text.service_url import without_password
@@ -86,11 +87,16 @@ class Stack:
         """Show what the workers log, and start again what dies, until a stop is asked for."""
         children = [*self.fleet.workers, *self._servers, *self.programs]
         supervisor = Supervisor(children, lambda message: self.console.print(message, style="yellow"))
+        shown = ""
         while not self.stop.stop_requested:
             time.sleep(POLL_S)
-            self.follower.show()
-            supervisor.check_all()
-            each_look()
+            for look in (self.follower.show, supervisor.check_all, each_look):
+                try:
+                    look()
+                except OSError as failure:  # such as no descriptors: what runs goes on
+                    if str(failure) != shown:
+                        shown = str(failure)
+                        self.console.print(f"could not look after everything ({failure}); trying again", style="yellow")
 
     def _launch(self, program: Program) -> None:
         self.programs.append(program)
@@ -148,6 +154,7 @@ def run_dev(*, flower: bool, log_level: str, reload: bool, port: int | None = No
 
     Raises SetupError, before anything is started, when something is missing.
     """
+    outlive_full_log()
     settings, started = load_settings(), time.monotonic()
     with ExitStack() as exits:
         if reload:
@@ -288,6 +295,7 @@ def _example_value(schema: dict[str, Any]) -> object:
 
 def run_up(wanted: list[str], *, log_level: str) -> None:
     """`brainq up`: the pools and programs that are named, until Ctrl+C or SIGTERM. Raises as `run_dev`."""
+    outlive_full_log()
     known = (*POOLS, *OTHER_PROGRAMS)
     if unknown := [name for name in wanted if name not in known]:
         raise InvalidInput("POOL", f"{', '.join(unknown)} is not one of {', '.join(known)}")

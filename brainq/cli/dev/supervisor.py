@@ -18,6 +18,7 @@ from rich.text import Text
 from brainq.cli.output import clean
 from brainq.devserver.local_fleet import LocalFleet, LocalWorker, OwnedProcess, wait_until_ready
 from brainq.devserver.redis_server import EmbeddedServer
+from brainq.errors import SetupError
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
@@ -110,8 +111,19 @@ class Supervisor:
             when = f"in {wait_s:g} s" if wait_s else "now"
             self._report(f"{child.name} ended ({describe_exit(child.exit_code)}); starting it again {when}")
         if now >= life.again_at:
-            life.again_at, life.began = None, now
+            self._launch(child, life, now)
+
+    def _launch(self, child: OwnedProcess | EmbeddedServer, life: _ChildHistory, now: float) -> None:
+        """A start that the system refuses is a death like any other: it is tried again, and no other child ends."""
+        try:
             child.launch()
+        except (OSError, MemoryError, SetupError) as refused:
+            life.deaths += 1
+            life.again_at = now + restart_wait_s(life.deaths)
+            wait_s = life.again_at - now
+            self._report(f"{child.name} could not be started ({refused}); trying again in {wait_s:g} s")
+        else:
+            life.again_at, life.began = None, now
 
 
 def restart_wait_s(deaths: int) -> float:

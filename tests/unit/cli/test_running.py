@@ -190,3 +190,29 @@ def test_one_process_runs_a_pool_of_a_directory_and_the_next_is_told_which(tmp_p
         other.kill()
     with exclusive_pools(tmp_path, ["serial"], "brainq dev"):
         pass  # a killed holder leaves nothing behind
+
+
+class Refused(FakeChild):
+    """One whose next starts the system refuses."""
+
+    refusals = 3
+
+    def launch(self) -> None:
+        if self.refusals:
+            self.refusals -= 1
+            raise BlockingIOError(11, "Resource temporarily unavailable")
+        super().launch()
+
+
+def test_a_start_that_the_system_refuses_is_tried_again_and_the_others_are_looked_after() -> None:
+    clock, said = [0.0], list[str]()
+    refused, other = Refused("serial", clock=clock), FakeChild("parallel", clock=clock)
+    supervisor = Supervisor([stand_in(refused), stand_in(other)], said.append, lambda: clock[0])
+    refused.die(-9)
+    other.die(-9)
+    for _ in range(20):
+        supervisor.check_all()
+        clock[0] += 0.5
+    assert other.launched == [0.0]
+    assert refused.launched == [7.0], "after 1, 2 and 4 s"
+    assert said[1] == ("serial could not be started ([Errno 11] Resource temporarily unavailable); trying again in 1 s")

@@ -89,6 +89,8 @@ def test_the_units_stop_warmly_and_follow_the_target() -> None:
         assert service["KillMode"] == "mixed", "a signal to the children of a worker would stop them first"
         assert "KillSignal" not in service, "SIGTERM is the default"
         assert service["RestartPreventExitStatus"] == str(SETUP_EXIT)
+        assert service["Restart"] == "always", "what ends without being asked is started again, whatever its exit code"
+        assert found["Unit"]["StartLimitIntervalSec"] == "0", "and however often"
         assert (service["User"], service["NoNewPrivileges"], service["ProtectSystem"]) == ("brainq", "yes", "strict")
         named = re.findall(ENV_PREFIX + r"([A-Z][A-Z_]*[A-Z])\b(?!__)", path.read_text())
         assert {name.lower() for name in named} <= {*Settings.model_fields, "ready_file", "concurrency__pool"}

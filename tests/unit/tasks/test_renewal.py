@@ -178,6 +178,29 @@ def test_a_worker_that_ends_by_itself_ends_the_keeper_with_its_code(kept: Kept, 
     assert not (tmp_path / "ready").exists()
 
 
+@pytest.mark.parametrize(("stopping", "code"), [(True, 0), (False, 1)])
+def test_a_worker_that_ends_without_being_asked_is_a_failure(
+    kept: Kept, stopping: bool, code: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kept.until("keeper.current.is_ready")
+    monkeypatch.setattr(kept.keeper, "_is_stopping", stopping)
+    kept.keeper.current.send(signal.SIGTERM)  # by somebody else
+    kept.until("code", code)
+
+
+def test_a_ready_file_that_cannot_be_written_is_written_when_it_can(kept: Kept, tmp_path: Path) -> None:
+    def full() -> None:
+        raise OSError(28, "No space left on device")
+
+    with pytest.MonkeyPatch.context() as broken:
+        broken.setattr(worker_keeper, "mark_ready", full)
+        kept.until("keeper.current.is_ready")
+        kept.keeper.step(kept.now)
+        assert not (tmp_path / "ready").exists()
+    kept.keeper.step(kept.now)
+    assert (tmp_path / "ready").exists()
+
+
 def test_a_killed_worker_ends_the_keeper_as_a_shell_says_it(kept: Kept) -> None:
     kept.until("keeper.current.is_ready")
     os.kill(kept.pid(), signal.SIGKILL)
