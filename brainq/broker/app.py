@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from functools import cached_property
 from typing import Any, cast
 
 from celery import Celery
@@ -37,6 +38,11 @@ class _DirectAMQP(AMQP):
 
 
 class _App(Celery):
+    @cached_property
+    def Worker(self) -> Any:  # noqa: N802  # pyright: ignore[reportIncompatibleVariableOverride]
+        """The program behind `celery worker`."""
+        return self.subclass_with_self("brainq.broker.celery57.worker:Worker")
+
     def task(self, *args: Any, **options: Any) -> Any:
         # Celery's default copies a task into every app of the process; a pool must serve only its own.
         options.setdefault("shared", False)

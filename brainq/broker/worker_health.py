@@ -1,113 +1,243 @@
 """Whether a worker can work: it looks before it consumes, and stops consuming for as long as it cannot.
 
-A worker that cannot reach Redis or SQL would take doorbells from others and fail them; each costs its turn a re-ring.
-Its looks are a ping and a SELECT.
+A worker that cannot work takes messages from others and fails them; each costs its turn a lease. Nothing of it is
+remembered: each look compares what is (does it consume, is its ready file there?) with what should be, and what could
+not be done is tried again at the next look.
 """
 
 from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal, NoReturn
 
-from brainq.devserver.local_fleet import mark_ready, mark_unready
+from brainq.devserver.local_fleet import is_marked_ready, mark_ready, mark_unready
 from brainq.errors import SetupError, Unreachable
-from brainq.observe.logs import logger
+from brainq.observe.logs import OutageLog, logger
+from brainq.processes.resources import is_shortage
+
+if TYPE_CHECKING:
+    from brainq.broker.celery57.consumer import Consumer
 
 log = logger("brainq.tasks")
 TICK_S = 0.2
 CHECK_EVERY_S = 3.0
-RECHECK_EVERY_S = 1.0  # while it cannot work
+RECHECK_EVERY_S = 0.5  # while something is missing: it consumes again within a second
+PAUSE_S = 0.1  # between two looks
+GAP_REPORT_S = 5.0
+LOOK_LIMIT_S = 8.0  # a frozen server is not waited for until its connection gives up
 SETUP_EXIT = 6  # as the command line's Exit.SETUP: another attempt would find the same
+Action = Literal["consume", "pause", "mark", "unmark"]
+Look = Callable[[], object]
+"""Raises what is wrong; the message of a SetupError is for people, such as that of Unreachable."""
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerState:
+    """What is found at one moment.
+
+    lacks: why it cannot work, or "".
+    gap: why it is not ready although it works, or "".
+    consumes: whether it takes messages.
+    is_marked: whether its ready file is there. None: it has no such file.
+    is_draining: whether it was asked to stop.
+    """
+
+    lacks: str = ""
+    gap: str = ""
+    consumes: bool = False
+    is_marked: bool | None = None
+    is_draining: bool = False
+
+
+def due_actions(state: WorkerState) -> tuple[Action, ...]:
+    """Return what is to be done for the worker to be what it should be. Ready means consuming."""
+    if state.is_draining:  # Celery ends its consuming
+        return ("unmark",) if state.is_marked else ()
+    can_work = not state.lacks
+    is_ready = can_work and state.consumes and not state.gap
+    actions: list[Action] = []
+    if state.consumes is not can_work:
+        actions.append("consume" if can_work else "pause")
+    if state.is_marked is not None and state.is_marked is not is_ready:
+        actions.append("mark" if is_ready else "unmark")
+    return tuple(actions)
+
+
+def end_by_setup(wrong: SetupError) -> NoReturn:
+    """End the process with exit code 6: a supervisor does not start it again."""
+    log.error("this worker cannot work, and ends", why=str(wrong))
+    raise SystemExit(SETUP_EXIT) from wrong
+
+
+@dataclass(slots=True)
+class _Looks:
+    """Looks of one kind, by the name of what is looked at; and what they found last."""
+
+    by_name: Mapping[str, Look]
+    found: str = ""
+    asking: str = ""
+    asked_at: float = field(default_factory=time.monotonic)
+
+    def run(self) -> None:
+        """Look at each, until one finds something wrong."""
+        found = ""
+        for name, look in self.by_name.items():
+            self.asked_at, self.asking = time.monotonic(), name
+            try:
+                look()
+            except Exception as failure:
+                found = str(failure) if isinstance(failure, SetupError) else f"{name}: {type(failure).__name__}"
+                break
+        self.found, self.asking = found, ""
+
+    @property
+    def wrong(self) -> str:
+        """What is wrong; a look that lasts too long is."""
+        asking, age_s = self.asking, time.monotonic() - self.asked_at
+        return f"{asking} has not answered for {age_s:.0f} s" if asking and age_s > LOOK_LIMIT_S else self.found
 
 
 class WorkerHealth:
-    """One a worker; its consumer follows it.
+    """One a worker.
 
-    prepare   opens what the worker needs. Raises Unreachable while that is away, SetupError when it is wrong
-    look      raises when something of it is away
+    prepare: opens what the worker needs. Raises Unreachable while that is away, SetupError when it is wrong.
+    needs: looks at what it cannot work without.
+    wants: looks at what it is not ready without; it consumes also then.
     """
 
-    def __init__(self, prepare: Callable[[], object], look: Callable[[], object]) -> None:
+    def __init__(self, prepare: Look, needs: Mapping[str, Look], wants: Mapping[str, Look] | None = None) -> None:
         self._prepare = prepare
-        self._check = look
-        self._doubted = threading.Event()
-        self._on_change: Callable[[bool], None] | None = None
-        self._fit = True
+        self._needs, self._wants = _Looks(needs), _Looks(wants or {}, found="it has just started" if wants else "")
+        self._doubted, self._changed = threading.Event(), threading.Event()
+        self._consumer: Consumer | None = None
         self._draining = False
+        self._reported_lack = self._reported_gap = False
+        self._gap_began = time.monotonic()
+        self._outage = OutageLog(log, "marking this worker as ready or not")
 
     def wait_fit(self, give_up: Callable[[], object]) -> None:
         """Come back once the worker can work. `give_up` is called now and then, and raises when it is to stop.
 
         Raises SystemExit(6) when waiting would not help, such as for a schema newer than this release.
         """
-        while (reason := self._cannot_begin()) is not None:
-            self._note(False, reason)
-            for _ in range(round(RECHECK_EVERY_S / TICK_S)):
+        while reason := self._cannot_begin():
+            self._report(WorkerState(lacks=reason))
+            for _ in range(max(1, round(RECHECK_EVERY_S / TICK_S))):
                 time.sleep(TICK_S)
                 give_up()
-        self._note(True, "")
 
-    def follow(self, tell: Callable[[bool], None]) -> None:
-        """From now on, `tell` is called with what changes: True when the worker can work again."""
-        self._on_change = tell
+    def follow(self, consumer: Consumer) -> None:
+        """From now on `consumer` consumes for as long as the worker can work."""
+        self._consumer = consumer
 
     def drain(self) -> None:
-        """The worker was asked to stop: it is not ready again, whatever it finds."""
+        """The worker was asked to stop: it is not ready again, whatever it finds. Called in a signal's handler."""
         self._draining = True
-        mark_unready()
+        try:
+            mark_unready()
+        except OSError as failure:
+            self._outage.failed(failure)  # the next look tries again
 
     @property
     def is_draining(self) -> bool:
         return self._draining
 
-    def mark_ready(self) -> None:
-        """It consumes, unless it drains."""
-        mark_ready()
-        if self._draining:
-            mark_unready()
-
     def check_soon(self) -> None:
         """A task failed in a way that it should not: look at once."""
         self._doubted.set()
 
-    def watch(self, stopping: threading.Event, _worker: Any = None) -> None:
-        """Check again and again until it is stopped."""
-        looked_at = 0.0
-        while not stopping.wait(TICK_S):  # however many tasks fail
-            age_s = time.monotonic() - looked_at
-            due = self._doubted.is_set() or age_s > (CHECK_EVERY_S if self._fit else RECHECK_EVERY_S)
-            if self._on_change is None or not due:
+    def note_change(self) -> None:
+        """What the worker is has changed: compare at once. Where something was missing, look again, too."""
+        if self._needs.found or self._wants.found:
+            self._doubted.set()
+        self._changed.set()
+
+    def look(self, stopping: threading.Event, _worker: Any = None) -> None:
+        """Look at what is needed again and again until it is stopped."""
+        looked_at = float("-inf")
+        while not stopping.is_set():
+            if self._consumer is None:
+                stopping.wait(TICK_S)
+                continue
+            doubted = self._doubted.wait(TICK_S)
+            is_whole = not self._needs.found and not self._wants.found
+            every_s = CHECK_EVERY_S if is_whole else RECHECK_EVERY_S
+            if not doubted and time.monotonic() - looked_at < every_s:
                 continue
             self._doubted.clear()
-            try:
-                self._check()
-            except Exception as failure:
-                self._note(False, str(failure) if isinstance(failure, Unreachable) else type(failure).__name__)
-            else:
-                self._note(True, "")
+            self._needs.run()
+            self._wants.run()
+            self._changed.set()
             looked_at = time.monotonic()
+            stopping.wait(PAUSE_S)  # however many tasks fail
 
-    def _cannot_begin(self) -> str | None:
+    def watch(self, stopping: threading.Event, _worker: Any = None) -> None:
+        """Compare what is with what should be, again and again until it is stopped."""
+        while not stopping.is_set():
+            self._changed.wait(TICK_S)
+            self._changed.clear()
+            self.compare()
+
+    def compare(self) -> None:
+        """Do what is due; what fails is due at the next look, too."""
+        consumer = self._consumer
+        if consumer is None:
+            return
+        state = WorkerState(
+            lacks=self._needs.wrong,
+            gap=self._wants.wrong,
+            consumes=consumer.consumes,
+            is_marked=is_marked_ready(),
+            is_draining=self._draining,
+        )
+        for action in due_actions(state):
+            self._act(action, consumer)
+        self._report(state)
+
+    def _act(self, action: Action, consumer: Consumer) -> None:
+        if action in ("consume", "pause"):
+            consumer.consume_if(action == "consume")
+            return
+        try:
+            (mark_ready if action == "mark" else mark_unready)()
+            if self._draining:  # since the look
+                mark_unready()
+        except OSError as failure:
+            self._outage.failed(failure)
+        else:
+            self._outage.worked()
+
+    def _cannot_begin(self) -> str:
+        """Why it cannot begin yet, or ""."""
         try:
             self._prepare()
         except Unreachable as away:
             return str(away)
         except SetupError as wrong:
-            log.error("this worker cannot work, and ends", why=str(wrong))
-            raise SystemExit(SETUP_EXIT) from wrong
-        return None
+            end_by_setup(wrong)
+        except Exception as failure:
+            if not is_shortage(failure):
+                raise
+            return type(failure).__name__
+        self._needs.run()
+        return self._needs.found
 
-    def _note(self, fit: bool, reason: str) -> None:
-        if fit == self._fit:
-            return
-        self._fit = fit
-        if fit:
+    def _report(self, state: WorkerState) -> None:
+        """Log each change once. A gap that closes by itself, as at a start, is not logged."""
+        if state.lacks and not self._reported_lack:
+            log.error("this worker cannot work: it consumes nothing until it can", why=state.lacks)
+            self._reported_lack = True
+        elif self._reported_lack and state.consumes and not state.lacks:
             log.warning("this worker can work again: it consumes")
-            self.mark_ready()
-        else:
-            log.error("this worker cannot work: it consumes nothing until it can", why=reason)
-            mark_unready()
-        if self._on_change is not None:
-            self._on_change(fit)
+            self._reported_lack = False
+        if not state.gap or state.lacks:
+            self._gap_began = time.monotonic()
+            if self._reported_gap and not state.lacks:
+                log.warning("this worker is ready again")
+                self._reported_gap = False
+        elif not self._reported_gap and time.monotonic() - self._gap_began > GAP_REPORT_S:
+            log.warning("this worker consumes, and is not ready", why=state.gap)
+            self._reported_gap = True

@@ -96,7 +96,7 @@ def otlp_address(text: str) -> str:
     if not parts.hostname or not re.fullmatch(r"[\w.:%-]+", parts.hostname):
         raise ValueError("it names no host")
     if parts.port == 0:
-        raise ValueError("port 0 is none")
+        raise ValueError("it names port 0")
     return url
 
 

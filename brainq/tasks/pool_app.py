@@ -5,9 +5,11 @@ from __future__ import annotations
 import gc
 import os
 import threading
+import time
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from pathlib import Path
 from typing import Any, cast
 
 from celery import Celery
@@ -31,12 +33,14 @@ from brainq.broker.thread_step import thread_step
 from brainq.broker.worker_health import WorkerHealth
 from brainq.contracts.fleet import FleetWorker
 from brainq.devserver.local_fleet import follow_owner, mark_unready
+from brainq.errors import SetupError
 from brainq.models.providers import warm_up_vendors
-from brainq.observe.logs import configure_library_logs, configure_logs, logger
+from brainq.observe.logs import configure_library_logs, configure_logs, logger, outlive_full_log
 from brainq.observe.metrics.counters import COUNTERS
 from brainq.observe.metrics.export import start_metrics
-from brainq.observe.otel_setup import start_traces
-from brainq.observe.threads import KeptThread
+from brainq.observe.otel_setup import start_traces, stop_telemetry
+from brainq.observe.threads import KeptThread, thread_problems
+from brainq.processes.resources import find_shortage, temporary_directories, writable_directories
 from brainq.settings.deployment import Settings, settings_here
 from brainq.settings.environment import mistyped_names
 from brainq.state.fleet import RedisWorkers
@@ -48,9 +52,13 @@ from brainq.wiring import Wiring
 
 log = logger("brainq.tasks")
 
-# Finalizer steps are retried until SQL is back, and results go out without it; reads do without it.
 NEED_SQL = frozenset({"coordinator", "serial"})
+WRITE_SQL = frozenset({"finalizer"})
+"""Not ready without SQL. They consume also then: results go out, and steps are tried again until it is back. Reads do
+without it."""
+RUN_TOOLS = frozenset({"parallel", "serial"})
 ANNOUNCE_EVERY_S = 3.0
+ANNOUNCE_AGAIN_S = 0.5  # while Redis is away
 PRESENT_FOR_S = 10.0  # as long as a lease: of a worker that was killed it is known as soon as of what it held
 
 
@@ -103,6 +111,35 @@ def _freeze_collector() -> None:
     gc.set_threshold(20_000, 20, 50)
 
 
+def look_at_threads() -> None:
+    if problems := thread_problems():
+        raise SetupError("; ".join(problems))
+
+
+def _collect_and_freeze() -> None:
+    # Said at each lost connection, of a setting that make_app makes on purpose. Only now: until Celery has set up its
+    # logs, it has every warning shown.
+    warnings.filterwarnings("ignore", r"\s*In Celery 5\.1", CPendingDeprecationWarning)
+    gc.collect()
+    _freeze_collector()
+
+
+def run_each(steps: Mapping[str, Callable[[], object]]) -> dict[str, Exception]:
+    """Run each step, also after one has failed. Returns the failures by the steps' names."""
+    failures: dict[str, Exception] = {}
+    for name, step in steps.items():
+        try:
+            step()
+        except Exception as failure:
+            failures[name] = failure
+    return failures
+
+
+def _log_failures(what: str, failures: Mapping[str, Exception]) -> None:
+    for name, failure in failures.items():
+        log.error(what, step=name, failure=failure)
+
+
 class PoolWorker:
     """The worker of a pool: its wiring, whether it can work, and what it does at Celery's signals."""
 
@@ -119,8 +156,10 @@ class PoolWorker:
         self._wiring: Wiring | None = None
         self._lock = threading.Lock()
         self._stop_telemetry: list[Callable[[], None]] = []
+        self._steps_left: dict[str, Callable[[], object]] | None = None  # until it has consumed
+        self._directories: tuple[Path, ...] = ()
         self._build = register(app, self.wiring)
-        self._health = WorkerHealth(self._prepare, lambda: self.wiring().look(sql=pool in NEED_SQL))
+        self._health = self._make_health()
         self._announcer = WorkerAnnouncer(
             pool, lambda: self.wiring().owner, lambda: self.wiring().state.workers, self._heartbeat
         )
@@ -134,7 +173,26 @@ class PoolWorker:
         task_failure.connect(self._doubt, weak=False)
         app: Any = self._app
         app.fitness = self._health
-        app.steps["worker"].add(thread_step("fitness", self._health.watch))
+        for name, loop in (("fitness", self._health.watch), ("looks", self._health.look)):
+            app.steps["worker"].add(thread_step(name, loop))
+
+    def _make_health(self) -> WorkerHealth:
+        needs: dict[str, Callable[[], object]] = {
+            "the machine": self._look_at_machine,
+            "its threads": look_at_threads,
+            "Redis": lambda: self.wiring().look(sql=False),
+        }
+        sql = {"SQL": lambda: self.wiring().store.require_writes()}
+        wants = {
+            **(sql if self._pool in WRITE_SQL else {}),
+            "its start": self._finish_start,
+            "the fleet": self._look_at_fleet,
+        }
+        return WorkerHealth(self._prepare, {**needs, **(sql if self._pool in NEED_SQL else {})}, wants)
+
+    def _look_at_machine(self) -> None:
+        if shortage := find_shortage(self._directories):
+            raise SetupError(shortage)
 
     def wiring(self) -> Wiring:
         """This process's, made when it is first asked for."""
@@ -147,6 +205,11 @@ class PoolWorker:
         return self._wiring
 
     def _prepare(self) -> None:
+        written = [
+            self.wiring().settings.data_dir.absolute(),
+            *(temporary_directories() if self._pool in RUN_TOOLS else ()),
+        ]
+        self._directories = writable_directories(written)
         self.wiring().warm_up()
         self.wiring().state.presence.begin()
         if self.wiring().build.is_distinct:
@@ -158,9 +221,18 @@ class PoolWorker:
         self._build()
 
     def _heartbeat(self) -> None:
-        self.wiring().state.presence.join()
-        self.wiring().state.metrics.flush(COUNTERS)
-        self._announce_build()
+        """Raises the first failure, after all was tried."""
+        self._health.note_change()
+        state = self.wiring().state
+        failures = run_each(
+            {
+                "presence": state.presence.join,
+                "metrics": lambda: state.metrics.flush(COUNTERS),
+                "build": self._announce_build,
+            }
+        )
+        for failure in failures.values():
+            raise failure
 
     def _announce_build(self) -> None:
         wiring, name = self.wiring(), f"{self._pool}@{self.wiring().owner}"
@@ -177,24 +249,43 @@ class PoolWorker:
         wiring.state.builds.announce(name, wiring.build, self._pool, words, PRESENT_FOR_S)
 
     def _starting(self, **_: object) -> None:
+        outlive_full_log()
         mark_unready()  # what a killed forerunner left
 
     def _ready(self, sender: Any = None, **_: object) -> None:
+        """Celery swallows what a signal's handler raises: so each step is by itself, and one that failed is done at the
+        next look."""
+        steps: dict[str, Callable[[], object]] = {
+            "warming up the models": self._warm_up_vendors,
+            "sending metrics": lambda: self._stop_telemetry.append(start_metrics(self._pool)),
+            "freezing the collector": _collect_and_freeze,
+            "announcing the worker": lambda: self._announcer.begin(sender),
+        }
+        failures = run_each(steps)
+        _log_failures("a step of the worker's start failed, and is tried again", failures)
+        self._steps_left = {name: steps[name] for name in failures}
+
+    def _finish_start(self) -> None:
+        """Do what is left of the worker's start. Raises SetupError with what still fails."""
+        if self._steps_left is None:
+            raise SetupError("it has not consumed yet")
+        failures = run_each(self._steps_left)
+        self._steps_left = {name: self._steps_left[name] for name in failures}
+        if failures:
+            raise SetupError(", ".join(f"{name} failed ({type(why).__name__})" for name, why in failures.items()))
+
+    def _warm_up_vendors(self) -> None:
         if self._pool == "coordinator":  # a turn may name another provider than its brain's
             warm_up_vendors()
-        self._stop_telemetry.append(start_metrics(self._pool))
-        # Said at each lost connection, of a setting that make_app makes on purpose. Only now: until Celery has set up
-        # its logs, it has every warning shown.
-        warnings.filterwarnings("ignore", r"\s*In Celery 5\.1", CPendingDeprecationWarning)
-        gc.collect()
-        _freeze_collector()
-        self._announcer.begin(sender)
-        self._health.mark_ready()
+
+    def _look_at_fleet(self) -> None:
+        if not self._announcer.is_heard:
+            raise SetupError("its presence could not be announced in Redis")
 
     def _drain(self, **_: object) -> None:
         """It was asked to stop: what runs ends, and nothing is taken. Called in a signal's handler."""
-        self._health.drain()
-        self._announcer.drain()
+        steps = {"ready file": self._health.drain, "fleet": self._announcer.drain}
+        _log_failures("a step of the worker's stop failed", run_each(steps))
 
     def _doubt(self, exception: object = None, **_: object) -> None:
         if not isinstance(exception, WorkFailed):  # that is the turn's trouble, not the worker's
@@ -202,10 +293,13 @@ class PoolWorker:
 
     def _stopped(self, sender: Any = None, **_: object) -> None:
         if getattr(sender, "app", None) is self._app:
-            self._announcer.end()
-            self._announcer.flush()  # what its last tasks counted
-            for stop in self._stop_telemetry:
-                stop()
+            steps: dict[str, Callable[[], object]] = {
+                "ready file": self._health.drain,
+                "fleet": self._announcer.end,
+                "metrics": self._announcer.flush,  # what its last tasks counted
+                "telemetry": lambda: stop_telemetry(self._stop_telemetry),
+            }
+            _log_failures("a step of the worker's stop failed", run_each(steps))
 
 
 class WorkerAnnouncer:
@@ -227,6 +321,7 @@ class WorkerAnnouncer:
         self._owner = owner
         self._workers = workers
         self._draining, self._soon = threading.Event(), threading.Event()
+        self._heard_at = float("-inf")
         self._thread: KeptThread | None = None
 
     def begin(self, worker: Any) -> None:
@@ -234,6 +329,11 @@ class WorkerAnnouncer:
         `hostname` and `pool`."""
         self._thread = self._thread or KeptThread("brainq-announcer", partial(self._announce, worker))
         self._thread.ensure()
+
+    @property
+    def is_heard(self) -> bool:
+        """Whether the fleet knows of it: it was announced a short time ago."""
+        return time.monotonic() - self._heard_at < PRESENT_FOR_S
 
     def drain(self) -> None:
         """From now on it is one that takes no work any more."""
@@ -261,9 +361,10 @@ class WorkerAnnouncer:
             announce = partial(
                 RedisWorkers.announce, process=name, worker=seen, for_s=PRESENT_FOR_S, draining=self._draining.is_set()
             )
-            self._write(announce)
+            if self._write(announce):
+                self._heard_at = time.monotonic()
             self.flush()
-            self._soon.wait(ANNOUNCE_EVERY_S)
+            self._soon.wait(ANNOUNCE_EVERY_S if self.is_heard else ANNOUNCE_AGAIN_S)
             self._soon.clear()
         self._write(lambda workers: workers.withdraw(name))
 
@@ -274,9 +375,12 @@ class WorkerAnnouncer:
         except Exception as away:
             log.debug("metrics were not flushed", why=type(away).__name__)
 
-    def _write(self, what: Callable[[RedisWorkers], None]) -> None:
+    def _write(self, what: Callable[[RedisWorkers], None]) -> bool:
+        """Whether it was written."""
         try:
             what(self._workers())
         except Exception as away:
             # The sweeper and the beats say it where Redis is away.
             log.debug("a worker's presence was not announced", why=type(away).__name__)
+            return False
+        return True

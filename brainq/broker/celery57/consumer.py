@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from typing import Any, cast
 
@@ -17,7 +18,7 @@ from celery.exceptions import InvalidTaskError
 from celery.worker import consumer as stock
 from celery.worker.consumer import control
 from celery.worker.request import Request
-from celery.worker.state import maybe_shutdown
+from celery.worker.state import maybe_shutdown, task_ready, task_reserved
 from kombu.exceptions import DecodeError
 from kombu.serialization import loads
 from vine import promise
@@ -25,8 +26,14 @@ from vine import promise
 from brainq.broker.celery57.task_execution import lean_tracer
 from brainq.broker.names import TASK_PREFIX
 from brainq.broker.worker_health import WorkerHealth
+from brainq.observe.logs import OutageLog
+from brainq.observe.logs import logger as event_logger
+from brainq.processes.resources import is_shortage
 
 logger = logging.getLogger(__name__)
+log = event_logger("brainq.broker")
+RECONNECT_S = 0.5
+LOOP_STALL_S = 10.0  # a turn of the loop that is not disturbed takes 3 s at most
 ANSWERED = frozenset(
     {
         *("ping", "hello", "clock", "conf", "report", "stats", "active_queues", "query_task"),
@@ -98,40 +105,94 @@ class Consumer(stock.Consumer):
             for step in stock.Consumer.Blueprint.default_steps
         ]
 
+        def start(self, parent: Any) -> None:
+            """Connect and consume. Out of descriptors, memory or threads, it connects again when there are some:
+            Celery would end the worker, and with exit code 0."""
+            try:
+                super().start(parent)
+            except Exception as failure:
+                if not is_shortage(failure):
+                    raise
+                raise ConnectionAbortedError(f"the process is short of something ({failure})") from failure
+            finally:
+                parent.is_connected = False
+
     def __init__(self, *args: Any, **options: Any) -> None:
-        self._fit = True
+        self._may_consume = True
+        self.is_connected = False
+        self._looped_at = 0.0
         self._events_wait = False
+        self._connecting = OutageLog(log, "connecting to the broker")
         super().__init__(*args, **{**options, "without_gossip": True, "without_mingle": True})
 
     def start(self) -> None:
         """Start consuming; by now the pool has started."""
         # At level DEBUG a pool logs every task with its arguments.
         cast("Any", self.pool)._does_debug = False
-        fitness: WorkerHealth | None = getattr(self.app, "fitness", None)
-        if fitness is not None:
+        if (fitness := self._fitness) is not None:
             fitness.wait_fit(cast("Any", maybe_shutdown))
-            fitness.follow(self._consume_if)
+            fitness.follow(self)
         super().start()
+
+    @property
+    def _fitness(self) -> WorkerHealth | None:
+        return getattr(self.app, "fitness", None)
+
+    @property
+    def consumes(self) -> bool:
+        """Whether it takes messages: it is connected, its event loop turns, and its queues are not paused."""
+        tasks = cast("Any", self).task_consumer
+        is_turning = time.monotonic() - self._looped_at < LOOP_STALL_S
+        return self.is_connected and is_turning and tasks is not None and bool(tasks._active_tags)
+
+    def ensure_connected(self, conn: Any) -> Any:
+        """Connect, and until that succeeds try again twice a second. Celery waits longer each time, for up to 30 s."""
+        conn.ensure_connection(
+            self._note_refusal,
+            interval_start=RECONNECT_S,
+            interval_step=0,
+            interval_max=RECONNECT_S,
+            callback=maybe_shutdown,
+        )
+        self._connecting.worked()
+        self.first_connection_attempt = False
+        return conn
+
+    def _note_refusal(self, failure: Exception, _interval_s: float) -> None:
+        self._connecting.failed(failure)
+
+    def register_with_event_loop(self, hub: Any) -> None:
+        """Watch that the loop turns, too."""
+        super().register_with_event_loop(hub)
+        hub.on_tick.add(self._note_turn)
 
     def on_ready(self) -> None:
         """The worker is connected, also when it is so once more, and consumes."""
-        super().on_ready()
         self._events_wait = False  # what was to send them may have gone with the last connection
+        self.is_connected = True
+        self._note_turn()
         self._apply()
+        super().on_ready()
 
-    def _consume_if(self, fit: bool) -> None:
-        """Called from any thread: the event loop does it, within a second."""
-        self._fit = fit
-        self.call_soon(self._apply)
+    def consume_if(self, may_consume: bool) -> None:
+        """Consume, or pause. Called from any thread: the event loop does it, within a second."""
+        self._may_consume = may_consume
+        if self.is_connected:  # else on_ready does it
+            self.call_soon(self._apply)
+
+    def _note_turn(self) -> None:
+        self._looped_at = time.monotonic()
 
     def _apply(self, *_: Any) -> None:
         consumer = cast("Any", self).task_consumer
         if consumer is None:
             return
-        if self._fit:
+        if self._may_consume:
             consumer.consume()
         else:
             consumer.cancel()
+        if (fitness := self._fitness) is not None:
+            fitness.note_change()
 
     def update_strategies(self) -> None:
         """Serve brainq's tasks only, also if others were registered after the app was finalized."""
@@ -167,11 +228,11 @@ class Consumer(stock.Consumer):
         callbacks = self.on_task_message
 
         def on_task_received(message: Any) -> None:
-            fault = None
+            fault, request = None, None
             try:
                 body = self._read(message)
                 acks = self._acks(message)
-                strategies[message.headers["task"]](message, body, *acks, callbacks)
+                request = strategies[message.headers["task"]](message, body, *acks)
             except _InvalidMessage as unfit:
                 fault = str(unfit)
             except InvalidTaskError:
@@ -180,8 +241,28 @@ class Consumer(stock.Consumer):
                 fault = f"Celery cannot read it ({type(error).__name__})"
             if fault is not None:
                 self._quarantine(message, fault)
+            elif request is not None:
+                self._hand_over(message, request, callbacks)
 
         return on_task_received
+
+    def _hand_over(self, message: Any, request: Any, callbacks: Iterable[Callable[[Any], object]]) -> None:
+        """Give a task to the pool. What fails here is this worker's trouble: the message goes back to its queue."""
+        task_reserved(request)
+        for callback in callbacks:
+            try:
+                callback(request)
+            except Exception as failure:
+                log.error("what watches received tasks failed", failure=failure)
+        try:
+            self.on_task_request(request)
+        except Exception as failure:
+            log.error("a task could not be started, and goes back to its queue", failure=failure)
+            task_ready(request)
+            if (fitness := self._fitness) is not None:
+                self.consume_if(False)  # until the next look
+                fitness.check_soon()
+            message.requeue()
 
     def on_invalid_task(self, body: Any, message: Any, exc: Exception) -> None:
         """A header such as eta or expires is malformed."""

@@ -72,8 +72,11 @@ class ThreadSafeQoS(virtual.QoS):
         self.later.pop(delivery_tag, None)
         if self._loop_waits:
             self._loop_waits = False
+            transport = self.channel.connection
+            if transport is None:  # the channel is closed: the next one has a count of its own
+                return
             try:
-                self.channel.connection.wake()
+                transport.wake()
             except BaseException:
                 self._loop_waits = True  # it was not woken: the next ack is to try
                 raise

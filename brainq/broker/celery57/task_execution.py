@@ -15,11 +15,11 @@ from celery.app.task import Context
 from celery.utils.imports import symbol_by_name
 from celery.utils.saferepr import saferepr
 from celery.worker.request import create_request_cls
-from celery.worker.state import revoked, task_reserved
+from celery.worker.state import revoked
 from kombu.utils.encoding import safe_repr
 
 logger = logging.getLogger("celery.worker.strategy")
-Handler = Callable[[Any, list[Any], Callable[..., object], Callable[..., object], Any], None]
+Handler = Callable[[Any, list[Any], Callable[..., object], Callable[..., object]], Any]
 Tracer = Callable[..., Any]
 _HOOKS = ("__call__", "before_start", "on_success", "after_return")
 _CELERYS_OWN = frozenset({"celery.app.task", "celery.app.trace"})
@@ -27,8 +27,8 @@ _CELERYS_OWN = frozenset({"celery.app.task", "celery.app.trace"})
 
 
 def strategy(task: Any, app: Any, consumer: Any) -> Handler:
-    """The handler of this task's messages, which Celery finds by the task's `Strategy`; made anew when task events are
-    switched on or off.
+    """Return the reader of this task's messages, which Celery finds by the task's `Strategy`; made anew when task
+    events are switched on or off. It returns the request that the pool is to run. None: there is nothing to run.
 
     Messages with an ETA, a rate limit or protocol 1 are refused before. The body is parsed already, so neither the
     request nor the pool parses it again.
@@ -36,14 +36,12 @@ def strategy(task: Any, app: Any, consumer: Any) -> Handler:
     hostname, eventer = consumer.hostname, consumer.event_dispatcher
     sends_events = eventer and eventer.enabled and task.send_events
     does_info = logger.isEnabledFor(logging.INFO)
-    connection_errors, run = consumer.connection_errors, consumer.on_task_request
+    connection_errors = consumer.connection_errors
     request_class: Any = create_request_cls(
         symbol_by_name(task.Request), task, consumer.pool, hostname, eventer, app=app
     )
 
-    def handle(
-        message: Any, body: list[Any], ack: Callable[..., object], reject: Callable[..., object], callbacks: Any
-    ) -> None:
+    def read(message: Any, body: list[Any], ack: Callable[..., object], reject: Callable[..., object]) -> Any:
         request = request_class(
             message,
             on_ack=ack,
@@ -67,7 +65,7 @@ def strategy(task: Any, app: Any, consumer: Any) -> Handler:
             }
             logger.info(trace.LOG_RECEIVED, context, extra={"data": context})
         if (request.expires or request.id in revoked) and request.revoked():
-            return
+            return None
         if signals.task_received.receivers:
             signals.task_received.send(sender=consumer, request=request)
         if sends_events:
@@ -83,12 +81,9 @@ def strategy(task: Any, app: Any, consumer: Any) -> Handler:
                 eta=None,
                 expires=request.expires and request.expires.isoformat(),
             )
-        task_reserved(request)
-        for callback in callbacks:
-            callback(request)
-        run(request)
+        return request
 
-    return handle
+    return read
 
 
 def lean_tracer(task: Any, full: Tracer) -> Tracer:

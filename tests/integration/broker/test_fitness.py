@@ -13,12 +13,14 @@ from typing import Any
 import pytest
 
 from brainq.broker import names, worker_health
+from brainq.broker.app import make_app
+from brainq.broker.celery57 import consumer as consumer_module
 from brainq.broker.thread_step import thread_step
 from brainq.broker.worker_health import SETUP_EXIT, WorkerHealth
 from brainq.errors import SetupError, Unreachable
 from brainq.store.store import Store
 from brainq.wiring import doorbells
-from tests.integration.broker.worker import Heard, listening_app, ring, running, settings_for
+from tests.integration.broker.worker import Heard, listening_app, quarantined, ring, running, settings_for
 from tests.support.pump import sqlite_url
 from tests.support.server import RedisServer
 from tests.support.wait import wait_until
@@ -39,15 +41,16 @@ class Sql:
 
 @pytest.fixture(autouse=True)
 def often(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("TICK_S", "CHECK_EVERY_S", "RECHECK_EVERY_S"):
+    for name in ("TICK_S", "CHECK_EVERY_S", "RECHECK_EVERY_S", "PAUSE_S"):
         monkeypatch.setattr(worker_health, name, 0.02)
 
 
 def worker_app(redis_url: str, sql: Sql) -> tuple[Any, Heard, WorkerHealth]:
     app: Any
     app, heard = listening_app(settings_for(redis_url))
-    app.fitness = WorkerHealth(sql.look, sql.look)
-    app.steps["worker"].add(thread_step("fitness", app.fitness.watch))
+    app.fitness = WorkerHealth(sql.look, {"SQL": sql.look})
+    for name, loop in (("fitness", app.fitness.watch), ("looks", app.fitness.look)):
+        app.steps["worker"].add(thread_step(name, loop))
     return app, heard, app.fitness
 
 
@@ -90,6 +93,64 @@ def test_while_sql_is_away_doorbells_stay_where_they_are(
     assert said[1].startswith("this worker can work again")
 
 
+@pytest.mark.parametrize("fails", [AttributeError("it has no `grow`"), RuntimeError("can't start new thread")])
+def test_what_fails_when_a_task_is_started_is_not_the_messages_fault(
+    redis_server: RedisServer, redis_url: str, caplog: pytest.LogCaptureFixture, fails: Exception
+) -> None:
+    caplog.set_level(logging.INFO, "brainq.broker")
+    app, heard, _ = worker_app(redis_url, Sql())
+    settings, failures = settings_for(redis_url), [fails, fails]
+
+    def watch(_: object) -> None:
+        raise fails
+
+    with running(app) as worker:
+        start = worker.consumer.on_task_request
+
+        def refuse(request: object) -> None:
+            if failures:
+                raise failures.pop()
+            start(request)
+
+        worker.consumer.on_task_request = refuse
+        worker.consumer.on_task_message.add(watch)
+        ring(redis_server, settings, bell(redis_url, "t1"), bell(redis_url, "t2"))
+        wait_until(lambda: len(heard.bells) == 2, "both run in the end")
+    assert (failures, quarantined(redis_server, settings), queued(redis_server)) == ([], [], 0)
+    assert caplog.text.count("a task could not be started, and goes back to its queue") == 2
+    assert caplog.text.count("what watches received tasks failed") == 4
+
+
+def test_a_connection_that_is_lost_is_not_consuming_until_there_is_another(redis_url: str) -> None:
+    app, _, _ = worker_app(redis_url, Sql())
+    with running(app) as worker:
+        consumer = worker.consumer
+        wait_until(lambda: consumer.consumes, "it consumes")
+        seen: list[bool] = []
+        reconnect = consumer.ensure_connected
+
+        def connect(connection: Any) -> Any:
+            seen.append(consumer.consumes)
+            return reconnect(connection)
+
+        consumer.ensure_connected = connect
+        with make_app(settings_for(redis_url)).connection_for_write() as other:
+            other.default_channel.client.client_kill_filter(_type="normal", skipme=True)
+        wait_until(lambda: seen, "it connects again")
+        wait_until(lambda: consumer.consumes, "it consumes again")
+        assert not any(seen)
+
+
+def test_a_loop_that_does_not_turn_is_not_consuming(redis_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    app, _, _ = worker_app(redis_url, Sql())
+    with running(app) as worker:
+        wait_until(lambda: worker.consumer.consumes, "it consumes")
+        with monkeypatch.context() as stalled:
+            stalled.setattr(consumer_module, "LOOP_STALL_S", 0.0)
+            assert not worker.consumer.consumes
+        assert worker.consumer.consumes
+
+
 def test_a_worker_that_starts_without_sql_waits_for_it(redis_server: RedisServer, redis_url: str) -> None:
     sql = Sql()
     sql.is_away = True
@@ -113,7 +174,7 @@ def test_what_waiting_does_not_mend_ends_the_worker() -> None:
         raise SetupError("the SQL schema is at revision 9999, which this brainq does not know")
 
     with pytest.raises(SystemExit) as ended:
-        WorkerHealth(wrong, wrong).wait_fit(lambda: None)
+        WorkerHealth(wrong, {}).wait_fit(lambda: None)
     assert ended.value.code == SETUP_EXIT
 
 

@@ -1,0 +1,128 @@
+"""Which of Celery's worker options brainq's workers accept, and what to do instead of each that they refuse."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class RefusedOption:
+    """An option that would do nothing here, or harm.
+
+    flag: as it is typed.
+    why: what it would do.
+    remedy: what to do instead.
+    harmless: values that are accepted, besides None and False.
+    """
+
+    flag: str
+    why: str
+    remedy: str
+    harmless: tuple[object, ...] = ()
+
+    @property
+    def message(self) -> str:
+        return f"{self.flag} is not supported: {self.why}; {self.remedy}"
+
+
+_OWN_QUEUES = "a worker of one pool throws away the messages of another"
+_ITS_POOL = "give it queues of its own pool only, or start another pool's worker with `brainq worker POOL`"
+
+ACCEPTED = frozenset(
+    {
+        *("hostname", "loglevel", "logfile", "task_events", "heartbeat_interval", "without_heartbeat"),
+        *("detach", "pidfile", "uid", "gid", "umask", "executable", "workdir", "quiet", "no_color"),
+        # They change nothing: threads share one queue of tasks, and there is neither gossip nor mingling.
+        *("optimization", "without_gossip", "without_mingle", "schedule_filename"),
+    }
+)
+"""Options that do what they say, or nothing. Names are those of Celery 5.7's command (`celery worker --help`)."""
+
+REFUSED: Mapping[str, RefusedOption] = {
+    "concurrency": RefusedOption(
+        "-c auto", "threads that wait are not counted by CPUs", "give a number, or set BRAINQ_CONCURRENCY__POOL"
+    ),
+    "pool": RefusedOption(
+        "-P, --pool",
+        "brainq's tasks run in threads that it can abandon",
+        "leave it out, or use -P threads",
+    ),
+    "autoscale": RefusedOption(
+        "--autoscale",
+        "a worker has a fixed number of threads",
+        "set that with -c, and start as many workers as `brainq scale` says",
+    ),
+    "beat": RefusedOption(
+        "-B, --beat", "brainq's sweeper starts what is due, once", "make a schedule with `brainq schedule add`"
+    ),
+    "scheduler": RefusedOption(
+        "--scheduler", "brainq's sweeper starts what is due, once", "make a schedule with `brainq schedule add`"
+    ),
+    "queues": RefusedOption("-Q, --queues", _OWN_QUEUES, _ITS_POOL),
+    "exclude_queues": RefusedOption("-X, --exclude-queues", "a worker without a queue does nothing", _ITS_POOL),
+    "include": RefusedOption(
+        "-I, --include",
+        "brainq's workers run brainq's tasks only",
+        "import it in the module of BRAINQ_APP, or run a Celery app of your own beside them",
+    ),
+    "max_tasks_per_child": RefusedOption(
+        "--max-tasks-per-child", "it is of Celery's prefork pool", "set BRAINQ_MAX_TURNS_A_WORKER"
+    ),
+    "max_memory_per_child": RefusedOption(
+        "--max-memory-per-child", "it is of Celery's prefork pool", "set BRAINQ_MAX_RSS_MB"
+    ),
+    "pool_start_method": RefusedOption(
+        "--pool-start-method", "it is of Celery's prefork pool", "leave it out", harmless=("fork",)
+    ),
+    "time_limit": RefusedOption(
+        "--time-limit", "threads cannot be killed", "give the tool `timeout_s`, and isolation='process' to kill it"
+    ),
+    "soft_time_limit": RefusedOption("--soft-time-limit", "threads cannot be interrupted", "give the tool `timeout_s`"),
+    "prefetch_multiplier": RefusedOption(
+        "--prefetch-multiplier",
+        "messages would wait in this worker while others idle",
+        "leave it out, and set -c for more threads",
+        harmless=(1,),
+    ),
+    "disable_prefetch": RefusedOption(
+        "--disable-prefetch", "with threads it makes work wait for seconds", "leave it out: a worker takes what it runs"
+    ),
+    "purge": RefusedOption(
+        "--purge, --discard",
+        "turns would wait until their messages are sent again",
+        "end turns with `brainq cancel TURN`",
+    ),
+    "statedb": RefusedOption(
+        "-S, --statedb", "brainq's workers revoke nothing that would be kept", "end turns with `brainq cancel TURN`"
+    ),
+}
+
+
+def find_refusals(options: Mapping[str, Any], queues: Collection[str], pools: Collection[object]) -> list[str]:
+    """Return why a worker may not start with these options of Celery's, a sentence each; empty if it may.
+
+    queues: those of the worker's pool. pools: the classes that may run its tasks.
+    """
+    return [REFUSED[name].message for name in _refused(options, queues, pools)]
+
+
+def _refused(options: Mapping[str, Any], queues: Collection[str], pools: Collection[object]) -> Iterator[str]:
+    chosen = set(options.get("queues") or queues)
+    for name, option in REFUSED.items():
+        value = options.get(name)
+        if value is None or value is False or value in option.harmless:
+            continue
+        if name == "concurrency":
+            is_wrong = value == "auto"
+        elif name == "pool":
+            is_wrong = value not in pools
+        elif name == "queues":
+            is_wrong = not chosen <= set(queues)
+        elif name == "exclude_queues":
+            is_wrong = not chosen - set(value)
+        else:
+            is_wrong = True
+        if is_wrong:
+            yield name

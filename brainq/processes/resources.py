@@ -1,0 +1,84 @@
+"""What a process needs of its machine: file descriptors, memory, threads, and room on the disks it writes to."""
+
+from __future__ import annotations
+
+import errno
+import mmap
+import os
+import tempfile
+import threading
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+SPARE_FILES = 16  # descriptors that a task may want at once: files, sockets, the pipes of a child process
+SPARE_BYTES = 16 * 2**20  # of address space: the stack of a thread has half of it
+PROBE_BYTES = 65_536
+_SHORT = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ENOSPC, errno.EDQUOT})
+_NOT_OURS = frozenset({errno.ENOENT, errno.ENOTDIR, errno.EROFS, errno.EACCES, errno.EPERM})
+
+
+def is_shortage(failure: BaseException) -> bool:
+    """Return whether a failure says that the process or its machine has run out of something."""
+    if isinstance(failure, OSError):
+        return failure.errno in _SHORT
+    return isinstance(failure, MemoryError) or (isinstance(failure, RuntimeError) and "new thread" in str(failure))
+
+
+def writable_directories(candidates: Sequence[Path]) -> tuple[Path, ...]:
+    """Return those of these directories that this process writes to. A full disk counts: there will be room again."""
+    return tuple(each for each in candidates if (why := _refused_write(each)) is None or why.errno not in _NOT_OURS)
+
+
+def temporary_directories() -> tuple[Path, ...]:
+    """Return where Python puts temporary files; an empty tuple without such a place."""
+    try:
+        return (Path(tempfile.gettempdir()),)
+    except OSError:
+        return ()
+
+
+def find_shortage(directories: Sequence[Path] = ()) -> str:
+    """Return what is missing, with the remedy, or "". Each look uses what a task would use, and gives it back."""
+    looks: tuple[tuple[str, Callable[[], object]], ...] = (
+        ("no file descriptors are left; raise the limit (`ulimit -n`, LimitNOFILE=)", _open_files),
+        ("no memory is left; raise the limit of the process, or free some", _map_memory),
+        ("no thread can be started; raise the limit (`ulimit -u`, TasksMax=, pids.max)", _start_thread),
+    )
+    for what, look in looks:
+        try:
+            look()
+        except (OSError, MemoryError, RuntimeError):
+            return what
+    for each in directories:
+        if (why := _refused_write(each)) is not None:
+            return f"{each} cannot be written ({why.strerror}); free some room there"
+    return ""
+
+
+def _open_files() -> None:
+    files: list[int] = []
+    try:
+        for _ in range(SPARE_FILES):
+            files.append(os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC))
+    finally:
+        for file in files:
+            os.close(file)
+
+
+def _map_memory() -> None:
+    mmap.mmap(-1, SPARE_BYTES).close()
+
+
+def _start_thread() -> None:
+    thread = threading.Thread(target=bool, name="brainq-probe", daemon=True)  # noqa: TID251 - tried once, not thrice
+    thread.start()
+    thread.join()
+
+
+def _refused_write(directory: Path) -> OSError | None:
+    try:
+        with tempfile.TemporaryFile(dir=directory, buffering=0) as probe:
+            probe.write(b"\0" * PROBE_BYTES)
+    except OSError as refused:
+        return refused
+    return None
