@@ -75,6 +75,7 @@ class _Call:
 
     whole       its arguments as an event said them in full
     done_as     its place among the calls that were said in full
+    has_own_id  the part that began it had its id
     is_ended    the service has marked its end
     is_doubted  a part was taken for its last, or for its own, on weak grounds: only whole arguments dispel that
     """
@@ -86,6 +87,7 @@ class _Call:
     pieces: list[str] = field(default_factory=list[str])
     whole: str | None = None
     done_as: int | None = None
+    has_own_id: bool = False
     is_ended: bool = False
     is_doubted: bool = False
     extra: dict[str, Any] = field(default_factory=dict[str, Any])
@@ -119,6 +121,7 @@ class CallStream:
         self._calls: list[_Call] = []
         self._known: dict[Key, _Call] = {}
         self._done = 0
+        self._has_strays = False  # pieces with ids that were announced nowhere
         self._problem = ""
 
     def __len__(self) -> int:
@@ -217,12 +220,12 @@ class CallStream:
     @property
     def are_whole(self) -> bool:
         """Whether each call has a name, and a JSON object as its arguments."""
-        return all(call.name and call.is_whole for call in self._calls)
+        return all(call.name and call.is_whole for call in self._merged())
 
     @property
     def are_ended(self) -> bool:
         """Whether each call has a name, and its end was marked or its arguments are whole."""
-        return all(call.name and (call.is_ended or call.is_whole) for call in self._calls)
+        return all(call.name and (call.is_ended or call.is_whole) for call in self._merged())
 
     def calls(self, unnamed: str = "call_") -> tuple[ToolCall, ...]:
         """Return the calls. One without an id gets `unnamed` and its place."""
@@ -243,7 +246,7 @@ class CallStream:
         return sorted(self._calls, key=lambda call: len(self._calls) if call.done_as is None else call.done_as)
 
     def _begin(self, part: CallPart) -> _Call:
-        call = _Call(index=part.index)
+        call = _Call(index=part.index, has_own_id=bool(part.call_id))
         self._calls.append(call)
         self._learn(call, part)
         if part.index is not None:
@@ -274,8 +277,7 @@ class CallStream:
         if call is not None:
             return call
         call = self._at_position(part)
-        if call is not None and (part.call_id or part.item_id) and (call.call_id or call.item_id):
-            call.is_doubted = True
+        self._has_strays |= call is not None and bool((part.call_id or part.item_id) and (call.call_id or call.item_id))
         return call
 
     def _continues(self, part: CallPart, before: _Call) -> bool:
@@ -286,7 +288,8 @@ class CallStream:
             before.is_doubted |= not before.is_whole and (bool(before.text.strip()) or before.name == part.name)
             return False
         if not before.ended_before(part):
-            before.is_doubted |= bool(part.name and before.name) and not (before.text + part.arguments).strip()
+            if part.name and before.name and not (before.has_own_id or before.text.strip()):
+                self._note(f"{part.name!r} was named twice without an id, for one call or for two")
             return True
         before.is_doubted |= not before.is_whole and bool(before.text.strip())
         return False
@@ -311,7 +314,8 @@ class CallStream:
                 continue
             if call.name not in ("", same.name) or not _is_same(same.text, call.text):
                 self._note(f"two calls have the id {call.call_id!r}, and differ")
-            if _says_nothing(same.text):
+            same.is_ended |= call.is_ended
+            if _says_nothing(same.text) and not _says_nothing(call.text):
                 same.whole = call.text
         return made
 
@@ -322,9 +326,9 @@ class CallStream:
         self._calls = [call for call in self._calls if call not in unnamed or _read(call.text) not in said]
         if len(self._calls) > 1 and any(not call.name for call in self._calls):
             return "arguments came for a call without a name"
-        is_doubted = any(call.is_doubted for call in self._calls)
         for call in self._calls:
-            if call.whole is None and (self._done or (is_doubted and not (call.is_ended or call.is_whole))):
+            is_doubted = (call.is_doubted or self._has_strays) and not (call.is_ended or call.is_whole)
+            if call.whole is None and (self._done or is_doubted):
                 return f"the call {call.call_id or call.name!r} was begun and not ended"
         return ""
 

@@ -217,7 +217,8 @@ def test_parts_of_chat_calls(parts: list[Event]) -> None:
         ([part("", "pay", index=0, id="a"), part(ANN, "pay", index=0, id="b")], "'a' was begun and not ended"),
         ([part(ANN[:4], "pay", index=0, id="a"), part(ANN[4:], "pay", index=0, id="b")], "not ended"),
         ([part(ANN, "pay", index=0, id="a"), part(BOB, "refund", index=1, id="a")], "'a', and differ"),
-        ([part("", "pay", index=0), part("", "pay", index=0)], "not ended"),
+        ([part("", "pay", index=0), part("", "pay", index=0)], "named twice"),
+        ([part("", "pay", index=0), part(ANN, "pay", index=0)], "named twice"),
         ([part(ANN, "pay", index=0), part("", "pay", index=0)], "not ended"),
     ],
 )
