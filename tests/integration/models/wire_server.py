@@ -26,7 +26,8 @@ class Exchange(BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:
         owner = self.server.owner
-        owner.bodies.append(json.loads(self.rfile.read(int(self.headers["content-length"]))))
+        self.body: dict[str, Any] = json.loads(self.rfile.read(int(self.headers["content-length"])))
+        owner.bodies.append(self.body)
         owner.headers.append({name.lower(): value for name, value in self.headers.items()})
         try:
             (owner.answers.pop(0) if owner.answers else owner.otherwise)(self)

@@ -76,8 +76,8 @@ def index_key(name: str, index: int | None) -> Event:
     return {} if index is None else {name: index}
 
 
-def chat_stream(random: Random) -> Disordered:
-    calls = some_calls(random)
+def chat_stream(random: Random, calls: list[MadeCall] | None = None) -> Disordered:
+    calls = calls or some_calls(random)
     made = Disordered(calls)
     numbering, ids = random.choice(list(NUMBERINGS)), random.choice(["first", "each", "none", "late", "own"])
     made.must_equal = ids == "each" or (ids == "first" and numbering not in ("zero", "missing"))
@@ -121,8 +121,8 @@ def chat_stream(random: Random) -> Disordered:
     return made
 
 
-def responses_stream(random: Random) -> Disordered:
-    calls = some_calls(random)
+def responses_stream(random: Random, calls: list[MadeCall] | None = None) -> Disordered:
+    calls = calls or some_calls(random)
     made = Disordered(calls)
     numbering, ids = random.choice(list(NUMBERINGS)), random.choice(["both", "call", "none", "foreign"])
     kinds, final = random.choice(["all", "done", "pieces"]), random.choice(["full", "empty", "missing"])
@@ -160,8 +160,8 @@ def responses_stream(random: Random) -> Disordered:
     return made
 
 
-def anthropic_stream(random: Random) -> Disordered:
-    calls = some_calls(random)
+def anthropic_stream(random: Random, calls: list[MadeCall] | None = None) -> Disordered:
+    calls = calls or some_calls(random)
     made = Disordered(calls)
     numbering, has_ids, has_stops = random.choice(list(NUMBERINGS)), random.random() < 0.8, random.random() < 0.8
     made.must_equal = has_ids and (has_stops or numbering in ("right", "from one", "backwards"))
