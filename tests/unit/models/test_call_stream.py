@@ -109,7 +109,9 @@ def test_two_calls_with_one_id_that_differ_are_refused() -> None:
 
 def test_the_final_message_decides_and_loses_no_call() -> None:
     assert asked(read(ResponsesStream(), [done(item(0, BOB), 0), completed(A)])) == PAID[:1]
-    assert asked(read(ResponsesStream(), [done(A, 0), completed(item(0, ""))])) == PAID[:1]
+    begun = [added(A, 0), delta(ANN, item_id="fc_0")]
+    for said in ([done(A, 0)], begun, [*begun, done(A, 0)]):
+        assert asked(read(ResponsesStream(), [*said, completed(item(0, ""))])) == PAID[:1]
     assert "not in the final message" in refused(ResponsesStream(), [done(A, 0), done(B, 1), completed(A)])
 
 
@@ -281,6 +283,7 @@ def test_chunks_with_ids_of_their_own_are_one_reply(said: Event) -> None:
     events = [chunk(one, chunk_id=f"c{number}", **said) for number, one in enumerate(parts)]
     first = chunk(role="assistant", chunk_id="first")
     assert asked(read(OpenAIStream(), [first, *events, chunk(finish="tool_calls", chunk_id="last")])) == PAID
+    assert asked(read(OpenAIStream(), [first, *events, chunk(finish="tool_calls", chunk_id="c3")])) == PAID
 
 
 # The end of a stream
