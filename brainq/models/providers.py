@@ -53,6 +53,7 @@ class Provider(Protocol):
         broken        the service could not use what the model wrote; a new attempt may be started
         malformed     the service sent something that is not its protocol
         too_long      the request is longer than the model's context
+        too_large     the reply grew larger than it may be, and was cut off; not retryable
         filtered      the service refuses to have this said; not retryable
         refused       any other 4xx; not retryable
 

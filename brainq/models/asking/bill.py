@@ -149,13 +149,15 @@ class BilledRequest:
         return self._reported.total > 0 or self._written.tokens > 0
 
     def usage(self) -> TokenUsage:
-        """What it has used: what was reported, and estimates of the rest."""
+        """What it has used: what was reported, and estimates of the rest. Of one that was answered nothing, what it
+        did at its service is not known: its longest reply."""
         if self.is_whole:
             return self._reported
+        unseen = 0 if self.has_begun or self._written.tokens else self.max_output
         return self._reported.model_copy(
             update={
                 "input_tokens": self._reported.input_tokens or self.estimate,
-                "output_tokens": max(self._reported.output_tokens, self._written.tokens),
+                "output_tokens": max(self._reported.output_tokens, self._written.tokens, unseen),
                 "estimated": True,
             }
         )

@@ -167,6 +167,13 @@ def test_while_a_request_is_open_its_worst_case_counts() -> None:
     assert bill.spends_so_far() == (one,)
 
 
+def test_of_a_request_that_was_answered_nothing_the_longest_reply_counts() -> None:
+    (one,), asked = lost(Streams(cut("timeout")), max_output_tokens=5_000)
+    assert (one.input_tokens, one.output_tokens, one.estimated) == (estimate_request(asked), 5_000, True)
+    (one,), _ = lost(Streams(ModelChunk(text=WORDS), cut("stream")), max_output_tokens=5_000)
+    assert one.output_tokens == estimate_text(WORDS), "of one that broke off what was read"
+
+
 def test_more_than_the_worst_case_counts_as_it_comes() -> None:
     bill = Bill()
     with bill.activate():
