@@ -18,7 +18,7 @@ from brainq.contracts.base import Wire
 MAX_COUNT = 2**53 - 1  # the largest whole number that Lua and JSON readers have exactly
 MAX_REPLY_TOKENS = 100_000_000
 """More than one reply can take: the longest contexts on offer have 10,000,000 tokens (Llama 4 Scout, model card)."""
-_NUMBER = re.compile(r"\d{1,16}(\.\d{1,16})?")
+_NUMBER = re.compile(r"[0-9]{1,16}(\.[0-9]{1,16})?")
 
 Count = Annotated[int, Field(strict=True, ge=0, le=MAX_COUNT)]
 
@@ -86,8 +86,8 @@ def read_count(value: object, most: int = MAX_COUNT) -> tuple[int, bool]:
     """
     if value is None:
         return 0, True
-    if isinstance(value, str) and _NUMBER.fullmatch(value.strip()):
-        return read_count(float(value), most)[0], False
+    if isinstance(value, str) and (number := _NUMBER.fullmatch(value.strip())):
+        return read_count(float(number[0]), most)[0], False
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= most:  # NaN is in no range
         return 0, False
     count = math.ceil(value)

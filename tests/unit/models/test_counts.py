@@ -33,7 +33,7 @@ IMPOSSIBLE: list[Any] = [
     *(-1, -1_000_000, -0.5, 10**12, 10**30, float("nan"), float("inf"), float("-inf"), True, False),
     *("", "x", "-5", "9" * 5000, "NaN", {}, {"n": 5}, [], [5]),
 ]
-ROUNDED = [(3.2, 4), ("12", 12), (" 7 ", 7), ("3.2", 4), (0.001, 1)]
+ROUNDED = [(3.2, 4), ("12", 12), (" 7 ", 7), ("7\x1f", 7), ("3.2", 4), (0.001, 1)]
 
 
 def _streamed(reader: StreamReader, events: list[dict[str, Any]]) -> ModelReply:
