@@ -58,7 +58,7 @@ from brainq.models.providers import Provider
 from brainq.tools.mcp.catalogue import DEFAULT_CATALOGUE
 from brainq.tools.mcp.server import McpServer
 from brainq.tools.mcp.tools import tools_of_servers
-from brainq.tools.tool import Tool, ToolOptions, ToolRegistry, make_tool
+from brainq.tools.tool import Tool, ToolOptions, ToolRegistry, check_options, make_tool
 
 F = TypeVar("F", bound=Callable[..., Any])
 R = TypeVar("R")
@@ -267,6 +267,7 @@ class Brain:
         """
 
         def add(function: F) -> F:
+            check_options(getattr(function, "__name__", ""), options)
             self.tools.add(make_tool(function, **options))
             return function
 

@@ -15,6 +15,7 @@ from brainq.errors import BrainNotLoaded, InvalidInput
 from brainq.models.providers import Provider
 from brainq.observe.tracebacks import user_traceback, where_raised
 from brainq.settings.environment import TYPED_OPTIONS
+from brainq.text.failures import failure_text
 
 T = TypeVar("T")
 U = TypeVar("U")
@@ -233,7 +234,7 @@ def _brains_in_module(module_name: str) -> str:
 
 def _import_failure(reference: str, error: Exception) -> BrainNotLoaded:
     """Where the user's own code failed: the frames of brainq and of the import system say nothing about it."""
-    text, where = f"{type(error).__name__}: {error}", where_raised(error)
+    text, where = failure_text(error), where_raised(error)
     if isinstance(error, SyntaxError):
         text, where = f"{type(error).__name__}: {error.msg}", f"{error.filename}:{error.lineno}"
     named = f"{_reference_source(reference)} could not be imported: "

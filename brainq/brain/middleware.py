@@ -26,6 +26,7 @@ from brainq.errors import InvalidInput, ProviderError
 from brainq.observe.logs import logger
 from brainq.observe.tracebacks import where_raised
 from brainq.processes.threads import as_sync, call_within
+from brainq.text.failures import failure_name
 
 log = logger("brainq.middleware")
 _CALLBACK_OF = {
@@ -245,4 +246,4 @@ def check_call(hooks: tuple[Hook, ...], use: PreToolUse) -> Any:
 
 def _failure_text(hook: Hook, failure: Exception) -> str:
     place = where_raised(failure)
-    return f"the middleware {hook.label} raised {type(failure).__name__}" + (f" at {place}" if place else "")
+    return f"the middleware {hook.label} raised {failure_name(failure)}" + (f" at {place}" if place else "")

@@ -20,20 +20,41 @@ from typing import Any
 from pydantic import TypeAdapter
 from pydantic_core import PydanticSerializationError, to_jsonable_python
 
-from brainq.contracts.call import ChildTurn, ServerTask, ToolFailure, ToolOutcome, ToolSuccess, ToolTimeout, ToolUnknown
+from brainq.contracts.call import (
+    ChildTurn,
+    ServerTask,
+    ToolDenied,
+    ToolFailure,
+    ToolOutcome,
+    ToolSuccess,
+    ToolTimeout,
+    ToolUnknown,
+)
 from brainq.contracts.file import File
 from brainq.observe.threads import start_thread
 from brainq.observe.tracebacks import print_user_traceback, where_raised
+from brainq.text.failures import failure_name, failure_text, leaves, only_leaf
 from brainq.text.shorten import beginning
 from brainq.text.surrogates import clean, clean_json
 from brainq.tools.context import RunContext
-from brainq.tools.results import OutcomeUnknown, Partial, Pending, ToolError, WithFiles, split_files
+from brainq.tools.results import (
+    OutcomeUnknown,
+    Partial,
+    Pending,
+    RefusedArguments,
+    ToolError,
+    WithFiles,
+    split_files,
+)
 from brainq.tools.tool import Tool
 
 _log = logging.getLogger("brainq.calls")
 _OUTCOMES: TypeAdapter[ToolOutcome] = TypeAdapter(ToolOutcome)
+_OWN_WORDS = ToolError | OutcomeUnknown | RefusedArguments
 MAX_RESULT_CHARS = 256_000
 MAX_ERROR_CHARS = 2_000
+MAX_WARNED_TYPES = 100
+_warned_types: set[str] = set()
 COOPERATIVE_GRACE_S = 0.25  # for tools that take a RunContext: they can see their token
 GRACE_S = 0.05  # for the others: an end that fell together with the deadline
 
@@ -47,7 +68,8 @@ raises. Called from another thread."""
 
 
 def jsonable(value: Any) -> Any:
-    """`value` as JSON: models, dataclasses, dates, sets and bytes in their usual form, the rest by `str()`.
+    """`value` as JSON: models, dataclasses, dates, sets and bytes in their usual form, the rest by `str()`, with a
+    warning in the log for each type.
 
     What is longer than MAX_RESULT_CHARS becomes the beginning of its text, and a line that says so.
     Raises ValueError for what has no JSON form, such as a list that holds itself.
@@ -66,24 +88,31 @@ def jsonable(value: Any) -> Any:
 
 
 def one_line(error: BaseException) -> str:
-    """`TypeName: message` in one line of at most MAX_ERROR_CHARS characters."""
-    try:
-        message = " ".join(clean(str(error)).split())
-    except BaseException:  # a broken __str__ must not hide that the tool failed
-        message = ""
-    text = f"{type(error).__name__}: {message}" if message else type(error).__name__
-    return beginning(text, MAX_ERROR_CHARS)
+    """Return `TypeName: message` in one line of at most MAX_ERROR_CHARS characters. A group shows its leaves."""
+    return beginning(clean(failure_text(error)), MAX_ERROR_CHARS)
 
 
 def _json_text(value: Any) -> str:
     try:
         try:
-            plain = to_jsonable_python(value, fallback=str, bytes_mode="utf8")
+            plain = to_jsonable_python(value, fallback=_text_of_other, bytes_mode="utf8")
         except (UnicodeError, PydanticSerializationError):  # bytes that are not text, or half an emoji in a key
-            plain = to_jsonable_python(clean_json(value), fallback=str, bytes_mode="base64")
+            plain = to_jsonable_python(clean_json(value), fallback=_text_of_other, bytes_mode="base64")
         return clean(json.dumps(plain, ensure_ascii=False))
     except (ValueError, TypeError, RecursionError) as error:
         raise ValueError(f"it returned, but the result has no JSON form: {error}") from error
+
+
+def _text_of_other(value: Any) -> str:
+    kind = f"{type(value).__module__}.{type(value).__qualname__}"
+    if kind not in _warned_types and len(_warned_types) < MAX_WARNED_TYPES:
+        _warned_types.add(kind)
+        _log.warning(
+            "a tool returned a %s, which has no JSON form: the model reads its str(); return a text, a number, a list, "
+            "a dict, a dataclass or a pydantic model",
+            kind,
+        )
+    return str(value)
 
 
 def _cut_result(text: str) -> str:
@@ -92,14 +121,25 @@ def _cut_result(text: str) -> str:
     return text[:shown] + marker.format(shown)
 
 
-def outcome_of_raise(error: BaseException, latency_ms: int, *, block_tool: bool) -> ToolFailure | ToolUnknown:
-    """A ToolError is the tool's own words, an OutcomeUnknown its doubt; anything else is rendered in one line."""
+def raised_error(error: BaseException) -> BaseException:
+    """Return what a function raised: of a group with one leaf, the leaf; of a group with a doubt in it, the doubt."""
+    doubts = [leaf for leaf in leaves(error) if isinstance(leaf, OutcomeUnknown)]
+    return doubts[0] if doubts else only_leaf(error)
+
+
+def outcome_of_raise(
+    error: BaseException, latency_ms: int, *, block_tool: bool
+) -> ToolFailure | ToolUnknown | ToolDenied:
+    """A ToolError is the tool's own words, an OutcomeUnknown its doubt, and RefusedArguments a denial. Anything else is
+    rendered in one line."""
+    if isinstance(error, RefusedArguments):
+        return ToolDenied(reason="validation", message=jsonable(str(error)), latency_ms=latency_ms)
     if isinstance(error, OutcomeUnknown):
         return ToolUnknown(message=_error_words(error), why=OutcomeUnknown.__name__, latency_ms=latency_ms)
     own = isinstance(error, ToolError)
     return ToolFailure(
         error=_error_words(error) if own else one_line(error),
-        error_type=type(error).__name__,
+        error_type=failure_name(error),
         latency_ms=latency_ms,
         retryable=getattr(error, "retryable", False) is True,
         block_tool=block_tool,
@@ -197,11 +237,12 @@ class FunctionRun:
 
     def raised(self, error: BaseException) -> CallReturn | None:
         """The function raised; as `returned`. After the deadline that is how a tool that watches its token gives up."""
-        if not isinstance(error, ToolError | OutcomeUnknown | asyncio.CancelledError):
+        error = raised_error(error)
+        if not isinstance(error, _OWN_WORDS | asyncio.CancelledError):
             print_user_traceback(error, f"call {self.context.call_id} of turn {self.context.turn_id} raised")
         block_tool = self.context.outputs().block_tool
         outcome = outcome_of_raise(error, self._elapsed_ms(), block_tool=block_tool)
-        if not self.context.token.is_expired or isinstance(error, ToolError | OutcomeUnknown):
+        if not self.context.token.is_expired or isinstance(error, _OWN_WORDS):
             return self._end(outcome)
         # At least 1 ms: 0 says that it was never started.
         timeout = ToolTimeout(after_ms=max(1, outcome.latency_ms), latency_ms=outcome.latency_ms)

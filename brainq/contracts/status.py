@@ -5,14 +5,22 @@ The seeded model test checks that no script makes an unlisted move."""
 
 from __future__ import annotations
 
-from enum import StrEnum
-from typing import Literal, Self
+from enum import EnumType, StrEnum
+from typing import Any, Literal, Self
 
 RequestTryEnd = Literal["refused", "cut", "sent", "over"]
 """How a client's try of a request ended: refused, cut before all was sent, sent whole, or turned away for good."""
 
 
-class Effect(StrEnum):
+class _EffectNames(EnumType):
+    def __getattr__(cls, name: str) -> Any:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        known = ", ".join(f"Effect.{effect}" for effect in cls.__members__)
+        raise AttributeError(f"Effect has no {name!r}; use one of {known}", name=name, obj=cls)
+
+
+class Effect(StrEnum, metaclass=_EffectNames):
     """`READ_ONLY` calls run side by side; every other effect runs alone, in the model's order, in a lane."""
 
     READ_ONLY = "read_only"

@@ -45,6 +45,7 @@ from brainq.ports.redis_turns import FinalChain
 from brainq.ports.sql import FinalizerRecords
 from brainq.processes.later_threads import LaterThreads
 from brainq.processes.threads import ThreadCall, call_within
+from brainq.text.failures import failure_words
 
 log = logger("brainq.finalize")
 FIRST_RETRY_S = 0.5
@@ -317,7 +318,7 @@ class TurnFinalizer:
         error_type = error_type_name(failure)
         dead = claim.tries >= self._max_tries and claim.step not in NEVER_DEAD
         log.error("step failed", failure=failure, turn_id=claim.turn_id, step=claim.step, tries=claim.tries)
-        error = error_type if self._work(claim).redacts else f"{error_type}: {failure}"[:2000]
+        error = error_type if self._work(claim).redacts else f"{error_type}: {failure_words(failure)}"[:2000]
         try:
             self._records.note_failure(claim, error, dead)
         except Exception as worse:

@@ -22,6 +22,7 @@ from brainq.observe.tracing import in_span
 from brainq.ports.people import ChildTurns
 from brainq.ports.redis_turns import FinalChain
 from brainq.ports.sql import FinalizerRecords, JudgementRows
+from brainq.text.failures import failure_name, failure_text
 
 log = logger("brainq.finalize")
 
@@ -118,7 +119,7 @@ class StepRerunner:
                 step.run(context)
         except Exception as failure:
             log.error("step failed again", failure=failure, turn_id=turn_id, step=name, tries=tries)
-            error = type(failure).__name__ if work.redacts else f"{type(failure).__name__}: {failure}"
+            error = failure_name(failure) if work.redacts else failure_text(failure)
             # A step that its chain still retries must not look given up because this try failed, too.
             dead = row is not None and row.state == "dead"
             self.records.note_failure(claim, error[:2000], dead)

@@ -28,6 +28,7 @@ from brainq.ports.people import ChildTurns
 from brainq.ports.redis_turns import FinalChain
 from brainq.ports.sql import FinalizerRecords
 from brainq.processes.threads import call_within
+from brainq.text.failures import failure_name
 
 # A process that dies takes all its steps with it, and none of them shows which one did it. A step that lost so many
 # runs by itself: then its death is surely its own, and the others' steps end. As for turns (`state/turns.py`).
@@ -54,7 +55,7 @@ class QuarantinedStepError(Exception):
 
 
 def error_type_name(failure: Exception) -> str:
-    return failure.error_type if isinstance(failure, QuarantinedStepError) else type(failure).__name__
+    return failure.error_type if isinstance(failure, QuarantinedStepError) else failure_name(failure)
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,7 @@ from brainq.errors import InvalidInput
 from brainq.gates.arguments import ReadArguments, ToolArgValidator, read_arguments
 from brainq.observe.logs import logger
 from brainq.observe.tracebacks import where_raised
+from brainq.text.failures import failure_name
 
 log = logger("brainq.gates")
 _REPEAT_MESSAGE = (
@@ -75,7 +76,7 @@ def judge_by_hook(hook: PreToolHook | None, use: PreToolUse) -> HookVerdict:
         answer: object = hook(use)
     except Exception as error:
         return _hook_denial(
-            f"The check before this tool failed ({type(error).__name__}), so the call was not made. "
+            f"The check before this tool failed ({failure_name(error)}), so the call was not made. "
             "Do not repeat it in this turn."
         )
     match answer:
@@ -190,7 +191,7 @@ class GateChain:
 def _unchecked_denial(failure: Exception) -> ToolDenied:
     return ToolDenied(
         reason="validation",
-        message=f"Not run: the arguments could not be checked ({type(failure).__name__} at {where_raised(failure)}). "
+        message=f"Not run: the arguments could not be checked ({failure_name(failure)} at {where_raised(failure)}). "
         "This is a fault of the tool; go on without it.",
     )
 

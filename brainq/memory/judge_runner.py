@@ -31,6 +31,7 @@ from brainq.ports.people import StopsInForce
 from brainq.ports.redis_turns import JudgeBells
 from brainq.ports.sql import JudgementRows
 from brainq.processes.threads import call_within
+from brainq.text.failures import failure_words
 
 log = logger("brainq.finalize")
 MOST_RESULT_CHARS = 2_000  # of one tool result
@@ -246,7 +247,7 @@ class JudgeRunner:
     def _failed(self, turn_id: str, judge_name: str, tries: int, failure: Exception, redact: bool) -> str:
         log.error("judge failed", failure=failure, turn_id=turn_id, judge=judge_name, tries=tries)
         kind = type(failure).__name__
-        return self._again(turn_id, judge_name, tries, kind if redact else f"{kind}: {failure}", kind)
+        return self._again(turn_id, judge_name, tries, kind if redact else f"{kind}: {failure_words(failure)}", kind)
 
     def _again(self, turn_id: str, judge_name: str, tries: int, error: str, kind: str) -> str:
         """It is tried again, unless that was the last time."""

@@ -14,6 +14,7 @@ from types import TracebackType
 from typing import Any, cast
 
 from brainq.observe.tracebacks import print_user_traceback
+from brainq.text.failures import failure_name
 
 # Of the turn that a thread works on, in each line it logs. Set where a task enters: a record costs one look at it.
 _ids: ContextVar[dict[str, str] | None] = ContextVar("brainq_log_ids", default=None)
@@ -163,7 +164,7 @@ class EventLogger:
         but for a `remedy` of ours, which quotes nobody."""
         failure = fields.pop("failure", None)
         if isinstance(failure, BaseException):
-            fields = {**fields, "why": type(failure).__name__, "where": _place(failure)}
+            fields = {**fields, "why": failure_name(failure), "where": _place(failure)}
             if remedy := getattr(failure, "remedy", ""):
                 fields["remedy"] = remedy
             print_user_traceback(failure, event)

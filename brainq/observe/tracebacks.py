@@ -8,6 +8,7 @@ import sysconfig
 import traceback
 
 from brainq.errors import BrainqError
+from brainq.text.failures import leaves
 
 _BRAINQ = os.path.dirname(os.path.dirname(__file__)) + os.sep
 _PATHS = sysconfig.get_paths()
@@ -19,8 +20,10 @@ TRACEBACK_VARIABLE = "BRAINQ_TRACEBACK"
 def where_raised(failure: BaseException) -> str:
     """`file:line`, relative to the working directory where it lies below that; empty where nothing was run.
 
-    The innermost line of the user's own code; where there is none, of brainq's, and else of any.
+    The innermost line of the user's own code; where there is none, of brainq's, and else of any. Of a group, the line
+    of its first leaf.
     """
+    failure = next(leaves(failure))
     frames = [(frame.f_code.co_filename, line) for frame, line in traceback.walk_tb(failure.__traceback__)]
     if not frames:
         return ""
@@ -47,7 +50,10 @@ def user_traceback(failure: BaseException) -> str:
     end = users[-1] + 1 if users and isinstance(failure, BrainqError) else len(frames)
     path = frames[users[0] : end] if users else []
     lines = [*traceback.format_list(path), *traceback.format_exception_only(failure)]
-    return "Traceback (most recent call last):\n" + "".join(lines)
+    shown = "Traceback (most recent call last):\n" + "".join(lines)
+    if isinstance(failure, BaseExceptionGroup):
+        shown += "".join(map(user_traceback, leaves(failure)))
+    return shown
 
 
 def print_user_traceback(failure: BaseException, what: str) -> None:

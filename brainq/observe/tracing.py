@@ -34,6 +34,7 @@ from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapProp
 
 from brainq.errors import NOT_SENT, ProviderError
 from brainq.observe import telemetry_names as names
+from brainq.text.failures import failure_name
 
 MS = 1_000_000  # in ns
 Value = str | bool | int | float | Sequence[str]
@@ -215,7 +216,7 @@ def _in_span(span: Span, redact: bool | None) -> Generator[Span]:
     except GeneratorExit:
         raise
     except BaseException as error:
-        error_type = error.kind if isinstance(error, ProviderError) else type(error).__name__
+        error_type = error.kind if isinstance(error, ProviderError) else failure_name(error)
         if error_type not in NOT_SENT:
             fail_span(span, error_type)
         raise

@@ -31,7 +31,7 @@ _DENIALS = {
 MAX_EDITED_CHARS = 4_000
 _LOOK_FIRST = "Do not simply repeat it; first look whether its effect is there."
 _UNKNOWN = f"It is unknown whether this call took effect: it started, and its worker was lost. {_LOOK_FIRST}"
-_PARTIAL = "[incomplete: the tool ran out of time and returned what it had]"
+_PARTIAL = "[incomplete: the tool stopped early and returned what it had]"
 
 
 class ToolError(Exception):
@@ -50,6 +50,14 @@ class ToolError(Exception):
 
     def __reduce__(self) -> tuple[object, ...]:
         return type(self), (self.text,), {"retryable": self.retryable}
+
+
+class RefusedArguments(Exception):
+    """The arguments fit the tool's schema, and not its function; the function was not called. The model reads the
+    message."""
+
+    def __init__(self, tool: str, problem: str) -> None:
+        super().__init__(f"The arguments of {tool} were refused: {problem}. Correct them and call again.")
 
 
 class OutcomeUnknown(Exception):

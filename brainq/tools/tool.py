@@ -7,16 +7,20 @@ import math
 import re
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass
+from difflib import get_close_matches
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypedDict, cast, get_args
 
+from pydantic import BaseModel, ValidationError
+
+from brainq.contracts.base import first_problem
 from brainq.contracts.status import Effect
 from brainq.contracts.tool import Isolation, ToolSpec
 from brainq.errors import InvalidInput, ToolSchemaError
 from brainq.processes.threads import as_sync
 from brainq.tools.context import RunContext
 from brainq.tools.lanes import LaneScope, check_template
-from brainq.tools.results import ToolError
+from brainq.tools.results import RefusedArguments
 from brainq.tools.schema import ArgumentBinder, check_function_takes, check_tool_schema, read_signature
 
 if TYPE_CHECKING:
@@ -24,6 +28,8 @@ if TYPE_CHECKING:
 
 DEFAULT_TIMEOUT_S = 45.0
 MAX_REASON_CHARS = 500
+MAX_PROBLEMS = 5
+"""So many misfits of one call's arguments the model reads."""
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,63}", re.ASCII)
 Function = Callable[..., Any]
 ApprovalAnswer = bool | str | None
@@ -94,21 +100,30 @@ class Tool:
         return f"{self.function.__module__}.{self.function.__qualname__}"
 
     def keywords(self, arguments: Mapping[str, Any], context: RunContext) -> dict[str, Any]:
-        """The keywords to call the function with.
+        """Return the keywords to call the function with.
 
-        Raises pydantic's ValidationError where a value does not fit its annotation, and ToolError for an argument with
-        the name of the context's parameter: a given schema may let any name through.
+        Raises RefusedArguments if a value does not fit its annotation, or has the name of the context's parameter: a
+        given schema may let any name through.
         """
         keywords = dict(arguments)
         if self.binder is not None:
-            values, names = self.binder.model.model_validate(keywords), self.binder.names
+            values, names = self._bound(self.binder, keywords), self.binder.names
             # What was left out stays out: the function has its own defaults.
             keywords = {names[field]: getattr(values, field) for field in values.model_fields_set}
         if self.context_param is None:
             return keywords
         if self.context_param in keywords:
-            raise ToolError(f"The tool takes no argument {self.context_param!r}; leave it out.")
+            raise RefusedArguments(self.name, f"it takes no argument {self.context_param!r}; leave it out")
         return {**keywords, self.context_param: context}
+
+    def _bound(self, binder: ArgumentBinder, arguments: Mapping[str, Any]) -> BaseModel:
+        try:
+            return binder.model.model_validate(arguments)
+        except ValidationError as misfit:
+            problems = misfit.errors(include_url=False)
+            shown = [str(first_problem([one], arguments)) for one in problems[:MAX_PROBLEMS]]
+            more = len(problems) - MAX_PROBLEMS
+            raise RefusedArguments(self.name, "; ".join(shown) + (f"; and {more} more" if more > 0 else "")) from misfit
 
 
 class ToolRegistry(dict[str, Tool]):
@@ -155,6 +170,16 @@ class ToolOptions(TypedDict, total=False):
     approval: ApprovalRule
     untrusted: bool | None
     lane_scope: LaneScope
+
+
+def check_options(tool: str, options: Mapping[str, object]) -> None:
+    """Raises ToolSchemaError for an option that `make_tool` does not have."""
+    known = ToolOptions.__annotations__
+    for name in options:
+        if name not in known:
+            close = get_close_matches(name, known, n=1)
+            meant = f"; did you mean {close[0]}=?" if close else f"; the options are {', '.join(known)}"
+            raise ToolSchemaError(f"tool {tool!r}: it takes no option {name}={meant}")
 
 
 def make_tool(

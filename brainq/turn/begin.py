@@ -28,6 +28,7 @@ from brainq.observe.spans import note_prompt_hash
 from brainq.outage import OutageRetry
 from brainq.ports.sql import TurnRows
 from brainq.text.estimate import with_sizes
+from brainq.text.failures import failure_text
 from brainq.turn.client_tools import turn_specs
 from brainq.turn.prompt.request_messages import render_hash
 from brainq.turn.reflection import PREFIXES
@@ -96,7 +97,7 @@ def brain_step_choice(brain: Brain, view: TurnView, info: TurnInfo) -> StepChoic
     try:
         choice = brain.for_step(step)
     except Exception as failure:
-        raise InvalidInput("for_step", f"it raised {type(failure).__name__}: {failure}") from failure
+        raise InvalidInput("for_step", f"it raised {failure_text(failure)}") from failure
     if choice is None:
         return NO_CHOICE
     if not isinstance(choice, StepChoice):  # pyright: ignore[reportUnnecessaryIsInstance]
@@ -253,7 +254,7 @@ def system_prompt_of(brain: Brain, info: TurnInfo) -> str:
     try:
         return str(brain.prompt_for(info))
     except Exception as failure:
-        raise InvalidInput("system_prompt", f"its function raised {type(failure).__name__}: {failure}") from failure
+        raise InvalidInput("system_prompt", f"its function raised {failure_text(failure)}") from failure
 
 
 def _has_history(view: TurnView) -> bool:

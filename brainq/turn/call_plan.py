@@ -23,6 +23,7 @@ from brainq.contracts.view import TurnView
 from brainq.gates.canonical import call_json
 from brainq.gates.chain import Allowed, Denied, GateChain, ReplayControl, Verdict
 from brainq.observe.logs import logger
+from brainq.text.failures import failure_name
 from brainq.tools.lanes import resource_keys
 from brainq.tools.results import tool_message
 from brainq.tools.tool import MAX_REASON_CHARS, Tool
@@ -295,7 +296,7 @@ def _tool_reason(brain: Brain, tool: Tool, arguments: Mapping[str, Any]) -> str:
         return _rule_answer(rule, arguments)
     except Exception as error:
         log.error("approval rule raised", failure=error, brain=brain.name, tool=tool.name)
-        return f"the approval rule failed: {type(error).__name__}"
+        return f"the approval rule failed: {failure_name(error)}"
 
 
 def _rule_answer(rule: Callable[[dict[str, Any]], object], arguments: Mapping[str, Any]) -> str:

@@ -30,6 +30,7 @@ from brainq.outage import NO_WAITING, OutagePolicy
 from brainq.ports.people import Brakes
 from brainq.ports.redis_calls import StopSignals
 from brainq.ports.redis_turns import Turns
+from brainq.text.failures import failure_name
 from brainq.turn.before_step import AuxiliaryWork
 from brainq.turn.begin import OwnedTurn
 from brainq.turn.client_tools import turn_specs
@@ -68,7 +69,7 @@ def fault_end(failure: Exception) -> End:
         Ending.FAILED,
         StopReason.INTERNAL_ERROR,
         "the coordinator failed",
-        f"the coordinator raised {type(failure).__name__}" + (f" at {place}" if place else ""),
+        f"the coordinator raised {failure_name(failure)}" + (f" at {place}" if place else ""),
     )
 
 

@@ -25,6 +25,7 @@ from brainq.outage import OutageRetry, never_unavailable
 from brainq.ports.redis_turns import Turns
 from brainq.processes.threads import is_shutdown
 from brainq.text.estimate import with_usage
+from brainq.text.failures import failure_name
 from brainq.turn.begin import OwnedTurn
 
 log = logger("brainq.turn")
@@ -154,7 +155,7 @@ class AttemptReader:
         try:
             self.turns.publish_retry(self.turn.claim, self.step.step, self.step.attempt, retry)
         except Exception as failure:
-            turn_id, why = self.turn.claim.turn_id, type(failure).__name__
+            turn_id, why = self.turn.claim.turn_id, failure_name(failure)
             log.warning("retry not published", turn_id=turn_id, step=self.step.step, why=why)
 
     def _add(self, text: str, kind: EventKind) -> None:
@@ -186,7 +187,7 @@ def provider_chunks(provider: Provider, request: ModelRequest) -> Generator[Mode
             raise
         log.error("provider raised", failure=failure, turn_id=request.turn_id, step=request.step)
         raise ProviderError(
-            f"provider {provider.name!r} raised {type(failure).__name__}", kind="raised", retryable=False
+            f"provider {provider.name!r} raised {failure_name(failure)}", kind="raised", retryable=False
         ) from failure
     if not replied:
         raise ProviderError(

@@ -35,6 +35,7 @@ from brainq.processes.quarantine_pool import ChildProcess, PooledProcess, Proces
 from brainq.settings.deployment import Settings, load_settings
 from brainq.state.connection import is_redis_unavailable
 from brainq.state.turns import RedisTurns
+from brainq.text.failures import failure_name, failure_text, failure_words
 
 if TYPE_CHECKING:
     from brainq.finalize.finalizer import TurnFinalizer
@@ -73,7 +74,7 @@ def main(descriptor: int) -> None:
         coordinator = make_coordinator(wiring, quarantine=None)
         finalizer = make_finalizer(wiring, quarantine=None)
     except BaseException as error:
-        send_frame(sock, {"error": f"{type(error).__name__}: {error}"})
+        send_frame(sock, {"error": failure_text(error)})
         return
     send_frame(sock, {"ready": os.getpid()})
     sending = threading.Lock()
@@ -125,7 +126,7 @@ def _run_step(finalizer: TurnFinalizer, claimed: dict[str, Any]) -> dict[str, st
         with turn_log_ids(claim.session_id, claim.turn_id):
             finalizer.run_claimed(claim)
     except BaseException as failure:
-        return {"failed": type(failure).__name__, "text": str(failure)}
+        return {"failed": failure_name(failure), "text": failure_words(failure)}
     return {}
 
 

@@ -17,6 +17,7 @@ from brainq.contracts.rate import RateReport
 from brainq.errors import ProviderError
 from brainq.models.asking.error_body import error_detail, page_text
 from brainq.models.asking.refusals import Rule, decide
+from brainq.text.failures import failure_text
 from brainq.text.shorten import beginning
 from brainq.text.surrogates import clean
 
@@ -73,7 +74,7 @@ def from_sdk_error(error: Exception, sdk: Any, provider: str) -> ProviderError:
         return ServiceError(
             _shortened(f"{provider}: the service sent something unreadable ({error})"), kind="malformed", retryable=True
         )
-    return ServiceError(_shortened(f"{provider}: {type(error).__name__}: {error}"), kind="refused", retryable=False)
+    return ServiceError(_shortened(f"{provider}: {failure_text(error)}"), kind="refused", retryable=False)
 
 
 def _connection_error(cause: BaseException, provider: str) -> ServiceError:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import uuid
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager
@@ -20,9 +19,12 @@ from mcp_types import (
     Implementation,
     ToolListChangedNotification,
 )
+from pydantic import ValidationError
 
 from brainq.contracts.call import ServerTask
 from brainq.observe.logs import logger
+from brainq.text.failures import failure_name, failure_words, leaves
+from brainq.text.shorten import beginning
 from brainq.tools.mcp import http_answers
 from brainq.tools.mcp.catalogue import MAX_TOOLS, Drift, ListedTool, PinnedServer, find_drift, pinned_server
 from brainq.tools.mcp.http_transport import http_transport
@@ -44,6 +46,7 @@ from brainq.tools.mcp.stdio_transport import StdioTransport
 
 MAX_PAGES = 100
 CLOSE_S = 5.0
+MAX_WORDS = 300
 UNANSWERED_CODES = (-32700, -32603, -32001, -32000)
 """Codes that the SDK gives, too, for an answer that did not come, or could not be read: parse error, internal error,
 time is up, connection closed."""
@@ -124,7 +127,9 @@ class Connection:
             await self.close()
             raise
         except Exception as error:  # whatever the SDK and what it is built on raise
-            words = error.message if isinstance(error, MCPError) else type(error).__name__
+            words = error.message if isinstance(error, MCPError) else failure_name(error)
+            if isinstance(error, ValidationError):
+                words = f"its answer does not fit the protocol ({beginning(failure_words(error), MAX_WORDS)})"
             raise await self._not_open(words) from None
 
     def check(self, tool: str) -> None:
@@ -340,7 +345,5 @@ def _http_failure(server: str, error: MCPError) -> ServerFailure | None:
 
 def _innermost(error: BaseException) -> BaseException:
     """The first cause in a group of a task group's making."""
-    with contextlib.suppress(IndexError):
-        while isinstance(error, BaseExceptionGroup):
-            error = error.exceptions[0]
+    error = next(leaves(error))
     return error if isinstance(error, Exception) else ConnectionError("the server was closed while it started")

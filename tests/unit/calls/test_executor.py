@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from brainq.calls.executor import BoundedToolExecutor
-from brainq.contracts.call import ToolFailure, ToolSuccess, ToolTimeout
+from brainq.contracts.call import ToolDenied, ToolFailure, ToolSuccess, ToolTimeout
 from brainq.observe.tracebacks import TRACEBACK_VARIABLE
 from brainq.tools.context import RunContext
 from brainq.tools.deadline import DeadlineToken
@@ -169,11 +169,17 @@ def test_what_a_function_raises_becomes_one_line(
     assert (outcome.error, outcome.error_type, outcome.retryable) == (error, error_type, retryable)
 
 
-def test_arguments_that_do_not_fit_the_annotations_are_a_failure(executor: BoundedToolExecutor) -> None:
+def test_arguments_that_do_not_fit_the_annotations_are_refused_in_a_plain_sentence(
+    executor: BoundedToolExecutor,
+) -> None:
     outcome = run(executor, make_tool(take_date), {"n": "x"})
 
-    assert isinstance(outcome, ToolFailure)
-    assert outcome.error_type == "ValidationError"
+    assert isinstance(outcome, ToolDenied)
+    assert outcome.reason == "validation"
+    assert outcome.message == (
+        "The arguments of take_date were refused: n: it should be a valid integer, unable to parse string as an "
+        "integer. Correct them and call again."
+    )
 
 
 @pytest.mark.parametrize("ends", ["returns", "raises"])

@@ -32,7 +32,7 @@ def tool_that(brain: Brain, effect: Effect, returns: Callable[[], Any]) -> None:
         (WithFiles({"rows": 2}, [PICTURE]), '{"rows":2}'),
         (
             Partial(WithFiles("half", [PICTURE])),
-            "half\n[incomplete: the tool ran out of time and returned what it had]",
+            "half\n[incomplete: the tool stopped early and returned what it had]",
         ),
     ],
 )

@@ -238,7 +238,7 @@ def test_a_dead_step_is_done_with_the_key_it_had_before() -> None:
 def test_a_step_that_fails_again_stays_as_it_was(state: str, dead: bool) -> None:
     stage = Stage(OneStep(raises=OSError("still\naway")), [Row("own", state, tries=8)])
     assert stage.run() == Retried("own", "failed", "OSError: still away")
-    assert stage.rows.failures == [("own", 9, "OSError: still\naway", dead)]
+    assert stage.rows.failures == [("own", 9, "OSError: still away", dead)]
     assert not stage.rows.done
 
 

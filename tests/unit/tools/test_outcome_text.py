@@ -17,7 +17,7 @@ from brainq.tools.results import MAX_EDITED_CHARS, cancelled_text, edited_note, 
         (ToolSuccess(value={"b": [1, "\u00e9"], "a": None}), '{"b":[1,"\u00e9"],"a":null}', False),
         (
             ToolSuccess(value=[1], partial=True),
-            "[1]\n[incomplete: the tool ran out of time and returned what it had]",
+            "[1]\n[incomplete: the tool stopped early and returned what it had]",
             False,
         ),
         (ToolFailure(error="ValueError: bad."), "The tool failed: ValueError: bad.", True),

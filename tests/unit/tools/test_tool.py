@@ -9,12 +9,13 @@ from typing import Annotated, Any
 import pytest
 from pydantic import Field
 
+from brainq import Brain
 from brainq.contracts.status import Effect
 from brainq.contracts.tool import ToolSpec
 from brainq.errors import InvalidInput, ToolSchemaError
 from brainq.tools.context import RunContext
 from brainq.tools.deadline import DeadlineToken
-from brainq.tools.results import ToolError
+from brainq.tools.results import RefusedArguments
 from brainq.tools.tool import Tool, ToolRegistry, make_tool
 from tests.support.stand_in import stand_in
 
@@ -214,7 +215,7 @@ def test_an_argument_with_the_name_of_the_contexts_parameter_is_never_overwritte
     tool = make_tool(call, parameters=OBJECT)  # it lets further properties through
     context = RunContext(session_id="s", turn_id="t", call_id="c1-0", token=DeadlineToken(1.0))
     assert tool.keywords({"path": "x"}, context) == {"path": "x", "ctx": context}
-    with pytest.raises(ToolError, match="'ctx'"):
+    with pytest.raises(RefusedArguments, match="'ctx'"):
         tool.keywords({"path": "x", "ctx": "mine"}, context)
 
 
@@ -227,3 +228,21 @@ def test_a_function_that_cannot_take_what_the_schema_lets_through_is_refused() -
         make_tool(takes_less, parameters=OBJECT)
     with pytest.raises(ToolSchemaError, match="no property for 'text'"):
         make_tool(needs_more, parameters=OBJECT)
+
+
+@pytest.mark.parametrize(
+    ("option", "meant"), [("timeout", "timeout_s="), ("effects", "effect="), ("xyz", "the options")]
+)
+def test_an_option_that_does_not_exist_names_the_one_that_was_meant(option: str, meant: str) -> None:
+    options: dict[str, Any] = {option: 3}
+    with pytest.raises(ToolSchemaError, match=f"tool 'noted': it takes no option {option}=; .*{meant}"):
+
+        @Brain("b", "openai:x").tool(**options)
+        def noted() -> None: ...  # pyright: ignore[reportUnusedFunction]
+
+
+def test_an_effect_that_does_not_exist_names_those_that_do() -> None:
+    with pytest.raises(AttributeError, match=r"Effect has no 'WRITE'; use one of Effect\.READ_ONLY,"):
+        Effect.WRITE  # noqa: B018  # pyright: ignore[reportUnusedExpression]
+    assert not hasattr(Effect, "__wrapped__")
+    assert Effect("network") is Effect.NETWORK
