@@ -206,6 +206,7 @@ class EndedTurn:
     problems   what was wrong with replies on which the turn could not act -> how many those were
     wait_ms    how long it was queued before it became active, or was ended
     context_full   how much of the context a step filled at most, in per cent, where that is worth a warning; else 0
+    unsummarised   why rules wrote a summary that a model was to write; "" if none did
     created_at_ms, ended_at_ms   Redis time in ms
     pin        the digest of the brain that it is pinned to; "" where it is not
     builds     those that went on with it, in turn: `BUILD#DIGEST`, with the digest of its brain
@@ -232,6 +233,7 @@ class EndedTurn:
     notes: tuple[str, ...] = ()
     problems: Mapping[str, int] = field(default_factory=dict[str, int])
     context_full: int = 0
+    unsummarised: str = ""
     opening_failed: Mapping[str, str] = field(default_factory=dict[str, str])
     spends: tuple[Spend, ...] = ()
     context_pack_json: str | None = None

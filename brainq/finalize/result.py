@@ -51,7 +51,7 @@ def warnings_of(turn: EndedTurn) -> tuple[str, ...]:
         for problem, count in sorted(turn.problems.items())
         if problem in _PROBLEMS
     )
-    context = _context_warning(turn.context_full)
+    context = (*_context_warning(turn.context_full), *_summary_warning(turn.unsummarised))
     return (*unread, *context, *misfits, *replies, *_token_warnings(turn), *build_warning(turn.builds))
 
 
@@ -69,6 +69,10 @@ def _context_warning(full: int) -> tuple[str, ...]:
     if not full:
         return ()
     return (f"the model's context was {full} % full; from 85 % on older messages are summarised or left out",)
+
+
+def _summary_warning(why: str) -> tuple[str, ...]:
+    return (f"no model wrote the summary of older messages, so rules wrote a shorter one: {why}",) if why else ()
 
 
 def _token_warnings(turn: EndedTurn) -> tuple[str, ...]:

@@ -74,7 +74,7 @@ class Intake:
     def submit(self, original: TurnRequest, files: Sequence[File] = ()) -> AcceptedTurn:
         """For a caller that can come again: raises QueueFull where too many turns wait, BudgetSpent, and TenantMoved
         where it is to come to another cell. Else like `take`."""
-        request = self.check_request(original)
+        request = self.check_request(self._for_its_session(original))
         self.tenants.require_here(request.session_id)
         joined = self._join_live_turn(request, files)
         if joined is not None:
@@ -94,10 +94,20 @@ class Intake:
 
         files   those that the request refers to: kept before it is accepted
         """
-        request = self.check_request(original)
+        request = self.check_request(self._for_its_session(original))
         away = self.tenants.away(request.session_id)
         joined = self._join_live_turn(request, files) if away is None or not away.cell else None
         return joined or self._admit(request, original, files)
+
+    def _for_its_session(self, request: TurnRequest) -> TurnRequest:
+        """Return the request for the brain and the model that its session talks to, if it only reads the conversation
+        and names neither: no other service is to read it."""
+        if request.kind == "chat" or request.brain or request.model or request.provider:
+            return request
+        newest = self.keys.newest(request.session_id)
+        if newest is None:
+            return request
+        return request.model_copy(update={"brain": newest.brain, "model": newest.model, "provider": newest.provider})
 
     def _admit(self, request: TurnRequest, original: TurnRequest, files: Sequence[File]) -> AcceptedTurn:
         # Sent again, it is the turn of its first time, which has them.

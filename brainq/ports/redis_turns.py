@@ -150,6 +150,7 @@ class Turns(Protocol):
         data: Mapping[str, JsonValue],
         mark: str,
         forget: Sequence[str],
+        why: str = ...,
     ) -> Literal["COMPACTED", "CHANGED", "LOST"]: ...
 
 

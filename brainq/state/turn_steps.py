@@ -363,11 +363,13 @@ class TurnSteps(TurnBudgets):
         data: Mapping[str, JsonValue],
         mark: str,
         forget: Sequence[str],
+        why: str = "",
     ) -> Literal["COMPACTED", "CHANGED", "LOST"]:
         """Replace the `drop` oldest of `expect` messages by `front`: `COMPACTED`, `CHANGED` or `LOST`.
 
         mark     how full the context is afterwards, tokens
         forget   fingerprints of reads whose results are gone from the context: they may be repeated
+        why      no model wrote the summary; "" if one did
         """
         return self._scripts.history_compact(
             claim.session_id,
@@ -378,6 +380,7 @@ class TurnSteps(TurnBudgets):
             drop=drop,
             mark=mark,
             forget=forget,
+            why=why,
             items=[as_json(message) for message in front],
             data=json.dumps(dict(data)),
             **usage_arguments(spend),

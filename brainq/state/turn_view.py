@@ -253,6 +253,7 @@ def read_ended_turn(found: Sequence[Any], complete: Callable[[TurnRequest], Turn
             if field.startswith(PROBLEM_PREFIX)
         },
         context_full=int(turn.get("context_full") or 0),
+        unsummarised=turn.get("unsummarised", ""),
         spends=tuple(Spend.model_validate_json(spend) for spend in spends),
         opening_failed={
             tool: trace.get(f"{call}:status", "")

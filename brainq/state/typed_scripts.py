@@ -29,7 +29,7 @@ HEADERS = {
     "capacity_keep": "41d64cb20f", "finalize_ahead": "0e0afc1575", "finalize_beat": "bedd440e5c",
     "finalize_claim": "ecf4322c82", "finalize_finish": "672d69f659", "finalize_retry": "852897e599",
     "finalize_send": "3467e63760", "finalize_settle": "b275e9a061", "flag_add": "22f10e7ee5",
-    "flag_release": "9e4f687d43", "gate_shut": "39819d2d7f", "history_compact": "d6d18dda5e",
+    "flag_release": "9e4f687d43", "gate_shut": "39819d2d7f", "history_compact": "432ac68c8d",
     "hold_place": "a787ea4722", "hold_release": "5cc5dc5e34", "hooks_done": "f97c3c0eb5", "index_drop": "408a87d205",
     "index_hasten": "96610a6713", "index_take": "3b3421c229", "judge_pass": "bd32796687", "judge_ring": "52e40341fc",
     "lane_beat": "c2659b22a6", "lane_check": "0b86e65355", "lane_lapsed": "56ea33fa6d", "leases_lapse": "140487f7c2",
@@ -1032,7 +1032,7 @@ class Scripts(LoadedScripts):
     def history_compact(
         self, session_id: str, turn_id: str, *, owner: str, fence: int, expect: int, drop: int, input: int, output: int,
         cache_read: int, cache_creation: int, cost: float | None, spend: str, data: str, mark: str,
-        forget: Sequence[str], items: Sequence[str],
+        forget: Sequence[str], why: str, items: Sequence[str],
     ) -> ScriptCall[Literal["COMPACTED", "CHANGED", "LOST"]]:
         """Replace the oldest messages of the history by a summary: `drop` of them go, `items` (the summary, and
         messages that must stay) come in front."""
@@ -1041,7 +1041,8 @@ class Scripts(LoadedScripts):
         return ScriptCall(self, self.loaded["history_compact"], session_id, [
             turn_key, session_key + "session", turn_key + ":budget", session_key + "history", turn_key + ":events",
             turn_key + ":spends", turn_key + ":guard", session_id, turn_id, owner, fence, expect, drop, input, output,
-            cache_read, cache_creation, "" if cost is None else repr(cost), spend, data, mark, " ".join(forget), *items,
+            cache_read, cache_creation, "" if cost is None else repr(cost), spend, data, mark, " ".join(forget), why,
+            *items,
         ])
 
     def hold_place(

@@ -150,6 +150,7 @@ class AuxiliaryWork:
             },
             mark=str(made.tokens_after),
             forget=self._reads_of(made.archive),
+            why=made.why,
         )
         word = turn.retry(commit)
         log.info("context compacted", turn_id=claim.turn_id, step=view.step, method=made.method, did=word.lower())

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from brainq.brain.brain import Brain
 from brainq.contracts.model import ModelReply, ModelRequest
 from brainq.contracts.status import Ending, StopReason
+from brainq.errors import ProviderError
 from brainq.models.scripted import calls, says
 from tests.support.people import Pumps, Watched, brain_of, history, lose_redis
 from tests.support.pump import Pump
@@ -182,3 +184,45 @@ def test_a_compaction_turn_leaves_nothing_in_sql_history(pumps: Pumps) -> None:
     after = pump.submit("s1", "Thanks.")
     pump.finish(after)
     assert [text for _, text in model.shown(1, after.turn_id)] == ["My cat is called Mia.", "noted", "Thanks."]
+
+
+def test_what_reads_a_conversation_is_of_the_brain_that_has_it(pumps: Pumps) -> None:
+    """Another brain's service is not shown what was said to this one."""
+    desk = Watched(says("desk"), later="desk", auxiliary=_summary)
+    lab = Watched(says("lab"), later="lab", auxiliary=_summary)
+    pump = pumps([Brain("desk", desk, "Help."), Brain("lab", lab, "Help.")])
+    for number in range(10):
+        pump.finish(pump.submit("s1", f"Early {number}. " + "boats " * 400, brain="lab"))
+    handle = pump.client.session("s1").compact("key")
+    result = pump.finish(handle)
+    assert [spend.kind for spend in result.spends] == ["compaction"]
+    assert result.warnings == ()
+    review = pump.submit("s1", "Look back.", kind="review")
+    assert pump.finish(review).text == "lab"
+    assert desk.requests == []
+    pump.finish(pump.submit("s1", "Hello."))
+    assert len(desk.requests) == 1, "what talks and names no brain is the default one's"
+    assert pump.client.session("s1").compact("key").turn_id == handle.turn_id
+
+
+def test_what_names_its_brain_keeps_it(pumps: Pumps) -> None:
+    desk, lab = Watched(says("desk"), later="desk"), Watched(says("lab"), later="lab")
+    pump = pumps([Brain("desk", desk, "Help."), Brain("lab", lab, "Help.")])
+    pump.finish(pump.submit("s1", "Hello.", brain="lab"))
+    assert pump.finish(pump.submit("s1", "Look back.", kind="review", brain="desk")).text == "desk"
+
+
+def test_a_summary_that_no_model_wrote_is_warned_of(pumps: Pumps) -> None:
+    def refuses(_: ModelRequest) -> ModelReply:
+        raise ProviderError("openai: HTTP 400: no summaries here", kind="refused", retryable=False)
+
+    pump = pumps(brain_of(Watched(says("noted"), later="noted", auxiliary=refuses)))
+    for number in range(10):
+        pump.finish(pump.submit("s1", f"Early {number}. " + "boats " * 400))
+    result = pump.finish(pump.client.session("s1").compact())
+    assert result.text == "The conversation was compacted."
+    (warning,) = (one for one in result.warnings if "summary" in one)
+    assert warning == (
+        "no model wrote the summary of older messages, so rules wrote a shorter one: "
+        "openai: HTTP 400: no summaries here"
+    )

@@ -13,7 +13,7 @@ def said(rig: Rig, *names: str) -> None:
 
 
 def compact(rig: Rig, **given: Any) -> list[Any]:
-    chosen: dict[str, Any] = {"expect": 4, "drop": 2, "items": ['{"n":"summary"}'], **given}
+    chosen: dict[str, Any] = {"expect": 4, "drop": 2, "items": ['{"n":"summary"}'], "why": "", **given}
     return rig.run("history_compact", **chosen)
 
 
@@ -26,6 +26,7 @@ def test_the_oldest_go_and_the_front_comes(rig: Rig) -> None:
     said(rig, "a", "b", "c", "d")
     rig.bells("brainq.turns")
     assert compact(rig, items=['{"n":"summary"}', '{"n":"user"}'], input=9, output=1) == ["COMPACTED"]
+    assert "unsummarised" not in rig.turn()
     assert names(rig) == ["summary", "user", "c", "d"]
     assert rig.turn()["compacted"] == "1"
     assert rig.bells("brainq.turns") == [["s1", "t01", 1]]
@@ -86,3 +87,10 @@ def test_what_processes_know_of_the_history_is_void(rig: Rig) -> None:
     rig.client.hset(session, "history_stamp", "7")
     assert compact(rig) == ["COMPACTED"]
     assert rig.client.hget(session, "history_stamp") not in (None, "7")
+
+
+def test_why_no_model_wrote_the_summary_is_kept(rig: Rig) -> None:
+    rig.owned()
+    said(rig, "a", "b", "c", "d")
+    assert compact(rig, why="refused") == ["COMPACTED"]
+    assert rig.turn()["unsummarised"] == "refused"

@@ -1,11 +1,12 @@
 --[[
 Replace the oldest messages of the history by a summary: `drop` of them go, `items` (the summary, and messages that
 must stay) come in front. Refused when the history is not as long as it was when the summary was written. `mark`
-is how full the context is now: it is not compacted again before it has grown.
+is how full the context is now: it is not compacted again before it has grown. `why` no model wrote the summary, for
+the turn's warnings; "" where one did.
 
 KEYS   turn session budget history events spends guard
 ARGV   sid tid owner fence:n expect:n drop:n input:n output:n cache_read:n cache_creation:n cost:f? spend
-       data mark forget:words items...
+       data mark forget:words why items...
 REPLY  COMPACTED | CHANGED | LOST
 ]]
 -- @include lib/owner_fence
@@ -25,6 +26,7 @@ redis.call('HINCRBY', counted, 'history_stamp', 1) -- what processes know of it 
 -- The model no longer sees these results, so asking for them again does not count as a repeat.
 for fingerprint in forget:gmatch('%S+') do redis.call('HDEL', guard, fingerprint) end
 redis.call('HSET', turn, 'compacted', '1', 'aux_compaction', mark)
+if why ~= '' then redis.call('HSET', turn, 'unsummarised', why) end
 if spend ~= '' then
   add_usage(budget, input, output, cache_read, cache_creation, cost)
   redis.call('RPUSH', spends, spend)

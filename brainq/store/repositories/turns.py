@@ -74,6 +74,12 @@ _FIRST = (
     .order_by(_T.row)
     .limit(1)
 )
+_NEWEST_CHAT = (
+    select(_T.request_json)
+    .where(_T.session_id == bindparam("session"), _T.state != "rejected", _T.kind == "chat")
+    .order_by(_T.row.desc())
+    .limit(1)
+)
 _NUMBER = select(func.coalesce(_T.turn_number, TURN_NUMBER).label("number")).where(
     _T.turn_id == bindparam("turn"), _T.state != "rejected"
 )
@@ -310,6 +316,11 @@ class Turns:
     def first(self, session_id: str) -> TurnRequest | None:
         """The request of the session's first turn, as far as it is kept."""
         found = self._db.first(_FIRST, {"session": session_id})
+        return None if found is None else TurnRequest.model_validate_json(found["request_json"])
+
+    def newest(self, session_id: str) -> TurnRequest | None:
+        """Return the request of the session's newest turn that talks, as far as it is kept."""
+        found = self._db.first(_NEWEST_CHAT, {"session": session_id})
         return None if found is None else TurnRequest.model_validate_json(found["request_json"])
 
     def history(self, session_id: str, before_turn_id: str, limit_turns: int) -> Sequence[EarlierTurn]:

@@ -126,6 +126,7 @@ class Compaction:
     method          who wrote the summary
     tokens_before, tokens_after   of the whole request, as the tracker counts them
     spend           what asking models used; None where none was asked or paid
+    why             rules wrote the summary that a model was to write; "" if they did not
     """
 
     drop: int
@@ -136,6 +137,7 @@ class Compaction:
     tokens_before: int
     tokens_after: int
     spend: Spend | None = None
+    why: str = ""
 
     @property
     def items(self) -> tuple[Message, ...]:
@@ -199,11 +201,12 @@ class ContextCompactor:
         summary: Message | None = None
         method: CompactionMethod = "shortened"
         spend: Spend | None = None
+        why = ""
         if split.dropped:
             asking = Summariser(self.model_of, self.allowance, window, session_id, turn_id, step, self.clock)
             folded = collect_dropped(split.dropped, self.is_write)
             room = tokens_for_text(folded.changes, summary_tokens)
-            text, method, spend = asking.summarise(folded, room, timeout_s)
+            text, method, spend, why = asking.summarise(folded, room, timeout_s)
             summary = summary_message(text, folded.changes, method, summary_tokens)
         elif tail == split.tail:
             return None
@@ -221,6 +224,7 @@ class ContextCompactor:
             tokens_before=tracker.tokens(fixed_estimate + estimate_messages(messages)),
             tokens_after=tracker.tokens(after),
             spend=spend,
+            why=why,
         )
 
 

@@ -7,7 +7,7 @@ import re
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from brainq.contracts.message import Message, ToolCall, with_attachment_labels
 from brainq.contracts.model import Spend
@@ -45,6 +45,8 @@ _FRAME_TOKENS = estimate_text(untrusted("summary", "", lead=LEAD))
 MIN_COMPACTION_S = 5.0
 MAX_COMPACTION_S = 60.0
 SHARE_OF_TIME = 0.5  # of what the turn has left: the step itself needs some, too
+MAX_WHY_CHARS = 300
+_NO_TIME = "there was too little time"
 MAX_PIECES = 4  # asked one after another; what is older still goes in by rules
 PIECE_SHARE = 0.5  # of the context: the rest is for the prompt, the summary so far, and estimates that are low
 MIN_PIECE_TOKENS = 200
@@ -247,6 +249,15 @@ def _changes_in(summary: Message) -> list[str]:
     return [str(line) for line in changes] if isinstance(changes, list) else []
 
 
+class WrittenSummary(NamedTuple):
+    """A summary, who wrote it, and what asking models used. `why`: rules did, though a model was to; "" if not so."""
+
+    text: str
+    method: SummaryMethod
+    spend: Spend | None
+    why: str = ""
+
+
 @dataclass(frozen=True, slots=True)
 class Summariser:
     """Sums up for one turn.
@@ -264,16 +275,15 @@ class Summariser:
     step: int = 0
     clock: Callable[[], float] = time.monotonic
 
-    def summarise(
-        self, folded: DroppedHistory, max_tokens: int, timeout_s: float
-    ) -> tuple[str, SummaryMethod, Spend | None]:
-        """(text, who wrote it, what it used). Rules write it where the model fails or time is short.
+    def summarise(self, folded: DroppedHistory, max_tokens: int, timeout_s: float) -> WrittenSummary:
+        """Return the summary. Rules write it where the model fails or time is short.
 
         timeout_s   what is left until the turn's deadline; at most half of it, and 60 s, are used
         """
         allowed_s = min(MAX_COMPACTION_S, timeout_s * SHARE_OF_TIME)
         if allowed_s < MIN_COMPACTION_S:
-            return summary_by_rules(folded, max_tokens), "rules", None
+            return WrittenSummary(summary_by_rules(folded, max_tokens), "rules", None, _NO_TIME)
+        why = _NO_TIME
         with self.allowance.activate():
             try:
                 text = self._model_summary(folded, max_tokens, self.clock() + allowed_s)
@@ -282,11 +292,11 @@ class Summariser:
                 raise
             except Exception as failure:
                 log.info("no summary by a model", failure=failure, turn_id=self.turn_id, step=self.step)
-                text = ""
+                text, why = "", shortened(clean(str(failure)), MAX_WHY_CHARS) or type(failure).__name__
         spend = sum_spends(self.allowance.spends)
         if not text:
-            return summary_by_rules(folded, max_tokens), "rules", spend
-        return text, "model", spend
+            return WrittenSummary(summary_by_rules(folded, max_tokens), "rules", spend, why)
+        return WrittenSummary(text, "model", spend)
 
     def _model_summary(self, folded: DroppedHistory, max_tokens: int, ends_at: float) -> str:
         """The model's summary; empty when time ran out, or its limit lets another piece wait. Raises what asking it

@@ -136,8 +136,8 @@ BUGS = (
     Bug(
         "what must not be retried is retried",
         "brainq/models/asking/retry.py",
-        'if not error.retryable or error.kind in ("stalled", "limited"):',
-        'if error.kind in ("stalled", "limited"):',
+        "if not error.retryable or error.kind in NEVER_RETRIED_HERE:",
+        "if error.kind in NEVER_RETRIED_HERE:",
         RETRY,
     ),
     Bug(
@@ -269,8 +269,8 @@ BUGS = (
     Bug(
         "a stalled stream ends the turn instead of being asked for again",
         "brainq/turn/step.py",
-        'RESTARTABLE_KINDS = frozenset({"stream", "stalled"})',
-        'RESTARTABLE_KINDS = frozenset({"stream"})',
+        'RESTARTABLE_KINDS = frozenset({"stream", "stalled", "broken"})',
+        'RESTARTABLE_KINDS = frozenset({"stream", "broken"})',
         ("tests/integration/models/test_stalls.py::test_a_turn_asks_again",),
     ),
     Bug(

@@ -40,8 +40,8 @@ class Listener:
 
 def test_in_one_piece() -> None:
     heard = Listener()
-    text, method, spend = summariser(heard).summarise(folded([user("Hi.")], "Ann."), 300, 100)
-    assert (text, method) == ("said 1", "model")
+    text, method, spend, why = summariser(heard).summarise(folded([user("Hi.")], "Ann."), 300, 100)
+    assert (text, method, why) == ("said 1", "model", "")
     assert spend == Spend(kind="compaction", step=4, model="m", input_tokens=90, output_tokens=10, cost_usd=0.1)
     (request,) = heard.seen
     assert (request.purpose, request.turn_id, request.step) == ("compaction", TURN, 4)
@@ -55,7 +55,7 @@ def test_in_one_piece() -> None:
 
 
 def test_a_long_reply_is_cut() -> None:
-    text, method, _ = summariser(says_always("word " * 2_000)).summarise(folded([user("Hi.")]), 300, 100)
+    text, method, *_ = summariser(says_always("word " * 2_000)).summarise(folded([user("Hi.")]), 300, 100)
     assert method == "model"
     assert estimate_text(text) <= 300
 
@@ -69,7 +69,7 @@ def test_long_results_are_cut_before_there_are_pieces() -> None:
 
 def test_piece_by_piece() -> None:
     heard = Listener()
-    text, method, spend = summariser(heard, 3_000).summarise(folded(steps(16, 500)), 300, 100)
+    text, method, spend, _ = summariser(heard, 3_000).summarise(folded(steps(16, 500)), 300, 100)
     assert (text, method) == (f"said {len(heard.seen)}", "model")
     assert 1 < len(heard.seen) <= MAX_PIECES
     assert spend is not None
@@ -102,8 +102,9 @@ def test_the_oldest_of_far_too_much_goes_in_by_rules() -> None:
 )
 def test_rules_where_the_model_fails(rules: Rules | None, input_tokens: int) -> None:
     talk = [user("Hi. You."), *steps(16, 500)]
-    text, method, spend = summariser(rules, 3_000).summarise(folded(talk, "Ann."), 300, 100)
+    text, method, spend, why = summariser(rules, 3_000).summarise(folded(talk, "Ann."), 300, 100)
     assert method == "rules"
+    assert why
     assert text.startswith("Ann.\n")
     assert (spend is not None) == (input_tokens > 0)
     assert spend is None or input_tokens <= spend.input_tokens < input_tokens + 2_500
@@ -111,7 +112,8 @@ def test_rules_where_the_model_fails(rules: Rules | None, input_tokens: int) -> 
 
 def test_rules_where_time_is_short() -> None:
     heard = Listener()
-    assert summariser(heard).summarise(folded([user("Hi.")]), 300, 9)[1] == "rules"
+    made = summariser(heard).summarise(folded([user("Hi.")]), 300, 9)
+    assert (made.method, made.why) == ("rules", "there was too little time")
     assert heard.seen == []
 
 
@@ -121,7 +123,7 @@ def unknown_price(provider: str, model: str, usage: TokenUsage) -> None:
 
 def test_a_price_that_is_not_known_stays_so() -> None:
     unknown = Summariser(asked(Listener()), Allowance(unknown_price), 3_000, "s1", TURN, 4)
-    _, _, spend = unknown.summarise(folded(steps(16, 500)), 300, 100)
+    spend = unknown.summarise(folded(steps(16, 500)), 300, 100).spend
     assert spend is not None
     assert spend.cost_usd is None
 
