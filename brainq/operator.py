@@ -14,6 +14,7 @@ from brainq.client.checks import MAX_LISTED
 from brainq.client.client import Client
 from brainq.client.connection import cells_of
 from brainq.client.erase import erase_everywhere
+from brainq.client.fleet import read_redis_fleet
 from brainq.client.handle import TurnHandle, explain_next
 from brainq.client.history import History, make_history
 from brainq.client.lists import TurnList, checked_filter, find_turn, list_deliveries
@@ -22,6 +23,7 @@ from brainq.client.timeline import read_timeline
 from brainq.client.turn_facts import CallFacts, TurnFacts, call_of_intents
 from brainq.contracts.erasure import Erasure, ErasureScope
 from brainq.contracts.event import EventKind, TurnEvent, TurnTimeline
+from brainq.contracts.fleet import FleetTrouble
 from brainq.contracts.history import ListedSession, ListedTurn
 from brainq.contracts.ids import split_call_id
 from brainq.contracts.message import Message
@@ -155,6 +157,7 @@ class Operator:
             no_messages=no_messages,
             retries=_retries(handle),
             next=self._next_sentence(row, snapshot),
+            troubles=() if handle is None or row.ended_at is not None else self._troubles(row),
             decision=store.decisions.get(turn_id) if handle is None else handle.decision(),
         )
 
@@ -196,6 +199,10 @@ class Operator:
         if self._client is None:
             return History(self._store, None)
         return make_history(cells_of(self._client).of_session(row.session_id))
+
+    def _troubles(self, row: TurnRow) -> tuple[FleetTrouble, ...]:
+        assert self._client is not None
+        return read_redis_fleet(cells_of(self._client).of_session(row.session_id)).troubles
 
     def _next_sentence(self, row: TurnRow, snapshot: TurnSnapshot | None) -> str:
         if self._client is not None or row.state == "rejected":

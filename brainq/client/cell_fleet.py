@@ -69,6 +69,7 @@ def read_all_fleets(cells: Cells) -> Fleet:
         ),
         given_up=_sum([each.given_up for each in fleets]),
         models=tuple(_models([model for each in fleets for model in each.models])),
+        troubles=tuple(trouble for each in fleets for trouble in each.troubles),
         stops=tuple({stop.field: stop for each in fleets for stop in each.stops}.values()),
         redis=_redis([each.redis for each in fleets]),
         cells_away=asked.away,

@@ -8,7 +8,17 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 from brainq.broker import names
-from brainq.contracts.fleet import Fleet, FleetActivity, FleetMinute, FleetQueue, FleetTurns, FleetWorker, Pool
+from brainq.client.fleet_troubles import fleet_troubles, longest_limits
+from brainq.contracts.fleet import (
+    Fleet,
+    FleetActivity,
+    FleetMinute,
+    FleetQueue,
+    FleetTrouble,
+    FleetTurns,
+    FleetWorker,
+    Pool,
+)
 from brainq.contracts.rows import RecentTurn
 from brainq.contracts.status import Ending
 from brainq.state.fleet import FleetFacts, rung_at_s
@@ -33,6 +43,7 @@ class RedisFleetState:
     workers: tuple[FleetWorker, ...]
     quarantined: int
     unprefixed: int
+    troubles: tuple[FleetTrouble, ...]
 
 
 def read_redis_fleet(wiring: Wiring) -> RedisFleetState:
@@ -63,7 +74,9 @@ def read_redis_fleet(wiring: Wiring) -> RedisFleetState:
             queues.append(_queue(_POOL_OF[queue], queue, [lengths[key]], 0, facts.now_ms, build))
     quarantined = facts.queues[-1][0] if poison else 0
     unprefixed = state.fleet.messages_in(names.unprefixed_lists()) if is_here else 0
-    return RedisFleetState(facts, tuple(queues), state.workers.of_builds(), quarantined, unprefixed)
+    workers = state.workers.of_builds()
+    troubles = fleet_troubles(queues, workers, facts.sweeper, state.fleet.unannounced(), longest_limits(wiring.brains))
+    return RedisFleetState(facts, tuple(queues), workers, quarantined, unprefixed, troubles)
 
 
 def read_fleet(wiring: Wiring) -> Fleet:
@@ -96,6 +109,7 @@ def read_fleet(wiring: Wiring) -> Fleet:
         given_up=given_up.model_copy(update={"quarantined": live.quarantined, "unprefixed": live.unprefixed}),
         models=state.rates.models(),
         stops=store.stops.standing(),
+        troubles=live.troubles,
         redis=live.facts.redis,
     )
 

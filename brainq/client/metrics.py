@@ -12,6 +12,7 @@ from typing import TypeVar
 
 from brainq.broker.names import POOL_QUEUES
 from brainq.client.fleet import MAX_OPEN_TURNS, RedisFleetState, read_redis_fleet
+from brainq.client.fleet_troubles import TROUBLE_KINDS
 from brainq.contracts.fleet import FleetModel, TurnKey
 from brainq.errors import Unreachable
 from brainq.observe.logs import logger
@@ -97,6 +98,8 @@ def _redis_readings(fleet: RedisFleetState) -> list[Reading]:
         (m.GIVEN_UP, ("quarantined",), fleet.quarantined),
         (m.GIVEN_UP, ("unprefixed",), fleet.unprefixed),
     ]
+    counts = Counter(trouble.kind for trouble in fleet.troubles)
+    readings += [(m.TROUBLES, (kind,), counts[kind]) for kind in TROUBLE_KINDS]
     for queue in fleet.queues:
         readings.append((m.QUEUE_DEPTH, (queue.name, queue.pool), queue.depth))
         if queue.oldest_age_s is not None or not queue.depth:

@@ -9,6 +9,7 @@ from typing import Any
 
 from brainq.contracts.evaluation import RuntimeDecisionRecord
 from brainq.contracts.event import TurnEvent
+from brainq.contracts.fleet import FleetTrouble
 from brainq.contracts.history import TurnCall
 from brainq.contracts.ids import full_call_id
 from brainq.contracts.message import Message
@@ -88,6 +89,7 @@ class TurnFacts:
     memories, observations    those first seen in this turn
     inputs                    what was sent into it, and what became of each
     decision                  the decision record, once it is written
+    troubles                  what is wrong with the fleet that is to go on with it; none for a turn that has ended
     retries                   of the model, as far as Redis still has the turn's events
     messages, calls           as `TurnHandle.transcript` and `calls` give them; `no_messages` says why there are none
     """
@@ -110,6 +112,7 @@ class TurnFacts:
     no_messages: str
     retries: list[TurnEvent]
     next: str
+    troubles: tuple[FleetTrouble, ...] = ()
     decision: RuntimeDecisionRecord | None = None
 
     @property
@@ -133,6 +136,7 @@ class TurnFacts:
             "request_key": self.row.request_key,
             "state": self.state,
             "next": self.next,
+            "troubles": [trouble.model_dump(mode="json") for trouble in self.troubles],
             "accepted_at": self.row.accepted_at.isoformat(),
             "ended_at": self.row.ended_at.isoformat() if self.row.ended_at else None,
             "reject_reason": self.row.reject_reason,

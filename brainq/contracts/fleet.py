@@ -262,10 +262,26 @@ class FleetRedis(Wire):
     keeps_on_disk: bool
 
 
+class FleetTrouble(Wire):
+    """Something that is wrong though processes look healthy.
+
+    kind      idle_queue, unserved_queue, full_pool, late_sweep or unannounced
+    subject   the queue, the process, or `sweeper`
+    text      what was seen, in a sentence
+    remedy    what to do about it
+    """
+
+    kind: str
+    subject: str
+    text: str
+    remedy: str
+
+
 class Fleet(Wire):
     """All of it. `queues` and `quarantined` are given where broker and state are one Redis; else there are none.
 
     stops        what operators have paused or forbidden by name
+    troubles     what is wrong though processes look healthy
     cells_away   of several cells those that did not answer within a second
     """
 
@@ -279,6 +295,7 @@ class Fleet(Wire):
     given_up: GivenUp = GivenUp()
     models: tuple[FleetModel, ...] = ()
     stops: tuple[Stop, ...] = ()
+    troubles: tuple[FleetTrouble, ...] = ()
     redis: FleetRedis
     cells_away: tuple[str, ...] = ()
 

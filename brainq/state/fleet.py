@@ -136,6 +136,16 @@ class RedisFleet:
         found = self.client.replies([("LLEN", key) for key in lists])
         return sum(length for length in found if isinstance(length, int))
 
+    def unannounced(self) -> list[str]:
+        """Return the processes that Redis hears listen, and that have not said for seconds that they work."""
+        workers, watched = self.client.many([("SMEMBERS", self.keys.workers), ("HGETALL", self.keys.presence)])
+        here = sorted(name for name, how in as_mapping(watched).items() if how.endswith(" 0"))
+        names = sorted(workers) if here else []
+        reports = [self.keys.worker(name, draining=draining) for name in names for draining in (False, True)]
+        words = self.client.many([("MGET", *reports)])[0] if reports else []
+        said = {names[at // 2].partition("@")[2] for at, word in enumerate(words) if word is not None}
+        return [process for process in here if process not in said]
+
     def standing(self, turns: Sequence[TurnKey]) -> list[tuple[str, int | None]]:
         """The state of each of these turns, and since when (Redis time in ms) it is in it; `accepted`, and None, of one
         that Redis does not know."""

@@ -3,17 +3,25 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import threading
 from collections.abc import Callable
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
+from rich.console import Console
 
-from brainq import AsyncClient, Client, Fleet, InvalidInput, SetupError
+from brainq import AsyncClient, Client, Fleet, InvalidInput, Operator, SetupError
 from brainq.broker.celery57.thread_pool import TaskThreads
 from brainq.broker.envelope import envelope
+from brainq.broker.names import TURNS_QUEUE, queue_key
+from brainq.cli.doctor.fleet import check_troubles, compare_names
+from brainq.cli.pages.fleet import print_fleet
+from brainq.client.metrics import read_gauges
 from brainq.contracts.build import Ramp
 from brainq.contracts.fleet import FleetWorker
+from brainq.observe.metrics.catalogue import TROUBLES
 from brainq.state.fleet import rung_at_s
 from brainq.tasks.pool_app import WorkerAnnouncer
 from tests.integration.test_lists import shop
@@ -54,6 +62,57 @@ def test_turns_queues_and_lanes_are_counted(pump: Pump) -> None:
     assert max(queue.oldest_age_s or 0 for queue in seen.queues) < 60
     assert (seen.lanes.held, seen.lanes.waiting) == (1, 0)
     assert parked.turn_id in {turn.turn_id for turn in pump.client.turns(state="parked")}
+
+
+def let_bells_be_old(pump: Pump, queue: str) -> None:
+    """As if the doorbells of a queue had been rung a minute ago."""
+    client: Any = pump.wiring.state.redis
+    key = queue_key(pump.settings, queue)
+    for at, bell in enumerate(client.lrange(key, 0, -1)):
+        message = json.loads(bell)
+        message["properties"]["delivery_tag"] = f"1.{pump.wiring.state.events.now_ms() // 1000 - 60}000000"
+        client.lset(key, at, json.dumps(message))
+
+
+def test_workers_that_idle_beside_an_old_queue_are_troubles_wherever_a_person_looks(
+    pump: Pump, capsys: pytest.CaptureFixture[str]
+) -> None:
+    handle = pump.submit("s1", "hello")
+    assert [trouble.kind for trouble in pump.client.fleet().troubles] == []
+    let_bells_be_old(pump, TURNS_QUEUE)
+    assert [trouble.kind for trouble in pump.client.fleet().troubles] == ["unserved_queue"]
+    announce(pump.wiring, "1.4", "d01d", threads=100)
+    (found,) = pump.client.fleet().troubles
+    assert (found.kind, found.subject) == ("idle_queue", TURNS_QUEUE)
+    assert "while coordinator@1.4 idles: it does not consume" in found.text
+    console = Console(width=200)
+    print_fleet(console, pump.client.fleet())
+    assert "while coordinator@1.4 idles" in capsys.readouterr().out
+    with Operator(pump.settings) as operator:
+        facts = operator.facts(handle.turn_id)
+    assert facts.troubles == (found,)
+    assert facts.as_json()["troubles"][0]["kind"] == "idle_queue"
+    (gauge,) = [series for series in read_gauges(pump.wiring) if series.metric is TROUBLES]
+    assert (gauge.values[("idle_queue",)], gauge.values[("late_sweep",)]) == (1, 0)
+    assert [check.level for check in check_troubles(pump.settings)] == ["warn"]
+    pump.finish(handle)
+    assert pump.client.fleet().troubles == ()
+    assert [check.level for check in check_troubles(pump.settings)] == ["ok"]
+
+
+def test_a_process_that_is_connected_and_does_not_say_that_it_works_is_a_trouble(pump: Pump) -> None:
+    announce(pump.wiring, "1.4", "d01d")
+    client: Any = pump.wiring.state.redis
+    presence = pump.wiring.state.keys.presence
+    client.hset(presence, mapping={"1.4": "abc 0", "silent-1": "abc 0", "gone-2": "abc 17", " looked_at": "5"})
+    assert [trouble.subject for trouble in pump.client.fleet().troubles] == ["silent-1"]
+    client.delete(presence)
+
+
+def test_names_of_workers_are_compared_with_those_that_answer() -> None:
+    found = [check.said for check in compare_names({"serial@a", "parallel@a"}, {"serial@a", "finalizer@a"})]
+    assert [said.split(" ")[0] for said in found] == ["parallel@a", "finalizer@a"]
+    assert list(compare_names({"serial@a"}, {"serial@a"})) == []
 
 
 def test_builds_of_long_ago_are_known_no_more(pump: Pump) -> None:

@@ -15,6 +15,7 @@ from typing import Any, cast
 from brainq.broker import names
 from brainq.broker.app import make_app
 from brainq.broker.envelope import envelope
+from brainq.cli.doctor.fleet import check_answers, check_troubles
 from brainq.cli.doctor.guard import each_guarded, guarded
 from brainq.cli.doctor.rights import check_rights
 from brainq.cli.output import counted
@@ -60,6 +61,7 @@ def check_redis_and_broker(settings: Settings, url: str) -> Generator[Check, Non
         yield from each_guarded("sweeper", lambda: [check_sweeper(settings, url)])
         yield from each_guarded("presence", lambda: [check_presence(settings, url)])
         yield from each_guarded("workers", lambda: check_broker(settings, url))
+        yield from each_guarded("fleet", lambda: check_troubles(settings))
     return takes_writes
 
 
@@ -129,7 +131,7 @@ def check_broker(settings: Settings, url: str) -> Iterator[Check]:
         yield check_envelope(app)
         if settings.broker_url is None:
             yield from _queues(settings, url)
-        yield from _workers(settings, app)
+        yield from _workers(settings, url, app)
 
 
 def check_envelope(app: Any) -> Check:
@@ -198,11 +200,12 @@ def _unprefixed(settings: Settings, url: str) -> Iterator[Check]:
         )
 
 
-def _workers(settings: Settings, app: Any) -> Iterator[Check]:
+def _workers(settings: Settings, url: str, app: Any) -> Iterator[Check]:
     if not settings.remote_control:
         yield warn("workers", "not asked: BRAINQ_REMOTE_CONTROL is off", "set it to true to have workers answer")
         return
     answers = cast("dict[str, Any]", app.control.inspect(timeout=PING_TIMEOUT_S).active_queues() or {})
+    yield from check_answers(settings, url, answers)
     served = {str(queue["name"]) for queues in answers.values() for queue in queues}
     if not answers:
         yield warn(

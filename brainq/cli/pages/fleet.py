@@ -20,6 +20,7 @@ from brainq.contracts.fleet import (
     FleetModel,
     FleetQueue,
     FleetScale,
+    FleetTrouble,
     Pool,
     PoolScale,
 )
@@ -30,6 +31,8 @@ MIB = 1024 * 1024
 
 def print_fleet(console: Console, fleet: Fleet) -> None:
     print_head(console, _fleet_head(fleet))
+    if fleet.troubles:
+        print_section(console, "troubles", troubles_table(fleet.troubles))
     if fleet.stops:
         print_section(console, "stops", _stops_table(fleet.stops))
     print_section(console, "pools", _pools_table(fleet.pools))
@@ -111,6 +114,16 @@ def _fleet_head(fleet: Fleet) -> list[tuple[str, Text]]:
         ("given up", Text(_counts(given_up), "red" if any(given_up.values()) else "")),
         ("redis", Text(f"{redis.version}, {redis.used_bytes / MIB:,.1f} MiB{limit}, {redis.policy}")),
     ]
+
+
+def troubles_table(troubles: Sequence[FleetTrouble]) -> PageTable:
+    return PageTable(
+        {
+            words("what", 2, 40): Text(clean(each.text, lines=False), "red"),
+            words("remedy", 1, 24): clean(each.remedy, lines=False),
+        }
+        for each in troubles
+    )
 
 
 def _stops_table(stops: Sequence[Stop]) -> PageTable:

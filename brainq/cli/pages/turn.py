@@ -141,6 +141,7 @@ def _print_turn_head(console: Console, facts: TurnFacts) -> None:
         ("session", Text(row.session_id)),
         ("state", state),
         ("next", Text(facts.next)),
+        *(("trouble", Text(f"{each.text}; {each.remedy}", "red")) for each in facts.troubles),
         ("accepted", Text(accepted)),
     ]
     if row.request_key != row.turn_id:

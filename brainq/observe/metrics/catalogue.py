@@ -254,6 +254,13 @@ QUEUE_AGE = _gauge(
     unit="s",
 )
 
+TROUBLES = _gauge(
+    "brainq_fleet_troubles",
+    "What is wrong though processes look healthy: idle_queue, unserved_queue, full_pool, late_sweep, unannounced.",
+    "kind",
+    unit="{trouble}",
+)
+
 OPEN_TURNS = _gauge(
     "brainq_open_turns",
     "Turns that have not ended: accepted (in SQL alone), queued, active, parked, closing.",

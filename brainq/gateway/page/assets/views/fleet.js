@@ -85,9 +85,21 @@ function shown(fleet, stops) {
       figure("Expired leases", warned(String(fleet.lanes.lapsed), fleet.lanes.lapsed > 0), "Calls whose worker has stopped sending heartbeats"),
       figure("Sweeper", sweeper(fleet.sweeper), "When lost messages and dead workers were last looked for"),
     ),
+    troubles(fleet.troubles ?? []),
     stops,
     h("div", { class: "columns fleet", key: "columns" }, h("div", { class: "aside" }, pools(fleet.pools), queues(fleet.queues)), h("div", { class: "aside" }, givenUp(fleet.given_up), redis(fleet.redis))),
   ];
+}
+
+/** What is wrong though processes look healthy. @param {any[]} found */
+function troubles(found) {
+  if (!found.length) return null;
+  return h(
+    "section",
+    { class: "panel", role: "alert", key: "troubles" },
+    h("h2", null, "Troubles"),
+    h("ul", null, found.map((trouble) => h("li", { key: `${trouble.kind} ${trouble.subject}` }, h("strong", { class: "bad" }, trouble.text), ` – ${trouble.remedy}`))),
+  );
 }
 
 /** Models of calls without a price. @param {any[]} lines @returns {string[]} */

@@ -1,0 +1,43 @@
+"""Checks of the running fleet as it is seen from outside: what workers say of themselves is not believed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from brainq.client.connection import cells_of
+from brainq.client.fleet import read_redis_fleet
+from brainq.client.fleet_troubles import RESTART
+from brainq.operator import Operator
+from brainq.settings.deployment import Settings
+from brainq.state.connection import make_client
+from brainq.state.fleet import RedisWorkers
+from brainq.state.keys import Keys
+from brainq.wiring.preflight import Check, ok, warn
+
+
+def check_troubles(settings: Settings) -> Iterator[Check]:
+    """Yield each trouble of the fleet, as `brainq fleet` shows it. SQL is not opened: that could make it."""
+    with Operator(settings) as operator:
+        troubles = read_redis_fleet(cells_of(operator.client).home).troubles
+    for trouble in troubles:
+        yield warn("fleet", trouble.text, trouble.remedy)
+    if not troubles:
+        yield ok("fleet", "queues are read, pools have free threads, and turns are looked after in time")
+
+
+def check_answers(settings: Settings, url: str, answering: Iterable[str]) -> Iterator[Check]:
+    """Yield how the workers that say they are alive differ from those that answer Celery.
+
+    answering   node names, such as `serial@host`
+    """
+    with make_client(url) as client:
+        announced = {worker.name for worker in RedisWorkers(client, Keys(settings.prefix)).alive()}
+    yield from compare_names(announced, set(answering))
+
+
+def compare_names(announced: set[str], answering: set[str]) -> Iterator[Check]:
+    """Yield a warning for each worker that is in one of the two sets alone. Pure."""
+    for name in sorted(announced - answering):
+        yield warn("worker", f"{name} says that it is alive and does not answer Celery: it is stuck, or busy", RESTART)
+    for name in sorted(answering - announced):
+        yield warn("worker", f"{name} answers Celery and does not say that it works: it is in no list", RESTART)

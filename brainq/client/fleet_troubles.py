@@ -1,0 +1,80 @@
+"""What is wrong with a fleet that looks healthy: seen from outside, by its queues, its workers and its sweeper.
+
+A worker whose own check of itself fails cannot say so. A few questions find nearly all of such faults. Is a doorbell
+old while workers idle? Has no thread of a pool come free for longer than a task may take? Does every process that is
+connected say that it works?
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from brainq.brain.brain import Brain
+from brainq.contracts.fleet import FleetQueue, FleetSweeper, FleetTrouble, FleetWorker
+
+QUEUE_LATE_S = 10
+"""A doorbell that is older lies there for a reason: the sweeper rings again after 5 s, also for a lost one."""
+SWEEP_LATE_S = 15.0
+LONGEST_S = 900.0
+"""How long a task of a pool takes at most, if nothing is known of its brains' limits."""
+TROUBLE_KINDS = ("idle_queue", "unserved_queue", "full_pool", "late_sweep", "unannounced")
+RESTART = "read its log, and restart it"
+
+
+def longest_limits(brains: Iterable[Brain]) -> dict[str, float]:
+    """Return by pool how long one of its tasks may take, in seconds, by the limits of these brains. Pure."""
+    longest: dict[str, float] = {}
+    for brain in brains:
+        limits = [("coordinator", brain.limits.timeout_s)]
+        limits += [
+            ("parallel" if spec.effect.is_read else "serial", spec.timeout_s) for spec in brain.tools.specs.values()
+        ]
+        for pool, limit_s in limits:
+            longest[pool] = max(longest.get(pool, 0.0), limit_s)
+    return longest
+
+
+def fleet_troubles(
+    queues: Sequence[FleetQueue],
+    workers: Sequence[FleetWorker],
+    sweeper: FleetSweeper,
+    unannounced: Sequence[str] = (),
+    longest_s: Mapping[str, float] | None = None,
+) -> tuple[FleetTrouble, ...]:
+    """Return what is wrong. Pure.
+
+    unannounced   processes that are connected to Redis, and have not said for seconds that they work
+    longest_s     by pool how long one of its tasks may take
+    """
+    found = [_queue_trouble(queue, workers, longest_s or {}) for queue in queues]
+    if sweeper.overdue_s > SWEEP_LATE_S:
+        text = f"a look at a turn has been due for {sweeper.overdue_s:.0f} s: dead workers are found late"
+        remedy = "start a coordinator, or another: brainq worker coordinator"
+        found.append(_trouble("late_sweep", "sweeper", text, remedy))
+    for process in unannounced:
+        text = f"process {process} is connected, and has not said for seconds that it works"
+        found.append(_trouble("unannounced", process, text, RESTART))
+    return tuple(trouble for trouble in found if trouble is not None)
+
+
+def _queue_trouble(
+    queue: FleetQueue, workers: Sequence[FleetWorker], longest_s: Mapping[str, float]
+) -> FleetTrouble | None:
+    age_s = queue.oldest_age_s or 0
+    if age_s <= QUEUE_LATE_S:
+        return None
+    readers = [each for each in workers if each.pool == queue.pool and queue.build in ("", each.build)]
+    late = f"a doorbell has lain in {queue.name} for {age_s} s"
+    if not readers:
+        return _trouble("unserved_queue", queue.name, f"{late}, and no worker reads it", f"brainq worker {queue.pool}")
+    if idle := [each.name for each in readers if 2 * each.busy < each.threads]:
+        return _trouble("idle_queue", queue.name, f"{late} while {', '.join(idle)} idles: it does not consume", RESTART)
+    limit_s = longest_s.get(queue.pool, LONGEST_S)
+    if age_s > limit_s and all(each.busy >= each.threads for each in readers):
+        text = f"{late}: no thread of pool {queue.pool} came free for longer than a task may take, {limit_s:g} s"
+        return _trouble("full_pool", queue.name, text, f"start another: brainq worker {queue.pool}")
+    return None
+
+
+def _trouble(kind: str, subject: str, text: str, remedy: str) -> FleetTrouble:
+    return FleetTrouble(kind=kind, subject=subject, text=text, remedy=remedy)
