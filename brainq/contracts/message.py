@@ -50,7 +50,8 @@ def with_attachment_labels(text: str, attachments: Sequence[Attachment]) -> str:
 class Reasoning(Wire):
     """One piece of a reply's reasoning, kept with its message and sent back to the service it came from.
 
-    wire     whose API takes `block` back: `anthropic`, `openai-responses`, ...; other wires leave it out
+    wire     whose API takes `block` back: `anthropic`, `openai-responses`, ...; other wires leave it out. With `:call`
+             behind it, `block` has the keys of the call number `before` that brainq does not know
     text     what may be read of it; empty where the service keeps it to itself
     block    the rest of it as it came: signature, encrypted content, or where it stood; it is sent back unchanged
     before   how many of the reply's calls stand before it

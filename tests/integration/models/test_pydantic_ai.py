@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import json
 import threading
 import time
 from collections.abc import AsyncIterator, Iterator
@@ -413,3 +414,33 @@ def test_no_reply_is_refused_over_its_token_counts(wire: WireServer, written: An
     for reply in (whole, last.reply):
         assert reply is not None
         assert (reply.text, reply.usage.output_tokens, reply.usage.estimated) == ("hello there", tokens, True)
+
+
+@pytest.mark.parametrize(
+    ("calls", "outcome"),
+    [
+        ([(0, "ann", "a"), (1, "bob", "b")], ["ann", "bob"]),
+        ([(0, "ann", "a"), (1, "ann", "a")], ["ann"]),
+        ([(0, "ann", "a"), (0, "bob", "b")], "a call that came before is not in the final message"),
+        ([(0, "ann", "a"), (1, "bob", "a")], "two calls have the id 'a', and differ"),
+    ],
+    ids=["two", "one said twice", "an index used twice", "an id used twice"],
+)
+def test_calls_of_a_stream_are_those_of_its_final_message(
+    calls: list[tuple[int, str, str]], outcome: list[str] | str
+) -> None:
+    async def stream(*_: object) -> AsyncIterator[dict[int, DeltaToolCall]]:
+        for index, to, call_id in calls:
+            yield {index: DeltaToolCall("pay", json.dumps({"to": to}), tool_call_id=call_id)}
+
+    provider = PydanticAIProvider(model=FunctionModel(stream_function=stream), retry=RetryPolicy(max_attempts=1))
+    try:
+        if isinstance(outcome, str):
+            with pytest.raises(ProviderError, match=outcome):
+                list(provider.generate_stream(request()))
+            return
+        *_, last = provider.generate_stream(request())
+    finally:
+        provider.close()
+    assert last.reply is not None
+    assert [call.arguments for call in last.reply.calls] == [{"to": to} for to in outcome]
