@@ -17,11 +17,11 @@ import time
 from collections.abc import Callable
 from contextlib import ExitStack, closing, suppress
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from brainq.cells.cells import Cells
 from brainq.cells.directory import FRESH_S
-from brainq.cells.side import MoveSide, open_side
+from brainq.cells.side import Acts, MoveSide, open_side
 from brainq.contracts.cell import Move, MovePhase, MoveStep, Placement, hashed_cell, tenant_key
 from brainq.contracts.ids import PREFIX_BOUNDARY
 from brainq.errors import BrainqError, InvalidInput, MoveFailed, SetupError, Unreachable
@@ -34,6 +34,7 @@ from brainq.store.tenant_rows import JOBS, RECORDS
 from brainq.wiring.services import is_unavailable
 
 log = logger("brainq.cells")
+T = TypeVar("T")
 LEASE_S = 30.0
 BEAT_S = 8.0
 LOOK_S = 0.2
@@ -198,10 +199,12 @@ class MoveRun:
 
     def _wait(self) -> MovePhase:
         for side in (self._target, self._source):
-            side.say_moving(self._tenant, self._row.epoch)
+            self._do_owned(side.say_moving(self._tenant, self._row.epoch))
         until = time.monotonic() + self._mover.wait_s
         while True:
+            self._own()
             self._source.pause_lines(self._tenant)
+            self._own()
             began = time.monotonic()
             busy = self._source.keys.busy_turns(self._tenant) or self._source.keys.hide(self._tenant)
             if not busy:
@@ -210,20 +213,20 @@ class MoveRun:
             if time.monotonic() > until:
                 shown = ", ".join(busy[:SHOWN_TURNS]) + (" ..." if len(busy) > SHOWN_TURNS else "")
                 raise Undo(f"{len(busy)} turns neither ended nor parked within {self._mover.wait_s:g} s: {shown}")
-            self._own()
             time.sleep(max(LOOK_S, time.monotonic() - began))  # a look at many keys is not made all the time
 
     def _copy(self) -> MovePhase:
         self._copies += 1
         if self._copies > MOST_COPIES:
             raise Undo("its rows changed faster than they could be copied")
-        self._target.clear(self._source, self._tenant)
+        self._do_owned(self._target.clear(self._source, self._tenant))
         self._upto = {table.name: 0 for table in RECORDS}
         for table in RECORDS:
             for page in self._source.rows.pages(table, self._tenant):
                 self._own()
                 self._target.rows.put(table, page)
                 self._upto[table.name] = page[-1].get("row", 0)
+        self._own()
         copied = self._source.keys.copy_to(self._target.keys, self._tenant)
         self._counts = {**self._source.rows.counts(self._tenant), "keys": copied}
         return "deciding"
@@ -247,21 +250,24 @@ class MoveRun:
 
     def _flip(self) -> MovePhase:
         tenant, placement = self._tenant, Placement(self._row.to_cell, self._row.epoch)
-        self._source.say_moved(tenant, placement)
+        self._do_owned(self._source.say_moved(tenant, placement))
         if not self._target.is_open_for(tenant):
             self._bring_changes()
             self._counts["late"] = self._source.send_new(self._target, tenant)  # what was accepted first is there first
             self._counts["budgets"] = self._source.send_budgets(self._target, tenant)
+            self._own()
             self._target.forget_counters(tenant)
         for table in JOBS:
+            self._own()
             for page in list(self._source.rows.pages(table, tenant)):
                 self._target.rows.put(table, page)
             self._own()
             self._source.rows.remove_jobs(table, tenant)
+        self._own()
         if self._target.keys.has_hidden(tenant):
             self._counts |= self._source.keys.copy_outside(self._target.keys, tenant)
+        self._do_owned(self._target.open_for(tenant))
         self._own()
-        self._target.open_for(tenant)
         if not self._mover.directory.flip(tenant, placement.cell, placement.epoch):
             found = self._mover.directory.placement(tenant)
             if found != placement:
@@ -275,6 +281,7 @@ class MoveRun:
             if here[table.name] == there[table.name] or table in (turns, blobs, attachments):
                 continue
             for page in self._source.rows.pages(table, self._tenant):
+                self._own()
                 if table in _STEPPED:
                     self._target.rows.replace(table, page)
                 else:
@@ -284,18 +291,18 @@ class MoveRun:
         time.sleep(self._mover.linger_s)
         self._own()
         self._source.send_budgets(self._target, self._tenant)  # what they were raised by meanwhile
+        self._own()
         self._source.forget_counters(self._tenant)
         self._source.budgets.remove(self._tenant)
-        late = self._source.clear(self._target, self._tenant)
+        late = self._do_owned(self._source.clear(self._target, self._tenant))
         self._counts["late"] = self._counts.get("late", 0) + late
         return "done"
 
     def _undo(self) -> MovePhase:
         stays = Placement(self._row.from_cell, self._row.epoch - 1)
-        self._target.clear(self._source, self._tenant)
-        self._target.say_not_here(self._tenant, stays)
-        self._own()
-        self._source.open_for(self._tenant)
+        self._do_owned(self._target.clear(self._source, self._tenant))
+        self._do_owned(self._target.say_not_here(self._tenant, stays))
+        self._do_owned(self._source.open_for(self._tenant))
         return "done"
 
     def _advance(self, phase: MovePhase, following: MovePhase, why: str | None) -> None:
@@ -308,6 +315,15 @@ class MoveRun:
         step = MoveStep(row.tenant, row.from_cell, row.to_cell, phase, dict(self._counts), waits_for)
         self._mover.watch(step)
         return step
+
+    def _do_owned(self, acts: Acts[T]) -> T:
+        """Do them all, as long as the move is this process's."""
+        while True:
+            self._own()
+            try:
+                next(acts)
+            except StopIteration as end:
+                return end.value
 
     def _own(self) -> None:
         """Raises where another process may have taken the move over: this one was frozen, or home was away."""

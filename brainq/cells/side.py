@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Generator
 from dataclasses import dataclass
+from typing import TypeVar
 
 from brainq.contracts.cell import Placement
 from brainq.state.people import RedisSessions
@@ -15,6 +17,10 @@ from brainq.store.tenant_budgets import TenantBudgetRows
 from brainq.store.tenant_rows import TenantRows
 from brainq.wiring import Wiring
 
+T = TypeVar("T")
+Acts = Generator[None, None, T]
+"""Several writes, with a pause before each but the first: whoever does them looks there whether the move is still its
+own. A process that was frozen in between must not go on with what another has finished since."""
 PAUSED_WHY = "its tenant moves to another cell"
 
 
@@ -31,27 +37,33 @@ class MoveSide:
     sessions: RedisSessions
     budgets: TenantBudgetRows
 
-    def say_moving(self, tenant: str, epoch: int) -> None:
+    def say_moving(self, tenant: str, epoch: int) -> Acts[None]:
         """From now on what is accepted here for the tenant waits. SQL knows first: Redis may lose it."""
         self.tombstones.put(tenant, "", epoch)
+        yield
         self.words.put(tenant, Placement("", epoch))
 
-    def say_moved(self, tenant: str, placement: Placement) -> None:
+    def say_moved(self, tenant: str, placement: Placement) -> Acts[None]:
         """From now on whoever asks for the tenant here is sent there."""
         self.tombstones.put(tenant, placement.cell, placement.epoch)
+        yield
         self.words.put(tenant, placement)
 
-    def say_not_here(self, tenant: str, placement: Placement) -> None:
+    def say_not_here(self, tenant: str, placement: Placement) -> Acts[None]:
         """As before a move to here that was undone."""
         self.tombstones.restore(tenant, placement.cell, placement.epoch)
+        yield
         self.words.put_back(tenant, placement)
 
-    def open_for(self, tenant: str) -> None:
+    def open_for(self, tenant: str) -> Acts[None]:
         """The tenant is here: its turns go on, and those that wait begin. Again changes nothing. What waits in SQL is
         queued before anything later of its session."""
         self.keys.show(tenant)
+        yield
         self.tombstones.arrive(tenant, self.name)
+        yield
         self.words.put(tenant, None)
+        yield
         for session_id in self.keys.sessions(tenant):
             if self.sessions.why_paused(session_id) == PAUSED_WHY:
                 self.sessions.resume(session_id)
@@ -79,11 +91,12 @@ class MoveSide:
                     sent += 1
         return sent
 
-    def send_late(self, other: MoveSide, tenant: str) -> int:
+    def send_late(self, other: MoveSide, tenant: str) -> Acts[int]:
         """Send the other cell what this one accepted and that one lacks, and forget what both have. How many turns were
         sent."""
         late, sent = LateRows(self.database, lambda _: other.database), 0
         while turn_ids := self.rows.first_turns(tenant):
+            yield
             there = other.rows.known_turns(turn_ids)
             for turn_id in turn_ids:
                 if turn_id not in there:
@@ -94,6 +107,7 @@ class MoveSide:
             known = other.rows.inputs_of(moved)
             for session_id, client_message_id in inputs.keys() - known.keys():
                 late.send_input(session_id, client_message_id, other.name)
+            yield
             self.rows.remove_turns(moved, [row for key, row in inputs.items() if key in known])
         return sent
 
@@ -108,11 +122,15 @@ class MoveSide:
         for row in self.budgets.windows(tenant):
             self.keys.forget_counter(f"{row['scope']}/{row['per']}", row["start_ms"])
 
-    def clear(self, other: MoveSide, tenant: str) -> int:
-        """Nothing of the tenant is left here; what only this cell has is sent to the other one first."""
-        sent = self.send_late(other, tenant)
+    def clear(self, other: MoveSide, tenant: str) -> Acts[int]:
+        """Nothing of the tenant is left here; what only this cell has is sent to the other one first. Returns how many
+        turns were sent."""
+        sent = yield from self.send_late(other, tenant)
+        yield
         self.rows.remove_rest(tenant)
+        yield
         self.keys.remove_outside(tenant)
+        yield
         self.keys.remove(tenant)
         self.keys.have_rows_compared()
         return sent

@@ -7,6 +7,8 @@ from ops.mutants.bug import Bug
 MOVES = ("tests/integration/cells/test_move.py",)
 ORDER = ("tests/integration/cells/test_move_order.py",)
 CRASHES = ("tests/integration/cells/test_move_crashes.py",)
+READS = ("tests/integration/cells/test_move_reads.py",)
+SIDE = ("tests/unit/cells/test_side.py",)
 
 BUGS = (
     Bug(
@@ -85,5 +87,182 @@ BUGS = (
         "if not self._mover.directory.flip(tenant, placement.cell, placement.epoch):",
         "if not self._source.is_open_for(tenant) and not placement.cell:",
         CRASHES,
+    ),
+    Bug(
+        "moves: an older copy is left where the next one goes",
+        "brainq/cells/move.py",
+        "        self._do_owned(self._target.clear(self._source, self._tenant))\n        self._upto",
+        "        self._upto",
+        MOVES,
+    ),
+    Bug(
+        "moves: a mover that was frozen opens a cell",
+        "brainq/cells/move.py",
+        "        while True:\n            self._own()\n            try:",
+        "        while True:\n            try:",
+        CRASHES,
+    ),
+    Bug(
+        "moves: a mover that was frozen copies on",
+        "brainq/cells/move.py",
+        "            for page in self._source.rows.pages(table, self._tenant):\n"
+        "                self._own()\n"
+        "                self._target",
+        "            for page in self._source.rows.pages(table, self._tenant):\n                self._target",
+        CRASHES,
+    ),
+    Bug(
+        "moves: a mover that was frozen copies its keys over what is there",
+        "brainq/cells/move.py",
+        "        self._own()\n        copied",
+        "        copied",
+        CRASHES,
+    ),
+    Bug(
+        "moves: a mover that was frozen takes jobs away",
+        "brainq/cells/move.py",
+        "            self._own()\n            self._source.rows.remove_jobs",
+        "            self._source.rows.remove_jobs",
+        CRASHES,
+    ),
+    Bug(
+        "moves: a mover whose lease another has goes on",
+        "brainq/cells/move.py",
+        "        if self._is_lost.is_set() or time.monotonic() - self._kept_at > LEASE_S:",
+        "        if self._is_lost.is_set() and time.monotonic() - self._kept_at > LEASE_S:",
+        CRASHES,
+    ),
+    Bug(
+        "moves: a session that people paused is resumed",
+        "brainq/cells/side.py",
+        "if self.sessions.why_paused(session_id) == PAUSED_WHY:",
+        "if self.sessions.is_paused(session_id):",
+        MOVES,
+    ),
+    Bug(
+        "moves: sessions that waited stay paused",
+        "brainq/cells/side.py",
+        "                self.sessions.resume(session_id)",
+        "                pass",
+        MOVES,
+    ),
+    Bug(
+        "moves: a waiting turn begins while its tenant is about to move",
+        "brainq/cells/side.py",
+        "            self.sessions.pause(session_id, PAUSED_WHY)",
+        "            pass",
+        MOVES,
+    ),
+    Bug(
+        "moves: lanes are copied twice",
+        "brainq/state/tenant_keys.py",
+        "if other._client.hsetnx(other._keys.lane_holders, holder, json.dumps(names)):",
+        "if other._client.hset(other._keys.lane_holders, holder, json.dumps(names)) + 1:",
+        MOVES,
+    ),
+    Bug(
+        "moves: lanes are copied in the order of their holders",
+        "brainq/state/tenant_keys.py",
+        "ordered = sorted(held, key=lambda holder: (places.get(holder, 0), holder))",
+        "ordered = sorted(held)",
+        MOVES,
+    ),
+    Bug(
+        "moves: another tenant's place in a lane goes",
+        "brainq/state/tenant_keys.py",
+        "self._client.lrem(self._keys.lane(lane), 0, holder)",
+        "self._client.delete(self._keys.lane(lane))",
+        MOVES,
+    ),
+    Bug(
+        "moves: a row that changed after it was copied is not noticed",
+        "brainq/cells/move.py",
+        "if digest != there[name]]",
+        "if digest.rows != there[name].rows]",
+        MOVES,
+    ),
+    Bug(
+        "moves: rows that change are copied for ever",
+        "brainq/cells/move.py",
+        "        if self._copies >= MOST_COPIES:",
+        "        if self._copies >= MOST_COPIES * 9:",
+        MOVES,
+    ),
+    Bug(
+        "moves: keys that the copy lacks are not noticed",
+        "brainq/cells/move.py",
+        'return "flipping" if keys[0] == keys[1] else "copying"',
+        'return "flipping"',
+        MOVES,
+    ),
+    Bug(
+        "moves: a copy of a process that is gone is taken for whole",
+        "brainq/cells/move.py",
+        '        if not self._upto:\n            return "copying"',
+        '        if self._upto is None:\n            return "copying"',
+        CRASHES,
+    ),
+    Bug(
+        "moves: the directory is flipped before the new cell is open",
+        "brainq/cells/move.py",
+        "        self._do_owned(self._target.open_for(tenant))\n"
+        "        self._own()\n"
+        "        if not self._mover.directory.flip(tenant, placement.cell, placement.epoch):",
+        "        if not self._mover.directory.flip(tenant, placement.cell, placement.epoch) or "
+        "self._do_owned(self._target.open_for(tenant)):",
+        CRASHES,
+    ),
+    Bug(
+        "moves: the old cell's rows go while fronts still look there",
+        "brainq/cells/move.py",
+        "        time.sleep(self._mover.linger_s)\n        self._own()\n",
+        "",
+        READS,
+    ),
+    Bug(
+        "moves: Redis knows of a move before SQL does",
+        "brainq/cells/side.py",
+        '        self.tombstones.put(tenant, "", epoch)\n'
+        "        yield\n"
+        '        self.words.put(tenant, Placement("", epoch))',
+        '        self.words.put(tenant, Placement("", epoch))\n'
+        "        yield\n"
+        '        self.tombstones.put(tenant, "", epoch)',
+        SIDE,
+    ),
+    Bug(
+        "moves: what was accepted too late is removed and not sent",
+        "brainq/cells/side.py",
+        "            moved = [turn_id for turn_id in turn_ids if turn_id in there]",
+        "            moved = list(turn_ids)",
+        MOVES,
+    ),
+    Bug(
+        "moves: a lease that ended with its process is waited for",
+        "brainq/cells/move.py",
+        "                self.moves.take(row.tenant, self.owner, 0.0)  #",
+        "                self.moves.take(row.tenant, self.owner, 99.0)  #",
+        ("tests/integration/cells/test_move_command.py",),
+    ),
+    Bug(
+        "moves: a tenant goes to a cell that another run has not chosen",
+        "brainq/cells/move.py",
+        'if row.to_cell != to_cell and row.phase != "undoing":',
+        'if row.phase == "done":',
+        MOVES,
+    ),
+    Bug(
+        "moves: a tombstone that Redis lost stays lost",
+        "brainq/state/tenant_keys.py",
+        "if tenant not in known or known[tenant].epoch < placement.epoch:",
+        "if tenant in known and known[tenant].epoch < placement.epoch:",
+        MOVES,
+    ),
+    Bug(
+        "moves: a word of a move that SQL forgot stays",
+        "brainq/state/tenant_keys.py",
+        "if tenant not in tombstones:\n                word",
+        "if tenant in tombstones:\n                word",
+        MOVES,
     ),
 )

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from brainq.cells import directory
+from brainq.cells.move import MOST_COPIES
 from brainq.contracts.cell import MoveStep, Placement
 from brainq.contracts.claim import CallRef
 from brainq.contracts.people import HoldSpec, TurnInput
@@ -222,3 +224,116 @@ def test_a_child_turn_is_in_the_cell_of_its_parent(two: TwoCells) -> None:
     assert "in another cell" in str(refused)
     assert (two.rows("a", "globex:"), two.rows("a", "hooli:")["turns"]) == ({}, 1)
     assert two.directory.placement("hooli:") == Placement("a", 1)
+
+
+def test_a_session_that_people_paused_stays_paused(two: TwoCells) -> None:
+    made = parked_tenant(two)
+    assert two.a.client.session("acme:2").pause("wrong prices")
+    two.mover().move(TENANT, "b")
+    sessions = two.b.wiring.state.sessions
+    assert [sessions.why_paused(session) for session in ("acme:2", "acme:3")] == ["wrong prices", None]
+    two.b.client.session("acme:2").resume()
+    go_on(two, "b", made)
+
+
+def test_what_is_left_of_an_older_copy_goes_before_the_next_one(two: TwoCells) -> None:
+    """The mover died, and what it had copied has ended in the old cell since."""
+    parked_tenant(two)
+    redis: Any = two.b.wiring.state.redis
+    redis.hset("bq:{acme:1}:moving:t:t-older", "state", "parked")
+    two.mover().move(TENANT, "b")
+    assert redis.keys("*t-older*") == []
+    assert len([step for step in two.steps if step.phase == "copying"]) == 1
+
+
+def test_a_row_that_changes_while_it_is_copied_is_copied_again(two: TwoCells) -> None:
+    two.submit("a", "acme:1", "hello")
+    two.a.drain()
+    mover, seen = two.mover(), list[str]()
+
+    def watch(step: MoveStep) -> None:
+        seen.append(step.phase)
+        if step.phase == "deciding" and seen.count("deciding") == 1:
+            with two.a.wiring.store.engine.begin() as connection:
+                connection.exec_driver_sql("UPDATE turns SET message = 'changed'")
+
+    mover.watch = watch
+    assert mover.move(TENANT, "b").phase == "done"
+    assert seen.count("copying") == 2
+    assert [turn.message for turn in two.a.client.turns(session="acme:1")] == ["changed"]
+
+
+def test_rows_that_change_faster_than_they_are_copied_undo_the_move(two: TwoCells) -> None:
+    two.submit("a", "acme:1", "hello")
+    two.a.drain()
+    mover, seen = two.mover(), list[str]()
+
+    def watch(step: MoveStep) -> None:
+        seen.append(step.phase)
+        if step.phase == "deciding":
+            with two.a.wiring.store.engine.begin() as connection:
+                connection.exec_driver_sql(f"UPDATE turns SET message = '{len(seen)}'")
+
+    mover.watch = watch
+    with pytest.raises(MoveFailed, match="do not have the same rows"):
+        mover.move(TENANT, "b")
+    assert seen.count("copying") == MOST_COPIES
+    two.assert_here("a", 1)
+
+
+def test_a_key_that_is_missing_in_the_copy_is_noticed(two: TwoCells) -> None:
+    parked_tenant(two)
+    mover = two.mover()
+    redis: Any = two.b.wiring.state.redis
+
+    def watch(step: MoveStep) -> None:
+        two.steps.append(step)
+        if step.phase == "deciding":
+            redis.delete("bq:{acme:2}:moving:session")
+
+    mover.watch = watch
+    with pytest.raises(MoveFailed, match="changed faster"):
+        mover.move(TENANT, "b")
+    two.assert_here("a", 1)
+
+
+def test_a_session_is_not_hidden_while_a_turn_of_it_runs_and_nothing_waits_behind_it(two: TwoCells) -> None:
+    """A turn that ends meanwhile lets none of those that wait begin."""
+    live = two.submit("a", "acme:1", "hello").turn_id
+    waits = two.submit("a", "acme:1", "and then").turn_id
+    mover = two.mover()
+
+    def watch(step: MoveStep) -> None:
+        if step.waits_for:
+            assert step.waits_for == (live,)
+            two.a.drain()
+
+    mover.watch = watch
+    mover.move(TENANT, "b")
+    assert [bell.args[1] for bell, _ in two.a.bells].count(waits) == 0
+    assert [result.text for result in two.finish("b", waits)] == ["done and then"]
+    assert two.b.wiring.state.sessions.why_paused("acme:1") is None
+
+
+def test_lanes_that_are_copied_twice_are_there_once_and_in_their_order(two: TwoCells) -> None:
+    """The mover died between the two. Whoever waited longest holds the lane."""
+    sides = [two.side(name) for name in "ab"]
+    redis, keys = two.a.wiring.state.redis, two.a.wiring.state.keys
+    holders = [f"acme:{number} t c1-0" for number in (3, 1, 2)]
+    for at, holder in enumerate(holders):
+        redis.hset(keys.lane_holders, holder, json.dumps(["note", "other"][: 2 - at % 2]))
+        redis.rpush(keys.lane("note"), holder)
+    redis.rpush(keys.lane("other"), holders[0], holders[2])
+    redis.zadd(keys.lane_leases, {holders[0]: 99})
+    for _ in range(2):
+        sides[0].keys.copy_outside(sides[1].keys, TENANT)
+    copied: Any = two.b.wiring.state.redis
+    assert copied.lrange(keys.lane("note"), 0, -1) == holders
+    assert copied.lrange(keys.lane("other"), 0, -1) == [holders[0], holders[2]]
+    assert copied.zrange(keys.lane_leases, 0, -1, withscores=True) == [(holders[0], 99.0)]
+    redis.rpush(keys.lane("note"), "globex:1 t c1-0")
+    sides[0].keys.remove_outside(TENANT)
+    assert redis.lrange(keys.lane("note"), 0, -1) == ["globex:1 t c1-0"]
+    assert redis.hlen(keys.lane_holders) == redis.zcard(keys.lane_leases) == 0
+    for side in sides:
+        side.close()

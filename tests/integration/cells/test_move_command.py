@@ -68,3 +68,10 @@ def test_a_move_that_a_cell_does_not_answer_says_which_and_that_it_is_to_be_run_
 def test_in_a_deployment_of_one_cell_nothing_moves(two: TwoCells) -> None:
     with pytest.raises(SetupError, match="there is one cell alone"):
         tenant_mover(Cells(two.a.wiring), "mover")
+
+
+def test_a_tenant_that_is_on_its_way_goes_nowhere_else_first(two: TwoCells) -> None:
+    two.moves.begin(TENANT, "a", "b", 2, "copying", "gone", 0.0)
+    with pytest.raises(InvalidInput, match="on its way to 'b'; move it there first"):
+        two.mover().move(TENANT, "a")
+    assert two.mover().move(TENANT, "b").phase == "done"

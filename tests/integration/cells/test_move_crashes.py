@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
+from itertools import count
 from types import SimpleNamespace
 from typing import Any
 
@@ -32,10 +34,11 @@ class Died(BaseException):
 
 
 class Deaths:
-    """Counts what is done, and dies once after act `at`."""
+    """Counts what is done, and dies once after act `at`; or does `instead`, and goes on."""
 
-    def __init__(self, at: int) -> None:
+    def __init__(self, at: int, instead: Callable[[], None] | None = None) -> None:
         self.at = at
+        self.instead = instead
         self.count = 0
         self.last = ""
 
@@ -46,7 +49,9 @@ class Deaths:
         self.count += 1
         if self.count == self.at:
             self.last = name
-            raise Died(name)
+            if self.instead is None:
+                raise Died(name)
+            self.instead()
 
 
 class _Watched:
@@ -94,16 +99,13 @@ def assert_one_owner(two: TwoCells, turns: dict[str, str]) -> None:
         assert None in [two.state(name, session_id, turn_id) for name in "ab"]
 
 
-def move_with_deaths(two: TwoCells, points: Callable[[int], bool], most: int = 500) -> int:
-    """Move to and fro, each time with a death after the next act of those that `points` names; how many acts a move
-    has."""
+def move_with_deaths(two: TwoCells, most: int = 500) -> int:
+    """Move to and fro, each time with a death after the next act; how many acts a move has."""
     made = parked_tenant(two)
     here, there, epoch, at = "a", "b", 1, 0
     new: list[str] = []
     while at < most:
         at += 1
-        if not points(at):
-            continue
         deaths = Deaths(at)
         try:
             dying_mover(two, deaths).move(TENANT, there)
@@ -128,23 +130,16 @@ def move_with_deaths(two: TwoCells, points: Callable[[int], bool], most: int = 5
     return at
 
 
-def test_a_move_that_died_now_and_then_is_taken_up_again(two: TwoCells) -> None:
-    move_with_deaths(two, lambda at: at % 9 == 1)
-
-
-@pytest.mark.full
 def test_a_move_that_died_after_each_of_its_acts_is_taken_up_again(two: TwoCells) -> None:
-    assert move_with_deaths(two, lambda at: True) > 40
+    assert move_with_deaths(two) > 40
 
 
-def undo_with_deaths(two: TwoCells, points: Callable[[int], bool]) -> None:
+def undo_with_deaths(two: TwoCells) -> None:
     made = parked_tenant(two)
     busy = two.submit("a", "acme:9", "hello").turn_id
     before, at = two.rows("a"), 0
     while True:
         at += 1
-        if not points(at):
-            continue
         deaths = Deaths(at)
         try:
             dying_mover(two, deaths, wait_s=0.0).move(TENANT, "b")
@@ -164,13 +159,8 @@ def undo_with_deaths(two: TwoCells, points: Callable[[int], bool]) -> None:
     two.finish("a", busy)
 
 
-def test_an_undo_that_died_now_and_then_is_done_to_its_end(two: TwoCells) -> None:
-    undo_with_deaths(two, lambda at: at % 4 == 1)
-
-
-@pytest.mark.full
 def test_an_undo_that_died_after_each_of_its_acts_is_done_to_its_end(two: TwoCells) -> None:
-    undo_with_deaths(two, lambda at: True)
+    undo_with_deaths(two)
 
 
 def test_a_frozen_mover_that_goes_on_when_another_has_moved_the_tenant_takes_nothing_away(
@@ -209,3 +199,49 @@ def test_who_takes_a_move_over_goes_on_from_where_it_is_by_then(two: TwoCells) -
     moves: Any = Advanced()
     assert replace(two.mover(), moves=moves).move(TENANT, "b").phase == "done"
     two.assert_here("b", 2)
+
+
+def all_of(two: TwoCells) -> dict[str, object]:
+    """What the two cells have of the tenant, and say of it."""
+    sides = {name: two.side(name) for name in "ab"}
+    found: dict[str, object] = {
+        name: (two.rows(name), two.keys(name), side.tombstones.of(TENANT), side.words.of(TENANT))
+        for name, side in sides.items()
+    }
+    return found | {"placed": two.placed(), "move": two.moves.get(TENANT)}
+
+
+@pytest.mark.parametrize(
+    ("wait_s", "goes_back"), [(0.0, False), (5.0, False), pytest.param(5.0, True, marks=pytest.mark.full)]
+)
+def test_a_mover_that_was_frozen_after_any_of_its_acts_changes_nothing_of_what_another_did(
+    two: TwoCells, monkeypatch: pytest.MonkeyPatch, wait_s: float, *, goes_back: bool
+) -> None:
+    """Another moves the tenant, or undoes the move; then it thaws."""
+    parked_tenant(two)
+    if not wait_s:
+        two.submit("a", "acme:9", "hello")
+    way, changed, now = ["a", "b"], list[str](), dict[str, object]()
+
+    def freeze() -> None:
+        two.moves.take(TENANT, "mover", 0.0)
+        with suppress(MoveFailed):
+            two.mover(owner="other", wait_s=wait_s).move(TENANT, way[1])
+        if goes_back:
+            two.mover(owner="other", wait_s=wait_s).move(TENANT, way[0])
+        now.update(all_of(two))
+        later = SimpleNamespace(monotonic=lambda: time.monotonic() + 2 * LEASE_S, sleep=time.sleep)
+        monkeypatch.setattr("brainq.cells.move.time", later)
+
+    for at in count(1):
+        deaths = Deaths(at, freeze)
+        with suppress(MoveFailed):
+            dying_mover(two, deaths, wait_s=wait_s).move(TENANT, way[1])
+        monkeypatch.undo()
+        if not deaths.last:
+            break
+        if (found := all_of(two)) != now:
+            changed.append(f"{at} {deaths.last}: {found} was {now}")
+        if wait_s and not goes_back:
+            way.reverse()
+    assert changed == []

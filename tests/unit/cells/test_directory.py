@@ -114,3 +114,41 @@ def test_a_tenant_that_was_erased_is_placed_anew_by_every_front(directory: Direc
     directory.forget("acme:")
     front.now += FRESH_S
     assert front.settle("acme:") == Front(directory).settle("acme:") == home
+
+
+def test_what_only_the_old_cell_says_is_hearsay_until_the_directory_or_the_new_cell_says_it(
+    directory: Directory,
+) -> None:
+    front = Front(directory)
+    directory.settle("acme:", "a")
+    assert (front.settle("acme:"), front.is_hearsay("acme:")) == ("a", False)
+    for _ in range(2):
+        front.learn("acme:", Placement("b", 2))
+        assert front.is_hearsay("acme:")
+    assert not front.look_again("acme:"), "the directory knows less"
+    assert (front.cell_of("acme:"), front.is_hearsay("acme:")) == ("b", True)
+    directory.flip("acme:", "b", 2)
+    assert not front.look_again("acme:")
+    assert not front.is_hearsay("acme:")
+    front.learn("acme:", Placement("b", 2))
+    assert not front.is_hearsay("acme:"), "what is known for certain stays so"
+    front.learn("acme:", Placement("a", 3))
+    front.confirm("acme:")
+    assert not front.is_hearsay("acme:")
+    assert not front.is_hearsay("other:")
+
+
+def test_of_very_many_tenants_the_one_that_was_asked_of_longest_ago_is_forgotten(
+    directory: Directory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("brainq.cells.directory.MOST_KNOWN", 2)
+    front = Front(directory)
+    for tenant in ("a:", "b:", "a:", "c:"):
+        front.settle(tenant)
+        front.look_again(tenant)
+    asked = front.asked
+    for tenant in ("a:", "c:"):
+        front.cell_of(tenant)
+    assert front.asked == asked
+    front.cell_of("b:")
+    assert front.asked == asked + 1
