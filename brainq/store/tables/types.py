@@ -4,7 +4,9 @@ database's clock.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import UTC, datetime
+from functools import cache
 from typing import Any
 
 from sqlalchemy import BigInteger, Column, DateTime, Dialect, Index, Integer, LargeBinary, MetaData, Text
@@ -78,10 +80,28 @@ class UtcTimestamp(TypeDecorator[datetime]):
     impl = DateTime(timezone=True)
     cache_ok = True
 
+    def load_dialect_impl(self, dialect: Dialect) -> TypeEngine[Any]:
+        return _sqlite_instant() if dialect.name == "sqlite" else super().load_dialect_impl(dialect)
+
     def process_result_value(self, value: datetime | None, dialect: Dialect) -> datetime | None:
         if value is None:
             return None
         return value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
+
+
+@cache
+def _sqlite_instant() -> TypeEngine[Any]:
+    """Return a DATETIME that is bound as it is stored: `12:00:00.000` is before `12:00:00.000000` as text."""
+    from sqlalchemy.dialects.sqlite import DATETIME
+
+    class Instant(DATETIME):
+        cache_ok = True
+
+        def bind_processor(self, dialect: Dialect) -> Callable[[Any], Any]:
+            as_text: Any = super().bind_processor(dialect)
+            return lambda value: None if value is None else as_text(value).removesuffix("000")
+
+    return Instant()
 
 
 class utc_now(FunctionElement[datetime]):  # noqa: N801 - reads as the SQL function it is

@@ -8,6 +8,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from sqlalchemy import text
 
+from brainq.contracts.budgets import Budget
 from brainq.contracts.call import ToolTraceEntry
 from brainq.contracts.model import Spend
 from brainq.contracts.spending import SpendBy, SpendLine, check_spend_by, spend_csv
@@ -86,6 +87,29 @@ def test_a_report_is_of_its_time_and_its_sessions(spent: Store) -> None:
     assert report(spent, sessions=()) == []
     (whole,) = report(spent)
     assert whole.cost_usd == 3.75
+
+
+def test_a_report_begins_with_its_first_instant_and_ends_before_its_last(spent: Store) -> None:
+    later = AT + timedelta(seconds=2)
+    assert [line.cost_usd for line in spent.spending.report(("day",), AT, later, ("acme:",))] == [1.5]
+    assert [line.cost_usd for line in spent.spending.report(("day",), later, None, ("acme:",))] == [2.0]
+
+
+@pytest.mark.parametrize(
+    ("scope", "usd"), [("all", 3.75), ("tenant acme:", 3.5), ("tenant :", 0.25), ("brain b", 3.75), ("brain c", 0.0)]
+)
+def test_a_window_begins_with_what_its_turns_have_cost_and_a_childs_call_counts_once(
+    spent: Store, scope: str, usd: float
+) -> None:
+    start_ms = int(AT.timestamp() * 1000)
+    spent.budgets.raise_by(scope, Budget(scope=scope, per="day", usd=9.0), start_ms, 1.0, "ann")
+    (window,) = spent.budgets.windows(start_ms)
+    assert (window.granted_usd, window.raised_usd) == (usd, 1.0)
+    later = Budget(scope=scope, per="hour", usd=9.0)
+    spent.budgets.raise_by(scope, later, start_ms + 1000, 1.0, "ann")
+    assert [row.granted_usd for row in spent.budgets.windows(start_ms + 1000)] == [
+        0.0 if scope in ("tenant :", "brain c") else 2.0
+    ]
 
 
 def test_what_cannot_be_grouped_is_refused_by_name() -> None:
