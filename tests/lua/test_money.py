@@ -110,3 +110,68 @@ def test_without_budgets_nothing_is_written(rig: Rig) -> None:
     rig.run("step_begin")
     rig.run("step_commit", calls="[]", cost="0.3")
     assert not rig.client.keys("*{money}*")
+
+
+def test_a_call_whose_worst_case_is_not_known_is_counted_until_it_is_over(rig: Rig) -> None:
+    rig.owned()
+    granted(rig, 1)
+    rig.client.set(TRUST, "1")
+    held(rig, blind=True)
+    assert counted(rig, "n", "blind") == [1, 1]
+    rig.run("step_commit", calls="[]", cost="0.04")
+    assert counted(rig, "n", "blind", "spent") == [0, 0, 0.04]
+    assert rig.client.get(TRUST) == "1", "its bill says nothing of estimates"
+
+
+def test_a_counter_of_a_window_that_has_begun_meanwhile_is_asked(rig: Rig) -> None:
+    """Its process read the clock before midnight."""
+    rig.owned()
+    granted(rig, 1)
+    asked, old = money(rig), counter(rig)
+    rig.pass_ms(86_400_000)
+    rig.run("turn_claim", fence=1)
+    reply = rig.run("step_begin", money=asked, fence=2)
+    assert reply[:2] == ["MONEY", "short"]
+    assert f"{old.rpartition(':')[0]}:{reply[3]}" == counter(rig)
+
+
+def test_near_the_cap_a_turn_leaves_room_for_one_more_like_it(rig: Rig) -> None:
+    rig.owned()
+    granted(rig, 0.15)
+    assert rig.run("step_begin", money=money(rig, room=2))[:2] == ["MONEY", "short"]
+    assert held(rig) == ["GO", 1, 1]
+
+
+def test_what_is_likely_to_be_billed_is_granted_while_there_is_money(rig: Rig) -> None:
+    rig.owned()
+    granted(rig, 0.2)
+    rig.client.set(TRUST, "3")
+    reply = held(rig)
+    assert (reply[1], reply[4:6]) == ("short", ["0.1", "0.3"])
+    rig.client.hset(counter(rig), "full", "1")
+    assert held(rig) == ["GO", 1, 1], "alone in its window it may be as dear as it likes, once"
+    assert counted(rig, "held") == [pytest.approx(0.3)]
+
+
+def test_of_several_windows_all_are_reserved_or_none(rig: Rig) -> None:
+    rig.owned()
+    granted(rig, 1)
+    asked = json.loads(money(rig))
+    other = {**asked["windows"][0], "key": "bq:{money}:w:brain b/day:", "name": "brain b/day"}
+    asked["windows"].append(other)
+    assert rig.run("step_begin", money=json.dumps(asked))[1:3] == ["short", "brain b/day"]
+    assert counted(rig, "held", "n") == [0, 0]
+
+
+@pytest.mark.parametrize(
+    ("before", "reserved", "billed", "after"), [("5", 0.5, "0.04", "4.8000"), ("1", 0.1, "9", "10.0000")]
+)
+def test_trust_comes_back_slowly_and_has_a_bound(
+    rig: Rig, before: str, reserved: float, billed: str, after: str
+) -> None:
+    granted(rig, 9)
+    rig.client.set(TRUST, before)
+    rig.owned()
+    held(rig, usd=reserved)
+    rig.run("step_commit", calls="[]", cost=billed)
+    assert rig.client.get(TRUST) == after

@@ -196,3 +196,26 @@ def test_nobody_stops_anything_and_no_command_is_made_for_it(rig: Rig) -> None:
     rig.client.config_resetstat()
     rig.run("call_claim")
     assert count("hmget") <= before
+
+
+def test_a_call_waits_a_day_from_its_first_stop_whatever_it_meets_after_it(rig: Rig) -> None:
+    rig.committed(WRITE)
+    field = stop(rig, "tool tool", keep_ms=2 * DAY_MS)
+    rig.run("call_claim")
+    rig.pass_ms(DAY_MS // 2)
+    lift(rig, field)
+    rig.run("waits_expire")
+    other = stop(rig, "tenant :", keep_ms=2 * DAY_MS)
+    assert rig.run("call_claim") == ["DROP", "stopped"]
+    assert rig.client.hget(rig.names(TID)["trace"], "c1-0:stop") == other
+    rig.pass_ms(DAY_MS // 2)
+    rig.run("waits_expire")
+    assert rig.status() == "denied"
+
+
+def test_one_that_forbids_is_met_before_one_that_pauses(rig: Rig) -> None:
+    rig.committed(WRITE)
+    stop(rig, "tool tool")
+    stop(rig, "tenant :", mode="forbid")
+    rig.run("call_claim")
+    assert rig.status() == "denied"

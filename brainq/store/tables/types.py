@@ -4,7 +4,6 @@ database's clock.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from datetime import UTC, datetime
 from functools import cache
 from typing import Any
@@ -97,9 +96,13 @@ def _sqlite_instant() -> TypeEngine[Any]:
     class Instant(DATETIME):
         cache_ok = True
 
-        def bind_processor(self, dialect: Dialect) -> Callable[[Any], Any]:
+        def bind_processor(self, dialect: Dialect) -> Any:
             as_text: Any = super().bind_processor(dialect)
-            return lambda value: None if value is None else as_text(value).removesuffix("000")
+
+            def bound(value: datetime | None) -> str | None:
+                return None if value is None else str(as_text(value)).removesuffix("000")
+
+            return bound
 
     return Instant()
 

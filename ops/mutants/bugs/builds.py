@@ -7,6 +7,7 @@ from ops.mutants.bug import Bug
 LUA = "brainq/state/lua/lib"
 GATES = ("tests/lua/test_builds.py",)
 UNIT = ("tests/unit/test_builds.py",)
+RECORDS = ("tests/integration/test_build_records.py",)
 
 BUGS = (
     Bug(
@@ -78,5 +79,96 @@ BUGS = (
         "    if away:\n",
         "    if not away:\n",
         UNIT,
+    ),
+    Bug(
+        "builds: an earlier release is forgotten by the next",
+        "brainq/state/builds.py",
+        "{**earlier, **digests}.items()",
+        "digests.items()",
+        RECORDS,
+    ),
+    Bug(
+        "builds: what is released back goes round",
+        "brainq/state/builds.py",
+        "if digest != to}\n        pairs",
+        "if digest}\n        pairs",
+        RECORDS,
+    ),
+    Bug(
+        "builds: what is released back is still released",
+        "brainq/state/builds.py",
+        '                ("HDEL", self.keys.released, *digests.values()),\n',
+        "",
+        RECORDS,
+    ),
+    Bug(
+        "builds: a release has no lifetime",
+        "brainq/state/builds.py",
+        '                ("PEXPIRE", self.keys.released, KNOWN_MS),\n',
+        "",
+        RECORDS,
+    ),
+    Bug(
+        "builds: a ramp that is over goes on",
+        "brainq/state/builds.py",
+        "        if ramp != build.ramp:",
+        "        if ramp is not None and ramp != build.ramp:",
+        RECORDS,
+    ),
+    Bug(
+        "builds: a ramp is declared anew at each report",
+        "brainq/state/builds.py",
+        "        if ramp != build.ramp:\n            build.ramp = ramp",
+        "        build.ramp = ramp",
+        RECORDS,
+    ),
+    Bug(
+        "builds: a ramp ends while workers keep to it",
+        "brainq/state/builds.py",
+        '("GETEX", self.keys.ramp, "PX", KNOWN_MS),',
+        '("GET", self.keys.ramp),',
+        RECORDS,
+    ),
+    Bug(
+        "builds: a worker does not say that it serves its own build",
+        "brainq/state/builds.py",
+        'digests = [*(brain.digest for brain in build.brains), f"@{build.name}"]',
+        "digests = [*(brain.digest for brain in build.brains)]",
+        RECORDS,
+    ),
+    Bug(
+        "builds: a worker says builds that nobody tells apart",
+        "brainq/state/builds.py",
+        "        if not build.is_distinct:\n",
+        "        if build is None:\n",
+        RECORDS,
+    ),
+    Bug(
+        "builds: a build of an older release is never forgotten",
+        "brainq/state/builds.py",
+        'in {field.partition(" ")[0] for field in fields} - {*seen}',
+        "in set[str]()",
+        RECORDS,
+    ),
+    Bug(
+        "builds: a build that has workers is forgotten",
+        "brainq/state/builds.py",
+        'if field.partition(" ")[0] in old]',
+        "]",
+        RECORDS,
+    ),
+    Bug(
+        "builds: for how long none has served is counted from the end",
+        "brainq/state/builds.py",
+        "(SERVED_KEPT_MS - ms) / 1000)",
+        "ms / 1000)",
+        RECORDS,
+    ),
+    Bug(
+        "builds: as many turns as are looked at are all there are",
+        "brainq/client/versions.py",
+        "is_whole = len(turns) < MAX_TURNS",
+        "is_whole = len(turns) <= MAX_TURNS",
+        RECORDS,
     ),
 )

@@ -139,8 +139,8 @@ BUGS = (
     Bug(
         "cells: a front whose SQL is gone everywhere is ready",
         "brainq/cells/routing.py",
-        "lambda wiring: wiring.look(sql=True))\n        if",
-        "lambda wiring: wiring.look(sql=False))\n        if",
+        "    wiring.ping()\n    wiring.store.ping()",
+        "    wiring.ping()",
         ROUTING,
     ),
     Bug(

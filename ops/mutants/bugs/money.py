@@ -11,6 +11,10 @@ CUT = ("tests/integration/test_money_of_cut_streams.py",)
 BUDGETS = ("tests/lua/test_money.py",)
 CAPS = ("tests/integration/test_budgets.py",)
 NOTICES = ("tests/integration/test_budget_notices.py",)
+KEEPER = ("tests/unit/people/test_budget_keeper.py",)
+POINTS = ("tests/integration/store/test_crash_points.py",)
+LUA_MONEY = ("tests/lua/test_money.py",)
+SPENDING = ("tests/integration/store/test_spending.py",)
 
 BUGS = (
     Bug(
@@ -152,5 +156,299 @@ BUGS = (
         "event in webhook.events and is_within(webhook.sessions, session_id)",
         "event in webhook.events and (not turn_id or is_within(webhook.sessions, session_id))",
         NOTICES,
+    ),
+    Bug(
+        "budgets: while home is away a call is at the cap",
+        "brainq/people/budgets.py",
+        '            return AtCap("wait", window, refusal.start_ms)\n        if granted is None:',
+        "            return AtCap(window.budget.at_cap, window, refusal.start_ms)\n        if granted is None:",
+        KEEPER,
+    ),
+    Bug(
+        "budgets: what waits for calls in flight asks SQL for more",
+        "brainq/people/budgets.py",
+        'if refusal.why == "wait":',
+        'if refusal.why == "park":',
+        KEEPER,
+    ),
+    Bug(
+        "budgets: a call at the cap does not wait for those in flight",
+        "brainq/people/budgets.py",
+        "waits = refusal.in_flight > 0",
+        "waits = refusal.in_flight > 99",
+        KEEPER,
+    ),
+    Bug(
+        "budgets: the epoch is noted before Redis has heard of all",
+        "brainq/people/budgets.py",
+        "        if epoch == self._epoch:\n            return\n        if self.budgets():",
+        "        if epoch == self._epoch:\n            return\n        self._epoch = epoch\n        if self.budgets():",
+        KEEPER,
+    ),
+    Bug(
+        "budgets: what was given back is spent again after a restore",
+        "brainq/people/budgets.py",
+        "MoneyGrant(usd, usd, usd, returned_usd=row.returned_usd)",
+        "MoneyGrant(usd, usd, usd)",
+        KEEPER,
+    ),
+    Bug(
+        "budgets: windows that are over are restored",
+        "brainq/people/budgets.py",
+        "return [row for row in rows if row.start_ms == starts[row.per][1]]",
+        "return [row for row in rows if row.start_ms >= starts[row.per][0]]",
+        KEEPER,
+    ),
+    Bug(
+        "budgets: processes hear of a budget before SQL has it",
+        "brainq/people/budgets.py",
+        "        self.rows.set(budget.scope, budget.per, None if usd is None else budget.usd, "
+        "budget.at_cap, by)\n"
+        "        self.forget()\n"
+        "        self.counters.tell()",
+        "        self.counters.tell()\n"
+        "        self.rows.set(budget.scope, budget.per, None if usd is None else budget.usd, "
+        "budget.at_cap, by)\n"
+        "        self.forget()",
+        KEEPER,
+    ),
+    Bug(
+        "budgets: whoever sets one goes on with what it knew",
+        "brainq/people/budgets.py",
+        "        self.forget()\n        self.counters.tell()",
+        "        self.counters.tell()",
+        KEEPER,
+    ),
+    Bug(
+        "budgets: turns that are parked do not ask again when theirs is set",
+        "brainq/people/budgets.py",
+        '        self.counters.tell()\n        self.counters.resume(f"{scope}/{per}")',
+        "        self.counters.tell()",
+        KEEPER,
+    ),
+    Bug(
+        "budgets: parked turns ask again before new ones are let in",
+        "brainq/people/budgets.py",
+        "        self.rows.mark_spent(scope, per, start_ms, is_spent=False)\n",
+        "",
+        KEEPER,
+    ),
+    Bug(
+        "budgets: a process reads them before it listens",
+        "brainq/people/budgets.py",
+        "            self.listen()\n            self._read(READ_AGAIN_S)",
+        "            self._read(READ_AGAIN_S)\n            self.listen()",
+        KEEPER,
+    ),
+    Bug(
+        "budgets: SQL that was away is asked again in a minute",
+        "brainq/people/budgets.py",
+        "self._stale_at = time.monotonic() + RETRY_S",
+        "self._stale_at = time.monotonic() + good_for_s",
+        KEEPER,
+    ),
+    Bug(
+        "budgets: producers go on with what they read a minute ago",
+        "brainq/people/budgets.py",
+        "            self._read(UNHEARD_S)",
+        "            self._read(READ_AGAIN_S)",
+        KEEPER,
+    ),
+    Bug(
+        "budgets: a call after the turn is asked for once",
+        "brainq/people/budgets.py",
+        "        while money and (refusal :=",
+        "        if money and (refusal :=",
+        KEEPER,
+    ),
+    Bug(
+        "budgets: a call whose worst case is not known is free",
+        "brainq/people/budgets.py",
+        "known = usd if usd is not None else least or 0.0",
+        "known = usd if usd is not None else 0.0",
+        KEEPER,
+    ),
+    Bug(
+        "budgets: one of each is raised for nobody",
+        "brainq/people/budgets.py",
+        '(wanted != kind or scope != kind or kind == "all")',
+        "True",
+        KEEPER,
+    ),
+    Bug(
+        "budgets: a tenant's is taken for one that cells share",
+        "brainq/people/budgets.py",
+        "if budget is not None and is_shared(row.scope):",
+        "if budget is not None:",
+        KEEPER,
+    ),
+    Bug(
+        "budgets: Redis may spend before SQL has granted",
+        "brainq/people/budgets.py",
+        "            granted = self.rows.grant(window.scope, window.budget, refusal)\n",
+        "            self.counters.grant(window, refusal.start_ms, MoneyGrant(refusal.expected, "
+        "0.0, 0.0))\n"
+        "            granted = self.rows.grant(window.scope, window.budget, refusal)\n",
+        KEEPER,
+    ),
+    Bug(
+        "budgets: a window begins with its children's calls twice",
+        "brainq/store/repositories/budgets.py",
+        'UTC), spends.c.kind != "child"',
+        "UTC)",
+        SPENDING,
+    ),
+    Bug(
+        "budgets: a window begins with what turns of before have cost",
+        "brainq/store/repositories/budgets.py",
+        "turns.c.accepted_at >= datetime.fromtimestamp(start_ms / 1000, UTC)",
+        "turns.c.accepted_at >= datetime.fromtimestamp(0, UTC)",
+        SPENDING,
+    ),
+    Bug(
+        "budgets: the one of a tenant begins with what all have cost",
+        "brainq/store/repositories/budgets.py",
+        'elif kind == "tenant":',
+        'elif kind == "tenants":',
+        SPENDING,
+    ),
+    Bug(
+        "budgets: a turn at the end of a report is in two",
+        "brainq/store/repositories/spending.py",
+        "chosen.where(_T.accepted_at < until)",
+        "chosen.where(_T.accepted_at <= until)",
+        SPENDING,
+    ),
+    Bug(
+        "budgets: a turn at the begin of a report is in none",
+        "brainq/store/repositories/spending.py",
+        "chosen.where(_T.accepted_at >= since)",
+        "chosen.where(_T.accepted_at > since)",
+        SPENDING,
+    ),
+    Bug(
+        "budgets: an instant is bound otherwise than it is stored",
+        "brainq/store/tables/types.py",
+        'str(as_text(value)).removesuffix("000")',
+        "str(as_text(value))",
+        SPENDING,
+    ),
+    Bug(
+        "budgets: home hears of what was given back before the cell has written it down",
+        "brainq/store/repositories/shared_budgets.py",
+        '        self._db.write(_RETURNED, {**_key(scope, per, start_ms), "back": returned}, '
+        "durably=True)\n"
+        "        self._ask_home(lambda home: home.give_back(self._cell, scope, per, start_ms, "
+        "returned))",
+        "        self._ask_home(lambda home: home.give_back(self._cell, scope, per, start_ms, "
+        "returned))\n"
+        '        self._db.write(_RETURNED, {**_key(scope, per, start_ms), "back": returned}, '
+        "durably=True)",
+        POINTS,
+    ),
+    Bug(
+        "budgets: each cell's lease is forgotten when it asks again",
+        "brainq/store/repositories/shared_budgets.py",
+        "decide_lease(wish, leases.get(cell, Lease()), others, cap)",
+        "decide_lease(wish, Lease(), others, cap)",
+        POINTS,
+    ),
+    Bug(
+        "budgets: a refused lease refuses no new turns",
+        "brainq/store/repositories/shared_budgets.py",
+        "                self.mark_spent(scope, budget.per, refusal.start_ms, is_spent=True)\n",
+        "",
+        POINTS,
+    ),
+    Bug(
+        "budgets: a cell is leased what another has",
+        "brainq/store/repositories/shared_budgets.py",
+        "if name not in (cell, _WHOLE)]",
+        "if name not in (*leases, cell, _WHOLE)]",
+        POINTS,
+    ),
+    Bug(
+        "budgets: decide: each cell's lease is forgotten",
+        "brainq/contracts/budget_lease.py",
+        "leased = max(own.leased_usd, wish.granted)",
+        "leased = wish.granted",
+        ("tests/unit/test_budget_leases.py",),
+    ),
+    Bug(
+        "budgets: a lease that is in use is given back",
+        "brainq/upkeep/budget_leases.py",
+        "for_s >= UNUSED_S and not counter.in_flight and",
+        "for_s >= UNUSED_S and",
+        ("tests/unit/test_budget_leases.py",),
+    ),
+    Bug(
+        "budgets: a blind call is never counted down",
+        "brainq/state/lua/lib/money.lua",
+        "      if m.blind then redis.call('HINCRBY', key, 'blind', -1) end",
+        "      if m.gone then redis.call('HINCRBY', key, 'blind', -1) end",
+        LUA_MONEY,
+    ),
+    Bug(
+        "budgets: a blind call after its turn is never counted down",
+        "brainq/state/lua/money_take.lua",
+        "if held.blind then",
+        "if held.gone then",
+        ("tests/lua/test_money_take.py",),
+    ),
+    Bug(
+        "budgets: two blind calls are in flight at once",
+        "brainq/state/lua/lib/money.lua",
+        "is_blind and tonumber(c.blind or 0) > 0",
+        "is_blind and tonumber(c.blind or 0) > 1",
+        LUA_MONEY,
+    ),
+    Bug(
+        "budgets: what is held is counted in the window of yesterday",
+        "brainq/state/lua/lib/money.lua",
+        "if at <= now then start = at end",
+        "if at <= now and start == w.starts[1] then start = w.starts[2] end",
+        LUA_MONEY,
+    ),
+    Bug(
+        "budgets: no room is left for a last answer",
+        "brainq/state/lua/lib/money.lua",
+        "(n > 0 and trust or 1) * w.room",
+        "(n > 0 and trust or 1)",
+        LUA_MONEY,
+    ),
+    Bug(
+        "budgets: a blind call's bill teaches what estimates are worth",
+        "brainq/state/lua/lib/money.lua",
+        "if not m.blind and m.usd > 0",
+        "if m.usd > 0",
+        LUA_MONEY,
+    ),
+    Bug(
+        "budgets: near the cap a call wants what it may be billed",
+        "brainq/state/lua/lib/money.lua",
+        "(c.full == '1' and wanted or expected)",
+        "(expected)",
+        LUA_MONEY,
+    ),
+    Bug(
+        "budgets: distrust has no bound",
+        "brainq/state/lua/lib/money.lua",
+        "math.min(MOST_DISTRUST, math.max",
+        "math.min(1000, math.max",
+        LUA_MONEY,
+    ),
+    Bug(
+        "budgets: distrust is forgiven at once",
+        "brainq/state/lua/lib/money.lua",
+        "1 + (before - 1) * FORGIVEN",
+        "1",
+        LUA_MONEY,
+    ),
+    Bug(
+        "budgets: a window is reserved though another refuses",
+        "brainq/state/lua/lib/money.lua",
+        "  for _, hold in ipairs(holds) do\n    redis.call('HINCRBYFLOAT', hold[1], 'held', hold[2])",
+        "  for _, hold in ipairs(holds) do\n    redis.call('HINCRBYFLOAT', hold[1], 'held', hold[2] * 2)",
+        LUA_MONEY,
     ),
 )

@@ -11,6 +11,9 @@ AUDIT = "brainq/store/audit.py"
 TESTS = ("tests/lua/test_stops.py",)
 WHOLE = ("tests/integration/test_operator_stops.py",)
 BULK = "brainq/client/bulk_run.py"
+UNIT = ("tests/unit/people/test_stop_desk.py",)
+LUA_STOPS = ("tests/lua/test_stops.py",)
+POINTS = ("tests/integration/store/test_crash_points.py",)
 
 BUGS = (
     Bug(
@@ -83,5 +86,124 @@ BUGS = (
         "    request.require_verb(NEEDED[body.verb])\n",
         "",
         ("tests/integration/gateway/test_bulk.py",),
+    ),
+    Bug(
+        "stops: one that pauses is met before one that forbids",
+        "brainq/contracts/stop.py",
+        'key=lambda stop: stop.mode != "forbid"',
+        'key=lambda stop: stop.mode == "forbid"',
+        UNIT,
+    ),
+    Bug(
+        "stops: of several the first is met",
+        "brainq/contracts/stop.py",
+        'key=lambda stop: stop.mode != "forbid"',
+        "key=lambda stop: 0",
+        UNIT,
+    ),
+    Bug(
+        "stops: in Redis one that pauses is met before one that forbids",
+        "brainq/state/lua/lib/stops.lua",
+        "if mode == 'forbid' then return stop end",
+        "if mode == 'pause' then return stop end",
+        LUA_STOPS,
+    ),
+    Bug(
+        "stops: a call's longest wait begins anew at each",
+        "brainq/state/lua/lib/stops.lua",
+        "redis.call('HSETNX', trace, call .. ':stop_ends'",
+        "redis.call('HSET', trace, call .. ':stop_ends'",
+        LUA_STOPS,
+    ),
+    Bug(
+        "stops: a model's provider is not looked at",
+        "brainq/contracts/stop.py",
+        'if stop.name in (model, f"{provider}:{model}"))',
+        "if stop.name.endswith(model))",
+        UNIT,
+    ),
+    Bug(
+        "stops: another tenant's model is stopped, too",
+        "brainq/contracts/stop.py",
+        'if stop.kind == "model" and stop.is_for(session_id))',
+        'if stop.kind == "model")',
+        UNIT,
+    ),
+    Bug(
+        "stops: none is known though one was heard of meanwhile",
+        "brainq/state/stops.py",
+        "if not found and heard == self._heard:",
+        "if not found:",
+        UNIT,
+    ),
+    Bug(
+        "stops: it is read before anybody listens",
+        "brainq/state/stops.py",
+        "        self._listen()\n        heard = self._heard\n",
+        "        heard = self._heard\n",
+        UNIT,
+    ),
+    Bug(
+        "stops: where nothing is stopped each claim asks",
+        "brainq/state/stops.py",
+        "self._none_until = time.monotonic() + NONE_KNOWN_S",
+        "self._none_until = 0.0",
+        UNIT,
+    ),
+    Bug(
+        "stops: one that was lifted holds for ten seconds more",
+        "brainq/state/stops.py",
+        "if not found and heard",
+        "if heard",
+        UNIT,
+    ),
+    Bug(
+        "stops: one that has just ended holds",
+        "brainq/state/stops.py",
+        "now_ms < int(ends))",
+        "now_ms <= int(ends))",
+        UNIT,
+    ),
+    Bug(
+        "stops: Redis has it before SQL",
+        "brainq/people/stops.py",
+        "        self.rows.put(stop)\n        self.switch.put([stop])",
+        "        self.switch.put([stop])\n        self.rows.put(stop)",
+        POINTS,
+    ),
+    Bug(
+        "stops: it is lifted in Redis before SQL",
+        "brainq/people/stops.py",
+        "        stood = self.rows.lift(stop)\n        if self.switch.drop(stop.field) or stood:",
+        "        dropped = self.switch.drop(stop.field)\n        if self.rows.lift(stop) or dropped:",
+        POINTS,
+    ),
+    Bug(
+        "stops: what waited is not looked at where Redis had lost it",
+        "brainq/people/stops.py",
+        "if self.switch.drop(stop.field) or stood:",
+        "if self.switch.drop(stop.field):",
+        UNIT,
+    ),
+    Bug(
+        "stops: a sweeper reads SQL before Redis",
+        "brainq/people/stops.py",
+        "        met = self.switch.fields()\n        standing = self.rows.standing()\n",
+        "        standing = self.rows.standing()\n        met = self.switch.fields()\n",
+        POINTS,
+    ),
+    Bug(
+        "stops: a sweeper does not bring what Redis lost",
+        "brainq/people/stops.py",
+        "        self.switch.put(standing)\n        over",
+        "        over",
+        POINTS,
+    ),
+    Bug(
+        "stops: what waited for one that ended is not looked at",
+        "brainq/people/stops.py",
+        "            self.rows.forget_ended()\n            self.switch.hasten()",
+        "            self.rows.forget_ended()",
+        UNIT,
     ),
 )

@@ -301,7 +301,7 @@ def test_a_session_is_not_hidden_while_a_turn_of_it_runs_and_nothing_waits_behin
     """A turn that ends meanwhile lets none of those that wait begin."""
     live = two.submit("a", "acme:1", "hello").turn_id
     waits = two.submit("a", "acme:1", "and then").turn_id
-    mover = two.mover()
+    mover = two.mover(wait_s=60.0)
 
     def watch(step: MoveStep) -> None:
         if step.waits_for:
