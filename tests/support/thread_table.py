@@ -1,0 +1,49 @@
+"""Every background thread, loop and timer of brainq, and where tests make it fail."""
+
+from __future__ import annotations
+
+IN_THE_FLEET = (
+    "brainq-announcer",
+    "brainq-beats",
+    "brainq-callbacks",
+    "brainq-fitness",
+    "brainq-stops",
+    "brainq-sweeper",
+    "brainq-tool-loop",
+    "brainq-watchdog",
+    "brainq-webhooks",
+)
+"""What every fleet has: made to fail in a running one."""
+
+BY_ITSELF = {
+    "brainq-abandoned": "tests/unit/observe/test_threads.py",
+    "brainq-answer": "tests/unit/observe/test_threads.py",
+    "brainq-bulk-run": "tests/unit/client/test_bulk_threads.py",
+    "brainq-bulk-saver": "tests/unit/client/test_bulk_threads.py",
+    "brainq-call": "tests/unit/observe/test_threads.py",
+    "brainq-cell-{}": "tests/unit/observe/test_threads.py",
+    "brainq-cut": "tests/unit/calls/test_watchdog.py",
+    "brainq-end": "tests/unit/observe/test_threads.py",
+    "brainq-failovers": "tests/integration/test_stops.py",
+    "brainq-leases": "tests/unit/upkeep/test_poller.py",
+    "brainq-look-{}": "tests/unit/observe/test_threads.py",
+    "brainq-mcp": "tests/integration/gateway/test_mcp.py",
+    "brainq-mcp-cancel": "tests/unit/observe/test_threads.py",
+    "brainq-metrics": "tests/unit/observe/test_threads.py",
+    "brainq-metrics-page": "tests/unit/observe/test_threads.py",
+    "brainq-models": "tests/unit/processes/test_loop_thread.py",
+    "brainq-move": "tests/unit/observe/test_threads.py",
+    "brainq-owner": "tests/unit/observe/test_threads.py",
+    "brainq-quarantine": "tests/unit/processes/test_lost_answers.py",
+    "brainq-reload": "tests/unit/observe/test_threads.py",
+    "brainq-renewal": "tests/unit/observe/test_threads.py",
+    "brainq-requests": "tests/unit/processes/test_lost_answers.py",
+    "brainq-shares": "tests/unit/upkeep/test_poller.py",
+    "brainq-streams": "tests/integration/test_stream_reader.py",
+    "brainq-telemetry-stop": "tests/unit/observe/test_threads.py",
+    "brainq-timers": "tests/unit/models/test_stall_clock.py",
+    "brainq-webhook": "tests/integration/webhooks/test_sending.py",
+    "brainq-webhook-name": "tests/unit/observe/test_threads.py",
+    "brainq-within": "tests/unit/processes/test_loop_thread.py",
+}
+"""What is there in some processes only: the file whose tests make it, or one of its kind, fail."""
