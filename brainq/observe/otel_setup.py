@@ -9,6 +9,7 @@ import os
 import re
 import time
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 from urllib.parse import urlsplit
@@ -186,10 +187,13 @@ def _resource_attributes() -> dict[str, str]:
 
 def stop_telemetry(stops: Iterable[Callable[[], None]]) -> None:
     """Send what is left, all at once and in STOP_S at most: an exporter that is trying again is not waited for."""
-    from brainq.observe.threads import start_thread  # here: `brainq --help` counts nothing
+    from brainq.observe.threads import StartedThread, start_thread  # here: `brainq --help` counts nothing
 
     until = time.monotonic() + STOP_S
-    threads = [start_thread("brainq-telemetry-stop", stop) for stop in stops]
+    threads: list[StartedThread] = []
+    for stop in stops:
+        with suppress(RuntimeError):  # what was not sent is lost; a worker's stop has more to do
+            threads.append(start_thread("brainq-telemetry-stop", stop))
     for thread in threads:
         thread.join(max(0.0, until - time.monotonic()))
 

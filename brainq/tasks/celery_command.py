@@ -67,7 +67,10 @@ def _end_soon() -> None:
         time.sleep(GRACE_S)
         os._exit(0)
 
-    start_thread("brainq-end", end)
+    try:
+        start_thread("brainq-end", end)
+    except RuntimeError:
+        os._exit(0)  # nothing would end it otherwise
 
 
 if __name__ == "__main__":

@@ -18,7 +18,7 @@ from typing import Any, Literal
 from brainq.brain.brains import Brains, load_brains
 from brainq.errors import BrainNotLoaded, BrainqError, SetupError
 from brainq.models.providers import Provider, check_provider, describe_provider, resolve_model
-from brainq.observe.threads import start_thread
+from brainq.observe.threads import StartedThread, start_thread
 from brainq.settings.deployment import Settings
 from brainq.settings.redis_url import SENTINEL_URL_FORM
 from brainq.settings.service_urls import AMQP_PORTS, REDIS_SCHEMES, check_amqp_url
@@ -257,13 +257,17 @@ class _ParallelChecks:
     def __init__(self, looks: Mapping[str, Callable[[], Check]]) -> None:
         self._until = time.monotonic() + LIMIT_S
         self._checks: dict[str, Check] = {}
-        self._threads = {
-            name: start_thread(f"brainq-look-{name}", partial(self._run_check, name, look))
-            for name, look in looks.items()
-        }
+        self._threads = {name: self._begin(name, look) for name, look in looks.items()}
+
+    def _begin(self, name: str, look: Callable[[], Check]) -> StartedThread | None:
+        try:
+            return start_thread(f"brainq-look-{name}", partial(self._run_check, name, look))
+        except RuntimeError as refused:
+            self._checks[name] = fail(name, f"not looked at: {refused}", "raise the limit of threads of this user")
+            return None
 
     def results(self) -> list[Check]:
-        for thread in self._threads.values():
+        for thread in filter(None, self._threads.values()):
             thread.join(max(0.0, self._until - time.monotonic()))
         return [self._checks.get(name) or _no_answer(name) for name in self._threads]
 

@@ -14,10 +14,12 @@ from typing import Any
 import pytest
 
 from brainq.errors import BrainNotLoaded, SetupError
+from brainq.observe import threads
 from brainq.settings.deployment import Settings, load_settings
 from brainq.store.store import Store
 from brainq.wiring import preflight
 from brainq.wiring.preflight import check_disk, check_redis, check_sql, require_start
+from tests.support.refused_threads import REFUSED, RefusedThreads
 
 APP = "from brainq import Brain\n\nbrain = Brain('shop', {model!r})\n"
 
@@ -188,3 +190,13 @@ def test_a_look_that_hangs_is_left_to_itself(here: Path, redis_url: str, monkeyp
             require_start(settings_of(here, "pre_hang", APP.format(model="offline:rules")), redis_url=None)
     finally:
         never.set()
+
+
+def test_a_check_that_gets_no_thread_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(threads, "REFUSED_PAUSES_S", ())
+    RefusedThreads(monkeypatch, "brainq-look-redis", 1)
+    first, second = preflight._ParallelChecks(  # pyright: ignore[reportPrivateUsage]
+        {"redis": lambda: preflight.ok("redis", "answers"), "sql": lambda: preflight.ok("sql", "answers")}
+    ).results()
+    assert (first.level, second.level) == ("FAIL", "ok")
+    assert REFUSED in first.said

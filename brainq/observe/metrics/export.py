@@ -6,6 +6,7 @@ import os
 import threading
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from brainq.observe import telemetry_names as names
@@ -82,8 +83,9 @@ class MetricsSender:
         self._stopping = self._thread.stopping
 
     def start(self) -> None:
-        """Raises RuntimeError if the system refuses the thread; `thread_problems` then tries again."""
-        self._thread.ensure()
+        """Send from now on. A refused thread is logged, and `thread_problems` tries to start it again."""
+        with suppress(RuntimeError):
+            self._thread.ensure()
 
     def stop(self) -> None:
         """Send once more; an exporter that is trying again is not waited for."""
