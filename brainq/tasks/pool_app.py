@@ -173,8 +173,8 @@ class PoolWorker:
         task_failure.connect(self._doubt, weak=False)
         app: Any = self._app
         app.fitness = self._health
-        for name, loop in (("fitness", self._health.watch), ("looks", self._health.look)):
-            app.steps["worker"].add(thread_step(name, loop))
+        app.steps["worker"].add(thread_step("fitness", self._health.watch))
+        app.steps["worker"].add(thread_step("looks", self._health.look))
 
     def _make_health(self) -> WorkerHealth:
         needs: dict[str, Callable[[], object]] = {

@@ -7,6 +7,7 @@ IN_THE_FLEET = (
     "brainq-beats",
     "brainq-callbacks",
     "brainq-fitness",
+    "brainq-looks",
     "brainq-stops",
     "brainq-sweeper",
     "brainq-tool-loop",
