@@ -62,6 +62,7 @@ def place_of_kombu(url: str) -> Place:
 def test_every_reader_of_a_redis_url_finds_the_same(url: str, place: Place) -> None:
     with make_app(load_settings(redis_url=url)) as app:
         assert place_of_kombu(str(app.conf.broker_url)) == place
+        assert ";" not in str(app.conf.broker_url), "kombu would take what follows for another broker"
     streams: Any = AsyncConnection(url)
     assert place_of_redis_py(options_of(make_client(url).connection_pool)) == place
     assert place_of_redis_py(options_of(streams._pool)) == place

@@ -37,11 +37,11 @@ def engine_of(url: str, option: str = "") -> Engine:
 
 
 def limits(engine: Engine) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """The limits between transactions, and within one."""
-    with engine.connect() as connection:
-        outside = tuple(connection.exec_driver_sql(LIMITS).one())
+    """The limits after a transaction, and within it."""
     with transaction(engine) as connection:
-        return outside, tuple(connection.exec_driver_sql(LIMITS).one())
+        within = tuple(connection.exec_driver_sql(LIMITS).one())
+    with engine.connect() as connection:
+        return tuple(connection.exec_driver_sql(LIMITS).one()), within
 
 
 def prepared_statements(engine: Engine) -> int:

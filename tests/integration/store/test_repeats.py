@@ -80,6 +80,7 @@ def test_a_statement_is_not_repeated_for_ever(tmp_path: Path, monkeypatch: pytes
 
     def pause(seconds: float) -> None:
         clock[0] += seconds
+        assert clock[0] < 100
 
     monkeypatch.setattr(database.time, "sleep", pause)
     monkeypatch.setattr(database.time, "monotonic", lambda: clock[0])
