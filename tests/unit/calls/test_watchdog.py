@@ -99,3 +99,15 @@ def test_without_a_thread_to_spare_it_does_it_itself(watchdog: Watchdog, monkeyp
     watchdog.add(in_s(0.0, lambda: done.append(threading.current_thread().name)))
     wait_until(lambda: done, "it is done")
     assert done == ["brainq-watchdog"]
+
+
+def test_a_watch_that_was_moved_to_a_later_time_is_not_done_before(watchdog: Watchdog) -> None:
+    done: list[str] = []
+    watch = in_s(0.05, lambda: done.append("moved"))
+    watchdog.add(watch)
+    watchdog.move(watch, time.monotonic() + 600.0)
+    watchdog.add(in_s(0.2, lambda: done.append("other")))
+    wait_until(lambda: "other" in done, "its first time has passed")
+    assert done == ["other"]
+    watchdog.move(watch, time.monotonic())
+    wait_until(lambda: done == ["other", "moved"], "it is done when it is due")

@@ -142,7 +142,7 @@ def test_no_stream_is_read_that_could_not_be_cut(
     refused = RefusedThreads(monkeypatch, "brainq-test-timers", 1)
     with pytest.raises(RuntimeError, match=REFUSED):
         DeadlineCut(response_on(ours), 0.01)
-    with closing(DeadlineCut(response_on(ours), 60.0)) as cutoff:
+    with closing(DeadlineCut(response_on(ours), 600.0)) as cutoff:
         monkeypatch.setattr(timers._thread, "_thread", None)  # as if it had died  # pyright: ignore[reportPrivateUsage]
         refused.times = 1
         with pytest.raises(RuntimeError, match=REFUSED):
