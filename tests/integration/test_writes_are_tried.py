@@ -83,6 +83,8 @@ def test_writes_are_tried_again_at_once_after_they_were_refused(tmp_path: Path) 
 def test_a_try_in_sqlite_needs_room_and_leaves_nothing(tmp_path: Path) -> None:
     path = tmp_path / "a.db"
     with Store.open(f"sqlite:///{path}") as store:
+        with store.engine.connect() as connection:
+            connection.exec_driver_sql("PRAGMA wal_checkpoint(TRUNCATE)")
         refusals.try_write(store.engine)
         assert (tmp_path / "a.db-wal").stat().st_size > 100_000, "it reached the disk"
         with sqlite3.connect(path) as connection:
