@@ -138,7 +138,9 @@ def test_a_counter_of_a_window_that_has_begun_meanwhile_is_asked(rig: Rig) -> No
 def test_near_the_cap_a_turn_leaves_room_for_one_more_like_it(rig: Rig) -> None:
     rig.owned()
     granted(rig, 0.15)
-    assert rig.run("step_begin", money=money(rig, room=2))[:2] == ["MONEY", "short"]
+    for is_full in "01":
+        rig.client.hset(counter(rig), "full", is_full)
+        assert rig.run("step_begin", money=money(rig, room=2))[:2] == ["MONEY", "short"]
     assert held(rig) == ["GO", 1, 1]
 
 

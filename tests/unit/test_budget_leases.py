@@ -26,6 +26,8 @@ def test_a_lease_is_what_the_call_expects_and_a_twentieth_ahead() -> None:
     assert (leased, may_begin) == (pytest.approx(0.6), True), "what another gave back is free"
     assert decide_lease(LeaseWish(0, 0.2, 0.6), NOTHING, [Lease(9.9)], 10) == (0, False)
     assert decide_lease(LeaseWish(2.0, 2.2, 2.2), NOTHING, [], 1) == (2.0, False), "what is spent already is leased"
+    assert decide_lease(LeaseWish(0.5, 0.6, 0.6), Lease(3.0), [], 10) == (3.0, True), "it has more already"
+    assert decide_lease(LeaseWish(0.5, 9.0, 9.0), Lease(3.0), [Lease(5.0)], 10) == (3.0, False), "and keeps it"
     assert [is_shared(scope) for scope in ("all", "brain", "brain b", "tenant acme:", "user")] == [True] * 3 + [
         False
     ] * 2

@@ -122,6 +122,14 @@ def test_a_refused_lease_is_marked_and_what_it_had_stays_its_own() -> None:
         assert cell.home.free("all", DAY, 0) == pytest.approx(0.0)
 
 
+def test_a_cell_that_asks_again_keeps_what_it_was_leased() -> None:
+    """It died before it had written that down."""
+    with shared() as cell:
+        leased = cell.home.lease("b", "all", DAY, 0, LeaseWish(0.0, 3.0, 3.0))
+        assert cell.own.grant("all", DAY, cell.refuse(1.0)) is not None
+        assert cell.window().leased_usd == cell.lease()[0] == leased
+
+
 @dataclass
 class Keyed:
     """A store with keys; `value` was written under the first of tenant acme:."""

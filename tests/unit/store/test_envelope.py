@@ -86,6 +86,27 @@ def test_a_rotation_is_noticed_within_the_bound(codec: EnvelopeCodec, tmp_path: 
     second.close()
 
 
+def test_a_keys_time_counts_from_before_it_was_asked_for(
+    codec: EnvelopeCodec, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """SQL is slow, and the key is replaced once it was read."""
+    codec.encode("acme:1", SAID)
+    codec.forget()
+    newest, asked = codec.keys.newest, list[str]()
+
+    def slow(tenant: str) -> Any:
+        asked.append(tenant)
+        row = newest(tenant)
+        clock.now += KEY_CACHE_S - 1
+        return row
+
+    monkeypatch.setattr(codec.keys, "newest", slow)
+    codec.encode("acme:1", SAID)
+    clock.now += 1
+    codec.encode("acme:1", SAID)
+    assert asked == ["acme:"] * 2
+
+
 def test_keys_are_wrapped_anew_and_the_old_operators_key_may_go(
     codec: EnvelopeCodec, tmp_path: Path, clock: Clock
 ) -> None:
