@@ -226,13 +226,6 @@ BUGS = (
         SIDE,
     ),
     Bug(
-        "moves: what was accepted too late is removed and not sent",
-        "brainq/cells/side.py",
-        "            moved = [turn_id for turn_id in turn_ids if turn_id in there]",
-        "            moved = list(turn_ids)",
-        MOVES,
-    ),
-    Bug(
         "moves: a lease that ended with its process is waited for",
         "brainq/cells/move.py",
         "                self.moves.take(row.tenant, self.owner, 0.0)  #",
@@ -244,7 +237,7 @@ BUGS = (
         "brainq/cells/move.py",
         'if row.to_cell != to_cell and row.phase != "undoing":',
         'if row.phase == "done":',
-        MOVES,
+        ("tests/integration/cells/test_move_command.py",),
     ),
     Bug(
         "moves: a tombstone that Redis lost stays lost",
