@@ -145,6 +145,11 @@ class WorkerHealth:
     def is_draining(self) -> bool:
         return self._draining
 
+    @property
+    def lacks(self) -> str:
+        """Why the worker cannot work, or for a while was not ready; "" if it is. For people who look at the fleet."""
+        return self._needs.wrong or (self._wants.wrong if self._reported_gap else "")
+
     def check_soon(self) -> None:
         """A task failed in a way that it should not: look at once."""
         self._doubted.set()

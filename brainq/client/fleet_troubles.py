@@ -17,7 +17,7 @@ QUEUE_LATE_S = 10
 SWEEP_LATE_S = 15.0
 LONGEST_S = 900.0
 """How long a task of a pool takes at most, if nothing is known of its brains' limits."""
-TROUBLE_KINDS = ("idle_queue", "unserved_queue", "full_pool", "late_sweep", "unannounced")
+TROUBLE_KINDS = ("unfit_worker", "idle_queue", "unserved_queue", "full_pool", "late_sweep", "unannounced")
 RESTART = "read its log, and restart it"
 
 
@@ -46,7 +46,14 @@ def fleet_troubles(
     unannounced   processes that are connected to Redis, and have not said for seconds that they work
     longest_s     by pool how long one of its tasks may take
     """
-    found = [_queue_trouble(queue, workers, longest_s or {}) for queue in queues]
+    found = [
+        _trouble(
+            "unfit_worker", each.name, f"{each.name} cannot work: {each.lacks}", "give it what it lacks: it goes on"
+        )
+        for each in workers
+        if each.lacks
+    ]
+    found += [trouble for queue in queues if (trouble := _queue_trouble(queue, workers, longest_s or {})) is not None]
     if sweeper.overdue_s > SWEEP_LATE_S:
         text = f"a look at a turn has been due for {sweeper.overdue_s:.0f} s: dead workers are found late"
         remedy = "start a coordinator, or another: brainq worker coordinator"
@@ -54,7 +61,7 @@ def fleet_troubles(
     for process in unannounced:
         text = f"process {process} is connected, and has not said for seconds that it works"
         found.append(_trouble("unannounced", process, text, RESTART))
-    return tuple(trouble for trouble in found if trouble is not None)
+    return tuple(found)
 
 
 def _queue_trouble(
@@ -67,7 +74,7 @@ def _queue_trouble(
     late = f"a doorbell has lain in {queue.name} for {age_s} s"
     if not readers:
         return _trouble("unserved_queue", queue.name, f"{late}, and no worker reads it", f"brainq worker {queue.pool}")
-    if idle := [each.name for each in readers if 2 * each.busy < each.threads]:
+    if idle := [each.name for each in readers if 2 * each.busy < each.threads and not each.lacks]:
         return _trouble("idle_queue", queue.name, f"{late} while {', '.join(idle)} idles: it does not consume", RESTART)
     limit_s = longest_s.get(queue.pool, LONGEST_S)
     if age_s > limit_s and all(each.busy >= each.threads for each in readers):

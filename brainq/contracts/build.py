@@ -100,6 +100,7 @@ class BuildWorker:
     name      `POOL@PROCESS`, unique
     formats   of a turn's state, that it reads
     brains    by name the digest and the pin of each
+    lacks     why it cannot work, or is not ready; "" while it is
     """
 
     name: str
@@ -107,12 +108,12 @@ class BuildWorker:
     build: str
     formats: tuple[int, ...]
     brains: dict[str, tuple[str, str]]
+    lacks: str = ""
 
     @classmethod
-    def of(cls, name: str, pool: str, build: WorkerBuild) -> BuildWorker:
-        return cls(
-            name, pool, build.name, FORMATS_READ, {brain.name: (brain.digest, brain.pin) for brain in build.brains}
-        )
+    def of(cls, name: str, pool: str, build: WorkerBuild, lacks: str = "") -> BuildWorker:
+        brains = {brain.name: (brain.digest, brain.pin) for brain in build.brains}
+        return cls(name, pool, build.name, FORMATS_READ, brains, lacks)
 
     def to_json(self) -> str:
         return json.dumps({field: getattr(self, field) for field in self.__slots__}, separators=(",", ":"))
@@ -122,7 +123,8 @@ class BuildWorker:
         """A later build may say more."""
         fields = json.loads(text)
         brains = {name: (str(two[0]), str(two[1])) for name, two in fields["brains"].items()}
-        return cls(fields["name"], fields["pool"], fields["build"], tuple(map(int, fields["formats"])), brains)
+        formats = tuple(map(int, fields["formats"]))
+        return cls(fields["name"], fields["pool"], fields["build"], formats, brains, fields.get("lacks", ""))
 
 
 def brains_behind(here: WorkerBuild, workers: Iterable[BuildWorker]) -> list[str]:

@@ -20,6 +20,7 @@ class FleetWorker(Wire):
     name            its node name in Celery, as Flower shows it: `serial@host`
     threads, busy   how many tasks it may run at once, and how many it ran when it reported
     build           the name of its code; "" where it did not say
+    lacks           why it cannot work, or is not ready; "" while it is
     """
 
     name: str
@@ -27,6 +28,7 @@ class FleetWorker(Wire):
     threads: int
     busy: int
     build: str = ""
+    lacks: str = ""
 
 
 class Pool(Wire):
@@ -265,8 +267,8 @@ class FleetRedis(Wire):
 class FleetTrouble(Wire):
     """Something that is wrong though processes look healthy.
 
-    kind      idle_queue, unserved_queue, full_pool, late_sweep or unannounced
-    subject   the queue, the process, or `sweeper`
+    kind      unfit_worker, idle_queue, unserved_queue, full_pool, late_sweep or unannounced
+    subject   the worker, the queue, the process, or `sweeper`
     text      what was seen, in a sentence
     remedy    what to do about it
     """

@@ -209,9 +209,8 @@ class RedisWorkers:
                 (
                     "SET",
                     self.keys.worker(process, draining=draining),
-                    worker.model_dump_json(
-                        exclude={"build"}
-                    ),  # older releases read it, and refuse what they do not know
+                    # Older releases read it, and refuse what they do not know.
+                    worker.model_dump_json(exclude={"build", "lacks"}),
                     "PX",
                     int(for_s * 1000),
                 ),
@@ -244,15 +243,13 @@ class RedisWorkers:
         return tuple(FleetWorker.model_validate_json(word) for word in words if word is not None)
 
     def of_builds(self) -> tuple[FleetWorker, ...]:
-        """As `alive`, each with its build."""
+        """As `alive`, each with its build and what it lacks."""
         names = self._names()
         if not names:
             return ()
         (reports,) = self.client.many([("MGET", *map(self.keys.build, names))])
         return tuple(
-            FleetWorker.model_validate_json(word).model_copy(
-                update={"build": BuildWorker.from_json(report).build if report else ""}
-            )
+            _with_build(FleetWorker.model_validate_json(word), report)
             for word, report in zip(self._words(names), reports, strict=True)
             if word is not None
         )
@@ -271,6 +268,13 @@ class RedisWorkers:
             return []
         (words,) = self.client.many([("MGET", *(self.keys.worker(name, draining=draining) for name in names))])
         return list(words)
+
+
+def _with_build(worker: FleetWorker, report: str | None) -> FleetWorker:
+    if report is None:
+        return worker
+    build = BuildWorker.from_json(report)
+    return worker.model_copy(update={"build": build.build, "lacks": build.lacks})
 
 
 class RedisPresence:

@@ -246,7 +246,7 @@ class PoolWorker:
             if queue == names.build_queue(names.shared_name(queue), wiring.build.name)
         ]
         words = [names.script_word(queue) for queue in own]
-        wiring.state.builds.announce(name, wiring.build, self._pool, words, PRESENT_FOR_S)
+        wiring.state.builds.announce(name, wiring.build, self._pool, words, PRESENT_FOR_S, self._health.lacks)
 
     def _starting(self, **_: object) -> None:
         outlive_full_log()

@@ -82,6 +82,12 @@ def test_workers_short_of_something_are_not_ready_take_nothing_and_come_back(wor
     give_back = [limit_files(serial), limit_memory(parallel)]
     wait_until(lambda: not serial.is_ready and not parallel.is_ready, "neither is ready")
     assert "consumes nothing until it can why='no file descriptors are left" in serial.log_path.read_text()
+
+    def named() -> dict[str, str]:
+        return {each.subject.partition("@")[0]: each.text for each in world.client.fleet().troubles}
+
+    wait_until(lambda: {"serial", "parallel"} <= named().keys(), "the fleet names both, and what they lack")
+    assert "cannot work: no file descriptors are left" in named()["serial"]
     open_gate(f"g-{sid}")
     wait_until(lambda: world.status(handle, 0) == "completed", "what ran has ended all the same")
     wait_until(lambda: world.status(handle, 1) == "dispatched", "the write waits in its queue")

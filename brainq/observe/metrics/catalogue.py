@@ -256,7 +256,8 @@ QUEUE_AGE = _gauge(
 
 TROUBLES = _gauge(
     "brainq_fleet_troubles",
-    "What is wrong though processes look healthy: idle_queue, unserved_queue, full_pool, late_sweep, unannounced.",
+    "What is wrong though processes look healthy: unfit_worker, idle_queue, unserved_queue, full_pool, late_sweep, "
+    "unannounced.",
     "kind",
     unit="{trouble}",
 )

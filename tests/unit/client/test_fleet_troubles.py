@@ -44,6 +44,16 @@ def test_an_old_doorbell_is_told_by_what_the_workers_of_its_pool_do(
     assert all("brainq.tools.network" in trouble.text and trouble.remedy for trouble in found)
 
 
+def test_a_worker_that_says_what_it_lacks_is_named_and_is_not_idle() -> None:
+    unfit = worker(0).model_copy(update={"lacks": "no file descriptors are left"})
+    found = fleet_troubles([queue(30)], [unfit], QUIET)
+    assert [trouble.text for trouble in found] == ["serial@host cannot work: no file descriptors are left"]
+    assert [trouble.kind for trouble in fleet_troubles([queue(30)], [unfit, worker(0)], QUIET)] == [
+        "unfit_worker",
+        "idle_queue",
+    ]
+
+
 def test_a_queue_of_one_build_is_for_the_workers_of_that_build() -> None:
     others = [worker(0, build="1.4")]
     (found,) = fleet_troubles([queue(30, build="1.5")], others, QUIET)
