@@ -20,8 +20,8 @@ BUGS = (
     Bug(
         "what was streamed before a cut is not counted",
         "brainq/models/asking/bill.py",
-        "max(self._reported.output_tokens, self._written.tokens)",
-        "self._reported.output_tokens",
+        "max(self._reported.output_tokens, self._written.tokens, unseen)",
+        "max(self._reported.output_tokens, unseen)",
         BILL,
     ),
     Bug(

@@ -76,8 +76,8 @@ BUGS = (
     Bug(
         "bulk: one that is stopped goes on",
         BULK,
-        "                if self.stopping.is_set() or (number and self._pause()):",
-        "                if number and self._pause() and False:",
+        "            if self._wait_until(due_s):",
+        "            if self._wait_until(due_s) and False:",
         ("tests/integration/test_bulk.py",),
     ),
     Bug(
