@@ -126,6 +126,13 @@ ROWS = (
                 red=0.95,
             ),
             Panel("Workers alive", "short", {"{{pool}}": "brainq_workers"}),
+            Panel(
+                "Wrong behind healthy processes",
+                "short",
+                {"{{kind}}": "max by (kind) (brainq_fleet_troubles)"},
+                about="`brainq fleet` says what each is and what to do.",
+                red=1,
+            ),
             Panel("Leases that lapsed", "short", {"{{of}}": "increase(brainq_leases_lapsed_total[$__rate_interval])"}),
             Panel(
                 "The sweeper",
