@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
+from typing import TYPE_CHECKING, TypeGuard
 
-from pydantic import ValidationError
+if TYPE_CHECKING:
+    from pydantic import ValidationError
 
 MAX_LEAVES = 5
 MAX_FIELDS = 5
@@ -48,7 +51,7 @@ def failure_words(error: BaseException) -> str:
 
 def failure_message(error: BaseException) -> str:
     """Return the message in one line; "" if the exception has none, or cannot say it."""
-    if isinstance(error, ValidationError):
+    if _is_of_pydantic(error):
         return _fields(error)
     try:
         return " ".join(str(error).split())
@@ -84,6 +87,12 @@ def _holds_group(error: BaseException) -> bool:
 def _one(error: BaseException) -> str:
     message = failure_message(error)
     return f"{type(error).__name__}: {message}" if message else type(error).__name__
+
+
+def _is_of_pydantic(error: BaseException) -> TypeGuard[ValidationError]:
+    # Importing pydantic takes longer than `brainq --help`. Until it is imported, nothing can have raised its error.
+    core = sys.modules.get("pydantic_core")
+    return core is not None and isinstance(error, core.ValidationError)
 
 
 def _fields(error: ValidationError) -> str:

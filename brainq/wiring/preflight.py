@@ -122,13 +122,20 @@ def check_redis(url: str, prefix: str = "bq:", *, name: str = "redis", variable:
         return fail(name, f"{shown} is not the address of a Redis: {error}", f"correct {variable}")
     try:
         info: dict[str, Any] = client.info()
-        try_redis_write(client, Keys(prefix).epoch)
+        found = _check_server(name, shown, info, variable)
+        if found.level == "ok":
+            try_redis_write(client, Keys(prefix).epoch)
     except Exception as error:
         if (refusal := redis_refusal(error)) is not None:
             return fail(name, f"{shown} {refusal.reason} ({error})", refusal.remedy.replace("its URL", variable))
         return fail(name, f"{shown} does not answer ({type(error).__name__}: {error})", start)
     finally:
         client.close()
+    return found
+
+
+def _check_server(name: str, shown: str, info: Mapping[str, Any], variable: str) -> Check:
+    """Whether brainq works on a server that says this of itself. Pure."""
     # Valkey also says which Redis it is compatible with.
     spoken = str(info.get("redis_version", "0"))
     server = f"Valkey {info['valkey_version']}" if "valkey_version" in info else f"Redis {spoken}"

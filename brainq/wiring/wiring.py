@@ -200,10 +200,13 @@ class Wiring:
 
         Raises Unreachable when one of them does not answer, SetupError for what is wrong.
         """
+        self._asked_of_redis(self._require_one_redis)
         self.look(sql=False)
+        _ = self.store
+
+    def _require_one_redis(self) -> None:
         if self.state.redis.info("cluster").get("cluster_enabled"):
             raise SetupError("Redis is a Cluster, which brainq does not work on; put one primary into BRAINQ_REDIS_URL")
-        _ = self.store
 
     def ping(self) -> None:
         """Raise Unreachable if Redis does not answer."""

@@ -281,7 +281,7 @@ def test_a_finalizer_that_dies_between_two_steps_of_a_visit_is_followed_by_anoth
     assert fault.went_on_with == CHAIN[1 : CHAIN.index(step) + 1]
     beats: Any = dead.wiring.beats
     beats.stop()
-    beats._thread.join()  # a beat that is on its way would renew the lease that lapses below
+    beats._thread.stop(60.0)  # a beat that is on its way would renew the lease that lapses below
     assert pump.drain() == 0, "nobody was rung: the step was taken without it"
     assert pump.wiring.state.finals.claim("s1", handle.turn_id, at_work, "pump") == NoClaim("held")
     dead.wiring.state.redis.hset(dead.wiring.state.keys.turn("s1", handle.turn_id), "fin_lease", 0)  # it lapses

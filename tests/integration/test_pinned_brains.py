@@ -217,7 +217,7 @@ def test_what_a_ramp_and_a_release_refuse(pumps: Pumps) -> None:
     serve(old)
     assert old.wiring.build.ramp is not None
     assert new.client.versions().ramp.startswith("10 %")
-    assert new.client.ramp_build("1.5", 0).says.startswith("every session")
+    assert new.client.ramp_build("1.5", 0).says.startswith("the ramp has ended: every session")
     with pytest.raises(InvalidInput, match=r"no worker of build '1\.6' is alive"):
         new.client.ramp_build("1.6", 10)
     with pytest.raises(NotFound):
