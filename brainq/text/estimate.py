@@ -174,7 +174,9 @@ def _is_possible(usage: TokenUsage, shown: int) -> bool:
         type(count) is int and count >= 0 for count in (usage.cache_read_tokens, usage.cache_creation_tokens)
     )
     is_input = type(usage.input_tokens) is int and 0 < usage.input_tokens <= MAX_REPLY_TOKENS
-    return are_counts and is_input and _is_possible_output(usage, shown)
+    if not (are_counts and is_input and _is_possible_output(usage, shown)):
+        return False
+    return usage.cache_read_tokens + usage.cache_creation_tokens <= usage.input_tokens
 
 
 def _is_possible_output(usage: TokenUsage, shown: int) -> bool:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from pydantic_ai.messages import ModelResponse, TextPart
 from pydantic_ai.usage import RequestUsage
@@ -161,6 +161,7 @@ def settled(read: Read, counts: Counts, **changes: Any) -> TokenUsage:
 
 
 @every_wire
+@example(counts={"read": 2, "sent": 1, "written": 1})
 @given(counts=COUNTS)
 def test_whatever_is_counted_a_reply_is_kept_and_paid(read: Read, counts: Counts) -> None:
     usage = settled(read, counts)
