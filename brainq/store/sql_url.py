@@ -77,11 +77,7 @@ def _postgres(rest: str) -> SqlUrl:
     user, colon, password = (login or "").partition(":")
     # SQLAlchemy, too, would take h:1/db?password=a of h:1/db?password=a@b for a login, and b for a host.
     is_cut = re.search(r"[?&]\w+=", login or "") is not None
-    if (
-        is_cut
-        or "@" in hosts + (database or "")
-        or any("@" in part.partition("=")[0] for part in (query or "").split("&"))
-    ):
+    if is_cut or "@" in hosts + (database or "") or _has_open_at(query or "", is_second=bool(password)):
         raise SetupError(f"the SQL URL has an @ too many; {ENCODE_PASSWORD}")
     texts, options, pooled = _options(query or "")
     pairs = [_host(host) for host in hosts.split(",")] if hosts else [(None, None)]
@@ -99,6 +95,15 @@ def _postgres(rest: str) -> SqlUrl:
         query=texts,
     )
     return SqlUrl(url, options, pooled)
+
+
+def _has_open_at(query: str, *, is_second: bool) -> bool:
+    """Return whether an @ in the options may end the login: me:a@b?password=c@h may have the password a@b?password=c.
+
+    is_second: a password stands before the options.
+    """
+    named = [part.partition("=") for part in query.split("&")]
+    return any("@" in name or (is_second and "pass" in name and "@" in value) for name, _, value in named)
 
 
 def _host(text: str) -> tuple[str | None, int | None]:

@@ -9,7 +9,7 @@ from typing import Any
 from urllib.parse import quote
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from kombu.utils.url import parse_url as kombu_parse_url
 from pydantic import SecretStr
@@ -192,6 +192,7 @@ def told_of(url: str) -> list[str]:
     return told
 
 
+@example(SHAPES[0], "QXA@QXB?password=QXE", False)
 @settings(max_examples=60)
 @given(st.sampled_from(SHAPES), PASSWORDS, st.booleans())
 def test_no_part_of_a_password_is_shown(shape: str, password: str, encoded: bool) -> None:
