@@ -106,8 +106,15 @@ BUGS = (
     Bug(
         "url: an @ too many goes to the driver",
         SQL_URL,
-        '        or "@" in hosts + (database or "")\n',
+        ' or "@" in hosts + (database or "")',
         "",
+        SHOWNT,
+    ),
+    Bug(
+        "url: an @ in a second password ends the first",
+        SQL_URL,
+        '(is_second and "pass" in name and "@" in value)',
+        "False",
         SHOWNT,
     ),
     Bug(

@@ -61,6 +61,7 @@ def test_options_of_the_driver_have_their_types(query: str, options: dict[str, A
         ("postgresql://h:99999/db", "hosts of the SQL URL"),
         ("postgresql://me:p@ss@h/db", "percent-encode"),
         ("postgresql://me:p@s/s@h", "an @ too many"),
+        ("postgresql://me:a@b?password=c@h/db", "an @ too many"),
         ("sqlite:///a.db?cache=shared", "'cache'"),
         ("sqlite://a.db", "three slashes"),
     ],
