@@ -18,8 +18,25 @@ _NOT_OURS = frozenset({errno.ENOENT, errno.ENOTDIR, errno.EROFS, errno.EACCES, e
 
 
 def is_shortage(failure: BaseException) -> bool:
-    """Return whether a failure says that the process or its machine has run out of something."""
-    if isinstance(failure, OSError):
+    """Return whether a failure, or what it was raised for, says that the process or its machine has run out of
+    something: libraries wrap what the system refused, such as urllib.error.URLError."""
+    told: BaseException | None = failure
+    while told is not None:
+        if _tells_shortage(told):
+            return True
+        told = told.__cause__ or (None if told.__suppress_context__ else told.__context__)
+    return False
+
+
+def is_short_now(failure: BaseException) -> bool:
+    """Return whether a failure says so, and the process finds it true: in another process it need not happen."""
+    return is_shortage(failure) and bool(find_shortage())
+
+
+def _tells_shortage(failure: BaseException) -> bool:
+    if isinstance(failure, BaseExceptionGroup):
+        return any(map(is_shortage, failure.exceptions))
+    if isinstance(failure, OSError) and failure.errno is not None:
         return failure.errno in _SHORT
     return isinstance(failure, MemoryError) or (isinstance(failure, RuntimeError) and "new thread" in str(failure))
 

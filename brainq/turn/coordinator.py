@@ -30,6 +30,7 @@ from brainq.outage import NO_WAITING, OutagePolicy
 from brainq.ports.people import Brakes
 from brainq.ports.redis_calls import StopSignals
 from brainq.ports.redis_turns import Turns
+from brainq.processes.resources import is_short_now
 from brainq.text.failures import failure_name
 from brainq.turn.before_step import AuxiliaryWork
 from brainq.turn.begin import OwnedTurn
@@ -215,7 +216,7 @@ class Coordinator:
         except PermitDeferred as later:
             return self._defer(turn, later)
         except Exception as failure:
-            if self.is_unavailable(failure):
+            if self.is_unavailable(failure) or is_short_now(failure):
                 raise  # it is waited out: the turn is rung again
             # Nobody would do better: another worker reads the same and raises the same.
             log.error("turn failed in the coordinator", failure=failure, turn_id=turn.claim.turn_id)

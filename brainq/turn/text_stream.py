@@ -23,6 +23,7 @@ from brainq.observe.spans import chat_span
 from brainq.observe.tracing import in_span
 from brainq.outage import OutageRetry, never_unavailable
 from brainq.ports.redis_turns import Turns
+from brainq.processes.resources import is_short_now, is_shortage
 from brainq.processes.threads import is_shutdown
 from brainq.text.estimate import with_usage
 from brainq.text.failures import failure_name
@@ -172,7 +173,8 @@ class AttemptReader:
 
 
 def provider_chunks(provider: Provider, request: ModelRequest) -> Generator[ModelChunk]:
-    """The provider's chunks. Whatever it raises becomes a ProviderError; kind `raised` for what it should not raise."""
+    """The provider's chunks. Whatever it raises becomes a ProviderError; kind `raised` for what it should not raise.
+    What this process lacks now, such as descriptors, is raised as it is: the turn goes on elsewhere, or later."""
     replied = False
     try:
         for chunk in stream_with_permits(provider, request):
@@ -183,11 +185,14 @@ def provider_chunks(provider: Provider, request: ModelRequest) -> Generator[Mode
     except (ProviderError, GeneratorExit):
         raise
     except BaseException as failure:  # a library's panic, too
-        if is_shutdown(failure):
+        if is_shutdown(failure) or is_short_now(failure):  # ours, and not the provider's
             raise
         log.error("provider raised", failure=failure, turn_id=request.turn_id, step=request.step)
+        was_short = is_shortage(failure)
         raise ProviderError(
-            f"provider {provider.name!r} raised {failure_name(failure)}", kind="raised", retryable=False
+            f"provider {provider.name!r} raised {failure_name(failure)}",
+            kind="stream" if was_short else "raised",
+            retryable=was_short,
         ) from failure
     if not replied:
         raise ProviderError(

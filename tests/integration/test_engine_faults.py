@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import errno
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -11,7 +12,9 @@ from sqlalchemy.exc import OperationalError
 
 from brainq.brain.brain import Brain
 from brainq.contracts.claim import TurnClaim
+from brainq.contracts.model import ModelChunk, ModelRequest
 from brainq.contracts.status import Effect, Ending, StopReason, TraceStatus
+from brainq.processes import resources
 from brainq.testing import ScriptedProvider, calls, says
 from tests.support.pump import Pump
 from tests.support.wait import wait_until
@@ -65,6 +68,35 @@ def test_a_fault_of_the_coordinator_ends_the_turn_at_once_with_its_type_and_plac
     assert result.error.startswith("the coordinator raised KeyError at tests/integration/test_engine_faults.py:")
     assert "secret" not in result.error
     assert tried == [1]
+
+
+class ShortOfFiles(ScriptedProvider):
+    """Has no descriptor for its first request."""
+
+    asked = 0
+
+    def generate_stream(self, request: ModelRequest) -> Iterator[ModelChunk]:
+        self.asked += 1
+        if self.asked == 1:
+            raise OSError(errno.EMFILE, "Too many open files")
+        yield from super().generate_stream(request)
+
+
+def test_what_a_process_lacks_is_not_its_models_failure(pumps: Pumps, monkeypatch: pytest.MonkeyPatch) -> None:
+    provider = ShortOfFiles([says("done")])
+    pump = pumps(Brain("short", provider))
+    handle = pump.submit("s1", "Go.")
+    monkeypatch.setattr(resources, "find_shortage", lambda: "no file descriptors are left")
+    with pytest.raises(OSError, match="Too many open files"):  # a worker looks at what it lacks, then
+        pump.drain()
+    wait_until(lambda: pump.sweep() or pump.waiting(), "the turn is rung for again")
+    assert (pump.finish(handle).text, provider.asked) == ("done", 2)
+
+
+def test_a_model_is_asked_again_after_a_shortage_that_is_over(pumps: Pumps) -> None:
+    provider = ShortOfFiles([says("done")])
+    pump = pumps(Brain("short", provider))
+    assert (pump.finish(pump.submit("s1", "Go.")).text, provider.asked) == ("done", 2)
 
 
 @pytest.mark.parametrize(

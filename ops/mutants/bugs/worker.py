@@ -15,6 +15,7 @@ IN_HEALTH = ("tests/unit/broker/test_worker_health.py",)
 IN_PROGRAM = ("tests/unit/broker/test_worker_program.py",)
 IN_FITNESS = ("tests/integration/broker/test_fitness.py",)
 IN_RESOURCES = ("tests/unit/processes/test_resources.py",)
+IN_SHORTAGE = ("tests/integration/test_engine_faults.py",)
 IN_OPTIONS = ("tests/unit/broker/test_worker_options.py",)
 IN_START = ("tests/unit/tasks/test_pool_worker.py",)
 IN_RENEWAL = ("tests/unit/tasks/test_renewal.py",)
@@ -23,6 +24,48 @@ IN_FULL_LOG = ("tests/unit/observe/test_full_log.py",)
 IN_RUNNING = ("tests/unit/cli/test_running.py",)
 
 BUGS = (
+    Bug(
+        "a shortage that a library has wrapped is none",
+        RESOURCES,
+        "        told = told.__cause__ or (None if told.__suppress_context__ else told.__context__)",
+        "        told = None",
+        IN_RESOURCES,
+    ),
+    Bug(
+        "a shortage in a group of exceptions is none",
+        RESOURCES,
+        "        return any(map(is_shortage, failure.exceptions))",
+        "        return False",
+        IN_RESOURCES,
+    ),
+    Bug(
+        "a shortage that is over counts as one now",
+        RESOURCES,
+        "    return is_shortage(failure) and bool(find_shortage())",
+        "    return is_shortage(failure)",
+        IN_RESOURCES,
+    ),
+    Bug(
+        "a turn fails for what its coordinator lacks",
+        "brainq/turn/coordinator.py",
+        "if self.is_unavailable(failure) or is_short_now(failure):",
+        "if self.is_unavailable(failure):",
+        IN_SHORTAGE,
+    ),
+    Bug(
+        "what a process lacks is its model's failure",
+        "brainq/turn/text_stream.py",
+        "if is_shutdown(failure) or is_short_now(failure):",
+        "if is_shutdown(failure):",
+        IN_SHORTAGE,
+    ),
+    Bug(
+        "a model is not asked again after a shortage that is over",
+        "brainq/turn/text_stream.py",
+        "            retryable=was_short,",
+        "            retryable=False,",
+        IN_SHORTAGE,
+    ),
     Bug(
         "a worker is ready before it consumes",
         HEALTH,

@@ -8,10 +8,12 @@ import resource
 import subprocess
 import sys
 from pathlib import Path
+from urllib.error import URLError
 
 import pytest
 
-from brainq.processes.resources import find_shortage, is_shortage, writable_directories
+from brainq.processes import resources
+from brainq.processes.resources import find_shortage, is_short_now, is_shortage, writable_directories
 
 PROBE = """
 import resource, sys
@@ -95,3 +97,20 @@ def test_nothing_is_left_open(tmp_path: Path) -> None:
 )
 def test_which_failures_are_a_shortage(failure: Exception, is_one: bool) -> None:
     assert is_shortage(failure) is is_one
+    assert is_shortage(ExceptionGroup("some", [KeyError("x"), failure])) is is_one
+    wrapped = URLError(failure)
+    wrapped.__cause__ = failure
+    assert is_shortage(wrapped) is is_one
+    raised_meanwhile = ValueError("x")
+    raised_meanwhile.__context__ = failure
+    assert is_shortage(raised_meanwhile) is is_one
+    raised_meanwhile.__suppress_context__ = True
+    assert not is_shortage(raised_meanwhile)
+
+
+def test_a_shortage_that_is_over_is_not_one_now(monkeypatch: pytest.MonkeyPatch) -> None:
+    failure = OSError(errno.EMFILE, "x")
+    assert not is_short_now(failure)
+    monkeypatch.setattr(resources, "find_shortage", lambda: "no file descriptors are left")
+    assert is_short_now(failure)
+    assert not is_short_now(KeyError("x"))
