@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 from fastapi import Depends, Path, Request
 from starlette.datastructures import Headers
 from starlette.requests import ClientDisconnect
+from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from brainq.access import Caller, Verb
@@ -25,6 +26,7 @@ from brainq.gateway.edge.problems import RequestRejected, bug_response, error_re
 from brainq.gateway.edge.request import TURN_ID, Gateway, HttpRequest
 from brainq.observe.logs import logger, request_log_ids
 from brainq.observe.spans import set_parent_context
+from brainq.processes.resources import is_shortage
 from brainq.settings.http import split_list
 
 AGENT_CARD_PATH = "/.well-known/agent-card.json"
@@ -279,11 +281,18 @@ class RequestLogMiddleware:
             problem_id = new_turn_id()
             log.error("a request failed", failure=failure, problem_id=problem_id, route=_route_template(scope))
             if not status:
-                await bug_response(problem_id)(scope, receive, send_noting_status)
+                await _failure_response(failure, problem_id)(scope, receive, send_noting_status)
         if not is_public(scope["path"]):
             took_ms = int((time.monotonic() - began) * 1000)
             caller = getattr(scope.get("state", {}).get("caller"), "name", "")
             log.info("answered", route=_route_template(scope), status=status, took_ms=took_ms, caller=repr(caller))
+
+
+def _failure_response(failure: Exception, problem_id: str) -> Response:
+    """What the process lacks is no bug: another gateway may have it, or this one in a second."""
+    if is_shortage(failure):
+        return error_response(RequestRejected("short", "try again later, or at another gateway"))
+    return bug_response(problem_id)
 
 
 def _request_id(headers: Headers) -> str:

@@ -83,6 +83,7 @@ REJECTIONS: dict[str, ErrorKind] = {
         _http_kind("too-many-streams", "The caller has too many streams open", 429, 5),
         _http_kind("bug", "A bug in brainq", 500),
         _http_kind("streams-full", "The gateway has as many streams open as it may", 503, 5),
+        _http_kind("short", "The gateway lacks descriptors, memory or threads", 503, 1),
         _http_kind("stopping", "The gateway stops", 503, 1),
     )
 }

@@ -31,6 +31,7 @@ from brainq.contracts.tool import (
 from brainq.contracts.turn import MAX_MESSAGE_CHARS, MAX_TAGS, LimitsOverride, PromptTag, TurnChoices
 from brainq.errors import Unreachable
 from brainq.gateway.edge.request import ID, Gateway, GatewayRequest, read_idempotency_key
+from brainq.processes.resources import is_shortage
 
 MAX_PAGE = 1_000
 """A page is encoded as a whole, on the event loop: 1,000 items of 2 kB take a few milliseconds."""
@@ -210,10 +211,12 @@ def submit_options(body: TurnBody) -> SubmitOptions:
 
 @contextmanager
 def submit_key(request: GatewayRequest, session_id: str, idempotency_key: str | None) -> Generator[str]:
-    """The request key to submit under. Where the outcome is unknown, Unreachable carries the caller's key for a retry.
-    Raises InvalidInput for a key that brainq could have made."""
+    """The request key to submit under. Where the outcome is unknown, Unreachable carries the caller's key for a retry;
+    also where this process lacks something. Raises InvalidInput for a key that brainq could have made."""
     key = new_turn_id() if idempotency_key is None else read_idempotency_key(idempotency_key)
     try:
         yield own_request_key(request.caller, session_id, key)
-    except Unreachable as error:
+    except Exception as error:
+        if not (isinstance(error, Unreachable) or is_shortage(error)):
+            raise
         raise Unreachable(str(error), request_key=key) from error

@@ -42,6 +42,7 @@ from brainq.gateway.rest.bodies import (
     submit_turn,
 )
 from brainq.gateway.rest.event_stream import requested_wait_s, result_if_ready, wait_for_result
+from brainq.processes.resources import is_shortage
 
 router = APIRouter(tags=["turns"])
 Prefer = Annotated[str, Header(description="`wait=n`: answer with the result, if it is out within n seconds.")]
@@ -158,7 +159,9 @@ async def submit(
     )
     try:
         return await _result_or_status(accepted, 202, handle, request, prefer)
-    except (RequestRejected, Unreachable):
+    except Exception as failure:
+        if not (isinstance(failure, RequestRejected | Unreachable) or is_shortage(failure)):
+            raise
         # The wait is impossible at present. The turn is accepted nevertheless, and its producer must know.
         return _json_response(accepted, 202, _location(handle))
 

@@ -26,6 +26,20 @@ PAGE = ("tests/unit/gateway/test_page_assets.py",)
 
 BUGS = (
     Bug(
+        "a gateway without threads calls that a bug of brainq",
+        "brainq/gateway/edge/access.py",
+        "    if is_shortage(failure):",
+        "    if False:",
+        ("tests/integration/gateway/test_door.py",),
+    ),
+    Bug(
+        "a submit that a gateway was too short for names no key to come again with",
+        "brainq/gateway/rest/bodies.py",
+        "if not (isinstance(error, Unreachable) or is_shortage(error)):",
+        "if not isinstance(error, Unreachable):",
+        ("tests/integration/gateway/test_door.py",),
+    ),
+    Bug(
         "an A2A client decides without the verb",
         "brainq/gateway/wires/a2a/requests.py",
         "Verb.DECIDE if isinstance(answer, ApprovalDecision)",

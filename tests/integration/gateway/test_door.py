@@ -576,6 +576,18 @@ def test_open_streams_are_bounded_for_each_and_for_all(gateways: Gateways, pump:
     assert len(gateway.gateway.streams) == 0
 
 
+def test_a_gateway_without_threads_asks_to_come_again(gateway: GatewayThread, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def refused(*_: Any, **__: Any) -> None:
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(gateway.gateway.client, "approvals", refused)
+    problem(gateway.http.get("/v1/approvals"), 503, "short")
+    monkeypatch.setattr(gateway.gateway.client, "submit", refused)
+    body = {"session_id": "s1", "user_message": "x"}
+    told = problem(gateway.http.post("/v1/turns", json=body, headers={"Idempotency-Key": "k1"}), 503, "unreachable")
+    assert told["request_key"] == "k1"
+
+
 def test_a_bug_is_told_by_an_id_that_the_log_has_and_by_nothing_else(
     gateway: GatewayThread, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
