@@ -4,7 +4,8 @@ A process of its own, on a free port of this address, which it prints. `POST /wr
 `POST /visit` says that a process came to a place in its work. Each is a line of the append-only LOG before it is
 answered.
 `POST /hold` names a place and a turn: who comes there first gets no answer until `POST /release`, and can be killed
-meanwhile. It uses the standard library alone, so that any build and any rival's environment can run it.
+meanwhile. `POST /v1/chat/completions` is a model that answers 200 MB.
+It uses the standard library alone, so that any build and any rival's environment can run it.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from typing import Any
 
 LONGEST_HOLD_S = 300.0
 LOGGED = ("write", "visit")
+HUGE_BYTES, PIECE = 200_000_000, "x" * 65_536
 
 
 class EffectLog:
@@ -73,6 +75,9 @@ class EffectHandler(BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:
         body: dict[str, Any] = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        if self.path.endswith("/chat/completions"):
+            self._answer_at_length()
+            return
         kind, log = self.path.strip("/"), self.server.effects
         if kind in LOGGED:
             log.append(kind, body)
@@ -88,6 +93,22 @@ class EffectHandler(BaseHTTPRequestHandler):
             self.wfile.write(b"ok")
         except OSError:  # it was killed while it was held
             self.close_connection = True
+
+    def _answer_at_length(self) -> None:
+        """As a model's server streams it, until all is sent or the reader hangs up; the log has how much was taken."""
+        chunk = {"object": "chat.completion.chunk", "choices": [{"index": 0, "delta": {"content": PIECE}}]}
+        event, sent = f"data: {json.dumps(chunk)}\n\n".encode(), 0
+        self.close_connection = True
+        try:
+            self.send_response(200)
+            self.send_header("Content-Type", "text/event-stream")
+            self.end_headers()
+            while sent < HUGE_BYTES:
+                self.wfile.write(event)
+                sent += len(event)
+        except OSError:
+            pass
+        self.server.effects.append("visit", {"place": "huge", "turn": "", "sent": sent})
 
     def log_message(self, format: str, *args: object) -> None:  # noqa: A002
         """Stay silent: the log is the file."""

@@ -13,15 +13,18 @@ from ops.faults.stage import Stage
 
 @dataclass(frozen=True, slots=True)
 class Pace:
-    """How long what lasts is to last: seconds of an outage, and of how long a worker is frozen."""
+    """How long what lasts is to last: seconds of an outage, of how long a worker is frozen, of how long something is
+    short, and of a long outage."""
 
     outage_s: float = 6.0
     frozen_s: float = 15.0
+    short_s: float = 12.0
+    away_s: float = 75.0
     pieces: int = 10
     """How often what is repeated is done in one fault: resets, lost replies."""
 
 
-QUICK = Pace(outage_s=2.0, frozen_s=12.0, pieces=4)
+QUICK = Pace(outage_s=2.0, frozen_s=12.0, short_s=5.0, away_s=20.0, pieces=4)
 
 
 class Fault(ABC):
@@ -30,6 +33,7 @@ class Fault(ABC):
     kind        of stage
     own_stage   it leaves the stage unfit for a second one
     holds       `prepare` holds a worker until then
+    completes   every turn has to end as completed
     """
 
     name: ClassVar[str]
@@ -37,6 +41,7 @@ class Fault(ABC):
     kind: ClassVar[str] = "plain"
     own_stage: ClassVar[bool] = False
     holds: ClassVar[bool] = False
+    completes: ClassVar[bool] = False
 
     def __init__(self, pace: Pace) -> None:
         self.pace = pace

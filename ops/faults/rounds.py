@@ -17,6 +17,7 @@ from ops.faults.effects import NotSeen
 from ops.faults.fault import Fault, Pace, wait_turns_end
 from ops.faults.stage import (
     Stage,
+    doors_stage,
     hosts_stage,
     plain_stage,
     pooler_stage,
@@ -36,6 +37,7 @@ STAGES: dict[str, StageOf] = {
     "pooler": pooler_stage,
     "old build": old_build_stage,
     "hosts": hosts_stage,
+    "doors": doors_stage,
 }
 BEAT_S = 3.0
 
@@ -108,6 +110,8 @@ def run_fault(kind: type[Fault], stage: Stage, plan: Plan, verdict: Verdict, *, 
         stage.replace_dead()
         stage.producer.end()
     judge(verdict, words_of(stage, stage.producer.take().at), stage.effects.writes())
+    if kind.completes and verdict.not_completed and not verdict.failure:
+        verdict.failure = f"turns that did not complete: {verdict.not_completed}"
     console.print(f"{kind.name}: {_said(verdict)}", markup=False, style="" if verdict.is_right else "red")
 
 

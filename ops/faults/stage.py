@@ -8,36 +8,42 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
-import sys
 from collections.abc import Callable, Generator, Mapping
-from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field, replace
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from brainq import Client
 from brainq.brain.brains import load_brains
 from brainq.client.connection import wiring_of
 from brainq.devserver.local_fleet import LocalFleet, LocalWorker
 from brainq.settings.deployment import load_settings
+from brainq.tools.mcp.catalogue import write_catalogue
+from brainq.tools.mcp.session import discover
 from brainq.wiring import Wiring
+from ops.faults.disks import SmallDisk, small_disk
+from ops.faults.doors import MCP_LOCK, MCP_URL, mcp_shop
 from ops.faults.effects import ROOT, Effects, effect_server
 from ops.faults.hosts import Host, HostNetwork, no_hosts
 from ops.faults.load import Producer
 from ops.faults.shop import EFFECTS
+from tests.support.mcp_servers.restarting import RestartedShop
 from tests.support.pgbouncer import PROGRAM, PgBouncer
 from tests.support.proxy import Proxy
 from tests.support.sentinels import SentinelDeployment
 from tests.support.server import RedisServer
 from tests.support.zygote import fork_celery
 
+if TYPE_CHECKING:
+    from psycopg import Connection
+
 APP = "ops.faults.brain:brain"
 WORKERS: Mapping[str, int] = {"coordinator": 2, "parallel": 2, "serial": 3, "finalizer": 2}
 THREADS: Mapping[str, int] = {"coordinator": 32, "parallel": 16, "finalizer": 8}
 HOSTS, GATEWAY_HOST = ("east", "west"), "front"
-SMALL_DISK_MB = 12
 POOLER_SERVERS = 4
 START_S = 300.0  # the machine may have other work
 
@@ -46,7 +52,9 @@ START_S = 300.0  # the machine may have other work
 class Servers:
     """Where things are. What the kind of stage does not have is None.
 
-    redis_url   for producers; workers have `workers_redis_url`
+    redis_url      for producers; workers have `workers_redis_url`
+    postgres_url   past the proxy
+    disks          by what is on them
     """
 
     redis_url: str
@@ -59,6 +67,9 @@ class Servers:
     sql_file: Path | None = None
     pooler: PgBouncer | None = None
     network: HostNetwork | None = None
+    postgres_url: str = ""
+    mcp_shop: RestartedShop | None = None
+    disks: Mapping[str, SmallDisk] = field(default_factory=dict[str, SmallDisk])
 
 
 @dataclass(frozen=True)
@@ -84,6 +95,11 @@ class Stage:
         return self.servers.proxy
 
     @property
+    def mcp_shop(self) -> RestartedShop:
+        assert self.servers.mcp_shop is not None
+        return self.servers.mcp_shop
+
+    @property
     def wiring(self) -> Wiring:
         return wiring_of(self.client)
 
@@ -103,6 +119,12 @@ class Stage:
         assert self.servers.network is not None
         return self.servers.network
 
+    def postgres(self) -> Connection[tuple[Any, ...]]:
+        """A connection of one's own to Postgres, past what workers go through; each statement is committed."""
+        from psycopg import connect
+
+        return connect(self.servers.postgres_url, autocommit=True)
+
     def replace_dead(self) -> list[str]:
         """Start workers that died again, as a supervisor does; their names."""
         dead = [worker for worker in self.fleet.workers if not worker.is_running]
@@ -120,19 +142,23 @@ def own_fleet(directory: Path, environment: Mapping[str, str]) -> LocalFleet:
 
 
 @contextmanager
-def open_stage(directory: Path, rate: float, servers: Servers, fleet_of: FleetOf = own_fleet) -> Generator[Stage]:
+def open_stage(
+    directory: Path, rate: float, servers: Servers, fleet_of: FleetOf = own_fleet, app: str = APP
+) -> Generator[Stage]:
     """Start an effect server and the fleet, and wait until it serves; all is gone in the end."""
     with effect_server(directory, servers.network.world if servers.network else "127.0.0.1") as effects:
         environment = {
-            "BRAINQ_APP": APP,
+            "BRAINQ_APP": app,
             "BRAINQ_REDIS_URL": servers.workers_redis_url,
             "BRAINQ_SQL_URL": servers.sql_url,
             "PYTHONPATH": os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH", "")])),
             "NO_PROXY": "*",  # the effect server may be at any address of this machine
             EFFECTS: effects.url,
+            "OPENAI_BASE_URL": f"{effects.url}/v1",
+            "OPENAI_API_KEY": "none",
         }
-        settings = load_settings(app=APP, redis_url=servers.redis_url, sql_url=servers.sql_url)
-        with Client(settings, load_brains(APP)) as client:
+        settings = load_settings(app=app, redis_url=servers.redis_url, sql_url=servers.sql_url)
+        with Client(settings, load_brains(app)) as client:
             wiring_of(client).warm_up()
             fleet = fleet_of(directory, environment)
             producer = Producer(client, effects, rate)
@@ -149,9 +175,9 @@ def open_stage(directory: Path, rate: float, servers: Servers, fleet_of: FleetOf
 
 
 @contextmanager
-def redis_servers(sql_file: Path) -> Generator[Servers]:
+def redis_servers(sql_file: Path, redis: RedisServer | None = None) -> Generator[Servers]:
     """Redis with an append-only file, behind a proxy, and SQLite."""
-    redis = RedisServer(durable=True).start()
+    redis = (redis or RedisServer(durable=True)).start()
     try:
         with Proxy(("127.0.0.1", int(redis.url.rpartition(":")[2].split("/")[0]))) as proxy:
             through, sql_url = f"redis://127.0.0.1:{proxy.port}/0", f"sqlite:///{sql_file}"
@@ -169,23 +195,31 @@ def plain_stage(directory: Path, rate: float) -> Generator[Stage]:
 
 @contextmanager
 def small_disk_stage(directory: Path, rate: float) -> Generator[Stage]:
-    """The same, its SQLite file on a disk of a few megabytes."""
-    disk = directory / "disk"
-    disk.mkdir()
-    subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={SMALL_DISK_MB}m", "tmpfs", disk], check=True)
+    """The same. The SQLite file, Redis' file, and the workers' ready files and logs are on small disks, one each."""
+    redis = RedisServer(durable=True)
+    places = {"sql": directory / "sql", "redis": redis.directory, "workers": directory / "workers"}
+    with ExitStack() as stack:
+        disks = {name: stack.enter_context(small_disk(place)) for name, place in places.items()}
+        plain = stack.enter_context(redis_servers(places["sql"] / "faults.db", redis))
+        yield stack.enter_context(open_stage(directory, rate, replace(plain, disks=disks)))
+
+
+@contextmanager
+def doors_stage(directory: Path, rate: float) -> Generator[Stage]:
+    """A plain one, whose workers have tools of an MCP server, too, and a model that answers without end."""
+    shop, lock = RestartedShop(directory), directory / "mcp.lock.json"
+    shop.start(0)
+    os.environ |= {MCP_URL: shop.url, MCP_LOCK: str(lock)}  # for the brains of this process and of its workers
     try:
-        with redis_servers(disk / "faults.db") as servers, open_stage(directory, rate, servers) as stage:
-            yield stage
+        found = discover([mcp_shop(shop.url)])["shop"].found
+        assert found is not None
+        write_catalogue(lock, {"shop": found})
+        with redis_servers(directory / "faults.db") as plain:
+            servers = replace(plain, mcp_shop=shop)
+            with open_stage(directory, rate, servers, app="ops.faults.doors_brains:brains") as stage:
+                yield stage
     finally:
-        subprocess.run(["umount", "-l", disk], check=True)
-
-
-def no_small_disk() -> str:
-    """Why a small disk cannot be had here; empty where it can."""
-    if sys.platform != "linux" or os.geteuid() != 0:
-        return "a small disk is a tmpfs, which only root may mount, on Linux"
-    tried = subprocess.run(["unshare", "-m", "mount", "-t", "tmpfs", "tmpfs", "/mnt"], capture_output=True, check=False)
-    return "" if tried.returncode == 0 else "this container may not mount a tmpfs"
+        shop.stop(signal.SIGKILL)
 
 
 @contextmanager
@@ -207,7 +241,8 @@ def postgres_stage(directory: Path, rate: float) -> Generator[Stage]:
     try:
         with redis_servers(directory / "none.db") as plain, Proxy(server.directory / ".s.PGSQL.5432") as sql_proxy:
             url = f"postgresql://postgres@127.0.0.1:{sql_proxy.port}/postgres"
-            with open_stage(directory, rate, replace(plain, sql_url=url, sql_proxy=sql_proxy, sql_file=None)) as stage:
+            servers = replace(plain, sql_url=url, sql_proxy=sql_proxy, sql_file=None, postgres_url=server.url())
+            with open_stage(directory, rate, servers) as stage:
                 yield stage
     finally:
         server.stop()

@@ -52,6 +52,11 @@ class Verdict:
             return True
         return self.has_fired and self.turns > 0 and not (self.lost or self.doubled or self.failure)
 
+    @property
+    def not_completed(self) -> list[str]:
+        """The endings of turns that ended otherwise; of a write that did not run the model read, and it went on."""
+        return [ending for ending in self.otherwise if not ending.startswith("write ")]
+
     def spread(self) -> tuple[float, float] | None:
         """p50 and the most of the recovery, seconds."""
         return (percentile(self.recovery_s, 50), max(self.recovery_s)) if self.recovery_s else None

@@ -4,21 +4,37 @@ from __future__ import annotations
 
 from ops.faults.fault import Fault
 from ops.faults.table.deploys import RollingDeploy, TwoBuilds
+from ops.faults.table.disks import (
+    DataFull,
+    DataFullRedisAway,
+    ReadyFull,
+    ReadyFullRedisAway,
+    RedisFull,
+    RedisFullRedisAway,
+    SqlFull,
+    SqlFullRedisAway,
+)
+from ops.faults.table.doors import HugeAnswer, McpRestarts
 from ops.faults.table.freezes import FreezeCoordinator, FreezeFinalizer, FreezeParallel, FreezeWrite
 from ops.faults.table.gateway_host import HostGateway
 from ops.faults.table.hosts import HostCutModel, HostCutWrite, HostDeaf, HostLoss, HostMute, HostNarrow, HostVanishes
 from ops.faults.table.kills import KillCoordinator, KillFinalizer, KillParallel, KillSerial, KillWrite
-from ops.faults.table.network import NetCut, NetDelay, NetLostReplies, NetReset, NetSilent
+from ops.faults.table.limits import LIMITS
+from ops.faults.table.network import NetCut, NetDelay, NetLostReplies, NetReset, NetSilent, RedisAway
 from ops.faults.table.overload import Calm, Flood, Poison, WrongClocks
 from ops.faults.table.redis import RedisFailover, RedisKill, RedisRestart, RedisSwitch, RedisWipe
-from ops.faults.table.sql import PoolerKill, PostgresHalfOpen, SqlFull, SqlLocked
+from ops.faults.table.sql import PoolerKill, PostgresDeadlock, PostgresHalfOpen, PostgresReadOnly, SqlLocked
 
 FAULTS: tuple[type[Fault], ...] = (
     *(Calm, KillCoordinator, KillParallel, KillSerial, KillWrite, KillFinalizer),
     *(FreezeCoordinator, FreezeParallel, FreezeWrite, FreezeFinalizer),
-    *(NetReset, NetCut, NetSilent, NetDelay, NetLostReplies),
+    *(NetReset, NetCut, NetSilent, NetDelay, NetLostReplies, RedisAway),
     *(RedisRestart, RedisKill, RedisWipe, SqlLocked, Poison, Flood, WrongClocks, RollingDeploy),
-    *(SqlFull, RedisSwitch, RedisFailover, PostgresHalfOpen, PoolerKill, TwoBuilds),
+    *LIMITS,
+    *(HugeAnswer, McpRestarts),
+    *(SqlFull, SqlFullRedisAway, RedisFull, RedisFullRedisAway),
+    *(ReadyFull, ReadyFullRedisAway, DataFull, DataFullRedisAway),
+    *(RedisSwitch, RedisFailover, PostgresHalfOpen, PostgresReadOnly, PostgresDeadlock, PoolerKill, TwoBuilds),
     *(HostVanishes, HostCutModel, HostCutWrite, HostMute, HostDeaf, HostNarrow, HostLoss, HostGateway),
 )
 

@@ -31,13 +31,14 @@ AGAIN_S = 0.3
 
 
 class HostedGateway(OwnedProcess):
-    """A gateway that listens on the world's side of a host."""
+    """A gateway that listens on the world's side of a host; without a host, on this machine's loopback."""
 
-    def __init__(self, directory: Path, host: Host, environment: Mapping[str, str]) -> None:
+    def __init__(self, directory: Path, host: Host | None, environment: Mapping[str, str]) -> None:
         super().__init__("gateway", directory / "gateway.log")
-        self.url = f"http://{host.world}:{PORT}"
-        self._inside = ("ip", "netns", "exec", host.space)
-        listens = {"BRAINQ_HTTP_HOST": host.world, "BRAINQ_HTTP_PORT": str(PORT)}
+        address = "127.0.0.1" if host is None else host.world
+        self.url = f"http://{address}:{PORT}"
+        self._inside = () if host is None else ("ip", "netns", "exec", host.space)
+        listens = {"BRAINQ_HTTP_HOST": address, "BRAINQ_HTTP_PORT": str(PORT)}
         self._environment = {**os.environ, **environment, **listens}
 
     def launch(self) -> None:

@@ -10,6 +10,14 @@ from ops.faults.stage import Stage
 
 DELAY_S = 0.1
 RESET_EVERY_S = 0.3
+SOON_S = 1.0
+WORK = {
+    "coordinator": ("model",),
+    "parallel": ("read 1", "read 2"),
+    "serial": ("before order", "before ship"),
+    "finalizer": ("usage",),
+}
+"""Where a worker of each pool tells the effect server that it works."""
 
 
 class NetFault(Fault):
@@ -53,6 +61,37 @@ class NetCut(NetFault):
 
     def heal(self, stage: Stage) -> None:
         stage.proxy.come_back()
+
+
+class RedisAway(NetCut):
+    """Turns are queued meanwhile: producers do not go through the proxy."""
+
+    name = "redis-away"
+    title = "Redis away from all workers for 75 s; recovery: until each pool takes its first work"
+    completes = True
+
+    def __init__(self, pace: Pace) -> None:
+        super().__init__(pace)
+        self.back = 0.0
+
+    def inject(self, stage: Stage) -> None:
+        stage.proxy.go_away()
+        time.sleep(self.pace.away_s)
+
+    def heal(self, stage: Stage) -> None:
+        super().heal(stage)
+        self.back = time.monotonic()
+
+    def recovery_s(self, stage: Stage) -> list[float]:
+        """Of each pool, seconds from Redis' return to its first work. Raises AssertionError if nobody works within
+        one second."""
+        took = [wait_for(lambda places=places: self._first(stage, places), "a pool works") for places in WORK.values()]
+        assert min(took) <= SOON_S, f"the first work was taken {min(took):.1f} s after Redis was back"
+        return took
+
+    def _first(self, stage: Stage, places: tuple[str, ...]) -> float:
+        came = [line["at"] for line in stage.effects.lines() if line["at"] > self.back and line["place"] in places]
+        return min(came, default=self.back) - self.back
 
 
 class NetSilent(NetFault):

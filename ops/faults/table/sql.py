@@ -1,19 +1,18 @@
-"""SQL: locked by another, on a full disk, a Postgres whose connections are half open, and a pooler that is killed."""
+"""SQL: locked by another, a Postgres that is read-only or in deadlocks, connections half open, a pooler killed."""
 
 from __future__ import annotations
 
-import errno
-import os
 import signal
 import sqlite3
 import time
 from pathlib import Path
+from typing import Literal, LiteralString
 
 from ops.faults.effects import wait_for
 from ops.faults.fault import Fault, Pace
-from ops.faults.stage import Stage, no_pooler, no_postgres, no_small_disk
-
-BLOCK = b"\0" * 65536
+from ops.faults.shortage import Shortage
+from ops.faults.stage import Stage, no_pooler, no_postgres
+from ops.faults.table.kills import hold_turn
 
 
 class SqlLocked(Fault):
@@ -49,50 +48,6 @@ def _is_locked(file: Path) -> bool:
         return False
     finally:
         other.close()
-
-
-class SqlFull(Fault):
-    name = "sql-full"
-    title = "the disk of the SQLite file full for seconds"
-    kind = "small disk"
-
-    def __init__(self, pace: Pace) -> None:
-        super().__init__(pace)
-        self.refused = 0
-
-    @classmethod
-    def why_not(cls) -> str:
-        return no_small_disk()
-
-    def inject(self, stage: Stage) -> None:
-        """Fill it, and wait until a submit was refused for it."""
-        filler, before = self._filler(stage), stage.producer.submitted.refused
-        with filler.open("wb", buffering=0) as out:
-            end = time.monotonic() + self.pace.outage_s
-            while time.monotonic() < end:
-                _fill(out.fileno())  # again and again: SQLite gives room back when it checkpoints
-                time.sleep(0.05)
-            wait_for(lambda: stage.producer.submitted.refused > before, "a submit is refused", 60.0)
-        self.refused = stage.producer.submitted.refused - before
-
-    def heal(self, stage: Stage) -> None:
-        self._filler(stage).unlink(missing_ok=True)
-
-    def fired(self, stage: Stage) -> int:
-        return self.refused
-
-    def _filler(self, stage: Stage) -> Path:
-        assert stage.servers.sql_file is not None
-        return stage.servers.sql_file.with_name("filler")
-
-
-def _fill(file: int) -> None:
-    try:
-        while True:
-            os.write(file, BLOCK)
-    except OSError as error:
-        if error.errno != errno.ENOSPC:
-            raise
 
 
 class PostgresHalfOpen(Fault):
@@ -151,3 +106,87 @@ class PoolerKill(Fault):
 
     def fired(self, stage: Stage) -> int:
         return self.killed
+
+
+class PostgresReadOnly(Shortage):
+    name = "postgres-read-only"
+    title = "Postgres read-only for seconds"
+    kind = "postgres"
+
+    def __init__(self, pace: Pace) -> None:
+        super().__init__(pace)
+        self.refused = 0
+
+    @classmethod
+    def why_not(cls) -> str:
+        return no_postgres()
+
+    def inject(self, stage: Stage) -> None:
+        before = stage.producer.submitted.refused
+        _set_read_only(stage, "on")
+        super().inject(stage)
+        wait_for(lambda: stage.producer.submitted.refused > before, "a submit is refused", 60.0)
+        self.refused = stage.producer.submitted.refused - before
+
+    def give_back(self, stage: Stage) -> None:
+        _set_read_only(stage, "off")
+
+    def fired(self, stage: Stage) -> int:
+        """Submits that were refused."""
+        return self.refused
+
+
+def _set_read_only(stage: Stage, to: Literal["on", "off"]) -> None:
+    """For every session, those that are open, too."""
+    with stage.postgres() as connection:
+        connection.execute("SET default_transaction_read_only = off")
+        connection.execute(f"ALTER SYSTEM SET default_transaction_read_only = {to}")
+        connection.execute("SELECT pg_reload_conf()")
+
+
+class PostgresDeadlock(Fault):
+    name = "postgres-deadlock"
+    title = "deadlocks in Postgres as the outcome of a write is recorded: it is brainq's transaction that is undone"
+    kind = "postgres"
+    completes = True
+
+    def __init__(self, pace: Pace) -> None:
+        super().__init__(pace)
+        self.deadlocks = 0
+
+    @classmethod
+    def why_not(cls) -> str:
+        return no_postgres()
+
+    def inject(self, stage: Stage) -> None:
+        before = _deadlocks(stage)
+        for _ in range(self.pace.pieces):
+            self._meet(stage)
+        self.deadlocks = wait_for(lambda: max(0, _deadlocks(stage) - before), "Postgres counts the deadlocks", 30.0)
+
+    def _meet(self, stage: Stage) -> None:
+        """The row of a write that runs is locked; once its outcome waits for the row, the table is asked for, which
+        that statement has."""
+        turn = hold_turn(stage, "order")
+        stage.effects.wait_seen("order", turn)
+        with stage.postgres() as other, other.transaction():
+            other.execute("SET LOCAL deadlock_timeout = '60s'")  # so that it is the other that is undone
+            other.execute("SELECT 1 FROM calls WHERE turn_id = %s FOR UPDATE", (turn,))
+            stage.effects.release()
+            with stage.postgres() as watching:
+                wait_for(lambda: watching.execute(WAITS).fetchone(), "an outcome waits for its row", 30.0)
+            other.execute("LOCK TABLE calls IN SHARE MODE")
+
+    def fired(self, stage: Stage) -> int:
+        """As Postgres counts them."""
+        return self.deadlocks
+
+
+WAITS: LiteralString = "SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE 'UPDATE calls%'"
+
+
+def _deadlocks(stage: Stage) -> int:
+    with stage.postgres() as connection:
+        found = connection.execute("SELECT deadlocks FROM pg_stat_database WHERE datname = 'postgres'").fetchone()
+    assert found is not None
+    return int(found[0])

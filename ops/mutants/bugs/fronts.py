@@ -30,14 +30,14 @@ BUGS = (
         "brainq/gateway/edge/access.py",
         "    if is_shortage(failure):",
         "    if False:",
-        ("tests/integration/gateway/test_door.py",),
+        (f"{DOOR}::test_a_gateway_without_threads_asks_to_come_again",),
     ),
     Bug(
         "a submit that a gateway was too short for names no key to come again with",
         "brainq/gateway/rest/bodies.py",
         "if not (isinstance(error, Unreachable) or is_shortage(error)):",
         "if not isinstance(error, Unreachable):",
-        ("tests/integration/gateway/test_door.py",),
+        (f"{DOOR}::test_a_gateway_without_threads_asks_to_come_again",),
     ),
     Bug(
         "an A2A client decides without the verb",

@@ -15,7 +15,10 @@ IN_HEALTH = ("tests/unit/broker/test_worker_health.py",)
 IN_PROGRAM = ("tests/unit/broker/test_worker_program.py",)
 IN_FITNESS = ("tests/integration/broker/test_fitness.py",)
 IN_RESOURCES = ("tests/unit/processes/test_resources.py",)
-IN_SHORTAGE = ("tests/integration/test_engine_faults.py",)
+IN_SHORTAGE = (
+    "tests/integration/test_engine_faults.py::test_what_a_process_lacks_is_not_its_models_failure",
+    "tests/integration/test_engine_faults.py::test_a_model_is_asked_again_after_a_shortage_that_is_over",
+)
 IN_OPTIONS = ("tests/unit/broker/test_worker_options.py",)
 IN_START = ("tests/unit/tasks/test_pool_worker.py",)
 IN_RENEWAL = ("tests/unit/tasks/test_renewal.py",)

@@ -1,11 +1,13 @@
 """The forgetful shop as a process of its own: `python -m tests.support.mcp_servers.restarting FOLDER PORT KIND`.
 
-`orders` in FOLDER has a line for each order that came, whichever process took it. It answers calls of sessions that
-it does not know by GONE[KIND]. SIGTERM lets orders end; SIGKILL does not.
+`orders` in FOLDER has a line for each order that came, whichever process took it; `answers` has the HTTP status that
+each call of `order` was answered, and 0 as it came. It answers calls of sessions that it does not know by GONE[KIND].
+SIGTERM lets orders end; SIGKILL does not.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import socket
@@ -14,6 +16,7 @@ import sys
 import threading
 import time
 from pathlib import Path
+from typing import Any
 
 from tests.support.mcp_servers.forgetful import Answer, ForgetfulShop
 from tests.support.wait import wait_until
@@ -42,6 +45,42 @@ class Ledger(list[str]):
         time.sleep(ORDER_S)
 
 
+class NotingShop(ForgetfulShop):
+    """Notes of each request for an order that it came, and how it was answered."""
+
+    def __init__(self, port: int, file: Path) -> None:
+        super().__init__(port)
+        self._file = file
+
+    def app(self) -> Any:
+        app = super().app()
+
+        async def noting(scope: dict[str, Any], receive: Any, send: Any) -> None:
+            sku = ""
+
+            async def receiving() -> Any:
+                nonlocal sku
+                message = await receive()
+                call = json.loads(message.get("body") or "{}") if message["type"] == "http.request" else {}
+                if call.get("method") == "tools/call":
+                    sku = call["params"]["arguments"]["sku"]
+                    self._note(sku, 0)
+                return message
+
+            async def sending(event: dict[str, Any]) -> None:
+                if sku and event["type"] == "http.response.start":
+                    self._note(sku, event["status"])
+                await send(event)
+
+            await app(scope, receiving, sending)
+
+        return noting
+
+    def _note(self, sku: str, status: int) -> None:
+        with self._file.open("a") as file:
+            file.write(f"{sku} {status}\n")
+
+
 class RestartedShop:
     """Starts the process, and starts another in its place."""
 
@@ -54,7 +93,7 @@ class RestartedShop:
 
     def start(self, kind: int) -> None:
         command = [sys.executable, "-m", __name__, str(self._folder), str(self.port), str(kind)]
-        self._process = subprocess.Popen(command)
+        self._process = subprocess.Popen(command, stderr=subprocess.DEVNULL)
         wait_until(self._listens, "the shop is open")
 
     def stop(self, number: signal.Signals) -> None:
@@ -65,6 +104,12 @@ class RestartedShop:
     def orders(self) -> list[str]:
         file = self._folder / "orders"
         return file.read_text().splitlines() if file.exists() else []
+
+    def answers(self) -> list[tuple[str, int]]:
+        """Each order's requests: 0 as one came, its status when its answer began."""
+        file = self._folder / "answers"
+        lines = file.read_text().splitlines() if file.exists() else []
+        return [(sku, int(status)) for sku, status in map(str.split, lines)]
 
     def _listens(self) -> bool:
         with socket.socket() as asking:
@@ -79,7 +124,7 @@ def main() -> None:
         ends.set()
 
     signal.signal(signal.SIGTERM, end)
-    shop = ForgetfulShop(port)
+    shop = NotingShop(port, folder / "answers")
     shop.gone = GONE[kind]
     shop.orders = Ledger(folder / "orders")
     parent = os.getppid()

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -16,14 +18,17 @@ from rich.console import Console
 from brainq import TraceStatus
 from ops.faults import __main__ as command
 from ops.faults import hosts as hosts_of_machine
+from ops.faults.disks import no_small_disk, small_disk
 from ops.faults.effects import NotSeen, effect_server
 from ops.faults.fault import Fault, Pace
+from ops.faults.limits import Descriptors, Threads, no_descriptors, no_threads
 from ops.faults.load import Submitted
 from ops.faults.page import BEGINS, ENDS, PAGE, rows_of, write_page
 from ops.faults.rounds import STAGES, Plan, run_fault, run_faults
 from ops.faults.shop import WRITES
 from ops.faults.stage import HOSTS
 from ops.faults.table import FAULTS, by_name, hosts
+from ops.faults.table.doors import is_true
 from ops.faults.table.hosts import HostVanishes
 from ops.faults.table.kills import Kill
 from ops.faults.verdict import TurnWord, Verdict, judge
@@ -59,8 +64,9 @@ class CalmStage:
         counters = ("resets", "refused", "silenced", "delayed", "swallowed")
         self.proxy = SimpleNamespace(**dict.fromkeys(counters, 7))
         self.redis = SimpleNamespace(command=gives(["run_id:abc "]))
+        disks = {name: SimpleNamespace(refused=7) for name in ("sql", "redis", "workers")}
         self.servers = SimpleNamespace(
-            sentinels=SimpleNamespace(primary_port=1, until_followed=gives(None)), sql_file=Path("none")
+            sentinels=SimpleNamespace(primary_port=1, until_followed=gives(None)), sql_file=Path("none"), disks=disks
         )
         self.fleet = SimpleNamespace(workers=[])
         hosts = {name: SimpleNamespace(dropped=7, mend=gives(None)) for name in HOSTS}
@@ -68,7 +74,9 @@ class CalmStage:
         self.directory = Path("none")
         self.client = SimpleNamespace(handle=gives(SimpleNamespace(session_id="s", result=gives(COMPLETED))))
         trace = [SimpleNamespace(tool=what, status=TraceStatus.COMPLETED) for what in WRITES]
-        self.wiring = SimpleNamespace(state=SimpleNamespace(calls=SimpleNamespace(trace=gives(trace))))
+        state, settings = SimpleNamespace(calls=SimpleNamespace(trace=gives(trace))), SimpleNamespace(max_reply_bytes=1)
+        self.wiring = SimpleNamespace(state=state, settings=settings)
+        self.mcp_shop = SimpleNamespace(orders=gives([]), answers=gives([]))
 
     def replace_dead(self) -> list[str]:
         return []
@@ -187,6 +195,76 @@ def test_a_write_that_did_not_run_as_the_model_reads_is_not_lost() -> None:
     verdict = Verdict("x")
     judge(verdict, [TurnWord("t1", "completed", {**DONE, "ship": ("failed",)})], {"t1 order": 1})
     assert (verdict.lost, verdict.otherwise) == ([], Counter({"write failed": 1}))
+
+
+@pytest.mark.parametrize(
+    ("ended", "made", "answers", "true"),
+    [
+        (["completed"], 1, [0, 200], True),
+        (["completed"], 0, [0, 200], False),
+        (["failed", "completed"], 1, [0, 200], True),
+        (["failed"], 0, [], False),
+        (["unknown"], 1, [0, 200], True),
+        (["unknown"], 0, [0], True),
+        (["unknown"], 0, [0, 404], False),
+        (["unknown"], 0, [0, 404, 0], True),
+        (["unknown"], 2, [0, 0], False),
+        (["unknown", "completed"], 1, [0, 0, 200], False),
+    ],
+)
+def test_a_word_for_an_order_is_held_against_its_server(
+    ended: list[str], made: int, answers: list[int], true: bool
+) -> None:
+    assert is_true([TraceStatus(status) for status in ended], made, answers) is true
+
+
+def test_a_small_disk_is_full_until_it_is_freed(tmp_path: Path) -> None:
+    if why := no_small_disk():
+        pytest.skip(why)
+    with small_disk(tmp_path / "disk", megabytes=1) as disk:
+        disk.fill()
+        with pytest.raises(OSError, match="No space left"):
+            (disk.directory / "ready").write_text("1")
+        assert disk.refused == 2
+        disk.free()
+        (disk.directory / "ready").write_text("1")
+    assert not (tmp_path / "disk").exists()
+
+
+@pytest.mark.parametrize(
+    ("limit_of", "why_not", "asks", "refusal"),
+    [
+        (Descriptors, no_descriptors, "open('/dev/null')", "Too many open files"),
+        (Threads, no_threads, "__import__('threading').Thread(target=bool).start()", "can't start new thread"),
+    ],
+    ids=["files", "threads"],
+)
+def test_a_running_process_is_refused_what_it_lacks_until_that_is_back(
+    limit_of: type[Descriptors] | type[Threads], why_not: Callable[[], str], asks: str, refusal: str
+) -> None:
+    if why := why_not():
+        pytest.skip(why)
+    asking = f"import sys\nfor line in sys.stdin:\n try:\n  {asks}; print('had', flush=True)\n"
+    asking += " except Exception as why:\n  print(why, flush=True)\n"
+    command = [sys.executable, "-c", asking]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+
+        def ask() -> str:
+            assert process.stdin is not None
+            assert process.stdout is not None
+            process.stdin.write("?\n")
+            process.stdin.flush()
+            return process.stdout.readline()
+
+        try:
+            assert ask() == "had\n"
+            limit = limit_of(process.pid)
+            limit.shorten()
+            assert refusal in ask()
+            limit.give_back()
+            assert ask() == "had\n"
+        finally:
+            process.kill()
 
 
 def test_a_turn_that_failed_before_it_wrote_is_another_ending_and_not_lost() -> None:
