@@ -7,6 +7,8 @@ from collections.abc import Iterator
 
 import pytest
 
+from brainq.cli.doctor.fleet import check_troubles
+from brainq.client.connection import wiring_of
 from brainq.client.handle import TurnHandle
 from brainq.contracts.status import Ending, TraceStatus
 from tests.support.brains import diary
@@ -95,6 +97,24 @@ def renewed_and_heard(world: World, sid: str, gate: str) -> None:
     wait_until(lambda: notes("hold", turn=cancelled.turn_id), "the write runs")
     cancelled.cancel("enough")
     assert cancelled.result(timeout_s=60).ending is Ending.CANCELLED
+
+
+def test_a_thread_that_fails_again_and_again_is_named_by_doctor_and_the_fleet_while_it_does(
+    faulty: World, sid: str
+) -> None:
+    acted(faulty, sid)
+    order(ORDER, json.dumps([-1, "SystemExit", ["brainq-beats"]]))
+
+    def named() -> list[str]:
+        return [each.text for each in faulty.client.fleet().troubles if each.subject.startswith("serial@")]
+
+    wait_until(named, "the fleet names the worker")
+    assert "thread brainq-beats has ended" in named()[0]
+    settings = wiring_of(faulty.client).settings
+    assert any("thread brainq-beats has ended" in check.said for check in check_troubles(settings))
+    order(ORDER, "")
+    wait_until(lambda: not faulty.client.fleet().troubles, "nothing is wrong any more")
+    acted(faulty, sid)
 
 
 @pytest.mark.parametrize("word", ["exit", pytest.param("interrupt", marks=pytest.mark.full)])

@@ -1,6 +1,7 @@
 """A brain whose tools and rules exit if they are told to, in workers whose background threads fail as a test orders.
 
-The faults are put in where a thread waits: every loop does. Each process has each fault once, and notes it.
+The faults are put in where a thread waits: every loop does. Each process has each fault once, or for as long as it is
+ordered, and notes it.
 """
 
 from __future__ import annotations
@@ -64,12 +65,12 @@ class ThreadFaults:
         self._lock = threading.RLock()
 
     def raise_due(self, _waits: object) -> None:
-        """Raise the fault that is ordered for the thread that waits here, once."""
+        """Raise the fault that is ordered for the thread that waits here: once, or always if its number is below 0."""
         name = threading.current_thread().name
         if not name.startswith("brainq-") or name.startswith("brainq-task-") or not (text := diary.ordered(ORDER)):
             return
         number, kind, names = json.loads(text)
-        if name not in names or not self._is_first(number, name):
+        if name not in names or (number >= 0 and not self._is_first(number, name)):
             return
         diary.note("fault", number=number, thread=name)
         raise FAULTS[kind]("by order of a test")
