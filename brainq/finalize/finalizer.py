@@ -382,7 +382,7 @@ class TurnFinalizer:
         if not (next_step := order.next_step(done, past)):
             for result in outgoing:
                 self._chain.publish(result)
-            return self._chain.finish(claim).lower(), None
+            return self._read.finish(claim).lower(), None
         stay = time.monotonic() < until
         if outgoing:
             stay = stay and (self._later is None or self._later.try_enter(claim.turn_id))

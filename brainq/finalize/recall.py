@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -22,7 +23,9 @@ from brainq.ports.redis_turns import FinalChain
 from brainq.ports.sql import TurnRows
 
 OPENING_STEP = 0  # calls made before the first step are brainq's, no tool use of the model's
-CACHED_TURNS = 2048  # a few kB each; a chain's steps come far apart when many turns end at once
+MAX_CACHED_BYTES = 16_000_000  # about; a chain's steps come far apart when many turns end at once
+BYTES_A_TURN = 5_000  # beside its texts
+BYTES_A_MESSAGE = 1_500  # of a history that its request brought, beside its text
 HISTORY_TURNS = 10
 
 
@@ -106,11 +109,16 @@ def _source_rows(result: TurnResult) -> Iterator[Mapping[str, str]]:
 
 
 class EndedTurnCache:
-    """A small cache. Nothing of an ended turn changes but its text, and each change counts up its revision."""
+    """A small cache, of turns whose chains are under way. Those read first leave first.
 
-    def __init__(self, chain: FinalChain) -> None:
+    Nothing of an ended turn changes but its text, and each change counts up its revision.
+    """
+
+    def __init__(self, chain: FinalChain, max_bytes: int = MAX_CACHED_BYTES) -> None:
         self._chain = chain
-        self._turns: OrderedDict[tuple[str, str], tuple[int, EndedTurn]] = OrderedDict()
+        self._max_bytes = max_bytes
+        self._turns: OrderedDict[tuple[str, str], tuple[int, EndedTurn, int]] = OrderedDict()
+        self._bytes = 0
         self._lock = threading.Lock()
 
     def claim(
@@ -133,12 +141,34 @@ class EndedTurnCache:
         turn = self._chain.look(claim)
         if turn is None:
             raise TurnNotFound(f"turn {claim.turn_id!r} is no longer in Redis")
+        size = _taken_bytes(turn)
         with self._lock:
-            self._turns[key] = (claim.revision, turn)
-            self._turns.move_to_end(key)
-            while len(self._turns) > CACHED_TURNS:
-                self._turns.popitem(last=False)
+            self._drop(key)
+            self._turns[key] = (claim.revision, turn, size)
+            self._bytes += size
+            while self._bytes > self._max_bytes:
+                self._drop(next(iter(self._turns)))
         return turn
+
+    def finish(self, claim: FinalStepClaim) -> str:
+        """Finish the turn's chain: nobody asks for the turn again."""
+        word = self._chain.finish(claim)
+        with self._lock:
+            self._drop((claim.session_id, claim.turn_id))
+        return word
+
+    def _drop(self, key: tuple[str, str]) -> None:
+        kept = self._turns.pop(key, None)
+        self._bytes -= 0 if kept is None else kept[2]
+
+
+def _taken_bytes(turn: EndedTurn) -> int:
+    """What it takes in memory, about."""
+    request = turn.request
+    texts = [turn.text, turn.error, turn.context_pack_json, turn.last_agent_message, turn.diff, request.user_message]
+    texts += [message.content for message in request.history]
+    texts += [text for source in turn.sources for text in source.values()]
+    return BYTES_A_TURN + BYTES_A_MESSAGE * len(request.history) + sum(map(sys.getsizeof, texts))
 
 
 @dataclass(eq=False)

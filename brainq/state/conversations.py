@@ -7,6 +7,7 @@ as long as its `stamp` does, which whoever makes it anew replaces, and its newes
 
 from __future__ import annotations
 
+import sys
 from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -20,6 +21,7 @@ from brainq.text.estimate import with_sizes
 MAX_READ_MESSAGES = 2000  # newest messages a step looks at; what fits the window of a model is chosen from them
 MAX_CACHED_BYTES = 64_000_000  # of all histories a process keeps, about
 BYTES_A_MESSAGE = 1_500  # that a parsed message takes beside its text
+BYTES_A_VALUE = 100  # that a parsed value of a call's arguments takes beside its text; short objects take the most
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +42,7 @@ class CachedHistory:
 
     @property
     def taken_bytes(self) -> int:
-        return sum(self.sizes)
+        return sum(self.sizes) + sys.getsizeof(self.newest)
 
 
 EMPTY_HISTORY = CachedHistory("", 0, 0, "", EMPTY_CONVERSATION)
@@ -86,7 +88,7 @@ class Conversations:
             behind, end = Conversation(older=older), trimmed + older
         messages = [Message.model_validate_json(item) for item in added]
         conversation = with_sizes(messages, behind).of_newest(MAX_READ_MESSAGES)
-        sizes = _newest_cached((*known.sizes, *(len(item) + BYTES_A_MESSAGE for item in added)), conversation)
+        sizes = _newest_cached((*known.sizes, *map(_taken_bytes, added, messages)), conversation)
         self._keep(key, CachedHistory(stamp, trimmed, end + len(added), added[-1], conversation, sizes))
         return conversation
 
@@ -121,6 +123,12 @@ def _trimmed(known: CachedHistory, trimmed: int) -> CachedHistory:
     gone = trimmed - known.trimmed
     shorter = known.conversation.without_oldest(max(0, gone - older), older=max(0, older - gone))
     return CachedHistory(known.stamp, trimmed, known.end, known.newest, shorter, _newest_cached(known.sizes, shorter))
+
+
+def _taken_bytes(item: str, message: Message) -> int:
+    """What a message takes, about, that Redis has as `item`. Its text may take up to four bytes a character."""
+    values = item.count(",") + item.count("{") if message.calls or message.extra else 0
+    return BYTES_A_MESSAGE + sys.getsizeof(item) + BYTES_A_VALUE * values
 
 
 def _newest_cached(sizes: tuple[int, ...], kept: Conversation) -> tuple[int, ...]:
