@@ -331,7 +331,7 @@ def _live_turn(turn: ListedTurn, now: LiveTurn) -> ListedTurn:
         "failed_calls": now.failed_calls,
         "unknown_calls": now.unknown_calls,
         "tokens": snapshot.budget.tokens_used,
-        "cost_usd": snapshot.budget.cost_usd,
+        "cost_usd": snapshot.budget.cost_usd if snapshot.budget.cost_known or not snapshot.budget.tokens_used else None,
     }
     return turn.model_copy(update=live)
 

@@ -50,7 +50,7 @@ class QueuePosition(Wire):
 
 
 class BudgetSnapshot(Wire):
-    """What a turn may use and has used, at one moment."""
+    """What a turn may use and has used, at one moment. `cost_known` is False until a model call had a price."""
 
     remaining_s: float
     expired: bool
@@ -65,6 +65,7 @@ class BudgetSnapshot(Wire):
     tokens_max: int | None
     cost_usd: float
     cost_max_usd: float | None
+    cost_known: bool = True
 
 
 class TurnSnapshot(Wire):

@@ -135,6 +135,7 @@ def budget_snapshot(row: dict[str, Any], now_ms: int) -> BudgetSnapshot:
         tokens_max=int(row["tokens_max"]) if row.get("tokens_max") else None,
         cost_usd=float(row.get("cost_usd") or 0),
         cost_max_usd=float(row["cost_max_usd"]) if row.get("cost_max_usd") else None,
+        cost_known=row.get("cost_usd") is not None,
     )
 
 

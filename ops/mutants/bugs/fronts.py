@@ -23,6 +23,7 @@ SCHEMAS = ("tests/unit/gates/test_schema_validator.py",)
 DOOR = "tests/integration/gateway/test_door.py"
 
 PAGE = ("tests/unit/gateway/test_page_assets.py",)
+PAGE_WORDS = ("tests/unit/gateway/test_page_words.py",)
 
 BUGS = (
     Bug(
@@ -199,6 +200,27 @@ BUGS = (
         ', "turn_id": attended_turn_id()}',
         "}",
         ("tests/integration/gateway/test_chat_wires.py::test_calls_that_a_page_never_answers_end_their_turn",),
+    ),
+    Bug(
+        "half of a parked turn's timeline is the future",
+        "brainq/gateway/page/assets/live/scale.js",
+        "isOver || isParked ?",
+        "isOver ?",
+        PAGE_WORDS,
+    ),
+    Bug(
+        "what a model without a price has cost so far is shown as nothing",
+        "brainq/gateway/page/assets/live/figures.js",
+        "budget?.cost_known === false && budget.tokens_used ? null : ",
+        "",
+        PAGE_WORDS,
+    ),
+    Bug(
+        "a turn's page does not show a write that may have happened",
+        "brainq/gateway/page/assets/parts/unknown_writes.js",
+        'call.status === "unknown"',
+        'call.status === "failed"',
+        PAGE_WORDS,
     ),
     Bug(
         "a turn's page does not say what an approval's tool does",

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import re
 from typing import Any
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Page, Route, expect
 
 from tests.acceptance.page.conftest import NewPage
 from tests.support.brains import diary
@@ -31,6 +32,44 @@ def serious(page: Page) -> list[str]:
         for one in found
         if one["impact"] not in MINOR
     ]
+
+
+def doubt_writes(route: Route) -> None:
+    """Answer as if a write of each turn may or may not have happened."""
+    found = json.loads(route.fetch().text())
+    for call in found.get("calls", ()):
+        call["status"] = "unknown" if call["effect"] != "read_only" else call["status"]
+    for turn in found.get("turns", ()):
+        turn["unknown_calls"] = 1
+    for session in found.get("sessions", ()):
+        session["last_turn"]["unknown_calls"] = 1
+    route.fulfill(json=found)
+
+
+OVERFLOWING = """() => [...document.querySelectorAll(".c-state, .badge")]
+    .filter((one) => one.scrollWidth > one.clientWidth + 1).map((one) => one.textContent)"""
+
+
+@pytest.mark.parametrize("width", [1440, 1024, 380])
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_an_unknown_write_is_seen_whole_wherever_its_turn_is_shown(
+    new_page: NewPage, world: World, session: str, scheme: str, width: int
+) -> None:
+    steps = [("change", {"path": "a.txt", "before": "a\n", "after": "b\n"})]
+    turn = world.client.submit(session, script(steps))
+    assert turn.result(timeout_s=30).ending == "completed"
+    page = new_page(color_scheme=scheme, viewport={"width": width, "height": 900})
+    page.route(re.compile(r"/v1/(turns|sessions|turns/[^/]+/calls)\?"), doubt_writes)
+    for at, where in (
+        ("turns", ".turn-row .badge"),
+        ("sessions", ".session-row .badge"),
+        (f"turns/{turn.turn_id}", ".strip.unknown"),
+    ):
+        page.goto(f"/#/{at}")
+        expect(page.locator(where, has_text=re.compile("unknown.write|may or may not")).first).to_be_in_viewport()
+        assert page.evaluate(OVERFLOWING) == []
+        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+        assert serious(page) == [], f"{at} in {scheme} at {width}"
 
 
 def test_axe_finds_nothing_serious_while_answers_are_on_their_way(new_page: NewPage) -> None:

@@ -113,8 +113,9 @@ def test_a_long_wait_leaves_no_empty_half_and_no_two_ticks_read_alike(tmp_path: 
     hour = 3_600_000
     wait = [{"from": 6_000, "to": hour}]
     day = [{"from": 6_000, "to": 24 * hour}]
-    cases = [
+    cases: list[Any] = [
         [0, hour, wait, False],  # parked now
+        [0, 1_000, [{"from": 300, "to": 1_000}], False],  # parked a moment ago
         [0, hour + 5_000, wait, True],  # ended since
         [0, hour + 5_000, wait, False],
         [0, 24 * hour + 3_000, day, True],
@@ -122,8 +123,9 @@ def test_a_long_wait_leaves_no_empty_half_and_no_two_ticks_read_alike(tmp_path: 
         [0, 24 * 60_000, [], True],
     ]
     for case, found in zip(cases, run(tmp_path, source, cases), strict=True):
-        assert found["at"] > (0.97 if case[3] else 0.6), case
-        assert len(set(found["labels"])) == len(found["labels"]) > 2, found["labels"]
+        is_parked = any(one["to"] >= case[1] for one in case[2])
+        assert found["at"] > (0.97 if case[3] or is_parked else 0.6), case
+        assert len(set(found["labels"])) == len(found["labels"]) > 1, found["labels"]
 
 
 def test_many_equal_calls_are_one_bar_and_what_failed_stands_by_itself(tmp_path: Path) -> None:
@@ -264,3 +266,44 @@ def test_a_list_says_why_in_plain_words(tmp_path: Path) -> None:
         "Waiting for approval of refund; then c2-1",
         "Redis lost it",
     ]
+
+
+SHOWN = """
+import { unknownIn, unknownWrites } from "./parts/unknown_writes.js";
+import { turnBadge } from "./parts/bits.js";
+const textOf = (node) => (typeof node === "object" ? text(node?.children ?? []) : String(node));
+const text = (node) => (Array.isArray(node) ? node.map(textOf).join(" ") : node === null ? "" : textOf(node));
+const turn = { turn_id: "t1", session_id: "s1" };
+const said = (calls, isOver) => text(unknownWrites(unknownIn(calls), turn, isOver)).replace(/\\s+/g, " ");
+told([said(given, false), said(given, true), said(given.slice(1), true), text(turnBadge("completed", "answered", 1))]);
+"""
+
+
+def test_an_unknown_write_says_what_it_was_and_what_to_do(tmp_path: Path) -> None:
+    pay = {"call_id": "c1-0", "tool": "pay", "status": "unknown", "arguments": {"to": "ann"}, "started_at_ms": 1_000}
+    live, over, none, badge = run(tmp_path, SHOWN, [pay, {**pay, "call_id": "c1-1", "status": "completed"}])
+    assert 'A write may or may not have happened pay to="ann" started ' in live
+    assert "Check in the service whether it happened. Then tell the model with a message below" in live
+    assert "in its session" in over
+    assert none == ""
+    assert badge.strip() == "completed, 1\u00a0unknown\u00a0write"
+
+
+def test_a_cost_that_nobody_knows_is_not_shown_as_nothing(tmp_path: Path) -> None:
+    source = """
+    import { costOf, costOfCalls } from "./live/figures.js";
+    told({ turns: given.turns.map(([result, budget]) => costOf(result, budget)), calls: given.calls.map(costOfCalls) });
+    """
+    used = {"tokens_used": 9, "cost_usd": 0.0, "cost_known": False}
+    priced = {"calls": 2, "unpriced_calls": 1, "cost_usd": 0.5}
+    free = {"calls": 1, "unpriced_calls": 0, "cost_usd": 0.0}
+    unknown = {"calls": 2, "unpriced_calls": 2, "cost_usd": 0.0}
+    turns = [
+        (None, used),
+        (None, {**used, "cost_known": True}),
+        (None, {**used, "tokens_used": 0}),
+        (None, None),
+        ({"cost_usd": None}, used),
+    ]
+    found = run(tmp_path, source, {"turns": turns, "calls": [[unknown], [unknown, priced], [free], []]})
+    assert found == {"turns": [None, 0, 0, 0, None], "calls": [None, 0.5, 0, 0]}

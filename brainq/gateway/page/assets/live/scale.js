@@ -40,11 +40,12 @@ export function scaleOf(from, to, waits, ticks) {
   return { x, breaks, ticks: ticksOf(from, to, nice(width / ticks), x, breaks, ticks), from, to };
 }
 
-/** Where a drawn timeline ends: a turn that runs has room to grow, one that ended has none. @param {number} from @param {number} last @param {Wait[]} waits @param {boolean} isOver */
+/** Where a drawn timeline ends: a turn that runs has room to grow; one that ended, or is parked now, has none. @param {number} from @param {number} last @param {Wait[]} waits @param {boolean} isOver */
 export function endOf(from, last, waits, isOver) {
   // By what is drawn: a wait of an hour that is drawn as five seconds asks for no more room than these.
   const { width } = shortened(from, last, waits);
-  return last + (isOver ? width / BEHIND : roomFor(width) - width);
+  const isParked = waits.some((wait) => wait.to >= last);
+  return last + (isOver || isParked ? width / BEHIND : roomFor(width) - width);
 }
 
 /** The waits that are drawn shorter, each how wide, and how wide the whole then is, in ms. @param {number} from @param {number} to @param {Wait[]} waits */

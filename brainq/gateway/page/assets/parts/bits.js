@@ -4,6 +4,8 @@ import { h } from "../core/dom.js";
 import { counted, endingOf, toneOf, wordOf } from "../core/words.js";
 import { copying } from "./copy.js";
 
+const NO_BREAK = "\u00a0"; // a count stays with its noun
+
 /** How something stands, in a word and a colour. @param {string} state */
 export function badge(state) {
   return toneBadge(toneOf(state), wordOf(state));
@@ -21,7 +23,7 @@ export function toneBadge(tone, word) {
  */
 export function turnBadge(state, stopReason, unknown = 0) {
   const { word, tone } = endingOf(state, stopReason);
-  return unknown ? toneBadge("bad", `${word}, ${counted(unknown, "outcome")} unknown`) : toneBadge(tone, word);
+  return unknown ? toneBadge("bad", `${word}, ${counted(unknown, "unknown write").replaceAll(" ", NO_BREAK)}`) : toneBadge(tone, word);
 }
 
 /** An id, in full, that can be copied. @param {string} id @param {string} [what] */

@@ -7,6 +7,7 @@ import { source } from "../core/source.js";
 import { duration } from "../core/when.js";
 import { counted, dollars, wordOf } from "../core/words.js";
 import { askForBrains } from "../live/brains.js";
+import { costOfCalls } from "../live/figures.js";
 import { awaited, cellsAway, figure, refusal } from "../parts/bits.js";
 import { budgetsPanel } from "../parts/budgets.js";
 import { sparkline } from "../parts/sparkline.js";
@@ -45,13 +46,13 @@ export function fleetView(_, update) {
       h("div", { class: "head" }, h("h1", null, "Fleet")),
       fleet.problem && !fleet.problem.passes ? [refusal(fleet.problem), h("p", { class: "muted" }, "To see the fleet a token needs the verb operate, and all sessions (*).")] : null,
       cellsAway(fleet.value),
-      fleet.value ? [activity.value ? hour(activity.value) : null, shown(fleet.value, stops.render(fleet.value.stops ?? [])), budgets.render(unpriced(spend.value?.lines ?? [])), spend.value ? spent(spend.value) : null] : fleet.problem && !fleet.problem.passes ? null : awaited(fleet.problem, 10),
+      fleet.value ? [activity.value ? hour(activity.value, spend.value?.lines ?? []) : null, shown(fleet.value, stops.render(fleet.value.stops ?? [])), budgets.render(unpriced(spend.value?.lines ?? [])), spend.value ? spent(spend.value) : null] : fleet.problem && !fleet.problem.passes ? null : awaited(fleet.problem, 10),
     ],
   };
 }
 
-/** What the last hour was like. @param {any} told */
-function hour(told) {
+/** What the last hour was like. @param {any} told @param {any[]} lines of the spend */
+function hour(told, lines) {
   /** @type {any[]} */
   const minutes = told.minutes;
   const sum = (/** @type {string} */ name) => minutes.reduce((total, one) => total + one[name], 0);
@@ -66,7 +67,7 @@ function hour(told) {
     sparkline("Turns per minute", rate.toLocaleString("en", { maximumFractionDigits: 1 }), minutes.map((one) => one.accepted), { title: `Turns accepted in each minute of the last hour; the figure is the mean of the last five.${note}`, of: (value) => counted(value, "turn") }),
     sparkline("p95", longest ? duration(longest * 1000) : "–", minutes.map((one) => one.p95_s), { tone: "model", title: `How long 95 of 100 turns took at most, by the minute in which they ended; the figure is the highest.${note}`, of: (value) => duration(value * 1000) }),
     sparkline("Failures", ended ? `${failed.toLocaleString("en")} of ${ended.toLocaleString("en")}` : "–", minutes.map((one) => one.failed), { tone: "bad", title: `Turns that failed or timed out, of those that ended.${note}`, of: (value) => counted(value, "turn") }),
-    sparkline("Cost, last hour", dollars(cost), minutes.map((one) => one.cost_usd), { tone: "aside", title: `Of the turns that ended, where the price of the model is known.${note}`, of: dollars }),
+    sparkline("Cost, last hour", dollars(cost || costOfCalls(lines) !== null ? cost : null), minutes.map((one) => one.cost_usd), { tone: "aside", title: `Of the turns that ended, where the price of the model is known.${note}`, of: dollars }),
   );
 }
 
@@ -110,8 +111,8 @@ function unpriced(lines) {
 /** What model calls have cost, the dearest first. @param {any} found */
 function spent(found) {
   const lines = [...found.lines].sort((one, other) => other.cost_usd - one.cost_usd);
-  const figures = (/** @type {any} */ line) => [line.tenant === ":" ? "(none)" : line.tenant, line.model, line.calls.toLocaleString("en"), dollars(line.cost_usd), line.estimated_usd ? dollars(line.estimated_usd) : "–", line.unpriced_calls ? line.unpriced_calls.toLocaleString("en") : "–"];
-  return panel(`Spend, last ${SPEND_DAYS} days: ${dollars(found.total_usd)}`, ["Tenant", "Model", "Calls", "Cost", "Estimated", "Without a price"], lines.slice(0, SPEND_ROWS).map(figures));
+  const figures = (/** @type {any} */ line) => [line.tenant === ":" ? "(none)" : line.tenant, line.model, line.calls.toLocaleString("en"), dollars(costOfCalls([line])), line.estimated_usd ? dollars(line.estimated_usd) : "–", line.unpriced_calls ? line.unpriced_calls.toLocaleString("en") : "–"];
+  return panel(`Spend, last ${SPEND_DAYS} days: ${dollars(found.total_usd || costOfCalls(found.lines))}`, ["Tenant", "Model", "Calls", "Cost", "Estimated", "Without a price"], lines.slice(0, SPEND_ROWS).map(figures));
 }
 
 /** @param {any[]} found */

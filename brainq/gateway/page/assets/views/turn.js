@@ -7,7 +7,7 @@ import { source } from "../core/source.js";
 import { ago, duration, now } from "../core/when.js";
 import { dollars, firstLine } from "../core/words.js";
 import { askForBrains } from "../live/brains.js";
-import { parkedFor, timeLeft } from "../live/figures.js";
+import { costOf, parkedFor, timeLeft } from "../live/figures.js";
 import { standingOf } from "../live/next.js";
 import { finalStepsOf, pastRows } from "../live/past.js";
 import { rowsOf } from "../live/rows.js";
@@ -22,6 +22,7 @@ import { rawJson, sharing } from "../parts/sharing.js";
 import { messageId, receipts } from "../parts/receipts.js";
 import { timeline } from "../parts/timeline.js";
 import { turnActions } from "../parts/turn_actions.js";
+import { unknownIn, unknownWrites } from "../parts/unknown_writes.js";
 
 const GROW_MS = 250;
 const STEPS_LISTED = 4; // from so many on there is a list to jump by
@@ -98,6 +99,7 @@ export function turnView(place, update) {
     const lanes = Object.fromEntries((snapshot?.trace ?? []).map((/** @type {any} */ call) => [call.call_id, call.lanes]));
     const message = messageOf();
     const request = turn.request.value;
+    const unknown = unknownIn(turn.calls.value);
     return [
       h(
         "div",
@@ -106,7 +108,7 @@ export function turnView(place, update) {
         h(
           "p",
           { class: "subline" },
-          turnBadge(turn.state, result?.stop_reason ?? (events.stopReason || snapshot?.stop_reason), (turn.calls.value ?? []).filter((/** @type {any} */ call) => call.status === "unknown").length),
+          turnBadge(turn.state, result?.stop_reason ?? (events.stopReason || snapshot?.stop_reason), unknown.length),
           turn.events.cancelling !== null && !turn.isOver ? h("span", { class: "muted" }, "cancelling") : null,
           h("a", { href: link(["sessions", told.session_id]) }, told.session_id),
           idOf(turnId, "turn's id"),
@@ -116,7 +118,8 @@ export function turnView(place, update) {
           streamWord(turn),
         ),
       ),
-      nextStrip(),
+      unknownWrites(unknown, told, turn.isOver || turn.state === "closing"),
+      nextStrip(unknown.length > 0),
       actions.holds(),
       warnings(result ? { warnings: result.warnings } : null),
       figures(snapshot, result, events),
@@ -169,7 +172,8 @@ export function turnView(place, update) {
     );
   }
 
-  function nextStrip() {
+  /** @param {boolean} isUncertain a write may have happened: that it ended is not shown as a success */
+  function nextStrip(isUncertain) {
     const finalizerStep = turn.seen.value?.snapshot?.finalizer_step ?? "";
     const known = { snapshot: turn.seen.value?.snapshot, result: turn.result.value, approvals: turn.approvals.value, finalizerStep };
     const { title, text, tone, detail } = standingOf(turn.state, turn.events, known, now());
@@ -179,7 +183,7 @@ export function turnView(place, update) {
     const problem = next.problem && !next.problem.passes ? next.problem.message : "";
     return h(
       "div",
-      { class: "strip next", role: "status", key: "next", "data-tone": tone, title: sentence || undefined },
+      { class: "strip next", role: "status", key: "next", "data-tone": isUncertain && tone === "good" ? "off" : tone, title: sentence || undefined },
       h("strong", null, title),
       " ",
       h("span", { dir: "auto" }, text || problem || (told ? "" : "…")),
@@ -194,8 +198,9 @@ export function turnView(place, update) {
     const { isUnfolded } = chosen;
     const choose = (/** @type {object} */ picked) => (Object.assign(chosen, picked), update());
     if (events.seq) {
-      const waits = events.parks.map((park) => ({ from: park.from, to: park.to ?? now() }));
-      return timeline(rowsOf(events, now(), { lanes, finalSteps, isUnfolded }), { from: events.from, now: now(), isOver: turn.isOver, waits }, chosen, choose, openBar);
+      const at = now();
+      const waits = events.parks.map((park) => ({ from: park.from, to: park.to ?? at }));
+      return timeline(rowsOf(events, at, { lanes, finalSteps, isUnfolded }), { from: events.from, now: at, isOver: turn.isOver, waits }, chosen, choose, openBar);
     }
     if (turn.stream === "gone" && past?.bars.length) {
       const { rows, waits } = pastRows(past, isUnfolded);
@@ -248,7 +253,7 @@ function figures(snapshot, result, events) {
     figure("Steps", `${result?.steps ?? budget?.steps_used ?? events.steps.length}${of(budget?.steps_max)}`),
     figure("Calls", `${result?.tool_calls ?? budget?.tool_calls_used ?? 0}${of(budget?.tool_calls_max)}`),
     figure("Tokens", `${(tokens ?? 0).toLocaleString("en")}${of(budget?.tokens_max)}`, result ? `${result.input_tokens} in, ${result.output_tokens} out` : undefined),
-    figure("Cost", dollars(result ? result.cost_usd : (budget?.cost_usd ?? 0)) + (budget?.cost_max_usd ? ` of ${dollars(budget.cost_max_usd)}` : "")),
+    figure("Cost", dollars(costOf(result, budget)) + (budget?.cost_max_usd ? ` of ${dollars(budget.cost_max_usd)}` : "")),
     figure("Parked", parked ? duration(parked) : "none", "How long it waited for people and outside results; it does not count against its time limit"),
     isOver ? null : figure("Time left", left ? `${duration(left.ms)}${left.isPaused ? ", paused" : ""}` : "–", left?.isPaused ? "The time limit is paused while the turn waits for people or outside results" : undefined),
   );

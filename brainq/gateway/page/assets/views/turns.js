@@ -152,7 +152,7 @@ function row(turn, isDone, took) {
       turn.failed_calls > turn.unknown_calls ? h("small", { class: "bad" }, `${turn.failed_calls - turn.unknown_calls} failed`) : null,
       turn.dead_steps ? h("small", { class: "bad" }, `${turn.dead_steps} given up`) : null,
     ),
-    h("span", { role: "cell", class: "c-cost number" }, turn.cost_usd === null || turn.cost_usd === undefined ? "–" : dollars(turn.cost_usd)),
+    h("span", { role: "cell", class: "c-cost number" }, (turn.cost_usd ?? null) === null && !turn.tokens ? "–" : dollars(turn.cost_usd)),
     h("span", { role: "cell", class: "c-took number" }, turn.state === "rejected" ? "–" : took),
     h("span", { role: "cell", class: "c-when" }, ago(turn.accepted_at)),
   );
