@@ -46,6 +46,7 @@ class Fault(ABC):
     def __init__(self, pace: Pace) -> None:
         self.pace = pace
         self.began = 0.0
+        self.unknown = 0  # of calls beside the shop's writes
 
     @classmethod
     def why_not(cls) -> str:

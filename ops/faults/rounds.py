@@ -123,6 +123,7 @@ def _strike(fault: Fault, stage: Stage, plan: Plan, verdict: Verdict, after_s: f
         time.sleep(after_s)  # where in the middle between two beats it strikes is left to chance
     fault.strike(stage)
     verdict.fired.append(fault.fired(stage))
+    verdict.unknown += fault.unknown
     verdict.recovery_s += fault.recovery_s(stage)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -70,31 +69,31 @@ def test_a_fault_of_the_coordinator_ends_the_turn_at_once_with_its_type_and_plac
     assert tried == [1]
 
 
-class ShortOfFiles(ScriptedProvider):
-    """Has no descriptor for its first request."""
+class ShortOfThreads(ScriptedProvider):
+    """Has no thread for its first request."""
 
     asked = 0
 
     def generate_stream(self, request: ModelRequest) -> Iterator[ModelChunk]:
         self.asked += 1
         if self.asked == 1:
-            raise OSError(errno.EMFILE, "Too many open files")
+            raise RuntimeError("can't start new thread")
         yield from super().generate_stream(request)
 
 
 def test_what_a_process_lacks_is_not_its_models_failure(pumps: Pumps, monkeypatch: pytest.MonkeyPatch) -> None:
-    provider = ShortOfFiles([says("done")])
+    provider = ShortOfThreads([says("done")])
     pump = pumps(Brain("short", provider))
     handle = pump.submit("s1", "Go.")
-    monkeypatch.setattr(resources, "find_shortage", lambda: "no file descriptors are left")
-    with pytest.raises(OSError, match="Too many open files"):  # a worker looks at what it lacks, then
+    monkeypatch.setattr(resources, "find_shortage", lambda: "no thread can be started")
+    with pytest.raises(RuntimeError, match="new thread"):  # a worker looks at what it lacks, then
         pump.drain()
     wait_until(lambda: pump.sweep() or pump.waiting(), "the turn is rung for again")
     assert (pump.finish(handle).text, provider.asked) == ("done", 2)
 
 
 def test_a_model_is_asked_again_after_a_shortage_that_is_over(pumps: Pumps) -> None:
-    provider = ShortOfFiles([says("done")])
+    provider = ShortOfThreads([says("done")])
     pump = pumps(Brain("short", provider))
     assert (pump.finish(pump.submit("s1", "Go.")).text, provider.asked) == ("done", 2)
 

@@ -8,7 +8,7 @@ import time
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 
-from brainq import Client, Ending, StopReason, TraceStatus, TurnHandle
+from brainq import Client, Ending, StopReason, ToolTraceEntry, TraceStatus, TurnHandle
 from ops.faults.effects import LOOK_EVERY_S, wait_for
 from ops.faults.fault import Fault, Pace
 from ops.faults.load import TIMEOUT_S
@@ -69,7 +69,7 @@ class McpRestarts(Fault):
         super().__init__(pace)
         self.restarts = 0
         self.called: list[TurnHandle] = []
-        self.unknown = 0
+        self.stops: list[tuple[float, float]] = []
 
     def inject(self, stage: Stage) -> None:
         over = threading.Event()
@@ -89,9 +89,16 @@ class McpRestarts(Fault):
     def _restart(self, shop: RestartedShop, number: int) -> None:
         made = len(shop.orders())
         wait_for(lambda: len(shop.orders()) > made + 1, "orders come")
+        began = time.time()
         shop.stop(signal.SIGKILL if number % 2 else signal.SIGTERM)
+        self.stops.append((began * 1000, time.time() * 1000))
         shop.start(number % len(GONE))
         self.restarts += 1
+
+    def _was_in_flight(self, call: ToolTraceEntry) -> bool:
+        """Whether a call in doubt ran while the server ended. Redis' clock is this machine's."""
+        is_in_flight = [call.started_at_ms <= over and call.ended_at_ms >= began for began, over in self.stops]
+        return call.status is not TraceStatus.UNKNOWN or any(is_in_flight)
 
     def _call(self, client: Client, over: threading.Event) -> None:
         while not over.is_set():
@@ -108,7 +115,7 @@ class McpRestarts(Fault):
             trace = stage.wiring.state.calls.trace(handle.session_id, handle.turn_id)
             ended, orders = [entry.status for entry in trace], made[handle.turn_id]
             seen = [status for sku, status in answered if sku == handle.turn_id]
-            if not is_true(ended, orders, seen):
+            if not is_true(ended, orders, seen) or not all(map(self._was_in_flight, trace)):
                 wrong.append(f"{handle.turn_id}: {', '.join(ended)}, made {orders} times, answers {seen}")
             self.unknown += ended.count(TraceStatus.UNKNOWN)
         assert not wrong, wrong
