@@ -66,7 +66,7 @@ class VirtualStops(RedisStopSignals):
             return
         self._is_heard = True
         self._process.listen(self._channels)
-        for callback in self._on_connect:
+        for callback in self._on_connect.values():
             self._world.servers.hub.spawn("connected", self._process, lambda callback=callback: self._notify(callback))
 
     def tell(self, name: str) -> None:
