@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from brainq.contracts.message import Reasoning, ToolCall
+from brainq.contracts.model import FinishKind
 from brainq.errors import ProviderError
 from brainq.models.wire import calls_wire, read_call
 from brainq.text.argument_text import read_argument_text
@@ -110,8 +111,9 @@ class _Call:
         self.extra.update(part.extra)
 
     def ended_before(self, part: CallPart) -> bool:
-        """Return whether `part`, which has no id, begins another call: it names one, and this one is whole."""
-        return bool(part.name and self.name) and (part.name != self.name or self.is_whole)
+        """Return whether `part`, which has no id, begins another call: it names one, and this one is whole. A name
+        before that may be another call's, or the rest of this one's."""
+        return bool(part.name and self.name) and self.is_whole
 
 
 class CallStream:
@@ -171,7 +173,7 @@ class CallStream:
         # A name that is said again without arguments may be all of a second call, or the end of the first.
         call.is_doubted |= began and before is not None and not part.call_id and part.name == before.name
         if part.name and call.name != part.name:
-            self._note(f"two calls have the id {part.call_id!r}, and differ")
+            self._note(f"a call was named {call.name!r}, and then {part.name!r}")
         call.pieces.append(part.arguments)
         return began and before is not None and bool(before.call_id and part.call_id) and part.index is not None
 
@@ -210,12 +212,19 @@ class CallStream:
             same.whole = call.text
         return True
 
-    def require_clear(self) -> None:
-        """Raise ProviderError if it is not clear which calls the model made. Ask this of a reply that is whole."""
+    def require_clear(self, finish: str) -> None:
+        """Raise ProviderError if it is not clear which calls a reply makes that is whole, as `finish` says."""
+        if FinishKind.of(finish) is not FinishKind.WHOLE:
+            return
         self._calls = self._merged()
         self._problem = self._problem or self._doubt()
         if self._problem:
             raise cut_reply(f"{self._problem}; {REMEDY}")
+
+    def repeats_from(self, count: int) -> bool:
+        """Return whether one of the calls that began after the first `count` says what one of these said."""
+        said = [(call.name, _read(call.text)) for call in self._calls]
+        return any(later in said[:count] for later in said[count:])
 
     @property
     def are_whole(self) -> bool:

@@ -23,21 +23,32 @@ def _refuse_constant(name: str) -> NoReturn:
     raise ValueError(f"{name} is not JSON")
 
 
+def _unambiguous(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    made = dict(pairs)
+    if len(made) < len(pairs):
+        for key, value in pairs:
+            if repr(made[key]) != repr(value):  # 1, 1.0 and true are equal, and not the same
+                raise Unmendable(f"they give {key!r} twice, with different values; give it once")
+    return made
+
+
 def read_argument_text(text: str) -> object:
     """Return the JSON value in `text`.
 
     Empty text and `null` are `{}`: so several models call a tool that takes nothing. `{}` or `null` directly before an
     object count as nothing, as some proxies put them there. Equal objects in a row are one: a proxy sent it again.
 
-    Raises Unmendable if objects in a row differ or a number is too long, RecursionError if the value is nested too deep
-    to be read, and ValueError, which says why, if `text` is not JSON.
+    Raises Unmendable if objects in a row differ, a key has two values or a number is too long, RecursionError if the
+    value is nested too deep to be read, and ValueError, which says why, if `text` is not JSON.
     """
     if not text.strip():
         return {}
     try:
-        value = json.loads(text, parse_constant=_refuse_constant)
+        value = json.loads(text, parse_constant=_refuse_constant, object_pairs_hook=_unambiguous)
     except json.JSONDecodeError as error:
         return _one_of_row(text, error)
+    except Unmendable:
+        raise
     except ValueError as error:
         if _LONG_NUMBER.search(text):
             raise Unmendable(f"they hold a number of more than {MAX_DIGITS} digits; give it as text") from None
@@ -61,12 +72,13 @@ def _one_of_row(text: str, error: ValueError) -> dict[str, Any]:
 def _values_in_row(text: str) -> list[dict[str, Any]]:
     """Return the objects that `text` consists of, without empty ones before the first that says something. Return []
     if it holds anything else."""
-    decoder, values = json.JSONDecoder(parse_constant=_refuse_constant), list[dict[str, Any]]()
+    decoder = json.JSONDecoder(parse_constant=_refuse_constant, object_pairs_hook=_unambiguous)
+    values = list[dict[str, Any]]()
     at = _NOTHING_BEFORE.match(text).end()  # pyright: ignore[reportOptionalMemberAccess]
     while at < len(text):
         try:
             value, at = decoder.raw_decode(text, at)
-        except ValueError:
+        except json.JSONDecodeError:
             return []
         if not isinstance(value, dict):
             return []

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from brainq.contracts.message import Message, Reasoning
-from brainq.contracts.model import FinishKind, ModelChunk, ModelReply, ModelRequest, TokenUsage, standard_finish_reason
+from brainq.contracts.model import ModelChunk, ModelReply, ModelRequest, TokenUsage, standard_finish_reason
 from brainq.contracts.usage import MAX_REPLY_TOKENS, read_count, reported_usage
 from brainq.models.anthropic.thinking import THINKING, WIRE, BlockOrder, blocks_in_order, max_tokens, replayed_thinking
 from brainq.models.attachments import AttachmentBlocks
@@ -136,8 +136,7 @@ def from_body(body: dict[str, Any]) -> ModelReply:
         if block.get("type") == "text":
             text.append(clean(str(block.get("text") or "")))
     finish = standard_finish_reason(body.get("stop_reason"))
-    if FinishKind.of(finish) is FinishKind.WHOLE:
-        calls.require_clear()
+    calls.require_clear(finish)
     return ModelReply(
         text="".join(text),
         calls=calls.calls("toolu_"),
@@ -260,8 +259,7 @@ class AnthropicStream(StreamReader):
 
     def reply(self) -> ModelReply:
         finish = standard_finish_reason(self._stop_reason)
-        if FinishKind.of(finish) is FinishKind.WHOLE:
-            self._calls.require_clear()
+        self._calls.require_clear(finish)
         return ModelReply(
             text="".join(self._text) + self._joiner.flush(),
             calls=self._calls.calls("toolu_"),

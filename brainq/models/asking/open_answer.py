@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import json
 from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import AbstractContextManager
@@ -251,8 +252,10 @@ def _parse_event(data: list[bytes]) -> Iterator[dict[str, Any] | None]:
 def _split_lines(pieces: Iterable[bytes], most: int) -> Iterator[bytes]:
     """The lines, which end with LF, CR LF or CR alone. A CR ends its line at once: its LF may never come."""
     rest: list[bytes] = []  # of a line whose end has not come; a long one is put together once
-    size, skips_lf = 0, False
+    size, skips_lf, is_first = 0, False, True
     for piece in pieces:
+        if is_first and piece:  # the byte order mark would make the first line one that says nothing
+            piece, is_first = piece.removeprefix(codecs.BOM_UTF8), False
         if skips_lf and piece:
             piece, skips_lf = piece.removeprefix(b"\n"), False
         if b"\r" in piece:

@@ -5,13 +5,15 @@ Replies are read as plain JSON and forgivingly: of the servers some leave out us
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from typing import Any, cast
 
 from brainq.contracts.message import Message
-from brainq.contracts.model import FinishKind, ModelChunk, ModelReply, ModelRequest, TokenUsage, standard_finish_reason
+from brainq.contracts.model import ModelChunk, ModelReply, ModelRequest, TokenUsage, standard_finish_reason
 from brainq.contracts.tool import ToolSpec
 from brainq.contracts.usage import reported_usage
+from brainq.errors import ProviderError
 from brainq.models.attachments import AttachmentBlocks
 from brainq.models.call_stream import (
     CallPart,
@@ -133,12 +135,12 @@ def from_body(body: dict[str, Any], tags: ThinkSplitter | None = None) -> ModelR
     choice: dict[str, Any] = choices[0]
     message: dict[str, Any] = choice.get("message") or {}
     calls = CallStream()
+    _refuse_retired(message)
     for part in message.get("tool_calls") or ():
         calls.finish(_call_part(part))
     # A refusal in a field of its own comes with `stop`.
     finish = "content_filter" if message.get("refusal") else _finish_reason(choice.get("finish_reason"))
-    if FinishKind.of(finish) is FinishKind.WHOLE:
-        calls.require_clear()
+    calls.require_clear(finish)
     tags, thoughts = tags or ThinkSplitter(), ReasoningCollector()
     tags.feed(clean(_content_text(message.get("content"))))
     thoughts.feed(message)
@@ -151,6 +153,16 @@ def from_body(body: dict[str, Any], tags: ThinkSplitter | None = None) -> ModelR
         finish_reason=finish,
         reasoning=(*thoughts.reasoning(split.reasoning), *calls.extras(WIRE)),
     )
+
+
+def _refuse_retired(message: dict[str, Any]) -> None:
+    """Raise ProviderError for a call in the form that came before `tool_calls`: it would be lost."""
+    if message.get("function_call"):
+        raise ProviderError(
+            "the service answers with `function_call`, which OpenAI has retired; use one that sends `tool_calls`",
+            kind="malformed",
+            retryable=False,
+        )
 
 
 def _finish_reason(value: Any) -> str:
@@ -204,6 +216,18 @@ def _call_part(part: dict[str, Any]) -> CallPart:
     )
 
 
+def _told_apart(parts: Iterable[CallPart], calls: CallStream) -> Iterator[CallPart]:
+    """Yield the parts of one chunk. Those that have a name, and neither id nor index, are each a call of its own."""
+    before: CallPart | None = None
+    for part in parts:
+        if before is not None and part.name and not part.call_id and part.index is None:
+            calls.end(before)
+            calls.announce(CallPart(name=part.name, extra=part.extra))
+            part = replace(part, name="", extra={})
+        yield part
+        before = part
+
+
 class _Generations:
     """Finds out whether a second reply has begun, by the id that all chunks of one reply share.
 
@@ -254,8 +278,9 @@ class OpenAIStream(StreamReader):
         self._choice: Any = None
         self._model = ""
         self._finish_reason = ""
-        self._has_output = False
+        self._has_output = self._had_no_role = self._may_restart = False
         self._refused = False
+        self._restarted_at = 0  # after so many calls the reply may have begun again
 
     def feed(self, chunk: dict[str, Any]) -> ModelChunk | None:
         self._model = str(chunk.get("model") or self._model)
@@ -277,16 +302,26 @@ class OpenAIStream(StreamReader):
         chunk_id = str(chunk.get("id") or "")
         if self._generations.begins_again(chunk_id, has_role=bool(delta.get("role")), has_output=has_output):
             raise begun_again()
+        _refuse_retired(delta)
+        self._note_restart(has_role=bool(delta.get("role")), has_output=has_output)
         # Usage may follow the finish reason: only `[DONE]` ends the stream.
         self._finish_reason = standard_finish_reason(choice.get("finish_reason")) or self._finish_reason
         self.complete = bool(self._finish_reason) and self._finish_reason not in INTERRUPTED_REASONS
         self._has_output |= has_output
-        arguments = "".join([self._feed_call(_call_part(part)) for part in parts])
+        arguments = "".join(map(self._feed_call, _told_apart(map(_call_part, parts), self._calls)))
         self._refused = self._refused or bool(delta.get("refusal"))
         if text:
             split = self._tags.feed(self._joiner.feed(text))
             return ModelChunk(text=split.text, reasoning=thought + split.reasoning, arguments=arguments)
         return ModelChunk(reasoning=thought, arguments=arguments) if thought or parts else None
+
+    def _note_restart(self, *, has_role: bool, has_output: bool) -> None:
+        """Output after the end of a reply, or a role in its middle, may be a second reply in the same stream; or the
+        service ends each call, or gives each its role. It is a second one if it makes a call of the first again."""
+        self._may_restart |= bool(self._finish_reason) or (has_role and self._had_no_role)
+        if has_output and self._may_restart and not self._restarted_at:
+            self._restarted_at = len(self._calls)
+        self._had_no_role |= has_output and not has_role
 
     def _is_own(self, choice: dict[str, Any]) -> bool:
         """Return whether the choice is the one that is read: the first."""
@@ -312,8 +347,9 @@ class OpenAIStream(StreamReader):
         if split.is_unopened:
             self._on_unopened()
         finish = "content_filter" if self._refused else self._finish_reason
-        if FinishKind.of(finish) is FinishKind.WHOLE:
-            self._calls.require_clear()
+        if self._restarted_at and self._calls.repeats_from(self._restarted_at):
+            raise begun_again()
+        self._calls.require_clear(finish)
         return ModelReply(
             text=split.text,
             calls=self._calls.calls(),

@@ -8,11 +8,11 @@ from collections.abc import Iterable, Iterator
 from typing import Any, cast
 
 from brainq.contracts.message import Message, Reasoning, ToolCall
-from brainq.contracts.model import FinishKind, ModelChunk, ModelReply, ModelRequest, standard_finish_reason
+from brainq.contracts.model import ModelChunk, ModelReply, ModelRequest, standard_finish_reason
 from brainq.contracts.tool import ToolSpec
 from brainq.models.asking.failures import from_error_event
 from brainq.models.attachments import AttachmentBlocks
-from brainq.models.call_stream import CallPart, CallStream, argument_piece, begun_again, position
+from brainq.models.call_stream import CallPart, CallStream, argument_piece, begun_again, cut_reply, position
 from brainq.models.openai.chat_wire import from_usage, is_strict
 from brainq.models.tool_schema import tool_parameters
 from brainq.models.wire import StreamReader, WireIds, arguments_text, wire_name, with_extras
@@ -20,6 +20,10 @@ from brainq.text.surrogates import SurrogateJoiner, clean, clean_json
 
 _NO_BLOBS = AttachmentBlocks({})
 WIRE = "openai-responses"
+FOREIGN_CALLS = frozenset(
+    {"custom_tool_call", "computer_call", "local_shell_call", "shell_call", "apply_patch_call", "mcp_approval_request"}
+)
+"""Items that ask the client for something that brainq does not offer (OpenAI's API reference, "Responses")."""
 ENCRYPTED = "reasoning.encrypted_content"
 
 
@@ -189,8 +193,9 @@ def _reply_from_items(
 ) -> ModelReply:
     """Build the reply. `shown` is the text as it was streamed; None if it is in the items."""
     finish = _finish(response, items, name)
-    if FinishKind.of(finish) is FinishKind.WHOLE:
-        calls.require_clear()
+    calls.require_clear(finish)
+    if foreign := next((item for item in items if item.get("type") in FOREIGN_CALLS), None):
+        raise cut_reply(f"it has a {foreign['type']}, and no tool of that kind was offered")
     called: list[str] = []
     reasoning: list[Reasoning] = []
     has_position = False

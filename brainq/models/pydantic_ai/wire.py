@@ -31,7 +31,7 @@ from pydantic_ai.tools import ToolDefinition
 from pydantic_ai.usage import RequestUsage
 
 from brainq.contracts.message import Message, Reasoning
-from brainq.contracts.model import FinishKind, ModelReply, ModelRequest, TokenUsage
+from brainq.contracts.model import ModelReply, ModelRequest, TokenUsage
 from brainq.contracts.model_options import TOOL_CHOICES
 from brainq.contracts.usage import reported_usage
 from brainq.errors import ProviderError, SetupError
@@ -283,8 +283,7 @@ def from_response(response: ModelResponse, model: str, system: str, streamed: Ca
             reasoning.extend(_part_record("call", part, response, model, system, len(called)))
             called.append(part.tool_call_id)
     finish = _FINISH.get(response.finish_reason or "", response.finish_reason or "")
-    if FinishKind.of(finish) is FinishKind.WHOLE:
-        calls.require_clear()
+    calls.require_clear(finish)
     return ModelReply(
         text=clean("".join(texts)),
         calls=calls.calls(),

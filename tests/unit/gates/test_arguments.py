@@ -205,6 +205,8 @@ def test_two_objects_that_differ_are_refused_for_every_effect(text: str, effect:
         ("[" * 5000 + "]" * 5000, "nested deeper than 64 levels"),
         ('{"n": ' + "7" * 5000 + "}", "a number of more than 4300 digits; give it as text"),
         ('{"n": NaN}', "NaN is not JSON"),
+        ('{"path": "a", "path": "b"}', "'path' twice, with different values"),
+        ('{"path": "a", "any": {"k": 1, "k": true}}', "'k' twice, with different values"),
         ("[1]", "must be a JSON object, not array"),
         ('"null"', "must be a JSON object, not string"),
     ],

@@ -7,6 +7,7 @@ import pytest
 
 from brainq.contracts.message import Message, ToolCall
 from brainq.contracts.model import FinishKind, TokenUsage
+from brainq.errors import ProviderError
 from brainq.models.openai.chat_wire import OpenAIStream, from_body, is_strict, to_body, to_messages
 from brainq.models.wire import parse_arguments
 from tests.unit.models.requests import WEATHER, assistant, call, request, result, system, user
@@ -138,7 +139,7 @@ def test_an_answer_without_what_may_be_missing() -> None:
     ("message", "word", "finish"),
     [
         ({"content": "hi"}, "stop", FinishKind.WHOLE),
-        ({"content": "hi"}, "function_call", FinishKind.WHOLE),
+        ({"tool_calls": [{"function": {"name": "x", "arguments": "{}"}}]}, "function_call", FinishKind.WHOLE),
         ({"content": "hi"}, None, FinishKind.WHOLE),
         ({"content": "half an ans"}, "length", FinishKind.LENGTH),
         ({"content": ""}, "content_filter", FinishKind.FILTERED),
@@ -272,9 +273,47 @@ def test_calls_without_arguments_are_told_apart_by_name() -> None:
     ],
 )
 def test_finish_reasons(said: str, reason: str) -> None:
-    assert read(delta(content="x"), delta(said)).reply().finish_reason == reason
-    body = {"choices": [{"message": {"content": "x"}, "finish_reason": said}]}
+    message: dict[str, Any] = {"content": "x"}
+    if reason == "tool_calls":
+        message["tool_calls"] = [part("{}", name="x")]
+    assert read(delta(**message), delta(said)).reply().finish_reason == reason
+    body = {"choices": [{"message": message, "finish_reason": said}]}
     assert from_body(body).finish_reason == reason
+
+
+def test_a_call_in_the_retired_form_is_refused() -> None:
+    retired: dict[str, Any] = {"function_call": {"name": "pay", "arguments": "{}"}}
+    with pytest.raises(ProviderError, match="`function_call`, which OpenAI has retired"):
+        read(delta(**retired), delta("function_call"))
+    with pytest.raises(ProviderError, match="has retired"):
+        from_body({"choices": [{"message": retired, "finish_reason": "function_call"}]})
+
+
+ANN, BOB = '{"to": "ann"}', '{"to": "bob"}'
+
+
+@pytest.mark.parametrize(
+    ("chunks", "is_second"),
+    [
+        ([delta(tool_calls=[part(ANN, index=0, id="a", name="pay")]), delta("tool_calls")], True),
+        ([delta(role="assistant"), delta(tool_calls=[part(ANN, index=0, id="a", name="pay")])], True),
+        ([delta(role="assistant", tool_calls=[part(ANN, index=0, id="a", name="pay")])], False),
+    ],
+    ids=["after its end", "after its role", "a role with each call"],
+)
+def test_a_call_that_is_made_again_after_the_reply_ended_or_began_is_of_a_second_reply(
+    chunks: list[dict[str, Any]], is_second: bool
+) -> None:
+    again = [{**chunk, "choices": [dict(choice) for choice in chunk["choices"]]} for chunk in chunks]
+    other = json.loads(json.dumps(again).replace('"a"', '"b"'))
+    both = (*chunks, *other, delta("tool_calls"))
+    if is_second:
+        with pytest.raises(ProviderError, match="began again"):
+            read(*both).reply()
+        different = json.loads(json.dumps(other).replace("ann", "bob"))
+        assert len(read(*chunks, *different, delta("tool_calls")).reply().calls) == 2
+    else:
+        assert len(read(*both).reply().calls) == 2
 
 
 @pytest.mark.parametrize("said", ["error", "abort", "insufficient_system_resource"])
