@@ -12,7 +12,7 @@ class BrainqError(Exception):
 
 
 class InvalidInput(BrainqError, ValueError):
-    """Input was refused before anything was stored or sent. `field` names it; the message says what is accepted."""
+    """Input was refused before anything was stored or sent. `field` names it, and the message says what is accepted."""
 
     def __init__(self, field: str, problem: str) -> None:
         super().__init__(f"{field}: {problem}")

@@ -67,7 +67,7 @@ def due_actions(state: WorkerState) -> tuple[Action, ...]:
 
 
 def end_by_setup(wrong: SetupError) -> NoReturn:
-    """End the process with exit code 6: a supervisor does not start it again."""
+    """End the process with exit code 6, which tells a supervisor not to start it again."""
     log.error("this worker cannot work, and ends", why=str(wrong))
     raise SystemExit(SETUP_EXIT) from wrong
 
@@ -130,11 +130,11 @@ class WorkerHealth:
                 give_up()
 
     def follow(self, consumer: Consumer) -> None:
-        """From now on `consumer` consumes for as long as the worker can work."""
+        """Let `consumer` consume from now on, for as long as the worker can work."""
         self._consumer = consumer
 
     def drain(self) -> None:
-        """The worker was asked to stop: it is not ready again, whatever it finds. Called in a signal's handler."""
+        """Make the worker unready for good, because it was asked to stop. A signal's handler calls this."""
         self._draining = True
         try:
             mark_unready()
@@ -155,7 +155,7 @@ class WorkerHealth:
         self._doubted.set()
 
     def note_change(self) -> None:
-        """What the worker is has changed: compare at once. Where something was missing, look again, too."""
+        """Compare at once, because the worker itself has changed. Where something was missing, look again, too."""
         if self._needs.found or self._wants.found:
             self._doubted.set()
         self._changed.set()

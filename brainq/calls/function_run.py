@@ -130,8 +130,8 @@ def raised_error(error: BaseException) -> BaseException:
 def outcome_of_raise(
     error: BaseException, latency_ms: int, *, block_tool: bool
 ) -> ToolFailure | ToolUnknown | ToolDenied:
-    """A ToolError is the tool's own words, an OutcomeUnknown its doubt, and RefusedArguments a denial. Anything else is
-    rendered in one line."""
+    """Return the outcome of a call that raised `error`. ToolError carries the tool's own words, OutcomeUnknown its
+    doubt, and RefusedArguments a denial. Anything else is rendered in one line."""
     if isinstance(error, RefusedArguments):
         return ToolDenied(reason="validation", message=jsonable(str(error)), latency_ms=latency_ms)
     if isinstance(error, OutcomeUnknown):

@@ -27,7 +27,7 @@ WAITING_STATES = (TurnState.QUEUED, TurnState.PARKED)
 
 @dataclass(frozen=True)
 class FollowResult:
-    """Whether the final event was seen, and the model's text that was shown last."""
+    """What following a turn showed. `final`: its last event was seen. `text`: the model's newest text."""
 
     final: bool
     text: str
@@ -74,7 +74,7 @@ class _Patience:
             raise away
         time.sleep(AGAIN_S)
 
-    def is_over(self) -> None:
+    def end(self) -> None:
         """Say that the service has answered."""
         if self._away_since is not None:
             note("it answers again", style="dim")
@@ -88,7 +88,7 @@ def _events_through_outages(handle: TurnHandle, after: int, timeout_s: float | N
     while True:
         try:
             for event in handle.events(after, None if until is None else max(0.0, until - time.monotonic())):
-                patience.is_over()
+                patience.end()
                 after = event.seq
                 yield event
             return
@@ -97,8 +97,8 @@ def _events_through_outages(handle: TurnHandle, after: int, timeout_s: float | N
 
 
 def wait_for_result(handle: TurnHandle, timeout_s: float | None) -> TurnResult:
-    """The result; while the turn is queued or parked, each reason it waits is noted once, and what is next of one that
-    takes long: a worker may be missing. Raises ResultTimeout."""
+    """Return the result. Meanwhile note, once each, why the turn is queued or parked, and that it takes long: a worker
+    may be missing. Raises ResultTimeout."""
     began_at = time.monotonic()
     until = None if timeout_s is None else began_at + timeout_s
     noted, patience = "", _Patience()
@@ -114,7 +114,7 @@ def wait_for_result(handle: TurnHandle, timeout_s: float | None) -> TurnResult:
         except Unreachable as away:
             patience.wait(away)
             continue
-        patience.is_over()
+        patience.end()
         with suppress(Unreachable):  # it has just answered: the next look finds out
             noted = _note_wait(handle, noted, time.monotonic() - began_at)
 

@@ -36,7 +36,7 @@ _FAILED = (Ending.FAILED.value, Ending.TIMED_OUT.value)
 
 @dataclass(frozen=True, slots=True)
 class RedisFleetState:
-    """What Redis has of it. `queues`, `quarantined` and `unprefixed` are known where broker and state are one Redis."""
+    """What Redis knows of the fleet; of `queues`, `quarantined` and `unprefixed` only where it is the broker, too."""
 
     facts: FleetFacts
     queues: tuple[FleetQueue, ...]

@@ -163,7 +163,7 @@ class EndedTurnCache:
 
 
 def _taken_bytes(turn: EndedTurn) -> int:
-    """What it takes in memory, about."""
+    """Return about how many bytes of memory the turn takes."""
     request = turn.request
     texts = [turn.text, turn.error, turn.context_pack_json, turn.last_agent_message, turn.diff, request.user_message]
     texts += [message.content for message in request.history]

@@ -281,7 +281,7 @@ class CallStream:
         return self._calls[-1] if self._calls else None
 
     def _find(self, part: CallPart) -> _Call | None:
-        """The call that a piece belongs to. An id that nobody has announced is weaker than a position."""
+        """Return the call that a piece belongs to. An id that nobody has announced is weaker than a position."""
         call = self._by_id(part)
         if call is not None:
             return call
@@ -304,7 +304,7 @@ class CallStream:
         return False
 
     def _unfinished(self, part: CallPart) -> _Call | None:
-        """The call at the position of one that is said in full: the first that can be it."""
+        """Return the call at the position of one that is said in full: the first that can be it."""
         for call in self._calls:
             is_other = (part.call_id and call.call_id) or (part.item_id and call.item_id)
             is_here = part.index is None or part.index == call.index

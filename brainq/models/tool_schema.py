@@ -102,7 +102,7 @@ def sent_schema(parameters: Mapping[str, Any]) -> SentSchema:
 
 
 def _conditions(schema: Schema) -> list[Schema]:
-    """The schemas at the top that hold under a condition."""
+    """Return the schemas at the top that hold under a condition."""
     found = [schema.get("then"), schema.get("else"), *schema.get("dependentSchemas", {}).values()]
     return [cast("Schema", one) for one in found if isinstance(one, dict)]
 

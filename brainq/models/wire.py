@@ -156,7 +156,7 @@ def with_extras(calls: list[dict[str, Any]], message: Message, wire: str, model:
 
 
 def _with_keys(call: dict[str, Any], extra: dict[str, Any]) -> dict[str, Any]:
-    """The keys that are known win."""
+    """Return the call with its unknown keys. A known key wins over one of the same name."""
     inner = {"function": extra["function"] | call["function"]} if "function" in extra else {}
     return extra | call | inner
 

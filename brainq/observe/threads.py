@@ -100,7 +100,7 @@ class Kept:
         self._outage.failed(failure)
 
     def forget_parent(self) -> None:
-        """The child has none of the parent's threads. It starts its own when it needs them."""
+        """Forget the parent's failures, after a fork. The child has no thread yet, and starts one when it needs it."""
         self._failures, self._why = 0, ""
 
 

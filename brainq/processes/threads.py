@@ -146,7 +146,7 @@ class LoopThread:
         return self._started().thread.is_current
 
     def run(self, work: Coroutine[Any, Any, T], limit_s: float | None = None) -> T:
-        """What `work` returns or raises, as an Exception; TimeoutError after `limit_s` seconds."""
+        """Return what `work` returns or raises, as an Exception; TimeoutError after `limit_s` seconds."""
         return asyncio.run_coroutine_threadsafe(contained(self._name, work), self.loop).result(limit_s)
 
     def stop(self) -> None:
@@ -205,8 +205,8 @@ async def contained(what: str, work: Coroutine[Any, Any, T]) -> T:
 
 
 def as_sync(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The function as a plain one, also if it is async: it returns what that returns. It raises an Exception, whatever
-    that raises, unless the process is to end."""
+    """Return a plain function that does what `function` does, also if that is async. Whatever `function` raises becomes
+    an Exception, unless the process is to end."""
     name = getattr(function, "__qualname__", type(function).__name__)
 
     def awaited(*args: Any, **named: Any) -> Any:

@@ -29,8 +29,8 @@ class RedisBuilds:
     def announce(
         self, process: str, build: WorkerBuild, pool: str, words: Iterable[str], for_s: float, lacks: str = ""
     ) -> None:
-        """A worker of this build takes work for `for_s`, or says what it lacks to do so. Where builds differ, scripts
-        find the queues it reads, called by these words, by its brains; and it learns of a ramp."""
+        """Record for `for_s` that a worker of this build takes work, or what it lacks to do so. Where builds differ,
+        scripts find by its brains the queues that it reads, called by these words; and the worker learns of a ramp."""
         report = BuildWorker.of(process, pool, build, lacks)
         commands: list[Command] = [("SET", self.keys.build(process), report.to_json(), "PX", int(for_s * 1000))]
         if not build.is_distinct:

@@ -126,7 +126,7 @@ def _trimmed(known: CachedHistory, trimmed: int) -> CachedHistory:
 
 
 def _taken_bytes(item: str, message: Message) -> int:
-    """What a message takes, about, that Redis has as `item`. Its text may take up to four bytes a character."""
+    """Return about how many bytes a message takes that Redis has as `item`. A character may take four."""
     values = item.count(",") + item.count("{") if message.calls or message.extra else 0
     return BYTES_A_MESSAGE + sys.getsizeof(item) + BYTES_A_VALUE * values
 

@@ -132,7 +132,7 @@ class RedisFleet:
         return sum(map(int, self.client.many(lines))) if lines else 0
 
     def messages_in(self, lists: Sequence[str]) -> int:
-        """How many items these lists have, without those that this user may not read, or that are none."""
+        """Return how many items these lists have, without those that this user may not read, or that are none."""
         found = self.client.replies([("LLEN", key) for key in lists])
         return sum(length for length in found if isinstance(length, int))
 

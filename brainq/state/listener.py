@@ -57,7 +57,7 @@ class RedisListener:
             self._on_connect[channel] = on_connect
 
     def listen(self) -> None:
-        """Begin, if that has not been done. Raises RuntimeError if the system refuses the thread."""
+        """Start the listening thread unless it runs. Raises RuntimeError if the system refuses the thread."""
         self._thread.ensure()
 
     def close(self) -> None:

@@ -41,7 +41,7 @@ _OLDEST_SQLITE = (3, 35, 0)  # RETURNING
 
 
 def make_engine(url: str, *, pool_size: int = POOL_SIZE, answer_s: float | None = ANSWER_S) -> Engine:
-    """An engine for what `parse_sql_url` reads; connects lazily.
+    """Return an engine for what `parse_sql_url` reads; connects lazily.
 
     answer_s   how long Postgres is waited for; a statement may take three quarters of it. None: as long as it takes
 

@@ -103,7 +103,7 @@ class PostgresLink:
         return connection
 
     def note_pooler(self, why: str) -> None:
-        """From now on connections are made for a pooler in transaction mode."""
+        """Make connections for a pooler in transaction mode from now on."""
         if not self.pooled:
             self.pooled = True
             log.info("SQL is behind a pooler: nothing is prepared or set for a session", why=why)

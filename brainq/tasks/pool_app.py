@@ -376,7 +376,7 @@ class WorkerAnnouncer:
             log.debug("metrics were not flushed", why=type(away).__name__)
 
     def _write(self, what: Callable[[RedisWorkers], None]) -> bool:
-        """Whether it was written."""
+        """Return whether Redis took the announcement."""
         try:
             what(self._workers())
         except Exception as away:

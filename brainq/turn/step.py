@@ -153,7 +153,7 @@ class StepRunner:
 
 
 def turn_too_large(view: TurnView, max_reply_bytes: int) -> End | None:
-    """How a turn ends whose replies and results are as large as they may be together; None: there is room for more."""
+    """Return the end of a turn whose replies and results together are too large. Returns None while there is room."""
     most = REPLIES_A_TURN * max_reply_bytes
     if MAX_BYTES_PER_TOKEN * view.history.tokens < most or messages_bytes(view.own_messages) < most:
         return None
@@ -217,7 +217,7 @@ def model_error_end(error: str) -> LoopEnd:
 
 
 def too_large_end(why: str) -> End:
-    """How a turn ends whose model writes without end: nothing of the last reply is acted on, or kept."""
+    """Return the end of a turn whose model writes without end. Nothing of the last reply is acted on, or kept."""
     text = f"I could not finish: {why}. No call of the last reply ran."
     return End(Ending.COMPLETED, StopReason.LENGTH, why, standard_text=text)
 

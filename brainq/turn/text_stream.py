@@ -173,7 +173,7 @@ class AttemptReader:
 
 
 def provider_chunks(provider: Provider, request: ModelRequest) -> Generator[ModelChunk]:
-    """The provider's chunks. Whatever it raises becomes a ProviderError; kind `raised` for what it should not raise.
+    """Yield the provider's chunks. What it raises becomes a ProviderError, of kind `raised` if it is none of its own.
     What this process lacks now, such as descriptors, is raised as it is: the turn goes on elsewhere, or later."""
     replied = False
     try:

@@ -135,7 +135,7 @@ def check_redis(url: str, prefix: str = "bq:", *, name: str = "redis", variable:
 
 
 def _check_server(name: str, shown: str, info: Mapping[str, Any], variable: str) -> Check:
-    """Whether brainq works on a server that says this of itself. Pure."""
+    """Return whether brainq works on a server that says this of itself. Pure."""
     # Valkey also says which Redis it is compatible with.
     spoken = str(info.get("redis_version", "0"))
     server = f"Valkey {info['valkey_version']}" if "valkey_version" in info else f"Redis {spoken}"

@@ -211,7 +211,7 @@ class TaskRun:
         return True
 
     def _end_as_failed(self, end: Callable[[TaskOutcome], object], failure: BaseException) -> None:
-        """An end that is not acked keeps its place for good: a worker with no place left takes no more messages."""
+        """Ack a task whose end failed. It would keep its place for good, and a worker without places takes nothing."""
         try:
             end(self._as_failed(RuntimeError(f"it could not be ended: {type(failure).__name__}")))
         except BaseException:

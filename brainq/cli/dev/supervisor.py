@@ -114,7 +114,7 @@ class Supervisor:
             self._launch(child, life, now)
 
     def _launch(self, child: OwnedProcess | EmbeddedServer, life: _ChildHistory, now: float) -> None:
-        """A start that the system refuses is a death like any other: it is tried again, and no other child ends."""
+        """Start the child. A start that the system refuses counts as a death, and no other child ends."""
         try:
             child.launch()
         except (OSError, MemoryError, SetupError) as refused:

@@ -19,7 +19,7 @@ def guarded(name: str, make: Callable[[], Generator[Check, None, bool]]) -> Gene
 
 
 def each_guarded(name: str, make: Callable[[], Iterable[Check]]) -> Iterator[Check]:
-    """The same for checks that nothing depends on."""
+    """Yield checks that nothing depends on. If making them fails, yield one that says so."""
     try:
         yield from make()
     except Exception as error:

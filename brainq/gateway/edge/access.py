@@ -289,7 +289,7 @@ class RequestLogMiddleware:
 
 
 def _failure_response(failure: Exception, problem_id: str) -> Response:
-    """What the process lacks is no bug: another gateway may have it, or this one in a second."""
+    """Return the answer to a failure. What the process lacks is no bug: another gateway may have it."""
     if is_shortage(failure):
         return error_response(RequestRejected("short", "try again later, or at another gateway"))
     return bug_response(problem_id)

@@ -211,8 +211,8 @@ def submit_options(body: TurnBody) -> SubmitOptions:
 
 @contextmanager
 def submit_key(request: GatewayRequest, session_id: str, idempotency_key: str | None) -> Generator[str]:
-    """The request key to submit under. Where the outcome is unknown, Unreachable carries the caller's key for a retry;
-    also where this process lacks something. Raises InvalidInput for a key that brainq could have made."""
+    """Give the request key to submit under. Where the outcome is unknown, or this process lacks something, Unreachable
+    carries the caller's key for a retry. Raises InvalidInput for a key that brainq could have made."""
     key = new_turn_id() if idempotency_key is None else read_idempotency_key(idempotency_key)
     try:
         yield own_request_key(request.caller, session_id, key)

@@ -116,7 +116,7 @@ class BilledRequest:
     _written: StreamedTokens = field(default_factory=StreamedTokens, init=False)
 
     def add_chunk(self, chunk: ModelChunk) -> None:
-        """A part of the reply came. Raises ReplyTooLarge once they are too large together."""
+        """Count a part of the reply that came. Raises ReplyTooLarge once the parts are too large together."""
         if chunk.text:
             self._written.add_text(chunk.text)
         if chunk.reasoning:
@@ -127,7 +127,7 @@ class BilledRequest:
             raise ReplyTooLarge(self.max_bytes)
 
     def add_unread(self) -> None:
-        """The reply grew too large before it could be read."""
+        """Count the largest reply, because this one grew too large before it could be read."""
         self._written.add_up_to(self.max_bytes)
 
     def add_usage(self, usage: TokenUsage) -> None:
@@ -149,8 +149,8 @@ class BilledRequest:
         return self._reported.total > 0 or self._written.tokens > 0
 
     def usage(self) -> TokenUsage:
-        """What it has used: what was reported, and estimates of the rest. Of one that was answered nothing, what it
-        did at its service is not known: its longest reply."""
+        """Return what the request has used: what was reported, and estimates of the rest. If nothing came back, nobody
+        knows what the service did, and its longest reply counts."""
         if self.is_whole:
             return self._reported
         unseen = 0 if self.has_begun or self._written.tokens else self.max_output

@@ -77,26 +77,26 @@ def error_detail(body: Any) -> ErrorDetail:
 
 
 def is_error_value(value: Mapping[str, Any]) -> bool:
-    """Whether this object, which came with HTTP 200, is an error and no part of a reply."""
+    """Return whether this object, which came with HTTP 200, is an error and no part of a reply."""
     if value.get("error") or value.get("object") == "error" or value.get("type") == "error":
         return True
     return bool(value.get("detail")) and not value.keys() & {"choices", "content", "output", "type", "object"}
 
 
 def wait_in_words(text: str) -> float | None:
-    """The seconds in words such as `try again in 1m30.5s`, `retry after 20 seconds`; None without such words."""
+    """Return the seconds in words such as `try again in 1m30.5s`, `retry after 20 seconds`; None without such words."""
     found = _WAIT_WORDS.search(text)
     return None if found is None else duration_s(found[1])
 
 
 def duration_s(text: str) -> float | None:
-    """The seconds of `36s`, `1m30.5s`, `644ms`, `20 seconds`; None for any other text."""
+    """Return the seconds of `36s`, `1m30.5s`, `644ms`, `20 seconds`; None for any other text."""
     parts = _DURATION_PART.findall(text)
     return sum(float(number) * _UNIT_S[unit.lower()] for number, unit in parts) if parts else None
 
 
 def page_text(text: str) -> str:
-    """The title of a web page; any other text as it is."""
+    """Return the title of a web page. Returns any other text as it is."""
     if not text.lstrip()[:200].lower().startswith(("<!doctype", "<html", "<head", "<?xml")):
         return text
     found = _TITLE.search(text)
@@ -144,7 +144,7 @@ def _walk_object(body: dict[str, Any], depth: int) -> Iterator[tuple[str, Any]]:
 
 
 def _json_in(text: str) -> Any:
-    """The object or the list that the text is; None for any other."""
+    """Return the JSON object or list that the text holds. Returns None for any other text."""
     if text.lstrip()[:1] not in ("{", "["):
         return None
     try:

@@ -60,8 +60,8 @@ class ServiceError(ProviderError):
 
 
 def from_sdk_error(error: Exception, sdk: Any, provider: str) -> ProviderError:
-    """The ProviderError for anything that a call through `sdk` can raise. Both SDKs name their exceptions alike, and
-    are imported lazily."""
+    """Return the ProviderError for anything that a call through `sdk` can raise. Both SDKs name their exceptions
+    alike, and are imported lazily."""
     if isinstance(error, ProviderError):
         return error
     if isinstance(error, sdk.APIStatusError):
@@ -78,7 +78,7 @@ def from_sdk_error(error: Exception, sdk: Any, provider: str) -> ProviderError:
 
 
 def _connection_error(cause: BaseException, provider: str) -> ServiceError:
-    """The error for a request that no answer came to. It is not retryable where the address itself is wrong."""
+    """Return the error for a request that no answer came to. It is not retryable where the address itself is wrong."""
     name = type(cause).__name__
     is_lasting = name in _LASTING_ERRORS or "CERTIFICATE_VERIFY_FAILED" in str(cause)
     text = f"{provider}: the connection failed ({name}: {cause})"
@@ -88,7 +88,7 @@ def _connection_error(cause: BaseException, provider: str) -> ServiceError:
 
 
 def error_body(error: Any) -> Any:
-    """The body of an SDK's APIStatusError, whole: an SDK keeps what stands under its `error` only."""
+    """Return the body of an SDK's APIStatusError, whole: an SDK keeps what stands under its `error` only."""
     try:
         return error.response.text  # it was read when the error was made
     except Exception:  # it was not, or there is none
@@ -110,7 +110,7 @@ def may_have_been_processed(error: BaseException, sdk: Any, *, stream: bool) -> 
 
 
 def from_status(provider: str, status: int, headers: Mapping[str, str], body: Any) -> ServiceError:
-    """The error for an HTTP status, its headers, and its body."""
+    """Return the error for an HTTP status, its headers, and its body."""
     detail = error_detail(body)
     rule = decide(status, detail)
     wait_s = retry_after_s(headers)
@@ -124,7 +124,7 @@ def from_status(provider: str, status: int, headers: Mapping[str, str], body: An
 
 
 def _refusal(rule: Rule, text: str, provider: str, *, wait_s: float | None, may_retry: bool = True) -> ServiceError:
-    """The error for a refusal that a rule has judged: the service's words, then what to do about it."""
+    """Return the error for a refusal that a rule has judged: the service's words, then what to do about it."""
     retryable = rule.retry and may_retry
     advice = f"; {rule.advice.format(provider=provider)}" if rule.advice else ""
     return ServiceError(
@@ -165,7 +165,7 @@ def is_unsupported(status: int, body: Any) -> bool:
 
 
 def from_error_event(provider: str, event: Any) -> ServiceError:
-    """The error for what came with, or inside a stream that began with, HTTP 200: the whole event, or its `error`."""
+    """Return the error that came with HTTP 200, or in such a stream. `event`: the whole event, or its `error`."""
     detail = error_detail(event)
     text = (
         f"{provider}: the service reported an error: {detail.message or ', '.join(detail.codes) or 'it gave no reason'}"
@@ -174,7 +174,7 @@ def from_error_event(provider: str, event: Any) -> ServiceError:
 
 
 def not_an_api(provider: str, page: str) -> ServiceError:
-    """The error for a web page that came with HTTP 200."""
+    """Return the error for a web page that came with HTTP 200."""
     return ServiceError(
         _shortened(f"{provider}: the address answers with a web page, not with an API: {page_text(page)}")
         + f"; check the address of {provider}",

@@ -6,6 +6,7 @@ import codecs
 import json
 from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import AbstractContextManager
+from itertools import chain
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
@@ -225,7 +226,9 @@ def sse_events(pieces: Iterable[bytes], most: int = max_carried(MAX_REPLY_BYTES)
     """
     data: list[bytes] = []
     size = 0
-    for line in _split_lines(pieces, most):
+    lines = _split_lines(pieces, most)
+    first = next(lines, b"").removeprefix(codecs.BOM_UTF8)  # with the mark it would be a line that says nothing
+    for line in chain((first,), lines):
         if line.startswith(b"data:"):
             data.append(line[5:].strip())
             size += len(line)
@@ -250,12 +253,10 @@ def _parse_event(data: list[bytes]) -> Iterator[dict[str, Any] | None]:
 
 
 def _split_lines(pieces: Iterable[bytes], most: int) -> Iterator[bytes]:
-    """The lines, which end with LF, CR LF or CR alone. A CR ends its line at once: its LF may never come."""
+    """Yield the lines, which end with LF, CR LF or CR alone. A CR ends its line at once: its LF may never come."""
     rest: list[bytes] = []  # of a line whose end has not come; a long one is put together once
-    size, skips_lf, is_first = 0, False, True
+    size, skips_lf = 0, False
     for piece in pieces:
-        if is_first and piece:  # the byte order mark would make the first line one that says nothing
-            piece, is_first = piece.removeprefix(codecs.BOM_UTF8), False
         if skips_lf and piece:
             piece, skips_lf = piece.removeprefix(b"\n"), False
         if b"\r" in piece:

@@ -50,7 +50,7 @@ _OVER_LIMIT = "over_limit"
 
 
 def decide(status: int | None, detail: ErrorDetail) -> Rule:
-    """The rule for a refusal with HTTP `status`; None: the answer began with 200, and its body decides."""
+    """Return the rule for a refusal with HTTP `status`; None: the answer began with 200, and its body decides."""
     table = rules()
     asked = _status_in(detail, table) if status is None else status
     if asked in (413, 429) and _is_over_limit(detail.text):
@@ -60,7 +60,7 @@ def decide(status: int | None, detail: ErrorDetail) -> Rule:
 
 
 def _status_in(detail: ErrorDetail, table: Rules) -> int:
-    """The status that the body of a 200 names, by a number or by a word of its codes; else that of a server's error."""
+    """Return the status that the body of a 200 names, by number or by a word of its codes. Without one, return 500."""
     if detail.status is not None:
         return detail.status
     for status, words in table.words:
@@ -70,7 +70,7 @@ def _status_in(detail: ErrorDetail, table: Rules) -> int:
 
 
 def _is_over_limit(text: str) -> bool:
-    """Whether the request alone asks for more than the limit, as in `Limit 30000, Requested 43210`."""
+    """Return whether the request alone asks for more than the limit, as in `Limit 30000, Requested 43210`."""
     found = _LIMIT_AND_REQUESTED.search(text)
     if found is None:
         return False
@@ -80,7 +80,7 @@ def _is_over_limit(text: str) -> bool:
 
 @cache
 def rules() -> Rules:
-    """The table, read once."""
+    """Return the table, read once."""
     table = tomllib.loads(files("brainq.models.asking").joinpath("refusal_rules.toml").read_text())
     return Rules(
         tuple(_rule(row) for row in table["rule"]), tuple((row["status"], _any_of(row)) for row in table["word"])

@@ -337,7 +337,7 @@ class OpenAIStream(StreamReader):
         return (part.name if len(self._calls) > before else "") + part.arguments
 
     def end_marked(self) -> None:
-        """A stream without a finish reason is whole if its end is marked, and its calls are."""
+        """Take a stream without a finish reason for whole, because its end is marked, if its calls are whole."""
         if not self._finish_reason:
             self.complete = self._has_output and self._calls.are_whole
 

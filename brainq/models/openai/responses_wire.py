@@ -77,8 +77,8 @@ def to_items(
     blocks: AttachmentBlocks = _NO_BLOBS,
     caller: str | None = None,
 ) -> tuple[str, list[dict[str, Any]]]:
-    """The instructions, and the conversation as items. Reasoning of another model than `model` is left out, and so are
-    the unknown keys of calls that another model than `caller` made.
+    """Return the instructions, and the conversation as items. Reasoning of another model than `model` is left out, and
+    so are the unknown keys of calls that another model than `caller` made.
 
     System messages before the conversation are the instructions. One that comes later keeps its place.
     """
@@ -334,7 +334,7 @@ class ResponsesStream(StreamReader):
         self.complete = self.ended = True
 
     def _items(self) -> list[Item]:
-        """The items of the reply in their order."""
+        """Return the items of the reply in their order."""
         output = cast("list[Item]", self._response.get("output") or [])
         if output:
             done = {item["id"]: item for item in self._done if item.get("id")}

@@ -232,7 +232,7 @@ def _status(item: object) -> int:
 
 
 async def _request_reply(model: Model, request: ModelRequest, settings: ModelSettings, most: int) -> ModelReply:
-    """The whole reply, read as a stream: pydantic-ai refuses a ChatCompletion over its token counts."""
+    """Return the whole reply, read as a stream: pydantic-ai refuses a ChatCompletion over its token counts."""
     if model.system in _WITHOUT_FINISH_REASON:
         return await _request_whole(model, request, settings)
     return await _request_stream(model, request, settings, most, SimpleQueue())

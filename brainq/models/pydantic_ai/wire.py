@@ -103,7 +103,7 @@ def from_pydantic_error(error: Exception, provider: str) -> ProviderError | Setu
 
 
 def _from_http_error(error: theirs.ModelHTTPError, provider: str) -> ServiceError:
-    """The error for a refusal: by our table, and where that knows no more than its status, as theirs has it."""
+    """Return the error for a refusal: by our table, and where that knows no more than its status, as theirs has it."""
     known = from_status(provider, error.status_code, error.headers or {}, error.body)
     if known.retry_after_s is None and known.retryable:
         known.retry_after_s = error.retry_after
@@ -238,7 +238,7 @@ def _output_mode(model: Model) -> Literal["native", "prompted"]:
 
 
 def to_settings(request: ModelRequest, timeout_s: float, refused: Collection[str] = ()) -> ModelSettings:
-    """The options, as far as they say something, without those that the model has `refused`. Retries are ours."""
+    """Return the options that are set, without those that the model has `refused`. Retries are left to brainq."""
     options = request.options
     choice = options.tool_choice if request.tools else None
     settings: dict[str, Any] = {

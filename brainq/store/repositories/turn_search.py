@@ -19,7 +19,7 @@ _IN_REQUEST = ("user_message", "prompt_id", "prompt_version")
 
 
 def may_contain(sought: str) -> ColumnElement[bool]:
-    """Whether a turn may say this: all that `contains` finds, and more.
+    """Return whether a turn may say this: all that `contains` finds, and more.
 
     SQL looks at the stored JSON as text, which finds names of fields, prompts and tools, too. So each turn that it
     finds is read, and looked at once more.
@@ -37,13 +37,13 @@ def may_contain(sought: str) -> ColumnElement[bool]:
 
 
 def contains(found: Mapping[str, Any], sought: str) -> bool:
-    """Whether its ids, message, answer, tags or metadata (`key=value`) hold this, whatever the case. Pure."""
+    """Return whether its ids, message, answer, tags or metadata (`key=value`) hold this, whatever the case. Pure."""
     wanted = sought.casefold()
     return any(wanted in text.casefold() for text in _searched_texts(found))
 
 
 def may_have(metadata: Sequence[str], tags: Sequence[str]) -> list[ColumnElement[bool]]:
-    """Whether a turn's request may have all of these pairs and tags: all that `has_all` finds, and more."""
+    """Return whether a turn's request may have all of these pairs and tags: all that `has_all` finds, and more."""
     words = list(tags)
     for pair in metadata:
         name, _, value = pair.partition("=")
@@ -52,7 +52,7 @@ def may_have(metadata: Sequence[str], tags: Sequence[str]) -> list[ColumnElement
 
 
 def has_all(found: Mapping[str, Any], metadata: Sequence[str], tags: Sequence[str]) -> bool:
-    """Whether its request has all of these pairs and tags, exactly. Pure."""
+    """Return whether its request has all of these pairs and tags, exactly. Pure."""
     request: dict[str, Any] = json.loads(found["request_json"] or "{}")
     return set(tags) <= set(request.get("prompt_tags") or ()) and set(metadata) <= set(
         metadata_pairs(request.get("metadata"))

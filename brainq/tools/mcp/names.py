@@ -53,7 +53,7 @@ def _is_clean(server: str, tool: str) -> bool:
 
 
 def _free_name(cleaned: str, tool: str, taken: AbstractSet[str]) -> str:
-    """Return the name with a digest. It is longer if the server lists a tool of that very name."""
+    """Return the name with a digest, which is longer if the server lists a tool of that very name."""
     names = [_with_digest(cleaned, tool, size) for size in (8, 16, 32)]
     return next((name for name in names if name not in taken), names[-1])
 

@@ -199,6 +199,14 @@ def test_whether_a_reply_is_whole(answer: dict[str, Any], finish: FinishKind, te
         assert (reply.finish, reply.text) == (finish, text)
 
 
+@pytest.mark.parametrize("kind", ["custom_tool_call", "computer_call", "mcp_approval_request"])
+def test_a_call_of_a_kind_that_was_not_offered_is_not_lost(kind: str) -> None:
+    answer = response(said("I pay."), {"type": kind, "id": "c_1", "call_id": "a", "name": "pay", "input": "ann"})
+    for ask in (lambda: from_response(answer), lambda: read(streamed(answer)).reply()):
+        with pytest.raises(ProviderError, match=f"it has a {kind}"):
+            ask()
+
+
 @pytest.mark.parametrize("status", ["in_progress", "queued", "cancelled"])
 def test_what_is_not_done_is_no_reply(status: str) -> None:
     with pytest.raises(ValueError, match=status):

@@ -119,11 +119,11 @@ def loop_thread(monkeypatch: pytest.MonkeyPatch) -> Iterator[LoopThread]:
 
 @pytest.mark.parametrize("end", [SystemExit, KeyboardInterrupt])
 def test_a_task_that_exits_ends_no_loop_and_no_other_task(loop_thread: LoopThread, end: type[BaseException]) -> None:
-    begun = threading.Event()
+    begun, may_end = threading.Event(), asyncio.Event()
 
     async def waits() -> str:
         begun.set()
-        await asyncio.sleep(0.2)
+        await may_end.wait()
         return "done"
 
     other = asyncio.run_coroutine_threadsafe(waits(), loop_thread.loop)
@@ -136,6 +136,8 @@ def test_a_task_that_exits_ends_no_loop_and_no_other_task(loop_thread: LoopThrea
 
     loop = loop_thread.loop
     loop_thread.run(leaves_a_task(), 60)
+    assert not other.done()
+    loop.call_soon_threadsafe(may_end.set)
     assert other.result(60) == "done"
     assert loop_thread.loop is loop
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import codecs
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -62,6 +64,13 @@ STREAM = (
 def test_events_do_not_depend_on_how_bytes_arrive(size: int) -> None:
     pieces = [STREAM[start : start + size] for start in range(0, len(STREAM), size)]
     assert list(sse_events(pieces)) == [{"a": "one\u2028line"}, {"b": 1}, {"c": 2}, None]
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 1000])
+def test_a_byte_order_mark_hides_no_event(size: int) -> None:
+    marked = codecs.BOM_UTF8 + b'data: {"a": 1}\n\ndata: {"b": 2}\n\n'
+    pieces = [marked[start : start + size] for start in range(0, len(marked), size)]
+    assert list(sse_events(pieces)) == [{"a": 1}, {"b": 2}]
 
 
 def test_a_last_event_without_a_blank_line_counts() -> None:
