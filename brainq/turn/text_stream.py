@@ -173,7 +173,7 @@ class AttemptReader:
 
 
 def provider_chunks(provider: Provider, request: ModelRequest) -> Generator[ModelChunk]:
-    """Yield the provider's chunks. What it raises becomes a ProviderError, of kind `raised` if it is none of its own.
+    """Yield the provider's chunks. What it raises becomes a ProviderError; `raised` is its kind for anything foreign.
     What this process lacks now, such as descriptors, is raised as it is: the turn goes on elsewhere, or later."""
     replied = False
     try:
