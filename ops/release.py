@@ -8,19 +8,18 @@ from __future__ import annotations
 
 import argparse
 import hashlib
-import io
 import os
 import shutil
 import subprocess
 import sys
-import tarfile
 import tempfile
 import tomllib
 import venv
 from collections.abc import Sequence
 from pathlib import Path
 
-ROOT = Path(__file__).parents[1]
+from ops.checkout import ROOT, check_out
+
 LOCK = "ops/docker/requirements.lock"
 """What the SBOM is made of: brainq's dependencies as the image installs them."""
 
@@ -40,14 +39,6 @@ def run(command: Sequence[str | Path], cwd: Path, **environment: str) -> str:
     if done.returncode:
         raise NotReleased(f"{' '.join(map(str, command))} failed:\n{done.stdout}{done.stderr}")
     return done.stdout
-
-
-def check_out(to: Path) -> Path:
-    """This commit's files in a new directory; what is not committed is not in it."""
-    archive = subprocess.run(["git", "archive", "--format=tar", "HEAD"], cwd=ROOT, check=True, capture_output=True)
-    with tarfile.open(fileobj=io.BytesIO(archive.stdout)) as files:
-        files.extractall(to, filter="data")
-    return to
 
 
 def build(checkout: Path, epoch: str, timezone: str) -> list[Path]:
@@ -101,7 +92,7 @@ def release(to: Path) -> list[Path]:
     epoch = run(["git", "log", "-1", "--format=%ct"], ROOT).strip()
     with tempfile.TemporaryDirectory(prefix="brainq-release-") as directory:
         scratch = Path(directory).resolve()
-        first, second = check_out(scratch / "first"), check_out(scratch / "second")
+        first, second = check_out("HEAD", scratch / "first"), check_out("HEAD", scratch / "second")
         version = str(tomllib.loads((first / "pyproject.toml").read_text())["project"]["version"])
         sdist_and_wheel = build(first, epoch, "UTC")
         require_equal(sdist_and_wheel, build(second, epoch, "Asia/Tokyo"))

@@ -10,13 +10,11 @@ was.
 from __future__ import annotations
 
 import argparse
-import io
 import os
 import shutil
 import signal
 import subprocess
 import sys
-import tarfile
 import tempfile
 import time
 from collections import Counter
@@ -32,6 +30,7 @@ from brainq.client.client import Client
 from brainq.devserver.local_fleet import POOLS, LocalFleet, LocalWorker, SpawnWorker
 from brainq.devserver.redis_server import EmbeddedServer
 from brainq.settings.deployment import load_settings
+from ops.checkout import check_out
 from ops.upgrade import shop
 from ops.upgrade.used import use_features
 
@@ -62,7 +61,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     console = Console(highlight=False)
     with tempfile.TemporaryDirectory(prefix="bq-upgrade-") as name:
         directory = Path(name)
-        build = checked_out(given.revision, directory / "old")
+        build = check_out(given.revision, directory / "old")
         shutil.copy(Path(shop.__file__), directory / "shop.py")
         report = _upgrade(directory, build, given, console)
     console.print(
@@ -91,14 +90,6 @@ def _parser() -> argparse.ArgumentParser:
         "--seconds", type=float, default=8.0, help="of load before, and after, the workers are replaced"
     )
     return parser
-
-
-def checked_out(revision: str, target: Path) -> Path:
-    """The revision's files. Raises CalledProcessError for one that git does not know."""
-    packed = subprocess.run(["git", "archive", "--format=tar", revision], cwd=HERE, check=True, capture_output=True)
-    with tarfile.open(fileobj=io.BytesIO(packed.stdout)) as archive:
-        archive.extractall(target, filter="data")
-    return target
 
 
 def _upgrade(directory: Path, build: Path, given: argparse.Namespace, console: Console) -> Report:

@@ -10,10 +10,11 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from brainq.devserver.local_fleet import LocalFleet, LocalWorker, wait_until_ready
+from ops.checkout import check_out
 from ops.faults import shop
 from ops.faults.fault import Fault, Pace
 from ops.faults.stage import THREADS, WORKERS, Stage, open_stage, own_fleet, redis_servers
-from ops.upgrade.__main__ import HERE, celery_in, checked_out, of_build, replace_worker
+from ops.upgrade.__main__ import HERE, celery_in, of_build, replace_worker
 
 OLD_BUILD = "37f1700"
 """The oldest build from which an upgrade is promised."""
@@ -75,7 +76,7 @@ class TwoBuilds(Fault):
 @contextmanager
 def old_build_stage(directory: Path, rate: float) -> Generator[Stage]:
     """As a plain one. The old workers load the shop from a file beside them, for it imports what is public alone."""
-    checked_out(OLD_BUILD, directory / "old")
+    check_out(OLD_BUILD, directory / "old")
     shutil.copy(Path(shop.__file__), directory / "shop.py")
     with redis_servers(directory / "faults.db") as servers, open_stage(directory, rate, servers, _old_fleet) as stage:
         yield stage
