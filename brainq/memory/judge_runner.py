@@ -22,7 +22,7 @@ from brainq.leases import LeaseRenewer
 from brainq.memory.judges import judges_named, unknown_judge
 from brainq.memory.words import cut
 from brainq.models.asking.bill import Allowance
-from brainq.models.asking.permits import StopDeferred
+from brainq.models.asking.deferred import StopDeferred
 from brainq.models.auxiliary import AuxiliaryModel
 from brainq.observe.logs import logger
 from brainq.observe.spans import judge_span

@@ -10,7 +10,7 @@ from typing import Any
 from brainq.contracts.evaluation import Judge, JudgeCase, Judgement
 from brainq.errors import ProviderError
 from brainq.memory.words import cut, raw_words, sentences, terms
-from brainq.models.asking.permits import StopDeferred
+from brainq.models.asking.deferred import StopDeferred
 from brainq.models.auxiliary import AuxiliaryModel, read_json_object
 from brainq.observe.logs import logger
 

@@ -15,7 +15,9 @@ from brainq.contracts.model import FinishKind, ModelReply, ModelRequest, Purpose
 from brainq.contracts.stop import stop_of_turn, stops_of_models
 from brainq.errors import ProviderError
 from brainq.models.asking.bill import Allowance, Bill, current_allowance
-from brainq.models.asking.permits import DEFAULT_REQUESTER, PermitPolicy, meet_stop, reply_with_permits
+from brainq.models.asking.deferred import DEFAULT_REQUESTER, refuse_stopped
+from brainq.models.asking.permits import reply_with_permits
+from brainq.models.asking.rate_permit import PermitPolicy
 from brainq.models.costs import worst_cost_usd
 from brainq.models.providers import Provider
 from brainq.observe.spans import chat_span
@@ -92,7 +94,7 @@ class AuxiliaryModel:
             return nullcontext()
         stops = () if self.stops is None else tuple(self.stops.in_force())
         if (stop := stop_of_turn(stops, session_id, self.brain)) is not None:
-            meet_stop(stop, DEFAULT_REQUESTER)
+            refuse_stopped(stop, DEFAULT_REQUESTER)
         return replace(self.permits, stops=stops_of_models(stops, session_id)).activate()
 
     @contextmanager

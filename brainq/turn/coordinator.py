@@ -18,7 +18,8 @@ from brainq.contracts.status import Ending, StopReason
 from brainq.contracts.stop import Stop, stop_of_turn, stops_of_models
 from brainq.contracts.view import TurnView
 from brainq.leases import LeaseRenewer
-from brainq.models.asking.permits import PermitDeferred, PermitPolicy, Requester, StopDeferred, may_wait
+from brainq.models.asking.deferred import CallDeferred, Requester, StopDeferred
+from brainq.models.asking.rate_permit import PermitPolicy
 from brainq.observe import telemetry_names as names
 from brainq.observe.logs import MissingBrainLog, logger, missing_brain_error
 from brainq.observe.metrics import catalogue as m
@@ -213,7 +214,7 @@ class Coordinator:
             stops = turn.claim.stops and stops_of_models(turn.claim.stops, turn.claim.session_id)
             with replace(self.permits, requester=requester_of(turn.view), stops=stops).activate():
                 return self._act(work, turn)
-        except PermitDeferred as later:
+        except CallDeferred as later:
             return self._defer(turn, later)
         except Exception as failure:
             if self.is_unavailable(failure) or is_short_now(failure):
@@ -222,7 +223,7 @@ class Coordinator:
             log.error("turn failed in the coordinator", failure=failure, turn_id=turn.claim.turn_id)
             return self.ender.end(turn, fault_end(failure))
 
-    def _defer(self, turn: OwnedTurn, later: PermitDeferred) -> str:
+    def _defer(self, turn: OwnedTurn, later: CallDeferred) -> str:
         """No thread waits with the turn: it is rung a little before its place comes, and half way of a long wait, for
         those before it may have left."""
         wait_s = later.wait_s if later.wait_s <= RECHECK_S else max(RECHECK_S, later.wait_s / 2)
@@ -246,7 +247,7 @@ class Coordinator:
             why = "operators have forbidden its brain or tenant"
             return self.ender.end(turn, End(Ending.CANCELLED, StopReason.CANCELLED, why, stop.describe()))
         requester = requester_of(turn.view)
-        if not may_wait(requester):
+        if not requester.may_wait:
             why = "what it needs was paused for longer than it may wait"
             return self.ender.end(turn, End(Ending.TIMED_OUT, StopReason.WAITED, why, stop.describe()))
         return self._defer(turn, StopDeferred(stop, requester))

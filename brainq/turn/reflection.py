@@ -15,7 +15,7 @@ from brainq.contracts.brain import ReflectionResult, ThinkLevel
 from brainq.contracts.message import Message
 from brainq.contracts.model import Spend
 from brainq.models.asking.bill import Allowance
-from brainq.models.asking.permits import PermitDeferred
+from brainq.models.asking.deferred import CallDeferred
 from brainq.models.auxiliary import AuxiliaryModel
 from brainq.models.costs import sum_spends
 from brainq.observe.logs import logger
@@ -136,7 +136,7 @@ class ReflectionEngine:
         self, messages: Sequence[Message], step: int, *, timeout_s: float, session_id: str = "", turn_id: str = ""
     ) -> ReflectionOutcome:
         """Always a result: a stub says `deadline`, `budget` or `model` for what was missing. Raises nothing of a
-        model's; only what `claim` raises comes through, and PermitDeferred: it is made once the model's limit allows.
+        model's; only what `claim` raises comes through, and CallDeferred: it is made once the model's limit allows.
 
         messages    the turn's own, up to the results of `step`
         timeout_s   what is left until the turn's deadline; at most half of it, and 30 s, are used
@@ -158,7 +158,7 @@ class ReflectionEngine:
                     step=step,
                 )
                 result = ReflectionResult(step=step, text=_shorten_reflection(reply.text))
-            except PermitDeferred as later:
+            except CallDeferred as later:
                 later.spends = tuple(self.allowance.spends)
                 raise
             except Exception as failure:

@@ -26,7 +26,7 @@ from brainq.contracts.status import Ending, StopReason
 from brainq.contracts.view import TurnView
 from brainq.errors import BrainqError, ProviderError
 from brainq.models.asking.bill import Allowance, Bill, BudgetExhausted, ReplyCost
-from brainq.models.asking.permits import PermitDeferred
+from brainq.models.asking.deferred import CallDeferred
 from brainq.models.asking.reply_size import MAX_REPLY_BYTES, REPLIES_A_TURN, messages_bytes
 from brainq.models.costs import first_model
 from brainq.models.providers import Provider
@@ -93,7 +93,7 @@ class StepRunner:
             reader = AttemptReader(self.turns, turn, step, self.brain.hooks.on_chunk)
             try:
                 return self._attempt(turn, asking.setting.provider, request, bill, reader)
-            except PermitDeferred as later:
+            except CallDeferred as later:
                 later.spends = bill.close(later)
                 raise  # the turn lets go of its thread meanwhile
             except ProviderError as failure:

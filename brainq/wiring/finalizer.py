@@ -30,7 +30,7 @@ from brainq.finalize.steps import (
 from brainq.leases import LeaseRenewer
 from brainq.memory.judge_runner import JudgeRunner, JudgeRuntime
 from brainq.memory.steps import ExtractMemories, MemoryServices, ObserveTurn, ScheduleJudges, make_memory_services
-from brainq.models.asking.permits import PermitPolicy
+from brainq.models.asking.rate_permit import PermitPolicy
 from brainq.models.auxiliary import AuxiliaryModel
 from brainq.models.costs import cost_usd
 from brainq.models.providers import resolve_model

@@ -17,7 +17,7 @@ from brainq.contracts.model import TokenUsage
 from brainq.finalize.finalizer import TurnFinalizer
 from brainq.finalize.steps import FIRST_STEP
 from brainq.leases import LeaseRenewer
-from brainq.models.asking.permits import PermitPolicy
+from brainq.models.asking.rate_permit import PermitPolicy
 from brainq.models.costs import cost_usd
 from brainq.models.providers import resolve_model, warm_up
 from brainq.outage import OutagePolicy

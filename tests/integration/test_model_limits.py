@@ -14,7 +14,7 @@ from brainq.contracts.event import EventKind
 from brainq.contracts.rate import RateReport, RateRules, parse_rates
 from brainq.contracts.status import Ending, StopReason
 from brainq.contracts.turn import LimitsFields
-from brainq.models.asking.permits import GIVE_UP_EARLY_S
+from brainq.models.asking.rate_permit import GIVE_UP_EARLY_S
 from brainq.models.openai.provider import OpenAIProvider
 from brainq.models.scripted import says
 from brainq.settings.deployment import Settings

@@ -91,7 +91,7 @@ def current_allowance() -> Allowance:
 
 
 @dataclass(eq=False)
-class BilledRequest:
+class BillEntry:
     """What is known of one request to a service: who is asked, and what it has used.
 
     estimate    tokens of its input, as they were thought to be
@@ -189,7 +189,7 @@ class ReplyCost:
 class Bill:
     """One model call: the requests that it takes, in the order they were sent, and what they come to.
 
-    Each request is entered by its RatePermit, so that retries inside a provider, and the members of a Fallback, are
+    Each request is entered by its ServiceRequest, so that retries inside a provider, and the members of a Fallback, are
     counted one by one and by their own names.
 
     provider, model   who is asked; once the reply has come, who gave it
@@ -207,7 +207,7 @@ class Bill:
     allowance: Allowance = field(default_factory=Allowance)
     input_tokens: int | None = None
     unsent: Spend | None = None
-    _requests: list[BilledRequest] = field(default_factory=list[BilledRequest])
+    _requests: list[BillEntry] = field(default_factory=list[BillEntry])
     _lost_tries: list[Spend] = field(default_factory=list[Spend])
     _reply_spend: Spend | None = None
 
@@ -225,7 +225,7 @@ class Bill:
             duration_s = time.monotonic() - began
             count_model_call(self.provider, self.model, self.purpose, duration_s, failure or self._reply_spend)
 
-    def require(self, sent: BilledRequest, request: ModelRequest) -> None:
+    def require(self, sent: BillEntry, request: ModelRequest) -> None:
         """Raise BudgetExhausted where another request could pass what is left, after others were lost."""
         sent.estimate = estimate_request(request) if self.input_tokens is None else self.input_tokens
         sent.max_output, sent.max_bytes = request.max_output_tokens or 0, self.allowance.reply_bytes
@@ -233,15 +233,15 @@ class Bill:
         over = [self._lost_spend(request) for request in self._requests if request.is_over]
         self.allowance.require([*self._lost_tries, *over], sent.provider, sent.model, usage)
 
-    def add(self, sent: BilledRequest) -> None:
+    def add(self, sent: BillEntry) -> None:
         """The request goes out."""
         self._requests.append(sent)
 
-    def add_lost_try(self, sent: BilledRequest) -> None:
+    def add_lost_try(self, sent: BillEntry) -> None:
         """A try of it may be billed, and it is sent once more."""
         self._lost_tries.append(self._lost_spend(sent))
 
-    def end(self, request: BilledRequest, is_billed: bool) -> None:
+    def end(self, request: BillEntry, is_billed: bool) -> None:
         """A request is over. Of one that brought a reply the usage comes afterwards."""
         if request.is_over or request not in self._requests:
             return
@@ -283,7 +283,7 @@ class Bill:
             return (*lost, self._reply_spend.model_copy(update={"kind": "lost"}))
         return lost or (() if self.unsent is None else (self.unsent,))
 
-    def _lost_spend(self, request: BilledRequest, usage: TokenUsage | None = None) -> Spend:
+    def _lost_spend(self, request: BillEntry, usage: TokenUsage | None = None) -> Spend:
         usage, kind = usage or request.usage(), "lost" if self.purpose == "step" else self.purpose
         usd = self.allowance.price(request.provider, request.model, usage)
         return Spend.from_usage(kind, self.step, request.model, usage, usd)

@@ -11,8 +11,9 @@ from typing import Any, cast
 
 from brainq.contracts.model import AnsweredBy, ModelChunk, ModelReply, ModelRequest, ModelRetry
 from brainq.errors import InvalidInput, ProviderError, SetupError
+from brainq.models.asking.deferred import CallDeferred, ModelForbidden
 from brainq.models.asking.failures import ServiceError
-from brainq.models.asking.permits import ModelForbidden, PermitDeferred, stream_with_permits
+from brainq.models.asking.permits import stream_with_permits
 from brainq.models.asking.stall_clock import Clock, Deadline
 from brainq.models.providers import (
     Provider,
@@ -204,7 +205,7 @@ class Fallback:
                 yield ModelChunk(retry=ModelRetry(kind=kind, wait_s=0.0, model=who))
             try:
                 yield from self._member_chunks(member, provider, model, request, deadline, left)
-            except (PermitDeferred, ModelForbidden) as later:
+            except (CallDeferred, ModelForbidden) as later:
                 if not left:
                     raise
                 failures.append((who, later))  # it is well: it does not rest, and others may have their place

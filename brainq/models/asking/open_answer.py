@@ -14,7 +14,7 @@ from brainq.contracts.model import ModelChunk, ModelReply, ModelRequest
 from brainq.errors import ProviderError
 from brainq.models.asking.error_body import is_error_value
 from brainq.models.asking.failures import from_error_event, from_sdk_error, not_an_api
-from brainq.models.asking.permits import RatePermit
+from brainq.models.asking.permits import ServiceRequest
 from brainq.models.asking.reply_size import (
     MAX_REPLY_BYTES,
     ReplyTooLarge,
@@ -44,19 +44,19 @@ class OpenAnswer:
         request: ModelRequest,
         sdk: Any,
         opening: AbstractContextManager[Any],
-        permit: RatePermit,
+        sent: ServiceRequest,
         clock: StallClock,
     ) -> None:
         """`opening` is the SDK's streaming response, not entered yet. Raises what entering it raises."""
-        self._name = permit.provider
+        self._name = sent.entry.provider
         self._request = request
         self._sdk = sdk
         self._opening = opening
-        self._permit = permit
+        self._sent = sent
         self._clock = clock
         self._response = opening.__enter__()
         try:
-            permit.note_answer(self._response.headers)
+            sent.note_answer(self._response.headers)
             self._cut = DeadlineCut(self._response.http_response, clock.allowed_s())
         except BaseException:
             opening.__exit__(None, None, None)
@@ -73,7 +73,7 @@ class OpenAnswer:
         try:
             self._opening.__exit__(None, None, None)
         finally:
-            self._permit.settle(failure)
+            self._sent.settle(failure)
         if isinstance(failure, Exception):
             late = self._clock.error(self._name) if self._cut.fired else None
             error = late or read_error(self._name, failure, self._sdk, self._clock)
@@ -88,12 +88,12 @@ class OpenAnswer:
     def reply(self, read: Callable[[Event], ModelReply]) -> ModelReply:
         """The reply in a whole answer. `read` finds it in the answer's JSON object."""
         self._require_api()
-        value = read_json(b"".join(bounded(self._response.iter_bytes(), max_carried(self._permit.max_bytes))))
+        value = read_json(b"".join(bounded(self._response.iter_bytes(), max_carried(self._sent.entry.max_bytes))))
         if not isinstance(value, dict):
             raise ValueError(f"the answer is a JSON {type(value).__name__}, not an object")
         self._require_no_error(value)  # some proxies send errors with HTTP 200
         reply = _parse(read, value)
-        self._permit.add_chunk(as_chunk(reply))
+        self._sent.add_chunk(as_chunk(reply))
         return self._completed(reply)
 
     def reply_as_chunks(self, read: Callable[[Event], ModelReply]) -> Iterator[ModelChunk]:
@@ -107,7 +107,7 @@ class OpenAnswer:
     def chunks(self, reader: StreamReader) -> Generator[ModelChunk]:
         """A stream's chunks as they come; the last one has the reply."""
         self._require_api()
-        events = sse_events(self._pieces(), max_carried(self._permit.max_bytes))
+        events = sse_events(self._pieces(), max_carried(self._sent.entry.max_bytes))
         shown = 0
         for event in events:
             if event is None:
@@ -134,7 +134,7 @@ class OpenAnswer:
 
     def _pieces(self) -> Iterator[bytes]:
         """Each piece is a sign of life: some services send pings while the model is silent."""
-        for piece in bounded(self._response.iter_bytes(), max_streamed(self._permit.max_bytes)):
+        for piece in bounded(self._response.iter_bytes(), max_streamed(self._sent.entry.max_bytes)):
             self._cut.move(self._clock.allowed_s())
             yield piece
 
@@ -143,9 +143,9 @@ class OpenAnswer:
         usage = reader.usage
         chunk = _parse(reader.feed, event)
         if reader.usage is not usage:
-            self._permit.note_usage(reader.usage)
+            self._sent.note_usage(reader.usage)
         if chunk is not None:
-            self._permit.add_chunk(chunk)
+            self._sent.add_chunk(chunk)
         return chunk
 
     def _require_no_error(self, value: Event) -> None:
@@ -182,7 +182,7 @@ class OpenAnswer:
         if reply.reasoning:
             thoughts = [thought.model_copy(update={"model": request.model}) for thought in reply.reasoning]
             reply = reply.model_copy(update={"reasoning": tuple(thoughts)})
-        self._permit.complete(reply.usage)
+        self._sent.complete(reply.usage)
         return reply if reply.model else reply.model_copy(update={"model": request.model})
 
 

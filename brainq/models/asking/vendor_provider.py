@@ -24,7 +24,8 @@ from brainq.models.asking.failures import (
     refused_parameter,
 )
 from brainq.models.asking.open_answer import OpenAnswer, read_error
-from brainq.models.asking.permits import RatePermit, account_digest, permit_for
+from brainq.models.asking.permits import ServiceRequest, permit_for
+from brainq.models.asking.rate_permit import account_digest
 from brainq.models.asking.retry import RetryPolicy, call_with_retry, stream_with_retry
 from brainq.models.asking.stall_clock import Deadline, StallClock
 from brainq.models.attachments import (
@@ -191,17 +192,17 @@ class VendorProvider(ABC):
         refused = self._left_out(request)
         body = self._whole_body(request, stream=stream, refused=refused)
         while True:
-            permit = permit_for(self.name, request.model, self._account)
-            permit.acquire(request, deadline.remaining_s())
+            sent = permit_for(self.name, request.model, self._account)
+            sent.acquire(request, deadline.remaining_s())
             silence_limits = (request.first_token_s, request.idle_s) if stream else ()
             clock = StallClock(deadline, *silence_limits)
             try:
-                opening = self._send(client, body, _timeout(sdk, permit, clock))
-                return OpenAnswer(request, sdk, opening, permit, clock)
+                opening = self._send(client, body, _timeout(sdk, sent, clock))
+                return OpenAnswer(request, sdk, opening, sent, clock)
             except sdk.APIStatusError as error:
-                permit.note_answer(error.response.headers, error.status_code)
+                sent.note_answer(error.response.headers, error.status_code)
                 known = from_sdk_error(error, sdk, self.name)
-                permit.settle(known)
+                sent.settle(known)
                 named = self._refusal(request, error.status_code, error_body(error))
                 if named is None or named in refused:
                     raise known from error
@@ -211,7 +212,7 @@ class VendorProvider(ABC):
                 if body == sent:  # it is about something that was not sent
                     raise known from error
             except BaseException as error:
-                permit.settle(error, was_processed=may_have_been_processed(error, sdk, stream=stream))
+                sent.settle(error, was_processed=may_have_been_processed(error, sdk, stream=stream))
                 if not isinstance(error, Exception):
                     raise
                 raise read_error(self.name, error, sdk, clock) from error
@@ -275,7 +276,7 @@ class VendorProvider(ABC):
         )
 
 
-def _timeout(sdk: Any, permit: RatePermit, clock: StallClock) -> Any:
-    connect_s = PERMIT_CONNECT_TIMEOUT_S if permit.is_acquired else CONNECT_TIMEOUT_S
+def _timeout(sdk: Any, sent: ServiceRequest, clock: StallClock) -> Any:
+    connect_s = PERMIT_CONNECT_TIMEOUT_S if sent.permit.is_acquired else CONNECT_TIMEOUT_S
     remaining_s = max(clock.allowed_s(), 0.001)
     return sdk.Timeout(remaining_s, connect=min(remaining_s, connect_s))

@@ -94,11 +94,11 @@ class PydanticAIProvider:
     def _whole(self, request: ModelRequest, deadline: Deadline) -> ModelReply:
         model = self._model(request.model)
         items: SimpleQueue[ModelReply | BaseException] = SimpleQueue()
-        permit = permit_for(self.name, request.model)
-        permit.acquire(request, deadline.remaining_s())
-        with permit:
+        sent = permit_for(self.name, request.model)
+        sent.acquire(request, deadline.remaining_s())
+        with sent:
             settings = self._settings(request, deadline)
-            asked = _request_reply(model, request, settings, permit.max_bytes)
+            asked = _request_reply(model, request, settings, sent.entry.max_bytes)
             task = _begin(_put_outcome(asked, items))
             try:
                 found = items.get(timeout=deadline.remaining_s())
@@ -106,23 +106,23 @@ class PydanticAIProvider:
                 raise deadline.error() from None
             finally:
                 task.cancel()
-            permit.note_answer(status=_status(found))
+            sent.note_answer(status=_status(found))
             if isinstance(found, BaseException):
                 raise self._answer_failure(found, request, settings) from found
             reply = self._complete_reply(found, request, model)
-            permit.complete(reply.usage)
+            sent.complete(reply.usage)
         return reply
 
     def _chunks(self, request: ModelRequest, deadline: Deadline) -> Generator[ModelChunk]:
         model = self._model(request.model)
         items: SimpleQueue[ModelChunk | TokenUsage | ModelReply | BaseException] = SimpleQueue()
         shown = 0
-        permit = permit_for(self.name, request.model)
-        permit.acquire(request, deadline.remaining_s())
-        with permit:
+        sent = permit_for(self.name, request.model)
+        sent.acquire(request, deadline.remaining_s())
+        with sent:
             clock = StallClock(deadline, request.first_token_s, request.idle_s)
             settings = self._settings(request, deadline)
-            asked = _request_stream(model, request, settings, permit.max_bytes, items)
+            asked = _request_stream(model, request, settings, sent.entry.max_bytes, items)
             task = _begin(_put_outcome(asked, items))
             try:
                 while True:
@@ -130,22 +130,22 @@ class PydanticAIProvider:
                         item = items.get(timeout=clock.allowed_s())
                     except Empty:
                         raise clock.error(self.name) from None
-                    permit.note_answer(status=_status(item))
+                    sent.note_answer(status=_status(item))
                     if isinstance(item, BaseException):
                         raise self._answer_failure(item, request, settings) from item
                     if isinstance(item, ModelReply):
                         break
                     if isinstance(item, TokenUsage):
-                        permit.note_usage(item)
+                        sent.note_usage(item)
                         continue
                     clock.begin()
-                    permit.add_chunk(item)
+                    sent.add_chunk(item)
                     shown += len(item.text)
                     yield item
             finally:
                 task.cancel()
             reply = self._complete_reply(item, request, model)
-            permit.complete(reply.usage)
+            sent.complete(reply.usage)
         if len(reply.text) > shown:  # half an emoji that was held back
             yield ModelChunk(text=reply.text[shown:])
         yield ModelChunk(reply=reply)

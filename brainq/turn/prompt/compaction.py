@@ -178,7 +178,7 @@ class ContextCompactor:
         step: int = 0,
     ) -> Compaction | None:
         """The shorter history; None where it cannot be made any shorter. Raises nothing of a model's
-        but PermitDeferred: it is to be made when the model's limit allows.
+        but CallDeferred: it is to be made when the model's limit allows.
 
         messages         the session's history, oldest first
         fixed_estimate   estimate of what the request holds beside it: prompt, memory, pack, tools

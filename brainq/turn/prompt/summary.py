@@ -12,7 +12,7 @@ from typing import Literal, NamedTuple
 from brainq.contracts.message import Message, ToolCall, with_attachment_labels
 from brainq.contracts.model import Spend
 from brainq.models.asking.bill import Allowance
-from brainq.models.asking.permits import PermitDeferred
+from brainq.models.asking.deferred import CallDeferred
 from brainq.models.auxiliary import AuxiliaryModel
 from brainq.models.costs import sum_spends
 from brainq.observe.logs import logger
@@ -287,7 +287,7 @@ class Summariser:
         with self.allowance.activate():
             try:
                 text = self._model_summary(folded, max_tokens, self.clock() + allowed_s)
-            except PermitDeferred as later:
+            except CallDeferred as later:
                 later.spends = tuple(self.allowance.spends)
                 raise
             except Exception as failure:
@@ -319,7 +319,7 @@ class Summariser:
                     turn_id=self.turn_id,
                     step=self.step,
                 )
-            except PermitDeferred:
+            except CallDeferred:
                 if number:
                     return ""
                 raise  # no piece is paid yet: it is begun again when the model's limit allows

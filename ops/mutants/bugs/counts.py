@@ -55,7 +55,7 @@ BUGS = (
     Bug(
         "the counts of an own provider are taken as they come",
         "brainq/models/asking/permits.py",
-        "reply = with_usage(chunk.reply, sent)",
+        "reply = with_usage(chunk.reply, request)",
         "reply = chunk.reply",
         COUNTS,
     ),
@@ -137,7 +137,7 @@ BUGS = (
     Bug(
         "a reply that was too large to read is free",
         "brainq/models/asking/permits.py",
-        "self.add_unread()",
+        "self.entry.add_unread()",
         "pass",
         ENDLESS,
     ),

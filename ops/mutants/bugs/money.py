@@ -34,7 +34,7 @@ BUGS = (
     Bug(
         "what a stream had told of usage is forgotten when it is cut",
         "brainq/models/asking/open_answer.py",
-        "self._permit.note_usage(reader.usage)",
+        "self._sent.note_usage(reader.usage)",
         "pass",
         CUT,
     ),

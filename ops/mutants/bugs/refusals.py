@@ -87,13 +87,13 @@ BUGS = (
     Bug(
         "a reply that the service could not use costs nothing",
         VENDOR,
-        "permit.settle(known)",
-        "permit.settle()",
+        "sent.settle(known)",
+        "sent.settle()",
         ANSWERS,
     ),
     Bug(
         "a limit inside a stream is waited for twice",
-        "brainq/models/asking/permits.py",
+        "brainq/models/asking/rate_permit.py",
         "failure.is_shared = is_kept and",
         "failure.is_shared = False and",
         ANSWERS,

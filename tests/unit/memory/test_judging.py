@@ -16,7 +16,7 @@ from brainq.contracts.model import ModelReply, ModelRequest, Spend
 from brainq.contracts.stop import Stop
 from brainq.leases import LeaseRenewer
 from brainq.memory.judge_runner import UNSERVED_AGAIN_S, JudgeRunner, JudgeRuntime
-from brainq.models.asking.permits import PermitPolicy
+from brainq.models.asking.rate_permit import PermitPolicy
 from brainq.models.scripted import fails, says
 from tests.support.only import only
 from tests.unit.finalize.support import OwnJudge, auxiliary, recorded, talk

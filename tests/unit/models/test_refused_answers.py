@@ -12,7 +12,8 @@ from brainq.models.anthropic.provider import AnthropicProvider
 from brainq.models.asking.bill import Bill
 from brainq.models.asking.fallback import Fallback
 from brainq.models.asking.open_answer import sse_events
-from brainq.models.asking.permits import PermitPolicy, stream_with_permits
+from brainq.models.asking.permits import stream_with_permits
+from brainq.models.asking.rate_permit import PermitPolicy
 from brainq.models.asking.retry import RetryPolicy
 from brainq.models.openai.provider import OpenAIProvider
 from tests.unit.models.requests import request
