@@ -1,9 +1,13 @@
-"""How many functions one tool call passes: `python -m ops.bench.walk [--list]`.
+"""Count the functions and files that a request passes: `python -m ops.bench.walk [--list] [WALK ...]`.
 
-Counted are brainq's own functions, each once: in the coordinator from the moment the model's reply has come to the end
-of its advance, and in the worker from the doorbell to the call's settled result. A turn is driven in this process as
-`pump` does, with a reply that asks for one call. It is walked twice, and the second time counts: by then connections,
-caches and threads are there.
+    submit     `Client.submit`, until the turn is queued
+    doorbell   a queued turn's doorbell, until the model is called
+    read       the model's reply with one read-only call, until the call's result is settled
+    write      the same for a local write
+    edit       `Client.edit` of an approval, until the call's doorbell is rung
+
+Only brainq's own functions count, each once. A turn is driven in this process as `pump` does. Each walk is made twice,
+and the second counts: by then connections, caches and threads exist. `ops/house.toml` caps the figures.
 """
 
 from __future__ import annotations
@@ -12,7 +16,8 @@ import argparse
 import sys
 import tempfile
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -20,7 +25,7 @@ from types import CodeType, FrameType
 from typing import Any, cast
 
 import brainq
-from brainq import Brain, Effect, ScriptedProvider
+from brainq import Brain, Client, Effect, ScriptedProvider
 from brainq.broker import names
 from brainq.client.connection import wiring_of
 from brainq.contracts.model import ModelChunk, ModelRequest
@@ -32,18 +37,17 @@ from ops.bench.pump import no_cut, take
 from ops.bench.stage import forget_settings, open_client
 
 HOME = str(Path(brainq.__file__).parent)
-KINDS = ("read", "write")
 
 
 @dataclass
-class Walk:
-    """The functions called while `is_on`, in the order they were met, with their files."""
+class Recorder:
+    """The functions called while `is_on`, in the order in which they were met."""
 
     is_on: bool = False
     met: dict[CodeType, None] = field(default_factory=dict[CodeType, None])
 
     def watch(self, frame: FrameType, event: str, _: Any) -> None:
-        """A profile function, for all threads."""
+        """Record a call; installed as the profile function of all threads."""
         if self.is_on and event == "call" and frame.f_code.co_filename.startswith(HOME):
             self.met.setdefault(frame.f_code)
 
@@ -56,23 +60,38 @@ class Walk:
             if not code.co_name.startswith("<") or code.co_name == "<lambda>"
         ]
 
+    @contextmanager
+    def recording(self) -> Generator[None]:
+        self.is_on = True
+        try:
+            yield
+        finally:
+            self.is_on = False
+
 
 class Provider(ScriptedProvider):
-    """Starts the walk once the reply that asks for a call has come."""
+    """Replies with one call of a tool, then with text. Runs `asked` when it is called and `replied` before its first
+    reply is returned."""
 
-    def __init__(self, walk: Walk, kind: str) -> None:
-        super().__init__([calls((kind, {"path": "a"})), says("done")])
-        self._walk = walk
+    def __init__(self, tool: str, asked: Callable[[], None], replied: Callable[[], None]) -> None:
+        super().__init__([calls((tool, {"path": "a"})), says("done")])
+        self._asked, self._replied = asked, replied
 
-    @keeps_limits  # as the one that it overrides: it is read in the caller's thread
+    @keeps_limits  # like the method that it overrides: it is read in the caller's thread
     def generate_stream(self, request: ModelRequest) -> Iterator[ModelChunk]:
+        self._asked()
         yield from super().generate_stream(request)
-        self._walk.is_on = not any(message.role == "tool" for message in request.messages)
+        if not any(message.role == "tool" for message in request.messages):
+            self._replied()
 
 
-def brain_of(walk: Walk, kind: str) -> Brain:
-    """A brain whose model asks for one call of `kind`."""
-    brain = Brain("walk", Provider(walk, kind), "Do what is asked.")
+def _nothing() -> None:
+    """Used where a walk neither starts nor ends at the model."""
+
+
+def brain_of(provider: Provider) -> Brain:
+    """Return a brain with a tool for each walk."""
+    brain = Brain("walk", provider, "Do what is asked.")
 
     @brain.tool(effect=Effect.READ_ONLY)
     def read(path: str) -> str:  # pyright: ignore[reportUnusedFunction]
@@ -84,82 +103,125 @@ def brain_of(walk: Walk, kind: str) -> Brain:
         """Write a note."""
         return path
 
+    @brain.tool(effect=Effect.LOCAL_WRITE, approval=True)
+    def reviewed(path: str) -> str:  # pyright: ignore[reportUnusedFunction]
+        """Write a note once somebody has approved it."""
+        return path
+
     return brain
 
 
-def walk_of(kind: str, directory: Path) -> tuple[list[str], list[str]]:
-    """The functions of the coordinator and those of the worker, for one call of `kind`."""
-    walk = Walk()
-    threading.setprofile(walk.watch)
-    sys.setprofile(walk.watch)
-    try:
-        with open_client(directory) as (client, _):
-            settings = load_settings(**wiring_of(client).settings.model_dump(exclude_unset=True))
-            wiring = Wiring(settings, brain_of(walk, kind))
-            wiring_of(client).brains = wiring.brains
-            try:
-                client.submit("first", "go")
-                _drive(wiring, walk)
-                client.submit("second", "go")
-                return _drive(wiring, walk)
-            finally:
-                wiring.close()
-    finally:
-        sys.setprofile(None)
-        threading.setprofile(cast(Any, None))
+@dataclass
+class Stage:
+    """A client and the machines of all pools, in this process."""
 
+    client: Client
+    wiring: Wiring
+    recorder: Recorder
+    session: str
 
-def _drive(wiring: Wiring, walk: Walk) -> tuple[list[str], list[str]]:
-    """Answer doorbells until none is left; the functions of the two parts."""
-    walk.met.clear()
-    parts: list[list[str]] = []
-    settle = wiring.state.calls.settle
-    answers: dict[str, Callable[..., object]] = {
-        names.TURN_ADVANCE: wiring.coordinator.advance,
-        names.CALL_RUN: partial(wiring.runner.run, abandon=no_cut),
-        names.FINALIZE_STEP: wiring.finalizer.run,
-    }
-
-    def settled(*args: Any, **given: Any) -> Any:
-        try:
-            return settle(*args, **given)
-        finally:
-            walk.is_on = False
-
-    wiring.state.calls.settle = settled
-    try:
-        while (bell := take(wiring, names.ALL_QUEUES)) is not None:
+    def answer_doorbells(self, around: Mapping[str, Callable[[], Any]]) -> None:
+        """Answer doorbells until none is left; a task named in `around` runs within what is made there."""
+        answers: dict[str, Callable[..., object]] = {
+            names.TURN_ADVANCE: self.wiring.coordinator.advance,
+            names.CALL_RUN: partial(self.wiring.runner.run, abandon=no_cut),
+            names.FINALIZE_STEP: self.wiring.finalizer.run,
+        }
+        while (bell := take(self.wiring, names.ALL_QUEUES)) is not None:
             task, args = bell
-            walk.is_on = task == names.CALL_RUN
-            answers[task](*args)
-            walk.is_on = False
-            if walk.met:
-                parts.append(walk.functions)
-                walk.met.clear()
-    finally:
-        wiring.state.calls.settle = settle
-    coordinator, worker = parts
-    return coordinator, worker
+            if task in around:
+                with around[task]():
+                    answers[task](*args)
+            else:
+                answers[task](*args)
+            self.recorder.is_on = False
+
+    def submitted(self) -> None:
+        with self.recorder.recording():
+            self.client.submit(self.session, "go")
+        self.answer_doorbells({})
+
+    def rung(self) -> None:
+        """The provider ends the recording."""
+        self.client.submit(self.session, "go")
+        self.answer_doorbells({names.TURN_ADVANCE: self.recorder.recording})
+
+    def called(self) -> None:
+        """The provider starts the recording in the coordinator; the settled result ends it in the worker."""
+        settle = self.wiring.state.calls.settle
+
+        def settled(*args: Any, **given: Any) -> Any:
+            try:
+                return settle(*args, **given)
+            finally:
+                self.recorder.is_on = False
+
+        self.wiring.state.calls.settle = settled
+        try:
+            self.client.submit(self.session, "go")
+            self.answer_doorbells({names.CALL_RUN: self.recorder.recording})
+        finally:
+            self.wiring.state.calls.settle = settle
+
+    def edited(self) -> None:
+        self.client.submit(self.session, "go")
+        self.answer_doorbells({})
+        (approval,) = self.client.approvals()
+        with self.recorder.recording():
+            self.client.edit(approval.id, {"path": "b"})
+        self.answer_doorbells({})
+
+
+def walk_of(kind: str, directory: Path) -> list[str]:
+    """Return the functions of a walk, as `file: function`."""
+    recorder = Recorder()
+    stop, start = partial(setattr, recorder, "is_on", False), partial(setattr, recorder, "is_on", True)
+    provider, walk = {
+        "submit": (Provider("read", _nothing, _nothing), Stage.submitted),
+        "doorbell": (Provider("read", stop, _nothing), Stage.rung),
+        "read": (Provider("read", _nothing, start), Stage.called),
+        "write": (Provider("write", _nothing, start), Stage.called),
+        "edit": (Provider("reviewed", _nothing, _nothing), Stage.edited),
+    }[kind]
+    with open_client(directory) as (client, _):
+        settings = load_settings(**wiring_of(client).settings.model_dump(exclude_unset=True))
+        wiring = Wiring(settings, brain_of(provider))
+        wiring_of(client).brains = wiring.brains
+        threading.setprofile(recorder.watch)
+        sys.setprofile(recorder.watch)
+        try:
+            for session in ("first", "second"):
+                recorder.met.clear()
+                walk(Stage(client, wiring, recorder, session))
+            return recorder.functions
+        finally:
+            sys.setprofile(None)
+            threading.setprofile(cast(Any, None))
+            wiring.close()
+
+
+WALKS = ("submit", "doorbell", "read", "write", "edit")
+
+
+def figures(functions: Sequence[str]) -> tuple[int, int]:
+    """Return how many functions and files a walk has."""
+    return len(set(functions)), len({function.partition(":")[0] for function in functions})
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(prog="python -m ops.bench.walk", description=__doc__)
-    parser.add_argument("--list", action="store_true", help="name the functions")
+    parser = argparse.ArgumentParser(
+        prog="python -m ops.bench.walk", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("walk", nargs="*", choices=[*WALKS, []], help="all of them if none is named")
+    parser.add_argument("--list", action="store_true", help="name the functions in the order in which they are met")
     given = parser.parse_args(arguments)
     forget_settings()
-    for kind in KINDS:
+    for kind in given.walk or WALKS:
         with tempfile.TemporaryDirectory(prefix="walk-") as directory:
-            coordinator, worker = walk_of(kind, Path(directory))
-        both = {*coordinator, *worker}
-        files = {function.partition(":")[0] for function in both}
-        print(
-            f"{kind:6} {len(both):4} functions in {len(files)} files"
-            f" (coordinator {len(coordinator)}, worker {len(worker)})"
-        )
+            functions = walk_of(kind, Path(directory))
+        print("{:9} {:4} functions in {} files".format(kind, *figures(functions)))
         if given.list:
-            for part, functions in (("coordinator", coordinator), ("worker", worker)):
-                print(f"  {part}")
-                print("\n".join(f"    {function}" for function in functions))
+            print("\n".join(f"    {function}" for function in functions))
     return 0
 
 
