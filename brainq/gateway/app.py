@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import functools
-import importlib.util
 import json
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
 from inspect import signature
 from typing import Any
 
-from fastapi import APIRouter, Depends, FastAPI, Request, Response
+from fastapi import Depends, FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.middleware.cors import CORSMiddleware
 from fastapi.openapi.utils import get_openapi
@@ -21,10 +20,11 @@ from starlette.routing import Match, Router
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from brainq import __version__
+from brainq.access import Verb
 from brainq.contracts.base import first_problem
 from brainq.contracts.event import TurnEvent
-from brainq.errors import BrainqError, InvalidInput, SetupError
-from brainq.gateway.edge.access import VERBS, AccessMiddleware, RequestLogMiddleware, current_request, is_public
+from brainq.errors import BrainqError, InvalidInput
+from brainq.gateway.edge.access import VERBS, AccessMiddleware, RequestLogMiddleware, current_request
 from brainq.gateway.edge.limits import BodyLimitMiddleware
 from brainq.gateway.edge.problems import Problem, RequestRejected, error_response, problem_responses
 from brainq.gateway.edge.request import Gateway
@@ -44,10 +44,7 @@ from brainq.gateway.rest import (
     turns,
     versions,
 )
-from brainq.gateway.wires.ag_ui import routes as ag_ui
-from brainq.gateway.wires.ai_sdk import routes as ai_sdk
-from brainq.gateway.wires.mcp import routes as mcp
-from brainq.gateway.wires.mcp.routes import McpEndpoint
+from brainq.gateway.wire import Wire, open_wires
 from brainq.gateway.wires.openai import chat_completions, response_items, responses
 from brainq.gateway.wires.openai.errors import ErrorBody, OpenAiErrorMiddleware, error_responses
 from brainq.gateway.wires.openai.retries import RejectedTryApp, RetryMiddleware, is_rejected_try
@@ -71,8 +68,6 @@ ROUTERS = (
     memories.router,
     spend.router,
     budgets.router,
-    ai_sdk.router,
-    ag_ui.router,
 )
 CORS_EXPOSED_HEADERS = (
     "Allow",
@@ -103,17 +98,15 @@ def openapi_document(app: FastAPI) -> dict[str, Any]:
         parts["securitySchemes"] = {"token": {"type": "http", "scheme": "bearer"}}
         for path, methods in made["paths"].items():
             for method, operation in methods.items():
-                _add_security(operation, f"{method.upper()} {path}", path)
+                _add_security(operation, app.state.verbs.get(f"{method.upper()} {path}"))
         app.openapi_schema = made
     return app.openapi_schema
 
 
-def _add_security(operation: dict[str, Any], route: str, path: str) -> None:
-    if is_public(path):
-        operation["security"] = []
-        return
-    operation["security"] = [{"token": []}]
-    operation["description"] = f"{operation.get('description', '')}\n\nVerb: `{VERBS[route].value}`.".strip()
+def _add_security(operation: dict[str, Any], verb: Verb | None) -> None:
+    operation["security"] = [{"token": []}] if verb else []
+    if verb:
+        operation["description"] = f"{operation.get('description', '')}\n\nVerb: `{verb.value}`.".strip()
 
 
 def _without_telemetry() -> dict[str, Any]:
@@ -123,14 +116,16 @@ def _without_telemetry() -> dict[str, Any]:
 
 
 def make_app(gateway: Gateway) -> FastAPI:
-    """The routes behind their middleware. At its end the app closes the gateway's client and drops queued long work."""
+    """Build the app of a gateway. When it stops, it closes wires and client, and drops long work that is queued."""
+    wires = open_wires(gateway)
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncGenerator[None]:
         try:
             yield
         finally:
-            await app.state.mcp.close()
+            for wire in wires:
+                await wire.close()
             gateway.long_work.shutdown(wait=False, cancel_futures=True)
             await gateway.client.close()
 
@@ -146,25 +141,24 @@ def make_app(gateway: Gateway) -> FastAPI:
         **_without_telemetry(),
     )
     app.state.gateway = gateway
-    app.state.mcp = McpEndpoint(gateway)
+    app.state.wires = {wire.name: wire for wire in wires}
+    app.state.verbs = VERBS | {route: verb for wire in wires for route, verb in wire.verbs.items()}
     app.openapi = lambda: openapi_document(app)
-    _add_routes(app, gateway)
+    _add_routes(app, wires)
     for error in (BrainqError, RequestRejected, RequestValidationError, HTTPException):
         app.add_exception_handler(error, _error_response)
     _add_middleware(app, gateway)
     return app
 
 
-def _add_routes(app: FastAPI, gateway: Gateway) -> None:
+def _add_routes(app: FastAPI, wires: Sequence[Wire]) -> None:
     for router in ROUTERS:
         app.include_router(router, dependencies=[Depends(current_request)])
     openai_errors = error_responses(*COMMON_STATUSES)
     for router in OPENAI_ROUTERS:
         app.include_router(router, dependencies=[Depends(current_request)], responses=openai_errors)
-    for router in (deployment.health_router, page.router, mcp.router):
+    for router in (deployment.health_router, page.router, *(wire.router for wire in wires)):
         app.include_router(router)
-    if gateway.settings.http_a2a:
-        app.include_router(_a2a_router())
     app.add_route("/v1/openapi.json", _document_route(app), methods=["GET"], include_in_schema=False)
 
 
@@ -198,15 +192,6 @@ def _document_route(app: FastAPI) -> Callable[[Request], Awaitable[Response]]:
         return Response(written(), media_type="application/json")
 
     return document
-
-
-def _a2a_router() -> APIRouter:
-    """Imported late, for protobuf is needed by A2A only. Raises SetupError without the extra."""
-    if importlib.util.find_spec("a2a") is None:
-        raise SetupError("BRAINQ_HTTP_A2A is set, and A2A needs an extra: pip install 'brainq[http,a2a]'")
-    from brainq.gateway.wires.a2a.routes import router
-
-    return router
 
 
 class HeadMiddleware:

@@ -15,9 +15,9 @@ from mcp.shared.memory import create_client_server_memory_streams
 from mcp_types import CallToolResult, ElicitRequestFormParams, ElicitRequestParams, ElicitResult
 
 from brainq.access import Caller
+from brainq.contrib.mcp_server.requests import CallsInFlight
+from brainq.contrib.mcp_server.server import connection_requests, make_server
 from brainq.gateway.edge.request import Gateway
-from brainq.gateway.wires.mcp.requests import CallsInFlight
-from brainq.gateway.wires.mcp.server import connection_requests, make_server
 
 Age = Literal["auto", "legacy"]
 """`auto`: the newest version, without sessions; `legacy`: one that begins with `initialize`."""

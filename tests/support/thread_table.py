@@ -28,7 +28,7 @@ BY_ITSELF = {
     "brainq-failovers": "tests/integration/test_stops.py",
     "brainq-leases": "tests/unit/upkeep/test_poller.py",
     "brainq-look-{}": "tests/unit/observe/test_threads.py",
-    "brainq-mcp": "tests/integration/gateway/test_mcp.py",
+    "brainq-mcp": "tests/contrib/mcp_server/test_mcp.py",
     "brainq-mcp-cancel": "tests/unit/observe/test_threads.py",
     "brainq-metrics": "tests/unit/observe/test_threads.py",
     "brainq-metrics-page": "tests/unit/observe/test_threads.py",

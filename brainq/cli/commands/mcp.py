@@ -103,6 +103,7 @@ def serve(level: LogLevel = Level.WARNING) -> None:
     from brainq.cli.commands.run import require_http
     from brainq.observe.logs import configure_logs
     from brainq.settings.deployment import load_settings
+    from brainq.settings.extensions import load_extension
 
     require_http()
     if find_spec("mcp") is None:
@@ -114,6 +115,5 @@ def serve(level: LogLevel = Level.WARNING) -> None:
 
     from brainq.gateway.edge.authentication import local_authenticator
     from brainq.gateway.server import make_gateway
-    from brainq.gateway.wires.mcp.server import serve_stdio
 
-    serve_stdio(make_gateway(settings, brains, local_authenticator()))
+    load_extension("brainq.servers", "mcp")(make_gateway(settings, brains, local_authenticator()))

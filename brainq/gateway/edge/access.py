@@ -106,11 +106,6 @@ VERBS: dict[str, Verb] = {
     "DELETE /v1/memories": Verb.STEER,
     "GET /v1/webhooks/deliveries": Verb.OPERATE,
     "POST /v1/webhooks/deliveries/{delivery_id}/retry": Verb.OPERATE,
-    "POST /api/chat": Verb.SUBMIT,
-    "GET /api/chat/{session_id}/stream": Verb.READ,
-    "POST /api/chat/{session_id}/stop": Verb.STEER,
-    "POST /agui": Verb.SUBMIT,
-    "POST /agui/{brain}": Verb.SUBMIT,
     "POST /v1/chat/completions": Verb.SUBMIT,
     "POST /v1/responses": Verb.SUBMIT,
     "GET /v1/responses/{response_id}": Verb.READ,
@@ -120,10 +115,7 @@ VERBS: dict[str, Verb] = {
     "GET /v1/models": Verb.READ,
     "GET /v1/models/{model}": Verb.READ,
 }
-A2A_VERBS: dict[str, Verb] = {"POST /a2a/{brain}": Verb.READ}
-"""The verb of every request of A2A, where that wire is on; some of its methods need more."""
-MCP_VERBS: dict[str, Verb] = {"POST /mcp": Verb.READ}
-"""The verb of every request of MCP; most of its tools need more."""
+"""The verb that each of the gateway's own routes needs. Wires bring the verbs of theirs."""
 log = logger("brainq.gateway")
 REQUEST_ID = "x-request-id"
 _REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}", re.ASCII)
@@ -142,9 +134,9 @@ async def current_gateway(http: Request) -> Gateway:
 
 
 async def current_request(http: Request) -> HttpRequest:
-    """The request that a route answers. Raises RequestRejected where the caller lacks the route's verb."""
-    route = f"{http.method} {http.scope['route'].path_format}"
-    verb = VERBS.get(route) or MCP_VERBS.get(route) or A2A_VERBS[route]
+    """Return the request that a route answers. Raises RequestRejected if the caller lacks the route's verb."""
+    verbs: dict[str, Verb] = http.app.state.verbs
+    verb = verbs[f"{http.method} {http.scope['route'].path_format}"]
     request = HttpRequest(await current_gateway(http), cast("Caller", http.state.caller), verb, http)
     request.require_verb(verb)
     return request

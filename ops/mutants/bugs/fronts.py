@@ -11,9 +11,9 @@ DECIDED = ("tests/integration/gateway/test_verb_table.py::test_of_a_decision_tha
 CONFIGURED = (
     "tests/integration/gateway/test_verb_table.py::test_what_clients_send_by_themselves_counts_of_who_may_configure",
 )
-MCP_CALLS = ("tests/unit/gateway/test_mcp_calls.py",)
-AG_UI = ("tests/unit/gateway/test_ag_ui_bodies.py",)
-A2A = ("tests/unit/gateway/test_a2a_fold.py",)
+MCP_CALLS = ("tests/contrib/mcp_server/test_mcp_calls.py",)
+AG_UI = ("tests/contrib/ag_ui/test_ag_ui_bodies.py",)
+A2A = ("tests/contrib/a2a/test_a2a_fold.py",)
 STREAM = ("tests/unit/gateway/test_event_stream.py",)
 TOKENS = ("tests/integration/store/test_tokens.py",)
 INPUT_ITEMS = "tests/integration/gateway/openai/test_input_items.py"
@@ -42,7 +42,7 @@ BUGS = (
     ),
     Bug(
         "an A2A client decides without the verb",
-        "brainq/gateway/wires/a2a/requests.py",
+        "brainq/contrib/a2a/requests.py",
         "Verb.DECIDE if isinstance(answer, ApprovalDecision)",
         "Verb.READ if isinstance(answer, ApprovalDecision)",
         VERBS,
@@ -119,49 +119,49 @@ BUGS = (
     ),
     Bug(
         "MCP has all tools for everybody",
-        "brainq/gateway/wires/mcp/server.py",
+        "brainq/contrib/mcp_server/server.py",
         "if tool is not None and request.caller.verbs >= tool.needs:",
         "if tool is not None:",
-        ("tests/integration/gateway/test_mcp.py::test_what_is_listed_is_what_the_caller_may",),
+        ("tests/contrib/mcp_server/test_mcp.py::test_what_is_listed_is_what_the_caller_may",),
     ),
     Bug(
         "an MCP client cancels a call without steer",
-        "brainq/gateway/wires/mcp/requests.py",
+        "brainq/contrib/mcp_server/requests.py",
         "may(caller, Verb.STEER, handle.session_id)",
         "may(caller, Verb.READ, handle.session_id)",
         MCP_CALLS,
     ),
     Bug(
         "another tenant's call is decided by way of a turn of one's own",
-        "brainq/gateway/wires/mcp/following.py",
+        "brainq/contrib/mcp_server/following.py",
         "if split_call_id(approval_id)[0] != found.turn_id:",
         "if not approval_id:",
         (*MCP_CALLS, *DECIDED),
     ),
     Bug(
         "arguments that were never shown are approved",
-        "brainq/gateway/wires/mcp/following.py",
+        "brainq/contrib/mcp_server/following.py",
         "args_hash=args_hash)",
         "args_hash=None)",
         DECIDED,
     ),
     Bug(
         "two tenants' idempotency keys meet",
-        "brainq/gateway/wires/mcp/requests.py",
+        "brainq/contrib/mcp_server/requests.py",
         'f"{caller.counted_as} {text}"',
         "text",
         MCP_CALLS,
     ),
     Bug(
         "AG-UI's context reaches the model without configure",
-        "brainq/gateway/wires/ag_ui/routes.py",
+        "brainq/contrib/ag_ui/routes.py",
         "or None if configures else None",
         "or None",
         AG_UI,
     ),
     Bug(
         "old results are answers to a later question",
-        "brainq/gateway/wires/ag_ui/routes.py",
+        "brainq/contrib/ag_ui/routes.py",
         'f"{message.tool_call_id}-result":\n            break',
         'f"{message.tool_call_id}-result":\n            continue',
         AG_UI,
@@ -182,14 +182,14 @@ BUGS = (
     ),
     Bug(
         "a subscription ends while a second approval is open",
-        "brainq/gateway/wires/a2a/routes.py",
+        "brainq/contrib/a2a/routes.py",
         "after.is_over or (after.is_interrupted and not before.is_interrupted)",
         "after.is_over or after.is_interrupted",
         A2A,
     ),
     Bug(
         "a failed task says nothing",
-        "brainq/gateway/wires/a2a/tasks.py",
+        "brainq/contrib/a2a/tasks.py",
         "reason = result.error or result.text",
         "reason = result.text",
         A2A,
@@ -199,7 +199,7 @@ BUGS = (
         "brainq/gateway/wires/chat/requests.py",
         ', "turn_id": attended_turn_id()}',
         "}",
-        ("tests/integration/gateway/test_chat_wires.py::test_calls_that_a_page_never_answers_end_their_turn",),
+        ("tests/contrib/test_chat_wires.py::test_calls_that_a_page_never_answers_end_their_turn",),
     ),
     Bug(
         "half of a parked turn's timeline is the future",
@@ -234,9 +234,7 @@ BUGS = (
         "brainq/gateway/wires/chat/requests.py",
         'if any(approval.state == "pending" for approval in approvals):',
         'if any(approval.state == "approved" for approval in approvals):',
-        (
-            "tests/integration/gateway/test_chat_wires.py::test_a_message_beside_an_open_approval_is_refused_and_the_chat_goes_on",
-        ),
+        ("tests/contrib/test_chat_wires.py::test_a_message_beside_an_open_approval_is_refused_and_the_chat_goes_on",),
     ),
     Bug(
         "references that choose between one another multiply",

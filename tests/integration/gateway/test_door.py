@@ -21,7 +21,6 @@ from brainq.access import Caller, Tokens, Verb
 from brainq.contracts.turn import CONFIGURE_OPTIONS
 from brainq.errors import SetupError
 from brainq.gateway.edge import caller_rates
-from brainq.gateway.edge.access import VERBS
 from brainq.gateway.edge.authentication import LOCAL_CALLER, make_authenticator
 from brainq.gateway.server import LONG_WORK_THREADS
 from brainq.settings.deployment import load_settings
@@ -29,6 +28,7 @@ from brainq.store.repositories.tokens import Tokens as TokenRows
 from tests.integration.gateway.test_turns import problem, submit
 from tests.support.gateways import GatewayThread
 from tests.support.pump import Pump
+from tests.support.verbs import DOCUMENTED_VERBS
 from tests.support.wait import wait_until
 
 Gateways = Callable[..., GatewayThread]
@@ -75,7 +75,7 @@ BODIES: Mapping[str, Any] = {
 def test_a_token_of_one_verb_may_do_that_alone(gateways: Gateways, pump: Pump) -> None:
     tokens = {verb: token(pump, verb, "acme:", verb) for verb in Verb}
     gateway = gateways(requests_s=1_000)
-    for route, needed in VERBS.items():
+    for route, needed in DOCUMENTED_VERBS.items():
         method, path = route.split(" ")
         for name in ("turn_id", "client_message_id", "hold_id", "flag_id", "token"):
             path = path.replace(f"{{{name}}}", "nobody")

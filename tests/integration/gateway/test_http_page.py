@@ -13,13 +13,13 @@ from typing import Any
 from brainq import Approvals, Brain, Effect, ScriptedProvider
 from brainq.contracts.model import ModelReply, ModelRequest
 from brainq.errors import ERROR_KINDS
-from brainq.gateway.edge.access import VERBS
 from brainq.gateway.edge.problems import REJECTIONS
 from brainq.models.scripted import calls, says
 from brainq.settings.http import HttpSettings
 from tests.support.gateways import GatewayThread
 from tests.support.pump import Pump
 from tests.support.sse import read
+from tests.support.verbs import DOCUMENTED_VERBS
 from tests.support.wait import wait_until
 
 PAGE = (Path(__file__).parents[3] / "docs" / "http.md").read_text()
@@ -38,7 +38,7 @@ def rows(heads: str) -> dict[str, list[str]]:
 
 def test_the_routes_are_those_of_the_table_of_verbs() -> None:
     told = rows("| route | verb | does |")
-    assert {route: cells[0].strip("`") for route, cells in told.items()} == dict(VERBS)
+    assert {route: cells[0].strip("`") for route, cells in told.items()} == dict(DOCUMENTED_VERBS)
 
 
 def test_the_problems_are_those_of_both_tables() -> None:

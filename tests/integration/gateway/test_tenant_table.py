@@ -24,7 +24,7 @@ from brainq.contracts.file import File
 from brainq.contracts.memory import MemoryItem
 from brainq.contracts.webhook import NewDelivery
 from brainq.gateway.app import make_app
-from brainq.gateway.edge.access import A2A_VERBS, MCP_VERBS, VERBS, is_public
+from brainq.gateway.edge.access import is_public
 from brainq.gateway.page.routes import load_assets
 from brainq.store.database import Prepared
 from tests.integration.gateway.conftest import given
@@ -34,6 +34,7 @@ from tests.support.blobs import png
 from tests.support.builds import announce
 from tests.support.gateways import GatewayThread
 from tests.support.pump import Pump
+from tests.support.verbs import A2A_VERBS, ALL_VERBS, MCP_VERBS
 from tests.support.wait import wait_until
 
 Ids = Mapping[str, str]
@@ -542,7 +543,7 @@ def test_who_asks_for_what_is_anothers_is_refused_and_told_nothing(
         assert not refused, f"{route}: {answer.text}"
 
 
-NEEDED = {**VERBS, **A2A_VERBS, **MCP_VERBS}
+NEEDED = ALL_VERBS
 OF_NO_SESSION = {
     *("PUT /v1/budgets", "POST /v1/budgets/raise"),
     *("GET /v1/versions", "POST /v1/versions/ramp", "POST /v1/versions/release"),

@@ -15,14 +15,13 @@ import pytest
 
 from brainq.access import Verb
 from brainq.contracts.turn import CONFIGURE_OPTIONS
-from brainq.gateway.edge.access import A2A_VERBS, MCP_VERBS, VERBS
+from brainq.contrib.a2a import requests as messages
+from brainq.contrib.a2a import routes as a2a
+from brainq.contrib.mcp_server.tools import TURN_TOOLS, SubmitInput
 from brainq.gateway.rest.bodies import SubmitBody
 from brainq.gateway.rest.bulk import NEEDED as BULKS
 from brainq.gateway.rest.schedules import ScheduleBody
-from brainq.gateway.wires.a2a import requests as messages
-from brainq.gateway.wires.a2a import routes as a2a
 from brainq.gateway.wires.chat.requests import ApprovalDecision, CallAnswer, ClientResult
-from brainq.gateway.wires.mcp.tools import TURN_TOOLS, SubmitInput
 from brainq.gateway.wires.openai import responses
 from tests.integration.gateway.test_door import GIVEN as OPTIONS
 from tests.integration.gateway.test_door import token
@@ -46,6 +45,7 @@ from tests.integration.gateway.test_tenant_table import (
 from tests.integration.gateway.test_tenants import rows_about
 from tests.support.gateways import GatewayThread
 from tests.support.pump import Pump
+from tests.support.verbs import A2A_VERBS, ALL_VERBS, DOCUMENTED_VERBS, MCP_VERBS
 
 Needs = frozenset[Verb]
 Row = tuple[str, Asked, Needs]
@@ -77,7 +77,7 @@ def row(route: str, asked: Asked, *needs: Verb) -> Row:
 
 def plain() -> Iterator[Row]:
     """Routes that do one thing."""
-    for route, verb in VERBS.items():
+    for route, verb in DOCUMENTED_VERBS.items():
         if route not in CHATS:
             yield row(route, TABLE[route][0], verb, *BESIDE.get(route, ()))
     for verb, needs in BULKS.items():
@@ -187,8 +187,8 @@ ROWS: tuple[Row, ...] = (*plain(), *configured(), *chats(), *agents(), *tools())
 
 def test_every_front_s_every_verb_is_a_row() -> None:
     routes = {route for route, _, _ in ROWS}
-    assert routes == {*VERBS, *A2A_VERBS, *MCP_VERBS}
-    for route, verb in {**VERBS, **A2A_VERBS, **MCP_VERBS}.items():
+    assert routes == set(ALL_VERBS)
+    for route, verb in ALL_VERBS.items():
         assert all(verb in needs for its, _, needs in ROWS if its == route), route
     assert {asked.body["method"] for route, asked, _ in ROWS if route == A2A} == set(a2a.METHODS)
     assert set(CALLED) == set(TURN_TOOLS)

@@ -10,12 +10,12 @@ from pydantic import BaseModel, ValidationError
 from brainq.contracts.base import first_problem
 from brainq.contracts.people import TurnInput
 from brainq.contracts.tool import ClientTool
+from brainq.contrib.mcp_server.requests import read_input
+from brainq.contrib.mcp_server.tools import SubmitInput
 from brainq.errors import InvalidInput
 from brainq.gateway.rest.bodies import SubmitBody
 from brainq.gateway.rest.schedules import ScheduleBody
 from brainq.gateway.rest.turn_control import OutsideResult
-from brainq.gateway.wires.mcp.requests import read_input
-from brainq.gateway.wires.mcp.tools import SubmitInput
 from brainq.people.admission import read_request
 
 ONE: dict[str, Any] = {"session_id": "s1", "user_message": "hi"}

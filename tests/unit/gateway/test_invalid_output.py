@@ -7,11 +7,11 @@ from ag_ui.core import RunErrorEvent
 
 from brainq.contracts.status import Ending, StopReason
 from brainq.contracts.turn import TurnResult
-from brainq.gateway.wires.a2a.tasks import end_task, new_task
-from brainq.gateway.wires.ag_ui.events import end_event
-from brainq.gateway.wires.ai_sdk.chunks import MessageWriter
+from brainq.contrib.a2a.tasks import end_task, new_task
+from brainq.contrib.ag_ui.events import end_event
+from brainq.contrib.ai_sdk.chunks import MessageWriter
+from brainq.contrib.mcp_server.turn_report import TurnReport
 from brainq.gateway.wires.chat.fold import TurnEnded
-from brainq.gateway.wires.mcp.turn_report import TurnReport
 from brainq.gateway.wires.openai.errors import failure_response
 from brainq.gateway.wires.openai.part_fold import PartFailed, part_of_result
 

@@ -12,10 +12,10 @@ from a2a.types.a2a_pb2 import Part
 from a2a.utils.errors import ContentTypeNotSupportedError
 
 from brainq.contracts.file import File
+from brainq.contrib.a2a.requests import message_files, message_text, read_task_message
+from brainq.contrib.ag_ui import routes as ag_ui
+from brainq.contrib.ai_sdk import routes as ai_sdk
 from brainq.errors import InvalidInput
-from brainq.gateway.wires.a2a.requests import message_files, message_text, read_task_message
-from brainq.gateway.wires.ag_ui import routes as ag_ui
-from brainq.gateway.wires.ai_sdk import routes as ai_sdk
 from brainq.gateway.wires.chat.requests import embed_files, read_history
 from brainq.gateway.wires.openai.chat_completions import read_message
 from brainq.gateway.wires.openai.messages import InputMessage, ToolResults, TurnInput, read_items, read_messages

@@ -1,0 +1,233 @@
+"""`/api/chat`: the routes of `useChat` of the AI SDK, and the meaning of their bodies."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from fastapi import APIRouter, Depends, Header, Path, Query, Response
+from pydantic import Field, JsonValue
+
+from brainq.access import Verb
+from brainq.client.async_handle import AsyncTurnHandle
+from brainq.client.options import SubmitOptions
+from brainq.contracts.file import File
+from brainq.contracts.ids import split_call_id
+from brainq.contracts.tool import MAX_CLIENT_TOOLS
+from brainq.contrib.ai_sdk.chunks import MessageWriter
+from brainq.errors import InvalidInput, NotFound
+from brainq.gateway.edge.access import RequestDep, current_request
+from brainq.gateway.edge.problems import problem_responses
+from brainq.gateway.edge.request import ID, TURN_ID, GatewayRequest, HttpRequest
+from brainq.gateway.rest.bodies import AffectedTurn, ClientToolBody
+from brainq.gateway.wires.chat.requests import (
+    ApprovalDecision,
+    CallAnswer,
+    CamelBody,
+    ClientResult,
+    Question,
+    apply_answers,
+    decode_file,
+    submit_question,
+)
+from brainq.gateway.wires.chat.stream import FROM_START, StreamPosition, chat_stream, read_position
+
+MAX_MESSAGES = 10_000
+VERBS = {
+    "POST /api/chat": Verb.SUBMIT,
+    "GET /api/chat/{session_id}/stream": Verb.READ,
+    "POST /api/chat/{session_id}/stop": Verb.STEER,
+}
+router = APIRouter(prefix="/api/chat", tags=["AI SDK"], dependencies=[Depends(current_request)])
+ChatId = Annotated[str, Path(alias="session_id", pattern=ID, description="The chat's id.")]
+TurnQuery = Annotated[
+    str | None, Query(pattern=TURN_ID, description="This turn, as the message's id; without it the live one.")
+]
+
+
+class PartApproval(CamelBody):
+    """The page's approval of a call."""
+
+    id: str = Field(max_length=200)
+    approved: bool | None = None
+    reason: str | None = None
+
+
+class MessagePart(CamelBody):
+    """A part of a message: its text, a file, or a tool's call by its state."""
+
+    type: str
+    text: str | None = None
+    state: str | None = None
+    approval: PartApproval | None = None
+    tool_call_id: str | None = Field(default=None, max_length=200)
+    provider_executed: bool | None = None
+    output: JsonValue = None
+    error_text: str | None = None
+    url: str | None = None
+    media_type: str | None = Field(default=None, max_length=200)
+    filename: str | None = None
+
+
+class UiMessage(CamelBody):
+    """A message as the client holds it."""
+
+    id: str = Field(max_length=500)
+    role: Literal["system", "user", "assistant"]
+    parts: list[MessagePart]
+
+    @property
+    def text(self) -> str:
+        return "\n".join(part.text for part in self.parts if part.type == "text" and part.text)
+
+    def files(self, field: str) -> tuple[File, ...]:
+        """Those of a user's. Raises InvalidInput."""
+        return tuple(
+            decode_file(f"{field}.parts[{at}].url", part.url, part.media_type, part.filename)
+            for at, part in enumerate(self.parts)
+            if part.type == "file" and self.role == "user"
+        )
+
+
+class ChatBody(CamelBody):
+    """`id` is the chat's, and the session's; the last message is what is new.
+
+    tools   tools that the page runs itself, in `onToolCall`
+    brain   whose turn it is; left out: the default one's
+    """
+
+    id: str = Field(pattern=ID)
+    messages: list[UiMessage] = Field(min_length=1, max_length=MAX_MESSAGES)
+    trigger: Literal["submit-message", "regenerate-message"] = "submit-message"
+    message_id: str | None = Field(default=None, max_length=500)
+    tools: list[ClientToolBody] = Field(default=[], max_length=MAX_CLIENT_TOOLS)
+    brain: str | None = Field(default=None, pattern=ID)
+
+
+def read_question(body: ChatBody, newest_turn: str | None) -> Question | None:
+    """The last message where it is the user's; else None. Each request for another answer is a question of its own,
+    by the session's newest turn."""
+    last = body.messages[-1]
+    if last.role != "user":
+        return None
+    again = f" again {body.message_id or newest_turn}" if body.trigger == "regenerate-message" else ""
+    return Question(last.text, f"{last.id}{again}", last.files(f"messages[{len(body.messages) - 1}]"))
+
+
+def read_chat_history(body: ChatBody) -> list[dict[str, Any]]:
+    """The messages before the last one, as text and the user's files: a new session begins with them."""
+    history: list[dict[str, Any]] = [
+        {"role": message.role, "content": message.text, "attachments": message.files(f"messages[{at}]")}
+        for at, message in enumerate(body.messages[:-1])
+        if message.role != "system"
+    ]
+    return [message for message in history if message["content"].strip() or message["attachments"]]
+
+
+def read_answers(message: UiMessage) -> list[CallAnswer]:
+    """The page's answers to the calls of the message's last step."""
+    steps = [at for at, part in enumerate(message.parts) if part.type == "step-start"]
+    answers = (_read_answer(part) for part in message.parts[steps[-1] if steps else 0 :])
+    return [answer for answer in answers if answer is not None]
+
+
+def _read_answer(part: MessagePart) -> CallAnswer | None:
+    if part.state == "approval-responded" and part.approval is not None:
+        approval = part.approval
+        split_call_id(approval.id)
+        return ApprovalDecision(approval.id, bool(approval.approved), approval.reason or "")
+    if part.tool_call_id is None or part.provider_executed:
+        return None
+    match part.state:
+        case "output-available":
+            return ClientResult(_check_call_id(part.tool_call_id), part.output)
+        case "output-error":
+            return ClientResult(_check_call_id(part.tool_call_id), error=part.error_text or "the page's tool failed")
+        case _:
+            return None
+
+
+def _check_call_id(call_id: str) -> str:
+    split_call_id(call_id)
+    return call_id
+
+
+STREAM_RESPONSES: dict[int | str, dict[str, Any]] = {
+    200: {
+        "description": "The UI message stream, version 1, of the AI SDK: server-sent events whose `data` are chunks, "
+        "then `[DONE]`. Their `id` continues the stream, as `Last-Event-ID`.",
+        "content": {"text/event-stream": {"schema": {"type": "string"}}},
+    }
+}
+
+NO_STREAM_RESPONSE: dict[int | str, dict[str, Any]] = {204: {"description": "There is nothing to follow."}}
+
+
+@router.post("", response_model=None, responses={**STREAM_RESPONSES, **problem_responses(409, 410)})
+async def chat(body: ChatBody, request: RequestDep) -> Response:
+    """Answer the last message as a stream: a user's begins a turn, and repeated it is the same turn; an
+    assistant's has decisions, or results of the page's own tools, and its turn goes on.
+
+    Needs `read`, too; `decide` for decisions, `steer` for results.
+    """
+    request.require_own_prefix(body.id)
+    newest = await _newest_turn(request, body.id) if body.trigger == "regenerate-message" else None
+    question = read_question(body, newest)
+    if question is not None:
+        options: SubmitOptions = {"brain": body.brain, "client_tools": [tool.model_dump() for tool in body.tools]}
+        handle = await submit_question(request, body.id, question, options, read_chat_history(body))
+        return await _stream_chat(request, handle)
+    answers = read_answers(body.messages[-1])
+    if not answers:
+        raise InvalidInput("messages", "the last one is the assistant's, and answers nothing; send the user's last")
+    handle, behind = await apply_answers(request, body.id, answers)
+    return await _stream_chat(request, handle, behind, opens=True)
+
+
+@router.get(
+    "/{session_id}/stream",
+    response_model=None,
+    responses={**STREAM_RESPONSES, **NO_STREAM_RESPONSE, **problem_responses(410)},
+)
+async def resume(
+    chat_id: ChatId,
+    request: RequestDep,
+    turn: TurnQuery = None,
+    last_event_id: Annotated[str | None, Header(max_length=30, description="Begin behind this piece.")] = None,
+) -> Response:
+    """Follow the chat's live turn, or the one that is named, from its beginning. 204 when nothing is live."""
+    request.require_session(chat_id)
+    found = turn or await request.client.session(chat_id).live()
+    if found is None:
+        return Response(status_code=204)
+    handle = await _turn_of_chat(request, chat_id, found)
+    return await _stream_chat(request, handle, read_position(last_event_id))
+
+
+@router.post("/{session_id}/stop")
+async def stop(chat_id: ChatId, request: RequestDep, turn: TurnQuery = None) -> AffectedTurn:
+    """Cancel the chat's live turn, or the one that is named: `stop()` of the client only stops reading."""
+    request.require_session(chat_id)
+    if turn is None:
+        return AffectedTurn(turn_id=await request.client.session(chat_id).interrupt("stopped in its chat"))
+    handle = await _turn_of_chat(request, chat_id, turn)
+    cancelled = await handle.cancel("stopped in its chat")
+    return AffectedTurn(turn_id=None if cancelled == "ended" else handle.turn_id)
+
+
+async def _stream_chat(
+    request: HttpRequest, handle: AsyncTurnHandle, behind: StreamPosition = FROM_START, *, opens: bool = False
+) -> Response:
+    found = await chat_stream(request, handle, MessageWriter(handle.turn_id), behind, opens=opens)
+    return Response(status_code=204) if found is None else found
+
+
+async def _turn_of_chat(request: GatewayRequest, chat_id: str, turn_id: str) -> AsyncTurnHandle:
+    handle = await request.client.handle(turn_id)
+    if handle.session_id != chat_id:
+        raise NotFound("a turn of another chat")
+    return handle
+
+
+async def _newest_turn(request: GatewayRequest, session_id: str) -> str | None:
+    turns = await request.client.session(session_id).history(1)
+    return turns[-1].turn_id if turns else None

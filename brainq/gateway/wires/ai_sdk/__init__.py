@@ -1,1 +1,0 @@
-"""The UI message stream of the AI SDK: what `useChat` speaks."""
