@@ -24,9 +24,9 @@ print(sorted(app.state.wires), {"a2a", "google.protobuf", "mcp", "mcp_types"} & 
 
 
 def test_metadata_that_is_older_than_the_code_is_refused_with_the_remedy() -> None:
-    with pytest.raises(SetupError, match="lacks the entry points of 'brainq.none'.*pip install"):
+    with pytest.raises(SetupError, match=r"lacks the entry points of 'brainq.none'.*pip install"):
         load_extensions("brainq.none")
-    with pytest.raises(SetupError, match="lacks the entry point 'none' of 'brainq.wires'"):
+    with pytest.raises(SetupError, match=r"lacks the entry point 'none' of 'brainq.wires'"):
         load_extension(GROUP, "none")
 
 
