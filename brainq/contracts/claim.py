@@ -42,12 +42,12 @@ class RunningAttempt:
 class TurnClaim:
     """The ownership of a turn for one advance. Every write carries `owner` and `fence`.
 
-    seen   what was read of the turn with the claim; `Turns.look` makes the view of it
-    lost   whether its owner before had stopped beating
-    stops  what operators have stopped
-    only_ends   its brain is not here, or another one began it: it was given to be ended
-    under_way   what is written with each beat, and with each published text: should this worker die, it is
-                what its model call is charged as
+    reads: the turn as it was read with the claim; `Turns.look` makes a view of it.
+    lost: the previous owner stopped beating.
+    stops: what operators have stopped.
+    only_ends: the turn may only be ended: its brain is not here, or another brain began it.
+    under_way: the attempt that is written with each beat and each published text. If this worker dies, its model call
+        is charged as recorded there.
     """
 
     session_id: str

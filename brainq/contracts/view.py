@@ -25,11 +25,11 @@ class QueuePosition(Wire):
     live         its session's live turn; "": none is
     ahead        turns of its session that wait before it
     is_paused    its session is; `paused_ms` for how long, `paused_why` for what reason
-    in_line      it waits for room: so many of its tenant's sessions are before its own; None: its session is in no line
+    ahead_for_capacity   how many of its tenant's sessions will get room before its own; None: it does not wait for room
     full         what has no room: the `fleet`, or its `tenant`'s `share` of it alone; "": there is room
     brain        its session waits for this brain, of which `brain_live` turns are live, and no more than `brain_cap`
-                 may be; "": for none. `in_line` are then those of its tenant who wait for that brain, too. Where it is
-                 that of a turn before it, the numbers are 0
+                 may be; "": for none. `ahead_for_capacity` then counts its tenant's sessions that wait for that brain.
+                 If it is the brain of a turn before this one, the numbers are 0
     share        how many turns of its tenant may be live; None: no sweeper has reported it yet
     gives_up_ms  in how long it ends unbegun, by its `max_wait_s`; None: it waits as long as it takes
     """
@@ -119,7 +119,7 @@ class TurnView:
     request, and what the turn begins with, are put into it.
 
     lost_attempts   workers that it lost since it last went on
-    died_alone      how many of them died while they worked on this turn alone
+    quarantine_deaths   how many of them died while they worked on this turn alone
     died_how        how the last of those died, such as `was killed by signal 9`
     succeeded       fingerprints of calls that succeeded -> the write epoch they did so in
     steps_max       the budget's; a step that was begun (`thinking_step`) is already paid for

@@ -81,9 +81,11 @@ class TooLongForPattern(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class _PatternPart:
-    """finds    whether the text has what it looks for. Raises TooLongForPattern
-    bytes    what it compiled to, at most
-    engines  how many engines it has, each with memory of its own
+    """One engine of a pattern.
+
+    matches: returns whether the text contains what the part looks for. Raises TooLongForPattern.
+    bytes: the largest size of the compiled part.
+    engines: the number of engines, each with its own memory.
     """
 
     matches: Callable[[str], bool]
@@ -95,7 +97,7 @@ class _PatternPart:
 
 @dataclass(frozen=True, slots=True)
 class _CompiledPattern:
-    """most_chars   the longest text that it is held to"""
+    """max_chars: the longest text that is matched against it."""
 
     parts: tuple[_PatternPart, ...]
     max_chars: int

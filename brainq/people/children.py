@@ -41,7 +41,7 @@ class ChildDesk:
     """Starts child turns, brings their results to the calls that wait, and stops those that no call waits for.
 
     limits   of the parents' brains
-    named    as `people.intake.Intake`'s
+    check_request   as `people.intake.Intake`'s
     tenants  where the tenant of a child's session is, if it is another one
     """
 

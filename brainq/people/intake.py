@@ -59,7 +59,7 @@ class QueueLimits:
 class Intake:
     """Admits requests. The same request again enters where it entered first.
 
-    named   makes the request name its brain, and raises InvalidInput for one that this brain cannot do
+    check_request: returns the request with the name of its brain. Raises InvalidInput if that brain cannot do it.
     """
 
     check_request: Callable[[TurnRequest], TurnRequest]

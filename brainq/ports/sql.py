@@ -94,7 +94,7 @@ class Blobs(Protocol):
 class ApprovalRows(Protocol):
     """Where people find what they are asked. Fitted by `store.repositories.approvals.Approvals`.
 
-    ask       writes approvals down before their calls are committed
+    request   writes approvals down before their calls are committed
     decided   False, and nothing changed, unless the approval was pending there
     """
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -46,12 +45,7 @@ class RedisBuilds:
         commands += [
             ("HSET", self.keys.builds, *known),
             ("PEXPIRE", self.keys.builds, KNOWN_MS),
-            (
-                "ZADD",
-                self.keys.builds_seen,
-                int(time.time() * 1000),
-                build.name,
-            ),  # months do not ask for a better clock
+            ("ZADD", self.keys.builds_seen, self._now_ms(), build.name),
             ("PEXPIRE", self.keys.builds_seen, KNOWN_MS),
             ("GETEX", self.keys.ramp, "PX", KNOWN_MS),  # it lasts as long as there are workers that keep to it
         ]
@@ -62,7 +56,7 @@ class RedisBuilds:
     def forget_old(self) -> int:
         """Builds that no worker has reported for so long are known no more: whoever looks at the fleet asks for the
         queues of each. How many. One of an older release, which does not say when it reported, counts from now."""
-        now_ms = int(time.time() * 1000)
+        now_ms = self._now_ms()
         fields, seen, old = self.client.many(
             [
                 ("HKEYS", self.keys.builds),
@@ -81,6 +75,10 @@ class RedisBuilds:
         if commands:
             self.client.many([*commands, ("PEXPIRE", self.keys.builds_seen, KNOWN_MS)])
         return len(old)
+
+    def _now_ms(self) -> int:
+        ((seconds, micros),) = self.client.many([("TIME",)])
+        return int(seconds) * 1000 + int(micros) // 1000
 
     def withdraw(self, process: str) -> None:
         """The worker ends, or takes no work any more."""
