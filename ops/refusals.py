@@ -13,7 +13,7 @@ from typing import Any
 from brainq.contracts.model import render_failure
 from brainq.contracts.status import Ending
 from brainq.gateway.wires.openai.errors import failure_status
-from brainq.models.asking.error_body import error_detail
+from brainq.models.vendors.error_body import error_detail
 
 PAGE = Path(__file__).parents[1] / "docs" / "providers.md"
 BEGINS, ENDS = "<!-- python -m ops.refusals writes this -->", "<!-- to here -->"
@@ -23,7 +23,7 @@ HEADS = "| service | status | says | kind | again | gateway | seen in |\n|---|--
 
 def examples() -> list[dict[str, Any]]:
     """The rows of refusal_examples.toml."""
-    return tomllib.loads(files("brainq.models.asking").joinpath("refusal_examples.toml").read_text())["refusal"]
+    return tomllib.loads(files("brainq.models.vendors").joinpath("refusal_examples.toml").read_text())["refusal"]
 
 
 def gateway_answer(kind: str) -> str:

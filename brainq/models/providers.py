@@ -4,21 +4,20 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from difflib import get_close_matches
+from functools import cache
 from importlib import import_module
-from importlib.util import find_spec
+from importlib.metadata import entry_points
 from typing import Any, Protocol, TypeVar, runtime_checkable
 
 from brainq.contracts.model import ModelChunk, ModelReply, ModelRequest
 from brainq.errors import InvalidInput, SetupError
 
 F = TypeVar("F", bound=Callable[..., Any])
-PYDANTIC_AI_PACKAGE = "pydantic_ai"
-ANY_SERVICE = "pydantic-ai"
-"""The provider of every other service that pydantic-ai knows: `pydantic-ai:<its name>:<model>`."""
+EXTENSIONS = "brainq.models"  # the group of entry points of installed packages that add providers
 # A provider made before one of these changed would keep the old key or address.
 _ENVIRONMENT = ("OPENAI_API_KEY", "OPENAI_BASE_URL", "OPENAI_CHAT_ROLES", "ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL")
 _VENDOR_BY_PREFIX = {
@@ -133,55 +132,49 @@ def _server_address(provider: Provider) -> str:
     return str(getattr(provider, "server_url", None) or "").rstrip("/")
 
 
-@dataclass(frozen=True, slots=True)
-class Service:
-    """
-    package   the vendor's SDK, as it is imported
-    extra     of pydantic-ai-slim that installs it
-    keys      environment variables, one of which holds the key; none: the SDK finds its credentials by itself
-    """
-
-    package: str
-    extra: str
-    keys: tuple[str, ...] = ()
-
-
-SERVICES = {
-    "google": Service("google.genai", "google", ("GOOGLE_API_KEY", "GEMINI_API_KEY")),
-    "google-cloud": Service("google.genai", "google"),
-    "bedrock": Service("boto3", "bedrock"),
-    "mistral": Service("mistralai", "mistral", ("MISTRAL_API_KEY",)),
-    "groq": Service("groq", "groq", ("GROQ_API_KEY",)),
-    "cohere": Service("cohere", "cohere", ("CO_API_KEY",)),
-    "xai": Service("xai_sdk", "xai", ("XAI_API_KEY",)),
-    "deepseek": Service("openai", "openai", ("DEEPSEEK_API_KEY",)),
-    "openrouter": Service("openai", "openrouter", ("OPENROUTER_API_KEY",)),
-}
-
-
 ProviderFactory = Callable[[], Provider]
 
 
-def _lazy(module: str, name: str, *arguments: str) -> ProviderFactory:
-    """A factory that imports its module at its first use."""
+@dataclass(frozen=True, slots=True)
+class ProviderSource:
+    """How a provider is made by name.
 
-    def make() -> Provider:
-        return getattr(import_module(f"brainq.models.{module}"), name)(*arguments)
+    variables: environment variables that the provider reads when it is made. It is made again when one has changed.
+    """
 
-    return make
+    factory: ProviderFactory
+    variables: tuple[str, ...] = _ENVIRONMENT
 
 
-_VENDORS: dict[str, ProviderFactory] = {
-    "openai": _lazy("openai.provider", "OpenAIProvider"),
-    "anthropic": _lazy("anthropic.provider", "AnthropicProvider"),
+def _vendor(module: str, name: str) -> ProviderSource:
+    """Return the source of a vendor's provider, whose module is imported at the first use."""
+    return ProviderSource(lambda: getattr(import_module(f"brainq.models.{module}"), name)())
+
+
+_VENDORS = {
+    "openai": _vendor("vendors.openai.provider", "OpenAIProvider"),
+    "anthropic": _vendor("vendors.anthropic.provider", "AnthropicProvider"),
 }
-
-_factories: dict[str, ProviderFactory] = {
+_sources = {
     **_VENDORS,
-    "openai-responses": _lazy("openai.provider", "OpenAIResponsesProvider"),
-    "offline": _lazy("offline", "offline_model"),
-    **{name: _lazy("pydantic_ai.provider", "PydanticAIProvider", name) for name in (*SERVICES, ANY_SERVICE)},
+    "openai-responses": _vendor("vendors.openai.provider", "OpenAIResponsesProvider"),
+    "offline": _vendor("offline", "offline_model"),
 }
+
+
+@cache
+def _find_extensions() -> Mapping[str, ProviderSource]:
+    """Return the providers that installed packages add, by name. Each entry point of the group names a dict of them."""
+    found: dict[str, ProviderSource] = {}
+    for point in entry_points(group=EXTENSIONS):
+        found |= point.load()
+    return found
+
+
+def _source(name: str) -> ProviderSource | None:
+    with _lock:
+        known = _sources.get(name)
+    return known or _find_extensions().get(name)
 
 
 def register_provider(name: str, factory: ProviderFactory) -> None:
@@ -193,14 +186,14 @@ def register_provider(name: str, factory: ProviderFactory) -> None:
     if not name or ":" in name:
         raise InvalidInput("provider", f"{name!r} is not a provider name; use a word without a colon")
     with _lock:
-        _factories[name] = factory
+        _sources[name] = ProviderSource(factory)
         _instances.pop(name, None)
 
 
 def known_providers() -> tuple[str, ...]:
     """The names that can come before the colon, sorted."""
     with _lock:
-        return tuple(sorted(_factories))
+        return tuple(sorted({*_sources, *_find_extensions()}))
 
 
 def resolve_model(model: str | Provider, provider: str | Provider | None = None) -> tuple[Provider, str]:
@@ -239,9 +232,9 @@ def split_model(model: str, provider: str | None = None) -> tuple[str, str]:
 
 def _require_known(field: str, provider: str, rest: str = "") -> None:
     """Raise InvalidInput for a provider that is not known. `rest` is what follows its name in `field`."""
-    known = known_providers()
-    if provider in known:
+    if _source(provider) is not None:
         return
+    known = known_providers()
     close = get_close_matches(provider, known, 1)
     guess = _guessed_vendor(f"{provider}{rest}") if rest else "use one of these."
     meant = f"did you mean {close[0]}{rest}?" if close else guess
@@ -315,44 +308,22 @@ def warm_up_vendors() -> None:
 
 
 def _provider_by_name(name: str) -> Provider:
-    service = SERVICES.get(name)
-    variables = service.keys if service is not None else _ENVIRONMENT
-    environment = tuple(os.environ.get(variable) for variable in variables)
+    source = _source(name)
+    assert source is not None, name
+    environment = tuple(os.environ.get(variable) for variable in source.variables)
     with _lock:
-        factory, made = _factories[name], _instances.get(name)
+        made = _instances.get(name)
     if made is not None and made[0] == environment:
         return made[1]
     # Outside the lock: a factory is a user's code, and may look for other providers.
-    provider = factory()
+    provider = source.factory()
     with _lock:
         made = _instances.get(name)
         is_first = made is None or made[0] != environment
-        if is_first and _factories[name] is factory:
+        if is_first and _sources.get(name, source) is source:
             _instances[name] = (environment, provider)
     if made is None or is_first:
         return provider
     if (close := getattr(provider, "close", None)) is not None:
         close()
     return made[1]
-
-
-def require_service(name: str) -> None:
-    """Raise SetupError where a package or a key is missing. Nothing is imported: pydantic-ai takes seconds."""
-    service = SERVICES.get(name)
-    vendor = "" if service is None else f" 'pydantic-ai-slim[{service.extra}]'"
-    needed = {PYDANTIC_AI_PACKAGE: "pydantic-ai-slim"} | ({} if service is None else {service.package: service.package})
-    for package, shown in needed.items():
-        if not _is_installed(package):
-            raise SetupError(
-                f"the provider {name!r} needs the package {shown!r}; install it with: pip install "
-                f"'brainq[pydantic-ai]'{vendor}"
-            )
-    if service is not None and service.keys and not any(os.environ.get(key) for key in service.keys):
-        raise SetupError(f"no API key for {name}; set {' or '.join(service.keys)}")
-
-
-def _is_installed(package: str) -> bool:
-    try:
-        return find_spec(package) is not None
-    except ModuleNotFoundError:  # not even what it is a part of
-        return False

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Literal
 
 from brainq.contracts.model import ModelChunk, ModelReply, ModelRequest
-from brainq.models.anthropic.provider import AnthropicProvider
-from brainq.models.openai.provider import OpenAIProvider
 from brainq.models.providers import Provider
+from brainq.models.vendors.anthropic.provider import AnthropicProvider
+from brainq.models.vendors.openai.provider import OpenAIProvider
 from examples.airline.model import RecordedModel
 
 WireName = Literal["openai", "anthropic"]

@@ -11,10 +11,10 @@ from brainq import Brain, Effect, Limits, ScriptedProvider
 from brainq.contracts.model import ModelReply, ModelRequest
 from brainq.contracts.status import Ending, StopReason
 from brainq.contracts.turn import TurnResult
-from brainq.models.anthropic.provider import AnthropicProvider
-from brainq.models.openai.provider import OpenAIProvider, OpenAIResponsesProvider
 from brainq.models.providers import Provider
 from brainq.models.scripted import calls
+from brainq.models.vendors.anthropic.provider import AnthropicProvider
+from brainq.models.vendors.openai.provider import OpenAIProvider, OpenAIResponsesProvider
 from tests.integration.models.wire_server import Exchange, WireServer
 from tests.support.pump import Pump
 

@@ -15,8 +15,8 @@ from brainq.contracts.rate import RateReport, RateRules, parse_rates
 from brainq.contracts.status import Ending, StopReason
 from brainq.contracts.turn import LimitsFields
 from brainq.models.asking.rate_permit import GIVE_UP_EARLY_S
-from brainq.models.openai.provider import OpenAIProvider
 from brainq.models.scripted import says
+from brainq.models.vendors.openai.provider import OpenAIProvider
 from brainq.settings.deployment import Settings
 from brainq.state.connection import Client, make_client
 from brainq.state.keys import Keys

@@ -12,8 +12,8 @@ from typing import Any, cast
 from brainq.contracts.model import AnsweredBy, ModelChunk, ModelReply, ModelRequest, ModelRetry
 from brainq.errors import InvalidInput, ProviderError, SetupError
 from brainq.models.asking.deferred import CallDeferred, ModelForbidden
-from brainq.models.asking.failures import ServiceError
 from brainq.models.asking.permits import stream_with_permits
+from brainq.models.asking.retry import ServiceError
 from brainq.models.asking.stall_clock import Clock, Deadline
 from brainq.models.providers import (
     Provider,

@@ -7,13 +7,13 @@ retries included, and says so with `takes_permits`. A whole call of any other pr
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Self
 
 from brainq.contracts.model import ModelChunk, ModelReply, ModelRequest, TokenUsage
-from brainq.contracts.rate import EMPTY_RATE_REPORT
+from brainq.contracts.rate import EMPTY_RATE_REPORT, RateReport
 from brainq.models.asking.bill import POSSIBLY_BILLED_KINDS, Bill, BillEntry, current_bill
 from brainq.models.asking.rate_permit import RatePermit, current_policy
 from brainq.models.asking.reply_size import ReplyTooLarge
@@ -55,9 +55,9 @@ class ServiceRequest:
         self.bill.add(self.entry)
         return has_waited
 
-    def note_answer(self, headers: Mapping[str, str] | None = None, status: int = 200) -> None:
-        """Note that the answer begins."""
-        self.permit.note_answer(headers, status)
+    def note_answer(self, status: int = 200, report: RateReport | None = None) -> None:
+        """Note that the answer begins, with this HTTP status, and what it says about the service's limits."""
+        self.permit.note_answer(report)
         self.entry.has_begun = self.entry.has_begun or status < 400
 
     def add_chunk(self, chunk: ModelChunk) -> None:

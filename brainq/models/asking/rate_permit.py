@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import time
 import uuid
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
@@ -15,7 +15,7 @@ from brainq.contracts.rate import EMPTY_RATE_REPORT, QueueTicket, RateReport, Ra
 from brainq.contracts.stop import Stop, stop_of_model
 from brainq.errors import ProviderError
 from brainq.models.asking.deferred import DEFAULT_REQUESTER, PermitDeferred, Requester, refuse_stopped
-from brainq.models.asking.failures import ServiceError, read_rate_limits
+from brainq.models.asking.retry import ServiceError
 from brainq.observe.logs import logger
 from brainq.ports.redis_turns import RateLimits
 from brainq.text.estimate import estimate_request
@@ -170,11 +170,10 @@ class RatePermit:
             retryable=True,
         )
 
-    def note_answer(self, headers: Mapping[str, str] | None, status: int) -> None:
-        """Note that the answer begins. From now on the permit counts at the service."""
+    def note_answer(self, report: RateReport | None) -> None:
+        """Note that the answer begins, and what it says about limits. From now on the permit counts at the service."""
         self._answered_at = self._answered_at or time.monotonic()
-        if headers is not None and self.policy is not None:
-            self.report = read_rate_limits(headers, status)
+        self.report = report or self.report
 
     def report_usage(self, usage: TokenUsage) -> None:
         """Report the first usage of an open stream, so that others need not wait for the whole reply. If the output has

@@ -21,6 +21,20 @@ NEVER_RETRIED_HERE = frozenset({"stalled", "broken", "limited"})
 """Kinds whose next try the caller decides on: the service has worked on the first two, and the third waits."""
 
 
+class ServiceError(ProviderError):
+    """A failure that a service has reported.
+
+    retry_after_s: how many seconds the service asked us to wait, or None if it did not say.
+    is_shared: whether the whole fleet waits for that. The next request then waits for its permit.
+    """
+
+    is_shared = False
+
+    def __init__(self, message: str, *, kind: str, retryable: bool, retry_after_s: float | None = None) -> None:
+        super().__init__(message, kind=kind, retryable=retryable)
+        self.retry_after_s = retry_after_s
+
+
 @dataclass(frozen=True)
 class RetryPolicy:
     """How often and how long to wait. `clock`, `sleep` and `draw` (0 to 1) are there for tests.

@@ -10,12 +10,12 @@ PARAMETERS = ("tests/unit/models/test_refused_parameters.py",)
 PYDANTIC = ("tests/unit/models/test_pydantic_refusals.py",)
 REVIEWS = ("tests/integration/test_people_review.py::test_what_reads_a_conversation_is_of_the_brain_that_has_it",)
 WARNED = ("tests/integration/test_people_review.py::test_a_summary_that_no_model_wrote_is_warned_of",)
-BODY = "brainq/models/asking/error_body.py"
-RULES = "brainq/models/asking/refusal_rules.toml"
-DECIDED = "brainq/models/asking/refusals.py"
-FAILURES = "brainq/models/asking/failures.py"
-OPEN = "brainq/models/asking/open_answer.py"
-VENDOR = "brainq/models/asking/vendor_provider.py"
+BODY = "brainq/models/vendors/error_body.py"
+RULES = "brainq/models/vendors/refusal_rules.toml"
+DECIDED = "brainq/models/vendors/refusals.py"
+FAILURES = "brainq/models/vendors/failures.py"
+OPEN = "brainq/models/vendors/open_answer.py"
+VENDOR = "brainq/models/vendors/vendor_provider.py"
 
 BUGS = (
     Bug(
@@ -62,7 +62,7 @@ BUGS = (
     Bug("what was not sent is sent again without it", VENDOR, "if body == sent:", "if False:", PARAMETERS),
     Bug(
         "the limit of a reply keeps a name that was refused",
-        "brainq/models/openai/provider.py",
+        "brainq/models/vendors/openai/provider.py",
         "(name for name in names if name not in refused)",
         "iter(names)",
         PARAMETERS,
@@ -100,14 +100,14 @@ BUGS = (
     ),
     Bug(
         "pydantic-ai's class decides before the table",
-        "brainq/models/pydantic_ai/wire.py",
+        "brainq/contrib/pydantic_ai/wire.py",
         "    if isinstance(error, theirs.ModelHTTPError):\n        return _from_http_error(error, provider)\n",
         "",
         PYDANTIC,
     ),
     Bug(
         "a setting that was refused is sent again",
-        "brainq/models/pydantic_ai/provider.py",
+        "brainq/contrib/pydantic_ai/provider.py",
         "if model == request.model}",
         "if model != request.model}",
         PYDANTIC,

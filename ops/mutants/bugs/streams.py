@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from ops.mutants.bug import Bug
 
-STREAM = "brainq/models/call_stream.py"
-CHAT = "brainq/models/openai/chat_wire.py"
-RESPONSES = "brainq/models/openai/responses_wire.py"
-CLAUDE = "brainq/models/anthropic/wire.py"
+STREAM = "brainq/models/vendors/call_stream.py"
+CHAT = "brainq/models/vendors/openai/chat_wire.py"
+RESPONSES = "brainq/models/vendors/openai/responses_wire.py"
+CLAUDE = "brainq/models/vendors/anthropic/wire.py"
 TEXT = "brainq/text/argument_text.py"
 CALLS = ("tests/unit/models/test_call_stream.py",)
 ARGUMENTS = ("tests/unit/gates/test_arguments.py",)
@@ -120,14 +120,14 @@ BUGS = (
     ),
     Bug(
         "a stream with an end marker and no finish reason was cut",
-        "brainq/models/asking/open_answer.py",
+        "brainq/models/vendors/open_answer.py",
         "                reader.end_marked()\n",
         "",
         ("tests/unit/models/test_disordered_streams.py::test_streams_read_through_the_sdk_of_their_vendor",),
     ),
     Bug(
         "unknown keys of a call go to every model",
-        "brainq/models/wire.py",
+        "brainq/models/vendors/wire.py",
         "replayable_reasoning(message, calls_wire(wire), model)}",
         "[one for one in message.reasoning if one.wire == calls_wire(wire)]}",
         CALLS,
@@ -211,7 +211,7 @@ BUGS = (
     ),
     Bug(
         "a byte order mark hides the first event",
-        "brainq/models/asking/open_answer.py",
+        "brainq/models/vendors/open_answer.py",
         ".removeprefix(codecs.BOM_UTF8)",
         "",
         ("tests/unit/text/test_text.py",),

@@ -7,10 +7,10 @@ from typing import Literal
 import pytest
 
 from brainq.contracts.model import ModelReply, ModelRequest
-from brainq.models.anthropic.provider import AnthropicProvider
 from brainq.models.asking.retry import RetryPolicy
-from brainq.models.asking.vendor_provider import VendorProvider
-from brainq.models.openai.provider import OpenAIProvider
+from brainq.models.vendors.anthropic.provider import AnthropicProvider
+from brainq.models.vendors.openai.provider import OpenAIProvider
+from brainq.models.vendors.vendor_provider import VendorProvider
 
 WireName = Literal["openai", "anthropic"]
 

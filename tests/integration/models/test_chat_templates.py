@@ -10,7 +10,7 @@ import pytest
 
 from brainq import Brain, Effect, Limits, Memory
 from brainq.contracts.status import Ending
-from brainq.models.openai.provider import OpenAIProvider
+from brainq.models.vendors.openai.provider import OpenAIProvider
 from tests.integration.models.wire_server import Exchange, WireServer
 from tests.support.chat_templates import Template, TemplateError, gemma, mistral, qwen
 from tests.support.pump import Pump

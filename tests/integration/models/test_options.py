@@ -9,8 +9,8 @@ import pytest
 
 from brainq.contracts.model_options import ModelOptions
 from brainq.errors import ProviderError
-from brainq.models.anthropic.provider import AnthropicProvider
-from brainq.models.openai.provider import OpenAIProvider
+from brainq.models.vendors.anthropic.provider import AnthropicProvider
+from brainq.models.vendors.openai.provider import OpenAIProvider
 from tests.integration.models.asking import ask, streamed_or_not
 from tests.integration.models.wire_server import Exchange, WireServer
 from tests.unit.models.requests import WEATHER, request

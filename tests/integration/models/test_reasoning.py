@@ -11,9 +11,9 @@ import pytest
 
 from brainq import Brain, Effect, ModelOptions
 from brainq.contracts.status import Ending
-from brainq.models.anthropic.provider import AnthropicProvider
-from brainq.models.asking.vendor_provider import VendorProvider
-from brainq.models.openai.provider import OpenAIProvider
+from brainq.models.vendors.anthropic.provider import AnthropicProvider
+from brainq.models.vendors.openai.provider import OpenAIProvider
+from brainq.models.vendors.vendor_provider import VendorProvider
 from tests.integration.models.thinking_services import Claude, DeepSeek, beginning_read_again
 from tests.integration.models.wire_server import Exchange, WireServer
 from tests.support.pump import Pump

@@ -11,8 +11,8 @@ from brainq.contracts.message import Message
 from brainq.contracts.model import FinishKind, ModelReply, ModelRequest
 from brainq.errors import ProviderError
 from brainq.models.asking.retry import RetryPolicy
-from brainq.models.openai.provider import OpenAIResponsesProvider
 from brainq.models.providers import resolve_model
+from brainq.models.vendors.openai.provider import OpenAIResponsesProvider
 from tests.integration.models.asking import ask, streamed_or_not
 from tests.integration.models.responses_service import ResponsesService
 from tests.integration.models.wire_server import Exchange, WireServer

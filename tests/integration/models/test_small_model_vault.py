@@ -16,7 +16,7 @@ import pytest
 
 from brainq import Limits, ModelOptions, ScriptedProvider, StepChoice, StepInfo
 from brainq.contracts.status import Ending, TraceStatus
-from brainq.models.openai.provider import OpenAIProvider
+from brainq.models.vendors.openai.provider import OpenAIProvider
 from examples.vault.app import brain as vault_brain
 from examples.vault.vault import SHIPPED_NOTES
 from tests.integration.models.small_model import MODEL, SmallModel, why_not

@@ -15,8 +15,8 @@ from brainq.contracts.model import ModelChunk, ModelReply, ModelRequest
 from brainq.contracts.status import Ending, StopReason
 from brainq.errors import ProviderError
 from brainq.models.asking.stall_clock import stream_within_limits
-from brainq.models.asking.vendor_provider import VendorProvider
 from brainq.models.scripted import ScriptedProvider, fails, says
+from brainq.models.vendors.vendor_provider import VendorProvider
 from tests.integration.models.asking import WireName, vendor
 from tests.integration.models.wire_server import Answer, Exchange, WireServer
 from tests.support.pump import Pump

@@ -10,9 +10,9 @@ import time
 import pytest
 
 from brainq.errors import ProviderError
-from brainq.models.anthropic.provider import AnthropicProvider
-from brainq.models.asking.vendor_provider import VendorProvider
-from brainq.models.openai.provider import OpenAIProvider
+from brainq.models.vendors.anthropic.provider import AnthropicProvider
+from brainq.models.vendors.openai.provider import OpenAIProvider
+from brainq.models.vendors.vendor_provider import VendorProvider
 from brainq.observe.spans import chat_span
 from brainq.observe.tracing import in_span
 from tests.integration.models.conftest import QUICK

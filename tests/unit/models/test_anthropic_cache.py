@@ -9,8 +9,8 @@ import pytest
 
 from brainq.contracts.message import Message
 from brainq.contracts.model_options import ModelOptions
-from brainq.models.anthropic.provider import is_cache_worthwhile, with_breakpoints
-from brainq.models.anthropic.wire import to_body
+from brainq.models.vendors.anthropic.provider import is_cache_worthwhile, with_breakpoints
+from brainq.models.vendors.anthropic.wire import to_body
 from tests.unit.models.requests import WEATHER, assistant, call, request, result, system, user
 
 HERE = {"type": "ephemeral"}

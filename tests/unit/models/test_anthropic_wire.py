@@ -6,7 +6,7 @@ import pytest
 
 from brainq.contracts.message import Message, ToolCall
 from brainq.contracts.model import FinishKind, TokenUsage
-from brainq.models.anthropic.wire import AnthropicStream, from_body, to_body, to_messages
+from brainq.models.vendors.anthropic.wire import AnthropicStream, from_body, to_body, to_messages
 from tests.unit.models.requests import WEATHER, assistant, call, request, result, system, user
 
 

@@ -11,13 +11,13 @@ import pytest
 from brainq.contracts.model import AnsweredBy, ModelChunk, ModelReply, ModelRequest, ModelRetry, Spend, TokenUsage
 from brainq.errors import ProviderError
 from brainq.models.asking.bill import Allowance, Bill, BudgetExhausted, count_model_call
-from brainq.models.asking.failures import may_have_been_processed
 from brainq.models.asking.fallback import Fallback
 from brainq.models.asking.permits import permit_for, reply_with_permits, stream_with_permits
 from brainq.models.asking.retry import RetryPolicy, call_with_retry
 from brainq.models.asking.stall_clock import Deadline
 from brainq.models.auxiliary import AuxiliaryModel
 from brainq.models.scripted import ScriptedProvider, fails, says
+from brainq.models.vendors.failures import may_have_been_processed
 from brainq.observe.metrics.counters import SUM, Counters
 from brainq.text.estimate import estimate_request, estimate_text
 from tests.support.counted import counted

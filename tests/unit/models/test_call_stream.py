@@ -11,12 +11,12 @@ import pytest
 from brainq.contracts.message import Message, ToolCall
 from brainq.contracts.model import ModelReply
 from brainq.errors import ProviderError
-from brainq.models.anthropic import wire as anthropic_wire
-from brainq.models.anthropic.wire import AnthropicStream
-from brainq.models.openai import chat_wire, responses_wire
-from brainq.models.openai.chat_wire import OpenAIStream
-from brainq.models.openai.responses_wire import ResponsesStream
-from brainq.models.wire import StreamReader
+from brainq.models.vendors.anthropic import wire as anthropic_wire
+from brainq.models.vendors.anthropic.wire import AnthropicStream
+from brainq.models.vendors.openai import chat_wire, responses_wire
+from brainq.models.vendors.openai.chat_wire import OpenAIStream
+from brainq.models.vendors.openai.responses_wire import ResponsesStream
+from brainq.models.vendors.wire import StreamReader
 
 Event = dict[str, Any]
 ANN, BOB = '{"to":"ann"}', '{"to":"bob"}'

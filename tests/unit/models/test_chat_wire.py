@@ -8,8 +8,8 @@ import pytest
 from brainq.contracts.message import Message, ToolCall
 from brainq.contracts.model import FinishKind, TokenUsage
 from brainq.errors import ProviderError
-from brainq.models.openai.chat_wire import OpenAIStream, from_body, is_strict, to_body, to_messages
-from brainq.models.wire import parse_arguments
+from brainq.models.vendors.openai.chat_wire import OpenAIStream, from_body, is_strict, to_body, to_messages
+from brainq.models.vendors.wire import parse_arguments
 from tests.unit.models.requests import WEATHER, assistant, call, request, result, system, user
 
 

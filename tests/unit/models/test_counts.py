@@ -14,15 +14,15 @@ from pydantic_ai.usage import RequestUsage
 
 from brainq.contracts.model import ModelChunk, ModelReply, ModelRequest, TokenUsage
 from brainq.contracts.usage import MAX_REPLY_TOKENS, read_count, reported_usage
-from brainq.models.anthropic import wire as anthropic
+from brainq.contrib.pydantic_ai import wire as pydantic_ai
 from brainq.models.asking.bill import Bill
-from brainq.models.asking.open_answer import read_json
 from brainq.models.asking.permits import stream_with_permits
 from brainq.models.costs import cost_usd
-from brainq.models.openai import chat_wire, responses_wire
-from brainq.models.pydantic_ai import wire as pydantic_ai
 from brainq.models.scripted import ScriptedProvider, says
-from brainq.models.wire import StreamReader
+from brainq.models.vendors.anthropic import wire as anthropic
+from brainq.models.vendors.open_answer import read_json
+from brainq.models.vendors.openai import chat_wire, responses_wire
+from brainq.models.vendors.wire import StreamReader
 from brainq.text.estimate import estimate_request, estimate_text, with_usage
 from tests.unit.models.requests import request, user
 

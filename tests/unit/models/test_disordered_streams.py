@@ -12,15 +12,15 @@ from hypothesis import strategies as st
 
 from brainq.contracts.model import ModelReply
 from brainq.errors import ProviderError
-from brainq.models.anthropic.provider import AnthropicProvider
-from brainq.models.anthropic.wire import AnthropicStream
-from brainq.models.asking.open_answer import sse_events
 from brainq.models.asking.retry import RetryPolicy
-from brainq.models.asking.vendor_provider import VendorProvider
-from brainq.models.openai.chat_wire import OpenAIStream
-from brainq.models.openai.provider import OpenAIProvider, OpenAIResponsesProvider
-from brainq.models.openai.responses_wire import ResponsesStream
-from brainq.models.wire import StreamReader
+from brainq.models.vendors.anthropic.provider import AnthropicProvider
+from brainq.models.vendors.anthropic.wire import AnthropicStream
+from brainq.models.vendors.open_answer import sse_events
+from brainq.models.vendors.openai.chat_wire import OpenAIStream
+from brainq.models.vendors.openai.provider import OpenAIProvider, OpenAIResponsesProvider
+from brainq.models.vendors.openai.responses_wire import ResponsesStream
+from brainq.models.vendors.vendor_provider import VendorProvider
+from brainq.models.vendors.wire import StreamReader
 from tests.unit.models.disordered_streams import STREAMS, Disordered, MadeCall
 from tests.unit.models.requests import request
 

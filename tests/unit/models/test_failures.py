@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from brainq.models.asking.failures import from_error_event, from_status, refused_parameter, retry_after_s
+from brainq.models.vendors.failures import from_error_event, from_status, refused_parameter, retry_after_s
 
 DATE = "Wed, 21 Oct 2026 07:28:00 GMT"
 LATER = "Wed, 21 Oct 2026 07:28:30 GMT"

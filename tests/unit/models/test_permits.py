@@ -12,11 +12,10 @@ from brainq.contracts.model import TokenUsage
 from brainq.contracts.rate import QueueTicket, RateReport, RateWait, TokenCount
 from brainq.errors import ProviderError
 from brainq.models.asking.deferred import PermitDeferred, Requester
-from brainq.models.asking.failures import ServiceError
 from brainq.models.asking.fallback import Fallback
 from brainq.models.asking.permits import permit_for, reply_with_permits, stream_with_permits
 from brainq.models.asking.rate_permit import PermitPolicy, account_digest
-from brainq.models.asking.retry import RetryPolicy, call_with_retry
+from brainq.models.asking.retry import RetryPolicy, ServiceError, call_with_retry
 from brainq.models.asking.stall_clock import Deadline
 from brainq.models.auxiliary import AuxiliaryModel
 from brainq.models.scripted import says

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from brainq.contracts.rate import RateReport
-from brainq.models.asking.failures import read_rate_limits
+from brainq.models.vendors.failures import read_rate_limits
 
 
 def openai(limit: str, remaining: str, reset: str, what: str = "requests") -> dict[str, str]:

@@ -9,10 +9,10 @@ import pytest
 from brainq.contracts.message import Message, Reasoning, ToolCall
 from brainq.contracts.model import ModelReply
 from brainq.contracts.model_options import ModelOptions
-from brainq.models.anthropic import wire as anthropic_wire
-from brainq.models.anthropic.provider import option_parameters
-from brainq.models.anthropic.thinking import is_thinking_rejected
-from brainq.models.openai import chat_wire
+from brainq.models.vendors.anthropic import wire as anthropic_wire
+from brainq.models.vendors.anthropic.provider import option_parameters
+from brainq.models.vendors.anthropic.thinking import is_thinking_rejected
+from brainq.models.vendors.openai import chat_wire
 from brainq.text.estimate import estimate_message
 from tests.unit.models.requests import request, result, user
 

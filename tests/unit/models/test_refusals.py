@@ -7,11 +7,12 @@ from typing import Any
 import pytest
 
 from brainq.errors import ProviderError
-from brainq.models.anthropic.provider import AnthropicProvider
-from brainq.models.asking.error_body import error_detail, wait_in_words
-from brainq.models.asking.failures import ServiceError, from_error_event, from_status
-from brainq.models.asking.refusals import decide
-from brainq.models.openai.provider import OpenAIProvider
+from brainq.models.asking.retry import ServiceError
+from brainq.models.vendors.anthropic.provider import AnthropicProvider
+from brainq.models.vendors.error_body import error_detail, wait_in_words
+from brainq.models.vendors.failures import from_error_event, from_status
+from brainq.models.vendors.openai.provider import OpenAIProvider
+from brainq.models.vendors.refusals import decide
 from ops import refusals as written
 from tests.unit.models.requests import request
 from tests.unit.models.vendor_wires import Answered, refusal, stream

@@ -8,14 +8,14 @@ import httpx2
 import pytest
 
 from brainq.errors import ProviderError
-from brainq.models.anthropic.provider import AnthropicProvider
 from brainq.models.asking.bill import Bill
 from brainq.models.asking.fallback import Fallback
-from brainq.models.asking.open_answer import sse_events
 from brainq.models.asking.permits import stream_with_permits
 from brainq.models.asking.rate_permit import PermitPolicy
 from brainq.models.asking.retry import RetryPolicy
-from brainq.models.openai.provider import OpenAIProvider
+from brainq.models.vendors.anthropic.provider import AnthropicProvider
+from brainq.models.vendors.open_answer import sse_events
+from brainq.models.vendors.openai.provider import OpenAIProvider
 from tests.unit.models.requests import request
 from tests.unit.models.test_permits import Limits
 from tests.unit.models.vendor_wires import HELLO, Answered, hello_chunks, refusal, stream

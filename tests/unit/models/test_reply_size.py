@@ -14,7 +14,6 @@ from brainq.contracts.status import Ending, StopReason
 from brainq.errors import ProviderError
 from brainq.models.asking.bill import Allowance, Bill
 from brainq.models.asking.fallback import Fallback
-from brainq.models.asking.open_answer import sse_events
 from brainq.models.asking.permits import stream_with_permits
 from brainq.models.asking.reply_size import (
     FRAME_BYTES,
@@ -28,6 +27,7 @@ from brainq.models.asking.reply_size import (
 )
 from brainq.models.auxiliary import AuxiliaryModel
 from brainq.models.scripted import ScriptedProvider, says
+from brainq.models.vendors.open_answer import sse_events
 from brainq.text.estimate import with_sizes
 from brainq.turn.step import end_after_failure, turn_too_large
 from tests.unit.models.requests import assistant, call, request, result, user

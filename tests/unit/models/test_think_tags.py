@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from brainq.models.openai.reasoning import TextSplit, ThinkSplitter
+from brainq.models.vendors.openai.reasoning import TextSplit, ThinkSplitter
 
 REPLIES = {
     "<think>\nHm.\n</think>\n\nHello.": TextSplit("Hello.", "\nHm.\n"),

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from brainq.gates.schema_validator import SchemaValidator
-from brainq.models.tool_schema import sent_schema
+from brainq.models.vendors.tool_schema import sent_schema
 
 TEXT = {"type": "string"}
 

@@ -7,8 +7,8 @@ from opentelemetry.trace import INVALID_SPAN
 
 from brainq.contracts.message import Message
 from brainq.contracts.model import ModelRequest, ModelRetry
-from brainq.models.anthropic.provider import AnthropicProvider
-from brainq.models.openai.provider import OpenAIProvider
+from brainq.models.vendors.anthropic.provider import AnthropicProvider
+from brainq.models.vendors.openai.provider import OpenAIProvider
 from brainq.observe.spans import chat_span
 from brainq.observe.tracing import in_span
 from tests.support.spans import recording

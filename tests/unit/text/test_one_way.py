@@ -7,8 +7,8 @@ from collections.abc import Callable
 import pytest
 
 from brainq.calls.function_run import jsonable, one_line
-from brainq.models.openai.chat_wire import from_body
-from brainq.models.wire import parse_arguments
+from brainq.models.vendors.openai.chat_wire import from_body
+from brainq.models.vendors.wire import parse_arguments
 from brainq.store.text import sql_text
 from brainq.text.shorten import beginning
 from brainq.text.surrogates import clean

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from brainq.contracts.model import TokenUsage
-from brainq.models.asking.open_answer import sse_events
+from brainq.models.vendors.open_answer import sse_events
 from brainq.text.estimate import estimate_messages, estimate_text, estimate_usage
 from brainq.text.surrogates import SurrogateJoiner, clean, clean_json
 from tests.unit.models.requests import WEATHER, call, request, user

@@ -11,7 +11,7 @@ from openai import OpenAI
 from brainq.client.handle import TurnHandle
 from brainq.contracts.message import Message
 from brainq.contracts.tool import ToolSpec
-from brainq.models.openai.provider import OpenAIResponsesProvider
+from brainq.models.vendors.openai.provider import OpenAIResponsesProvider
 from tests.integration.gateway.openai.conftest import PLACE, STORY, THOUGHT
 from tests.integration.models.asking import ask
 from tests.support.gateways import GatewayThread

@@ -22,7 +22,7 @@ from typing import Any, Literal
 
 from brainq.contracts.message import Attachment, Message
 from brainq.contracts.model import ModelRequest
-from brainq.models.asking.error_body import error_detail
+from brainq.models.vendors.error_body import error_detail
 from brainq.text.estimate import is_text
 from brainq.text.shorten import shortened
 from brainq.text.surrogates import clean

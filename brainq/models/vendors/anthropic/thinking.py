@@ -14,9 +14,9 @@ from typing import Any
 from brainq.contracts.message import Message, Reasoning
 from brainq.contracts.model import ModelRequest
 from brainq.contracts.model_options import Effort
-from brainq.models.asking.error_body import error_detail
-from brainq.models.asking.failures import refusal_key
-from brainq.models.wire import EARLIER_REASONING, replayable_reasoning
+from brainq.models.vendors.error_body import error_detail
+from brainq.models.vendors.failures import refusal_key
+from brainq.models.vendors.wire import EARLIER_REASONING, replayable_reasoning
 from brainq.text.surrogates import clean
 
 WIRE = "anthropic"

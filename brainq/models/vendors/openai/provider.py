@@ -9,14 +9,14 @@ from typing import Any
 
 from brainq.contracts.model import ModelReply, ModelRequest
 from brainq.contracts.model_options import TOOL_CHOICES
-from brainq.models.asking.error_body import error_detail
-from brainq.models.asking.failures import refusal_key, refused_parameter
 from brainq.models.asking.retry import RetryPolicy
-from brainq.models.asking.vendor_provider import StreamReader, VendorProvider
-from brainq.models.openai import chat_wire, responses_wire
-from brainq.models.openai.reasoning import REFUSABLE_FIELDS, ThinkSplitter
-from brainq.models.openai.roles import ROLES, Roles, require_roles, stricter_roles
-from brainq.models.wire import EARLIER_REASONING
+from brainq.models.vendors.error_body import error_detail
+from brainq.models.vendors.failures import refusal_key, refused_parameter
+from brainq.models.vendors.openai import chat_wire, responses_wire
+from brainq.models.vendors.openai.reasoning import REFUSABLE_FIELDS, ThinkSplitter
+from brainq.models.vendors.openai.roles import ROLES, Roles, require_roles, stricter_roles
+from brainq.models.vendors.vendor_provider import StreamReader, VendorProvider
+from brainq.models.vendors.wire import EARLIER_REASONING
 from brainq.text.surrogates import clean
 
 _OUTPUT_LIMITS = ("max_completion_tokens", "max_tokens")
@@ -82,11 +82,11 @@ def _named_tool(choice: str | None) -> str | None:
 class OpenAIProvider(OpenAIService):
     """Chat completions through the SDK `openai` (extra `brainq[openai]`).
 
-    api_key    default: OPENAI_API_KEY; `none` if there is a base_url and no key, for local servers
-    base_url   default: OPENAI_BASE_URL, else OpenAI's own; also vLLM, llama.cpp, Ollama and others
-    name       what prices and errors call the service
-    roles      the form of the conversation that the server's chat template takes, see models/openai/roles; default:
-               OPENAI_CHAT_ROLES, else `all`. A stricter one is also taken up when the server asks for it.
+    api_key: defaults to OPENAI_API_KEY, or to `none` for a local server: one that has a base_url and no key.
+    base_url: defaults to OPENAI_BASE_URL, or else OpenAI's own. It may also be vLLM, llama.cpp, Ollama and others.
+    name: the name of the service in prices and errors.
+    roles: the form of conversation that the server's chat template takes, as in `roles.py`. Defaults to
+        OPENAI_CHAT_ROLES, or else `all`. The provider also adopts a stricter form when the server asks for it.
     """
 
     default_name = "openai"

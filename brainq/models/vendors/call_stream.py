@@ -15,7 +15,7 @@ from typing import Any
 from brainq.contracts.message import Reasoning, ToolCall
 from brainq.contracts.model import FinishKind
 from brainq.errors import ProviderError
-from brainq.models.wire import calls_wire, read_call
+from brainq.models.vendors.wire import calls_wire, read_call
 from brainq.text.argument_text import read_argument_text
 from brainq.text.surrogates import clean_json
 

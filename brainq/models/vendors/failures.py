@@ -15,8 +15,10 @@ from typing import Any
 
 from brainq.contracts.rate import RateReport
 from brainq.errors import ProviderError
-from brainq.models.asking.error_body import error_detail, page_text
-from brainq.models.asking.refusals import Rule, decide
+from brainq.models.asking.permits import ServiceRequest
+from brainq.models.asking.retry import ServiceError
+from brainq.models.vendors.error_body import error_detail, page_text
+from brainq.models.vendors.refusals import Rule, decide
 from brainq.text.failures import failure_text
 from brainq.text.shorten import beginning
 from brainq.text.surrogates import clean
@@ -44,19 +46,6 @@ _OUTPUT_LIMIT_VALUE = re.compile(
 )
 _DURATION = re.compile(r"(?:(\d+)d)?(?:(\d+)h)?(?:(\d+)m(?!s))?(?:(\d+(?:\.\d+)?)s)?(?:(\d+(?:\.\d+)?)ms)?")
 _MINUTE_RANGE_S = (30.0, 90.0)
-
-
-class ServiceError(ProviderError):
-    """A ProviderError that also says how many seconds the service asked us to wait (None: it did not).
-
-    is_shared   the whole fleet waits for that: the next request waits for its permit
-    """
-
-    is_shared = False
-
-    def __init__(self, message: str, *, kind: str, retryable: bool, retry_after_s: float | None = None) -> None:
-        super().__init__(message, kind=kind, retryable=retryable)
-        self.retry_after_s = retry_after_s
 
 
 def from_sdk_error(error: Exception, sdk: Any, provider: str) -> ProviderError:
@@ -233,6 +222,11 @@ def _is_transport(error: Exception, name: str) -> bool:
 
 def _shortened(text: str) -> str:
     return beginning(clean(text), MAX_MESSAGE_CHARS)
+
+
+def note_http_answer(sent: ServiceRequest, headers: Mapping[str, str], status: int = 200) -> None:
+    """Note that an HTTP answer begins, and what its headers say about the limits of the service."""
+    sent.note_answer(status, None if sent.permit.policy is None else read_rate_limits(headers, status))
 
 
 def read_rate_limits(headers: Mapping[str, str], status: int) -> RateReport:

@@ -9,12 +9,12 @@ from typing import Any
 
 from brainq.contracts.model import ModelReply, ModelRequest
 from brainq.contracts.model_options import TOOL_CHOICES
-from brainq.models.anthropic import wire
-from brainq.models.anthropic.thinking import is_thinking_rejected, thinking_parameters
-from brainq.models.asking.error_body import error_detail
-from brainq.models.asking.failures import is_unsupported, refusal_key
-from brainq.models.asking.vendor_provider import VendorProvider
-from brainq.models.wire import EARLIER_REASONING, StreamReader
+from brainq.models.vendors.anthropic import wire
+from brainq.models.vendors.anthropic.thinking import is_thinking_rejected, thinking_parameters
+from brainq.models.vendors.error_body import error_detail
+from brainq.models.vendors.failures import is_unsupported, refusal_key
+from brainq.models.vendors.vendor_provider import VendorProvider
+from brainq.models.vendors.wire import EARLIER_REASONING, StreamReader
 from brainq.text.surrogates import clean, clean_json
 
 # A cache breakpoint says where the service is to keep what it has read, so that a turn's next step reads it there.

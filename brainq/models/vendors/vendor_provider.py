@@ -16,27 +16,28 @@ from typing import Any
 
 from brainq.contracts.model import ModelChunk, ModelReply, ModelRequest
 from brainq.errors import SetupError
-from brainq.models.asking.failures import (
-    error_body,
-    from_sdk_error,
-    may_have_been_processed,
-    refusal_key,
-    refused_parameter,
-)
-from brainq.models.asking.open_answer import OpenAnswer, read_error
 from brainq.models.asking.permits import ServiceRequest, permit_for
 from brainq.models.asking.rate_permit import account_digest
 from brainq.models.asking.retry import RetryPolicy, call_with_retry, stream_with_retry
 from brainq.models.asking.stall_clock import Deadline, StallClock
-from brainq.models.attachments import (
+from brainq.models.providers import keeps_limits
+from brainq.models.vendors.attachments import (
     SHOWABLE_KINDS,
     UNREADABLE_FILES,
     AttachmentBlocks,
     is_unreadable,
     refused_attachment_kind,
 )
-from brainq.models.providers import keeps_limits
-from brainq.models.wire import StreamReader, with_extra_parameters
+from brainq.models.vendors.failures import (
+    error_body,
+    from_sdk_error,
+    may_have_been_processed,
+    note_http_answer,
+    refusal_key,
+    refused_parameter,
+)
+from brainq.models.vendors.open_answer import OpenAnswer, read_error
+from brainq.models.vendors.wire import StreamReader, with_extra_parameters
 from brainq.observe.logs import logger
 
 log = logger("brainq.models")
@@ -200,7 +201,7 @@ class VendorProvider(ABC):
                 opening = self._send(client, body, _timeout(sdk, sent, clock))
                 return OpenAnswer(request, sdk, opening, sent, clock)
             except sdk.APIStatusError as error:
-                sent.note_answer(error.response.headers, error.status_code)
+                note_http_answer(sent, error.response.headers, error.status_code)
                 known = from_sdk_error(error, sdk, self.name)
                 sent.settle(known)
                 named = self._refusal(request, error.status_code, error_body(error))

@@ -8,9 +8,16 @@ from typing import Any
 from brainq.contracts.message import Message, Reasoning
 from brainq.contracts.model import ModelChunk, ModelReply, ModelRequest, TokenUsage, standard_finish_reason
 from brainq.contracts.usage import MAX_REPLY_TOKENS, read_count, reported_usage
-from brainq.models.anthropic.thinking import THINKING, WIRE, BlockOrder, blocks_in_order, max_tokens, replayed_thinking
-from brainq.models.attachments import AttachmentBlocks
-from brainq.models.call_stream import (
+from brainq.models.vendors.anthropic.thinking import (
+    THINKING,
+    WIRE,
+    BlockOrder,
+    blocks_in_order,
+    max_tokens,
+    replayed_thinking,
+)
+from brainq.models.vendors.attachments import AttachmentBlocks
+from brainq.models.vendors.call_stream import (
     CallPart,
     CallStream,
     argument_piece,
@@ -18,8 +25,8 @@ from brainq.models.call_stream import (
     cut_reply,
     position,
 )
-from brainq.models.tool_schema import tool_parameters
-from brainq.models.wire import StreamReader, WireIds, arguments_object, wire_name, with_extras
+from brainq.models.vendors.tool_schema import tool_parameters
+from brainq.models.vendors.wire import StreamReader, WireIds, arguments_object, wire_name, with_extras
 from brainq.text.surrogates import clean
 
 _NO_BLOBS = AttachmentBlocks({})

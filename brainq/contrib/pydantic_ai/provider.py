@@ -12,14 +12,15 @@ from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any
 
 from brainq.contracts.model import ModelChunk, ModelReply, ModelRequest, TokenUsage
+from brainq.contrib.pydantic_ai.services import ANY_SERVICE, require_service
 from brainq.errors import ProviderError, SetupError
-from brainq.models.asking.failures import ServiceError, refusal_key
 from brainq.models.asking.permits import permit_for
 from brainq.models.asking.reply_size import ReplyTooLarge, text_bytes
-from brainq.models.asking.retry import RetryPolicy, call_with_retry, stream_with_retry
+from brainq.models.asking.retry import RetryPolicy, ServiceError, call_with_retry, stream_with_retry
 from brainq.models.asking.stall_clock import Deadline, StallClock
-from brainq.models.call_stream import CallStream
-from brainq.models.providers import ANY_SERVICE, keeps_limits, require_service
+from brainq.models.providers import keeps_limits
+from brainq.models.vendors.call_stream import CallStream
+from brainq.models.vendors.failures import refusal_key
 from brainq.observe.logs import logger
 from brainq.processes.threads import LoopThread
 from brainq.text.estimate import with_usage
@@ -195,7 +196,7 @@ class PydanticAIProvider:
 
     def _settings(self, request: ModelRequest, deadline: Deadline) -> ModelSettings:
         """Return the request's settings, without those that its model was found not to take."""
-        from brainq.models.pydantic_ai import wire
+        from brainq.contrib.pydantic_ai import wire
 
         known = (key.partition(": ") for key in self._refused)
         refused = {setting for setting, _, model in known if model == request.model}
@@ -204,7 +205,7 @@ class PydanticAIProvider:
     def _answer_failure(self, error: BaseException, request: ModelRequest, settings: ModelSettings) -> Exception:
         """Return what to raise for a request that failed so. One with a setting that its model does not take is to be
         sent again without."""
-        from brainq.models.pydantic_ai import wire
+        from brainq.contrib.pydantic_ai import wire
 
         named = wire.refused_setting(error, settings)
         if named is None:
@@ -221,7 +222,7 @@ class PydanticAIProvider:
                 return missing
         if not isinstance(error, Exception):
             return ProviderError(f"{self.name}: {type(error).__name__}", kind="refused", retryable=False)
-        from brainq.models.pydantic_ai.wire import from_pydantic_error
+        from brainq.contrib.pydantic_ai.wire import from_pydantic_error
 
         return from_pydantic_error(error, self.name)
 
@@ -241,7 +242,7 @@ async def _request_reply(model: Model, request: ModelRequest, settings: ModelSet
 async def _request_whole(model: Model, request: ModelRequest, settings: ModelSettings) -> ModelReply:
     from pydantic_ai import direct
 
-    from brainq.models.pydantic_ai import wire
+    from brainq.contrib.pydantic_ai import wire
 
     response = await direct.model_request(
         model,
@@ -263,7 +264,7 @@ async def _request_stream(
     from pydantic_ai import direct
     from pydantic_ai.messages import PartDeltaEvent, PartStartEvent
 
-    from brainq.models.pydantic_ai import wire
+    from brainq.contrib.pydantic_ai import wire
 
     if getattr(model, "stream_function", model) is None:  # a FunctionModel that only answers as a whole
         reply = await _request_whole(model, request, settings)

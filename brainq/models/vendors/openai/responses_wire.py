@@ -10,12 +10,12 @@ from typing import Any, cast
 from brainq.contracts.message import Message, Reasoning, ToolCall
 from brainq.contracts.model import ModelChunk, ModelReply, ModelRequest, standard_finish_reason
 from brainq.contracts.tool import ToolSpec
-from brainq.models.asking.failures import from_error_event
-from brainq.models.attachments import AttachmentBlocks
-from brainq.models.call_stream import CallPart, CallStream, argument_piece, begun_again, cut_reply, position
-from brainq.models.openai.chat_wire import from_usage, is_strict
-from brainq.models.tool_schema import tool_parameters
-from brainq.models.wire import StreamReader, WireIds, arguments_text, wire_name, with_extras
+from brainq.models.vendors.attachments import AttachmentBlocks
+from brainq.models.vendors.call_stream import CallPart, CallStream, argument_piece, begun_again, cut_reply, position
+from brainq.models.vendors.failures import from_error_event
+from brainq.models.vendors.openai.chat_wire import from_usage, is_strict
+from brainq.models.vendors.tool_schema import tool_parameters
+from brainq.models.vendors.wire import StreamReader, WireIds, arguments_text, wire_name, with_extras
 from brainq.text.surrogates import SurrogateJoiner, clean, clean_json
 
 _NO_BLOBS = AttachmentBlocks({})

@@ -14,7 +14,7 @@ from functools import cache
 from importlib.resources import files
 from typing import Any
 
-from brainq.models.asking.error_body import ErrorDetail
+from brainq.models.vendors.error_body import ErrorDetail
 
 _LIMIT_AND_REQUESTED = re.compile(r"\blimit:? ([\d,]+).{0,60}?\brequested:? ([\d,]+)")
 _UNKNOWN_ERROR = 500  # of a stream that began with 200, whose error names nothing that is known
@@ -81,7 +81,7 @@ def _is_over_limit(text: str) -> bool:
 @cache
 def rules() -> Rules:
     """Return the table, read once."""
-    table = tomllib.loads(files("brainq.models.asking").joinpath("refusal_rules.toml").read_text())
+    table = tomllib.loads(files("brainq.models.vendors").joinpath("refusal_rules.toml").read_text())
     return Rules(
         tuple(_rule(row) for row in table["rule"]), tuple((row["status"], _any_of(row)) for row in table["word"])
     )

@@ -14,8 +14,8 @@ from brainq.contracts.model import ModelChunk, ModelReply, ModelRequest, TokenUs
 from brainq.contracts.tool import ToolSpec
 from brainq.contracts.usage import reported_usage
 from brainq.errors import ProviderError
-from brainq.models.attachments import AttachmentBlocks
-from brainq.models.call_stream import (
+from brainq.models.vendors.attachments import AttachmentBlocks
+from brainq.models.vendors.call_stream import (
     CallPart,
     CallStream,
     argument_piece,
@@ -23,10 +23,10 @@ from brainq.models.call_stream import (
     cut_reply,
     position,
 )
-from brainq.models.openai.reasoning import WIRE, ReasoningCollector, ThinkSplitter, with_reasoning
-from brainq.models.openai.roles import Roles, to_roles
-from brainq.models.tool_schema import tool_parameters
-from brainq.models.wire import NumberedIds, StreamReader, WireIds, arguments_text, wire_name, with_extras
+from brainq.models.vendors.openai.reasoning import WIRE, ReasoningCollector, ThinkSplitter, with_reasoning
+from brainq.models.vendors.openai.roles import Roles, to_roles
+from brainq.models.vendors.tool_schema import tool_parameters
+from brainq.models.vendors.wire import NumberedIds, StreamReader, WireIds, arguments_text, wire_name, with_extras
 from brainq.text.surrogates import clean, clean_json
 
 _NO_BLOBS = AttachmentBlocks({})

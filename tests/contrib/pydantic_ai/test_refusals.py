@@ -9,11 +9,11 @@ from pydantic_ai import exceptions as theirs
 from pydantic_ai.models.function import FunctionModel
 
 from brainq.contracts.model_options import ModelOptions
+from brainq.contrib.pydantic_ai.provider import PydanticAIProvider
+from brainq.contrib.pydantic_ai.wire import from_pydantic_error
 from brainq.errors import ProviderError
 from brainq.models.asking.retry import RetryPolicy
 from brainq.models.auxiliary import AuxiliaryModel
-from brainq.models.pydantic_ai.provider import PydanticAIProvider
-from brainq.models.pydantic_ai.wire import from_pydantic_error
 from tests.unit.models.requests import request
 
 

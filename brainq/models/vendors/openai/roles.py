@@ -17,8 +17,8 @@ from typing import Any, Literal, get_args
 
 from brainq.contracts.message import Message
 from brainq.errors import InvalidInput
-from brainq.models.asking.error_body import error_detail
-from brainq.models.attachments import move_behind_results
+from brainq.models.vendors.attachments import move_behind_results
+from brainq.models.vendors.error_body import error_detail
 
 Roles = Literal["all", "alternating", "no_system"]
 ROLES: tuple[Roles, ...] = get_args(Roles)

@@ -35,11 +35,12 @@ from brainq.contracts.model import ModelReply, ModelRequest, TokenUsage
 from brainq.contracts.model_options import TOOL_CHOICES
 from brainq.contracts.usage import reported_usage
 from brainq.errors import ProviderError, SetupError
-from brainq.models.asking.failures import ServiceError, from_status, refused_parameter
-from brainq.models.attachments import AttachmentBlocks, move_behind_results
-from brainq.models.call_stream import CallPart, CallStream, argument_piece
-from brainq.models.tool_schema import tool_parameters
-from brainq.models.wire import WireIds, arguments_object, wire_name
+from brainq.models.asking.retry import ServiceError
+from brainq.models.vendors.attachments import AttachmentBlocks, move_behind_results
+from brainq.models.vendors.call_stream import CallPart, CallStream, argument_piece
+from brainq.models.vendors.failures import from_status, refused_parameter
+from brainq.models.vendors.tool_schema import tool_parameters
+from brainq.models.vendors.wire import WireIds, arguments_object, wire_name
 from brainq.text.shorten import beginning
 from brainq.text.surrogates import clean, clean_json
 

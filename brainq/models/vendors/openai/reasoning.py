@@ -9,7 +9,7 @@ from enum import Enum, auto
 from typing import Any
 
 from brainq.contracts.message import Message, Reasoning
-from brainq.models.wire import replayable_reasoning
+from brainq.models.vendors.wire import replayable_reasoning
 from brainq.text.surrogates import clean, clean_json
 
 OPEN, CLOSE = "<think>", "</think>"

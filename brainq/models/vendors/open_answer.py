@@ -12,8 +12,6 @@ from typing import Any, Self, TypeVar
 
 from brainq.contracts.model import ModelChunk, ModelReply, ModelRequest
 from brainq.errors import ProviderError
-from brainq.models.asking.error_body import is_error_value
-from brainq.models.asking.failures import from_error_event, from_sdk_error, not_an_api
 from brainq.models.asking.permits import ServiceRequest
 from brainq.models.asking.reply_size import (
     MAX_REPLY_BYTES,
@@ -24,7 +22,9 @@ from brainq.models.asking.reply_size import (
     max_streamed,
 )
 from brainq.models.asking.stall_clock import DeadlineCut, StallClock
-from brainq.models.wire import StreamReader
+from brainq.models.vendors.error_body import is_error_value
+from brainq.models.vendors.failures import from_error_event, from_sdk_error, not_an_api, note_http_answer
+from brainq.models.vendors.wire import StreamReader
 from brainq.text.estimate import with_usage
 
 T = TypeVar("T")
@@ -56,7 +56,7 @@ class OpenAnswer:
         self._clock = clock
         self._response = opening.__enter__()
         try:
-            sent.note_answer(self._response.headers)
+            note_http_answer(sent, self._response.headers)
             self._cut = DeadlineCut(self._response.http_response, clock.allowed_s())
         except BaseException:
             opening.__exit__(None, None, None)

@@ -23,12 +23,13 @@ from pydantic_ai.providers.openai import OpenAIProvider as OpenAIService
 from brainq.contracts.message import Attachment, Message
 from brainq.contracts.model import FinishKind, ModelReply, TokenUsage
 from brainq.contracts.model_options import ModelOptions
+from brainq.contrib.pydantic_ai.provider import PydanticAIProvider
+from brainq.contrib.pydantic_ai.services import SERVICES
 from brainq.errors import ProviderError, SetupError
 from brainq.models.asking.fallback import Fallback
 from brainq.models.asking.retry import RetryPolicy
 from brainq.models.costs import cost_usd
-from brainq.models.providers import SERVICES, resolve_model
-from brainq.models.pydantic_ai.provider import PydanticAIProvider
+from brainq.models.providers import resolve_model
 from tests.integration.models.wire_server import Answer, Exchange, WireServer
 from tests.unit.models.requests import WEATHER, assistant, call, request, result, system, user
 
@@ -375,7 +376,7 @@ def test_names_resolve_and_say_what_they_miss(monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_the_extra_is_named_where_the_package_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("brainq.models.providers.PYDANTIC_AI_PACKAGE", "no_such_package")
+    monkeypatch.setattr("brainq.contrib.pydantic_ai.services.PYDANTIC_AI_PACKAGE", "no_such_package")
     with pytest.raises(
         SetupError, match=r"needs the package 'pydantic-ai-slim'; install it with: pip install 'brainq\["
     ):

@@ -1,1 +1,0 @@
-"""Services that are asked by way of pydantic-ai."""

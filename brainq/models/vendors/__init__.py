@@ -1,0 +1,1 @@
+"""The vendors of models: their services' wires, read and written here, on the SDKs that they publish."""

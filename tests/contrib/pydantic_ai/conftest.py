@@ -1,0 +1,7 @@
+"""The model server of the providers' tests."""
+
+from __future__ import annotations
+
+from tests.integration.models.conftest import wire
+
+__all__ = ["wire"]
