@@ -21,6 +21,7 @@ from brainq.client.lists import TurnList, checked_filter, find_turn, list_delive
 from brainq.client.options import TurnFilters
 from brainq.client.timeline import read_timeline
 from brainq.client.turn_facts import CallFacts, TurnFacts, call_of_intents
+from brainq.contracts.cell import parse_row
 from brainq.contracts.erasure import Erasure, ErasureScope
 from brainq.contracts.event import EventKind, TurnEvent, TurnTimeline
 from brainq.contracts.fleet import FleetTrouble
@@ -264,11 +265,11 @@ class Operator:
             return list(list_all_deliveries(cells_of(self._client), state, limit, session_prefixes, None))
         return list_deliveries(self._store, state, limit, session_prefixes)
 
-    def send_again(self, delivery: int | None) -> int:
+    def send_again(self, delivery: int | str | None) -> int:
         """A dead delivery, or (None) every one, is due at once, as if it were new; how many were dead."""
         if self._client is None:
             rows = self._store.deliveries
-            return rows.revive_all() if delivery is None else int(rows.revive(delivery))
+            return rows.revive_all() if delivery is None else int(rows.revive(parse_row("delivery", delivery)[1]))
         if delivery is not None:
             return int(self._client.send_again(delivery))
         return sum(cells_of(self._client).ask(lambda wiring: wiring.store.deliveries.revive_all()).values)

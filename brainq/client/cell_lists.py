@@ -1,8 +1,8 @@
-"""Lists over all cells: each cell's own page, merged in one order, and where in each the next page goes on.
+"""Lists over all cells: one page of each cell, merged, and where the next page begins in each.
 
-A cell's page is in the order of its rows. The merged one is in that of instants (or of cost, of tokens), at the same
-instant in that of the cells. So a page goes on behind its last item alone: in that item's cell behind its row, in each
-other behind its instant. With one cell nothing is merged.
+A cell lists its rows in the order of their numbers. The merged list is in the order of instants (or of cost, or of
+tokens), and at the same instant in the order of the cells. The next page begins after one item, the last of this page:
+after its row in the cell that has it, and after its instant in the others.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from typing import Any, TypeVar
 from brainq.cells.cells import Answers, Cells, listed
 from brainq.client import checks
 from brainq.client.lists import list_deliveries, make_turn_list, no_such_turn
+from brainq.contracts.cell import RowId, parse_row, shown_row
 from brainq.contracts.history import ListedSession, ListedTurn, Sort, TurnFilter
 from brainq.contracts.ids import check_turn_id, split_call_id
 from brainq.contracts.people import Approval
@@ -27,28 +28,32 @@ from brainq.wiring import Wiring
 
 T = TypeVar("T")
 Row = TypeVar("Row", DeliveryRow, MemoryRow)
-MOST_CELLS = 64
-"""Numbers of rows are shown as `number * 64 + which cell`, where there are several."""
 
 
 @dataclass(frozen=True, slots=True)
 class Cursor:
-    """The last item of the page at hand, and the cell that has it."""
+    """The last item of the current page.
+
+    cell    the cell that has it
+    row     its row there
+    place   finds its place in the order of the merged list; used only if there are other cells
+    """
 
     cell: str
-    place: ListPlace
+    row: int
+    place: Callable[[], ListPlace]
 
     def row_in(self, cells: Cells, wiring: Wiring, kind: str, *, is_newest_first: bool = True) -> int:
-        """The row behind which this cell's own list goes on."""
+        """Return the row after which this cell's own list continues."""
         if wiring.settings.cell == self.cell:
-            return self.place.row
+            return self.row
         has_ties = self._has_ties(cells, wiring)
-        return wiring.store.places.behind(kind, self.place, has_ties=has_ties, is_newest_first=is_newest_first)
+        return wiring.store.places.behind(kind, self.place(), has_ties=has_ties, is_newest_first=is_newest_first)
 
     def turn_in(self, cells: Cells, wiring: Wiring, sort: Sort) -> int | Figure:
-        """The same of turns in this order."""
+        """Return where this cell's list of turns continues, in this order."""
         if sort in ("cost", "tokens") and wiring.settings.cell != self.cell:
-            return Figure(self.place.figure, self._has_ties(cells, wiring))
+            return Figure(self.place().figure, self._has_ties(cells, wiring))
         return self.row_in(cells, wiring, "turns", is_newest_first=sort != "oldest")
 
     def _has_ties(self, cells: Cells, wiring: Wiring) -> bool:
@@ -57,13 +62,11 @@ class Cursor:
 
 def list_turns(cells: Cells, wanted: TurnFilter, limit: int, after: str | None) -> tuple[ListedTurn, ...]:
     """See `Client.turns`."""
-    if not cells.is_routed:
-        return make_turn_list(cells.home).turns(wanted, limit, after)
     checks.limit(limit)
-    behind = _turn_cursor(cells, after, wanted.sort, wanted.session, wanted.sessions)
+    cursor = _turn_cursor(cells, after, wanted.sort, wanted.session, wanted.sessions)
 
     def page(wiring: Wiring) -> tuple[ListedTurn, ...]:
-        place = None if behind is None else behind.turn_in(cells, wiring, wanted.sort)
+        place = cursor.turn_in(cells, wiring, wanted.sort) if cursor else None
         return make_turn_list(wiring).turns_behind(wanted, limit, place)
 
     asked = cells.ask(page, wanted.session, wanted.sessions)
@@ -79,16 +82,14 @@ def list_sessions(
     cells: Cells, prefix: str, limit: int, sessions: Sequence[str] | None, after: str | None
 ) -> tuple[ListedSession, ...]:
     """See `Client.sessions`."""
-    if not cells.is_routed:
-        return make_turn_list(cells.home).sessions(prefix, limit, sessions, after)
-    theirs, most = checks.session_prefixes(sessions), checks.limit(limit)
-    behind = _turn_cursor(cells, after, "newest", None, theirs)
+    prefixes, most = checks.session_prefixes(sessions), checks.limit(limit)
+    cursor = _turn_cursor(cells, after, "newest", None, prefixes)
 
     def page(wiring: Wiring) -> tuple[ListedSession, ...]:
-        place = None if behind is None else behind.row_in(cells, wiring, "turns")
-        return make_turn_list(wiring).sessions_behind(prefix, most, theirs, place)
+        row = cursor.row_in(cells, wiring, "turns") if cursor else None
+        return make_turn_list(wiring).sessions_behind(prefix, most, prefixes, row)
 
-    asked = cells.ask(page, prefixes=theirs)
+    asked = cells.ask(page, prefixes=prefixes)
     return _merged(asked, most, lambda one: one.last_turn.accepted_at, lambda one: one.session_id)
 
 
@@ -100,13 +101,11 @@ def list_approvals(
     prefixes: Sequence[str] | None,
     after: str | None,
 ) -> tuple[Approval, ...]:
-    """See `Client.approvals`; everything is checked."""
-    if not cells.is_routed:
-        return cells.home.people.approvals.list(session, state, limit, prefixes, after)
-    behind = None if after is None else _approval_cursor(cells, after, session, prefixes)
+    """See `Client.approvals`. The arguments have been checked."""
+    cursor = None if after is None else _approval_cursor(cells, after, session, prefixes)
 
     def page(wiring: Wiring) -> tuple[Approval, ...]:
-        row = None if behind is None else behind.row_in(cells, wiring, "approvals")
+        row = cursor.row_in(cells, wiring, "approvals") if cursor else None
         return wiring.people.approvals.list(session, state, limit, prefixes, behind_row=row)
 
     asked = cells.ask(page, session, prefixes)
@@ -114,17 +113,14 @@ def list_approvals(
 
 
 def list_all_deliveries(
-    cells: Cells, state: str | None, limit: int, sessions: Sequence[str] | None, after: int | None
+    cells: Cells, state: str | None, limit: int, sessions: Sequence[str] | None, after: RowId | None
 ) -> tuple[DeliveryRow, ...]:
     """See `Client.deliveries`."""
-    if not cells.is_routed:
-        return tuple(list_deliveries(cells.home.store, state, limit, sessions, after))
-    behind = _row_cursor(cells, "deliveries", after)
+    cursor = _row_cursor(cells, "deliveries", after)
 
-    def page(wiring: Wiring) -> list[DeliveryRow]:
-        row = None if behind is None else behind.row_in(cells, wiring, "deliveries")
-        rows = list_deliveries(wiring.store, state, limit, sessions, row)
-        return [with_cell(cells, wiring, one) for one in rows]
+    def page(wiring: Wiring) -> Sequence[DeliveryRow]:
+        row = cursor.row_in(cells, wiring, "deliveries") if cursor else None
+        return _with_cell(cells, wiring, list_deliveries(wiring.store, state, limit, sessions, row))
 
     asked = cells.ask(page, prefixes=sessions)
     return _merged(asked, limit, lambda one: one.created_at, lambda one: one.row)
@@ -135,35 +131,36 @@ def list_memories(
     scopes: Sequence[str],
     session: str | None,
     limit: int,
-    after: int | None,
+    after: RowId | None,
     prefixes: Sequence[str] | None,
 ) -> tuple[MemoryRow, ...]:
-    """See `Memories.list`; everything is checked."""
-    if not cells.is_routed:
-        return tuple(cells.home.store.memories.page(scopes, limit, after, prefixes))
-    behind = _row_cursor(cells, "memories", after)
+    """See `Memories.list`. The other arguments have been checked."""
+    cursor = _row_cursor(cells, "memories", after)
 
-    def page(wiring: Wiring) -> list[MemoryRow]:
-        row = None if behind is None else behind.row_in(cells, wiring, "memories")
-        return [with_cell(cells, wiring, one) for one in wiring.store.memories.page(scopes, limit, row, prefixes)]
+    def page(wiring: Wiring) -> Sequence[MemoryRow]:
+        row = cursor.row_in(cells, wiring, "memories") if cursor else None
+        return _with_cell(cells, wiring, wiring.store.memories.page(scopes, limit, row, prefixes))
 
     asked = cells.ask(page, session, prefixes)
     return _merged(asked, limit, lambda one: one.created_at, lambda one: one.row)
 
 
-def with_cell(cells: Cells, wiring: Wiring, item: Row) -> Row:
-    """With the number of its row as callers get it: it says the cell, too."""
-    return replace(item, row=item.row * MOST_CELLS + cells.names.index(wiring.settings.cell))
+def find_row(cells: Cells, field: str, shown: RowId) -> tuple[Wiring, int]:
+    """Return the cell and the row in it that an id names. A number alone is a row of home.
+
+    Raises InvalidInput naming `field` if it is not an id, or if there is no such cell.
+    """
+    name, row = parse_row(field, shown)
+    if name and name not in cells.names:
+        raise InvalidInput(field, f"{shown!r} is a row of cell {name!r}, which is not one of this deployment's")
+    return cells.of_name(name) if name else cells.home, row
 
 
-def cell_row(cells: Cells, row: int) -> tuple[Wiring, int]:
-    """The cell and the row in it that a number says. Raises InvalidInput for a cell that there is not."""
-    if not cells.is_routed:
-        return cells.home, row
-    number, index = divmod(row, MOST_CELLS)
-    if index >= len(cells.names):
-        raise InvalidInput("row", f"{row} is the number of nothing here; list them again")
-    return cells.of_name(cells.names[index]), number
+def _with_cell(cells: Cells, wiring: Wiring, rows: Sequence[Row]) -> Sequence[Row]:
+    """Return the rows with the ids that callers get."""
+    if len(cells.names) == 1:
+        return rows
+    return [replace(one, row=shown_row(wiring.settings.cell, int(one.row))) for one in rows]
 
 
 def _turn_cursor(
@@ -173,36 +170,40 @@ def _turn_cursor(
         return None
     turn_id = check_turn_id("after", after)
     asked = cells.ask(lambda wiring: wiring.store.places.of_turn(turn_id, sort, prefixes), session, prefixes)
-    return _cursor(asked, no_such_turn(after))
+    cell, place = _found(asked, no_such_turn(after))
+    return Cursor(cell, place.row, lambda: place)
 
 
 def _approval_cursor(cells: Cells, after: str, session: str | None, prefixes: Sequence[str] | None) -> Cursor:
     turn_id, call_id = split_call_id(after)
-
-    def place(wiring: Wiring) -> ListPlace | None:
-        row = wiring.store.approvals.row_number(turn_id, call_id, prefixes)
-        return None if row is None else wiring.store.places.of_row("approvals", row)
-
-    asked = cells.ask(place, session, prefixes)
-    return _cursor(asked, InvalidInput("after", f"there is no approval {after!r}; begin with the first page"))
+    asked = cells.ask(lambda wiring: wiring.store.approvals.row_number(turn_id, call_id, prefixes), session, prefixes)
+    missing = InvalidInput("after", f"there is no approval {after!r}; begin with the first page")
+    cell, row = _found(asked, missing)
+    return Cursor(cell, row, lambda: _place(cells.of_name(cell), "approvals", row, missing))
 
 
-def _row_cursor(cells: Cells, kind: str, after: int | None) -> Cursor | None:
+def _row_cursor(cells: Cells, kind: str, after: RowId | None) -> Cursor | None:
     if after is None:
         return None
-    wiring, row = cell_row(cells, after)
+    wiring, row = find_row(cells, "after", after)
+    missing = InvalidInput("after", f"row {after} does not exist, or was deleted; begin with the first page")
+    return Cursor(wiring.settings.cell, row, lambda: _place(wiring, kind, row, missing))
+
+
+def _place(wiring: Wiring, kind: str, row: int, missing: InvalidInput) -> ListPlace:
     place = wiring.store.places.of_row(kind, row)
     if place is None:
-        raise InvalidInput("after", f"there is no row {after}, or no more; begin with the first page")
-    return Cursor(wiring.settings.cell, place)
+        raise missing
+    return place
 
 
-def _cursor(asked: Answers[ListPlace | None], missing: InvalidInput) -> Cursor:
-    for cell, place in asked.answers:
-        if place is not None:
-            return Cursor(cell, place)
+def _found(asked: Answers[T | None], missing: InvalidInput) -> tuple[str, T]:
+    """Return the first answer, with its cell's name."""
+    for cell, answer in asked.answers:
+        if answer is not None:
+            return cell, answer
     if asked.away:
-        raise CellUnreachable(asked.away[0], "the last item of the page at hand may be there")
+        raise CellUnreachable(asked.away[0], "the last item of the current page may be there")
     raise missing
 
 
@@ -214,7 +215,7 @@ def _merged(
     *,
     is_rising: bool = False,
 ) -> tuple[T, ...]:
-    """The first items of all pages, each once: a tenant that moves is in two cells for a while."""
+    """Return the first items of all pages, each once: a tenant that moves is in two cells for a while."""
     items = merge(*asked.values, key=key, reverse=not is_rising)
     return listed(islice(_once(items, identity), limit), asked)
 

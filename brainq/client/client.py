@@ -13,7 +13,7 @@ from brainq.client.approvals import ApprovalVerbs
 from brainq.client.audit import AuditVerbs
 from brainq.client.bulk import BulkThreads, BulkVerbs
 from brainq.client.cell_fleet import read_all_activity, read_all_fleets, read_all_metrics, read_all_scales
-from brainq.client.cell_lists import cell_row, list_all_deliveries, list_sessions, list_turns
+from brainq.client.cell_lists import find_row, list_all_deliveries, list_sessions, list_turns
 from brainq.client.cells import CellVerbs
 from brainq.client.connection import follow_moves, raises_unreachable, translate_unreachable
 from brainq.client.handle import TurnHandle
@@ -287,7 +287,7 @@ class Client(ScheduleVerbs, ApprovalVerbs, SpendVerbs, CellVerbs, StopVerbs, Ver
         state: str | None = None,
         limit: int = 50,
         session_prefixes: Sequence[str] | None = None,
-        after: int | None = None,
+        after: int | str | None = None,
     ) -> tuple[DeliveryRow, ...]:
         """What webhooks were, or are to be, sent, the newest first.
 
@@ -297,9 +297,9 @@ class Client(ScheduleVerbs, ApprovalVerbs, SpendVerbs, CellVerbs, StopVerbs, Ver
         """
         return list_all_deliveries(self._cells, state, limit, session_prefixes, after)
 
-    def send_again(self, delivery: int, session_prefixes: Sequence[str] | None = None) -> bool:
+    def send_again(self, delivery: int | str, session_prefixes: Sequence[str] | None = None) -> bool:
         """A dead delivery, by its `row`, is due at once, as if it were new; False where none of these sessions is."""
-        wiring, row = cell_row(self._cells, delivery)
+        wiring, row = find_row(self._cells, "delivery", delivery)
         return wiring.store.deliveries.revive(row, checks.session_prefixes(session_prefixes))
 
     def begin_try(self, digest: str, number: int, *, is_refused: bool = False, older: str = "") -> str:

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 
 from brainq.brain.brains import Brains
 from brainq.client import checks
-from brainq.client.cell_lists import cell_row, list_memories
+from brainq.client.cell_lists import find_row, list_memories
 from brainq.client.connection import cells_of, raises_unreachable
+from brainq.contracts.cell import RowId
 from brainq.contracts.ids import check_id
 from brainq.contracts.rows import MemoryRow
 from brainq.errors import CellUnreachable, InvalidInput
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
     from brainq.client.client import Client
 
 MAX_SCOPE_CHARS = 1_000
-MAX_ROW = 2**63 - 1
 
 
 @raises_unreachable
@@ -43,7 +43,7 @@ class Memories:
         session: str | None = None,
         limit: int = 50,
         session_prefixes: Sequence[str] | None = None,
-        after: int | None = None,
+        after: RowId | None = None,
     ) -> tuple[MemoryRow, ...]:
         """Memories of one scope; those first mentioned last come first.
 
@@ -54,18 +54,17 @@ class Memories:
 
         Raises InvalidInput.
         """
-        place = None if after is None else _row("after", after)
         scopes, theirs = self._scopes(scope, session), checks.session_prefixes(session_prefixes)
-        return list_memories(self._cells, scopes, session, checks.limit(limit), place, theirs)
+        return list_memories(self._cells, scopes, session, checks.limit(limit), after, theirs)
 
-    def forget(self, memory: int, *, session_prefixes: Sequence[str] | None = None) -> bool:
+    def forget(self, memory: RowId, *, session_prefixes: Sequence[str] | None = None) -> bool:
         """Delete one memory, by its `row`, for good. False where there is none.
 
         session_prefixes   only if it was first mentioned in a session that begins with one of these
 
         Raises InvalidInput.
         """
-        wiring, row = cell_row(self._cells, _row("memory", memory))
+        wiring, row = find_row(self._cells, "memory", memory)
         return wiring.store.memories.forget(row, checks.session_prefixes(session_prefixes))
 
     def forget_all(
@@ -109,9 +108,3 @@ def scopes_of_session(brains: Brains, session_id: str) -> tuple[str, ...]:
             "session", "no brain that is loaded here has memory=Memory(...), which says the scope; give the scope"
         )
     return tuple(dict.fromkeys(scopes))
-
-
-def _row(field: str, row: object) -> int:
-    if isinstance(row, bool) or not isinstance(row, int) or not 1 <= row <= MAX_ROW:
-        raise InvalidInput(field, f"{row!r} must be the number of a memory, its `row`")
-    return row

@@ -25,7 +25,15 @@ RESERVED_NAMES = ("ch", "in", "oa")
 """What ids of brainq's own begin with, before a dash, that are of no cell."""
 ID_BOUNDARY = "-"
 CELLS_FORM = '{"a": {"redis": "redis://...", "sql": "postgresql://..."}, "b": {...}}'
+ROW_ID_PATTERN = "^([a-z][a-z0-9]{0,7}-)?[1-9][0-9]{0,18}$"
+RowId = int | str
+"""The id of a memory or a webhook delivery: its row's number, or `b-129` if there are several cells.
+
+A number alone is a row of home, the first cell, which has the data of the time before there were cells.
+"""
+MAX_ROW = 2**63 - 1
 _NAME = re.compile(CELL_NAME_PATTERN[1:-1], re.ASCII)
+_ROW = re.compile(f"(?:(?P<cell>{_NAME.pattern}){ID_BOUNDARY})?(?P<row>[1-9][0-9]{{0,18}})", re.ASCII)
 _FIELDS = ("redis", "sql", "broker")
 
 
@@ -146,6 +154,22 @@ def birth_cell(turn_id: str, names: Sequence[str]) -> str | None:
 def with_birth_cell(name: str, turn_id: str) -> str:
     """`turn_id` as one made in this cell; as it is where there is but one ("")."""
     return f"{name}{ID_BOUNDARY}{turn_id}" if name else turn_id
+
+
+def shown_row(cell: str, row: int) -> RowId:
+    """Return the id that callers get for a row: with the cell's name, or the number alone if there is but one cell."""
+    return f"{cell}{ID_BOUNDARY}{row}" if cell else row
+
+
+def parse_row(field: str, shown: object) -> tuple[str, int]:
+    """Return the cell that an id of `shown_row` names, and the row in it. The cell is "" for a number alone.
+
+    Raises InvalidInput naming `field`.
+    """
+    found = None if isinstance(shown, bool) else _ROW.fullmatch(str(shown))
+    if found is None or (row := int(found["row"])) > MAX_ROW:
+        raise InvalidInput(field, f"{repr(shown)[:60]} must be the id of a row, such as 129 or b{ID_BOUNDARY}129")
+    return found["cell"] or "", row
 
 
 class _Pairs(list[tuple[str, Any]]):

@@ -9,6 +9,7 @@ from typing import Literal
 from pydantic import TypeAdapter
 
 from brainq.contracts.call import ToolOutcome
+from brainq.contracts.cell import RowId
 from brainq.contracts.evaluation import JudgeMethod
 from brainq.contracts.memory import MemoryKind, ObservationKind
 from brainq.contracts.message import Attachment
@@ -148,9 +149,12 @@ class StepRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KnowledgeRow:
-    """Of a scope. `session_id` and `turn_id` are where it was first seen, `updated_at` when it was last seen."""
+    """What is known of a scope. `session_id` and `turn_id` are where it was first seen, `updated_at` when it was last.
 
-    row: int
+    row   its id; see `RowId`
+    """
+
+    row: RowId
     scope: str
     kind: str
     text: str

@@ -11,6 +11,7 @@ from datetime import datetime
 from typing import Any, Literal, cast, get_args
 from urllib.parse import urlsplit
 
+from brainq.contracts.cell import RowId
 from brainq.contracts.ids import ALL_SESSIONS, check_prefixes
 from brainq.errors import InvalidInput
 
@@ -67,9 +68,14 @@ class DeliveryClaim:
 
 @dataclass(frozen=True, slots=True)
 class DeliveryRow:
-    """A delivery as it is now. `due_at`: not tried before; `error`: of the last try."""
+    """A delivery as it is now.
 
-    row: int
+    row      its id; see `RowId`
+    due_at   when it may be tried next
+    error    of the last try
+    """
+
+    row: RowId
     message_id: str
     url: str
     event: str

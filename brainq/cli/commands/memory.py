@@ -34,7 +34,7 @@ def list_memories(
     session: Session = None,
     limit: Limit = 50,
     after: Annotated[
-        int | None, typer.Option("--after", metavar="ID", help="The next page: behind this memory.")
+        str | None, typer.Option("--after", metavar="ID", help="The next page: behind this memory.")
     ] = None,
     as_json: AsJson = False,
 ) -> None:
@@ -68,7 +68,7 @@ def _memories_table(rows: Sequence[MemoryRow]) -> PageTable:
 @subcommand(app, "forget")
 def forget(
     memory_id: Annotated[
-        int | None, typer.Argument(metavar="[ID]", help="One memory, as `brainq memory list` shows it.")
+        str | None, typer.Argument(metavar="[ID]", help="One memory, as `brainq memory list` shows it.")
     ] = None,
     scope: Annotated[str | None, typer.Option("--scope", help="All memories of this scope.")] = None,
     session: Session = None,

@@ -11,7 +11,7 @@ from brainq.cli.connect import open_operator
 from brainq.cli.help import command_group, subcommand
 from brainq.cli.options import AsJson, Limit
 from brainq.cli.output import clean, counted, print_outcome, print_rows, status_text
-from brainq.errors import ExitCode, InvalidInput
+from brainq.errors import ExitCode
 
 if TYPE_CHECKING:
     from brainq.cli.pages.layout import PageTable
@@ -70,12 +70,8 @@ def retry(
       brainq webhook retry 17
       brainq webhook retry all
     """
-    if delivery != "all" and not (delivery.isascii() and delivery.isdigit() and len(delivery) < 19):
-        raise InvalidInput(
-            "ID", f"{delivery[:60]!r} is neither a delivery's number nor `all`; see `brainq webhook list`"
-        )
     with open_operator() as operator:
-        revived = operator.send_again(None if delivery == "all" else int(delivery))
+        revived = operator.send_again(None if delivery == "all" else delivery)
     outcome = "nothing is dead" if delivery == "all" else f"no delivery {delivery} is dead"
     if revived:
         outcome = f"{counted(revived, 'delivery', 'deliveries')} will be sent again"

@@ -10,13 +10,14 @@ from contextlib import contextmanager
 from typing import Annotated, Any, Literal
 from urllib.parse import quote
 
-from fastapi import Header, Query
+from fastapi import Header, Path, Query
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
 from starlette.responses import Response
 
 from brainq.access import Verb, own_request_key
 from brainq.client.async_handle import AsyncTurnHandle
 from brainq.client.options import SubmitOptions
+from brainq.contracts.cell import ROW_ID_PATTERN
 from brainq.contracts.conversation import MAX_HISTORY_MESSAGES
 from brainq.contracts.file import MAX_FILES, MAX_NAME_CHARS, File
 from brainq.contracts.ids import new_turn_id
@@ -39,7 +40,9 @@ DEFAULT_PAGE = 200
 DEFAULT_LIST_PAGE = 50
 Limit = Annotated[int, Query(ge=1, le=MAX_PAGE)]
 MAX_NUMBER = 2**53 - 1
-"""The highest number of a row or an event, which JavaScript can still hold."""
+"""The highest number of an event or a message, which JavaScript can still hold."""
+AfterRow = Annotated[str | None, Query(pattern=ROW_ID_PATTERN, description="`next` of the page at hand.")]
+RowInPath = Annotated[str, Path(pattern=ROW_ID_PATTERN)]
 INLINE_TYPES = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
 """Types that a browser shows in place; others are saved. SVG is left out, for it may hold scripts."""
 IdempotencyKey = Annotated[

@@ -7,17 +7,18 @@ from datetime import datetime
 from typing import Annotated, Literal
 from urllib.parse import urlsplit
 
-from fastapi import APIRouter, Path, Query, Response
+from fastapi import APIRouter, Query, Response
 
 from brainq.access import Verb
 from brainq.brain.brains import describe_brains
 from brainq.cells.cells import cells_away
 from brainq.contracts.brain import BrainDescription
+from brainq.contracts.cell import RowId
 from brainq.contracts.fleet import CellsState, Fleet, FleetActivity, FleetScale
 from brainq.contracts.webhook import DeliveryRow, DeliveryState
 from brainq.errors import NotFound
 from brainq.gateway.edge.access import GatewayDep, RequestDep
-from brainq.gateway.rest.bodies import DEFAULT_LIST_PAGE, MAX_NUMBER, Answer, ChangeAnswer, Limit, ListPage
+from brainq.gateway.rest.bodies import DEFAULT_LIST_PAGE, AfterRow, Answer, ChangeAnswer, Limit, ListPage, RowInPath
 
 router = APIRouter()
 health_router = APIRouter(tags=["health"])
@@ -124,7 +125,7 @@ async def scale(
 class Delivery(Answer):
     """A webhook's message. Of its URL only the host is shown, for the path may hold a secret."""
 
-    id: int
+    id: RowId
     message_id: str
     host: str
     event: str
@@ -142,7 +143,7 @@ class DeliveryPage(ListPage):
     """The newest first. `next`, given as `after`, is the page behind this one; null: this is the last."""
 
     deliveries: tuple[Delivery, ...]
-    next: int | None
+    next: RowId | None
 
 
 @router.get("/v1/webhooks/deliveries", tags=["webhooks"])
@@ -150,7 +151,7 @@ async def deliveries(
     request: RequestDep,
     state: Annotated[str | None, Query(pattern="^(pending|done|dead)$")] = None,
     limit: Limit = DEFAULT_LIST_PAGE,
-    after: Annotated[int | None, Query(ge=1, le=MAX_NUMBER, description="`next` of the page at hand.")] = None,
+    after: AfterRow = None,
 ) -> DeliveryPage:
     """Messages to be sent (pending), accepted (done) or given up (dead), the newest first."""
     found = await request.client.deliveries(state, limit, request.caller.prefixes, after)
@@ -162,7 +163,7 @@ async def deliveries(
 
 
 @router.post("/v1/webhooks/deliveries/{delivery_id}/retry", tags=["webhooks"])
-async def retry(delivery_id: Annotated[int, Path(ge=1, le=MAX_NUMBER)], request: RequestDep) -> ChangeAnswer:
+async def retry(delivery_id: RowInPath, request: RequestDep) -> ChangeAnswer:
     """Send a dead message again, as if it were new. 404 where none of the caller's own has this id."""
     if not await request.client.send_again(delivery_id, request.caller.prefixes):
         raise NotFound("no dead delivery of the caller's")

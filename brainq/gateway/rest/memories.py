@@ -6,16 +6,17 @@ from dataclasses import asdict
 from datetime import datetime
 from typing import Annotated
 
-from fastapi import APIRouter, Path, Query
+from fastapi import APIRouter, Query
 
 from brainq.cells.cells import cells_away
 from brainq.client.memories import MAX_SCOPE_CHARS
+from brainq.contracts.cell import RowId
 from brainq.contracts.memory import MemoryKind
 from brainq.contracts.rows import MemoryRow
 from brainq.errors import NotFound
 from brainq.gateway.edge.access import RequestDep
 from brainq.gateway.edge.request import ID
-from brainq.gateway.rest.bodies import DEFAULT_LIST_PAGE, MAX_NUMBER, Answer, ChangeAnswer, Limit, ListPage
+from brainq.gateway.rest.bodies import DEFAULT_LIST_PAGE, AfterRow, Answer, ChangeAnswer, Limit, ListPage, RowInPath
 
 router = APIRouter(prefix="/v1/memories", tags=["memories"])
 ScopeQuery = Annotated[str | None, Query(max_length=MAX_SCOPE_CHARS, description="Whose memories; this or `session`.")]
@@ -27,7 +28,7 @@ SessionQuery = Annotated[
 class MemoryItem(Answer):
     """One memory. `session_id` and `turn_id` are where it was first learned; `updated_at` is its last observation."""
 
-    id: int
+    id: RowId
     scope: str
     kind: MemoryKind
     text: str
@@ -42,7 +43,7 @@ class MemoryPage(ListPage):
     """Memories, the newest first. `next`, given as `after`, is the next page; null: this is the last."""
 
     memories: tuple[MemoryItem, ...]
-    next: int | None
+    next: RowId | None
 
 
 class ForgetAnswer(Answer):
@@ -57,7 +58,7 @@ async def memories(
     scope: ScopeQuery = None,
     session: SessionQuery = None,
     limit: Limit = DEFAULT_LIST_PAGE,
-    after: Annotated[int | None, Query(ge=1, le=MAX_NUMBER, description="`next` of the page at hand.")] = None,
+    after: AfterRow = None,
 ) -> MemoryPage:
     """Memories of one scope, the newest first."""
     if session is not None:
@@ -73,7 +74,7 @@ async def memories(
 
 
 @router.delete("/{memory_id}")
-async def forget(memory_id: Annotated[int, Path(ge=1, le=MAX_NUMBER)], request: RequestDep) -> ChangeAnswer:
+async def forget(memory_id: RowInPath, request: RequestDep) -> ChangeAnswer:
     """Delete one memory for good. 404 where the caller has none under this id."""
     if not await request.client.memories.forget(memory_id, session_prefixes=request.caller.prefixes):
         raise NotFound("no memory of the caller's")

@@ -77,7 +77,7 @@ def test_the_asynchronous_twin_does_the_same(pump: Pump) -> None:
         ("scope", {"scope": 7}),
         ("session", {"session": "not a session"}),
         ("limit", {"scope": "ann", "limit": 0}),
-        ("after", {"scope": "ann", "after": "7"}),
+        ("after", {"scope": "ann", "after": "seven"}),
         ("session_prefixes", {"scope": "ann", "session_prefixes": ["acme"]}),
     ],
 )

@@ -101,7 +101,7 @@ def test_the_dead_are_revived_and_no_others(store: Store) -> None:
         store.deliveries.fail(claim.row, claim.tries, "HTTP 500", 0.0, dead=True)
     assert store.deliveries.unsettled() == {"pending": 1, "dead": 2}
     first = next(row for row in store.deliveries.list() if row.turn_id == "t1")
-    assert [store.deliveries.revive(first.row) for _ in range(2)] == [True, False]
+    assert [store.deliveries.revive(int(first.row)) for _ in range(2)] == [True, False]
     assert (store.deliveries.revive_all(), store.deliveries.revive_all()) == (1, 0)
     assert {row.state for row in store.deliveries.list()} == {"pending"}
     assert store.deliveries.revive(10**15) is False
@@ -113,7 +113,7 @@ def test_a_list_is_of_a_state_and_of_ones_own_sessions_in_pages(store: Store) ->
     plan(store, "t3", session="acme:2")
     newest = store.deliveries.list(sessions=("acme:",), limit=1)
     assert [row.turn_id for row in newest] == ["t3"]
-    older = store.deliveries.list(sessions=("acme:",), before_row=newest[0].row)
+    older = store.deliveries.list(sessions=("acme:",), before_row=int(newest[0].row))
     assert [row.turn_id for row in older] == ["t1"]
     assert store.deliveries.list("dead") == []
     assert len(store.deliveries.list("pending")) == 3

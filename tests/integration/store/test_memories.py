@@ -200,12 +200,12 @@ def test_a_scope_is_read_in_pages_and_forgotten_by_whom_it_is(store: Store) -> N
     remember(store, "Likes rum.", scope="bob")
     newest, *_ = page = store.memories.page(["ann", "nobody"], 2)
     assert len(page) == 2
-    (oldest,) = store.memories.page(["ann"], 2, after=page[-1].row)
+    (oldest,) = store.memories.page(["ann"], 2, after=int(page[-1].row))
     assert {row.text for row in (*page, oldest)} == {"Likes tea.", "Likes milk.", "Has a cat."}
     assert store.memories.page(["ann"], 9, sessions=["acme:"]) == []
 
-    assert store.memories.forget(newest.row, ["acme:"]) is False
-    assert [store.memories.forget(newest.row) for _ in range(2)] == [True, False]
+    assert store.memories.forget(int(newest.row), ["acme:"]) is False
+    assert [store.memories.forget(int(newest.row)) for _ in range(2)] == [True, False]
     assert newest.text not in found(store, newest.text)
     items = [Observation(kind="topic", text="tea")]
     for scope in ("ann", "bob"):

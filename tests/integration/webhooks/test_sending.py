@@ -111,8 +111,8 @@ def test_what_is_never_taken_is_dead_and_can_be_sent_again(store: Store, caplog:
         assert (only(store).state, only(store).error, only(store).tries) == ("dead", "HTTP 503", 3)
         assert made.send_one(webhook) is False
         assert "hook?from" not in caplog.text
-        assert store.deliveries.revive(only(store).row) is True
-        assert store.deliveries.revive(only(store).row) is False
+        assert store.deliveries.revive(int(only(store).row)) is True
+        assert store.deliveries.revive(int(only(store).row)) is False
         assert made.send_one(webhook) is True
     assert only(store).state == "done"
     assert {got.message_id for got in receiver.received} == {"msg_t1"}
