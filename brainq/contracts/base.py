@@ -39,6 +39,13 @@ class Wire(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
+class OfTurn(Wire):
+    """A record that belongs to one turn."""
+
+    turn_id: str
+    session_id: str
+
+
 def check_json(field: str, value: object) -> object:
     """Return `value` if it is JSON that every reader can take; raise InvalidInput naming `field` if not.
 

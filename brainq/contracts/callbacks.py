@@ -22,11 +22,17 @@ from brainq.contracts.turn import TurnRequest, TurnResult
 
 
 @dataclass(frozen=True, slots=True)
-class TurnInfo:
-    """A turn as it begins. `turn_number` counts the turns of the session from 1."""
+class TurnCallback:
+    """The turn that a callback is called for."""
 
     turn_id: str
     session_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class TurnInfo(TurnCallback):
+    """A turn as it begins. `turn_number` counts the turns of the session from 1."""
+
     user_message: str
     prompt_id: str | None = None
     prompt_version: str | None = None
@@ -50,11 +56,9 @@ class TurnInfo:
 
 
 @dataclass(frozen=True, slots=True)
-class UsageInfo:
+class UsageInfo(TurnCallback):
     """The tokens of a whole turn. `cost_usd` is None where the price of the model is not known."""
 
-    turn_id: str
-    session_id: str
     step_key: str
     usage: TokenUsage
     model: str = ""
@@ -62,11 +66,9 @@ class UsageInfo:
 
 
 @dataclass(frozen=True, slots=True)
-class PreToolUse:
+class PreToolUse(TurnCallback):
     """A call about to be judged. `call.arguments` is as the model gave it: not yet validated."""
 
-    turn_id: str
-    session_id: str
     call: ToolCall
     spec: ToolSpec
 
@@ -84,16 +86,12 @@ class Deny:
 
 
 @dataclass(frozen=True, slots=True)
-class PostToolUse:
+class PostToolUse(PreToolUse):
     """A call that ended, with its outcome.
 
     call_key   the same whenever the hook is called again for this call; no other call has it
     """
 
-    turn_id: str
-    session_id: str
-    call: ToolCall
-    spec: ToolSpec
     outcome: ToolOutcome
 
     @property
@@ -102,22 +100,18 @@ class PostToolUse:
 
 
 @dataclass(frozen=True, slots=True)
-class StreamChunk:
+class StreamChunk(TurnCallback):
     """A part of the model's text. A higher `attempt` of a step replaces the text of the lower."""
 
-    turn_id: str
-    session_id: str
     step: int
     attempt: int
     text: str
 
 
 @dataclass(frozen=True, slots=True)
-class TurnEnd:
+class TurnEnd(TurnCallback):
     """A turn that ended, however it ended."""
 
-    turn_id: str
-    session_id: str
     result: TurnResult
     step_key: str
 

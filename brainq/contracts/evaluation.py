@@ -6,7 +6,7 @@ from typing import Literal, Protocol, get_args, runtime_checkable
 
 from pydantic import Field
 
-from brainq.contracts.base import Wire
+from brainq.contracts.base import OfTurn, Wire
 from brainq.contracts.model import TokenUsage
 from brainq.contracts.status import Ending, StopReason
 
@@ -16,7 +16,7 @@ Strategy = Literal["direct_answer", "web_augmented", "retrieval_augmented", "too
 ALL_STRATEGIES: tuple[Strategy, ...] = get_args(Strategy)
 
 
-class JudgeCase(Wire):
+class JudgeCase(OfTurn):
     """What a judge reads.
 
     transcript       `[role] text` lines of the turn's messages, tool results cut to a length
@@ -25,8 +25,6 @@ class JudgeCase(Wire):
     relevant_facts   the context pack's `relevant_facts`, or the texts its notes carry
     """
 
-    turn_id: str
-    session_id: str
     question: str
     answer: str
     transcript: str

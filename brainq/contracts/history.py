@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal, cast, get_args
 
-from brainq.contracts.base import Wire
+from brainq.contracts.base import OfTurn, Wire
 from brainq.contracts.evaluation import Strategy
 from brainq.contracts.message import Attachment
 from brainq.contracts.status import Awaits, Effect, Ending, StopReason, TraceStatus
@@ -26,7 +26,7 @@ MAX_SEARCHED_TURNS = 20_000
 """How many of the newest turns up to `until` a search looks through."""
 
 
-class HistoryTurn(Wire):
+class HistoryTurn(OfTurn):
     """One turn of a session.
 
     state         as `brainq list` shows it: queued, active, parked, closing, or the ending; `accepted` where only SQL
@@ -40,8 +40,6 @@ class HistoryTurn(Wire):
     is_kept       False: the brain keeps content out of SQL (`redact_logs`), and both texts are empty
     """
 
-    turn_id: str
-    session_id: str
     kind: TurnKind = "chat"
     state: str
     stop_reason: StopReason | None = None
@@ -109,7 +107,7 @@ def metadata_pairs(value: object, path: str = "") -> Iterator[str]:
         yield f"{path}={value if isinstance(value, str) else json.dumps(value)}"
 
 
-class ListedTurn(Wire):
+class ListedTurn(OfTurn):
     """A turn as a line of a list.
 
     state         queued, active, parked or closing; `accepted` where Redis does not know it yet; `rejected`; or the
@@ -126,8 +124,6 @@ class ListedTurn(Wire):
     parent        the call that started it, of a child turn
     """
 
-    turn_id: str
-    session_id: str
     request_key: str
     kind: TurnKind = "chat"
     brain: str | None = None
@@ -149,12 +145,10 @@ class ListedTurn(Wire):
     parent: ParentCall | None = None
 
 
-class StartedTurn(Wire):
+class StartedTurn(OfTurn):
     """A turn that a call started (`ChildTurn`). `state` is `accepted` until it has ended, or was refused."""
 
     call_id: str
-    turn_id: str
-    session_id: str
     state: str
 
 

@@ -9,7 +9,7 @@ from typing import Literal, Protocol, runtime_checkable
 
 from pydantic import Field
 
-from brainq.contracts.base import Wire
+from brainq.contracts.base import OfTurn, Wire
 from brainq.contracts.message import Message
 from brainq.contracts.status import Ending, StopReason
 from brainq.contracts.turn import Citation
@@ -18,7 +18,7 @@ MemoryKind = Literal["fact", "preference", "habit"]
 ObservationKind = Literal["topic", "source", "open_question"]
 
 
-class RecordedTurn(Wire):
+class RecordedTurn(OfTurn):
     """A turn with its whole conversation.
 
     messages            the turn's own messages in order, tool calls and results included, the user's first
@@ -32,8 +32,6 @@ class RecordedTurn(Wire):
     format              of its state in Redis, where that has it
     """
 
-    turn_id: str
-    session_id: str
     user_message: str
     text: str
     ending: Ending

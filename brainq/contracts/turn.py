@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal, Self, TypedDict, TypeVar, cast
 
 from pydantic import BaseModel, Field, JsonValue, ValidationInfo, field_validator, model_validator
 
-from brainq.contracts.base import UserText, Wire, check_json
+from brainq.contracts.base import OfTurn, UserText, Wire, check_json
 from brainq.contracts.ids import check_id, check_turn_id
 from brainq.contracts.message import Attachment, Message, with_attachment_labels
 from brainq.contracts.model import Spend
@@ -257,7 +257,7 @@ class Citation(Wire):
     quote: str = ""
 
 
-class TurnResult(Wire):
+class TurnResult(OfTurn):
     """How a turn ended. Goes out for every ending.
 
     text                     the answer, or the text that reports a limit, a timeout or a failure
@@ -276,8 +276,6 @@ class TurnResult(Wire):
                              None. `parsed_as(Model)` gives it as a pydantic model
     """
 
-    turn_id: str
-    session_id: str
     text: str = ""
     local_citations: tuple[Citation, ...] = ()
     web_citations: tuple[Citation, ...] = ()

@@ -7,7 +7,7 @@ from ops.mutants.bug import Bug
 TABLE = ("tests/unit/models/test_refusals.py",)
 ANSWERS = ("tests/unit/models/test_refused_answers.py",)
 PARAMETERS = ("tests/unit/models/test_refused_parameters.py",)
-PYDANTIC = ("tests/unit/models/test_pydantic_refusals.py",)
+PYDANTIC = ("tests/contrib/pydantic_ai/test_refusals.py",)
 REVIEWS = ("tests/integration/test_people_review.py::test_what_reads_a_conversation_is_of_the_brain_that_has_it",)
 WARNED = ("tests/integration/test_people_review.py::test_a_summary_that_no_model_wrote_is_warned_of",)
 BODY = "brainq/models/vendors/error_body.py"
