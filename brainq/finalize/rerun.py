@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from brainq.brain.brains import ByBrain
 from brainq.contracts.claim import FinalStepClaim
@@ -15,17 +15,20 @@ from brainq.errors import InvalidInput, TurnNotFound
 from brainq.finalize.recall import Recall, RerunChain
 from brainq.finalize.step_order import FinalizerRuntime, StepOrder
 from brainq.finalize.steps import StepContext, around_step
+from brainq.jobs import judgement_key
 from brainq.memory.judge_runner import JudgeRunner
 from brainq.observe.logs import logger
 from brainq.observe.spans import final_span
 from brainq.observe.tracing import in_span
 from brainq.ports.people import ChildTurns
 from brainq.ports.redis_turns import FinalChain
-from brainq.ports.sql import FinalizerRecords, JudgementRows
+from brainq.ports.sql import FinalizerRecords
 from brainq.text.failures import failure_name, failure_text
 
-log = logger("brainq.finalize")
+if TYPE_CHECKING:
+    from brainq.store.repositories.judgements import Judgements
 
+log = logger("brainq.finalize")
 
 RERUN_OWNER = "retry"
 JUDGE_PREFIX = "judge:"
@@ -55,7 +58,7 @@ class StepRerunner:
     chain: FinalChain
     records: FinalizerRecords
     steps: Callable[[str], Sequence[StepRow]]
-    judgements: JudgementRows
+    judgements: Judgements
     recall: Recall
     judges: JudgeRunner
     parents: ChildTurns | None = None
@@ -131,7 +134,7 @@ class StepRerunner:
 
     def _judge(self, session_id: str, turn_id: str, name: str) -> Retried:
         judge = name.removeprefix(JUDGE_PREFIX)
-        self.judgements.revive(turn_id, judge)
+        self.judgements.revive_job(judgement_key(turn_id, judge))
         word = self.judges.run(session_id, turn_id, judge)
         # dropped: a worker was at it before the second line above; passed: it is for one of another build
         if word in ("judged", "dropped", "passed"):

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import json
-import random
 import threading
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from brainq.brain.brains import ByBrain
 from brainq.contracts.build import FORMATS_READ
@@ -15,9 +14,9 @@ from brainq.contracts.evaluation import Judge, JudgeCase, Judgement
 from brainq.contracts.memory import RecordedTurn
 from brainq.contracts.message import Message
 from brainq.contracts.model import Price, Spend, TokenUsage, unknown_price
-from brainq.contracts.status import WorkFailure, WorkOutcome
-from brainq.contracts.stop import Stop, stop_of_turn
-from brainq.finalize.finalizer import MAX_TRIES, retry_after_s
+from brainq.contracts.status import WorkFailure
+from brainq.contracts.stop import stop_of_turn
+from brainq.jobs import MAX_TRIES, GivenUp, JobRunner, Postponed, TryFailed, judgement_key
 from brainq.leases import LeaseRenewer
 from brainq.memory.judges import judges_named, unknown_judge
 from brainq.memory.words import cut
@@ -28,10 +27,12 @@ from brainq.observe.logs import logger
 from brainq.observe.spans import judge_span
 from brainq.observe.tracing import in_span
 from brainq.ports.people import StopsInForce
-from brainq.ports.redis_turns import JudgeBells
-from brainq.ports.sql import JudgementRows
 from brainq.processes.threads import call_within
 from brainq.text.failures import failure_words
+
+if TYPE_CHECKING:
+    from brainq.state.finals import RedisFinalChain
+    from brainq.store.repositories.judgements import Judgements
 
 log = logger("brainq.finalize")
 MOST_RESULT_CHARS = 2_000  # of one tool result
@@ -41,7 +42,6 @@ MOST_FACTS = 50
 MOST_FACT_CHARS = 1_000
 _NOTE_KEYS = ("text", "excerpt")
 JUDGE_LIMIT_S = 60.0  # one judge, one turn; a model is given less, so that its fallback still has time
-MOST_ERROR_CHARS = 2_000
 PAUSED_RETRY_S = 30.0  # so long after a stop was lifted, at most, a judgement that it paused goes on
 UNSERVED_AGAIN_S = 30.0  # until a worker of the build that is to judge a turn is looked for again
 OTHER_BUILD = "it waits for the build whose brain the turn is pinned to"
@@ -142,23 +142,23 @@ class JudgeRuntime:
 
 @dataclass(eq=False, kw_only=True)
 class JudgeRunner:
-    """Runs one judge on one turn. Holds no state of its own: any process may run any judge of any turn.
+    """Runs one judge on one turn. It has no state of its own: any process may run any judge of any turn.
 
     brains      what the judging of each brain's turns takes
-    brain_of    the name of a turn's brain, by the turn's id
-    recorded    a turn by session, turn and step key; None when its content is gone, or SQL kept it redacted
-    bells       where a doorbell goes that is another build's to answer
-    digests     of this worker's brains: a turn that is pinned is judged by the one that began it
+    brain_of    returns the name of a turn's brain, by the turn's id
+    recorded    returns a turn by session, turn and step key; None if its content is gone, or SQL kept it redacted
+    bells       rings for judgements that another build is to make
+    digests     of this worker's brains: a pinned turn is judged by the brain that began it
     places      how many judges run at once in this process
     limit_s     a judge that has not returned by then is abandoned in its thread, and tried again
-    stops       what operators have stopped: those of its brain and tenant; a judge's model heeds its own
+    stops       what operators have stopped: brains and tenants here; a judge's model checks its own
     """
 
     brains: ByBrain[JudgeRuntime]
     brain_of: Callable[[str], str | None]
-    rows: JudgementRows
+    rows: Judgements
     recorded: Callable[[str, str, str], RecordedTurn | None]
-    bells: JudgeBells
+    bells: RedisFinalChain
     beats: LeaseRenewer
     lease_s: float
     limit_s: float = JUDGE_LIMIT_S
@@ -169,6 +169,13 @@ class JudgeRunner:
 
     def __post_init__(self) -> None:
         self._free = threading.BoundedSemaphore(self.places)
+        self._jobs = JobRunner(
+            rows=self.rows,
+            lease_s=self.lease_s,
+            failure=WorkFailure.JUDGE_FAILED,
+            max_tries=self.max_tries,
+            beats=self.beats,
+        )
 
     def run(self, session_id: str, turn_id: str, judge_name: str) -> str:
         """Answer one doorbell: `judged`, `failed` (it is tried again), `paused` (by operators), `dead`, `dropped`,
@@ -179,107 +186,101 @@ class JudgeRunner:
         if not self._free.acquire(blocking=False):
             return "later"  # the sweeper rings again: results must not wait behind slow judges
         try:
-            tries = self.rows.claim(turn_id, judge_name, self.lease_s)
-            if tries is None:
+            key = judgement_key(turn_id, judge_name)
+            job = self.rows.take(key, self.lease_s)
+            if job is None:
                 return "dropped"
-            with self.beats.renew(lambda: self._beat(turn_id, judge_name, tries), _ignore):
-                return self._try(session_id, turn_id, judge_name, tries)
+            trial = JudgeTry(self, session_id, turn_id, judge_name, job["tries"])
+            did = self._jobs.run(key, job["tries"], trial.run, show=trial.show)
         finally:
             self._free.release()
+        if did == "dead":
+            log.warning("judgement is dead", turn_id=turn_id, judge=judge_name)
+        elif did == "passed":
+            self._ring_other_build(session_id, turn_id, judge_name)
+        return did
 
-    def _beat(self, turn_id: str, judge_name: str, tries: int) -> str:
-        return "OK" if self.rows.beat(turn_id, judge_name, tries, self.lease_s) else "LOST"
+    def _ring_other_build(self, session_id: str, turn_id: str, judge_name: str) -> None:
+        """Ring for the build that is to judge the turn, or look again later if it has no workers now."""
+        if self.bells.pass_judge(session_id, turn_id, judge_name) != "UNSERVED":
+            return
+        key = judgement_key(turn_id, judge_name)
+        if (again := self.rows.take(key, self.lease_s)) is not None:
+            self.rows.postpone(key, again["tries"], OTHER_BUILD, UNSERVED_AGAIN_S)
 
-    def _try(self, session_id: str, turn_id: str, judge_name: str, tries: int) -> str:
-        if tries > self.max_tries:
-            died = f"its worker died, or was cut off, in each of {tries - 1} tries"
-            return self._give_up(turn_id, judge_name, tries, died)
-        brain = self.brain_of(turn_id)
-        work = self.brains.of(brain)
-        if work is None:  # a worker that has it may come first to the next try
-            error = f"its brain {brain!r} is not one of this worker's: {', '.join(self.brains.names)}"
-            return self._again(turn_id, judge_name, tries, error, "MissingBrain")
-        stop = stop_of_turn(self.stops.in_force(), session_id, work.name) if self.stops is not None else None
-        if stop is not None:
-            return self._meet_stop(turn_id, judge_name, tries, stop)
-        try:
-            turn = self.recorded(session_id, turn_id, f"{turn_id}:judge:{judge_name}")
-            if turn is None:
-                return self._give_up(turn_id, judge_name, tries, NO_CONTENT)
-            if not self._may_judge(turn):
-                return self._pass_on(session_id, turn_id, judge_name, tries)
-            judge = judges_named([judge_name], work.own, work.auxiliary)[judge_name]
-            if judge is None:
-                return self._give_up(turn_id, judge_name, tries, unknown_judge(judge_name, work.own))
-            span = judge_span(session_id, turn_id, turn.traceparent, judge_name, tries)
-            allowance = Allowance(work.price)
-            with in_span(span, redact=work.redact), allowance.activate():
-                judgement = self._judge(judge, judge_case(turn), work.redact)
-        except StopDeferred as paused:
-            return self._wait(turn_id, judge_name, tries, paused.why)
-        except Exception as failure:
-            return self._failed(turn_id, judge_name, tries, failure, work.redact)
-        spends = tuple(allowance.spends) or _reported_spend(judgement)
-        self.rows.settle(turn_id, judge_name, judgement, spends)
-        return "judged"
-
-    def _may_judge(self, turn: RecordedTurn) -> bool:
+    def may_judge(self, turn: RecordedTurn) -> bool:
+        """Return whether this process can read the turn, and has the brain that it is pinned to."""
         if turn.format not in FORMATS_READ:
             return False
         return not turn.pin or turn.pin in self.digests or self.bells.is_released_here(turn.pin)
 
-    def _pass_on(self, session_id: str, turn_id: str, judge_name: str, tries: int) -> str:
-        """It is another build's, and costs no try. The row is free before that one is rung for."""
-        self.rows.postpone(turn_id, judge_name, OTHER_BUILD, 0.0, tries)
-        if self.bells.pass_judge(session_id, turn_id, judge_name) == "UNSERVED":
-            again = self.rows.claim(turn_id, judge_name, self.lease_s)
-            if again is not None:
-                self.rows.postpone(turn_id, judge_name, OTHER_BUILD, UNSERVED_AGAIN_S, again)
-        return "passed"
 
-    def _judge(self, judge: Judge, case: JudgeCase, redact: bool) -> Judgement:
-        found: Any = call_within(self.limit_s, f"judge {judge.name!r}", lambda: judge.judge(case))
+@dataclass(eq=False, slots=True)
+class JudgeTry:
+    """One try of one judgement."""
+
+    runner: JudgeRunner
+    session_id: str
+    turn_id: str
+    judge_name: str
+    tries: int
+    redact: bool = False
+
+    def run(self) -> str:
+        """Judge the turn and write the score. Raises what `JobRunner.run` expects of work."""
+        runner, brain = self.runner, self.runner.brain_of(self.turn_id)
+        work = runner.brains.of(brain)
+        if work is None:  # a worker that has the brain may make the next try
+            here = ", ".join(runner.brains.names)
+            raise TryFailed(f"its brain {brain!r} is not one of this worker's: {here}", "MissingBrain")
+        self.redact = work.redact
+        self._require_not_stopped(work)
+        turn = runner.recorded(self.session_id, self.turn_id, f"{self.turn_id}:judge:{self.judge_name}")
+        if turn is None:
+            raise GivenUp(NO_CONTENT)
+        if not runner.may_judge(turn):
+            raise Postponed(OTHER_BUILD, 0.0, "passed")
+        judge = judges_named([self.judge_name], work.own, work.auxiliary)[self.judge_name]
+        if judge is None:
+            raise GivenUp(unknown_judge(self.judge_name, work.own))
+        span = judge_span(self.session_id, self.turn_id, turn.traceparent, self.judge_name, self.tries)
+        allowance = Allowance(work.price)
+        try:
+            with in_span(span, redact=work.redact), allowance.activate():
+                judgement = self._judge(judge, judge_case(turn))
+        except StopDeferred as paused:
+            raise Postponed(paused.why, PAUSED_RETRY_S, "paused") from paused
+        spends = tuple(allowance.spends) or _reported_spend(judgement)
+        runner.rows.settle(self.turn_id, self.judge_name, judgement, spends)
+        return "judged"
+
+    def show(self, failure: Exception) -> str:
+        """Log a failure. Returns what SQL keeps of it."""
+        ids = {"turn_id": self.turn_id, "judge": self.judge_name}
+        log.error("judge failed", failure=failure, **ids, tries=self.tries)
+        kind = type(failure).__name__
+        return kind if self.redact else f"{kind}: {failure_words(failure)}"
+
+    def _require_not_stopped(self, work: JudgeRuntime) -> None:
+        """Raise Postponed while operators have paused the brain or the tenant, GivenUp if they have forbidden it."""
+        stops = self.runner.stops
+        stop = None if stops is None else stop_of_turn(stops.in_force(), self.session_id, work.name)
+        if stop is None:
+            return
+        if stop.mode == "pause":
+            raise Postponed(stop.describe(), PAUSED_RETRY_S, "paused")
+        command = f"`brainq finalize retry {self.turn_id} judge:{self.judge_name}`"
+        raise GivenUp(f"{stop.describe()}; once it is lifted {command} judges it")
+
+    def _judge(self, judge: Judge, case: JudgeCase) -> Judgement:
+        found: Any = call_within(self.runner.limit_s, f"judge {judge.name!r}", lambda: judge.judge(case))
         if not isinstance(found, Judgement):
             raise TypeError(f"judge {judge.name!r} returned a {type(found).__name__}; it must return a Judgement")
         judgement = Judgement.model_validate(found.model_dump())  # one made without checks is checked here
-        return judgement.model_copy(update={"reason": ""}) if redact else judgement
-
-    def _failed(self, turn_id: str, judge_name: str, tries: int, failure: Exception, redact: bool) -> str:
-        log.error("judge failed", failure=failure, turn_id=turn_id, judge=judge_name, tries=tries)
-        kind = type(failure).__name__
-        return self._again(turn_id, judge_name, tries, kind if redact else f"{kind}: {failure_words(failure)}", kind)
-
-    def _again(self, turn_id: str, judge_name: str, tries: int, error: str, kind: str) -> str:
-        """It is tried again, unless that was the last time."""
-        failure = WorkFailure.JUDGE_FAILED, kind
-        if tries >= self.max_tries:
-            return WorkOutcome(self._give_up(turn_id, judge_name, tries, error), *failure)
-        again_after_s = retry_after_s(tries, random.random())
-        self.rows.fail(turn_id, judge_name, error[:MOST_ERROR_CHARS], again_after_s, dead=False, tries=tries)
-        return WorkOutcome("failed", *failure)
-
-    def _meet_stop(self, turn_id: str, judge_name: str, tries: int, stop: Stop) -> str:
-        if stop.mode == "pause":
-            return self._wait(turn_id, judge_name, tries, stop.describe())
-        again = f"once it is lifted `brainq finalize retry {turn_id} judge:{judge_name}` judges it"
-        return self._give_up(turn_id, judge_name, tries, f"{stop.describe()}; {again}")
-
-    def _wait(self, turn_id: str, judge_name: str, tries: int, why: str) -> str:
-        """It is looked at again and again, for as long as it is paused."""
-        self.rows.postpone(turn_id, judge_name, why[:MOST_ERROR_CHARS], PAUSED_RETRY_S, tries)
-        return "paused"
-
-    def _give_up(self, turn_id: str, judge_name: str, tries: int, error: str) -> str:
-        log.warning("judgement is dead", turn_id=turn_id, judge=judge_name)
-        self.rows.fail(turn_id, judge_name, error[:MOST_ERROR_CHARS], 0.0, dead=True, tries=tries)
-        return WorkOutcome("dead", WorkFailure.JUDGE_FAILED)
-
-
-def _ignore(word: str) -> None:
-    """Another try has the row: this one's score is written only if it comes first."""
+        return judgement.model_copy(update={"reason": ""}) if self.redact else judgement
 
 
 def _reported_spend(judgement: Judgement) -> tuple[Spend, ...]:
-    """What a judge of the brain's own says it used; the price is unknown."""
+    """Return what one of the brain's judges says it used, at an unknown price."""
     used = TokenUsage(input_tokens=judgement.input_tokens or 0, output_tokens=judgement.output_tokens or 0)
     return (Spend.from_usage("judge", 0, judgement.model or "", used, None),) if used.total else ()

@@ -1,10 +1,10 @@
-"""Delivery of webhooks about endings and approvals: over HTTP, signed, at least once.
+"""Sends webhooks about endings, approvals and budgets over HTTP: signed, at least once.
 
     event ─ same transaction ─► a pending row a webhook ─► WebhookSender, threads in the finalizer pool
                                                                 │
               row: done, or due again, or dead with its error ◄── POST, signed
 
-The row in SQL is the truth: it is claimed, settled and retried there. Redis and Celery have no part in it."""
+The rows are jobs in SQL (`brainq/jobs.py`). Redis and Celery have no part in them."""
 
 from __future__ import annotations
 
@@ -15,10 +15,12 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from brainq.contracts.turn import TurnRequest
 from brainq.contracts.webhook import DeliveryClaim, Webhook
+from brainq.jobs import Backoff, JobRunner, TryFailed, delivery_key
 from brainq.observe.logs import OutageLog, logger
 from brainq.observe.metrics import catalogue as m
 from brainq.observe.metrics.counters import COUNTERS
@@ -27,41 +29,32 @@ from brainq.observe.threads import KeptThread
 from brainq.observe.tracing import fail_span, in_span, traceparent_of, tracer
 from brainq.people.webhook_post import post
 from brainq.people.webhook_signature import message_body, message_headers
-from brainq.ports.sql import DeliveryRows
+
+if TYPE_CHECKING:
+    from brainq.store.repositories.deliveries import Deliveries
 
 log = logger("brainq.webhooks")
-FIRST_DELAY_S = 5.0
-FACTOR = 3.0
-MAX_DELAY_S = 6 * 3600.0
-MAX_TRIES = 12  # after these it is dead: 17 to 28 hours after the first try, as the jitter falls
-JITTER = 0.25
+LATER = Backoff(first_s=5.0, factor=3.0, longest_s=6 * 3600.0, spread=(0.75, 1.25))
+MAX_TRIES = 12  # the last one is 17 to 28 hours after the first, depending on the jitter
 POLL_S = 1.0
-LEASE_S = 60.0  # longer than a POST may take; who dies in the middle of one is found after it
+LEASE_S = 60.0  # longer than a POST may take; a delivery whose process died is sent again after it
 THREADS = 4
-GRACE_S = 4.0  # a worker waits no longer than 5 s for its threads
-
-
-def retry_delay_s(tries: int, chance: float) -> float:
-    """Seconds until the next try, after `tries` of them: 5 s, 15 s, 45 s, ... at most 6 h, each a quarter more or less.
-
-    chance   from 0 to 1, a random number: receivers that come back are not met by all at once
-    """
-    plain = min(MAX_DELAY_S, FIRST_DELAY_S * FACTOR ** (tries - 1))
-    return plain * (1 - JITTER + 2 * JITTER * chance)
+GRACE_S = 4.0  # a worker waits at most 5 s for its threads
 
 
 @dataclass(eq=False, kw_only=True)
 class WebhookSender:
-    """Any number of processes may send. A webhook that hangs holds up no other: each has threads of its own.
+    """Sends deliveries. Any number of processes may send. Each webhook has its own threads, so one that hangs delays no
+    other.
 
-    every_s   how often it looks for what is due
-    lease_s   for which no other process gets a delivery that one has claimed
-    threads   deliveries to one webhook at a time, in this process
-    request_of   a turn's request, for its trace; None for one that SQL no longer has
+    every_s      how often it looks for due deliveries
+    lease_s      how long a claim keeps other processes from a delivery
+    threads      deliveries to one webhook at a time, in this process
+    request_of   returns a turn's request, for its trace; None if SQL no longer has it
     """
 
     webhooks: Sequence[Webhook]
-    rows: DeliveryRows
+    rows: Deliveries
     post: Callable[[str, bytes, Mapping[str, str]], str] = post
     every_s: float = POLL_S
     lease_s: float = LEASE_S
@@ -71,7 +64,7 @@ class WebhookSender:
     request_of: Callable[[str], TurnRequest | None] = lambda turn_id: None
 
     def run(self, stopping: threading.Event) -> None:
-        """Send until stopped; then what is on its way has `grace_s` to end, and else is left to its lease."""
+        """Send until stopped. Deliveries under way then have `grace_s` to end; later ones are left to their lease."""
         over = threading.Event()
         places: list[KeptThread] = []
         for webhook in self.webhooks:
@@ -80,41 +73,38 @@ class WebhookSender:
         try:
             while True:
                 for place in places:
-                    with suppress(RuntimeError):  # a refused thread is logged, and tried again; the others send
+                    with suppress(RuntimeError):  # a refused thread is logged and tried again; the others send
                         place.ensure()
                 if stopping.wait(self.every_s):
                     return
         finally:
-            over.set()  # whatever ends this: it is run again, with places of its own
+            over.set()  # whatever ended this: it is run again, with new threads
             until = time.monotonic() + self.grace_s
             for place in places:
                 place.stop(max(0.0, until - time.monotonic()))
 
     def send_one(self, webhook: Webhook) -> bool:
-        """Try what is due longest; False when nothing is."""
+        """Try the delivery that has been due longest. Returns False if none is due."""
         delivery = self.rows.claim(webhook.url, self.lease_s)
         if delivery is None:
             return False
-        if delivery.tries > self.max_tries:
-            died = f"its worker died in each of {self.max_tries} tries, or its last one"
-            self._give_up(webhook, delivery, died)
-            return True
-        body = message_body(delivery)
-        why = self._post(webhook, delivery, body)
-        if not why:
-            self.rows.done(delivery.row)
-            COUNTERS.add(m.DELIVERIES, url_host(webhook.url), "done")
-        elif delivery.tries >= self.max_tries:
-            self._give_up(webhook, delivery, why)
-        else:
-            self.rows.fail(
-                delivery.row, delivery.tries, why, retry_delay_s(delivery.tries, random.random()), dead=False
-            )
-            COUNTERS.add(m.DELIVERIES, url_host(webhook.url), "again")
+        host = url_host(webhook.url)
+        jobs = JobRunner(rows=self.rows, lease_s=self.lease_s, backoff=LATER, max_tries=self.max_tries)
+        did = jobs.run(delivery_key(delivery.row), delivery.tries, lambda: self._send(webhook, delivery))
+        if did == "dead":
+            log.warning("delivery to a webhook is dead", turn_id=delivery.turn_id, delivery=delivery.row, host=host)
+        COUNTERS.add(m.DELIVERIES, host, "again" if did == "failed" else did)
         return True
 
+    def _send(self, webhook: Webhook, delivery: DeliveryClaim) -> str:
+        why = self._post(webhook, delivery, message_body(delivery))
+        if why:
+            raise TryFailed(why)
+        self.rows.done(delivery.row)
+        return "done"
+
     def _post(self, webhook: Webhook, delivery: DeliveryClaim, body: bytes) -> str:
-        """As `post`. Where telemetry is on, the receiver may go on in the turn's trace."""
+        """Post it: see `post`. If telemetry is on, the receiver may continue the turn's trace."""
         headers = message_headers(delivery, body, webhook.secret)
         if tracer() is None:
             return self.post(webhook.url, body, headers)
@@ -127,26 +117,19 @@ class WebhookSender:
         return why
 
     def _serve(self, webhook: Webhook, outage: OutageLog, stopping: threading.Event) -> None:
-        stopping.wait(random.random() * self.every_s)  # places take turns at looking
+        stopping.wait(random.random() * self.every_s)  # the threads look one after another
         while not stopping.is_set():
             sent = False
             try:
                 sent = self.send_one(webhook)
-            except Exception as failure:  # SQL is away
+            except Exception as failure:  # SQL does not answer
                 outage.failed(failure)
             else:
                 outage.worked()
             if not sent:
                 stopping.wait(self.every_s)
 
-    def _give_up(self, webhook: Webhook, delivery: DeliveryClaim, why: str) -> None:
-        log.warning(
-            "delivery to a webhook is dead", turn_id=delivery.turn_id, delivery=delivery.row, host=url_host(webhook.url)
-        )
-        self.rows.fail(delivery.row, delivery.tries, why, 0.0, dead=True)
-        COUNTERS.add(m.DELIVERIES, url_host(webhook.url), "dead")
-
 
 def url_host(url: str) -> str:
-    """What is shown of a url in logs: a path may hold a secret."""
+    """Return what logs may show of a url. Its path may hold a secret."""
     return urlsplit(url).netloc

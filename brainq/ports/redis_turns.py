@@ -205,19 +205,6 @@ class FinalChain(Protocol):
     def ring_judge(self, session_id: str, turn_id: str, judge: str) -> Literal["RUNG", "ALREADY", "FULL"]: ...
 
 
-class JudgeBells(Protocol):
-    """Where the doorbells of judges go whose turns another build is to judge. Fitted by `state.finals.RedisFinalChain`.
-
-    is_released_here   what is pinned to this digest goes on with a brain of this process
-    pass_judge         ring where a worker may judge it; `UNSERVED`: there is none now
-    """
-
-    def is_released_here(self, pin: str) -> bool: ...
-    def pass_judge(
-        self, session_id: str, turn_id: str, judge: str
-    ) -> Literal["PASSED", "ALREADY", "UNSERVED", "MINE"]: ...
-
-
 class SweeperState(Protocol):
     """When each turn is looked at, and what a look finds; which processes are gone; how many turns may be live. Fitted
     by `state.sweeper.RedisSweeperState`.

@@ -8,7 +8,7 @@ from typing import Protocol, Unpack
 from brainq.contracts.call import Intent, ToolOutcome
 from brainq.contracts.claim import FinalStepClaim
 from brainq.contracts.conversation import EarlierTurn
-from brainq.contracts.evaluation import Judgement, RuntimeDecisionRecord
+from brainq.contracts.evaluation import RuntimeDecisionRecord
 from brainq.contracts.file import File
 from brainq.contracts.memory import MemoryItem, Observation
 from brainq.contracts.message import Attachment, Message
@@ -19,7 +19,6 @@ from brainq.contracts.rows import (
     ApprovalRow,
     CallRow,
     InputRow,
-    JudgementRow,
     StartedWord,
     UnendedTurn,
     VoidResult,
@@ -29,7 +28,6 @@ from brainq.contracts.status import Effect
 from brainq.contracts.stop import Stop
 from brainq.contracts.turn import TurnRequest, TurnResult
 from brainq.contracts.view import TurnDetails
-from brainq.contracts.webhook import DeliveryClaim
 
 
 class TurnRows(Protocol):
@@ -188,41 +186,3 @@ class FinalizerRecords(Protocol):
     def transcript(self, turn_id: str) -> tuple[Message, ...]: ...
     def note_failure(self, claim: FinalStepClaim, error: str, dead: bool) -> None: ...
     def note_done(self, claim: FinalStepClaim) -> None: ...
-
-
-class JudgementRows(Protocol):
-    """A table of jobs on the database's own clock. Fitted by `store.repositories.judgements.Judgements`.
-
-    claim    the number of this try, from 1, and nobody else gets the row for `lease_s`; None when it is settled,
-             dead, held, not due yet, or was never planned
-    beat     hold it for another `lease_s`; False when it is no longer ours
-    settle   keep the judgement, and what its models used; nothing changes if the row is settled
-    fail     try again after `again_after_s`, or never (`dead`); `tries` is the number `claim` gave, and nothing
-             changes if the row is settled, or a later try has it
-    postpone   this try was not made, and does not count: again after `again_after_s`; else as `fail`
-    revive   a dead row is pending again, with no tries behind it; False if it is not dead
-    due      (session, turn, judge) of those that nobody holds and that have been due for a while
-    """
-
-    def claim(self, turn_id: str, judge: str, lease_s: float) -> int | None: ...
-    def beat(self, turn_id: str, judge: str, tries: int, lease_s: float) -> bool: ...
-    def settle(self, turn_id: str, judge: str, judgement: Judgement, spends: Sequence[Spend] = ...) -> bool: ...
-    def fail(self, turn_id: str, judge: str, error: str, again_after_s: float, dead: bool, tries: int) -> bool: ...
-    def postpone(self, turn_id: str, judge: str, why: str, again_after_s: float, tries: int) -> bool: ...
-    def revive(self, turn_id: str, judge: str) -> bool: ...
-    def due(self, older_than_s: float, limit: int) -> Sequence[tuple[str, str, str]]: ...
-    def of_turn(self, turn_id: str) -> Sequence[JudgementRow]: ...
-
-
-class DeliveryRows(Protocol):
-    """A table of jobs on the database's own clock. Fitted by `store.repositories.deliveries.Deliveries`.
-
-    claim   what is due for this url, for nobody else for `lease_s`; None when nothing is
-    done    it was taken
-    fail    try again after `again_after_s`, or never (`dead`); `tries` is the number `claim` gave, and nothing
-            changes if the row is settled, or a later try has it
-    """
-
-    def claim(self, url: str, lease_s: float) -> DeliveryClaim | None: ...
-    def done(self, row: int) -> bool: ...
-    def fail(self, row: int, tries: int, error: str, again_after_s: float, dead: bool) -> bool: ...

@@ -10,6 +10,7 @@ from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import TYPE_CHECKING
 
 from brainq.contracts.claim import CallRef
 from brainq.contracts.fleet import ComparedPage, SweepResult, TurnKey
@@ -29,12 +30,14 @@ from brainq.people.tenant_gate import ONE_CELL
 from brainq.ports.people import UNWATCHED, WorkEvents
 from brainq.ports.redis_calls import Calls
 from brainq.ports.redis_turns import FinalChain, SweeperState, Turns
-from brainq.ports.sql import JudgementRows
 from brainq.ports.tenants import TenantPlaces
 from brainq.turn.coordinator import Coordinator
 from brainq.turn.decide import FALLBACK_TEXTS
 from brainq.upkeep.lost_calls import Rescuer
 from brainq.upkeep.schedules import ScheduleRunner
+
+if TYPE_CHECKING:
+    from brainq.store.repositories.judgements import Judgements
 
 log = logger("brainq.upkeep")
 DEFAULT_THREADS = 100  # threads of one coordinator, where none has announced itself
@@ -153,7 +156,7 @@ class Sweeper:
     coordinator: Coordinator
     finalizer: TurnFinalizer
     turns: Turns
-    judgements: JudgementRows
+    judgements: Judgements
     finals: FinalChain
     children: ChildDesk
     inputs: InputDesk

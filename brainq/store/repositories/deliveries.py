@@ -1,6 +1,4 @@
-"""Webhook deliveries: which webhooks are sent what, and a job table on the database's own clock. No content of
-a turn is in them.
-"""
+"""Webhook deliveries: which webhooks are sent what, and the jobs that send it. They hold no content of a turn."""
 
 from __future__ import annotations
 
@@ -10,50 +8,35 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
 
-from sqlalchemy import Float, bindparam, func, literal_column, null, select, update
+from sqlalchemy import bindparam, func, literal_column, null, select
 
 from brainq.contracts.budgets import BudgetNotice
 from brainq.contracts.ids import PREFIX_BOUNDARY, full_call_id, is_within
 from brainq.contracts.people import ApprovalRequest
 from brainq.contracts.turn import TurnResult
 from brainq.contracts.webhook import DeliveryClaim, DeliveryRow, NewDelivery, Webhook, WebhookEvent
+from brainq.jobs import delivery_key
 from brainq.store.database import Database, Transaction
+from brainq.store.jobs import AFTER, JobTable
 from brainq.store.repositories.approvals import Approvals
 from brainq.store.repositories.budgets import Budgets
 from brainq.store.statements import in_sessions, insert_or_ignore
 from brainq.store.tables import deliveries
-from brainq.store.tables.types import utc_after, utc_now
+from brainq.store.tables.types import utc_now
 
 ANNOUNCE_AFTER_S = 1.0
-"""The row is there a moment before the call waits, or the result is out: an immediate delivery would find neither."""
+"""The row is written before the call waits or the result is out: a receiver that came at once would find neither."""
 CLAIM_CANDIDATES = 16  # rows a claim looks at: as many may be taken from under it before it looks again
 _D = deliveries.c
-_PENDING = _D.state == literal_column("'pending'")  # a literal: only so the partial index is used
-_AFTER = utc_after(bindparam("seconds", type_=Float()))
-_HERE = _D.row == bindparam("which")
-_PLAN = insert_or_ignore(deliveries, fixed={"due_at": _AFTER})
+_PENDING = _D.state == literal_column("'pending'")  # a literal: only then is the partial index used
+_PLAN = insert_or_ignore(deliveries, fixed={"due_at": AFTER})
 _DUE = (
     select(_D.row)
     .where(_PENDING, _D.url == bindparam("where"), _D.due_at <= utc_now())
     .order_by(_D.due_at, _D.row)
     .limit(bindparam("most"))
 )
-_CLAIM = (
-    update(deliveries)
-    .where(_HERE, _PENDING, _D.due_at <= utc_now())
-    .values(tries=_D.tries + 1, due_at=_AFTER, updated_at=utc_now())
-    .returning(
-        _D.row, _D.message_id, _D.event, _D.turn_id, _D.data_json, _D.tries, _D.created_at, utc_now().label("now")
-    )
-)
-_DONE = update(deliveries).where(_HERE, _PENDING).values(state="done", error=null(), updated_at=utc_now())
-_FAIL = (
-    update(deliveries).where(_HERE, _PENDING, _D.tries == bindparam("nth")).values(due_at=_AFTER, updated_at=utc_now())
-)
-_DEAD = _D.state == literal_column("'dead'")
-_AGAIN = {"state": "pending", "tries": 0, "due_at": utc_now(), "updated_at": utc_now()}
-_REVIVE = update(deliveries).where(_HERE, _DEAD).values(_AGAIN)
-_REVIVE_ALL = update(deliveries).where(_DEAD).values(_AGAIN)
+_MINE = select(_D.row).where(_D.row == bindparam("which"))
 _NEWEST = (
     select(*(column for column in _D if column.name != "data_json")).order_by(_D.row.desc()).limit(bindparam("most"))
 )
@@ -61,7 +44,7 @@ _COUNT = select(_D.state, func.count().label("rows")).where(_D.state != "done").
 
 
 def ending_deliveries(webhooks: Sequence[Webhook], result: TurnResult) -> list[NewDelivery]:
-    """What is sent of a turn that has ended."""
+    """Return the deliveries about a turn that has ended."""
     data = {
         "turn_id": result.turn_id,
         "session_id": result.session_id,
@@ -72,7 +55,7 @@ def ending_deliveries(webhooks: Sequence[Webhook], result: TurnResult) -> list[N
 
 
 def approval_deliveries(webhooks: Sequence[Webhook], requests: Sequence[ApprovalRequest]) -> list[NewDelivery]:
-    """What is sent of calls that people are asked about. The same call with the same arguments is delivered once."""
+    """Return the deliveries about calls that wait for approval. A call with the same arguments is delivered once."""
     return [
         delivery
         for call in requests
@@ -95,8 +78,8 @@ def approval_deliveries(webhooks: Sequence[Webhook], requests: Sequence[Approval
 
 
 def budget_deliveries(webhooks: Sequence[Webhook], notice: BudgetNotice) -> list[NewDelivery]:
-    """What is sent of a budget that is nearly spent: to webhooks of all sessions; one of a tenant or user to its own,
-    too. The same window with the same cap is delivered once."""
+    """Return the deliveries about a budget that is nearly spent: to webhooks of all sessions, and, if the budget is a
+    tenant's or a user's, to the webhooks of its sessions. A window with the same cap is delivered once."""
     kind, _, name = notice.scope.partition(" ")
     whose = name if kind in ("tenant", "user") and name != PREFIX_BOUNDARY else ""
     data = {
@@ -126,48 +109,46 @@ def _subscribed_deliveries(
     ]
 
 
-class Deliveries:
+class Deliveries(JobTable):
     """The `deliveries` table. A delivery is `pending` until it is `done` (taken) or `dead` (given up)."""
 
     def __init__(self, database: Database) -> None:
-        self._db = database
+        columns = (_D.row, _D.message_id, _D.event, _D.turn_id, _D.data_json, _D.created_at, utc_now().label("now"))
+        super().__init__(database, deliveries, {"which": "row"}, *columns)
         self._plan = database.pick(_PLAN)
+        self._done = self.settling({"state": "done", "error": null()})
 
     def plan(self, connection: Transaction, rows: Sequence[NewDelivery], after_s: float = 0.0) -> None:
-        """Effect: these are to be sent, not before `after_s`; those that are there stay as they are."""
+        """Effect: plan these, to be sent after `after_s`. Those that are there stay as they are."""
         if rows:
             more = {"state": "pending", "seconds": after_s}
             connection.write_many(self._plan, [{**asdict(row), **more} for row in rows])
 
     def claim(self, url: str, lease_s: float) -> DeliveryClaim | None:
-        """Take what is due for this url longest, for `lease_s`; None: nothing is. Of several at once, one gets it.
+        """Claim for `lease_s` the delivery to this url that has been due longest. Returns None if none is due.
 
-        It only looks while nothing is due: a write would keep others from a SQLite file.
+        While nothing is due it only reads: a write would keep others from a SQLite file.
         """
         for due in self._db.all(_DUE, {"where": url, "most": CLAIM_CANDIDATES}):
-            found = self._db.write_returning(_CLAIM, {"which": due["row"], "seconds": lease_s})
-            if found is not None:
+            if (found := self.take(delivery_key(due["row"]), lease_s)) is not None:
                 return DeliveryClaim(**found)
         return None
 
     def done(self, row: int) -> bool:
-        """It was taken; False, and nothing changed, unless it was pending."""
-        return self._db.write(_DONE, {"which": row}) == 1
-
-    def fail(self, row: int, tries: int, error: str, again_after_s: float, dead: bool) -> bool:
-        """A try failed: the next is due after `again_after_s`, or (`dead`) there is none. `tries` is the number that
-        `claim` gave: a try that lost its lease to a later one changes nothing."""
-        values = {"state": "dead" if dead else "pending", "error": error}
-        return self._db.write(_FAIL, {"which": row, "nth": tries, "seconds": again_after_s, **values}) == 1
+        """Record that the receiver took it. Returns False, and changes nothing, unless it was pending."""
+        return self._db.write(self._done, delivery_key(row)) == 1
 
     def revive(self, row: int, sessions: Sequence[str] | None = None) -> bool:
-        """A dead delivery is due again, its tries counted anew; False if it was not dead, or of no such session."""
-        mine = _REVIVE if sessions is None else _REVIVE.where(in_sessions(_D.session_id, sessions))
-        return self._db.write(mine, {"which": row}) == 1
+        """Make a dead delivery due, its tries counted anew.
 
-    def revive_all(self) -> int:
-        """How many were dead and are due again."""
-        return self._db.write(_REVIVE_ALL, {})
+        sessions   prefixes: only if it is about a session that begins with one of them
+
+        Returns False if it is not dead, or about another session.
+        """
+        key = delivery_key(row)
+        if sessions is not None and not self._db.first(_MINE.where(in_sessions(_D.session_id, sessions)), key):
+            return False
+        return self.revive_job(key)
 
     def list(
         self,
@@ -176,8 +157,10 @@ class Deliveries:
         before_row: int | None = None,
         sessions: Sequence[str] | None = None,
     ) -> list[DeliveryRow]:
-        """The newest first; the next page begins `before_row` of the last one here. `sessions`: only of those that
-        begin with one of these prefixes."""
+        """List the newest first, those before `before_row` if given.
+
+        sessions   prefixes: only deliveries about sessions that begin with one of them
+        """
         statement = _NEWEST
         if state is not None:
             statement = statement.where(_D.state == state)
@@ -188,13 +171,13 @@ class Deliveries:
         return [DeliveryRow(**found) for found in self._db.all(statement, {"most": limit})]
 
     def unsettled(self) -> dict[str, int]:
-        """How many are pending and dead."""
+        """Count the pending and the dead."""
         counts = {"pending": 0, "dead": 0}
         return counts | {found["state"]: int(found["rows"]) for found in self._db.all(_COUNT, {})}
 
 
 class AnnouncingApprovals(Approvals):
-    """The `approvals` table, and, in the same transaction as each request, its deliveries to webhooks."""
+    """The `approvals` table. It plans the deliveries of a request in the request's transaction."""
 
     def __init__(self, database: Database, deliveries: Deliveries, webhooks: Sequence[Webhook]) -> None:
         super().__init__(database)
@@ -207,8 +190,8 @@ class AnnouncingApprovals(Approvals):
 
 
 class AnnouncingBudgets(Budgets):
-    """The tables of budgets, and, in the transaction in which four fifths of a window are granted, its deliveries to
-    webhooks: so of several processes that pass them at once one tells."""
+    """The tables of budgets. The transaction that grants the first dollar beyond four fifths of a window plans its
+    deliveries: if several processes do so at once, one of them delivers."""
 
     def __init__(self, database: Database, deliveries: Deliveries, webhooks: Sequence[Webhook]) -> None:
         super().__init__(database)

@@ -41,8 +41,8 @@ BUGS = (
     Bug(
         "stops: a judge is not held back by its tenant's",
         "brainq/memory/judge_runner.py",
-        "if stop is not None:",
-        "if False:",
+        "if stop is None:",
+        "if True:",
         ("tests/unit/memory/test_judging.py",),
     ),
     Bug(

@@ -9,6 +9,7 @@ from brainq.contracts.claim import FinalStepClaim
 from brainq.contracts.people import ApprovalRequest
 from brainq.contracts.status import Effect
 from brainq.contracts.webhook import DeliveryRow, NewDelivery, Webhook
+from brainq.jobs import delivery_key
 from brainq.store.records import SqlRecords
 from brainq.store.repositories.deliveries import AnnouncingApprovals
 from brainq.store.store import Store
@@ -85,10 +86,10 @@ def test_a_late_failure_of_an_old_try_changes_nothing_and_a_late_success_counts(
     second = store.deliveries.claim(URL, LONG_S)
     assert first is not None
     assert second is not None
-    assert store.deliveries.fail(first.row, first.tries, "late", 0.0, dead=True) is False
+    assert store.deliveries.fail(delivery_key(first.row), first.tries, "late", None) is False
     assert only(store).state == "pending"
     assert store.deliveries.done(first.row) is True
-    assert store.deliveries.fail(second.row, second.tries, "no", 0.0, dead=True) is False
+    assert store.deliveries.fail(delivery_key(second.row), second.tries, "no", None) is False
     assert store.deliveries.done(second.row) is False
     assert (only(store).state, only(store).error) == ("done", None)
 
@@ -98,7 +99,7 @@ def test_the_dead_are_revived_and_no_others(store: Store) -> None:
     for _ in range(2):
         claim = store.deliveries.claim(URL, LONG_S)
         assert claim is not None
-        store.deliveries.fail(claim.row, claim.tries, "HTTP 500", 0.0, dead=True)
+        store.deliveries.fail(delivery_key(claim.row), claim.tries, "HTTP 500", None)
     assert store.deliveries.unsettled() == {"pending": 1, "dead": 2}
     first = next(row for row in store.deliveries.list() if row.turn_id == "t1")
     assert [store.deliveries.revive(int(first.row)) for _ in range(2)] == [True, False]

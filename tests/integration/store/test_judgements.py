@@ -12,6 +12,7 @@ from brainq.contracts.claim import FinalStepClaim
 from brainq.contracts.evaluation import Judgement
 from brainq.contracts.model import Spend
 from brainq.contracts.rows import JudgementRow
+from brainq.jobs import judgement_key
 from brainq.store.records import SqlRecords
 from brainq.store.store import Store
 from tests.integration.store.examples import at_once
@@ -19,11 +20,17 @@ from tests.integration.store.examples import at_once
 GOOD = Judgement(score=0.9, reason="It follows from the notes.", model="m")
 BAD = Judgement(score=0.1, reason="It does not.", method="rules")
 LONG_S = 3600.0
+TONE = judgement_key("turn-1", "tone")
 
 
 def plan(store: Store, *names: str, turn_id: str = "turn-1") -> None:
     with store.database.transaction() as connection:
         store.judgements.plan(connection, "s1", turn_id, names)
+
+
+def claim(store: Store, judge: str, turn_id: str = "turn-1") -> int | None:
+    found = store.judgements.take(judgement_key(turn_id, judge), LONG_S)
+    return None if found is None else found["tries"]
 
 
 def lapse(store: Store) -> None:
@@ -66,22 +73,22 @@ def test_planning_is_recorded_once_a_step(store: Store) -> None:
 def test_a_claim_holds_until_its_lease_is_over(store: Store) -> None:
     plan(store, "tone")
 
-    assert store.judgements.claim("turn-1", "tone", LONG_S) == 1
-    assert store.judgements.claim("turn-1", "tone", LONG_S) is None
+    assert claim(store, "tone") == 1
+    assert claim(store, "tone") is None
     assert store.judgements.due(0, 9) == []
     assert only(store).due_at > datetime.now(UTC) + timedelta(seconds=LONG_S / 2)
     lapse(store)
     assert store.judgements.due(0, 9) == [("s1", "turn-1", "tone")]
-    assert store.judgements.claim("turn-1", "tone", LONG_S) == 2
+    assert claim(store, "tone") == 2
 
 
 def test_what_is_unknown_cannot_be_claimed_or_settled(store: Store) -> None:
     plan(store, "tone")
 
-    assert store.judgements.claim("turn-1", "other", LONG_S) is None
-    assert store.judgements.claim("turn-2", "tone", LONG_S) is None
+    assert claim(store, "other") is None
+    assert claim(store, "tone", "turn-2") is None
     assert store.judgements.settle("turn-2", "tone", GOOD) is False
-    assert store.judgements.fail("turn-2", "tone", "x", 0, dead=False, tries=1) is False
+    assert store.judgements.fail(judgement_key("turn-2", "tone"), 1, "x", 0) is False
     assert store.judgements.of_turn("turn-2") == []
 
 
@@ -89,7 +96,7 @@ def test_of_many_one_claims(store: Store) -> None:
     for number in range(8):
         plan(store, f"judge-{number}")
 
-        answers = at_once([lambda n=number: store.judgements.claim("turn-1", f"judge-{n}", LONG_S)] * 8)
+        answers = at_once([lambda n=number: claim(store, f"judge-{n}")] * 8)
 
         assert sorted(answers, key=str) == [1, *[None] * 7]
 
@@ -97,7 +104,7 @@ def test_of_many_one_claims(store: Store) -> None:
 def test_of_many_one_takes_over_a_lapsed_lease(store: Store) -> None:
     plan(store, "tone")
     for tries in range(1, 9):
-        answers = at_once([lambda: store.judgements.claim("turn-1", "tone", LONG_S)] * 6)
+        answers = at_once([lambda: claim(store, "tone")] * 6)
 
         assert sorted(answers, key=str) == [tries, *[None] * 5]
         lapse(store)
@@ -105,7 +112,7 @@ def test_of_many_one_takes_over_a_lapsed_lease(store: Store) -> None:
 
 def test_a_judgement_brings_its_own_tokens(store: Store) -> None:
     plan(store, "tone")
-    store.judgements.claim("turn-1", "tone", LONG_S)
+    claim(store, "tone")
     store.judgements.settle("turn-1", "tone", GOOD.model_copy(update={"input_tokens": 90, "output_tokens": 8}))
     row = only(store)
     assert (row.input_tokens, row.output_tokens, row.cost_usd) == (90, 8, None)
@@ -113,14 +120,14 @@ def test_a_judgement_brings_its_own_tokens(store: Store) -> None:
 
 def test_the_first_score_stays(store: Store) -> None:
     plan(store, "tone")
-    store.judgements.claim("turn-1", "tone", LONG_S)
+    claim(store, "tone")
 
     asked = Spend(kind="judge", step=0, model="m", input_tokens=100, output_tokens=7, cost_usd=0.002)
     assert store.judgements.settle("turn-1", "tone", GOOD, [asked]) is True
     assert store.judgements.settle("turn-1", "tone", BAD, [asked]) is False
     assert store.spends.of_turn("turn-1") == [asked], "with the score that stays, once"
-    assert store.judgements.fail("turn-1", "tone", "late", 0, dead=True, tries=1) is False
-    assert store.judgements.claim("turn-1", "tone", 0) is None
+    assert store.judgements.fail(TONE, 1, "late", None) is False
+    assert claim(store, "tone") is None
     row = only(store)
     assert (row.state, row.score, row.reason, row.method, row.model) == ("done", 0.9, GOOD.reason, "model", "m")
     assert (row.input_tokens, row.output_tokens, row.cost_usd, row.error) == (100, 7, 0.002, None)
@@ -129,9 +136,9 @@ def test_the_first_score_stays(store: Store) -> None:
 
 def test_a_score_that_comes_after_anothers_changes_nothing(store: Store) -> None:
     plan(store, "tone")
-    assert store.judgements.claim("turn-1", "tone", LONG_S) == 1
+    assert claim(store, "tone") == 1
     lapse(store)
-    assert store.judgements.claim("turn-1", "tone", LONG_S) == 2
+    assert claim(store, "tone") == 2
 
     assert store.judgements.settle("turn-1", "tone", GOOD) is True
     assert store.judgements.settle("turn-1", "tone", BAD) is False
@@ -150,40 +157,50 @@ def test_of_many_one_settles(store: Store) -> None:
 
 def test_a_failed_try_waits_for_the_next(store: Store) -> None:
     plan(store, "tone")
-    store.judgements.claim("turn-1", "tone", LONG_S)
+    claim(store, "tone")
 
-    assert store.judgements.fail("turn-1", "tone", "no \ud800 model", LONG_S, dead=False, tries=1) is True
+    assert store.judgements.fail(TONE, 1, "no \ud800 model", LONG_S) is True
     assert (only(store).state, only(store).error) == ("pending", "no \ufffd model")
-    assert store.judgements.claim("turn-1", "tone", LONG_S) is None
+    assert claim(store, "tone") is None
     lapse(store)
-    assert store.judgements.claim("turn-1", "tone", LONG_S) == 2
-    assert store.judgements.fail("turn-1", "tone", "again", 0, dead=False, tries=2) is True
-    assert store.judgements.claim("turn-1", "tone", LONG_S) == 3
+    assert claim(store, "tone") == 2
+    assert store.judgements.fail(TONE, 2, "again", 0) is True
+    assert claim(store, "tone") == 3
     store.judgements.settle("turn-1", "tone", GOOD)
     assert only(store).error is None
 
 
+def test_a_try_that_was_not_made_does_not_count(store: Store) -> None:
+    plan(store, "tone")
+    claim(store, "tone")
+    assert store.judgements.postpone(TONE, 1, "acme is paused", LONG_S) is True
+    assert (only(store).tries, only(store).error, claim(store, "tone")) == (0, "acme is paused", None)
+    lapse(store)
+    assert claim(store, "tone") == 1
+    assert store.judgements.postpone(TONE, 2, "acme is paused", 0) is False
+
+
 def test_a_try_without_its_lease_does_not_end_anothers(store: Store) -> None:
     plan(store, "tone")
-    store.judgements.claim("turn-1", "tone", LONG_S)
+    claim(store, "tone")
     lapse(store)
-    store.judgements.claim("turn-1", "tone", LONG_S)
+    claim(store, "tone")
 
-    assert store.judgements.fail("turn-1", "tone", "late", 0, dead=True, tries=1) is False
+    assert store.judgements.fail(TONE, 1, "late", None) is False
     assert (only(store).state, store.judgements.due(0, 9)) == ("pending", [])
 
 
 def test_a_dead_judgement_can_be_revived(store: Store) -> None:
     plan(store, "tone")
-    store.judgements.claim("turn-1", "tone", LONG_S)
-    assert store.judgements.revive("turn-1", "tone") is False
-    store.judgements.fail("turn-1", "tone", "refused", 0, dead=True, tries=1)
+    claim(store, "tone")
+    assert store.judgements.revive_job(TONE) is False
+    store.judgements.fail(TONE, 1, "refused", None)
 
     assert (only(store).state, store.judgements.due(0, 9)) == ("dead", [])
-    assert store.judgements.claim("turn-1", "tone", LONG_S) is None
+    assert claim(store, "tone") is None
     assert store.judgements.settle("turn-1", "tone", GOOD) is False
-    assert store.judgements.revive("turn-1", "tone") is True
-    assert store.judgements.claim("turn-1", "tone", LONG_S) == 1
+    assert store.judgements.revive_job(TONE) is True
+    assert claim(store, "tone") == 1
 
 
 @pytest.mark.parametrize("state", ["pending", "done"])

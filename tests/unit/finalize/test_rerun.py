@@ -19,6 +19,7 @@ from brainq.finalize.recall import Recall
 from brainq.finalize.rerun import Retried, StepRerunner
 from brainq.finalize.step_order import FinalizerRuntime, StepOrder
 from brainq.finalize.steps import AppendCitations, SendResult, StepContext
+from brainq.jobs import JobKey
 from brainq.leases import LeaseRenewer
 from brainq.memory.judge_runner import JudgeRunner, JudgeRuntime
 from tests.support.only import only
@@ -43,25 +44,23 @@ class Judging:
     def of_turn(self, turn_id: str) -> list[Any]:
         return [PlannedRow(name, state, self.errors.get(name)) for name, state in self.states.items()]
 
-    def revive(self, turn_id: str, judge: str) -> bool:
-        self.states[judge] = "pending"
+    def revive_job(self, key: JobKey) -> bool:
+        self.states[str(key["by"])] = "pending"
         return True
 
-    def claim(self, turn_id: str, judge: str, lease_s: float) -> int | None:
-        return 1 if self.states[judge] == "pending" else None
+    def take(self, key: JobKey, lease_s: float) -> Any:
+        return {"tries": 1} if self.states[str(key["by"])] == "pending" else None
 
-    def beat(self, turn_id: str, judge: str, tries: int, lease_s: float) -> bool:
+    def hold(self, key: JobKey, tries: int, lease_s: float) -> bool:
         return True
 
     def settle(self, turn_id: str, judge: str, judgement: Judgement, spends: Sequence[Spend] = ()) -> bool:
         self.states[judge] = "done"
         return True
 
-    def fail(
-        self, turn_id: str, judge: str, error: str, again_after_s: float, dead: bool, tries: int | None = None
-    ) -> bool:
-        self.states[judge], self.errors[judge] = "dead" if dead else "pending", error
-        return True
+    def fail(self, key: JobKey, tries: int, error: str, again_after_s: float | None) -> None:
+        judge = str(key["by"])
+        self.states[judge], self.errors[judge] = "dead" if again_after_s is None else "pending", error
 
 
 @dataclass
@@ -320,8 +319,8 @@ def test_a_judgement_that_fails_again_is_dead_again() -> None:
 
 def test_a_judgement_that_a_worker_took_meanwhile_is_left_to_it() -> None:
     class Taken(Judging):
-        def revive(self, turn_id: str, judge: str) -> bool:
-            self.states[judge] = "held"
+        def revive_job(self, key: JobKey) -> bool:
+            self.states["tone"] = "held"
             return True
 
     assert Stage(judgements=Taken({"tone": "dead"})).run("judge:tone") == Retried("judge:tone", "taken")

@@ -14,6 +14,7 @@ from brainq.contracts.evaluation import JudgeCase, Judgement
 from brainq.contracts.memory import RecordedTurn
 from brainq.contracts.model import ModelReply, ModelRequest, Spend
 from brainq.contracts.stop import Stop
+from brainq.jobs import JobKey
 from brainq.leases import LeaseRenewer
 from brainq.memory.judge_runner import UNSERVED_AGAIN_S, JudgeRunner, JudgeRuntime
 from brainq.models.asking.rate_permit import PermitPolicy
@@ -24,25 +25,24 @@ from tests.unit.finalize.support import OwnJudge, auxiliary, recorded, talk
 
 @dataclass
 class Job:
-    """The one row of a judgement. Fits `JudgementRows`."""
+    """The one row of a judgement, in memory."""
 
     state: str = "pending"
     tries: int = 0
     held: bool = False
     judgement: Judgement | None = None
     error: str = ""
-    waits: list[float] = field(default_factory=list[float])
+    waits: list[float | None] = field(default_factory=list[float | None])
     beaten: threading.Event = field(default_factory=threading.Event)
-    lease_s: float = 0.0
 
-    def claim(self, turn_id: str, judge: str, lease_s: float) -> int | None:
+    def take(self, key: JobKey, lease_s: float) -> Any:
         if self.state != "pending" or self.held:
             return None
-        self.held, self.lease_s = True, lease_s
+        self.held = True
         self.tries += 1
-        return self.tries
+        return {"tries": self.tries}
 
-    def beat(self, turn_id: str, judge: str, tries: int, lease_s: float) -> bool:
+    def hold(self, key: JobKey, tries: int, lease_s: float) -> bool:
         self.beaten.set()
         return tries == self.tries
 
@@ -50,25 +50,15 @@ class Job:
         self.state, self.judgement = "done", judgement
         return True
 
-    def fail(
-        self, turn_id: str, judge: str, error: str, again_after_s: float, dead: bool, tries: int | None = None
-    ) -> bool:
+    def fail(self, key: JobKey, tries: int, error: str, again_after_s: float | None) -> None:
         assert tries == self.tries
-        self.state, self.error, self.held = "dead" if dead else "pending", error, False
+        self.state, self.error, self.held = "dead" if again_after_s is None else "pending", error, False
         self.waits.append(again_after_s)
-        return True
 
-    def postpone(self, turn_id: str, judge: str, why: str, again_after_s: float, tries: int) -> bool:
+    def postpone(self, key: JobKey, tries: int, why: str, again_after_s: float) -> None:
         assert tries == self.tries
         self.tries, self.error, self.held = tries - 1, why, False
         self.waits.append(again_after_s)
-        return True
-
-    def revive(self, turn_id: str, judge: str) -> bool:
-        revived = self.state == "dead"
-        if revived:
-            self.state, self.tries = "pending", 0
-        return revived
 
 
 @dataclass
@@ -172,7 +162,9 @@ def test_a_judge_that_fails_is_tried_again_and_then_dead(judge: OwnJudge, error:
     machine = runner(job, judge, max_tries=3)
     assert [machine.run("s1", "turn-1", "tone") for _ in range(4)] == ["failed", "failed", "dead", "dropped"]
     assert job.error.startswith(error)
-    assert [0.25 <= job.waits[0] <= 0.5, 0.5 <= job.waits[1] <= 1.0, job.waits[2]] == [True, True, 0.0]
+    first, second, last = job.waits
+    assert 0.25 <= (first or 0) <= 0.5 <= (second or 0) <= 1.0
+    assert last is None
 
 
 def test_by_default_a_judge_has_eight_tries() -> None:

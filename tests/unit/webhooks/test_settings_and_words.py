@@ -12,7 +12,7 @@ from brainq.contracts.status import Effect, Ending, StopReason
 from brainq.contracts.turn import TurnResult
 from brainq.contracts.webhook import Webhook, parse_webhooks
 from brainq.errors import InvalidInput, SetupError
-from brainq.people.webhook_delivery import MAX_DELAY_S, MAX_TRIES, retry_delay_s
+from brainq.people.webhook_delivery import LATER, MAX_TRIES
 from brainq.settings.deployment import load_settings
 from brainq.store.repositories.deliveries import approval_deliveries, ending_deliveries
 
@@ -127,10 +127,10 @@ def test_one_message_is_one_id() -> None:
 
 
 def test_waits_grow_to_a_limit_with_jitter() -> None:
-    plain = [retry_delay_s(tries, 0.5) for tries in range(1, MAX_TRIES)]
+    plain = [LATER.after_s(tries, 0.5) for tries in range(1, MAX_TRIES)]
     assert plain[:4] == [5.0, 15.0, 45.0, 135.0]
     assert plain == sorted(plain)
-    assert max(plain) == MAX_DELAY_S
-    least_h, most_h = (sum(retry_delay_s(tries, by) for tries in range(1, MAX_TRIES)) / 3600 for by in (0, 1))
+    assert max(plain) == LATER.longest_s
+    least_h, most_h = (sum(LATER.after_s(tries, by) for tries in range(1, MAX_TRIES)) / 3600 for by in (0, 1))
     assert (round(least_h), round(most_h)) == (17, 28)
-    assert (retry_delay_s(1, 0), retry_delay_s(1, 1)) == (3.75, 6.25)
+    assert (LATER.after_s(1, 0), LATER.after_s(1, 1)) == (3.75, 6.25)

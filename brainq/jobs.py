@@ -1,0 +1,142 @@
+"""Jobs: rows in SQL of work to be done later, at least once, by one process at a time; and how a try of one ends.
+
+    pending ── claim ──► a try, under a lease ─┬─ done
+       ▲                                       ├─ failed     due again after a back-off
+       │                                       ├─ postponed  due again; the try does not count
+       └─ revive, by a person's command ───────┴─ dead       the last try failed
+
+Judgements and webhook deliveries are such rows, and so are finalizer steps that failed (`store/jobs.py`). If a process
+dies, its lease lapses: the row is due then, and the try counts.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from brainq.contracts.status import WorkFailure, WorkOutcome
+from brainq.leases import LeaseRenewer
+from brainq.text.failures import failure_words
+
+if TYPE_CHECKING:
+    from brainq.store.jobs import JobTable
+
+JobKey = Mapping[str, object]
+"""Identifies a row: the values of `JobTable.keys`."""
+MAX_ERROR_CHARS = 2_000
+
+
+def judgement_key(turn_id: str, judge: str) -> JobKey:
+    """Return the key of a judgement."""
+    return {"turn": turn_id, "by": judge}
+
+
+def delivery_key(row: int) -> JobKey:
+    """Return the key of a delivery."""
+    return {"which": row}
+
+
+@dataclass(frozen=True, slots=True)
+class Backoff:
+    """How long to wait before the next try.
+
+    first_s     before the second try; each further wait is `factor` times as long
+    longest_s   no wait is longer, before chance changes it
+    spread      the shortest and the longest share of the wait that chance may choose, so that tries do not coincide
+    """
+
+    first_s: float
+    factor: float
+    longest_s: float
+    spread: tuple[float, float]
+
+    def after_s(self, tries: int, chance: float | None = None) -> float:
+        """Return the seconds from the end of try number `tries` to the next. `chance` is in [0, 1); None draws one."""
+        least, most = self.spread
+        drawn = random.random() if chance is None else chance
+        return min(self.longest_s, self.first_s * self.factor ** (tries - 1)) * (least + (most - least) * drawn)
+
+
+SOON = Backoff(first_s=0.5, factor=2.0, longest_s=60.0, spread=(0.5, 1.0))
+"""For work of our own and of the brain's: eight tries within about a minute and a half."""
+MAX_TRIES = 8
+
+
+class Postponed(Exception):
+    """Raised by work that cannot be tried now. The try does not count; the row is due again after `after_s`."""
+
+    def __init__(self, why: str, after_s: float, word: str = "postponed") -> None:
+        super().__init__(why)
+        self.after_s, self.word = after_s, word
+
+
+class GivenUp(Exception):
+    """Raised by work that no further try can do. The row is dead."""
+
+
+class TryFailed(Exception):
+    """Raised by work to choose the text of its failure. `kind` stands for the name of the exception's class."""
+
+    def __init__(self, error: str, kind: str = "") -> None:
+        super().__init__(error)
+        self.kind = kind
+
+
+@dataclass(eq=False, kw_only=True)
+class JobRunner:
+    """Runs a try of a job that was claimed, and records how it ended.
+
+    beats      renews leases while a try runs; None if a try takes less time than its lease
+    failure    classifies a failed try for the Celery task that made it; None if no task did
+    """
+
+    rows: JobTable
+    lease_s: float
+    failure: WorkFailure | None = None
+    backoff: Backoff = SOON
+    max_tries: int = MAX_TRIES
+    beats: LeaseRenewer | None = None
+
+    def run(
+        self,
+        key: JobKey,
+        tries: int,
+        work: Callable[[], str],
+        *,
+        show: Callable[[Exception], str] = failure_words,
+    ) -> str:
+        """Run `work`, which settles its row itself and returns a word for the log.
+
+        Returns that word; `failed` if the row is due again; `dead`; or the word of Postponed. `show` renders a failure
+        for people. Raises what SQL raises: the row's lease lapses then.
+        """
+        if self.beats is None:
+            return self._try(key, tries, work, show)
+        with self.beats.renew(lambda: "OK" if self.rows.hold(key, tries, self.lease_s) else "LOST", _ignore):
+            return self._try(key, tries, work, show)
+
+    def _try(self, key: JobKey, tries: int, work: Callable[[], str], show: Callable[[Exception], str]) -> str:
+        if tries > self.max_tries:
+            return self._end(key, tries, f"its worker died, or was cut off, in each of {tries - 1} tries", None)
+        again_after_s = None if tries >= self.max_tries else self.backoff.after_s(tries)
+        try:
+            return work()
+        except Postponed as later:
+            self.rows.postpone(key, tries, str(later)[:MAX_ERROR_CHARS], later.after_s)
+            return later.word
+        except GivenUp as end:
+            return self._end(key, tries, str(end), None)
+        except TryFailed as failed:
+            return self._end(key, tries, str(failed), again_after_s, failed.kind)
+        except Exception as failure:
+            return self._end(key, tries, show(failure), again_after_s, type(failure).__name__)
+
+    def _end(self, key: JobKey, tries: int, error: str, again_after_s: float | None, kind: str = "") -> str:
+        self.rows.fail(key, tries, error[:MAX_ERROR_CHARS], again_after_s)
+        return WorkOutcome("dead" if again_after_s is None else "failed", self.failure, kind)
+
+
+def _ignore(word: str) -> None:
+    """Another try has the row. This one ends; what it writes counts only if it comes first."""
