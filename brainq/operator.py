@@ -14,7 +14,6 @@ from brainq.client.checks import MAX_LISTED
 from brainq.client.client import Client
 from brainq.client.connection import cells_of
 from brainq.client.erase import erase_everywhere
-from brainq.client.fleet import read_redis_fleet
 from brainq.client.handle import TurnHandle, explain_next
 from brainq.client.history import History, make_history
 from brainq.client.lists import TurnList, checked_filter, find_turn, list_deliveries
@@ -37,6 +36,7 @@ from brainq.contracts.webhook import DeliveryRow
 from brainq.devserver.redis_server import known_redis
 from brainq.errors import CallNotFound, ContentNotKept, InvalidInput, ResultTimeout, SetupError, Unreachable
 from brainq.finalize.rerun import Retried
+from brainq.fleet.snapshot import read_redis_fleet
 from brainq.settings.deployment import Settings, settings_here
 from brainq.state.connection import redis_refusal
 from brainq.store.audit import records_acts

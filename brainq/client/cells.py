@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from brainq.cells.cells import Answers, Cells
-from brainq.client.fleet import read_fleet
 from brainq.contracts.cell import Move
 from brainq.contracts.fleet import CellMove, CellsState, CellState, Fleet
+from brainq.fleet.snapshot import read_fleet
 from brainq.settings.deployment import Settings
 from brainq.store.repositories.cells import Directory, Moves
 from brainq.store.tables.cell_tables import CELL_TABLES, tenant_cells

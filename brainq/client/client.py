@@ -12,7 +12,6 @@ from brainq.client import checks
 from brainq.client.approvals import ApprovalVerbs
 from brainq.client.audit import AuditVerbs
 from brainq.client.bulk import BulkThreads, BulkVerbs
-from brainq.client.cell_fleet import read_all_activity, read_all_fleets, read_all_metrics, read_all_scales
 from brainq.client.cell_lists import find_row, list_all_deliveries, list_sessions, list_turns
 from brainq.client.cells import CellVerbs
 from brainq.client.connection import follow_moves, raises_unreachable, translate_unreachable
@@ -33,7 +32,6 @@ from brainq.client.options import (
     takes_submit_options,
 )
 from brainq.client.runtime_state import TurnRuntimeState
-from brainq.client.scale import ScaleRequest
 from brainq.client.schedules import ScheduleVerbs
 from brainq.client.session import Session
 from brainq.client.spending import SpendVerbs
@@ -45,6 +43,8 @@ from brainq.contracts.history import ListedSession, ListedTurn
 from brainq.contracts.ids import check_id
 from brainq.contracts.turn import TurnResult
 from brainq.contracts.webhook import DeliveryRow
+from brainq.fleet.all_cells import read_all_activity, read_all_fleets, read_all_metrics, read_all_scales
+from brainq.fleet.scale import ScaleRequest
 from brainq.observe.spans import submit_span
 from brainq.people.admission import read_submit
 from brainq.settings.deployment import Settings, settings_here

@@ -6,12 +6,13 @@ from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 
 from brainq.brain.brains import models_of
-from brainq.cells.cells import Answers, Cells, listed
+from brainq.cells.cells import Cells, listed
 from brainq.client import checks
 from brainq.client.connection import raises_unreachable
 from brainq.client.lists import checked_instant
 from brainq.contracts.budgets import BudgetState
-from brainq.contracts.spending import SPEND_FIGURES, SpendBy, SpendLine, check_spend_by
+from brainq.contracts.spending import SpendLine, check_spend_by
+from brainq.fleet.combine import combine_same
 from brainq.models.costs import unpriced_models
 
 DEFAULT_SPAN = timedelta(days=30)
@@ -35,11 +36,8 @@ class BudgetVerbs:
     def list(self) -> tuple[BudgetState, ...]:
         """Each budget in its present window: its amount, what is spent and held, and the turns parked for it."""
         asked = self._cells.ask(lambda wiring: wiring.budgets.list())
-        found: dict[tuple[str, str], BudgetState] = {}
-        for state in (state for states in asked.values for state in states):
-            known = found.get((state.scope, state.per))
-            found[state.scope, state.per] = state if known is None else known.together(state)
-        return listed((found[key] for key in sorted(found)), asked)
+        found = combine_same((state for states in asked.values for state in states), "scope", "per")
+        return listed(sorted(found, key=lambda state: (state.scope, state.per)), asked)
 
     def set(self, scope: str, *, per: str, usd: float | None, at_cap: str = "park", by: str = "") -> tuple[str, ...]:
         """Set a budget, over BRAINQ_BUDGETS. Every process heeds it within a minute, those that hear of it at once.
@@ -81,7 +79,7 @@ class BudgetVerbs:
             wiring.tenants.require_here(f"{name}1")  # a front may believe in the cell that it has left
             return wiring.budgets.raise_by(scope, per, usd, checks.name(by))
         cap = self._cells.home.budgets.raise_by(scope, per, usd, checks.name(by))
-        if self._cells.is_routed:  # one that is away finds it by itself
+        if len(self._cells.names) > 1:  # one that is away finds it by itself
             self._cells.ask(lambda wiring: wiring.budgets.resume(scope, per))
         return cap
 
@@ -119,20 +117,7 @@ class SpendVerbs:
         asked = self._cells.ask(
             lambda wiring: wiring.store.spending.report(groups, begin, end, theirs), prefixes=theirs
         )
-        return _together(groups, asked)
-
-
-def _together(by: Sequence[SpendBy], asked: Answers[Sequence[SpendLine]]) -> tuple[SpendLine, ...]:
-    """The same group of several cells is one line."""
-    if len(asked.answers) == 1:
-        return listed(asked.values[0], asked)
-    lines: dict[tuple[str, ...], SpendLine] = {}
-    for line in (line for lines_of_cell in asked.values for line in lines_of_cell):
-        group = tuple(getattr(line, name) or "" for name in by)
-        known = lines.get(group)
-        lines[group] = line if known is None else known.model_copy(update=_sums(known, line))
-    return listed((lines[group] for group in sorted(lines)), asked)
-
-
-def _sums(one: SpendLine, other: SpendLine) -> dict[str, float]:
-    return {name: getattr(one, name) + getattr(other, name) for name in SPEND_FIGURES}
+        if len(asked.answers) == 1:
+            return listed(asked.values[0], asked)
+        lines = combine_same((line for lines in asked.values for line in lines), *groups)
+        return listed(sorted(lines, key=lambda line: [getattr(line, name) or "" for name in groups]), asked)

@@ -24,7 +24,6 @@ NOTICE_SHARE = 0.8
 BUDGET_FORM = (
     "write entries such as `all day=100; tenant day=5 park; tenant acme: month=300; brain support hour=2 refuse`"
 )
-_SUMMED = ("spent_usd", "held_usd", "in_flight", "parked")
 _NAME = re.compile(r"\S{1,200}")
 
 
@@ -70,13 +69,6 @@ class BudgetState(Wire):
     noticed_at: datetime | None = None
     begins_at: datetime
     ends_at: datetime
-
-    def together(self, other: BudgetState) -> BudgetState:
-        """With what another cell has of it."""
-        more = {name: getattr(self, name) + getattr(other, name) for name in _SUMMED}
-        more["raised_usd"] = max(self.raised_usd, other.raised_usd)  # the same: it was raised for all
-        either = {"is_spent": self.is_spent or other.is_spent, "noticed_at": self.noticed_at or other.noticed_at}
-        return self.model_copy(update=more | either)
 
     @property
     def left_usd(self) -> float:

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
 
+from brainq.contracts.base import Wire
+
 STATE_FORMAT = 1
 """Of a turn's state in Redis, as `lua/lib/state_format.lua` has it. What an older build reads wrong is a new one."""
 
@@ -157,3 +159,69 @@ class BuildTurn:
     digest: str
     is_pinned: bool
     format: int
+
+
+class BuildBrain(Wire):
+    """A brain of a build, and how many of its turns have not ended.
+
+    digest: of what the brain declares.
+    live, parked, queued, closing: turns that are pinned to it, or that the build continued last.
+    pinned: how many of these are pinned.
+    """
+
+    name: str
+    digest: str
+    live: int = 0
+    parked: int = 0
+    queued: int = 0
+    closing: int = 0
+    pinned: int = 0
+
+
+class Build(Wire):
+    """A build: its workers by pool, and its brains.
+
+    needed: turns that no other build's workers can continue. Its workers may stop at 0.
+    needed_in: the same by cell if there are several, for each cell that has the build. The workers of one cell
+        continue the turns of that cell only.
+    says: whether its workers may stop, in one sentence.
+    """
+
+    name: str
+    workers: dict[str, int]
+    formats: tuple[int, ...] = ()
+    brains: tuple[BuildBrain, ...] = ()
+    needed: int = 0
+    needed_in: dict[str, int] = {}
+    says: str = ""
+
+
+class Versions(Wire):
+    """All builds that have workers or turns, of all cells.
+
+    ramp: which build new turns begin on, in words. Empty if there is no ramp.
+    untold: turns that began where neither BRAINQ_BUILD nor a pin was set up, and so have no build.
+    is_whole: False if there are more turns than were read.
+    cells_away: cells that did not answer. Their turns are missing, and no build's workers may stop.
+    """
+
+    builds: tuple[Build, ...]
+    ramp: str = ""
+    untold: int = 0
+    is_whole: bool = True
+    cells_away: tuple[str, ...] = ()
+
+
+class BuildChange(Wire):
+    """The result of a ramp or a release.
+
+    says: what holds from now on.
+    brains: the brains that were released.
+    cells: the cells that have the change, if there are several.
+    cells_away: cells that did not answer. Repeat the change once they do; it changes nothing in the others.
+    """
+
+    says: str
+    brains: tuple[str, ...] = ()
+    cells: tuple[str, ...] = ()
+    cells_away: tuple[str, ...] = ()

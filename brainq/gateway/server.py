@@ -16,8 +16,9 @@ from brainq.access import Tokens
 from brainq.access.tokens import AWAY_S
 from brainq.brain.brains import BrainsArgument, read_brains
 from brainq.client.async_client import AsyncClient
-from brainq.client.cell_fleet import read_all_gauges
+from brainq.client.connection import cells_of
 from brainq.errors import CellUnreachable, NotFound, SetupError
+from brainq.fleet.all_cells import read_all_gauges
 from brainq.gateway.app import make_app
 from brainq.gateway.edge.authentication import NO_TOKEN_YET, Authenticator, make_authenticator
 from brainq.gateway.edge.caller_rates import CallerRates
@@ -110,7 +111,7 @@ def serve(
         with Store.open(settings.sql_address, keys=settings.key_place) as store:
             authenticator = make_authenticator(settings, Tokens(store, away_s=AWAY_S if settings.in_cells else 0.0))
             gateway = make_gateway(settings, brains, authenticator)
-            stops.append(start_metrics("gateway", lambda: read_all_gauges(gateway.client)))
+            stops.append(start_metrics("gateway", lambda: read_all_gauges(cells_of(gateway.client))))
             GatewayServer(gateway, lambda: ready(authenticator)).run(None if listener is None else [listener])
     finally:
         stop_telemetry(stops)

@@ -18,9 +18,9 @@ from brainq.broker.envelope import envelope
 from brainq.broker.names import TURNS_QUEUE, queue_key
 from brainq.cli.doctor.fleet import check_troubles, compare_names
 from brainq.cli.pages.fleet import print_fleet
-from brainq.client.metrics import read_gauges
 from brainq.contracts.build import Ramp
 from brainq.contracts.fleet import FleetWorker
+from brainq.fleet.metrics import read_gauges
 from brainq.observe.metrics.catalogue import TROUBLES
 from brainq.state.fleet import rung_at_s
 from brainq.tasks.pool_app import WorkerAnnouncer

@@ -11,10 +11,11 @@ from urllib.request import urlopen
 import pytest
 
 from brainq import Brain, Client, Effect
-from brainq.client.cell_fleet import serve_metrics
+from brainq.client.connection import cells_of
 from brainq.contracts.claim import FinalStepClaim
 from brainq.contracts.model import ModelReply
 from brainq.devserver.ports import free_port
+from brainq.fleet.all_cells import serve_metrics
 from brainq.models.scripted import ScriptedProvider, calls, says
 from brainq.observe.metrics import catalogue as m
 from brainq.observe.metrics.counters import Counters
@@ -251,7 +252,7 @@ def test_while_sql_is_away_the_text_says_so_and_tells_what_redis_does(pump: Pump
 
 
 def test_a_page_of_its_own_serves_them_where_there_is_no_gateway(pump: Pump) -> None:
-    server, thread = serve_metrics(pump.client, 0)
+    server, thread = serve_metrics(cells_of(pump.client), 0)
     try:
         assert server.server_address[0] == "127.0.0.1"
         with urlopen(f"http://127.0.0.1:{server.server_port}/metrics", timeout=30) as answer:

@@ -114,11 +114,12 @@ def metrics(
         if port is None:
             stdout().file.write(client.metrics())
             return
-        from brainq.client.cell_fleet import serve_metrics
+        from brainq.client.connection import cells_of
         from brainq.devserver.ports import require_free_port
+        from brainq.fleet.all_cells import serve_metrics
 
         require_free_port(LOOPBACK, port, "the metrics page", "--serve")
-        _, thread = serve_metrics(client, port)
+        _, thread = serve_metrics(cells_of(client), port)
         note(f"metrics at http://{LOOPBACK}:{port}/metrics")
         thread.stopping.wait()
 

@@ -15,7 +15,7 @@ from brainq.errors import InvalidInput
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from brainq.client.versions import Build, BuildChange, Versions
+    from brainq.contracts.build import Build, BuildChange, Versions
 
 _SHARE = re.compile(r"(\d{1,3}(?:\.\d+)?) ?%?")
 

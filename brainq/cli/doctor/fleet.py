@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from brainq.client.connection import cells_of
-from brainq.client.fleet import read_redis_fleet
-from brainq.client.fleet_troubles import RESTART
+from brainq.fleet.snapshot import read_redis_fleet
+from brainq.fleet.troubles import RESTART
 from brainq.operator import Operator
 from brainq.settings.deployment import Settings
 from brainq.state.connection import make_client

@@ -11,10 +11,10 @@ from dataclasses import replace
 from brainq.brain.brains import load_brains
 from brainq.brain.declared import worker_build
 from brainq.cli.output import counted
-from brainq.client.versions import MAX_TURNS, Build, versions_of
-from brainq.contracts.build import FORMATS_READ, STATE_FORMAT, BuildTurn, BuildWorker, WorkerBuild
+from brainq.contracts.build import FORMATS_READ, STATE_FORMAT, Build, BuildTurn, BuildWorker, WorkerBuild
 from brainq.devserver.redis_server import known_redis
 from brainq.errors import BrainqError, SetupError
+from brainq.fleet.builds import MAX_TURNS, versions_of
 from brainq.settings.deployment import Settings
 from brainq.state.builds import RedisBuilds
 from brainq.state.connection import make_client

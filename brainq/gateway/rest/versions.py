@@ -7,7 +7,7 @@ from typing import Annotated
 from fastapi import APIRouter
 from pydantic import Field
 
-from brainq.client.versions import BuildChange, Versions
+from brainq.contracts.build import BuildChange, Versions
 from brainq.gateway.edge.access import RequestDep
 from brainq.gateway.rest.bodies import Body
 

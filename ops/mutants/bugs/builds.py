@@ -6,7 +6,7 @@ from ops.mutants.bug import Bug
 
 LUA = "brainq/state/lua/lib"
 GATES = ("tests/lua/test_builds.py",)
-UNIT = ("tests/unit/test_builds.py",)
+UNIT = ("tests/unit/fleet/test_builds.py",)
 RECORDS = ("tests/integration/test_build_records.py",)
 
 BUGS = (
@@ -54,7 +54,7 @@ BUGS = (
     ),
     Bug(
         "a build may go while turns are pinned to it",
-        "brainq/client/versions.py",
+        "brainq/fleet/builds.py",
         "if turn.is_pinned and turn.digest not in elsewhere",
         "if not turn.is_pinned and turn.digest not in elsewhere",
         UNIT,
@@ -68,14 +68,14 @@ BUGS = (
     ),
     Bug(
         "an autoscaler stops the last workers of a build that parked turns need",
-        "brainq/client/scale.py",
+        "brainq/fleet/scale.py",
         "max(bounds.least, min(1, build.needed))",
         "bounds.least",
-        ("tests/unit/client/test_scale.py",),
+        ("tests/unit/fleet/test_scale.py",),
     ),
     Bug(
         "a build may go while a cell has not said whether it needs it",
-        "brainq/client/versions.py",
+        "brainq/fleet/builds.py",
         "    if away:\n",
         "    if not away:\n",
         UNIT,
@@ -166,9 +166,9 @@ BUGS = (
     ),
     Bug(
         "builds: as many turns as are looked at are all there are",
-        "brainq/client/versions.py",
-        "is_whole = len(turns) < MAX_TURNS",
-        "is_whole = len(turns) <= MAX_TURNS",
+        "brainq/fleet/builds.py",
+        "is_whole=len(turns) < MAX_TURNS",
+        "is_whole=len(turns) <= MAX_TURNS",
         RECORDS,
     ),
 )

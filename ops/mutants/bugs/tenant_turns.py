@@ -153,7 +153,7 @@ BUGS = (
     ),
     Bug(
         "fairness of tools: the fleet counts only what lies in the lists",
-        "brainq/client/fleet.py",
+        "brainq/fleet/snapshot.py",
         "depth=waiting + sum(",
         "depth=sum(",
         ("tests/integration/test_tool_turns.py",),

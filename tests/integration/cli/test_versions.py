@@ -29,7 +29,7 @@ def test_two_builds_are_listed_ramped_and_released(
     assert json.loads(brainq("versions", "--json").out)["ramp"].startswith("10 %")
     ended = said(brainq, "versions", "ramp", "1.5", "--share", "0%")
     assert "also on build 1.5 while it has workers; to keep turns off it, ramp the other build to 100 %" in ended
-    assert "goes on with build 1.5" in said(brainq, "versions", "release", "1.4", "--to", "1.5")
+    assert "will continue on build 1.5" in said(brainq, "versions", "release", "1.4", "--to", "1.5")
     assert brainq("versions", "release", "1.4").code == 2
     assert {worker.build for pool in client.fleet().pools for worker in pool.workers} == {"1.4", "1.5"}
 

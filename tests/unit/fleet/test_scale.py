@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from brainq.client.scale import BuildFacts, WorkerBounds, build_scale, build_shares, pool_scale, worker_bounds
 from brainq.contracts.build import BuildTurn, Ramp
 from brainq.contracts.fleet import FleetQueue, FleetWorker, PoolScale
 from brainq.errors import InvalidInput
+from brainq.fleet.scale import BuildFacts, WorkerBounds, build_scale, build_shares, pool_scale, worker_bounds
 from brainq.settings.deployment import Settings
 from brainq.upkeep.sweeper import turn_capacity
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
-from brainq.client.fleet import MAX_RECENT_TURNS, MINUTES, fleet_activity
 from brainq.contracts.rows import RecentTurn
+from brainq.fleet.snapshot import MAX_RECENT_TURNS, MINUTES, fleet_activity
 
 NOW = datetime(2026, 5, 1, 12, 0, 30, tzinfo=UTC)
 

@@ -13,15 +13,16 @@ import pytest
 from brainq.brain.brain import Brain
 from brainq.brain.brains import read_brains
 from brainq.brain.declared import brain_digest, worker_build
+from brainq.cells.cells import Answers
 from brainq.cli.doctor.upgrade import check_formats, check_name, check_pins
-from brainq.client.versions import versions_of, versions_of_cells
 from brainq.contracts.brain import Approvals
-from brainq.contracts.build import FORMATS_READ, STATE_FORMAT, BuildTurn, BuildWorker, Ramp, brains_behind
+from brainq.contracts.build import FORMATS_READ, STATE_FORMAT, BuildTurn, BuildWorker, Ramp, Versions, brains_behind
 from brainq.contracts.callbacks import TurnInfo
 from brainq.contracts.status import Effect
 from brainq.contracts.turn import Limits
 from brainq.errors import InvalidInput
 from brainq.finalize.result import build_warning
+from brainq.fleet.builds import versions_of, versions_of_cells
 from brainq.state.script_text import LUA
 
 
@@ -136,15 +137,21 @@ def turn(build: str, digest: str, state: str = "active", **given: Any) -> BuildT
 OLD, NEW = worker("1.4", "d01d"), worker("1.5", "0e00")
 
 
+def versions(workers: list[BuildWorker], turns: list[BuildTurn], known: Any = None) -> Versions:
+    """The versions of a deployment of one cell."""
+    found = versions_of(workers, turns, known or {}, {})
+    return versions_of_cells(Answers((("", found),)), {"": None}, is_one=True)
+
+
 def test_a_build_may_go_once_no_turn_needs_it() -> None:
     turns = [turn("1.4", "d01d", "parked"), turn("1.5", "0e00"), turn("1.4", "d01d", is_pinned=False)]
-    old, new = versions_of([OLD, NEW], turns, {}, {}).builds
-    assert (old.needed, old.says) == (1, "1 turn need build 1.4: its workers stay")
+    old, new = versions([OLD, NEW], turns).builds
+    assert (old.needed, old.says) == (1, "1 turn needs build 1.4: its workers stay")
     assert (old.brains[0].parked, old.brains[0].live, old.brains[0].pinned) == (1, 1, 1)
     assert new.needed == 1
-    (old, _) = versions_of([OLD, NEW], turns[1:], {}, {}).builds
+    (old, _) = versions([OLD, NEW], turns[1:]).builds
     assert old.says == "build 1.4 is empty: its workers may go"
-    (only,) = versions_of([OLD], [], {}, {}).builds
+    (only,) = versions([OLD], []).builds
     assert only.says == "build 1.4 is the only one"
 
 
@@ -155,40 +162,40 @@ def test_a_released_turn_and_one_whose_brain_another_build_has_need_it_no_more()
 
 
 def test_turns_of_a_build_without_workers_wait_for_it() -> None:
-    found = versions_of([NEW], [turn("1.4", "d01d")], {"1.4": {"shop": "d01d"}}, {}).builds[0]
-    assert found.says == "1 turn wait for build 1.4: start its workers, or brainq versions release 1.4 --to BUILD"
+    found = versions([NEW], [turn("1.4", "d01d")], {"1.4": {"shop": "d01d"}}).builds[0]
+    assert found.says == "1 turn waits for build 1.4: start its workers, or brainq versions release 1.4 --to BUILD"
 
 
 def over_cells(*away: str, **turns: list[BuildTurn]) -> dict[str, str]:
-    """What is said of each build: both have a worker in each cell."""
-    found = [(cell, versions_of([OLD, NEW], its, {}, {})) for cell, its in turns.items()]
-    return {build.name: build.says for build in versions_of_cells(found, away).builds}
+    """The sentence about each build. Both have a worker in each cell."""
+    found = tuple((cell, versions_of([OLD, NEW], its, {}, {})) for cell, its in turns.items())
+    return {build.name: build.says for build in versions_of_cells(Answers(found, away), {"a": None}).builds}
 
 
 def test_over_cells_a_build_may_go_once_no_cell_needs_it_and_each_has_answered() -> None:
     kept = [turn("1.4", "d01d", "parked")]
     assert over_cells(a=[], b=[])["1.4"] == "build 1.4 is empty in every cell: its workers may go"
-    assert over_cells(a=[], b=kept)["1.4"] == "1 turn need build 1.4 in cell b: its workers stay there"
+    assert over_cells(a=[], b=kept)["1.4"] == "1 turn needs build 1.4 in cell b: its workers stay there"
     away = over_cells("c", a=[], b=[])["1.4"]
     assert away == "build 1.4 is empty in cell a, b; c did not answer: its workers stay"
 
 
 def test_over_cells_turns_wait_where_the_build_has_no_workers() -> None:
     known, turns = {"1.4": {"shop": "d01d"}}, [turn("1.4", "d01d")]
-    cells = [("a", versions_of([OLD, NEW], [], known, {})), ("b", versions_of([NEW], turns, known, {}))]
-    old, _ = versions_of_cells(cells).builds
+    cells = (("a", versions_of([OLD, NEW], [], known, {})), ("b", versions_of([NEW], turns, known, {})))
+    old, _ = versions_of_cells(Answers(cells), {"a": None}).builds
     assert (old.needed, old.needed_in, old.workers) == (1, {"a": 0, "b": 1}, {"coordinator": 1})
-    assert old.says.startswith("1 turn wait for build 1.4 in cell b: start its workers there, or brainq versions rel")
+    assert old.says.startswith("1 turn waits for build 1.4 in cell b: start its workers there, or brainq versions rel")
 
 
 def test_over_cells_counts_are_summed_and_ramps_that_differ_are_said() -> None:
     live, ramp = [turn("1.4", "d01d"), turn("1.4", "d01d")], Ramp("1.5", "1.4", 1_000)
-    cells = [("a", versions_of([OLD, NEW], live, {}, {}, ramp)), ("b", versions_of([OLD], live, {}, {}))]
-    found = versions_of_cells(cells)
+    cells = (("a", versions_of([OLD, NEW], live, {}, {})), ("b", versions_of([OLD], live, {}, {})))
+    found = versions_of_cells(Answers(cells), {"a": ramp, "b": None})
     (brain,) = found.builds[0].brains
     assert (brain.live, brain.pinned, found.builds[0].workers) == (4, 4, {"coordinator": 2})
     assert found.ramp == "cell a: 10 % of sessions begin on 1.5, the others on 1.4; cell b: no ramp"
-    assert versions_of_cells([("a", cells[0][1]), ("b", cells[0][1])]).ramp.startswith("10 %")
+    assert versions_of_cells(Answers(cells), {"a": ramp, "b": ramp}).ramp.startswith("10 %")
 
 
 def test_before_an_upgrade_its_name_its_formats_and_its_pins_are_looked_at() -> None:

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 
 from brainq.broker import names
-from brainq.client.fleet_troubles import fleet_troubles, longest_limits
 from brainq.contracts.fleet import (
     Fleet,
     FleetActivity,
@@ -21,6 +20,7 @@ from brainq.contracts.fleet import (
 )
 from brainq.contracts.rows import RecentTurn
 from brainq.contracts.status import Ending
+from brainq.fleet.troubles import fleet_troubles, longest_limits
 from brainq.state.fleet import FleetFacts, rung_at_s
 from brainq.store.repositories.turn_records import count_given_up
 from brainq.wiring import Wiring
@@ -126,12 +126,6 @@ def _queue(
         depth=waiting + sum(length for length, _ in lists),
         oldest_age_s=max(0, now_ms // 1000 - min(rung)) if rung else None,
     )
-
-
-def read_activity(wiring: Wiring) -> FleetActivity:
-    """See `Client.activity`."""
-    now = datetime.now(UTC)
-    return fleet_activity(wiring.store.turn_lists.recent(now - WINDOW, MAX_RECENT_TURNS), now)
 
 
 def fleet_activity(turns: Sequence[RecentTurn], now: datetime) -> FleetActivity:

@@ -11,10 +11,10 @@ from importlib.metadata import version
 from typing import TypeVar
 
 from brainq.broker.names import POOL_QUEUES
-from brainq.client.fleet import MAX_OPEN_TURNS, RedisFleetState, read_redis_fleet
-from brainq.client.fleet_troubles import TROUBLE_KINDS
 from brainq.contracts.fleet import FleetModel, TurnKey
 from brainq.errors import Unreachable
+from brainq.fleet.snapshot import MAX_OPEN_TURNS, RedisFleetState, read_redis_fleet
+from brainq.fleet.troubles import TROUBLE_KINDS
 from brainq.observe.logs import logger
 from brainq.observe.metrics import catalogue as m
 from brainq.observe.metrics.counters import Cell, Reading, Series, collect_series

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from brainq import Brain, Effect, Limits
-from brainq.client.fleet_troubles import TROUBLE_KINDS, fleet_troubles, longest_limits
 from brainq.contracts.fleet import FleetQueue, FleetSweeper, FleetWorker
+from brainq.fleet.troubles import TROUBLE_KINDS, fleet_troubles, longest_limits
 
 QUIET = FleetSweeper(last_round_s=0.5, overdue_s=0.1)
 

@@ -8,11 +8,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from brainq.broker import names
-from brainq.client.fleet import read_redis_fleet
-from brainq.client.versions import MAX_TURNS, versions_of
 from brainq.contracts.build import BuildTurn, Ramp
 from brainq.contracts.fleet import FleetCapacity, FleetQueue, FleetScale, FleetWorker, PoolScale, StopCandidate
 from brainq.errors import InvalidInput, SetupError
+from brainq.fleet.builds import MAX_TURNS, versions_of
+from brainq.fleet.combine import first_to_stop
+from brainq.fleet.snapshot import read_redis_fleet
 from brainq.settings.deployment import Settings
 from brainq.wiring import Wiring
 
@@ -76,7 +77,7 @@ def pool_scale(
         threads=threads,
         load=load,
         oldest_age_s=max(ages, default=None),
-        stop_first=tuple(sorted([*stopping, *may_stop], key=lambda each: (not each.draining, each.busy, each.name))),
+        stop_first=first_to_stop([stopping, may_stop]),
     )
 
 
@@ -156,7 +157,7 @@ def _builds(wiring: Wiring, asked: str | None, workers: Sequence[FleetWorker]) -
     if asked is None and len(alive) < 2:
         return ()
     turns, ramp = state.unended(MAX_TURNS), state.ramp()
-    versions = versions_of(state.workers(), turns, state.known(), state.released(), ramp)
+    versions = versions_of(state.workers(), turns, state.known(), state.released())
     needed = {build.name: build.needed for build in versions.builds}
     names = sorted({*needed, *({asked} if asked else ())})
     shares = build_shares(names, turns, ramp, [worker for worker in workers if worker.pool == "coordinator"])
