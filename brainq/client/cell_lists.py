@@ -148,7 +148,7 @@ def list_memories(
 def find_row(cells: Cells, field: str, shown: RowId) -> tuple[Wiring, int]:
     """Return the cell and the row in it that an id names. A number alone is a row of home.
 
-    Raises InvalidInput naming `field` if it is not an id, or if there is no such cell.
+    Raises InvalidInput naming `field` if it is not an id, or if the cell is unknown.
     """
     name, row = parse_row(field, shown)
     if name and name not in cells.names:

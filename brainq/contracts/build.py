@@ -199,7 +199,7 @@ class Build(Wire):
 class Versions(Wire):
     """All builds that have workers or turns, of all cells.
 
-    ramp: which build new turns begin on, in words. Empty if there is no ramp.
+    ramp: which build new turns begin on, in words. Empty without a ramp.
     untold: turns that began where neither BRAINQ_BUILD nor a pin was set up, and so have no build.
     is_whole: False if there are more turns than were read.
     cells_away: cells that did not answer. Their turns are missing, and no build's workers may stop.
