@@ -88,9 +88,24 @@ def test_what_one_cell_does_not_know_is_not_known_of_all() -> None:
 def test_scales_add_up_and_those_that_drain_may_stop_first() -> None:
     def scale(name: str, draining: bool, age: int | None) -> FleetScale:
         workers = (StopCandidate(name=name, busy=0, draining=draining),)
-        numbers: dict[str, Any] = {"wanted": 2, "workers": 1, "draining": int(draining), "queued": 3, "running": 1, "load": 4}
-        build = PoolScale(pool="serial", threads=1, build="1.4", **numbers)
-        pool = PoolScale(pool="serial", threads=8, oldest_age_s=age, stop_first=workers, builds=(build,), **numbers)
+        numbers: dict[str, Any] = {
+            "wanted": 2,
+            "workers": 1,
+            "draining": int(draining),
+            "queued": 3,
+            "running": 1,
+            "load": 4,
+        }
+        build = PoolScale(pool="serial", threads=1, draining=0, build="1.4", **numbers)
+        pool = PoolScale(
+            pool="serial",
+            threads=8,
+            draining=int(draining),
+            oldest_age_s=age,
+            stop_first=workers,
+            builds=(build,),
+            **numbers,
+        )
         return FleetScale(at_ms=5, wanted=2, pools=(pool,))
 
     both = combine([scale("serial@a", False, 4), scale("serial@b", True, None)])
