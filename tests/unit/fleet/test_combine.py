@@ -96,7 +96,7 @@ def test_scales_add_up_and_those_that_drain_may_stop_first() -> None:
             "running": 1,
             "load": 4,
         }
-        build = PoolScale(pool="serial", threads=1, draining=0, build="1.4", **numbers)
+        build = PoolScale(pool="serial", threads=1, build="1.4", **numbers)
         pool = PoolScale(
             pool="serial",
             threads=8,
