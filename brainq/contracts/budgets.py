@@ -118,6 +118,30 @@ class BudgetWindow:
 
 
 @dataclass(frozen=True, slots=True)
+class MoneyHold:
+    """The money that one model call holds against each of its budgets while it runs.
+
+    usd           the worst-case cost; the least cost, if the worst case is unknown (`is_blind`)
+    leaves_room   a budget with the cap action `finish` must have as much left again, for the turn's last answer
+    """
+
+    windows: tuple[BudgetWindow, ...]
+    usd: float
+    is_blind: bool = False
+    leaves_room: bool = True
+
+
+def reservation_for(
+    windows: Sequence[BudgetWindow], usd: float | None, least_usd: float | None, *, leaves_room: bool = True
+) -> MoneyHold | None:
+    """Return the hold of a call whose worst case is `usd`, or is unknown (None). Returns None if no budget applies."""
+    if not windows:
+        return None
+    known = usd if usd is not None else least_usd or 0.0
+    return MoneyHold(tuple(windows), known, is_blind=usd is None, leaves_room=leaves_room)
+
+
+@dataclass(frozen=True, slots=True)
 class MoneyGrant:
     """What a window was granted in all. `spent_before`: what a counter that is new is to begin with.
 

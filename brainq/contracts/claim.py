@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
 
+from brainq.contracts.budgets import MoneyHold
 from brainq.contracts.message import Message
 from brainq.contracts.model import Spend
 from brainq.contracts.people import ApprovalRequirement, HoldSpec
@@ -98,7 +99,7 @@ class StepStart:
     full        how much of the context it fills, in per cent, where that is worth a warning; else 0
     turn        what the turn begins with, if it has not begun
     lost        what the attempt before came to, if that broke off; None: nobody knows
-    money       which budgets it is held against, as scripts read it; "" for none
+    money       what it holds against its budgets; None if no budget applies
     """
 
     estimate: int
@@ -111,7 +112,7 @@ class StepStart:
     full: int = 0
     turn: TurnStart | None = None
     lost: tuple[Spend, ...] | None = None
-    money: str = ""
+    money: MoneyHold | None = None
 
     @property
     def for_retry(self) -> StepStart:

@@ -108,7 +108,7 @@ class AuxiliaryModel:
         usd = worst_cost_usd(self.provider, self.model, usage, allowance.price)
         call_id = f"{request.turn_id}:{uuid4().hex}"
         known = usd if request.max_output_tokens else None
-        if spent := self.budgets.take(call_id, request.session_id, self.brain, known, usd):
+        if spent := self.budgets.reserve(call_id, request.session_id, self.brain, known, usd):
             raise ProviderError(f"{spent} is spent", kind="spent", retryable=False)
         before = len(allowance.spends)
         try:

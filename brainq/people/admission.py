@@ -16,7 +16,7 @@ from brainq.contracts.tool import check_client_tools
 from brainq.contracts.turn import LimitsOverride, TurnRequest
 from brainq.errors import InvalidInput
 from brainq.gates.answer_schema import check_answer_schema
-from brainq.people.lost_turns import TurnQueue
+from brainq.people.turn_queue import TurnQueue
 from brainq.ports.sql import TurnRows
 
 MAX_FOREIGN_BYTES = 1_000_000  # of files in one message of the broker, which is Redis

@@ -1,4 +1,4 @@
-"""BudgetKeeper: which budgets a model call is held to, what SQL grants their windows, and what is done at the cap."""
+"""The budgets that model calls are held to: what SQL grants to their windows, and what happens at a cap."""
 
 from __future__ import annotations
 
@@ -23,6 +23,7 @@ from brainq.contracts.budgets import (
     check_budget,
     check_usd,
     over,
+    reservation_for,
     window_starts,
 )
 from brainq.errors import BudgetSpent, CellUnreachable, InvalidInput
@@ -30,18 +31,18 @@ from brainq.observe.logs import logger
 from brainq.ports.people import BudgetRows, MoneyCounters
 
 log = logger("brainq.people")
-READ_AGAIN_S = 60.0  # what was set is heard of; this is for a message that was lost
+READ_AGAIN_S = 60.0  # in case the message about a budget that was set is lost
 UNHEARD_S = 10.0
 RETRY_S = 5.0
 MAX_WINDOWS_LISTED = 10_000
 
 
 @dataclass(eq=False, kw_only=True)
-class BudgetKeeper:
-    """Thread-safe. Without budgets it costs a turn nothing.
+class BudgetDesk:
+    """The budgets in force. Thread-safe; it costs a turn nothing if there are no budgets.
 
-    defaults   the settings'
-    listen     begin to hear of budgets that are set
+    defaults   the budgets of the settings
+    listen     subscribes to the budgets that other processes set
     """
 
     rows: BudgetRows
@@ -60,11 +61,11 @@ class BudgetKeeper:
         self._known = tuple(self.defaults)
 
     def forget(self) -> None:
-        """A budget was set, or may have been: read them again before the next call."""
+        """Have the budgets read again before the next call."""
         self._stale_at = 0.0
 
     def budgets(self) -> tuple[Budget, ...]:
-        """Those that are in force: what was set wins over the settings."""
+        """Return the budgets in force. A budget that was set wins over the settings."""
         if time.monotonic() >= self._stale_at:
             self.listen()
             self._read(READ_AGAIN_S)
@@ -75,12 +76,12 @@ class BudgetKeeper:
             self._stale_at = time.monotonic() + good_for_s
             try:
                 self._known = over(self.rows.standing(), self.defaults)
-            except Exception as failure:  # SQL is away: what was known holds
+            except Exception as failure:  # SQL is unavailable: the known budgets stay in force
                 self._stale_at = time.monotonic() + RETRY_S
                 log.warning("budgets not read", why=type(failure).__name__)
 
     def windows(self, session_id: str, brain: str) -> tuple[BudgetWindow, ...]:
-        """Those that a call of this session and brain is held to; hardly ever any."""
+        """Return the budgets of a model call, each with its windows around now. In most deployments there are none."""
         budgets = self.budgets()
         if not budgets:
             return ()
@@ -90,23 +91,15 @@ class BudgetKeeper:
             for scope, budget in budgets_for(budgets, session_id, brain)
         )
 
-    def asked(
-        self, windows: Sequence[BudgetWindow], usd: float | None, least: float | None, *, leaves_room: bool = True
-    ) -> str:
-        """What scripts read of a call; "" where no budget is. `usd` None: its worst case is not known."""
-        if not windows:
-            return ""
-        known = usd if usd is not None else least or 0.0
-        return self.counters.asked(windows, known, is_blind=usd is None, leaves_room=leaves_room)
-
     def grant(self, windows: Sequence[BudgetWindow], refusal: MoneyRefusal) -> AtCap | None:
-        """Have SQL grant what a refused call wants. None: ask again."""
+        """Ask SQL for the money that a refused call needs. Returns None if it was granted, so that the call can try
+        again."""
         window = next(each for each in windows if each.name == refusal.window)
         if refusal.why == "wait":
             return AtCap("wait", window, refusal.start_ms)
         try:
             granted = self.rows.grant(window.scope, window.budget, refusal)
-        except CellUnreachable:  # other cells have the rest, or home has: nobody knows
+        except CellUnreachable:  # other cells or home have the rest, which is unknown now
             return AtCap("wait", window, refusal.start_ms)
         if granted is None:
             waits = refusal.in_flight > 0
@@ -116,29 +109,36 @@ class BudgetKeeper:
             log.warning("budget is nearly spent", budget=window.name, cap_usd=granted.cap_usd)
         return None
 
-    def take(self, call_id: str, session_id: str, brain: str, usd: float | None, least: float | None) -> str:
-        """Take a call after a turn's end out of its budgets, once: the name of one that does not allow it, or ""."""
+    def reserve(
+        self, call_id: str, session_id: str, brain: str, usd: float | None, least_usd: float | None
+    ) -> str | None:
+        """Reserve money for a model call that is made after its turn has ended. Idempotent by `call_id`.
+
+        usd   the worst-case cost; None if it is unknown
+
+        Returns the name of the budget that refused the call, or None.
+        """
         windows = self.windows(session_id, brain)
-        money = self.asked(windows, usd, least, leaves_room=False)
-        while money and (refusal := self.counters.take(call_id, money)):
+        hold = reservation_for(windows, usd, least_usd, leaves_room=False)
+        while hold and (refusal := self.counters.take(call_id, hold)):
             if (at_cap := self.grant(windows, refusal)) is not None:
                 return at_cap.name
-        return ""
+        return None
 
     def settle(self, call_id: str, usd: float) -> None:
-        """A call that was taken has cost so much."""
+        """Replace the reservation of a call by its cost."""
         self.counters.settle(call_id, usd)
 
-    def line(self, at_cap: AtCap) -> str:
-        """Where turns wait for the budget."""
+    def queue_key(self, at_cap: AtCap) -> str:
+        """Return the key of the queue in which turns wait for the budget."""
         return self.counters.line(at_cap.window)
 
-    def until_ms(self, at_cap: AtCap) -> int:
-        """How long its window goes on."""
+    def remaining_ms(self, at_cap: AtCap) -> int:
+        """Return how long the window of the budget lasts from now on."""
         return max(1000, at_cap.window.end_ms(at_cap.start_ms) - self._now_ms())
 
     def require(self, session_id: str, brain: str) -> None:
-        """Raise BudgetSpent where new turns are refused. For producers, who do not listen."""
+        """Raise BudgetSpent if a budget refuses new turns. For producers, which do not subscribe to budgets."""
         if time.monotonic() >= self._stale_at:
             self._read(UNHEARD_S)
         for window in self.windows(session_id, brain):
@@ -147,7 +147,7 @@ class BudgetKeeper:
                 raise BudgetSpent(window.name, _at(window.end_ms(start_ms)))
 
     def restore(self, epoch: str) -> None:
-        """Redis may have lost what was spent last, where `epoch` is not that of before: what SQL has granted counts."""
+        """Bring Redis what SQL has granted, if `epoch` shows that Redis may have lost data."""
         if epoch == self._epoch:
             return
         if self.budgets():
@@ -156,7 +156,7 @@ class BudgetKeeper:
         self._epoch = epoch
 
     def shared_windows(self) -> list[tuple[BudgetWindow, GrantedWindow]]:
-        """Those that go on and that several cells are held to together."""
+        """Return the present windows of the budgets that several cells share."""
         budgets = self.budgets()
         if not any(is_shared(budget.scope) for budget in budgets):
             return []
@@ -174,12 +174,13 @@ class BudgetKeeper:
         return {per: window_starts(per, now_ms, self.zone) for per in PERIODS}
 
     def _windows(self, starts: Mapping[Per, tuple[int, ...]]) -> list[GrantedWindow]:
-        """Those that go on."""
+        """Return the present windows."""
         rows = self.rows.windows(min(each[1] for each in starts.values()))
         return [row for row in rows if row.start_ms == starts[row.per][1]]
 
     def list(self) -> list[BudgetState]:
-        """Each in its present window, and those of one tenant, user or brain in which something was spent."""
+        """Return each budget in its present window. A budget of each tenant, user or brain is listed for each in whose
+        window money was spent."""
         budgets, starts = self.budgets(), self._starts()
         rows = {(row.scope, row.per): row for row in self._windows(starts)}
         found: dict[tuple[str, str], Budget] = {(one.scope, one.per): one for one in budgets if not one.is_of_each}
@@ -223,8 +224,8 @@ class BudgetKeeper:
         return sorted(states, key=lambda state: (state.scope, state.per))
 
     def set(self, scope: str, per: str, usd: float | None, at_cap: str, by: str) -> None:
-        """A standing budget; None: the settings' holds again. Turns that are parked for it ask again. Raises
-        InvalidInput."""
+        """Set a budget. With `usd` None the budget of the settings applies again. Turns that are parked for the budget
+        try again. Raises InvalidInput."""
         budget = check_budget(scope, per, 0 if usd is None else usd, at_cap)
         self.rows.set(budget.scope, budget.per, None if usd is None else budget.usd, budget.at_cap, by)
         self.forget()
@@ -232,8 +233,8 @@ class BudgetKeeper:
         self.counters.resume(f"{scope}/{per}")
 
     def raise_by(self, scope: str, per: str, usd: float, by: str) -> float:
-        """More for the window that goes on; how much its cap is then. Turns that are parked for it go on. Raises
-        InvalidInput where there is no such budget."""
+        """Raise the cap of the present window by `usd`, and resume the turns that are parked for it. Returns the new
+        cap. Raises InvalidInput if there is no such budget."""
         budget = self._budget_of(scope, per)
         start_ms = window_starts(budget.per, self._now_ms(), self.zone)[1]
         cap = self.rows.raise_by(scope, budget, start_ms, check_usd(usd), by)
@@ -242,7 +243,7 @@ class BudgetKeeper:
         return cap
 
     def resume(self, scope: str, per: str) -> int:
-        """Turns that are parked for it ask again, and new ones are let in: there is more. How many were parked."""
+        """Resume the turns that are parked for the budget, and accept new ones. Returns how many were parked."""
         start_ms = window_starts(self._budget_of(scope, per).per, self._now_ms(), self.zone)[1]
         self.rows.mark_spent(scope, per, start_ms, is_spent=False)
         return self.counters.resume(f"{scope}/{per}")
@@ -256,14 +257,14 @@ class BudgetKeeper:
         raise InvalidInput("scope", f"there is no budget of {scope!r} by {per}; `brainq budgets list` has them")
 
     def _now_ms(self) -> int:
-        """By Redis' clock, counted on from its last reading: a window's begin is asked of the script again. Read anew
-        now and then: a machine that was suspended, or a clock that was put right, would keep a wrong window for ever.
+        """Return the time of Redis' clock, counted on from its last reading. It is read again now and then: after a
+        suspension of the machine, or a correction of the clock, the window would be wrong for ever.
         """
         if self._offset_s is None or time.monotonic() >= self._clock_stale_at:
             self._clock_stale_at = time.monotonic() + READ_AGAIN_S
             try:
                 self._offset_s = self.counters.now_ms() / 1000 - time.monotonic()
-            except Exception:  # Redis is away: what was read before goes on
+            except Exception:  # Redis is unavailable: the last reading is used
                 if self._offset_s is None:
                     raise
         return int((time.monotonic() + self._offset_s) * 1000)
@@ -276,7 +277,7 @@ def _granted(row: GrantedWindow, starts: tuple[int, ...]) -> tuple[BudgetWindow,
 
 
 def _noticed_at(row: GrantedWindow | None, budget: Budget) -> datetime | None:
-    """Of the cap that the window has now: a raise begins anew."""
+    """Return when people were notified about the present cap. A raised cap is notified again."""
     return row.noticed_at if row is not None and row.noticed_usd == budget.usd + row.raised_usd else None
 
 

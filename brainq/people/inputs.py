@@ -14,8 +14,8 @@ from brainq.errors import InputNotFound, MailboxFull, StaleTurn
 from brainq.observe.logs import logger
 from brainq.people.bounced_inputs import BouncedInputs
 from brainq.people.brakes import BrakeDesk
-from brainq.people.lost_turns import TurnQueue
 from brainq.people.tenant_gate import ONE_CELL
+from brainq.people.turn_queue import TurnQueue
 from brainq.ports.redis_calls import Holds
 from brainq.ports.redis_turns import Sessions
 from brainq.ports.sql import Blobs, InputRows, TurnRows

@@ -14,7 +14,7 @@ from brainq.contracts.rows import AcceptedTurn
 from brainq.contracts.turn import TurnRequest
 from brainq.errors import BudgetSpent, QueueFull
 from brainq.people.admission import Admission
-from brainq.people.budgets import BudgetKeeper
+from brainq.people.budgets import BudgetDesk
 from brainq.people.inputs import InputDesk
 from brainq.people.tenant_gate import ONE_CELL
 from brainq.ports.redis_turns import Sessions
@@ -38,7 +38,7 @@ class QueueLimits:
     sessions: Sessions
     a_session: int | None
     a_tenant: int | None
-    budgets: BudgetKeeper
+    budgets: BudgetDesk
 
     def check(self, request: TurnRequest) -> None:
         """Raises QueueFull where no further turn of this session may wait."""

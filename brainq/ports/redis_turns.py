@@ -9,7 +9,7 @@ from typing import Literal, Protocol
 
 from pydantic import JsonValue
 
-from brainq.contracts.budgets import MoneyRefusal
+from brainq.contracts.budgets import MoneyHold, MoneyRefusal
 from brainq.contracts.call import DueHook
 from brainq.contracts.claim import (
     CallsOverBudget,
@@ -134,7 +134,7 @@ class Turns(Protocol):
         tokens: int,
         usd: float | None,
         under_way: Sequence[Spend] = ...,
-        money: str = ...,
+        money: MoneyHold | None = ...,
     ) -> MoneyRefusal | Literal["GO", "DONE", "SPENT", "LOST"]: ...
     def commit_note(
         self, claim: TurnClaim, kind: str, note: Message | None, spend: Spend | None, data: Mapping[str, JsonValue]

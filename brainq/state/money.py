@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable, Sequence
 from typing import cast
 
-from brainq.contracts.budgets import BudgetWindow, MoneyGrant, MoneyRefusal, WindowCounter
+from brainq.contracts.budgets import BudgetWindow, MoneyGrant, MoneyHold, MoneyRefusal, WindowCounter
 from brainq.state.connection import Client
 from brainq.state.keys import Keys
 from brainq.state.typed_scripts import AuxBeginMoney, MoneyTakeMoney, Scripts, StepBeginMoney
@@ -21,6 +21,23 @@ def money_refusal(reply: StepBeginMoney | AuxBeginMoney | MoneyTakeMoney) -> Mon
     return MoneyRefusal(
         reply.why, reply.window, reply.start, float(reply.wanted), float(reply.expected), reply.in_flight, reply.is_new
     )
+
+
+def money_json(keys: Keys, hold: MoneyHold | None) -> str:
+    """Return the argument `money` of scripts. Returns "" if no budget applies."""
+    if hold is None:
+        return ""
+    windows = [
+        {
+            "key": keys.money("w", window.name) + ":",
+            "name": window.name,
+            "trust": keys.money("trust", window.scope),
+            "starts": window.starts,
+            "room": 2 if hold.leaves_room and window.budget.at_cap == "finish" else 1,
+        }
+        for window in hold.windows
+    ]
+    return json.dumps({"usd": hold.usd, "blind": hold.is_blind, "windows": windows})
 
 
 class RedisMoney:
@@ -48,28 +65,6 @@ class RedisMoney:
     def now_ms(self) -> int:
         seconds, micros = self._client.time()
         return int(seconds) * 1000 + int(micros) // 1000
-
-    def asked(self, windows: Sequence[BudgetWindow], usd: float, *, is_blind: bool, leaves_room: bool) -> str:
-        """What scripts read of the call (`money`). `is_blind`: its worst case is not known, `usd` is its least.
-
-        leaves_room   where turns finish at the cap, there has to be as much left once more
-        """
-        return json.dumps(
-            {
-                "usd": usd,
-                "blind": is_blind,
-                "windows": [
-                    {
-                        "key": self._keys.money("w", window.name) + ":",
-                        "name": window.name,
-                        "trust": self._keys.money("trust", window.scope),
-                        "starts": window.starts,
-                        "room": 2 if leaves_room and window.budget.at_cap == "finish" else 1,
-                    }
-                    for window in windows
-                ],
-            }
-        )
 
     def grant(self, window: BudgetWindow, start_ms: int, grant: MoneyGrant) -> None:
         """Let the window's counter have so much in all; a new one, or another Redis', begins with `spent_before`."""
@@ -110,9 +105,10 @@ class RedisMoney:
         line = self._keys.money("line", name)
         return self._scripts.money_resume(parked_line=line, prefix=self._keys.prefix, most=MAX_RESUMED).run().resumed
 
-    def take(self, call_id: str, money: str) -> MoneyRefusal | None:
+    def take(self, call_id: str, hold: MoneyHold) -> MoneyRefusal | None:
         """Take a call's worst case, once. None: it may begin."""
-        reply = self._scripts.money_take(ticket=self._keys.money("call", call_id), money=money, keep_ms=KEEP_MS).run()
+        ticket, money = self._keys.money("call", call_id), money_json(self._keys, hold)
+        reply = self._scripts.money_take(ticket=ticket, money=money, keep_ms=KEEP_MS).run()
         return money_refusal(reply) if isinstance(reply, MoneyTakeMoney) else None
 
     def settle(self, call_id: str, usd: float) -> None:

@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 from pydantic import JsonValue
 
-from brainq.contracts.budgets import MoneyRefusal
+from brainq.contracts.budgets import MoneyHold, MoneyRefusal
 from brainq.contracts.claim import (
     CallsOverBudget,
     PlannedCall,
@@ -28,7 +28,7 @@ from brainq.contracts.turn import Limits
 from brainq.contracts.view import BudgetSnapshot
 from brainq.errors import TurnNotFound
 from brainq.state.connection import as_mapping
-from brainq.state.money import money_refusal
+from brainq.state.money import money_json, money_refusal
 from brainq.state.script_values import (
     as_json,
     json_or_none,
@@ -179,7 +179,7 @@ class TurnSteps(TurnBudgets):
             drain=step.drained,
             ready=readiness_argument(step.readiness),
             full=step.full,
-            money=step.money,
+            money=money_json(self._keys, step.money),
             items=[as_json(message) for message in step.inputs],
         )
         reply = begin.run() if step.turn is None else begin.after(self._turn_begin(claim, step.turn))
@@ -298,13 +298,13 @@ class TurnSteps(TurnBudgets):
         tokens: int,
         usd: float | None,
         under_way: Sequence[Spend] = (),
-        money: str = "",
+        money: MoneyHold | None = None,
     ) -> MoneyRefusal | Literal["GO", "DONE", "SPENT", "LOST"]:
         """Mark a `reflection` or `compaction` as tried: `GO`, `DONE` (tried before), `SPENT` or `LOST`.
 
         tokens, usd   the most it is thought to cost: held against the budget
         under_way     what is charged if its worker is lost
-        money         which budgets it is held against; a MoneyRefusal: one does not allow it now
+        money         what it holds against its budgets. Returns a MoneyRefusal if one does not allow it now
         """
         reply = self._scripts.aux_begin(
             claim.session_id,
@@ -316,7 +316,7 @@ class TurnSteps(TurnBudgets):
             tokens=tokens,
             usd=usd,
             under_way=spends_json(under_way or None),
-            money=money,
+            money=money_json(self._keys, money),
         ).run()
         if isinstance(reply, AuxBeginMoney):
             return money_refusal(reply)

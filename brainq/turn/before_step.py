@@ -1,5 +1,5 @@
-"""What comes before a step: the opening wave, reflections and compactions. Each ends the advance it is made in, and
-rings for the next one.
+"""The work before a step: the opening wave, reflections and compactions. Each of them ends the advance, and the turn
+is rung again or awaits its calls.
 """
 
 from __future__ import annotations
@@ -22,27 +22,25 @@ from brainq.observe.logs import logger
 from brainq.ports.people import Budgets
 from brainq.ports.redis_turns import Turns
 from brainq.text.estimate import estimate_messages
-from brainq.turn.begin import OwnedTurn
 from brainq.turn.opening_wave import OpeningWave
+from brainq.turn.owned_turn import LOST, Did, Outcome, OwnedTurn, did_or_lost
 from brainq.turn.prompt.compaction import MAX_SUMMARY_TOKENS, ContextCompactor, ContextTracker, should_compact
 from brainq.turn.reflection import ReflectionEngine, note_of
 from brainq.turn.step_money import begin_beside
 from brainq.turn.step_request import PreparedStep, turn_allowance
 
 log = logger("brainq.turn")
-MAX_REFLECTION_TOKENS = 4_000  # of the transcript a reflection reads; it is cut to 16,000 characters
-MIN_COMPACTION_TOKENS = 2_000  # a conversation that is not compacted, also when somebody asks for it
+MAX_REFLECTION_TOKENS = 4_000  # of the transcript that a reflection reads, which is cut to 16,000 characters
+MIN_COMPACTION_TOKENS = 2_000  # a shorter conversation is not compacted, even on request
 REFLECTION_FRAME_TOKENS = 400  # its instructions and its answer
+_OUTCOMES: dict[str, Outcome] = {"OPENED": Did("opened"), "COMPACTED": Did("compacted"), "LOST": LOST}
 ArchiveMessages = Callable[[str, str, Sequence[Message], bool], None]
-"""Keeps messages before a compaction drops them: (session, turn, messages, whether without content)."""
-OutcomeWord = str
-"""What was done: "" for nothing (go on with the step), `lost`, or a few words for logs. After words the turn has been
-rung, or awaits its calls, and is no longer ours."""
+"""Store messages before a compaction drops them: (session, turn, messages, redact)."""
 
 
 @dataclass(eq=False)
 class AuxiliaryWork:
-    """Does what comes before a step, when it is due."""
+    """The work before a step. Each method returns its outcome, or None if the step is to be made now."""
 
     brain: Brain
     turns: Turns
@@ -50,70 +48,68 @@ class AuxiliaryWork:
     price: Price
     budgets: Budgets
 
-    def dispatch_opening(self, turn: OwnedTurn, opening: OpeningWave) -> OutcomeWord:
-        """Dispatch what comes before the first step."""
+    def dispatch_opening(self, turn: OwnedTurn, opening: OpeningWave) -> Outcome | None:
+        """Dispatch the calls of the opening wave."""
         word = turn.retry(lambda: self.turns.open_wave(turn.claim, opening.calls, opening.limit_s))
-        return {"OPENED": "opened", "LOST": "lost"}.get(word, "")
+        return _OUTCOMES.get(word)
 
-    def reflect(self, turn: OwnedTurn) -> OutcomeWord:
+    def reflect(self, turn: OwnedTurn) -> Outcome | None:
         """Reflect on the step that was just made, at most once."""
         claim, view = turn.claim, turn.view
-        lost: list[bool] = []
+        words: list[str] = []
 
-        def claimed() -> bool:
+        def begin() -> bool:
             tokens = min(MAX_REFLECTION_TOKENS, estimate_messages(view.own_messages)) + REFLECTION_FRAME_TOKENS
             usd, under_way = self._worst_cost(view, tokens, MAX_ANSWER_TOKENS)
-            begin = partial(self.turns.begin_auxiliary, claim, "reflection", str(view.step), tokens, usd, under_way)
-            word = begin_beside(turn, self.budgets, self.brain, usd, begin)
-            if word == "LOST":
-                lost.append(True)
-            return word == "GO"
+            attempt = partial(self.turns.begin_auxiliary, claim, "reflection", str(view.step), tokens, usd, under_way)
+            words.append(begin_beside(turn, self.budgets, self.brain, usd, attempt))
+            return words[-1] == "GO"
 
-        made = ReflectionEngine(lambda: self._model(view), claimed, self._allowance(view)).reflect(
+        made = ReflectionEngine(lambda: self._model(view), begin, self._allowance(view)).reflect(
             view.own_messages,
             view.step,
             timeout_s=view.remaining_ms / 1000,
             session_id=claim.session_id,
             turn_id=claim.turn_id,
         )
-        if lost:
-            return "lost"
+        if "LOST" in words:
+            return LOST
         if made.result.stub in ("budget", "deadline"):
-            return ""
+            return None
         note = note_of(made.result, claim.turn_id)
         data = {"step": view.step, "stub": made.result.stub}
         kept = turn.retry(lambda: self.turns.commit_note(claim, "reflection", note, made.spend, data))
-        return "reflected" if kept else "lost"
+        return did_or_lost(kept, "reflected")
 
     def is_full(self, view: TurnView, step: PreparedStep) -> bool:
-        """Whether the older messages are to be replaced by a summary before this step."""
+        """Return whether a summary should replace the older messages before this step."""
         tokens = step.tracker.tokens(step.preparation.full_estimate)
         most, auto = step.tracker.max_context_tokens, self.brain.context.auto_compact
         return should_compact(tokens, most, auto, view.compaction_tried_at, view.history.length)
 
-    def compact(self, turn: OwnedTurn, step: PreparedStep) -> OutcomeWord:
-        """Replace them."""
+    def compact(self, turn: OwnedTurn, step: PreparedStep) -> Outcome | None:
+        """Replace the older messages by a summary."""
         tracker, prepared = step.tracker, step.preparation
         tokens = tracker.tokens(prepared.full_estimate)
         return self._compact(turn, tracker, tokens, prepared.fixed_estimate)
 
-    def compact_now(self, turn: OwnedTurn) -> OutcomeWord:
-        """Replace the older messages by a summary, however many there are: somebody asked for it."""
+    def compact_now(self, turn: OwnedTurn) -> Outcome | None:
+        """Replace the older messages by a summary, however few there are, because a person requested it."""
         view = turn.view
         limits = view.request.limits.over(self.brain.limits)
         size = view.history.tokens
-        # It is to become half of what it is, not half of what a model takes; a short one stays.
+        # Its size is halved, whatever the model could take. A short conversation is left as it is.
         most = min(limits.max_context_tokens, max(MIN_COMPACTION_TOKENS, size))
         tracker = ContextTracker.from_state(most, view.known)
-        return self._compact(turn, tracker, tracker.tokens(size), 0) if size else ""
+        return self._compact(turn, tracker, tracker.tokens(size), 0) if size else None
 
-    def _compact(self, turn: OwnedTurn, tracker: ContextTracker, tokens: int, fixed_estimate: int) -> OutcomeWord:
+    def _compact(self, turn: OwnedTurn, tracker: ContextTracker, tokens: int, fixed_estimate: int) -> Outcome | None:
         claim, view = turn.claim, turn.view
         usd, under_way = self._worst_cost(view, tokens, 2 * MAX_SUMMARY_TOKENS)
         begin = partial(self.turns.begin_auxiliary, claim, "compaction", str(tokens), tokens, usd, under_way)
         word = begin_beside(turn, self.budgets, self.brain, usd, begin)
         if word != "GO":
-            return "lost" if word == "LOST" else ""
+            return LOST if word == "LOST" else None
         made = ContextCompactor(lambda: self._model(view), self._allowance(view), self._is_write).compact(
             view.history.messages,
             turn_id=claim.turn_id,
@@ -124,7 +120,7 @@ class AuxiliaryWork:
             step=view.step,
         )
         if made is None:
-            return ""
+            return None
         try:
             self.archive(claim.session_id, claim.turn_id, made.archive, self.brain.redact_logs)
         except Exception as failure:
@@ -133,7 +129,7 @@ class AuxiliaryWork:
             note = {"method": "none", "dropped": 0, "tokens_before": tokens, "tokens_after": tokens}
             spend = made.spend
             kept = turn.retry(lambda: self.turns.commit_note(claim, "compaction", None, spend, note))
-            return "compaction put off" if kept else "lost"
+            return did_or_lost(kept, "compaction put off")
         commit = partial(
             self.turns.compact,
             claim,
@@ -154,16 +150,16 @@ class AuxiliaryWork:
         )
         word = turn.retry(commit)
         log.info("context compacted", turn_id=claim.turn_id, step=view.step, method=made.method, did=word.lower())
-        return {"COMPACTED": "compacted", "LOST": "lost"}.get(word, "")
+        return _OUTCOMES.get(word)
 
     def _reads_of(self, messages: Sequence[Message]) -> list[str]:
-        """Fingerprints of the reads whose results are among these."""
+        """Return the fingerprints of the reads whose results are among these messages."""
         calls = [call for message in messages for call in message.calls if not self._is_write(call.name)]
         return [fingerprint(c.name, c.arguments) for c in calls if isinstance(c.arguments, dict)]
 
     def _worst_cost(self, view: TurnView, tokens: int, output: int) -> tuple[float | None, tuple[Spend, ...]]:
-        """What a call beside the steps may cost (None where the price is not known), and what is charged should its
-        worker die over it."""
+        """Return the worst-case cost of a model call beside the steps (None if its price is unknown), and what is
+        charged if its worker dies."""
         try:
             auxiliary = self._model(view)
         except BrainqError:

@@ -1,6 +1,5 @@
-"""A turn in its owner's hands: its start (callback, event log, the session's history), and the setting of its next
-step (model, prompt, options).
-"""
+"""The start of a turn (callback, event log, the session's history) and the settings of its next step (model, prompt,
+options)."""
 
 from __future__ import annotations
 
@@ -25,11 +24,11 @@ from brainq.errors import InvalidInput
 from brainq.models.providers import Provider, is_same_service, resolve_model
 from brainq.observe.logs import logger
 from brainq.observe.spans import note_prompt_hash
-from brainq.outage import OutageRetry
 from brainq.ports.sql import TurnRows
 from brainq.text.estimate import with_sizes
 from brainq.text.failures import failure_text
 from brainq.turn.client_tools import turn_specs
+from brainq.turn.owned_turn import OwnedTurn
 from brainq.turn.prompt.request_messages import render_hash
 from brainq.turn.reflection import PREFIXES
 
@@ -39,22 +38,6 @@ NO_CHOICE = StepChoice()
 _UNFORCED_CHOICES = (None, "auto", "none")
 READY_LOG_EVERY_S = 60.0  # that turns begin ready for want of flags; a busy process would say it all the time
 TURNS_FROM_SQL = 50  # turns of a session read back when Redis has let its history go
-
-
-@dataclass(frozen=True, slots=True)
-class OwnedTurn:
-    """A turn that one owner advances.
-
-    claim     under which all of it is written
-    view      what was known of it when it was claimed
-    is_lost   whether it went to another owner, as the heartbeat last heard
-    retry     does what needs Redis or SQL, as often as it takes
-    """
-
-    claim: TurnClaim
-    view: TurnView
-    is_lost: Callable[[], bool]
-    retry: OutageRetry
 
 
 def render_prompt(template: PromptTemplate, info: TurnInfo) -> str:

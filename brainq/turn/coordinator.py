@@ -34,27 +34,26 @@ from brainq.ports.redis_turns import Turns
 from brainq.processes.resources import is_short_now
 from brainq.text.failures import failure_name
 from brainq.turn.before_step import AuxiliaryWork
-from brainq.turn.begin import OwnedTurn
 from brainq.turn.client_tools import turn_specs
 from brainq.turn.decide import NOTHING_TO_COMPACT, Compact, End, Reflect, Think, Wait, decide, turn_facts
 from brainq.turn.ending import Ender
 from brainq.turn.explain import waits_for_build
+from brainq.turn.owned_turn import LOST, Did, LoopEnd, Lost, Outcome, OwnedTurn, Waits
 from brainq.turn.reflection import ThinkingManager
 from brainq.turn.step import StepPipeline, middleware_end
-from brainq.turn.step_request import CallsCommitted, LoopEnd, StepOutcome, StepPostponed
 
 log = logger("brainq.turn")
 CONTINUING_RANK = 0
 BEGIN_RANKS = {"high": 1, "normal": 2, "low": 3}
-MAX_PERMIT_WAIT_MS = 86_400_000  # so long after it became active a turn waits for no place any more
-RECHECK_S = 60.0  # a turn that waits longer for a place looks in between whether it comes sooner
-RING_EARLY_S = 1.0  # before its place comes a turn is rung; the rest of the wait is slept
-ANY_LOSSES = 1_000_000  # however often it lost its worker
+MAX_PERMIT_WAIT_MS = 86_400_000  # a turn that became active this long ago no longer waits for a permit
+RECHECK_S = 60.0  # a longer wait is checked half way: the permit may come sooner
+RING_EARLY_S = 1.0  # how long before its permit a turn is rung; the rest of the wait is slept
+ANY_LOSSES = 1_000_000  # claims a turn however often it has lost its worker
 
 
 @dataclass(frozen=True, slots=True)
 class CoordinatorRuntime:
-    """All that differs between the turns of one brain and those of another."""
+    """The machines that belong to one brain."""
 
     brain: Brain
     step_pipeline: StepPipeline
@@ -63,7 +62,8 @@ class CoordinatorRuntime:
 
 
 def fault_end(failure: Exception) -> End:
-    """The error names the exception's type and place, and nothing of what it says: that may be content."""
+    """Return the end of a turn whose coordinator raised. Its error names the exception's type and place, but not its
+    text, which may be content."""
     if isinstance(failure, MiddlewareFailed):
         return middleware_end(failure)
     place = where_raised(failure)
@@ -76,9 +76,12 @@ def fault_end(failure: Exception) -> End:
 
 
 def requester_of(view: TurnView) -> Requester:
-    """What goes on, and what another turn waits for, goes before what has not begun: else that takes the places, and
-    nothing is ever done. Its deadline does not run while it waits: what it has done is not lost because many began at
-    once. A turn without a reply so far may wait for its `max_wait_s`, and its time has not begun."""
+    """Return the rank of a turn among those that wait for permits, and how long it may wait.
+
+    A turn that has begun, or that another turn waits for, goes before turns that have not begun. Otherwise new turns
+    would take all permits and none would finish. The deadline does not run while a turn waits. A turn without a reply
+    may wait for its `max_wait_s`.
+    """
     request = view.request
     goes_on = view.step > 0 or view.compaction_tried_at > 0 or request.parent is not None
     rank = CONTINUING_RANK if goes_on else BEGIN_RANKS[request.priority]
@@ -92,27 +95,27 @@ def requester_of(view: TurnView) -> Requester:
 
 
 def call_due_hooks(brain: Brain, turns: Turns, turn: OwnedTurn) -> None:
-    """Call `on_post_tool_use` for the calls that no worker ended (results from outside and of child turns, rescued
-    calls, waits that are over), and note that it was. An owner that dies in between leaves them to the next. A hook
-    that raises changes nothing."""
+    """Call `on_post_tool_use` for the calls that no worker ended: results from outside and of child turns, rescued
+    calls, and waits that are over. If the owner dies before this is noted, the next owner calls the hooks. A hook that
+    raises changes nothing."""
     claim, view, hooks = turn.claim, turn.view, brain.hooks.after_call
     if not hooks or not view.hooks_due:
         return
     specs = turn_specs(brain, view.request)
-    # Where its time is over it may be a sweeper that ends it: one hook that hangs would hold up all turns.
-    tell = notify_hooks_in_time if view.cancel or view.remaining_ms <= 0 else notify_hooks
+    # A sweeper may be ending the turn, and a hook that hangs would delay all other turns.
+    notify = notify_hooks_in_time if view.cancel or view.remaining_ms <= 0 else notify_hooks
     for due in turn.retry(partial(turns.due_hooks, claim, view.hooks_due)):
         spec = specs.get(due.tool)
         if spec is None:
-            continue  # this brain has it no more
+            continue  # the brain no longer has the tool
         call = ToolCall(id=due.call_id, name=due.tool, arguments=dict(due.arguments))
-        tell(hooks, claim.turn_id, PostToolUse(claim.turn_id, claim.session_id, call, spec, due.outcome))
+        notify(hooks, claim.turn_id, PostToolUse(claim.turn_id, claim.session_id, call, spec, due.outcome))
     turn.retry(partial(turns.hooks_done, claim, view.hooks_due))
 
 
 @dataclass(slots=True)
 class Ownership:
-    """Whether the turn is still ours, as the beating thread last heard."""
+    """Whether this process still owns the turn, as far as the last heartbeat has shown."""
 
     word: str = ""
 
@@ -125,13 +128,13 @@ class Ownership:
 
 @dataclass(kw_only=True, eq=False)
 class Coordinator:
-    """Advances turns. Holds no state of its own: any process may advance any turn.
+    """Advances turns. It holds no state of its own: any process may advance any turn.
 
-    quarantine      advances turns that lost their worker again and again, each in a process where nothing else runs.
-                    None: this is such a process
-    permits         how its model calls take their permits where their services are limited
-    outages         how Redis or SQL is waited for while a turn is worked on
-    is_unavailable  whether an exception comes from a server that cannot be reached
+    quarantine      advances turns that repeatedly lost their worker, each in a process of its own. None in such a
+                    process
+    permits         how model calls take permits of rate-limited services
+    outages         how an advance waits while Redis or SQL is unavailable
+    is_unavailable  returns whether an exception comes from a server that cannot be reached
     """
 
     owner: str
@@ -149,12 +152,12 @@ class Coordinator:
     _missing: MissingBrainLog = field(default_factory=MissingBrainLog, init=False)
 
     def advance(self, session_id: str, turn_id: str, fence: int) -> str:
-        """Answer one doorbell. Returns what was done, in a word, for logs and tests."""
-        # Each claim signs as an owner of its own: after a loss of Redis' data fences begin again, and a thread
-        # from before must not be taken for the new owner because it runs in the same process.
+        """Answer one doorbell. Returns the outcome in a word, for logs and tests."""
+        # Each claim has its own owner name. After Redis has lost data fences begin again, and a thread from before
+        # must not be taken for the new owner because it runs in the same process.
         owner = f"{next(self._numbers)}@{self.owner}"
         ownership = Ownership()
-        # Watched before it is claimed: a cancel is in what is read with the claim, or heard.
+        # The watch begins before the claim, so that no cancel falls between the two.
         with self.stops.watch(session_id, turn_id, ownership.lose):
             return self._claim_and_advance(session_id, turn_id, fence, owner, ownership)
 
@@ -172,44 +175,43 @@ class Coordinator:
             return f"dropped: {claim.why}"
         if claim.lost:
             COUNTERS.add(m.LAPSED, "turn")
-        renewal, did = self.beats.renew(lambda: self.turns.beat(claim), ownership.lose), "lost"
+        renewal, outcome = self.beats.renew(lambda: self.turns.beat(claim), ownership.lose), LOST
         try:
-            did = self._advance_claim(claim, ownership)
-            return did
+            outcome = self._advance_claim(claim, ownership)
+            return outcome.word
         finally:
             renewal.is_over = True
-            if did == "lost":
-                # This process lives: released until Redis answers, so the turn is not taken for what kills workers.
+            if isinstance(outcome, Lost):
+                # This process lives. It releases the turn until Redis answers, so that the turn is not blamed for the
+                # death of a worker.
                 self.beats.renew(lambda: self.turns.release(claim), _ignore_beat)
 
-    def _advance_claim(self, claim: TurnClaim, ownership: Ownership) -> str:
+    def _advance_claim(self, claim: TurnClaim, ownership: Ownership) -> Outcome:
         view = self.turns.look(claim)
         work = None if claim.only_ends else self.brains.of(view.request.brain)
         turn = OwnedTurn(claim, view, ownership.is_lost, self.outages.for_turn(view))
         if work is None:
-            did = self._end_unserved(turn)
+            outcome = self._end_unserved(turn)
         else:
             view.request = work.brain.complete(view.request)
             parked = self.turns.parked_calls(claim, view.step) if view.parked_ms and tracer() is not None else ()
             with in_span(advance_span(claim, view, parked), redact=work.brain.redact_logs) as span:
-                did = self._act_with_permits(work, turn)
-                span.set_attribute(names.DID, did)
-        if view.queue_ticket is not None:
-            self._leave_queue(view, view.queue_ticket, did)
-        return did
+                outcome = self._act_with_permits(work, turn)
+                span.set_attribute(names.DID, outcome.word)
+        if view.queue_ticket is not None and isinstance(outcome, Did):
+            self._leave_queue(view, view.queue_ticket)
+        return outcome
 
-    def _leave_queue(self, view: TurnView, ticket: QueueTicket, did: str) -> None:
-        """A turn that was rung to ask for its place in a queue leaves that once it has had the place, is over, or was
-        answered by another model. It keeps its place where it waits again, or was lost."""
-        if did.startswith("waits for ") or did == "lost":
-            return
+    def _leave_queue(self, view: TurnView, ticket: QueueTicket) -> None:
+        """Leave the queue in which the turn had a place: it has used the place, is over, or was answered by another
+        model."""
         if ticket.step > view.step or view.step == 0:
             try:
                 self.permits.limits.leave(ticket)
-            except Exception as failure:  # once it is first it is found that nobody comes
-                log.warning("a line was not left", turn_id=view.request.turn_id, why=type(failure).__name__)
+            except Exception as failure:  # the ticket is dropped once it is first and nobody claims its place
+                log.warning("queue not left", turn_id=view.request.turn_id, why=type(failure).__name__)
 
-    def _act_with_permits(self, work: CoordinatorRuntime, turn: OwnedTurn) -> str:
+    def _act_with_permits(self, work: CoordinatorRuntime, turn: OwnedTurn) -> Outcome:
         try:
             stops = turn.claim.stops and stops_of_models(turn.claim.stops, turn.claim.session_id)
             with replace(self.permits, requester=requester_of(turn.view), stops=stops).activate():
@@ -218,14 +220,14 @@ class Coordinator:
             return self._defer(turn, later)
         except Exception as failure:
             if self.is_unavailable(failure) or is_short_now(failure):
-                raise  # it is waited out: the turn is rung again
-            # Nobody would do better: another worker reads the same and raises the same.
+                raise  # the turn is rung again, and the trouble may be over by then
+            # Another worker would read the same and raise the same.
             log.error("turn failed in the coordinator", failure=failure, turn_id=turn.claim.turn_id)
             return self.ender.end(turn, fault_end(failure))
 
-    def _defer(self, turn: OwnedTurn, later: CallDeferred) -> str:
-        """No thread waits with the turn: it is rung a little before its place comes, and half way of a long wait, for
-        those before it may have left."""
+    def _defer(self, turn: OwnedTurn, later: CallDeferred) -> Outcome:
+        """Give the turn up until shortly before its permit is due, so that no thread waits. A long wait is checked half
+        way, because turns ahead of it may have left the queue."""
         wait_s = later.wait_s if later.wait_s <= RECHECK_S else max(RECHECK_S, later.wait_s / 2)
         ring_s = max(0.0, wait_s - RING_EARLY_S)
         let_wait = partial(
@@ -238,11 +240,10 @@ class Coordinator:
             later.spends,
             later.stop,
         )
-        word = turn.retry(let_wait)
-        return f"waits for {later.why}" if word == "WAITS" else "lost"
+        return Waits(later.why) if turn.retry(let_wait) == "WAITS" else LOST
 
-    def _meet_stop(self, turn: OwnedTurn, stop: Stop) -> str:
-        """Operators have paused its brain or tenant: it waits. Or they have forbidden that: it ends."""
+    def _meet_stop(self, turn: OwnedTurn, stop: Stop) -> Outcome:
+        """End a turn whose brain or tenant operators have forbidden. Make the turn wait if they have paused it."""
         if stop.mode == "forbid":
             why = "operators have forbidden its brain or tenant"
             return self.ender.end(turn, End(Ending.CANCELLED, StopReason.CANCELLED, why, stop.describe()))
@@ -252,18 +253,19 @@ class Coordinator:
             return self.ender.end(turn, End(Ending.TIMED_OUT, StopReason.WAITED, why, stop.describe()))
         return self._defer(turn, StopDeferred(stop, requester))
 
-    def _end_unserved(self, turn: OwnedTurn) -> str:
-        """Its brain is not here. It was given to us because it was cancelled, or nobody else took it up in its time."""
+    def _end_unserved(self, turn: OwnedTurn) -> Outcome:
+        """End a turn whose brain this process does not have. It was claimed because it was cancelled, or because no
+        worker with the brain took it before its deadline."""
         decision = decide(turn_facts(turn.view))
         if not isinstance(decision, End) or decision.ending is Ending.FAILED:
-            return "lost"  # it is let go of, for a worker that has its brain
+            return LOST  # a worker that has its brain continues it
         if decision.stop_reason is StopReason.DEADLINE:
             build = self.turns.pinned_to(turn.claim.session_id, turn.claim.turn_id)
             missing = missing_brain_error(turn.view.request.brain, self.brains.names)
             decision = replace(decision, error=waits_for_build(build) if build else missing)
         return self.ender.end(turn, decision)
 
-    def _act(self, work: CoordinatorRuntime, turn: OwnedTurn) -> str:
+    def _act(self, work: CoordinatorRuntime, turn: OwnedTurn) -> Outcome:
         claim, view = turn.claim, turn.view
         if view.flag and not view.begun:
             turn.retry(lambda: self.brakes.record_taken(claim.session_id, view.flag, claim.turn_id))
@@ -276,10 +278,10 @@ class Coordinator:
             if stop is not None:
                 return self._meet_stop(turn, stop)
         if isinstance(decision, Reflect):
-            done = work.auxiliary.reflect(turn)
-            if done:
-                return done
-            # It cannot be made: on to the step itself.
+            outcome = work.auxiliary.reflect(turn)
+            if outcome is not None:
+                return outcome
+            # The reflection cannot be made, so the step follows.
             decision = decide(replace(facts, reflected_step=facts.step), thinking)
         match decision:
             case Reflect():
@@ -291,21 +293,16 @@ class Coordinator:
             case End():
                 return self.ender.end(turn, decision)
             case Wait():
-                return f"waits: {decision.why}"
+                return Did(f"waits: {decision.why}")
 
-    def _think(self, pipeline: StepPipeline, turn: OwnedTurn) -> str:
-        asked: StepOutcome = pipeline.run(turn)
-        match asked:
-            case CallsCommitted():
-                return "committed calls"
-            case StepPostponed():
-                return asked.did
-            case LoopEnd():
-                return self.ender.end(turn, asked.end, asked)
-            case None:
-                log.info("turn lost while thinking", turn_id=turn.claim.turn_id)
-                return "lost"
+    def _think(self, pipeline: StepPipeline, turn: OwnedTurn) -> Outcome:
+        outcome = pipeline.run(turn)
+        if isinstance(outcome, LoopEnd):
+            return self.ender.end(turn, outcome.end, outcome)
+        if isinstance(outcome, Lost):
+            log.info("turn lost while thinking", turn_id=turn.claim.turn_id)
+        return outcome
 
 
 def _ignore_beat(word: str) -> None:
-    """The turn was released, or is another's."""
+    """Ignore the word: the turn was released, or has another owner."""

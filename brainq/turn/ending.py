@@ -15,9 +15,8 @@ from brainq.contracts.view import TurnView
 from brainq.observe.logs import logger
 from brainq.ports.people import ChildTurns
 from brainq.ports.redis_turns import Turns
-from brainq.turn.begin import OwnedTurn
 from brainq.turn.decide import End
-from brainq.turn.step_request import LoopEnd
+from brainq.turn.owned_turn import LOST, Did, LoopEnd, Lost, OwnedTurn, did_or_lost
 from brainq.turn.turn_diff import turn_diff
 
 log = logger("brainq.turn")
@@ -71,8 +70,9 @@ class Ender:
     children: ChildTurns
     first_final_step: str
 
-    def end(self, turn: OwnedTurn, end: End, answer: LoopEnd | None = None) -> str:
-        """Returns what was done, in a word. `more`: input came with the answer, and another step reads it."""
+    def end(self, turn: OwnedTurn, end: End, answer: LoopEnd | None = None) -> Did | Lost:
+        """End the turn. If input came with the answer, commit the answer as a step instead, and another step reads the
+        input."""
         claim, view, changes, diff = turn.claim, turn.view, (), ""
         # An answer comes from a step, and a step begins the turn.
         begun = view.begun or (answer is not None and answer.message is not None)
@@ -87,11 +87,11 @@ class Ender:
             diff = turn_diff(changes) or ""
         if isinstance(ended, TurnCleanup):
             self._after(claim, ended)
-            did = f"ended: {end.ending} ({end.stop_reason})"
-            return WorkOutcome(did, TURN_FAILURES.get(end.ending), end.stop_reason.value)
+            word = f"ended: {end.ending} ({end.stop_reason})"
+            return Did(WorkOutcome(word, TURN_FAILURES.get(end.ending), end.stop_reason.value))
         if ended == "MORE" and answer and answer.message and answer.spend:
             return turn.retry(partial(self._go_on, claim, answer.message, answer.spend, answer))
-        return ended.lower()
+        return LOST if ended == "LOST" else Did("more")
 
     def _end(
         self,
@@ -127,10 +127,10 @@ class Ender:
             lost=answer.lost if answer else None,
         )
 
-    def _go_on(self, claim: TurnClaim, message: Message, spend: Spend, answer: LoopEnd) -> str:
-        """The answer becomes a step like any other: the next one reads what came meanwhile."""
+    def _go_on(self, claim: TurnClaim, message: Message, spend: Spend, answer: LoopEnd) -> Did | Lost:
+        """Commit the answer as a step like any other. The next step reads the input that has arrived."""
         done = self.turns.commit_calls(claim, message.step, message, (), spend, answer.tail, lost=answer.lost or ())
-        return "answered, and goes on with new input" if done == "COMMITTED" else "lost"
+        return did_or_lost(done == "COMMITTED", "answered, and goes on with new input")
 
     def _after(self, claim: TurnClaim, ended: TurnCleanup) -> None:
         try:

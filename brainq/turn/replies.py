@@ -20,12 +20,12 @@ from brainq.models.asking.bill import ReplyCost
 from brainq.observe.logs import logger
 from brainq.ports.redis_turns import Turns
 from brainq.ports.sql import ApprovalRows
-from brainq.turn.begin import OwnedTurn
 from brainq.turn.call_plan import CallPlan, CallPlanner, approval_rows, deny_over_budget
 from brainq.turn.decide import End
-from brainq.turn.step_request import CallsCommitted, LoopEnd, StepOutcome
+from brainq.turn.owned_turn import Did, LoopEnd, Lost, OwnedTurn, StepOutcome, did_or_lost
 
 log = logger("brainq.turn")
+CALLS_COMMITTED = "committed calls"
 MAX_CUT_REPLIES = 3  # of a turn, each one paid for; the next one ends it
 MAX_WRONG_OUTPUTS = 2  # likewise
 OUTPUT_PROBLEM = "output"  # the problem of an answer that does not fit its schema
@@ -133,7 +133,7 @@ class ReplyHandler:
     approvals: ApprovalRows
 
     def handle(self, turn: OwnedTurn, made: StepReply) -> StepOutcome:
-        """What becomes of the reply. None: the turn was lost."""
+        """Commit the calls of the reply, ask again, or return the turn's end."""
         view, reply = turn.view, made.reply
         if reply.calls and reply.finish is FinishKind.WHOLE:
             return self._commit_calls(turn, made)
@@ -153,7 +153,7 @@ class ReplyHandler:
         message = Message(role="assistant", content=text, turn=turn_id, step=made.step, reasoning=reply.reasoning)
         return LoopEnd(end, message, made.cost.spend, made.tail, made.cost.lost)
 
-    def _commit_calls(self, turn: OwnedTurn, made: StepReply) -> StepOutcome:
+    def _commit_calls(self, turn: OwnedTurn, made: StepReply) -> Did | Lost:
         """Judge the calls, plan those that may run, and commit them. Those that the budget refuses are denied."""
         claim, cost, planner = turn.claim, made.cost, CallPlanner(self.brain, turn.view, made.step, made.reply)
         verdicts = planner.judge()
@@ -166,11 +166,11 @@ class ReplyHandler:
             commit = partial(self.turns.commit_calls, claim, made.step, plan.message, plan.calls, cost.spend, made.tail)
             done = turn.retry(partial(commit, plan.block_tools, lost=cost.lost))
             if not isinstance(done, CallsOverBudget):
-                return CallsCommitted() if done == "COMMITTED" else None
+                return did_or_lost(done == "COMMITTED", CALLS_COMMITTED)
             # The others are paid for now, so that the next commit is refused nothing.
             plan = planner.plan(deny_over_budget(verdicts, done.calls))
 
-    def _ask_again(self, turn: OwnedTurn, made: StepReply, tell: AskAgain) -> StepOutcome:
+    def _ask_again(self, turn: OwnedTurn, made: StepReply, tell: AskAgain) -> Did | Lost:
         """Nothing of the reply is acted on; the next step reads why."""
         claim, step, cost = turn.claim, made.step, made.cost
         log.info("reply not acted on", turn_id=claim.turn_id, step=step, why=tell.problem)
@@ -178,7 +178,7 @@ class ReplyHandler:
         notes = () if plan.calls else (problem_note(tell, claim.turn_id, step),)
         commit = partial(self.turns.commit_calls, claim, step, plan.message, plan.calls, cost.spend, made.tail)
         done = turn.retry(partial(commit, problem=tell.problem, notes=notes, lost=cost.lost))
-        return CallsCommitted() if done == "COMMITTED" else None
+        return did_or_lost(done == "COMMITTED", CALLS_COMMITTED)
 
     def _over_budget(self, claim: TurnClaim, plan: CallPlan) -> list[str]:
         """Pay for the calls before the commit does: nobody is asked about one that the budget refuses."""

@@ -1,5 +1,5 @@
-"""Makes one step of a turn. The turn begins if need be, the step is prepared and made to fit. Each attempt at
-it is paid for once, asks the model, and publishes its text; one without a reply is charged, too.
+"""Makes one step of a turn. The turn begins if it has not, and the request is prepared and made to fit. Each attempt is
+paid for once, asks the model, and publishes the text of the reply. An attempt without a reply is charged, too.
 """
 
 from __future__ import annotations
@@ -34,17 +34,15 @@ from brainq.observe.logs import logger
 from brainq.ports.people import Brakes
 from brainq.ports.redis_turns import Turns
 from brainq.text.estimate import CHARS_PER_TOKEN as MAX_BYTES_PER_TOKEN
-from brainq.turn.before_step import AuxiliaryWork, OutcomeWord
-from brainq.turn.begin import OwnedTurn, TurnStarter, begin_history
+from brainq.turn.before_step import AuxiliaryWork
+from brainq.turn.begin import TurnStarter, begin_history
 from brainq.turn.decide import BUDGET_ENDS, End
 from brainq.turn.opening_wave import opening_wave
+from brainq.turn.owned_turn import LOST, LoopEnd, Outcome, OwnedTurn, StepOutcome
 from brainq.turn.replies import ReplyHandler, StepReply
 from brainq.turn.step_money import BegunStep, StepMoney
 from brainq.turn.step_request import (
     BlobCache,
-    LoopEnd,
-    StepOutcome,
-    StepPostponed,
     StepPreparer,
     StepRequest,
     step_request,
@@ -53,7 +51,7 @@ from brainq.turn.step_request import (
 from brainq.turn.text_stream import AttemptReader, TurnLost
 
 log = logger("brainq.turn")
-RESTART_PAUSE_S = 1.0  # before a broken stream is begun again: up to so long for each attempt made
+RESTART_PAUSE_S = 1.0  # the longest pause before a broken stream is begun again, for each attempt made
 MAX_ATTEMPTS_A_STEP = 3  # of streams that broke after they began, or stalled; other retries are the provider's
 RESTARTABLE_KINDS = frozenset({"stream", "stalled", "broken"})
 _BLANK = ModelRequest(model="", messages=(), timeout_s=0)  # a copy is made in a third of `model_construct`'s time
@@ -61,7 +59,7 @@ _BLANK = ModelRequest(model="", messages=(), timeout_s=0)  # a copy is made in a
 
 @dataclass(kw_only=True, eq=False)
 class StepRunner:
-    """Makes one step of a turn. None means that the turn was lost to another owner."""
+    """Makes one step of a turn: sends the request, again if its stream breaks, and handles the reply."""
 
     brain: Brain
     turns: Turns
@@ -74,7 +72,7 @@ class StepRunner:
 
     def run(self, turn: OwnedTurn, asking: StepRequest) -> StepOutcome:
         claim, view = turn.claim, turn.view
-        # What was waited for since the view was read is gone from the turn's time.
+        # Time that was spent waiting since the view was read is no longer the turn's.
         ends_at = min(time.monotonic() + view.remaining_ms / 1000, turn.retry.ends_at)
         if (too_large := turn_too_large(view, self.max_reply_bytes)) is not None:
             return LoopEnd(too_large, lost=())
@@ -95,7 +93,7 @@ class StepRunner:
                 return self._attempt(turn, asking.setting.provider, request, bill, reader)
             except CallDeferred as later:
                 later.spends = bill.close(later)
-                raise  # the turn lets go of its thread meanwhile
+                raise  # the turn gives up its thread while it waits
             except ProviderError as failure:
                 spends = bill.close(failure)
                 if not (failure.kind in RESTARTABLE_KINDS and failure.retryable and remaining):
@@ -107,12 +105,12 @@ class StepRunner:
     def _attempt(
         self, turn: OwnedTurn, provider: Provider, request: ModelRequest, bill: Bill, reader: AttemptReader
     ) -> StepOutcome:
-        """What one attempt comes to. Raises ProviderError where it brings no reply."""
+        """Make one attempt. Raises ProviderError if it brings no reply."""
         try:
             reply, cost = self._ask_between_hooks(provider, request, bill, reader)
         except TurnLost as failure:
             self._report_lost_attempt(turn.claim, bill, failure)
-            return None
+            return LOST
         except MiddlewareFailed as failure:
             return LoopEnd(middleware_end(failure), lost=bill.close(failure))
         tail = reader.tail.rest(turn.retry) if reader.tail.is_used else ""
@@ -121,7 +119,7 @@ class StepRunner:
     def _ask_between_hooks(
         self, provider: Provider, request: ModelRequest, bill: Bill, reader: AttemptReader
     ) -> tuple[ModelReply, ReplyCost]:
-        """The reply, and what it cost. Raises ProviderError, TurnLost and MiddlewareFailed."""
+        """Return the reply and its cost. Raises ProviderError, TurnLost and MiddlewareFailed."""
         hooks, reply, failure = self.brain.hooks, None, None
         try:
             run_hooks(hooks.before_step, request.turn_id, request)
@@ -136,7 +134,7 @@ class StepRunner:
                 notify_hooks(hooks.after_step, request.turn_id, request, reply, failure)
 
     def _report_lost_attempt(self, claim: TurnClaim, bill: Bill, failure: TurnLost) -> None:
-        """Report what the attempt has used, should no worker have taken the turn yet: its next owner charges it."""
+        """Report what the attempt has used, in case no worker has taken the turn yet. Its next owner charges it."""
         bill.close(failure)
         try:
             self.turns.beat(claim)
@@ -144,7 +142,7 @@ class StepRunner:
             log.info("lost attempt not reported", turn_id=claim.turn_id, why=type(away).__name__)
 
     def _wait(self, reader: AttemptReader, failure: ProviderError, remaining_s: float) -> None:
-        """Before a stream that broke off is begun again."""
+        """Pause before a broken stream is begun again."""
         step, attempt = reader.step.step, reader.step.attempt
         log.info("stream broke, asking again", turn_id=reader.turn.claim.turn_id, step=step, attempt=attempt)
         wait_s = min(random.random() * attempt * RESTART_PAUSE_S, max(0.0, remaining_s))
@@ -166,7 +164,7 @@ def turn_too_large(view: TurnView, max_reply_bytes: int) -> End | None:
 def model_request(
     turn: OwnedTurn, asking: StepRequest, step: StepAttempt, remaining_s: float, blobs: Mapping[str, bytes]
 ) -> ModelRequest:
-    """What one attempt at a step asks."""
+    """Return the request of one attempt at a step."""
     setting, limits, request = asking.setting, asking.setting.limits, turn.view.request
     # Each part was checked when it was made, and there may be thousands of messages.
     return _BLANK.model_copy(
@@ -193,10 +191,10 @@ def model_request(
 
 
 def attempt_bill(asking: StepRequest, step: int, allowance: Allowance) -> Bill:
-    """The bill of one attempt at a step."""
+    """Return the bill of one attempt at a step."""
     setting, begin = asking.setting, asking.begin
     most_output = setting.limits.max_output_tokens or 0
-    # As the bills of the steps before have shown the estimate to be off.
+    # Corrected by how far earlier bills differed from their estimates.
     input_tokens = max(begin.estimate, begin.most_tokens - most_output)
     provider, model = first_model(setting.provider, setting.model)
     usage, usd = TokenUsage(input_tokens=input_tokens, output_tokens=most_output, estimated=True), begin.max_usd
@@ -212,18 +210,18 @@ def middleware_end(failure: MiddlewareFailed) -> End:
 
 
 def model_error_end(error: str) -> LoopEnd:
-    """The turn fails: its model cannot be asked."""
+    """Return the end of a turn whose model cannot be asked."""
     return LoopEnd(End(Ending.FAILED, StopReason.MODEL_ERROR, "the model could not be asked", error))
 
 
 def too_large_end(why: str) -> End:
-    """Return the end of a turn whose model writes without end. Nothing of the last reply is acted on, or kept."""
+    """Return the end of a turn whose model writes without end. The last reply is neither acted on nor kept."""
     text = f"I could not finish: {why}. No call of the last reply ran."
     return End(Ending.COMPLETED, StopReason.LENGTH, why, standard_text=text)
 
 
 def end_after_failure(failure: ProviderError) -> End:
-    """How a turn ends whose model failed so."""
+    """Return the end of a turn whose model failed like this."""
     if isinstance(failure, BudgetExhausted):
         return BUDGET_ENDS[failure.what]
     match failure.kind:
@@ -244,7 +242,7 @@ def end_after_failure(failure: ProviderError) -> End:
 
 @dataclass(kw_only=True, eq=False)
 class StepPipeline:
-    """Takes one step of a turn. None means that the turn was lost to another owner."""
+    """Takes one step of a turn: begins the turn if needed, does what is due before the step, and makes the step."""
 
     brain: Brain
     turns: Turns
@@ -269,27 +267,24 @@ class StepPipeline:
         opening = opening_wave(self.brain, view)
         if opening is not None:
             open_wave = partial(self.auxiliary.dispatch_opening, turn, opening)
-            if did := self._begin_then(turn, start, open_wave):
-                return _postponed(did)
+            if (outcome := self._begin_then(turn, start, open_wave)) is not None:
+                return outcome
 
         step = self.preparer.prepare(view, setting)
         if step.drain.readiness is not None and view.flag:
             turn.retry(lambda: self.brakes.lift(turn.claim.session_id, turn.claim.turn_id))
         if self.auxiliary.is_full(view, step):
             compact = partial(self.auxiliary.compact, turn, step)
-            if did := self._begin_then(turn, start, compact):
-                return _postponed(did)
+            if (outcome := self._begin_then(turn, start, compact)) is not None:
+                return outcome
 
         request = step_request(view, setting, step, self.price, len(self.brain.tools.specs), start)
         return self.attempts.run(turn, request)
 
-    def _begin_then(self, turn: OwnedTurn, start: TurnStart | None, work: Callable[[], OutcomeWord]) -> OutcomeWord:
-        """Do what comes before the step. The turn has begun then, and not only with the step."""
+    def _begin_then(
+        self, turn: OwnedTurn, start: TurnStart | None, work: Callable[[], Outcome | None]
+    ) -> Outcome | None:
+        """Begin the turn, if it has not begun, and do the work before its step."""
         if start is not None and not turn.retry(lambda: self.turns.begin(turn.claim, start)):
-            return "lost"
+            return LOST
         return work()
-
-
-def _postponed(did: OutcomeWord) -> StepOutcome:
-    """What came before the step ended the advance."""
-    return StepPostponed(did) if did != "lost" else None

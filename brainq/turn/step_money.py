@@ -1,112 +1,133 @@
-"""Begins attempts at steps under budgets: what is reserved, what SQL grants, and what is done at a budget's cap."""
+"""Begins attempts at steps under budgets: reserves money, asks SQL for more, and acts on a cap."""
 
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Protocol
+from typing import Literal
 
 from brainq.brain.brain import Brain
-from brainq.contracts.budgets import AtCap, MoneyRefusal
+from brainq.contracts.budgets import AtCap, MoneyHold, MoneyRefusal, reservation_for
 from brainq.contracts.claim import StepAttempt, StepOverBudget, StepStart
 from brainq.contracts.status import Ending, StopReason
 from brainq.models.asking.bill import Bill
 from brainq.observe.logs import logger
 from brainq.ports.people import Budgets
 from brainq.ports.redis_turns import Turns
-from brainq.turn.begin import OwnedTurn
 from brainq.turn.decide import BUDGET_ENDS, LIMIT_HINT, End
-from brainq.turn.step_request import LoopEnd, StepPostponed, StepRequest
+from brainq.turn.owned_turn import LOST, LoopEnd, Lost, OwnedTurn, StepOutcome, Waits, did_or_lost
+from brainq.turn.step_request import StepRequest
 
 log = logger("brainq.turn")
-WAIT_S = 1.0  # for model calls in flight, whose bills may leave enough; up to twice as long
+WAIT_S = 1.0  # for model calls in flight, which may cost less than they hold; up to twice as long
 NO_TOOLS = "none"
+
+
+AuxiliaryWord = Literal["GO", "DONE", "SPENT", "LOST"]
 
 
 @dataclass(frozen=True, slots=True)
 class BegunStep:
-    """An attempt that may ask its model. `asking` has no tools where the money is for a last answer."""
+    """An attempt that may send its request. `asking` has no tools if the money is for a last answer."""
 
     attempt: StepAttempt
     asking: StepRequest
 
 
-StepBegin = BegunStep | StepPostponed | LoopEnd | None
-"""The attempt, or what comes in its place."""
+@dataclass(frozen=True, slots=True)
+class Try:
+    """One try to begin an attempt. `is_last`: its budget is at the cap, and the money is for a last answer."""
+
+    begin: StepStart
+    is_last: bool = False
 
 
-class BeginAuxiliary(Protocol):
-    """Begins a call beside the steps, held against `money`."""
+def next_try(refused: Try, at_cap: AtCap | None) -> Try | AtCap:
+    """Return the next try after a budget refused one, or the cap if there is none.
 
-    def __call__(self, *, money: str) -> MoneyRefusal | str: ...
+    at_cap   the cap that was reached; None if SQL has granted more money
+    """
+    charged = replace(refused, begin=replace(refused.begin, lost=()))  # the attempt before is charged by now
+    if at_cap is None:
+        return charged
+    if at_cap.what == "finish" and not refused.is_last:
+        return replace(charged, is_last=True)
+    return at_cap
 
 
 @dataclass(kw_only=True, eq=False)
 class StepMoney:
-    """Begins attempts. None means that the turn was lost to another owner."""
+    """Begins attempts within the limits of the turn and all budgets."""
 
     brain: Brain
     turns: Turns
     budgets: Budgets
 
-    def begin(self, turn: OwnedTurn, asking: StepRequest, begin: StepStart, bill: Bill) -> StepBegin:
-        """Begin an attempt, where the turn's limits and all budgets allow it."""
-        claim, is_last = turn.claim, False
-        mark, under_way = self.turns.mark(claim), bill.spends_so_far()
-        windows = self.budgets.windows(claim.session_id, turn.view.request.brain or self.brain.name)
-        least = under_way[0].cost_usd if under_way else None
-        most = None if asking.setting.limits.max_output_tokens is None else begin.max_usd
-        while True:
-            money = self.budgets.asked(windows, most, least, leaves_room=not is_last)
-            started = replace(begin, money=money) if money else begin
-            step = turn.retry(partial(self.turns.begin_step, claim, started, mark, under_way))
-            if step == "LOST":
-                return None
-            if isinstance(step, StepAttempt):
-                return BegunStep(step, _without_tools(asking) if is_last else asking)
-            if isinstance(step, StepOverBudget):
-                return LoopEnd(BUDGET_ENDS[step.what], lost=())
-            begin = replace(begin, lost=())  # it is charged
-            at_cap = self.budgets.grant(windows, step)
-            if at_cap is None:
-                continue
-            if at_cap.what == "finish" and not is_last:
-                is_last = True
-                continue
-            return self._refused(turn, at_cap)
+    def begin(self, turn: OwnedTurn, asking: StepRequest, begin: StepStart, bill: Bill) -> BegunStep | StepOutcome:
+        """Begin an attempt. Returns another outcome if the turn is lost, has to wait, or is to be ended."""
+        mark, under_way = self.turns.mark(turn.claim), bill.spends_so_far()
+        windows = self.budgets.windows(turn.claim.session_id, turn.view.request.brain or self.brain.name)
+        least_usd = under_way[0].cost_usd if under_way else None
+        usd = None if asking.setting.limits.max_output_tokens is None else begin.max_usd
+        tried: Try | AtCap = Try(begin)
+        while isinstance(tried, Try):
+            hold = reservation_for(windows, usd, least_usd, leaves_room=not tried.is_last)
+            start = replace(tried.begin, money=hold) if hold else tried.begin
+            step = turn.retry(partial(self.turns.begin_step, turn.claim, start, mark, under_way))
+            if not isinstance(step, MoneyRefusal):
+                return _begun(step, _without_tools(asking) if tried.is_last else asking)
+            tried = next_try(tried, self.budgets.grant(windows, step))
+        return self._refused(turn, tried)
 
-    def _refused(self, turn: OwnedTurn, at_cap: AtCap) -> StepBegin:
+    def _refused(self, turn: OwnedTurn, at_cap: AtCap) -> StepOutcome:
         claim = turn.claim
         match at_cap.what:
             case "wait":
                 wait_s = WAIT_S * (1 + random.random())
                 wait = partial(self.turns.wait_for_permit, claim, wait_s, wait_s, at_cap.name, None, ())
-                return StepPostponed(f"waits for {at_cap.name}") if turn.retry(wait) == "WAITS" else None
+                return Waits(at_cap.name) if turn.retry(wait) == "WAITS" else LOST
             case "park":
-                line, until_ms = self.budgets.line(at_cap), self.budgets.until_ms(at_cap)
-                park = partial(self.turns.park_for_budget, claim, line, at_cap.name, until_ms, ())
+                queue, until_ms = self.budgets.queue_key(at_cap), self.budgets.remaining_ms(at_cap)
+                park = partial(self.turns.park_for_budget, claim, queue, at_cap.name, until_ms, ())
                 parked = turn.retry(park) == "PARKED"
                 log.warning("turn parked, a budget is spent", turn_id=claim.turn_id, budget=at_cap.window.name)
-                return StepPostponed(f"parked for {at_cap.name}") if parked else None
+                return did_or_lost(parked, f"parked for {at_cap.name}")
             case "refuse" | "finish":
                 return LoopEnd(_spent_end(at_cap), lost=())
 
 
-def begin_beside(turn: OwnedTurn, budgets: Budgets, brain: Brain, usd: float | None, begin: BeginAuxiliary) -> str:
-    """Begin a model call beside the steps under budgets, by what `begin` makes of the money: its word, or `SPENT`."""
+def _begun(step: StepAttempt | StepOverBudget | Literal["LOST"], asking: StepRequest) -> BegunStep | LoopEnd | Lost:
+    match step:
+        case StepAttempt():
+            return BegunStep(step, asking)
+        case StepOverBudget():
+            return LoopEnd(BUDGET_ENDS[step.what], lost=())
+        case "LOST":
+            return LOST
+
+
+def begin_beside(
+    turn: OwnedTurn,
+    budgets: Budgets,
+    brain: Brain,
+    usd: float | None,
+    begin: Callable[[MoneyHold | None], MoneyRefusal | AuxiliaryWord],
+) -> AuxiliaryWord:
+    """Begin a model call beside the steps under budgets. Returns the word of `begin`, or `SPENT` if a budget refuses
+    the call."""
     windows = budgets.windows(turn.claim.session_id, turn.view.request.brain or brain.name)
-    while True:
-        word = turn.retry(partial(begin, money=budgets.asked(windows, usd, usd, leaves_room=True)))
-        if not isinstance(word, MoneyRefusal):
-            return word
+    hold = reservation_for(windows, usd, usd)
+    while isinstance(word := turn.retry(partial(begin, hold)), MoneyRefusal):
         if budgets.grant(windows, word) is not None:
             return "SPENT"
+    return word
 
 
 def _without_tools(asking: StepRequest) -> StepRequest:
-    """The model is to answer by what it knows. Its tools stay in the request: some services refuse a history with
-    calls of tools that are not there."""
+    """Return the request with all tools forbidden. They stay listed, because some services refuse a history that calls
+    unlisted tools."""
     options = asking.setting.options.model_copy(update={"tool_choice": NO_TOOLS})
     return replace(asking, setting=replace(asking.setting, options=options))
 

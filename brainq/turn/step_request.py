@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 from brainq.brain.brain import Brain
 from brainq.contracts.claim import StepStart, TurnStart
 from brainq.contracts.message import Message
-from brainq.contracts.model import Price, Spend, TokenUsage
+from brainq.contracts.model import Price, TokenUsage
 from brainq.contracts.tool import ToolSpec
 from brainq.contracts.turn import Limits
 from brainq.contracts.view import TurnView
@@ -26,7 +26,6 @@ from brainq.text.estimate import estimate_tools, with_sizes
 from brainq.tools.context_pack import opening_memory, opening_pack
 from brainq.turn.begin import StepSetting
 from brainq.turn.client_tools import client_specs
-from brainq.turn.decide import End
 from brainq.turn.prompt.compaction import ContextTracker
 from brainq.turn.prompt.request_messages import (
     TurnDrain,
@@ -89,37 +88,6 @@ class BlobCache:
             while self._size > self._most_bytes:
                 _, (_, data) = self._kept.popitem(last=False)
                 self._size -= len(data)
-
-
-@dataclass(frozen=True, slots=True)
-class CallsCommitted:
-    """The reply asked for calls and is committed."""
-
-
-@dataclass(frozen=True, slots=True)
-class StepPostponed:
-    """Something came before the step: the opening wave, or a compaction. The turn is rung again when that is
-    done; `did` says what it was."""
-
-    did: str
-
-
-@dataclass(frozen=True, slots=True)
-class LoopEnd:
-    """The loop is over: with the model's answer, or without one (`message` is None).
-
-    spend   what the answer used
-    lost    requests that broke off; None: nobody knows what became of one that is under way
-    """
-
-    end: End
-    message: Message | None = None
-    spend: Spend | None = None
-    tail: str = ""
-    lost: tuple[Spend, ...] | None = None
-
-
-StepOutcome = CallsCommitted | StepPostponed | LoopEnd | None
 
 
 @dataclass(frozen=True, slots=True)

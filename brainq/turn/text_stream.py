@@ -27,7 +27,7 @@ from brainq.processes.resources import is_short_now, is_shortage
 from brainq.processes.threads import is_shutdown
 from brainq.text.estimate import with_usage
 from brainq.text.failures import failure_name
-from brainq.turn.begin import OwnedTurn
+from brainq.turn.owned_turn import OwnedTurn
 
 log = logger("brainq.turn")
 DELTA_EVERY_S = 0.05  # at most about 20 text events a second a turn

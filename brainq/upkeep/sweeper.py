@@ -21,7 +21,7 @@ from brainq.observe.metrics import catalogue as m
 from brainq.observe.metrics.counters import COUNTERS
 from brainq.people.approvals import ApprovalHealer
 from brainq.people.brakes import BrakeDesk
-from brainq.people.budgets import BudgetKeeper
+from brainq.people.budgets import BudgetDesk
 from brainq.people.children import ChildDesk
 from brainq.people.inputs import InputDesk
 from brainq.people.lost_turns import LostTurns
@@ -166,7 +166,7 @@ class Sweeper:
     schedules: ScheduleRunner
     capacity: CapacityKeeper
     tenants: TenantPlaces = ONE_CELL
-    budgets: BudgetKeeper | None = None
+    budgets: BudgetDesk | None = None
 
     def __post_init__(self) -> None:
         self._epoch = ""

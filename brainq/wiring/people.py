@@ -15,9 +15,9 @@ from brainq.people.brakes import BrakeDesk
 from brainq.people.children import ChildDesk
 from brainq.people.inputs import InputDesk
 from brainq.people.intake import Intake, QueueLimits
-from brainq.people.lost_turns import TurnQueue
 from brainq.people.outside import OutsideDesk
 from brainq.people.stops import StopDesk
+from brainq.people.turn_queue import TurnQueue
 from brainq.turn.begin import check_tool_choice
 from brainq.turn.client_tools import check_client_tools, turn_specs
 

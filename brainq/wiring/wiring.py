@@ -21,7 +21,7 @@ from brainq.contracts.build import WorkerBuild
 from brainq.contracts.status import Effect
 from brainq.errors import SetupError, Unreachable
 from brainq.leases import LeaseRenewer, process_name
-from brainq.people.budgets import BudgetKeeper
+from brainq.people.budgets import BudgetDesk
 from brainq.people.tenant_gate import ONE_CELL
 from brainq.settings.deployment import Settings
 from brainq.state.connection import UNAVAILABLE_ERRORS, is_redis_unavailable, redis_refusal, try_write
@@ -128,8 +128,8 @@ class Wiring:
         return PeopleServices(self)
 
     @cached_property
-    def budgets(self) -> BudgetKeeper:
-        keeper = BudgetKeeper(
+    def budgets(self) -> BudgetDesk:
+        keeper = BudgetDesk(
             rows=budget_rows(self.settings, self.store),
             counters=self.state.money,
             defaults=parse_budgets(self.settings.budgets),

@@ -9,7 +9,7 @@ from brainq.contracts.status import Awaits, Ending, StopReason
 from brainq.contracts.turn import OnBusy
 from brainq.errors import SessionBusy, SubmitConflict, TurnRejected
 from brainq.models.scripted import calls, says
-from brainq.people.lost_turns import TurnQueue
+from brainq.people.turn_queue import TurnQueue
 from brainq.turn.prompt.request_messages import INPUT_FRAME
 from tests.support.people import Pumps, Watched, brain_of, history, lose_redis, turn_field
 from tests.support.pump import Pump

@@ -257,14 +257,14 @@ BUGS = (
     Bug(
         "budgets: a call after the turn is asked for once",
         "brainq/people/budgets.py",
-        "        while money and (refusal :=",
-        "        if money and (refusal :=",
+        "        while hold and (refusal :=",
+        "        if hold and (refusal :=",
         KEEPER,
     ),
     Bug(
         "budgets: a call whose worst case is not known is free",
-        "brainq/people/budgets.py",
-        "known = usd if usd is not None else least or 0.0",
+        "brainq/contracts/budgets.py",
+        "known = usd if usd is not None else least_usd or 0.0",
         "known = usd if usd is not None else 0.0",
         KEEPER,
     ),

@@ -22,7 +22,7 @@ BUGS = (
     ),
     Bug(
         "a turn that came too late for the copy stays in the old cell",
-        "brainq/people/lost_turns.py",
+        "brainq/people/turn_queue.py",
         'if word == "MOVED":\n            self.tenants.send_turn',
         'if word == "GONE":\n            self.tenants.send_turn',
         MOVES,
@@ -71,7 +71,7 @@ BUGS = (
     ),
     Bug(
         "a turn that is submitted right after a move begins before one that waited while its tenant moved",
-        "brainq/people/lost_turns.py",
+        "brainq/people/turn_queue.py",
         "        if place is None or not place.has_come:\n            return place\n",
         "        if place is None or place.epoch:\n            return None if place and place.has_come else place\n",
         ORDER,

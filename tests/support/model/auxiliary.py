@@ -12,8 +12,7 @@ from brainq.contracts.model import Spend
 from brainq.contracts.status import Effect
 from brainq.contracts.view import TurnView
 from brainq.state.turns import RedisTurns
-from brainq.turn.begin import OwnedTurn
-from brainq.turn.step_request import StepPostponed
+from brainq.turn.owned_turn import LOST, Outcome, OwnedTurn, did_or_lost
 
 OPENING_S = 4.0
 
@@ -24,22 +23,25 @@ class RandomAuxiliary:
     def __init__(self, turns: RedisTurns) -> None:
         self._turns = turns
 
-    def reflect(self, turn: OwnedTurn) -> str:
+    def reflect(self, turn: OwnedTurn) -> Outcome | None:
         claim, view = turn.claim, turn.view
         word = self._turns.begin_auxiliary(claim, "reflection", str(view.step), 3, None)
         if word != "GO":
-            return "lost" if word == "LOST" else ""
+            return LOST if word == "LOST" else None
         note = Message(role="user", content="look again", turn=claim.turn_id, step=view.step)
         spend = Spend(kind="reflection", step=view.step, input_tokens=3)
-        return "reflected" if self._turns.commit_note(claim, "reflection", note, spend, {}) else "lost"
+        return did_or_lost(self._turns.commit_note(claim, "reflection", note, spend, {}), "reflected")
 
-    def compact_now(self, turn: OwnedTurn) -> str:
+    def compact_now(self, turn: OwnedTurn) -> Outcome | None:
         claim, view = turn.claim, turn.view
-        word = _compact(self._turns, claim, view, view.history.length)
-        return {"COMPACTED": "compacted", "LOST": "lost"}.get(word, "")
+        return outcome_of_compaction(_compact(self._turns, claim, view, view.history.length))
 
 
-def open_wave(rng: Random, turns: RedisTurns, claim: TurnClaim) -> StepPostponed | None:
+def outcome_of_compaction(word: str) -> Outcome | None:
+    return did_or_lost(word == "COMPACTED", "compacted") if word in ("COMPACTED", "LOST") else None
+
+
+def open_wave(rng: Random, turns: RedisTurns, claim: TurnClaim) -> Outcome:
     arguments = {"arguments": {"lanes": (), "write": False, "again": False, "hash": "h"}, "hash": "h", "lanes": ()}
     calls = [
         PlannedCall(
@@ -54,7 +56,7 @@ def open_wave(rng: Random, turns: RedisTurns, claim: TurnClaim) -> StepPostponed
         )
         for place in range(rng.randint(1, 2))
     ]
-    return None if turns.open_wave(claim, calls, OPENING_S) == "LOST" else StepPostponed("opened")
+    return did_or_lost(turns.open_wave(claim, calls, OPENING_S) != "LOST", "opened")
 
 
 def compact(turns: RedisTurns, claim: TurnClaim, view: TurnView) -> str:

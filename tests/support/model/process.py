@@ -21,8 +21,9 @@ from brainq.models.asking.rate_permit import PermitPolicy
 from brainq.people.admission import Admission
 from brainq.people.bounced_inputs import BouncedInputs
 from brainq.people.inputs import InputDesk
-from brainq.people.lost_turns import LostTurns, TurnQueue
+from brainq.people.lost_turns import LostTurns
 from brainq.people.outside import OutsideDesk
+from brainq.people.turn_queue import TurnQueue
 from brainq.state.calls import RedisCalls
 from brainq.state.finals import RedisFinalChain
 from brainq.state.fleet import RedisWorkers

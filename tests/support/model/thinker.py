@@ -16,12 +16,12 @@ from brainq.contracts.rate import RateWait
 from brainq.contracts.status import Effect, Ending, StopReason
 from brainq.models.asking.deferred import PermitDeferred
 from brainq.state.turns import RedisTurns
-from brainq.turn.begin import OwnedTurn, begin_history
+from brainq.turn.begin import begin_history
 from brainq.turn.call_plan import Schedulable, ToolScheduler
 from brainq.turn.decide import BUDGET_ENDS, End
+from brainq.turn.owned_turn import LOST, LoopEnd, OwnedTurn, StepOutcome, did_or_lost
 from brainq.turn.prompt.request_messages import TurnMailbox, input_messages, readiness_word
-from brainq.turn.step_request import CallsCommitted, LoopEnd, StepOutcome, StepPostponed
-from tests.support.model.auxiliary import compact, open_wave
+from tests.support.model.auxiliary import compact, open_wave, outcome_of_compaction
 from tests.support.model.rules import require
 from tests.support.model.stand_ins import EFFECTS
 
@@ -46,15 +46,15 @@ class RandomThinker:
             start = TurnStart((Message(role="user", content="do", turn=turn_id),), "h")
         if start is not None and rng.random() < 0.5:
             if not self._turns.begin(claim, start):
-                return None
+                return LOST
             begin_history(view, start)
             start = None
         if start is None and not view.opened and view.step == 0 and rng.random() < 0.4:
             return open_wave(rng, self._turns, claim)
         if start is None and rng.random() < 0.1:
-            word = compact(self._turns, claim, view)
-            if word in ("COMPACTED", "LOST"):
-                return StepPostponed("compacted") if word == "COMPACTED" else None
+            outcome = outcome_of_compaction(compact(self._turns, claim, view))
+            if outcome is not None:
+                return outcome
         drain = TurnMailbox(view.inputs).drain()
         step_start = StepStart(
             estimate=10,
@@ -69,15 +69,15 @@ class RandomThinker:
             begun = self._turns.begin_step(claim, step_start, self._turns.mark(claim))
             step_start = step_start.for_retry
             if begun == "LOST":
-                return None
+                return LOST
             assert not isinstance(begun, MoneyRefusal), "no budget of money is set here"
             if isinstance(begun, StepOverBudget):
                 return LoopEnd(BUDGET_ENDS[begun.what])
             step, attempt = begun.step, begun.attempt
             if rng.random() < 0.2 and not self._turns.publish_delta(claim, step, attempt, "text"):
-                return None
+                return LOST
             if turn.is_lost():
-                return None
+                return LOST
             if not again:
                 break
         roll = rng.random()
@@ -103,7 +103,7 @@ class RandomThinker:
         if isinstance(done, CallsOverBudget):
             done = self._commit(claim, step, ids, denied | dict.fromkeys(done.calls, "budget"))
             require(not isinstance(done, CallsOverBudget), "calls that are paid for were refused", done)
-        return CallsCommitted() if done == "COMMITTED" else None
+        return did_or_lost(done == "COMMITTED", "committed calls")
 
     def _commit(self, claim: TurnClaim, step: int, ids: list[str], denied: dict[str, str]) -> CallsOverBudget | str:
         calls = self._plan(claim, step, ids, denied)

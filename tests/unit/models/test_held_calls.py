@@ -25,7 +25,7 @@ class Told:
     def windows(self, session_id: str, brain: str) -> tuple[str, ...]:
         return (session_id,) if self.held else ()
 
-    def take(self, call_id: str, *asked: Any) -> str:
+    def reserve(self, call_id: str, *asked: Any) -> str:
         self.taken.append(asked)
         return self.full
 

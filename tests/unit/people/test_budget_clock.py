@@ -9,7 +9,7 @@ import pytest
 
 from brainq.contracts.budgets import Budget
 from brainq.people import budgets
-from brainq.people.budgets import READ_AGAIN_S, BudgetKeeper
+from brainq.people.budgets import READ_AGAIN_S, BudgetDesk
 
 HOUR_MS = 3_600_000
 
@@ -44,7 +44,7 @@ def here(monkeypatch: pytest.MonkeyPatch) -> list[float]:
 
 def test_a_clock_that_was_put_right_is_heard_of_within_a_minute(here: list[float]) -> None:
     redis = Counters()
-    keeper = BudgetKeeper(
+    keeper = BudgetDesk(
         rows=cast("Any", Rows()),
         counters=cast("Any", redis),
         defaults=(Budget(scope="all", per="hour", usd=1.0),),

@@ -1,4 +1,4 @@
-"""BudgetKeeper while SQL, home or Redis is away, and the order in which it tells them."""
+"""BudgetDesk while SQL, home or Redis is away, and the order in which it tells them."""
 
 from __future__ import annotations
 
@@ -7,10 +7,19 @@ from typing import Any
 
 import pytest
 
-from brainq.contracts.budgets import AtCap, Budget, GrantedWindow, MoneyGrant, MoneyRefusal, WindowCounter
+from brainq.contracts.budgets import (
+    AtCap,
+    Budget,
+    GrantedWindow,
+    MoneyGrant,
+    MoneyHold,
+    MoneyRefusal,
+    WindowCounter,
+    reservation_for,
+)
 from brainq.errors import BudgetSpent, CellUnreachable, InvalidInput
 from brainq.people import budgets
-from brainq.people.budgets import READ_AGAIN_S, RETRY_S, UNHEARD_S, BudgetKeeper
+from brainq.people.budgets import READ_AGAIN_S, RETRY_S, UNHEARD_S, BudgetDesk
 
 HOUR_MS = 3_600_000
 ALL = Budget(scope="all", per="hour", usd=1.0)
@@ -32,7 +41,7 @@ class Services:
         self.dies_at = ""
         sql: Any = Part(self, "sql")
         redis: Any = Part(self, "redis")
-        self.keeper = BudgetKeeper(rows=sql, counters=redis, defaults=(ALL,), zone="UTC", listen=self.listen)
+        self.keeper = BudgetDesk(rows=sql, counters=redis, defaults=(ALL,), zone="UTC", listen=self.listen)
 
     def listen(self) -> None:
         self.log.append("listen")
@@ -64,10 +73,7 @@ class Services:
     def redis_now_ms(self) -> int:
         return 10 * HOUR_MS + 1
 
-    def redis_asked(self, windows: Any, usd: float, *, is_blind: bool, leaves_room: bool) -> str:
-        return f"{usd:g} {'blind' if is_blind else 'known'}{'' if leaves_room else ' tight'}"
-
-    def redis_take(self, call_id: str, money: str) -> MoneyRefusal | None:
+    def redis_take(self, call_id: str, hold: MoneyHold) -> MoneyRefusal | None:
         return self.refusals.pop(0) if self.refusals else None
 
     def redis_restore(self, granted: Any) -> None:
@@ -214,18 +220,18 @@ def test_only_windows_that_go_on_are_restored(services: Services) -> None:
 
 def test_a_call_after_the_turn_is_granted_until_it_fits_or_told_which_budget_refuses(services: Services) -> None:
     services.refusals = [refusal(), refusal()]
-    assert services.keeper.take("c1", "acme:1", "b", 0.5, None) == ""
+    assert services.keeper.reserve("c1", "acme:1", "b", 0.5, None) is None
     assert services.log.count("sql.grant") == 2
     services.refusals, services.granted = [refusal()], None
-    assert services.keeper.take("c1", "acme:1", "b", 0.5, None) == "budget all/hour"
+    assert services.keeper.reserve("c1", "acme:1", "b", 0.5, None) == "budget all/hour"
 
 
 def test_a_call_whose_worst_case_is_not_known_is_asked_for_with_its_least(services: Services) -> None:
     windows = services.keeper.windows("acme:1", "b")
-    assert services.keeper.asked(windows, None, 0.25) == "0.25 blind"
-    assert services.keeper.asked(windows, None, None) == "0 blind"
-    assert services.keeper.asked(windows, 0.5, 0.25, leaves_room=False) == "0.5 known tight"
-    assert services.keeper.asked((), 0.5, 0.25) == ""
+    assert reservation_for(windows, None, 0.25) == MoneyHold(windows, 0.25, is_blind=True)
+    assert reservation_for(windows, None, None) == MoneyHold(windows, 0.0, is_blind=True)
+    assert reservation_for(windows, 0.5, 0.25, leaves_room=False) == MoneyHold(windows, 0.5, leaves_room=False)
+    assert reservation_for((), 0.5, 0.25) is None
 
 
 def test_a_producer_reads_budgets_soon_again_because_it_hears_of_none(services: Services, here: list[float]) -> None:

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from typing import Any, cast
 
 from brainq.brain.brain import Brain
+from brainq.contracts.budgets import AtCap, Budget, BudgetWindow
 from brainq.contracts.callbacks import TurnInfo
 from brainq.contracts.claim import StepAttempt, StepStart, TurnClaim
 from brainq.contracts.model import ModelReply, ModelRequest
 from brainq.contracts.turn import Limits
 from brainq.outage import OutageRetry, never_unavailable
 from brainq.testing import ScriptedProvider, says
-from brainq.turn.begin import OwnedTurn, StepSetting
+from brainq.turn.begin import StepSetting
+from brainq.turn.owned_turn import LOST, Lost, OwnedTurn
 from brainq.turn.step import StepRunner
-from brainq.turn.step_money import StepMoney
+from brainq.turn.step_money import StepMoney, Try, next_try
 from brainq.turn.step_request import BlobCache, StepRequest
 from tests.support.blobs import BlobsInMemory
 from tests.unit.turn.views import REQUEST, view
@@ -32,16 +35,13 @@ class Turns:
 
 
 class Replies:
-    def handle(self, *_: object) -> None:
-        return None
+    def handle(self, *_: object) -> Lost:
+        return LOST
 
 
 class NoBudgets:
     def windows(self, *_: object) -> tuple[()]:
         return ()
-
-    def asked(self, *_: object, **__: object) -> str:
-        return ""
 
 
 def test_time_that_was_waited_for_redis_or_sql_is_not_given_to_the_model() -> None:
@@ -68,3 +68,21 @@ def test_time_that_was_waited_for_redis_or_sql_is_not_given_to_the_model() -> No
     assert view().remaining_ms == 60_000
     attempts.run(OwnedTurn(claim, view(), lambda: False, trying), asking)
     assert seen[0].timeout_s <= 5
+
+
+def test_a_refused_attempt_is_tried_again_until_its_budget_is_at_the_cap() -> None:
+    begin = StepStart(estimate=0, most_tokens=0, max_usd=None)
+    window = BudgetWindow("all", Budget(scope="all", per="day", usd=1.0), (0, 1, 2, 3))
+    caps: dict[str, AtCap] = {
+        "wait": AtCap("wait", window, 1),
+        "park": AtCap("park", window, 1),
+        "refuse": AtCap("refuse", window, 1),
+        "finish": AtCap("finish", window, 1),
+    }
+    charged = replace(begin, lost=())
+    assert next_try(Try(begin), None) == Try(charged), "SQL has granted more"
+    assert next_try(Try(begin, is_last=True), None) == Try(charged, is_last=True)
+    assert next_try(Try(begin), caps["finish"]) == Try(charged, is_last=True), "a last answer needs less"
+    assert next_try(Try(begin, is_last=True), caps["finish"]) == caps["finish"]
+    for what in ("wait", "park", "refuse"):
+        assert next_try(Try(begin), caps[what]) == caps[what]
