@@ -100,7 +100,6 @@ def test_scales_add_up_and_those_that_drain_may_stop_first() -> None:
         pool = PoolScale(
             pool="serial",
             threads=8,
-            draining=int(draining),
             oldest_age_s=age,
             stop_first=workers,
             builds=(build,),
