@@ -69,7 +69,7 @@ $(PY_CLIENTS): ops/clients/requirements.lock $(READY)
 	@mkdir -p $(@D) && $(PYTHON) -m venv $(@D)/python && $(@D)/python/bin/python -m pip install --quiet \
 	  --disable-pip-version-check --no-compile --no-deps --require-hashes -r $< && touch $@
 
-clients: $(READY) $(JS_CLIENTS) $(PY_CLIENTS) ## official clients against a real gateway; writes docs/clients.md (5 minutes): make clients [ARGS=langchain]
+clients: $(READY) $(JS_CLIENTS) $(PY_CLIENTS) ## official clients against a real gateway; writes docs/wires/clients.md (5 minutes): make clients [ARGS=langchain]
 	@$(BIN)/python -m ops.clients $(ARGS)
 
 mcp-servers: $(MCP_SERVERS) ## the MCP servers that the full tests call (needs npm)
@@ -130,7 +130,7 @@ compare: $(READY) ## the reference turn on brainq and on what else runs agents (
 upgrade: $(READY) ## replaces another revision's workers by this one's under load, or back: make upgrade FROM=<revision> [ARGS="--way back"]
 	@$(BIN)/python -m ops.upgrade $(FROM) $(ARGS)
 
-faults: $(READY) ## real processes killed, frozen, cut off under load; writes docs/faults.md: make faults [ARGS="kill-serial --times 3"]
+faults: $(READY) ## real processes killed, frozen, cut off under load; writes docs/reference/faults.md: make faults [ARGS="kill-serial --times 3"]
 	@$(BIN)/python -m ops.faults $(ARGS)
 
 recall: $(READY) ## how often a turn is shown the tools it calls: make recall [ARGS=...]

@@ -2,7 +2,7 @@
 
     from brainq.engine import TurnBudget, TurnRuntimeState
 
-docs/from-a-harness.md says which of them does what a single-process harness does by a class of the same name.
+docs/start/from-a-harness.md says which of them does what a single-process harness does by a class of the same name.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The table of refusals in docs/providers.md, written from brainq/models/asking/refusal_examples.toml.
+"""The table of refusals in docs/guides/providers.md, written from brainq/models/asking/refusal_examples.toml.
 
 `python -m ops.refusals` writes it; a test holds that it is there as it would be written.
 """
@@ -15,7 +15,7 @@ from brainq.contracts.status import Ending
 from brainq.gateway.wires.openai.errors import failure_status
 from brainq.models.vendors.error_body import error_detail
 
-PAGE = Path(__file__).parents[1] / "docs" / "providers.md"
+PAGE = Path(__file__).parents[1] / "docs" / "guides" / "providers.md"
 BEGINS, ENDS = "<!-- python -m ops.refusals writes this -->", "<!-- to here -->"
 SHOWN_CHARS = 90
 HEADS = "| service | status | says | kind | again | gateway | seen in |\n|---|---|---|---|---|---|---|"

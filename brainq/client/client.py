@@ -102,7 +102,7 @@ class Client(ScheduleVerbs, ApprovalVerbs, SpendVerbs, CellVerbs, StopVerbs, Ver
                       the hold is released; True: the turn is ready, whatever flags the session has. In a turn
                       that the message goes into it lifts or sets that turn's readiness hold
         attachments   images and files of the message, which may be empty then: `[File.of("plan.png")]`. They are kept
-                      in SQL, under their hash; see docs/providers.md for what models are shown of them
+                      in SQL, under their hash; see docs/guides/providers.md for what models are shown of them
         greeting      the assistant's words before the user's first, such as a chat page's first line; only the first
                       turn of a session takes it
         history       a conversation that was had elsewhere, before this message: messages of user, assistant (with the
@@ -245,7 +245,7 @@ class Client(ScheduleVerbs, ApprovalVerbs, SpendVerbs, CellVerbs, StopVerbs, Ver
 
     def fleet(self) -> Fleet:
         """What runs turns, at this moment: workers of each pool, queues, lanes, turns by state, the sweeper, what was
-        given up, and Redis. Asks no worker; docs/operations.md says of each fact where it is from."""
+        given up, and Redis. Asks no worker; docs/operate/operations.md says of each fact where it is from."""
         return read_all_fleets(self._cells)
 
     def activity(self) -> FleetActivity:
@@ -269,7 +269,7 @@ class Client(ScheduleVerbs, ApprovalVerbs, SpendVerbs, CellVerbs, StopVerbs, Ver
 
     def metrics(self) -> str:
         """The fleet's metrics in Prometheus' text format: what all workers counted, and what Redis and SQL report now.
-        What is away is left out, and `brainq_up` says so. docs/metrics.md has all of them."""
+        What is away is left out, and `brainq_up` says so. docs/operate/metrics.md has all of them."""
         from brainq.observe.metrics.prometheus import prometheus_text
 
         return prometheus_text(read_all_metrics(self._cells))

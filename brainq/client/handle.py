@@ -207,7 +207,7 @@ class TurnHandle(InSession):
     def timeline(self) -> TurnTimeline:
         """The turn as bars over time: steps, calls, waits, parks, holds, input, reflections, finalizer steps.
 
-        From its events while Redis has them; events above its `seq` go on with it, by the rules in docs/events.md.
+        From its events while Redis has them; events above its `seq` continue it, by the rules in docs/guides/events.md.
         Later from SQL, which does not know when steps began, what waited for lanes and holds, nor reflections. Raises
         TurnNotFound.
         """

@@ -47,7 +47,7 @@ class BudgetVerbs:
 
         per      hour, day or month
         usd      US dollars a window; None: as BRAINQ_BUDGETS has it again
-        at_cap   park, refuse or finish: see docs/budgets.md
+        at_cap   park, refuse or finish: see docs/operate/budgets.md
         by       who sets it, for the record
 
         Raises InvalidInput; CellUnreachable where a cell does not answer: the others have it.

@@ -61,7 +61,7 @@ class RuntimeDecisionRecord(Wire):
     """What a turn decided, kept for audits and evaluation: one row a turn, with key `support.chat.turn`.
 
     turn_number    which of its session's turns it was, from 1
-    strategy       how the turn came to its answer, by the tools that ran; see docs/after-the-answer.md
+    strategy       how the turn came to its answer, by the tools that ran; see docs/guides/after-the-answer.md
     tools          names of those that ran, in the order of their first call
     context_hash   of memory and context pack that the answer stood on, 16 hex digits; "" where there was neither
     prompt_hash    of the system prompt as rendered for the turn; "" for a turn that never began

@@ -87,7 +87,7 @@ FIELDS: dict[EventKind, tuple[str, ...]] = {
     EventKind.TURN_CLOSING: ("ending", "stop_reason"),
     EventKind.RESULT: ("ending", "stop_reason", "elapsed_ms"),
 }
-"""The fields of each kind's `data`; docs/events.md says what they mean."""
+"""The fields of each kind's `data`; docs/guides/events.md says what they mean."""
 
 
 class TurnEvent(Wire):
@@ -154,7 +154,7 @@ class TimelineBar(Wire):
 class Timeline(Wire):
     """A turn's bars, in the order they began.
 
-    source         `events` while Redis has the turn, then `sql`, which knows less (docs/events.md says what)
+    source         `events` while Redis has the turn, then `sql`, which knows less (docs/guides/events.md says what)
     began_at_ms    what all instants count from, as Redis' clock had it; of `sql` as the database's clock had it
     seq            the number of the last event that is in it; 0: none. The bars go on from the events above it
     state          queued, active, parked, closing, or the ending; `accepted` where Redis does not know the turn yet

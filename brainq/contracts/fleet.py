@@ -244,7 +244,7 @@ class FleetActivity(Wire):
 
 
 class GivenUp(Wire):
-    """What was given up: `brainq finalize retry`, `brainq webhook retry`, and docs/operations.md mend it."""
+    """What was given up: `brainq finalize retry`, `brainq webhook retry`, and docs/operate/operations.md mend it."""
 
     finalizer_steps: int = 0
     judgements: int = 0

@@ -268,7 +268,7 @@ _BY_WORD = {
     ),
     "NOPERM": Refusal(
         "does not let its user do this",
-        "`brainq doctor` names what is missing; docs/deploy.md has a user's rules",
+        "`brainq doctor` names what is missing; docs/operate/deploy.md has a user's rules",
     ),
     "NOAUTH": LOGIN_REFUSED,
     "WRONGPASS": LOGIN_REFUSED,

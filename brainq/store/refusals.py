@@ -33,7 +33,9 @@ _OF_POSTGRES: Mapping[str, Refusal] = {
     "53100": DISK_FULL,
     "25006": READ_ONLY,
     "57014": TOO_SLOW,
-    "53300": Refusal("has no connection left", "raise max_connections, or put a pooler before it: docs/deploy.md"),
+    "53300": Refusal(
+        "has no connection left", "raise max_connections, or put a pooler before it: docs/operate/deploy.md"
+    ),
     "42501": Refusal(
         "does not let its user do this",
         "give the user all rights on brainq's tables: GRANT ALL ON ALL TABLES IN SCHEMA",

@@ -6,7 +6,7 @@ message costs some tokens of framing (OpenAI's cookbook counts 3, and 3 for the 
 
 JSON (tool results, arguments) is denser, 2.8 characters a token: its quotes, digits and ids. Measured over recorded
 sessions the estimate is within 10 % for English prose and Python code, one text with another within 25 %; see
-docs/token-estimates.md. It is low for base64. Where a service reports usage, that is used instead.
+docs/guides/token-estimates.md. It is low for base64. Where a service reports usage, that is used instead.
 
 Images and files are counted from type and size alone. An image is taken for the largest one that is not made smaller:
 Anthropic counts width * height / 750, and 1,568 * 1,568 pixels are scaled to about 1,600 tokens ("Vision");

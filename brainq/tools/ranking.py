@@ -124,7 +124,7 @@ class Bm25Ranker:
     the number of tools, n(w) that of the tools with w, avgdl the mean |d|.
 
     Descriptions of parameters are not indexed: they are long where a service's filters are many, and such
-    tools then match everything. docs/tool-selection.md has the figures.
+    tools then match everything. docs/guides/tool-selection.md has the figures.
     """
 
     def __init__(self) -> None:
@@ -192,7 +192,7 @@ class EmbeddingRanker:
 
     model   directory of a BERT-like sentence model; None: all-MiniLM-L6-v2 from its package
     words   what is added for words in common; None: nothing, the cosine alone. Both together find more
-            than either (docs/tool-selection.md): words know names and codes, vectors know what words mean
+            than either (docs/guides/tool-selection.md): words know names and codes, vectors know what words mean
     kept    how many texts' vectors are kept for the next steps and turns, 1.5 kB each
 
     The model is loaded once a process for all rankers (0.2 s, 90 MB), and here, so that a worker without it

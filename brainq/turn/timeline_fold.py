@@ -1,6 +1,6 @@
 """A turn's timeline as a fold over its numbered events: `fold(fold(NOTHING, first), rest) == fold(NOTHING, all)`. Pure.
 
-The rules stand in docs/events.md, for whoever folds elsewhere, such as in a browser.
+The rules stand in docs/guides/events.md, for whoever folds elsewhere, such as in a browser.
 """
 
 from __future__ import annotations

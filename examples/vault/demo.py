@@ -4,7 +4,7 @@ The worker of a seventh is killed in the middle of a write.
 
     python -m examples.vault.demo          from the root of the repository; `make demo` does the same
     python -m examples.vault.demo --keep   leaves the folder with notes, database and logs
-    python -m examples.vault.demo --picture docs/demo.svg    also draws that last turn, as the README shows it
+    python -m examples.vault.demo --picture docs/images/demo.svg    also draws that last turn, as the README shows it
 
 Needs no key and no Redis on the machine. Exits with 0, or with 1 and the ends of the workers' logs.
 """

@@ -1,4 +1,4 @@
 """The benchmark: the reference turn through real worker processes on an embedded Redis and SQLite.
 
-Run it with `make bench` or `python -m ops.bench --help`; docs/benchmarks.md says how to read it.
+Run it with `make bench` or `python -m ops.bench --help`; docs/reference/benchmarks.md says how to read it.
 """

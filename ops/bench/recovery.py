@@ -2,7 +2,7 @@
 
 In each round a worker of each pool dies (SIGKILL) in the middle of a turn of its own. The workers load this module as
 BRAINQ_APP: whoever first comes to where a turn's worker is to die says so and stays there; who comes next says when.
-The figures go into `.bench/latest.json`, and the table into docs/benchmarks.md.
+The figures go into `.bench/latest.json`, and the table into docs/reference/benchmarks.md.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ WORKERS = {"coordinator": 2, "parallel": 2, "serial": 3, "finalizer": 2}
 DIRECTORY, LEASE_ONLY = "BENCH_RECOVERY_DIR", "BENCH_LEASE_ONLY"
 KILLS, HOLD_S, BEAT_S, PATIENCE_S = 30, 300.0, 3.0, 120.0
 HERE = Path(__file__).parents[2]
-PAGE = HERE / "docs" / "benchmarks.md"
+PAGE = HERE / "docs" / "reference" / "benchmarks.md"
 BEGINS, ENDS = "<!-- python -m ops.bench.recovery writes this -->", "<!-- to here -->"
 
 # What the workers run.

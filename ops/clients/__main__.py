@@ -1,4 +1,4 @@
-"""`python -m ops.clients [CLIENT ...]`: runs the clients, records what came of them, and writes docs/clients.md.
+"""`python -m ops.clients [CLIENT ...]`: runs the clients, records what came of them, and writes docs/wires/clients.md.
 
 Without names all are run; the records of the others stay as they are. Exit code 1 when a feature fails,
 2 when a client is not installed.

@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 HERE = Path(__file__).parent
 RESULTS = HERE / "results.json"
-PAGE = HERE.parents[1] / "docs" / "clients.md"
+PAGE = HERE.parents[1] / "docs" / "wires" / "clients.md"
 
 Outcome = Literal["works", "fails", "absent", "untried"]
 """`absent`: the client, or its protocol, has no such thing; `untried`: it was not run. Then the script says why."""

@@ -1,4 +1,4 @@
-"""The page docs/clients.md, from what was recorded. Pure."""
+"""The page docs/wires/clients.md, from what was recorded. Pure."""
 
 from __future__ import annotations
 

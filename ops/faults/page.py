@@ -1,4 +1,4 @@
-"""docs/faults.md: the tables between its marks. A row that was not run again stays as it was."""
+"""docs/reference/faults.md: the tables between its marks. A row that was not run again stays as it was."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ops.faults.effects import ROOT
 from ops.faults.table import FAULTS
 from ops.faults.verdict import Verdict
 
-PAGE = ROOT / "docs" / "faults.md"
+PAGE = ROOT / "docs" / "reference" / "faults.md"
 BEGINS, ENDS = "<!-- make faults writes this -->", "<!-- to here -->"
 HEADS = (
     *("fault", "", "fired", "turns", "lost", "doubled", "`unknown`", "other endings"),

@@ -15,7 +15,7 @@ from ops.screenshots.desk import desk
 from ops.screenshots.states import take_states
 from ops.screenshots.taking import take
 
-DOCS = Path(__file__).parents[2] / "docs"
+DOCS = Path(__file__).parents[2] / "docs" / "images"
 
 
 def main() -> None:

@@ -1,4 +1,4 @@
-"""Official clients against a real gateway: each feature does what docs/clients.md says."""
+"""Official clients against a real gateway: each feature does what docs/wires/clients.md says."""
 
 from __future__ import annotations
 

@@ -135,7 +135,7 @@ def test_what_to_try_next_works_as_it_is_printed(
 
 
 def test_the_picture_of_the_demo_is_one_screen_with_a_kill() -> None:
-    picture = (ROOT / "docs/demo.svg").read_text()
+    picture = (ROOT / "docs/images/demo.svg").read_text()
     lines = {int(number) for number in re.findall(r'clip-path="url\(#demo-line-(\d+)\)"', picture)}
     assert 15 <= len(lines) <= 20
     assert "KILLED" in picture

@@ -1,4 +1,4 @@
-"""docs/versions.md: a release is the same twice, and says what is in it."""
+"""docs/operate/versions.md: a release is the same twice, and says what is in it."""
 
 from __future__ import annotations
 

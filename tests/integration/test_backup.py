@@ -1,4 +1,4 @@
-"""docs/backup.md: a copy of SQL and an empty Redis are enough to go on, and no write is made twice."""
+"""docs/operate/backup.md: a copy of SQL and an empty Redis are enough to go on, and no write is made twice."""
 
 from __future__ import annotations
 
@@ -62,8 +62,8 @@ def sqlite_database(directory: Path) -> Generator[Database]:
 
 
 def page_line(command: str) -> str:
-    """The line of docs/backup.md that begins with this command."""
-    (line,) = re.findall(rf"^{command} .*$", (ROOT / "docs/backup.md").read_text(), re.MULTILINE)
+    """The line of docs/operate/backup.md that begins with this command."""
+    (line,) = re.findall(rf"^{command} .*$", (ROOT / "docs/operate/backup.md").read_text(), re.MULTILINE)
     return line
 
 

@@ -1,4 +1,4 @@
-"""docs/brains.md: its brains load, and each turn is answered as the page says."""
+"""docs/guides/brains.md: its brains load, and each turn is answered as the page says."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from brainq.client.client import Client
 from brainq.models.scripted import ScriptedProvider, calls, says
 from tests.support.pump import Pump
 
-PAGE = Path(__file__).parents[2] / "docs" / "brains.md"
+PAGE = Path(__file__).parents[2] / "docs" / "guides" / "brains.md"
 
 
 def test_the_pages_brains_do_what_it_says(

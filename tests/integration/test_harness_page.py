@@ -1,4 +1,4 @@
-"""docs/from-a-harness.md: each name is there and is what its row says, and the code of the page runs."""
+"""docs/start/from-a-harness.md: each name is there and is what its row says, and the code of the page runs."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.support.brains.obedient import script
 from tests.support.pump import Pump
 from tests.support.pumping import pumping
 
-PAGE = (Path(__file__).parents[2] / "docs/from-a-harness.md").read_text()
+PAGE = (Path(__file__).parents[2] / "docs/start/from-a-harness.md").read_text()
 ROWS = re.findall(r"^\| .+? \| `(brainq\.[\w.]+)` \| (class|method|property) \|$", PAGE, re.M)
 
 

@@ -1,4 +1,4 @@
-"""docs/limits.md and docs/events.md say what the contracts and the scripts say, and their examples run."""
+"""docs/guides/limits.md and docs/guides/events.md agree with the contracts and scripts, and their examples run."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from brainq.tools.tool import DEFAULT_TIMEOUT_S
 from tests.support.pump import Pump
 
 ROOT = Path(__file__).parents[2]
-LIMITS = (ROOT / "docs/limits.md").read_text()
-EVENTS = (ROOT / "docs/events.md").read_text()
+LIMITS = (ROOT / "docs/guides/limits.md").read_text()
+EVENTS = (ROOT / "docs/guides/events.md").read_text()
 LUA = ROOT / "brainq/state/lua"
 _EMIT = re.compile(r"'([a-z]+\.[a-z]+|budget|notice)',\s*\{(.*?)\}\)", re.DOTALL)
 

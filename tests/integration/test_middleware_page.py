@@ -1,4 +1,4 @@
-"""docs/middleware.md: its example does what the page says, and its table has every method."""
+"""docs/guides/middleware.md: its example does what the page says, and its table has every method."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from brainq.contracts.status import Effect
 from brainq.models.scripted import ScriptedProvider, calls, says
 from tests.support.pump import Pump
 
-PAGE = (Path(__file__).parents[2] / "docs" / "middleware.md").read_text()
+PAGE = (Path(__file__).parents[2] / "docs" / "guides" / "middleware.md").read_text()
 
 
 def test_the_pages_example_runs(

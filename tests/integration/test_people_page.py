@@ -1,4 +1,4 @@
-"""docs/people.md, docs/tool-selection.md and docs/fairness.md: their code runs, and comes to what the pages say."""
+"""The code of docs/guides/people.md, docs/guides/tool-selection.md and docs/operate/fairness.md runs as they say."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def blocks(page: str) -> list[str]:
 @pytest.fixture
 def shop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Brain:
     """The page's brain, in the directory that the page's other code runs in."""
-    (tmp_path / "shop.py").write_text(blocks("people.md")[1])
+    (tmp_path / "shop.py").write_text(blocks("guides/people.md")[1])
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(str(tmp_path))
     return importlib.import_module("shop").brain
@@ -70,7 +70,7 @@ def working(pump: Pump) -> Generator[None]:
 def test_what_waits_for_a_person_is_approved_in_five_lines(pump: Pump, capsys: pytest.CaptureFixture[str]) -> None:
     handle = pump.submit("monday", "A refund, please")
     pump.drain()
-    exec(compile(blocks("people.md")[0], "people.md", "exec"), {})
+    exec(compile(blocks("guides/people.md")[0], "people.md", "exec"), {})
     assert capsys.readouterr().out == "refund {'order': 'A1', 'amount': 120} a large refund\n"
     assert pump.finish(handle).text == "It is done."
 
@@ -80,7 +80,7 @@ def test_a_tenants_turn_begins_while_anothers_wait(
 ) -> None:
     pumps(shop, max_live_turns=4).wiring.sweeper.capacity.apply()  # as a coordinator does
     names: dict[str, Any] = {}
-    exec(compile(blocks("fairness.md")[0], "fairness.md", "exec"), names)
+    exec(compile(blocks("operate/fairness.md")[0], "fairness.md", "exec"), names)
     assert capsys.readouterr().out
     states = {turn.session_id: turn.state for turn in pump.client.turns(limit=40)}
     assert len(states) == 31
@@ -91,7 +91,7 @@ def test_a_tenants_turn_begins_while_anothers_wait(
 def test_a_turn_is_held_steered_and_approved(pump: Pump, capsys: pytest.CaptureFixture[str]) -> None:
     names: dict[str, Any] = {}
     with working(pump):
-        exec(compile(blocks("people.md")[2], "people.md", "exec"), names)
+        exec(compile(blocks("guides/people.md")[2], "people.md", "exec"), names)
     assert capsys.readouterr().out == "It is done.\n"
     handle = names["handle"]
     assert handle.session_id == "tuesday"
@@ -99,7 +99,7 @@ def test_a_turn_is_held_steered_and_approved(pump: Pump, capsys: pytest.CaptureF
     assert (refund.tool, refund.status) == ("refund", TraceStatus.COMPLETED)
     kinds = [event.kind for event in pump.client.handle(handle.turn_id).events()]
     assert {"hold.placed", "hold.released", "approval.requested"} <= set(kinds)
-    exec(compile(blocks("people.md")[3], "people.md", "exec"), names)  # what was said
+    exec(compile(blocks("guides/people.md")[3], "people.md", "exec"), names)  # what was said
     assert capsys.readouterr().out.startswith(f"{handle.turn_id}-c1-0 refund {{")
     assert (names["messages"], names["more"], names["older"]) == (
         pump.client.handle(handle.turn_id).transcript(),
@@ -110,7 +110,7 @@ def test_a_turn_is_held_steered_and_approved(pump: Pump, capsys: pytest.CaptureF
 
 def test_a_web_handler_decides_once(pump: Pump) -> None:
     names: dict[str, Any] = {}
-    exec(compile(blocks("people.md")[4], "people.md", "exec"), names)
+    exec(compile(blocks("guides/people.md")[4], "people.md", "exec"), names)
     with names["client"], working(pump):
         handle = pump.submit("monday", "A refund, please")
         (shown,) = wait_until(lambda: names["waiting"]("monday"), "the approval is listed")
@@ -128,7 +128,7 @@ def test_a_web_handler_decides_once(pump: Pump) -> None:
 def test_what_comes_from_outside_ends_the_call(pump: Pump, capsys: pytest.CaptureFixture[str]) -> None:
     names: dict[str, Any] = {}
     with working(pump):
-        exec(compile(blocks("people.md")[5], "people.md", "exec"), names)
+        exec(compile(blocks("guides/people.md")[5], "people.md", "exec"), names)
     assert capsys.readouterr().out == "It is done.\n"
     handle = names["handle"]
     assert pump.wiring.state.runtime.results("wednesday", handle.turn_id)["c1-0"] == '{"ordered":12}'
@@ -137,7 +137,7 @@ def test_what_comes_from_outside_ends_the_call(pump: Pump, capsys: pytest.Captur
 def test_the_caller_runs_a_tool_of_its_own(pump: Pump, capsys: pytest.CaptureFixture[str]) -> None:
     names: dict[str, Any] = {}
     with working(pump):
-        exec(compile(blocks("people.md")[6], "people.md", "exec"), names)
+        exec(compile(blocks("guides/people.md")[6], "people.md", "exec"), names)
     assert capsys.readouterr().out == "It is done.\n"
     results = pump.wiring.state.runtime.results("thursday", names["handle"].turn_id)
     assert list(results.values()) == ["It rains in Oslo.", "It rains in Bern."]
@@ -145,7 +145,7 @@ def test_the_caller_runs_a_tool_of_its_own(pump: Pump, capsys: pytest.CaptureFix
 
 def test_a_conversation_is_brought_along(pump: Pump, capsys: pytest.CaptureFixture[str]) -> None:
     with working(pump):
-        exec(compile(blocks("people.md")[7], "people.md", "exec"), {})
+        exec(compile(blocks("guides/people.md")[7], "people.md", "exec"), {})
     assert capsys.readouterr().out == "Say refund, pears or helper.\n"
 
 
@@ -154,7 +154,7 @@ def test_a_selection_is_given_as_the_page_says() -> None:
         """Hand over to a person."""
         return "done"
 
-    (code,) = blocks("tool-selection.md")
+    (code,) = blocks("guides/tool-selection.md")
     names: dict[str, Any] = {"many": [make_tool(hand_over, effect=Effect.READ_ONLY)]}
     exec(compile(code, "tool-selection.md", "exec"), names)
     selection = names["brain"].selection

@@ -1,4 +1,4 @@
-"""docs/testing.md: its tests pass, on a pump in the short run and on real workers in the full one."""
+"""docs/guides/testing.md: its tests pass, on a pump in the short run and on real workers in the full one."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import pytest
 from tests.support.pump import Pump
 from tests.support.pumping import pumping
 
-PAGE = (Path(__file__).parents[2] / "docs" / "testing.md").read_text()
+PAGE = (Path(__file__).parents[2] / "docs" / "guides" / "testing.md").read_text()
 
 
 def written(directory: Path) -> None:

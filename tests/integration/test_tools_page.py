@@ -1,4 +1,4 @@
-"""docs/tools.md is one module: it loads, and each of its tools does what the page says."""
+"""docs/guides/tools.md is one module: it loads, and each of its tools does what the page says."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from brainq.testing import ScriptedProvider, calls, says
 from tests.support.blobs import png
 from tests.support.pump import Pump
 
-PAGE = Path(__file__).parents[2] / "docs" / "tools.md"
+PAGE = Path(__file__).parents[2] / "docs" / "guides" / "tools.md"
 
 
 @pytest.fixture

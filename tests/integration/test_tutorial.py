@@ -1,4 +1,4 @@
-"""docs/tutorial: each step's code runs, on top of the steps before, and does what its page says."""
+"""docs/start/tutorial: each step's code runs, on top of the steps before, and does what its page says."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tests.support.pump import Pump
 from tests.support.pumping import pumping
 
 ROOT = Path(__file__).parents[2]
-STEPS = {path.stem[0]: path.read_text() for path in (ROOT / "docs" / "tutorial").glob("[1-5]-*.md")}
+STEPS = {path.stem[0]: path.read_text() for path in (ROOT / "docs" / "start" / "tutorial").glob("[1-5]-*.md")}
 _BLOCK = re.compile(r"```python\n# (\w+)\.py\n(.*?)```", re.DOTALL)
 
 

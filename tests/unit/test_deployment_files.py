@@ -110,7 +110,9 @@ def test_compose_and_the_procfile_run_the_same_workers() -> None:
 
 
 def test_every_variable_named_in_a_deployment_file_is_a_setting() -> None:
-    texts = [(ROOT / name).read_text() for name in ("docker-compose.yml", "docs/deploy.md", "ops/docker/Dockerfile")]
+    texts = [
+        (ROOT / name).read_text() for name in ("docker-compose.yml", "docs/operate/deploy.md", "ops/docker/Dockerfile")
+    ]
     named = {name for text in texts for name in re.findall(ENV_PREFIX + r"([A-Z][A-Z_]*)", text)}
     assert named
     assert {name.lower() for name in named} <= {*Settings.model_fields, "ready_file"}
@@ -167,7 +169,7 @@ def test_compose_holds_no_password_in_a_url_and_no_empty_key() -> None:
         assert service["init"] is True
     text = (ROOT / "docker-compose.yml").read_text()
     assert "Docker Compose 2.24" in text
-    assert "Docker Compose 2.24" in (ROOT / "docs/deploy.md").read_text()
+    assert "Docker Compose 2.24" in (ROOT / "docs/operate/deploy.md").read_text()
 
 
 def test_a_pool_is_healthy_while_its_ready_file_is_there() -> None:

@@ -37,8 +37,8 @@ def rows(text: str, heads: str) -> dict[str, list[str]]:
 
 
 def test_the_comparison_has_the_figures_of_the_benchmarks() -> None:
-    measured = rows(page("benchmarks.md"), "| system | turns/s | CPU ms a turn | p99 ms, 300 at once | what")
-    told = rows(page("why.md"), "| | unit that survives a crash |")
+    measured = rows(page("reference/benchmarks.md"), "| system | turns/s | CPU ms a turn | p99 ms, 300 at once | what")
+    told = rows(page("start/why.md"), "| | unit that survives a crash |")
     names = {
         "brainq": "**brainq**",
         "LangGraph": "LangGraph",
@@ -66,24 +66,24 @@ def test_the_oldest_redis_is_one_on_every_page() -> None:
 
 
 def test_each_rival_is_told_by_what_it_does_better() -> None:
-    told = re.findall(r"^### (.+)$", page("why.md"), re.M)
+    told = re.findall(r"^### (.+)$", page("start/why.md"), re.M)
     assert len(told) == 7
-    for part in page("why.md").split("\n### ")[1:]:
+    for part in page("start/why.md").split("\n### ")[1:]:
         assert "**What it does better.**" in part
         assert "**What differs.**" in part
 
 
 def test_each_answer_names_a_command_and_a_page() -> None:
-    answers = re.split(r"^### ", page("faq.md"), flags=re.M)[1:]
+    answers = re.split(r"^### ", page("start/faq.md"), flags=re.M)[1:]
     assert len(answers) > 20
     for answer in answers:
         symptom = answer.splitlines()[0]
         assert re.search(r"`(brainq \w+|request_key)", answer), symptom
-        assert re.search(r"\]\([\w-]+\.md", answer), symptom
+        assert re.search(r"\]\([\w./-]+\.md", answer), symptom
 
 
 def test_the_glossary_is_sorted_and_has_the_words_that_commands_print() -> None:
-    words = [re.sub(r"<.*?>", "", word) for word in rows(page("glossary.md"), "| word | is |")]
+    words = [re.sub(r"<.*?>", "", word) for word in rows(page("start/glossary.md"), "| word | is |")]
     assert words == sorted(words)
     assert set(words) >= {
         *("turn", "step", "call", "wave", "lane", "lease", "heartbeat", "session", "effect", "approval"),
@@ -96,7 +96,7 @@ INTERNAL = {"OWNER_FD", "HTTP_FD", "NAMES_TOLD", "RENEW_FILE"}
 
 
 def test_every_setting_is_in_a_table_with_its_default() -> None:
-    told = rows(page("operations.md"), "| variable | default | |")
+    told = rows(page("operate/operations.md"), "| variable | default | |")
     fields = {
         name: field.default
         for name, field in Settings.model_fields.items()
@@ -120,7 +120,7 @@ def test_every_setting_is_in_a_table_with_its_default() -> None:
 
 
 def test_the_promises_counts_are_those_of_the_tests() -> None:
-    text = " ".join(page("promises.md").split())
+    text = " ".join(page("reference/promises.md").split())
     assert f"in {test_model.SAMPLE:,} seeded random interleavings" in text
     more = test_model.SCHEDULES - test_model.SAMPLE + test_model.FRESH
     assert f"(`make test-full`: {more:,} more" in text
@@ -130,7 +130,7 @@ def test_the_promises_counts_are_those_of_the_tests() -> None:
 
 
 def test_the_tests_that_a_promise_names_are_there() -> None:
-    named = re.findall(r"`([\w/*]+/[\w*]+(?:\.py)?|engine_\w+)`", page("promises.md"))
+    named = re.findall(r"`([\w/*]+/[\w*]+(?:\.py)?|engine_\w+)`", page("reference/promises.md"))
     folders = {"promises/": "acceptance/promises/", "engine_": "integration/test_engine_"}
     for name in named:
         path = name
@@ -142,14 +142,14 @@ def test_the_tests_that_a_promise_names_are_there() -> None:
 
 
 def test_the_tests_that_the_security_page_names_are_there() -> None:
-    named = re.findall(r"`((?:unit|integration|acceptance)/[\w/]+\.py)`", page("security.md"))
+    named = re.findall(r"`((?:unit|integration|acceptance)/[\w/]+\.py)`", page("operate/security.md"))
     assert [name for name in named if not (ROOT / "tests" / name).is_file()] == []
     assert len(named) > 20
 
 
-@pytest.mark.parametrize("section", re.findall(r"^##+ .+$", page("benchmarks.md"), re.M))
+@pytest.mark.parametrize("section", re.findall(r"^##+ .+$", page("reference/benchmarks.md"), re.M))
 def test_measured_figures_are_dated_and_name_their_build(section: str) -> None:
-    text = page("benchmarks.md").split(f"\n{section}\n")[1].split("\n## ")[0].split("\n### ")[0]
+    text = page("reference/benchmarks.md").split(f"\n{section}\n")[1].split("\n## ")[0].split("\n### ")[0]
     has_figures = re.search(r"^\| .*\d(\.\d+)? ?(ms|s|kB|MB)?\b.* \|$", text, re.M) and section not in NOT_MEASURED
     if has_figures:
         assert re.search(r"[Bb]uild `[0-9a-f]{7}`, \d{1,2} \w+ 20\d\d", text), section
@@ -162,13 +162,13 @@ FIRST_SCREEN = 45
 @pytest.mark.parametrize(
     ("name", "example"),
     [
-        ("http.md", "Authorization: Bearer"),
-        ("operations.md", "brainq doctor"),
-        ("fairness.md", "client.submit("),
-        ("people.md", "client.approve("),
-        ("testing.md", "ScriptedProvider"),
-        ("tools.md", "@brain.tool("),
-        ("why.md", "client.submit("),
+        ("wires/http.md", "Authorization: Bearer"),
+        ("operate/operations.md", "brainq doctor"),
+        ("operate/fairness.md", "client.submit("),
+        ("guides/people.md", "client.approve("),
+        ("guides/testing.md", "ScriptedProvider"),
+        ("guides/tools.md", "@brain.tool("),
+        ("start/why.md", "client.submit("),
     ],
 )
 def test_a_first_screen_shows_the_smallest_example(name: str, example: str) -> None:

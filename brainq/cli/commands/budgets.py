@@ -27,7 +27,7 @@ Period = Annotated[str, typer.Option("--per", metavar="WINDOW", help="hour, day 
 def list_budgets(as_json: AsJson = False) -> None:
     """List the budgets in their present windows: what is left, and how many turns are parked for each.
 
-    At four fifths of a budget a notice is sent to webhooks (docs/webhooks.md), once for each window and amount.
+    At four fifths of a budget a notice is sent to webhooks (docs/wires/webhooks.md), once for each window and amount.
 
     \b
     Examples:

@@ -175,7 +175,7 @@ def _print_counts(counts: PrunedRows | None, older_than: str, *, dry_run: bool, 
         return
     note(f"{counted(counts['turns'], 'turn')} deleted, {sum(counts.values()):,} rows in all", style="green")
     if sqlite:
-        note("the file keeps its size, and uses the room again; docs/operations.md says how to VACUUM it")
+        note("the file keeps its size, and uses the room again; docs/operate/operations.md says how to VACUUM it")
 
 
 def _counts_table(counts: PrunedRows) -> PageTable:

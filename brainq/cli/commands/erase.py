@@ -38,7 +38,7 @@ def erase(
 
     Its turns are cancelled first, and workers end them. Then all goes, and a second look proves that nothing is left;
     exit code 1 where something is. Running it again is safe. Tokens stay: revoke them with `brainq token revoke`. So
-    do backups, and what your own tools and webhooks have: docs/erasure.md.
+    do backups, and what your own tools and webhooks have: docs/operate/erasure.md.
 
     \b
     Examples:

@@ -133,7 +133,7 @@ def shred(
 
     Its rows stay, and so do counts, times and names of tools. Refused while a turn of it has not ended. Copies in
     backups are unreadable, too, where the backups do not hold the tenants' keys; where they do, once the operator's key
-    is replaced: docs/encryption.md. Redis has what it keeps: `brainq erase --tenant` takes that, and all rows.
+    is replaced: docs/operate/encryption.md. Redis has what it keeps: `brainq erase --tenant` takes that, and all rows.
 
     \b
     Examples:

@@ -36,7 +36,8 @@ def dev(
         bool, typer.Option("--http/--no-http", help="Start the gateway too, on BRAINQ_HTTP_PORT (8321).")
     ] = True,
     cells: Annotated[
-        int, typer.Option("--cells", min=1, max=8, help="So many cells side by side, to try them (docs/cells.md).")
+        int,
+        typer.Option("--cells", min=1, max=8, help="So many cells side by side, to try them (docs/operate/cells.md)."),
     ] = 1,
     level: LogLevel = Level.WARNING,
 ) -> None:
@@ -51,7 +52,7 @@ def dev(
       brainq dev
       brainq dev -A shop.agent:brain --reload
       BRAINQ_APP=shop.agent:brain brainq dev --flower
-      brainq dev --port 6379          docs/producers.md shows what can send then
+      brainq dev --port 6379          docs/wires/producers.md shows what can send then
       brainq dev --cells 2            two Redis, two SQLite, two of each pool
     """
     if cells > 1:
@@ -166,7 +167,8 @@ def serve(
     On 127.0.0.1 callers need no authentication until `brainq token create` makes a token; from then on every
     request needs one. On any other --host every request needs one from the start. An app with users of its own
     authenticates them itself: BRAINQ_HTTP_AUTH=module:function. SIGTERM makes open streams reconnect, at this or
-    another gateway, and they go on where they were. GET /v1/openapi.json describes all routes; docs/http.md shows them.
+    another gateway, and they go on where they were. GET /v1/openapi.json describes all routes;
+    docs/wires/http.md shows them.
 
     \b
     Examples:

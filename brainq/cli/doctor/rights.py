@@ -25,7 +25,7 @@ end
 return denied
 """
 MOST_SHOWN = 6
-REMEDY = "give it the rules of ops/redis/users.acl, written for this prefix and database: docs/deploy.md, Redis"
+REMEDY = "give it the rules of ops/redis/users.acl, written for this prefix and database: docs/operate/deploy.md, Redis"
 
 
 def check_rights(settings: Settings, url: str) -> Check:

@@ -307,7 +307,9 @@ def check_content_keys(settings: Settings) -> Iterator[Check]:
         codec = EnvelopeCodec(place)
         codec.check()
     except (ContentKeyMissing, SetupError) as error:
-        yield fail("keys", str(error), "content under this key is not readable until it is there: docs/encryption.md")
+        yield fail(
+            "keys", str(error), "content under this key is not readable until it is there: docs/operate/encryption.md"
+        )
         return
     rows = [key for key in codec.listed() if key.state != "shredded"]
     codec.close()

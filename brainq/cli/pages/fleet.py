@@ -48,7 +48,7 @@ def print_cells(console: Console, state: CellsState) -> None:
     if state.directory == "away":
         console.print("The directory is away: tenants that no front knows yet are refused until home is back.")
     if [cell.name for cell in state.cells] == [""]:
-        console.print("One cell, without a name: BRAINQ_CELLS is not set (docs/cells.md).", style="dim")
+        console.print("One cell, without a name: BRAINQ_CELLS is not set (docs/operate/cells.md).", style="dim")
     if state.moves:
         print_section(console, "moves", PageTable(_move_row(move) for move in state.moves))
 

@@ -13,7 +13,7 @@ brain = Brain(
     # offline:rules is a set of rules, not a language model: it calls the tools a message names. It needs no key.
     model=os.environ.get("SHOP_MODEL") or "offline:rules",
     system_prompt="You look after the shop's stock. Say what you changed.",
-    # What a turn may use at most: model calls, and seconds. Tokens and money have limits, too: docs/limits.md.
+    # What a turn may use at most: model calls, and seconds. Tokens and money have limits, too: docs/guides/limits.md.
     limits=Limits(max_steps=20, timeout_s=300),
 )
 

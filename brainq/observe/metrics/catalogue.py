@@ -1,4 +1,4 @@
-"""Every metric there is, declared once: its name, what it counts, its labels and buckets. docs/metrics.md says
+"""Every metric there is, declared once: its name, what it counts, its labels and buckets. docs/operate/metrics.md says
 where each is from.
 
 Labels are bounded: names of brains, tools, models, queues and pools, and words of ours. Sessions, turns and tenants

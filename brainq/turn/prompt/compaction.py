@@ -24,7 +24,7 @@ ContextLevel = Literal["ok", "warning", "critical"]
 WARNING = 0.70
 CRITICAL = 0.85
 # Over recorded sessions of real models single steps cost 0.7 to 2.9 times their estimate (5th and 95th percentile, see
-# docs/token-estimates.md). What lies far beyond is a wrong report, such as a proxy that leaves out cached tokens:
+# docs/guides/token-estimates.md). A report far beyond them is wrong, such as a proxy that leaves out cached tokens:
 # unclamped it would switch the guard off, or compact a context that is nearly empty.
 LOWEST_RATIO = 0.5
 HIGHEST_RATIO = 3.0

@@ -21,7 +21,7 @@ from brainq.processes.threads import is_shutdown
 from brainq.tools.ranking import Bm25Ranker
 
 log = logger("brainq.turn")
-ANSWER_WEIGHT = 1.0  # the last answer counts as much as the message; measured in docs/tool-selection.md
+ANSWER_WEIGHT = 1.0  # the last answer counts as much as the message; measured in docs/guides/tool-selection.md
 EARLIER_WEIGHT = 0.5  # of each of the user's messages before
 EARLIER_MESSAGES = 3
 MAX_TEXT_CHARS = 4000  # of one text; a pasted file says no more in its middle, and must not cost a step

@@ -2,7 +2,7 @@
 
 Every system runs the same turn: it is asked, writes once, answers. The write tells the effect server that it comes, and
 then has its effect there. The server holds five turns at one of the two, their worker dies (SIGKILL), and is started
-again. The table goes into docs/faults.md.
+again. The table goes into docs/reference/faults.md.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A browser's own EventSource follows a turn, as docs/http.md says: no code of ours is between it and the gateway."""
+"""A browser's EventSource follows a turn, as docs/wires/http.md says, without any of our code before the gateway."""
 
 from __future__ import annotations
 

@@ -560,7 +560,7 @@ def test_its_address_is_one() -> None:
 
 
 def test_the_pages_example_runs(gateway: GatewayThread, pump: Pump) -> None:
-    page = (Path(__file__).parents[3] / "docs/a2a.md").read_text()
+    page = (Path(__file__).parents[3] / "docs/wires/a2a.md").read_text()
     (example,) = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
     names: dict[str, Any] = {}
     exec(example, names)
@@ -574,5 +574,5 @@ def test_the_pages_example_runs(gateway: GatewayThread, pump: Pump) -> None:
 
 
 def test_the_page_has_every_method() -> None:
-    page = (Path(__file__).parents[3] / "docs/a2a.md").read_text()
+    page = (Path(__file__).parents[3] / "docs/wires/a2a.md").read_text()
     assert [name for name in METHODS if f"`{name}`" not in page and "PushNotification" not in name] == []

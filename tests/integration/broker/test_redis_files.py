@@ -143,8 +143,8 @@ SED = ("sed", "-e", "s/bq:/shop:/g", "-e", "s#/0[.]#/3.#g")
 
 @pytest.fixture(scope="module")
 def shop_port() -> Generator[int]:
-    """A server whose users are rendered for another prefix and database, as docs/deploy.md says."""
-    assert "sed -e 's/bq:/shop:/g' -e 's#/0[.]#/3.#g' users.acl" in (DOCS / "deploy.md").read_text()
+    """A server whose users are rendered for another prefix and database, as docs/operate/deploy.md says."""
+    assert "sed -e 's/bq:/shop:/g' -e 's#/0[.]#/3.#g' users.acl" in (DOCS / "operate" / "deploy.md").read_text()
     rendered = subprocess.run([*SED, FILES / "users.acl"], capture_output=True, text=True, check=True).stdout
     with tempfile.TemporaryDirectory() as directory:
         users = Path(directory) / "users.acl"

@@ -24,7 +24,7 @@ from brainq.wiring.machines import make_schedule_runner
 from tests.support.pump import Pump
 
 Pumps = Callable[..., Pump]
-PAGE = Path(__file__).parents[3] / "docs/scheduling.md"
+PAGE = Path(__file__).parents[3] / "docs/guides/scheduling.md"
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""docs/chat.md: its examples, run out of the page."""
+"""docs/wires/chat.md: its examples, run out of the page."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from tests.support.js_clients import FOLDER, why_not
 from tests.support.pump import Pump
 from tests.support.pumping import pumping
 
-PAGE = (Path(__file__).parents[3] / "docs" / "chat.md").read_text()
+PAGE = (Path(__file__).parents[3] / "docs" / "wires" / "chat.md").read_text()
 CHROMIUM = shutil.which("chromium")
 QUIET = (
     "--no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking "
@@ -61,7 +61,7 @@ def pump(pumps: Callable[..., Pump]) -> Iterator[Pump]:
 def test_the_chat_in_python(pump: Pump, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     said = iter(["hello", "restock apples", "y", "restock apples", "n", ""])
     names: dict[str, Any] = {"input": lambda asked: print(asked) or next(said)}  # pyright: ignore[reportUnknownLambdaType]
-    exec(compile(example("python"), "docs/chat.md", "exec"), names)
+    exec(compile(example("python"), "docs/wires/chat.md", "exec"), names)
     names["AsyncClient"] = lambda: AsyncClient(pump.settings, pump.wiring.brains)
     names["asyncio"].run(names["chat"]("ann:1"))
     shown = capsys.readouterr().out
@@ -81,7 +81,7 @@ def test_the_chat_with_an_openai_client(
         code = example("python", 1).replace("http://127.0.0.1:8321", gateway.url).replace("bq_...", key)
         made: list[Any] = []
         names: dict[str, Any] = {"input": lambda asked: next(said)}  # pyright: ignore[reportUnknownLambdaType]
-        exec(compile(code, "docs/chat.md", "exec"), names)
+        exec(compile(code, "docs/wires/chat.md", "exec"), names)
         client = names["OpenAI"]
         names["OpenAI"] = lambda **given: made.append(client(**given)) or made[-1]  # pyright: ignore[reportUnknownLambdaType]
         names["chat"]("ann:1")

@@ -1,4 +1,4 @@
-"""docs/http.md: its examples run, and its tables are the code's."""
+"""docs/wires/http.md: its examples run, and its tables are the code's."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tests.support.sse import read
 from tests.support.verbs import DOCUMENTED_VERBS
 from tests.support.wait import wait_until
 
-PAGE = (Path(__file__).parents[3] / "docs" / "http.md").read_text()
+PAGE = (Path(__file__).parents[3] / "docs" / "wires" / "http.md").read_text()
 
 
 def rows(heads: str) -> dict[str, list[str]]:

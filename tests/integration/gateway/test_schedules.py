@@ -47,7 +47,7 @@ WRONG: tuple[tuple[dict[str, Any], str], ...] = (
     ({"in_s": 5}, "in_s"),
     ({"limits": {"max_steps": 0}}, "limits.max_steps"),
 )
-PAGE = Path(__file__).parents[3] / "docs/scheduling.md"
+PAGE = Path(__file__).parents[3] / "docs/guides/scheduling.md"
 
 
 def made(gateway: GatewayThread, headers: Any = None, **said: Any) -> dict[str, Any]:

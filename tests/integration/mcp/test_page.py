@@ -1,4 +1,4 @@
-"""docs/mcp.md: its code loads, and its tools have the effects that the page says."""
+"""docs/wires/mcp.md: its code loads, and its tools have the effects that the page says."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from brainq.errors import SetupError
 from brainq.tools.mcp.catalogue import ListedTool, pinned_server, write_catalogue
 from brainq.tools.mcp.tools import pinning_mode
 
-PAGE = Path(__file__).parents[3] / "docs" / "mcp.md"
+PAGE = Path(__file__).parents[3] / "docs" / "wires" / "mcp.md"
 
 
 def test_the_brain_of_the_page_has_the_tools_that_were_pinned(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

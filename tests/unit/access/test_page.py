@@ -1,4 +1,4 @@
-"""What docs/auth.md shows is so."""
+"""What docs/operate/auth.md shows is so."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 from brainq.access import Verb, may
 from brainq.access.tokens import KEPT_S
 
-PAGE = (Path(__file__).parents[3] / "docs/auth.md").read_text()
+PAGE = (Path(__file__).parents[3] / "docs/operate/auth.md").read_text()
 
 
 def test_the_pages_caller_may_what_it_says() -> None:

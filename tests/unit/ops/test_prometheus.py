@@ -54,11 +54,11 @@ def test_each_rule_has_a_test_that_makes_it_fire_and_one_that_does_not() -> None
 
 
 def test_each_rule_says_what_to_do() -> None:
-    page = (ROOT / "docs/operations.md").read_text()
+    page = (ROOT / "docs/operate/operations.md").read_text()
     headings = re.findall(r"^### (\w+)$", page, re.M)
     assert headings == [rule["alert"] for rule in rules()]
     for rule in rules():
-        assert rule["annotations"]["runbook"] == f"docs/operations.md#{rule['alert'].lower()}"
+        assert rule["annotations"]["runbook"] == f"docs/operate/operations.md#{rule['alert'].lower()}"
         assert rule["annotations"]["summary"]
         assert rule["labels"]["severity"] in ("critical", "warning", "info")
 
@@ -77,7 +77,7 @@ def test_rules_and_their_tests_are_about_metrics_that_there_are() -> None:
 
 
 def test_the_page_names_every_metric_as_the_code_has_it() -> None:
-    page = (ROOT / "docs/metrics.md").read_text()
+    page = (ROOT / "docs/operate/metrics.md").read_text()
     rows = re.findall(r"^\| `((?:brainq|gen_ai)_\w+)` \| (\w+) \| (.*?) \| (.*) \|$", page, re.M)
     told = [
         (each.shown, each.kind, ", ".join(f"`{label}`" for label in each.labels) or "-", each.help)

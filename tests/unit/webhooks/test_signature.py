@@ -44,7 +44,7 @@ def test_a_later_try_has_the_same_body_and_id_and_a_new_signature() -> None:
 
 
 def test_the_pages_receiver_takes_what_is_sent_and_nothing_else() -> None:
-    page = (Path(__file__).parents[3] / "docs/webhooks.md").read_text()
+    page = (Path(__file__).parents[3] / "docs/wires/webhooks.md").read_text()
     (code,) = re.findall(r"```python\n(.*?)```", page, re.S)
     names: dict[str, Any] = {}
     exec(code, names)

@@ -1,1 +1,1 @@
-"""OpenAI's wires: chat completions, responses and models, each a fold over a turn's events; see docs/openai.md."""
+"""OpenAI's wires: chat completions, responses and models. Each is a fold over a turn's events; docs/wires/openai.md."""

@@ -1,5 +1,5 @@
 -- The format of the state of turns that these scripts write, and the oldest that they read. A turn of format 1 does not say so.
--- A newer one is given only to where what an older build would read wrong changes (docs/builds.md).
+-- A newer one is given only to where what an older build would read wrong changes (docs/operate/builds.md).
 local STATE_FORMAT, OLDEST_FORMAT = 1, 1
 
 local function reads_format(format)

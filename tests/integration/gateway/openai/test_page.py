@@ -1,4 +1,4 @@
-"""docs/openai.md: its examples run, and its tables are those of the code."""
+"""docs/wires/openai.md: its examples run, and its tables are those of the code."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from brainq.models.scripted import calls, says
 from tests.support.gateways import GatewayThread
 from tests.support.pump import Pump
 
-PAGE = (Path(__file__).parents[4] / "docs/openai.md").read_text()
+PAGE = (Path(__file__).parents[4] / "docs/wires/openai.md").read_text()
 
 
 def answer(request: ModelRequest) -> ModelReply:

@@ -149,7 +149,7 @@ function givenUp(found) {
     ["Finalizer steps", found.finalizer_steps, "brainq finalize retry, or the turn's page"],
     ["Judgements", found.judgements, "brainq finalize retry"],
     ["Webhooks", found.deliveries, "brainq webhook retry"],
-    ["Unreadable messages", found.quarantined, "docs/operations.md"],
+    ["Unreadable messages", found.quarantined, "docs/operate/operations.md"],
     ["Messages without the key prefix", found.unprefixed, "brainq doctor"],
   ];
   return panel("Given up", ["Work", "Count"], kinds.map(([what, count, by]) => [count ? [what, h("small", { class: "muted mended" }, `repair: ${by}`)] : what, warned(String(count), count > 0)]));
