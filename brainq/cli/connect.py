@@ -1,4 +1,4 @@
-"""How a command reaches Redis, SQL and the brain. What it opens is imported then: `brainq --help` stays quick."""
+"""Open Redis, SQL and the brain for a command. Imports are inside the functions so that `brainq --help` is quick."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ if TYPE_CHECKING:
     from brainq.operator import Operator
     from brainq.store.store import Store
 
-COMPLETED = 50  # turns the shell is offered
+COMPLETED = 50  # turns offered to the shell's completion
 
 
 def export_redis_url() -> str:
-    """Put the Redis url into the environment, for the process that is started next."""
+    """Put the Redis URL into the environment for the process that is started next, and return it."""
     from brainq.devserver.redis_server import known_redis
     from brainq.settings.deployment import load_settings
 
@@ -26,7 +26,7 @@ def export_redis_url() -> str:
 
 
 def open_client() -> Client:
-    """With the brain, for what changes turns. Raises SetupError when Redis does not answer."""
+    """Open a client with the brain, for commands that change turns. Raises SetupError if Redis does not answer."""
     from brainq.operator import open_client
     from brainq.settings.deployment import load_settings
 
@@ -35,15 +35,15 @@ def open_client() -> Client:
 
 @contextmanager
 def open_brainless_client() -> Generator[Client]:
-    """For what asks nothing of the brain's code: it need not be here. Raises SetupError without Redis."""
+    """Open a client for commands that do not need the brain's code. Raises SetupError if Redis does not answer."""
     with open_operator() as operator:
         yield operator.client
 
 
 def open_operator() -> Operator:
-    """For what only looks: without the brain's code, and without Redis where that is away.
+    """Open an operator for read-only commands, without the brain's code. It also works while Redis is unreachable.
 
-    Raises SetupError when there is no Redis and no database either.
+    Raises SetupError if there is neither Redis nor a database.
     """
     from brainq.operator import Operator
 
@@ -52,7 +52,10 @@ def open_operator() -> Operator:
 
 @contextmanager
 def open_store(*, make: bool = False) -> Generator[tuple[Store, str]]:
-    """SQL, and where it is. Raises SetupError where there is no database and `make` does not allow to make one."""
+    """Open SQL; yields the store and its URL without the password.
+
+    make   create the database if it does not exist; otherwise SetupError is raised
+    """
     from brainq.settings.deployment import load_settings
     from brainq.store.engine import require_file
     from brainq.store.store import Store
@@ -67,7 +70,7 @@ def open_store(*, make: bool = False) -> Generator[tuple[Store, str]]:
 
 
 def newest_turns(incomplete: str) -> list[str]:
-    """For the shell's completion: ids of the newest turns that begin so. Nothing where there is no database."""
+    """Return ids of the newest turns that begin with `incomplete`, for the shell's completion."""
     try:
         with open_store() as (store, _):
             rows = store.turns.list(None, None, COMPLETED)

@@ -1,6 +1,6 @@
-"""How `--help` is laid out: commands and options in groups, whole summaries, metavars for people.
+"""Lay out `--help`: commands and options in groups, complete summaries, readable metavars.
 
-Plain text, by typer's own formatter: nothing heavy is imported, and it can be piped.
+The output is plain text from typer's own formatter: it needs no heavy import and can be piped.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ READY_MADE = {
     "on_expiry": "WORD",
     "missed": "WORD",
 }
-"""Metavars of options, by their parameter's name; the others have the last word of theirs: `--request-key KEY`."""
+"""Metavars of options by parameter name. Other options use the last word of their name: `--request-key KEY`."""
 _RANGE = re.compile(r"(?:(\d+)<=x<=(\d+)|x>=(\d+))(?=\])")
 _DEFAULT = re.compile(r"(?<=\[default: )\((\w[^()]*)\)")
 HELP_OPTIONS = frozenset({"help", "version", "install_completion", "show_completion"})
 
 
 class HelpCommand(TyperCommand):
-    """A command whose options stand in the groups that `rich_help_panel` names."""
+    """A command whose options are listed in the groups that `rich_help_panel` names."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -51,7 +51,7 @@ class HelpCommand(TyperCommand):
 
 
 class HelpGroup(TyperGroup):
-    """A group whose commands stand in the groups that `rich_help_panel` names, each with its whole summary."""
+    """A group whose commands are listed by `rich_help_panel`, each with its complete summary."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -75,13 +75,13 @@ class HelpGroup(TyperGroup):
 
 
 def summary_of(command: Any) -> str:
-    """The first sentence of what a command does, whole."""
+    """Return the first sentence of a command's help."""
     first_paragraph = " ".join((command.short_help or command.help or "").strip().partition("\n\n")[0].split())
     return first_paragraph.partition(". ")[0].removesuffix(".")
 
 
 def name_values(parameters: Iterable[Any]) -> None:
-    """Give each value a name that people read: `SESSION`, and `--request-key KEY`, not `--request-key <str>`."""
+    """Set readable metavars: `SESSION`, and `--request-key KEY` instead of `--request-key <str>`."""
     for parameter in parameters:
         if parameter.param_type_name == "argument" and parameter.metavar is None:
             parameter.metavar = parameter.name.upper()
@@ -95,7 +95,7 @@ def name_values(parameters: Iterable[Any]) -> None:
 
 
 def write_parameters(parameters: Iterable[Any], ctx: Any, formatter: Any) -> None:
-    """Arguments first, then each group of options in the order of its first one; `--help` ends the plain ones."""
+    """Write arguments first, then each group of options. `--help` comes last among the options without a group."""
     arguments: list[tuple[str, str]] = []
     groups: dict[str, list[tuple[str, str]]] = {}
     last: list[tuple[str, str]] = []
@@ -118,19 +118,21 @@ def write_parameters(parameters: Iterable[Any], ctx: Any, formatter: Any) -> Non
 
 
 def command_group(help_text: str) -> typer.Typer:
-    """An empty group of commands, such as `brainq db`; its commands are made with `subcommand`."""
+    """Return an empty group of commands, such as `brainq db`. Add commands to it with `subcommand`."""
     group = typer.Typer(help=help_text, rich_markup_mode=None, no_args_is_help=True, cls=HelpGroup)
-    group.callback(help=help_text)(lambda: None)  # a group of one command is a group, too
+    group.callback(help=help_text)(
+        lambda: None
+    )  # without a callback, typer would turn a group of one command into that command
     return group
 
 
 def subcommand(app: typer.Typer, name: str) -> Callable[[Any], Any]:
-    """Decorates a function that is a command of `app`."""
+    """Return a decorator that adds a function to `app` as a command."""
     return lambda command: app.command(name, cls=HelpCommand)(takes_app(command))
 
 
 def _plain(parameter: Any, text: str) -> str:
-    """An argument without its type: `SESSION`, not `SESSION <str>`."""
+    """Return an argument's name without its type: `SESSION` instead of `SESSION <str>`."""
     name, kind, _ = text.partition(" <")
     return name if kind or parameter.metavar else text
 
@@ -141,7 +143,7 @@ def _range(match: re.Match[str]) -> str:
 
 
 def _choices(parameter: Any) -> str:
-    """`debug|info|...` where only some words are taken."""
+    """Return `debug|info|...` for a parameter with choices, otherwise an empty text."""
     known: Any = getattr(parameter, "type_descriptor", None) or parameter.type
     choices: Iterable[Any] = getattr(known, "choices", None) or ()
     return "|".join(str(getattr(choice, "value", choice)) for choice in choices)

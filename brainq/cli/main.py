@@ -1,6 +1,6 @@
-"""The `brainq` command: what it offers, and how errors leave it.
+"""The `brainq` command: its subcommands, and how it reports errors.
 
-Each command is a file of its own, which imports only typer until the command runs: `brainq --help` stays quick.
+Each command is in its own file, which imports only typer until the command runs, so that `brainq --help` is quick.
 """
 
 from __future__ import annotations
@@ -111,7 +111,7 @@ COMMANDS: dict[str, dict[str, Any]] = {
     },
     "Connect it": {"token": token.app, "mcp": mcp.app, "webhook": webhook.app, "schema": setup.schema},
 }
-BRAINLESS = ("init", "schema")  # one makes the brain, the other is the same for all
+BRAINLESS = ("init", "schema")  # commands without -A: one creates the brain, the other does not depend on it
 for panel, commands in COMMANDS.items():
     for name, command in commands.items():
         if isinstance(command, typer.Typer):
@@ -122,16 +122,16 @@ for panel, commands in COMMANDS.items():
 
 
 MEANINGS = {
-    ExitCode.OK: "completed, or done",
+    ExitCode.OK: "the turn completed, or the command succeeded",
     ExitCode.FAILED: "the turn failed or was rejected; a check of doctor failed; finalize retry failed again",
     ExitCode.USAGE: "wrong usage or input",
     ExitCode.TIMED_OUT: "the turn timed out",
     ExitCode.CANCELLED: "the turn was cancelled",
     ExitCode.NOT_FOUND: "no such turn, approval, hold, stop, token or dead delivery",
     ExitCode.SETUP: "Redis, SQL, the brain, a key, an extra, a port or room on the disk is missing",
-    ExitCode.WAITED_OUT: "--timeout-s ran out; the turn goes on",
-    ExitCode.REFUSED: "the session is busy, another turn is live, a turn has too much unread input, the approval is "
-    "decided otherwise, a token is not taken, operators have forbidden it, a tenant was not moved, or it runs already",
+    ExitCode.WAITED_OUT: "--timeout-s ran out; the turn continues",
+    ExitCode.REFUSED: "the session is busy, another turn is live, a turn has too much unread input, the approval has "
+    "another decision, a token was refused, operators forbid it, a tenant was not moved, or it is already running",
     ExitCode.BUG: "a bug in brainq; BRAINQ_TRACEBACK=1 shows where",
     ExitCode.INTERRUPTED: "Ctrl+C",
 }
@@ -166,26 +166,26 @@ def root(
 
     \b
     Try it, with two terminals in one directory:
-      brainq init shop && cd shop                 a small project, without a key
+      brainq init shop && cd shop                 a small project without a key
       brainq dev                                  Redis, SQLite and all workers
       brainq submit s1 "count apples" --follow    in the other terminal
       brainq show 01k...                          what happened, what happens next
 
-    `brainq COMMAND --help` has examples of each. `brainq --install-completion` lets the shell complete commands
-    and turns.
+    `brainq COMMAND --help` has examples. `brainq --install-completion` sets up
+    your shell's completion of commands and turn ids.
 
     \b
     Settings come from the environment, and from .env in the working directory:
-      BRAINQ_APP         module:variable of the brain, or of several (or -A)
-      BRAINQ_REDIS_URL   unset: that of `brainq dev` in BRAINQ_DATA_DIR (.brainq)
-      BRAINQ_SQL_URL     unset: SQLite in BRAINQ_DATA_DIR
+      BRAINQ_APP         the brain or brains, as module:variable (or use -A)
+      BRAINQ_REDIS_URL   default: of `brainq dev` in BRAINQ_DATA_DIR (.brainq)
+      BRAINQ_SQL_URL     default: SQLite in BRAINQ_DATA_DIR
     """
     if context.invoked_subcommand is None:
         typer.echo(context.get_help())
 
 
 def main() -> None:
-    """The entry point: runs a command; an error is one line in red and an exit code, never a traceback."""
+    """Run a command. An error is printed as one red line with an exit code, without a traceback."""
     try:
         read_env_file()
         _warn_of_mistyped_settings()
@@ -196,7 +196,7 @@ def main() -> None:
     except KeyboardInterrupt:
         sys.exit(ExitCode.INTERRUPTED)
     except BrokenPipeError:
-        # The reader of our output went away, as `| head` does; Python must not complain at its exit.
+        # The reader of our output has closed the pipe, as `| head` does; keep Python from reporting it at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(ExitCode.OK)
     except Exception as error:
@@ -211,12 +211,12 @@ def _warn_of_mistyped_settings() -> None:
         return
     for name, meant in mistyped:
         note(f"brainq: {name} is not a setting; did you mean {meant}?", style="yellow")
-    # The processes that this one starts need not warn again.
+    # Child processes must not repeat the warning.
     os.environ[WARNED_NAMES] = " ".join(name for name, _ in mistyped)
 
 
 def describe_error(error: Exception) -> tuple[str, ExitCode]:
-    """One sentence with its remedy, and the exit code: a disk, a service that went away, or a bug."""
+    """Return one sentence with a remedy, and the exit code, for an unexpected error: a disk, a service, or a bug."""
     message = f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}".rstrip(":. ")
     if isinstance(error, OSError) and error.errno in _FILE_ERRNOS:
         from brainq.wiring.preflight import disk_problem, disk_remedy
@@ -237,7 +237,9 @@ def _describe_service_error(error: Exception, source: str, message: str) -> str:
     if refusal is not None:
         return f"{server} {refusal.reason} ({driver_message(error)}); {refusal.remedy}"
     if source == "redis" and type(error).__name__ in _UNREACHABLE_ERRORS:
-        return f"Redis went away ({message}); turns go on when it is back; `brainq doctor` checks it"
+        return (
+            f"the connection to Redis was lost ({message}); turns continue when it is back; `brainq doctor` checks it"
+        )
     if type(getattr(error, "orig", error)).__module__ == "sqlite3":
         where = "the file that BRAINQ_SQL_URL or BRAINQ_DATA_DIR names, and the room on its disk"
         return f"SQLite reports: {driver_message(error)}; look at {where}"

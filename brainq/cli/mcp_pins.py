@@ -1,4 +1,4 @@
-"""What `brainq mcp` does with the brains' MCP servers: looks at them, pins what they offer, and lists their tools."""
+"""Discover, pin and list the tools of the brains' MCP servers, for `brainq mcp`."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from brainq.tools.mcp.tools import pinning_mode, tools_of_server
 
 @dataclass(frozen=True, slots=True)
 class PinResult:
-    """One server after `brainq mcp pin`."""
+    """The result of `brainq mcp pin` for one server."""
 
     server: str
     pinned: PinnedServer | None
@@ -47,13 +47,13 @@ class PinResult:
 
     @property
     def renamed(self) -> dict[str, str]:
-        """The names that models call tools by, for those whose own name is not in it unchanged."""
+        """The tools whose name for models differs from their own, with that name."""
         names = {} if self.pinned is None else model_names(self.server, self.pinned.tools)
         return {name: called for name, called in names.items() if called != f"{self.server}{SEPARATOR}{name}"}
 
     @property
     def rewritten(self) -> dict[str, str]:
-        """What model services would refuse in the tools' schemas, and therefore do not see."""
+        """The tools whose schema is changed before it is sent to models, with the parts that services refuse."""
         tools = () if self.pinned is None else self.pinned.tools
         sent = {tool.name: ", ".join(sent_schema(tool.input_schema).rewritten) for tool in tools}
         return {name: what for name, what in sent.items() if what}
@@ -68,7 +68,10 @@ class PinResult:
 
 
 def pin_servers(names: Sequence[str]) -> list[PinResult]:
-    """Look at the brains' servers, all or those named, and write their catalogues. One that fails stays as it was."""
+    """Discover the tools of the brains' servers, all or the named ones, and write their catalogues.
+
+    The pinned tools of a server that fails are kept.
+    """
     with pinning_mode():
         brains = list(load_brains(load_settings().app))
     known = {server.name for brain in brains for server in brain.mcp}
@@ -84,13 +87,13 @@ def _pin_catalogue(path: Path, brains: Sequence[Brain], names: Sequence[str]) ->
     servers = _servers_of_catalogue(path, brains)
     try:
         before = read_catalogue(path)
-    except SetupError:  # what cannot be trusted is looked at anew
+    except SetupError:  # an unreadable catalogue is replaced
         before = {}
     looked = discover([server for name, server in servers.items() if not names or name in names])
     pinned = [_pin_result(name, answer, before.get(name)) for name, answer in looked.items()]
     new = {now.server: now.pinned for now in pinned if now.pinned is not None}
     for server in [server for brain in brains for server in brain.mcp if server.name in new]:
-        tools_of_server(server, new[server.name])  # raises for a rule whose tool does not exist
+        tools_of_server(server, new[server.name])  # raises if a rule names a tool that does not exist
     catalogue = {name: server for name, server in {**before, **new}.items() if name in servers}
     if servers:
         write_catalogue(path, dict(sorted(catalogue.items())))
@@ -98,7 +101,7 @@ def _pin_catalogue(path: Path, brains: Sequence[Brain], names: Sequence[str]) ->
 
 
 def _servers_of_catalogue(path: Path, brains: Sequence[Brain]) -> dict[str, McpServer]:
-    """Of all brains with this catalogue; a server that several have is one."""
+    """Return the servers of all brains that share this catalogue, each once."""
     servers: dict[str, McpServer] = {}
     for server in [server for brain in brains for server in by_server_name(brain.mcp).values()]:
         if servers.setdefault(server.name, server).key != server.key:
@@ -118,7 +121,7 @@ def _pin_result(name: str, answer: DiscoveryResult, before: PinnedServer | None)
 
 
 def tool_rows() -> list[dict[str, Any]]:
-    """The tools of servers as the brains have them."""
+    """Return a row for each pinned tool of the brains."""
     brains = load_brains(load_settings().app)
     return [row for brain in brains for server in brain.mcp for row in _server_tool_rows(brain, server)]
 

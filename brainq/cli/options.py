@@ -1,4 +1,4 @@
-"""Options that several commands share, and values as people type them: text, JSON, files and time spans."""
+"""Options shared by several commands, and parsers of values as people type them: text, JSON, files, time spans."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ if TYPE_CHECKING:
     from brainq.contracts.file import File
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
-Limit = Annotated[int, typer.Option("--limit", "-n", min=1, max=10_000, help="At most so many.")]
+Limit = Annotated[int, typer.Option("--limit", "-n", min=1, max=10_000, help="Show at most this many.")]
 UNIT_SECONDS = {"m": 60.0, "h": 3600.0, "d": 86_400.0, "w": 604_800.0}
 _SPAN = re.compile(r"\s*(\d{1,6}(?:\.\d{1,3})?)\s*([mhdw])\s*", re.ASCII)
 
 
 def use_app(value: str) -> str:
-    """Make `-A module:brain` what every part of this process, and every process it starts, uses.
+    """Set BRAINQ_APP to `-A module:brain`, for this process and every process that it starts.
 
-    Raises InvalidInput for what names no variable of a module.
+    Raises InvalidInput if the value is not `module:variable`.
     """
     if value:
         module, colon, variable = value.partition(":")
@@ -50,7 +50,7 @@ App = Annotated[
 
 
 def takes_app(command: Callable[..., None]) -> Callable[..., None]:
-    """A command that takes -A behind its own options, too."""
+    """Return the command with `-A` as an additional option."""
 
     @functools.wraps(command)
     def run(*, app: str = "", **options: Any) -> None:  # the callback of App has used it already
@@ -63,7 +63,7 @@ def takes_app(command: Callable[..., None]) -> Callable[..., None]:
 
 
 class Level(StrEnum):
-    """How much a worker logs, brainq's lines and Celery's."""
+    """The log level of a worker, for brainq's lines and Celery's."""
 
     DEBUG = "debug"
     INFO = "info"
@@ -71,7 +71,9 @@ class Level(StrEnum):
     ERROR = "error"
 
 
-LogLevel = Annotated[Level, typer.Option("-l", "--log-level", case_sensitive=False, help="What the workers log.")]
+LogLevel = Annotated[
+    Level, typer.Option("-l", "--log-level", case_sensitive=False, help="The log level of the workers.")
+]
 
 
 TurnArgument = Annotated[
@@ -83,7 +85,7 @@ TurnArgument = Annotated[
 
 
 def read_text(value: str, field: str) -> str:
-    """`value` itself, or what `@FILE` or stdin (`@-`) holds. Raises InvalidInput."""
+    """Return `value`, or the content of the file that `@FILE` names, or stdin for `@-`. Raises InvalidInput."""
     if value == "@-":
         return sys.stdin.read()
     if not value.startswith("@"):
@@ -95,7 +97,7 @@ def read_text(value: str, field: str) -> str:
 
 
 def read_json(value: str, field: str) -> Any:
-    """The JSON value that `read_text` finds. Raises InvalidInput."""
+    """Parse the JSON that `read_text` returns. Raises InvalidInput."""
     try:
         return json.loads(read_text(value, field))
     except ValueError as error:
@@ -103,7 +105,7 @@ def read_json(value: str, field: str) -> Any:
 
 
 def read_json_object(value: str, field: str) -> dict[str, Any]:
-    """The JSON object that `read_text` finds. Raises InvalidInput."""
+    """Parse the JSON object that `read_text` returns. Raises InvalidInput."""
     parsed: object = read_json(value, field)
     if not isinstance(parsed, dict):
         raise InvalidInput(field, 'must be a JSON object, such as \'{"path": "a.md"}\'')
@@ -111,7 +113,7 @@ def read_json_object(value: str, field: str) -> dict[str, Any]:
 
 
 def read_files(paths: list[str]) -> list[File]:
-    """The files that `--attach` names. Raises InvalidInput."""
+    """Read the files that `--attach` names. Raises InvalidInput."""
     from brainq.contracts.file import File
 
     try:
@@ -121,7 +123,7 @@ def read_files(paths: list[str]) -> list[File]:
 
 
 def parse_span_s(option: str, value: str) -> float:
-    """Its seconds. Raises InvalidInput, naming the option, for anything else."""
+    """Return the seconds of a span such as `90m` or `30d`. Raises InvalidInput, naming the option."""
     match = _SPAN.fullmatch(value)
     if match is None:
         raise InvalidInput(
@@ -131,8 +133,8 @@ def parse_span_s(option: str, value: str) -> float:
 
 
 def parse_when(option: str, value: str) -> datetime:
-    """Return the instant that `value` names: a span before now, or a time with its zone. A time without a zone is by
-    this machine's clock. Raises InvalidInput, naming the option, for anything else."""
+    """Return the instant that `value` names: a span before now, or a time in ISO format. A time without a zone is in
+    this machine's zone. Raises InvalidInput, naming the option."""
     try:
         return datetime.fromisoformat(value).astimezone()
     except (ValueError, OverflowError):

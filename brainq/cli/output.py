@@ -1,4 +1,4 @@
-"""Output of the command line: answers to stdout and notes to stderr, colours, durations and text safe to print."""
+"""Print the results of commands to stdout and notes to stderr: colours, durations, and text that is safe to print."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:  # rich takes a tenth of a second
     from rich.text import Text
 
 T = TypeVar("T")
-PIPED_WIDTH = 10_000  # a pipe has no width: one row a line, with all its columns
+PIPED_WIDTH = 10_000  # a pipe has no width: each row is one line with all its columns
 EFFECT_STYLES = {"read_only": "cyan", "local_write": "yellow", "network": "magenta", "destructive": "red"}
 STATUS_STYLES = {
     **dict.fromkeys(("planned", "pending", "waiting", "accepted", "queued", "void"), "dim"),
@@ -32,7 +32,7 @@ STATUS_STYLES = {
 
 
 def stdout() -> Console:
-    """Plain when it is not a terminal or NO_COLOR is set, which rich reads itself."""
+    """Return a console that prints plain text if stdout is not a terminal, or if NO_COLOR is set (rich reads it)."""
     return _console(stderr=False)
 
 
@@ -41,19 +41,19 @@ def stderr() -> Console:
 
 
 def note(text: str, style: str = "") -> None:
-    """One note for people, on stderr."""
+    """Print a note for people on stderr."""
     stderr().print(text, style=style, markup=False, highlight=False, soft_wrap=True)
 
 
 def print_json(value: Any) -> None:
-    """One JSON value a line: models and data classes as objects, instants and enumerations as text; what has an
-    `as_json` as that says."""
+    """Print a JSON value on one line. Models and data classes become objects, instants and enumerations become text;
+    an object with `as_json` is printed as what that returns."""
     sys.stdout.write(json.dumps(value, default=_plain, ensure_ascii=False) + "\n")
     sys.stdout.flush()
 
 
 def print_rows(rows: Sequence[Any], table: Callable[[Any], RenderableType], none: str, *, as_json: bool) -> None:
-    """What a list command prints: its rows as JSON or as a table; a note where there are none."""
+    """Print the rows of a list command as JSON or as a table. Prints the note `none` if there are no rows."""
     if as_json:
         print_json(rows)
     elif rows:
@@ -64,13 +64,13 @@ def print_rows(rows: Sequence[Any], table: Callable[[Any], RenderableType], none
 
 
 def note_cells_away(away: Sequence[str]) -> None:
-    """Say which of several cells are missing in what was shown."""
+    """Print a note for each cell whose rows are missing from the output because it did not answer."""
     for cell in away:
-        note(f"cell {cell} does not answer: what it has is missing here (`brainq cells`)", "yellow")
+        note(f"cell {cell} did not answer: its rows are missing here; `brainq cells` shows its state", "yellow")
 
 
 def print_page(value: T, page: Callable[[Console, T], None], *, as_json: bool) -> None:
-    """What a command shows: `value` as JSON, or as a page."""
+    """Print a value as JSON or as a page."""
     if as_json:
         print_json(value)
     else:
@@ -78,10 +78,10 @@ def print_page(value: T, page: Callable[[Console, T], None], *, as_json: bool) -
 
 
 def print_outcome(value: Any, text: str, *, ok: bool = True, exit_code: ExitCode = ExitCode.OK, as_json: bool) -> None:
-    """What a command did: `value` as JSON on stdout, or `text` as a note; then the end of the command.
+    """Print the outcome of a command, `value` as JSON on stdout or `text` as a note.
 
-    ok          False: nothing was done, so the note is yellow
-    exit_code   the command's then
+    ok          False if nothing was done: the note is yellow, and the command exits
+    exit_code   the exit code if `ok` is False
     """
     if as_json:
         print_json(value)
@@ -104,26 +104,26 @@ def _console(*, stderr: bool) -> Console:
 
     terminal = (sys.stderr if stderr else sys.stdout).isatty()
     width = None if terminal else PIPED_WIDTH
-    # emoji: `app:brain:` of a sentence, and what users write, stays as it is
+    # Without emoji=False, rich would replace `:word:` in text that users wrote.
     return Console(stderr=stderr, width=width, highlight=False, markup=False, emoji=False)
 
 
 def styled(word: str, styles: dict[str, str]) -> Text:
-    """A status or effect in its colour; a word without one is plain."""
+    """Return the word in its colour; a word without a style is plain."""
     from rich.text import Text
 
     return Text(word, style=styles.get(word, ""))
 
 
 def status_text(word: str) -> Text:
-    """A status in its colour."""
+    """Return a status in its colour."""
     return styled(word, STATUS_STYLES)
 
 
 def clean(text: str, *, lines: bool = True) -> str:
-    """`text` without control characters: what a model or a tool wrote must not move the cursor or ring a bell.
+    """Return `text` without control characters, because a model's or a tool's output must not move the cursor.
 
-    `lines=False` makes it one line.
+    `lines=False` also joins its lines into one.
     """
     printable = "".join(char if char.isprintable() or char in "\n\t" else "\N{REPLACEMENT CHARACTER}" for char in text)
     printable = printable.expandtabs(4)
@@ -131,13 +131,13 @@ def clean(text: str, *, lines: bool = True) -> str:
 
 
 def short(text: str, width: int) -> str:
-    """One line of at most `width` characters."""
+    """Return `text` as one line of at most `width` characters."""
     line = clean(text, lines=False)
     return line if len(line) <= width else line[: width - 1] + "…"
 
 
 def duration(ms: float) -> str:
-    """`45 ms`, `3.2 s`, `4 min 05 s`, `2 h 10 min` or `3 d 4 h`."""
+    """Format a duration as `45 ms`, `3.2 s`, `4 min 05 s`, `2 h 10 min` or `3 d 4 h`."""
     if ms < 1000:
         return f"{ms:.0f} ms"
     if ms < 59_950:
@@ -152,11 +152,11 @@ def duration(ms: float) -> str:
 
 
 def ago(moment: datetime, now: datetime | None = None) -> str:
-    """How long ago an aware instant was, such as `3.2 s ago`."""
+    """Format how long ago an aware instant was, such as `3.2 s ago`."""
     passed = (now or datetime.now(UTC)) - moment
     return f"{duration(max(0.0, passed.total_seconds() * 1000))} ago"
 
 
 def counted(number: int, noun: str, plural: str = "") -> str:
-    """`1 call`, `2 calls`, `2 tries`."""
+    """Return the number with its noun: `1 call`, `2 calls`, `2 tries`."""
     return f"{number} {noun if number == 1 else plural or noun + 's'}"

@@ -1,4 +1,4 @@
-"""Waiting for a turn at the terminal: its events as they come, its result, and what keeps it waiting."""
+"""Wait for a turn at the terminal: print its events, return its result, and explain delays."""
 
 from __future__ import annotations
 
@@ -21,13 +21,17 @@ if TYPE_CHECKING:
 POLL_S = 2.0
 LONG, LONG_S = "long", 10.0
 PATIENCE_S, AGAIN_S = 60.0, 0.5
-"""How long a command waits for Redis or SQL that went away, and how often it looks."""
+"""How long a command waits for Redis or SQL that stopped answering, and the pause between two tries."""
 WAITING_STATES = (TurnState.QUEUED, TurnState.PARKED)
 
 
 @dataclass(frozen=True)
 class FollowResult:
-    """What following a turn showed. `final`: its last event was seen. `text`: the model's newest text."""
+    """The result of following a turn.
+
+    final   True if the turn's last event was printed
+    text    the model's newest text
+    """
 
     final: bool
     text: str
@@ -36,7 +40,7 @@ class FollowResult:
 def follow_events(
     handle: TurnHandle, *, after: int = 0, as_json: bool = False, timeout_s: float | None = None
 ) -> FollowResult:
-    """Print events as they come. Raises ResultTimeout when `timeout_s` is up before the final one."""
+    """Print events as they arrive. Raises ResultTimeout if the final event does not arrive within `timeout_s`."""
     from brainq.cli.pages.events import EventPrinter
 
     printer = EventPrinter(stdout())
@@ -59,7 +63,7 @@ def follow_events(
 
 
 class _Patience:
-    """How long a command waits for Redis or SQL while a turn goes on without it."""
+    """The patience of a command with Redis or SQL while the turn continues without them."""
 
     def __init__(self) -> None:
         self._away_since: float | None = None
@@ -69,20 +73,20 @@ class _Patience:
         now = time.monotonic()
         if self._away_since is None:
             self._away_since = now
-            note(f"{away}; the turn goes on, and this waits for it", style="yellow")
+            note(f"{away}; the turn continues, and this command waits for the connection", style="yellow")
         elif now - self._away_since > PATIENCE_S:
             raise away
         time.sleep(AGAIN_S)
 
     def end(self) -> None:
-        """Say that the service has answered."""
+        """Note that the service answers again, if it had stopped."""
         if self._away_since is not None:
-            note("it answers again", style="dim")
+            note("connected again", style="dim")
             self._away_since = None
 
 
 def _events_through_outages(handle: TurnHandle, after: int, timeout_s: float | None) -> Iterator[TurnEvent]:
-    """Yield a turn's events, each once, also if Redis goes away meanwhile. Raises ResultTimeout, Unreachable."""
+    """Yield each event of a turn once, across outages of Redis. Raises ResultTimeout, Unreachable."""
     until = None if timeout_s is None else time.monotonic() + timeout_s
     patience = _Patience()
     while True:
@@ -97,8 +101,8 @@ def _events_through_outages(handle: TurnHandle, after: int, timeout_s: float | N
 
 
 def wait_for_result(handle: TurnHandle, timeout_s: float | None) -> TurnResult:
-    """Return the result. Meanwhile note, once each, why the turn is queued or parked, and that it takes long: a worker
-    may be missing. Raises ResultTimeout."""
+    """Return the result. Until it is there, print once why the turn is queued or parked, and once that it takes long,
+    because a worker may be missing. Raises ResultTimeout."""
     began_at = time.monotonic()
     until = None if timeout_s is None else began_at + timeout_s
     noted, patience = "", _Patience()
@@ -109,38 +113,38 @@ def wait_for_result(handle: TurnHandle, timeout_s: float | None) -> TurnResult:
         except ResultTimeout:
             if left <= 0:
                 raise ResultTimeout(
-                    f"turn {handle.turn_id!r} has no result after {timeout_s:g} s; it goes on, ask again later"
+                    f"turn {handle.turn_id!r} has no result after {timeout_s:g} s; it continues, ask again later"
                 ) from None
         except Unreachable as away:
             patience.wait(away)
             continue
         patience.end()
-        with suppress(Unreachable):  # it has just answered: the next look finds out
+        with suppress(Unreachable):  # the next try reports it
             noted = _note_wait(handle, noted, time.monotonic() - began_at)
 
 
 def _note_wait(handle: TurnHandle, noted: str, waited_s: float) -> str:
-    """Note what the turn waits for, if that is not what was `noted`. Returns a word for it."""
+    """Print what the turn waits for, unless that was `noted` before. Returns a key for what it waits for."""
     snapshot = handle.snapshot()
     waits = LONG if waited_s > LONG_S else ""
     if snapshot and snapshot.state in WAITING_STATES:
         waits = f"{snapshot.state.value} {snapshot.awaits.value}"
     if waits and waits != noted:
         parked = "parked: " if snapshot and snapshot.state is TurnState.PARKED else ""
-        note(f"{parked}{handle.explain()}; `brainq show {handle.turn_id}` says how it goes on", style="yellow")
+        note(f"{parked}{handle.explain()}; `brainq show {handle.turn_id}` has details", style="yellow")
     return waits
 
 
 def note_older_workers(client: Client, session: str) -> None:
-    """Note it if the workers run another version of a brain than the one in the code that is here."""
+    """Print a note if the workers run another version of a brain than the code in this directory."""
     from brainq.client.connection import cells_of
     from brainq.contracts.build import brains_behind
 
     wiring = cells_of(client).of_session(session)
-    with suppress(BrainqError):  # the turn is accepted: that is what counts
+    with suppress(BrainqError):  # the turn is accepted, and a failure here must not look like a failure of that
         if behind := brains_behind(wiring.build, wiring.state.builds.workers()):
             note(
-                f"the workers run another version of brain {', '.join(behind)} than the code here: restart them, or "
-                "use `brainq dev --reload`",
+                f"the workers run another version of brain {', '.join(behind)} than the code in this directory; "
+                "restart them, or use `brainq dev --reload`",
                 style="yellow",
             )

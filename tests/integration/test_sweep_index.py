@@ -36,7 +36,7 @@ def ends_by_what_is_due(pump: Pump, handle: TurnHandle) -> None:
 
 
 def parked(pump: Pump) -> tuple[TurnHandle, Any]:
-    """A turn that waits for a hold to be released, and was looked at since."""
+    """A turn that waiting for the release of a hold, and was looked at since."""
     handle = pump.submit("s1", "Go.")
     hold = handle.hold(expires_in_s=86_400)
     pump.drain()

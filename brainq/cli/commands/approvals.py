@@ -1,4 +1,4 @@
-"""`brainq approvals`, `approve`, `deny`, `complete` and `fail`: calls that wait for a person or a result."""
+"""`brainq approvals`, `approve`, `deny`, `complete` and `fail`: answer calls that wait for a person or a result."""
 
 from __future__ import annotations
 
@@ -18,28 +18,33 @@ if TYPE_CHECKING:
 
 ApprovalArgument = Annotated[
     str,
-    typer.Argument(metavar="ID", help="TURN-CALL, as `brainq approvals` shows it; TURN may be cut short or be a key."),
+    typer.Argument(
+        metavar="ID", help="TURN-CALL, as `brainq approvals` shows it; TURN may be a prefix or a request key."
+    ),
 ]
-By = Annotated[str, typer.Option("--by", help="Who decides, for the record; by default your login name.")]
+By = Annotated[str, typer.Option("--by", help="The name recorded with the decision; by default your login name.")]
 Token = Annotated[
-    str, typer.Argument(metavar="TOKEN", help="What the tool gave away; `@FILE` or `@-` (stdin) keeps it out of `ps`.")
+    str,
+    typer.Argument(
+        metavar="TOKEN", help="The token that the tool handed out; `@FILE` or `@-` (stdin) keeps it out of `ps`."
+    ),
 ]
 
 
 def approvals(
-    session: Annotated[str | None, typer.Option("--session", "-s", help="Only this session's.")] = None,
+    session: Annotated[str | None, typer.Option("--session", "-s", help="Only approvals of this session.")] = None,
     state: Annotated[
         str, typer.Option("--state", help="pending, approved, denied, expired, void (its turn ended first), or all.")
     ] = "pending",
     limit: Limit = 50,
     after: Annotated[
-        str | None, typer.Option("--after", metavar="APPROVAL", help="The next page: behind this approval.")
+        str | None, typer.Option("--after", metavar="APPROVAL", help="The next page: approvals after this one.")
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """List calls that wait for a person's approval, the newest first.
+    """List calls that wait for approval, newest first.
 
-    Arguments are shown cut short; --json has them whole.
+    Arguments are shortened; --json has them complete.
 
     \b
     Examples:
@@ -53,7 +58,7 @@ def approvals(
     wanted = checks.approval_state(state)
     with open_operator() as operator:
         if operator.why_away:
-            note(f"Redis is away, this is what SQL knows: {operator.why_away}", style="yellow")
+            note(f"Redis is unreachable, so this list comes from SQL alone: {operator.why_away}", style="yellow")
         rows = operator.approvals(session, wanted, limit, after=after)
     none = "no approvals" + (f" of session {session!r}" if session else "")
     none += "" if wanted is None else " that wait" if wanted == "pending" else f" in state {state!r}"
@@ -66,19 +71,21 @@ def approve(
     arguments: Annotated[
         str | None,
         typer.Option(
-            "--arguments", metavar="JSON|@FILE", help="Run it with these in place of the model's; `@-` reads stdin."
+            "--arguments",
+            metavar="JSON|@FILE",
+            help="Run it with these arguments instead of the model's; `@-` reads stdin.",
         ),
     ] = None,
     args_hash: Annotated[
         str | None,
-        typer.Option("--args-hash", help="Only if its arguments still are those of this hash (--json shows it)."),
+        typer.Option("--args-hash", help="Approve only if the arguments still have this hash (--json shows it)."),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Approve a call: it runs, with its own arguments or with yours.
+    """Approve a call: it runs with the model's arguments, or with yours.
 
-    Approving again changes nothing. With --arguments the brain is needed (BRAINQ_APP, or -A): they are held to the
-    tool's schema.
+    Approving again changes nothing. --arguments needs the brain (BRAINQ_APP, or -A), because they are checked against
+    the tool's schema.
 
     \b
     Examples:
@@ -87,7 +94,7 @@ def approve(
       brainq approve order-4711-c1-0 --arguments @arguments.json --by ada
     """
     if arguments is not None and args_hash is not None:
-        raise InvalidInput("--args-hash", "it is of the model's arguments; leave it out with --arguments")
+        raise InvalidInput("--args-hash", "it applies to the model's arguments; leave it out with --arguments")
     edited = None if arguments is None else read_json_object(arguments, "--arguments")
     if edited is None:
         with open_brainless_client() as client:
@@ -100,11 +107,11 @@ def approve(
 
 def deny(
     approval_id: ApprovalArgument,
-    reason: Annotated[str, typer.Option("--reason", help="The model reads it, and goes on without the call.")] = "",
+    reason: Annotated[str, typer.Option("--reason", help="Shown to the model, which continues without the call.")] = "",
     by: By = "",
     as_json: AsJson = False,
 ) -> None:
-    """Refuse a call. Its turn goes on.
+    """Deny a call. Its turn continues without it.
 
     \b
     Examples:
@@ -117,7 +124,7 @@ def deny(
 
 
 def _full_id(client: Client, approval_id: str) -> str:
-    """`approval_id` with the whole id of its turn. Raises InvalidInput, NotFound."""
+    """Return `approval_id` with the complete id of its turn. Raises InvalidInput, NotFound."""
     from brainq.contracts.ids import full_call_id, split_call_id
 
     turn, call = split_call_id(approval_id)
@@ -137,7 +144,7 @@ def _print_decision(approval: Approval, as_json: bool) -> None:
         approval,
         f"{approval.id} {short(approval.tool, 40)} is {approval.state}{by}"
         f"{', with other arguments' if approval.edited else ''}; "
-        f"`brainq tail {approval.turn_id}` shows how its turn goes on",
+        f"`brainq tail {approval.turn_id}` follows its turn",
         ok=approval.state == "approved",
         as_json=as_json,
     )
@@ -148,10 +155,10 @@ def complete(
     result: Annotated[
         str, typer.Argument(metavar="JSON|@FILE", help="The result, as JSON; `@-` reads stdin.")
     ] = "null",
-    partial: Annotated[bool, typer.Option("--partial", help="It is a part of what was asked for.")] = False,
+    partial: Annotated[bool, typer.Option("--partial", help="Mark the result as partial.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Give its result to a call that waits for one from outside. It is taken once.
+    """Send the result of a call's work outside. The first result counts.
 
     \b
     Examples:
@@ -166,10 +173,12 @@ def complete(
 
 def fail(
     token: Token,
-    error: Annotated[str, typer.Argument(metavar="ERROR", help="The model reads it; `@FILE` or `@-` reads it.")],
+    error: Annotated[
+        str, typer.Argument(metavar="ERROR", help="Shown to the model; `@FILE` or `@-` (stdin) reads it.")
+    ],
     as_json: AsJson = False,
 ) -> None:
-    """Say that a call failed that waits for a result from outside.
+    """Report that a call's work outside has failed.
 
     \b
     Examples:
@@ -182,8 +191,8 @@ def fail(
 
 def _print_outcome(taken: str, as_json: bool) -> None:
     meaning = {
-        "settled": "the call has it, and its turn goes on",
-        "early": "its tool has not returned yet; the call gets it when it does",
-        "late": "no call waits for it any more; that it came is recorded",
+        "settled": "the call has its result, and its turn continues",
+        "early": "the tool has not returned yet; the call gets the result when it does",
+        "late": "the call no longer waits; the late result is recorded",
     }
     print_outcome({"taken": taken}, f"{taken}: {meaning[taken]}", ok=taken != "late", as_json=as_json)

@@ -1,4 +1,4 @@
-"""`brainq budgets`: how much money model calls may cost by hour, day and month; setting and raising that."""
+"""`brainq budgets`: list, set and raise the caps on the cost of model calls per hour, day and month."""
 
 from __future__ import annotations
 
@@ -18,16 +18,18 @@ if TYPE_CHECKING:
     from brainq.cli.pages.layout import PageTable
     from brainq.contracts.budgets import BudgetState
 
-app = command_group("How much money model calls may cost.")
-Scope = Annotated[str, typer.Argument(help='all, tenant, user, brain; or one: "tenant acme:", "brain support".')]
+app = command_group("Caps on the cost of model calls.")
+Scope = Annotated[
+    str, typer.Argument(help='all, tenant, user or brain (each of them), or one: "tenant acme:", "brain support".')
+]
 Period = Annotated[str, typer.Option("--per", metavar="WINDOW", help="hour, day or month.")]
 
 
 @subcommand(app, "list")
 def list_budgets(as_json: AsJson = False) -> None:
-    """List the budgets in their present windows: what is left, and how many turns are parked for each.
+    """List budgets: the spent and remaining amount of the current window, and the turns parked by each.
 
-    At four fifths of a budget a notice is sent to webhooks (docs/wires/webhooks.md), once for each window and amount.
+    At 80 % of a budget a notice is sent to webhooks, once per window and amount.
 
     \b
     Examples:
@@ -36,38 +38,42 @@ def list_budgets(as_json: AsJson = False) -> None:
     """
     with open_brainless_client() as client:
         rows = client.budgets.list()
-    print_rows(rows, budgets_table, "no budgets; BRAINQ_BUDGETS or `brainq budgets set` makes some", as_json=as_json)
+    print_rows(rows, budgets_table, "no budgets; set BRAINQ_BUDGETS or run `brainq budgets set`", as_json=as_json)
 
 
 @subcommand(app, "set")
 def set_budget(
     scope: Scope,
     usd: Annotated[
-        float | None, typer.Argument(help="US dollars a window; left out: as BRAINQ_BUDGETS has it.")
+        float | None, typer.Argument(help="US dollars per window; without it, back to the value in BRAINQ_BUDGETS.")
     ] = None,
     per: Period = "day",
     at_cap: Annotated[
-        str, typer.Option("--at-cap", help="park turns, refuse new ones, or finish with an answer without tools.")
+        str,
+        typer.Option(
+            "--at-cap", help="At the cap: park turns, refuse new turns, or finish with an answer without tools."
+        ),
     ] = "park",
     as_json: AsJson = False,
 ) -> None:
-    """Set a budget, over what BRAINQ_BUDGETS says.
+    """Set a budget. It overrides BRAINQ_BUDGETS.
 
     \b
     Examples:
       brainq budgets set all 100
       brainq budgets set "tenant acme:" 20 --per day --at-cap refuse
-      brainq budgets set "tenant acme:"                    # as the settings have it again
+      brainq budgets set "tenant acme:"                    # back to the value in the settings
     """
     with open_brainless_client() as client:
         unpriced = client.budgets.set(scope, per=per, usd=usd, at_cap=at_cap, by=getpass.getuser())
-    text = "is as BRAINQ_BUDGETS has it" if usd is None else f"is {dollars(usd)} US dollars a {per}, then {at_cap}"
+    text = "is back to the value in BRAINQ_BUDGETS"
+    text = text if usd is None else f"is set to ${dollars(usd)} per {per}, then {at_cap}"
     value = {"scope": scope, "per": per, "usd": usd, "at_cap": at_cap, "unpriced_models": unpriced}
-    print_outcome(value, f"{scope} {text}", as_json=as_json)
+    print_outcome(value, f"Budget for {scope} {text}", as_json=as_json)
     if unpriced and not as_json:
         note(
-            f"no price is known of {', '.join(unpriced)}: this budget does not hold what that costs; hold its turns by "
-            "max_total_tokens",
+            f"the price of {', '.join(unpriced)} is unknown, so this budget does not limit its cost; limit its turns "
+            "with max_total_tokens",
             "yellow",
         )
 
@@ -75,11 +81,11 @@ def set_budget(
 @subcommand(app, "raise")
 def raise_budget(
     scope: Scope,
-    usd: Annotated[float, typer.Argument(help="US dollars more, for the window that goes on.")],
+    usd: Annotated[float, typer.Argument(help="US dollars to add to the current window.")],
     per: Period = "day",
     as_json: AsJson = False,
 ) -> None:
-    """Let a budget's present window have more. Turns that are parked for it go on.
+    """Raise a budget for its current window. Turns parked by it resume.
 
     \b
     Examples:
@@ -88,7 +94,7 @@ def raise_budget(
     """
     with open_brainless_client() as client:
         cap = client.budgets.raise_by(scope, per, usd, by=getpass.getuser())
-    text = f"{scope} may cost {dollars(cap)} US dollars this {per}; turns that are parked for it go on"
+    text = f"Budget for {scope} raised to ${dollars(cap)} for this {per}; turns parked by it resume"
     print_outcome({"scope": scope, "per": per, "cap_usd": cap}, text, as_json=as_json)
 
 
@@ -119,7 +125,7 @@ def _used(row: BudgetState) -> str:
 
 
 def _noticed(row: BudgetState) -> str:
-    """When people were told, in the window's own terms: its day, or the time of day."""
+    """Return when the notice was sent: the day for a monthly window, otherwise the time of day."""
     if row.noticed_at is None:
         return ""
     return f"{row.noticed_at:%m-%d %H:%M}" if row.per == "month" else f"{row.noticed_at:%H:%M}"

@@ -1,4 +1,4 @@
-"""`brainq bulk`: one verb for every turn that some words describe."""
+"""`brainq bulk`: apply one verb to every turn that matches a filter."""
 
 from __future__ import annotations
 
@@ -24,20 +24,22 @@ def bulk(
     where: Annotated[
         str, typer.Option("--where", help="Which turns, such as `brain=shop state=parked tenant=acme older=2h`.")
     ],
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Count what it is for, and do nothing.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Count the matching turns and change nothing.")] = False,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
     rate: Annotated[str, typer.Option("--rate", help="Turns a second.")] = "20/s",
-    reason: Annotated[str, typer.Option("--reason", help="Kept with each; of a denial the model reads it.")] = "",
+    reason: Annotated[
+        str, typer.Option("--reason", help="Recorded with each turn; for deny, shown to the model.")
+    ] = "",
     as_json: AsJson = False,
 ) -> None:
     """Cancel, decide, retry or resubmit many turns at once.
 
     --where takes session, tenant, state, brain, ending, stop_reason, failing=yes, unknown=yes, min_cost, text, search,
-    strategy, tag and metadata.NAME; older and newer say how long ago the turn was accepted. All of them hold.
+    strategy, tag and metadata.NAME; older and newer are the time since the turn was accepted. A turn must match all.
 
-    `approve` and `deny` decide every approval that is pending in these turns; `retry` runs finalizer steps that were
-    given up; `resubmit` submits failed turns again, each once, with `resubmit_of` in its metadata. Running the same
-    again is safe: it does what is left. Each act is in `brainq audit`.
+    `approve` and `deny` decide every pending approval of these turns; `retry` runs dead finalizer steps; `resubmit`
+    submits failed turns again, each once, with `resubmit_of` in its metadata. Running the same command again is safe:
+    it does what is left. Each act is in `brainq audit`.
 
     \b
     Examples:
@@ -78,11 +80,7 @@ def _print_preview(found: BulkReport) -> None:
     parts = ", ".join(f"{count} {clean(kind, lines=False)}" for kind, count in found.kinds.items())
     note(f"{found.plan.verb}: {counted(found.matched or 0, 'turn')}{f' ({parts})' if parts else ''}")
     if found.cells_away:
-        note(f"without those of {', '.join(found.cells_away)}, which {_does(found)} not answer", "yellow")
-
-
-def _does(found: BulkReport) -> str:
-    return "does" if len(found.cells_away) == 1 else "do"
+        note(f"not counted: turns of {', '.join(found.cells_away)}, because no answer came from there", "yellow")
 
 
 def _show_progress(report: BulkReport) -> None:
@@ -98,7 +96,7 @@ def _print_report(report: BulkReport, *, as_json: bool) -> None:
     elif not report.plan.dry_run:
         _print_outcome(report)
     if report.state == "failed" and not as_json:
-        note(f"it went no further: {clean(report.error, lines=False)}; the same again does the rest", "red")
+        note(f"stopped: {clean(report.error, lines=False)}; run the same command again to do the rest", "red")
     if report.failures or report.state == "failed":
         raise typer.Exit(ExitCode.FAILED)
 

@@ -1,4 +1,4 @@
-"""`brainq steer`, `hold`, `release` and `cancel`: input into a turn that runs, and how to stop it."""
+"""`brainq steer`, `hold`, `release` and `cancel`: send input into a running turn, hold it back, or stop it."""
 
 from __future__ import annotations
 
@@ -19,24 +19,25 @@ if TYPE_CHECKING:
 def steer(
     turn: TurnArgument,
     text: Annotated[
-        str, typer.Argument(metavar="TEXT", help="What the model reads at its next step; `-` reads it from stdin.")
+        str,
+        typer.Argument(
+            metavar="TEXT", help="The input that the model reads at its next step; `-` reads it from stdin."
+        ),
     ],
-    message_id: Annotated[
-        str | None, typer.Option("--id", help="Sending an id again is the same message: it is read once.")
-    ] = None,
+    message_id: Annotated[str | None, typer.Option("--id", help="A second send with the same id is ignored.")] = None,
     expect: Annotated[
-        str | None, typer.Option("--expect", metavar="TURN", help="Only if this is its session's live turn.")
+        str | None, typer.Option("--expect", metavar="TURN", help="Send only if this is the session's live turn.")
     ] = None,
     ready: Annotated[
         bool | None,
-        typer.Option("--ready/--not-ready", help="Lift or set the turn's readiness hold, too; TEXT may then be ''."),
+        typer.Option("--ready/--not-ready", help="Also release or set the turn's readiness hold; TEXT may then be ''."),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Send follow-up input into a turn. Its task stays the same.
+    """Send follow-up input into a turn.
 
-    Prints what became of it: `accepted`, then `consumed` by a step, which `brainq show` names; or `bounced`, when the
-    turn was over: the input is a turn of its own then, and its id is printed.
+    Prints the receipt: `accepted`, later `consumed` by a step that `brainq show` names. If the turn had ended, the
+    receipt is `bounced`: the input became a new turn, whose id is printed.
 
     \b
     Examples:
@@ -59,17 +60,20 @@ def steer(
 
 def hold(
     turn: TurnArgument,
-    reason: Annotated[str, typer.Option("--reason", help="For people; `brainq show` and events have it.")] = "",
+    reason: Annotated[str, typer.Option("--reason", help="Shown to people by `brainq show` and in events.")] = "",
     expires_in_s: Annotated[float, typer.Option("--expires-in-s", help="Seconds until it expires.")] = 3_600,
     on_expiry: Annotated[
-        str, typer.Option("--on-expiry", help="Then: deny the calls that wait, release them, or cancel the turn.")
+        str,
+        typer.Option(
+            "--on-expiry", help="What happens then: deny the waiting calls, release them, or cancel the turn."
+        ),
     ] = "deny",
     as_json: AsJson = False,
 ) -> None:
-    """Hold a turn: reads go on, changes wait.
+    """Hold a turn: reads continue, calls with effects wait.
 
-    No call that changes something starts until the hold is released, or its time is up. Prints the hold's id, for
-    `brainq release`. A turn may have several holds.
+    No call with an effect starts until the hold is released or expires. Prints the hold's id for `brainq release`. A
+    turn may have several holds.
 
     \b
     Examples:
@@ -84,7 +88,7 @@ def hold(
         print_json({"turn_id": placed.turn_id, "session_id": placed.session_id, "hold": placed.id})
         return
     typer.echo(placed.id)
-    note(f"turn {placed.turn_id} is held; `brainq release {placed.turn_id} {placed.id}` lets it go", "green")
+    note(f"turn {placed.turn_id} is held; `brainq release {placed.turn_id} {placed.id}` releases it", "green")
 
 
 def release(
@@ -94,9 +98,9 @@ def release(
     ],
     as_json: AsJson = False,
 ) -> None:
-    """Release a hold, or a readiness flag that the turn has taken.
+    """Release a hold, or a readiness flag that the turn uses.
 
-    Calls that waited go on when no other hold is open. A HOLD that is not open is exit code 5; `all` of none is 0.
+    Waiting calls start when no other hold is open. The exit code is 5 if HOLD is not open; `all` always exits with 0.
 
     \b
     Examples:
@@ -121,21 +125,21 @@ def release(
     elif hold_id == "all":
         note(f"turn {handle.turn_id} has no hold", "yellow")
     else:
-        here = f"it has {', '.join(standing) or 'none'}"
-        note(f"turn {handle.turn_id} has no such hold as {short(hold_id, 60)!r}, or no more; {here}", "red")
+        here = f"its open holds: {', '.join(standing) or 'none'}"
+        note(f"turn {handle.turn_id} has no open hold {short(hold_id, 60)!r}; {here}", "red")
     if not released and hold_id != "all":
         raise typer.Exit(ExitCode.NOT_FOUND)
 
 
 def cancel(
     turn: TurnArgument,
-    reason: Annotated[str, typer.Option("--reason", help="Kept with the turn, for people.")] = "",
+    reason: Annotated[str, typer.Option("--reason", help="Recorded with the turn, for people.")] = "",
     as_json: AsJson = False,
 ) -> None:
-    """Cancel a turn. The wish outlives this command and every worker.
+    """Cancel a turn. The request is durable: it survives this command and every worker.
 
-    A queued turn ends at once; a live one ends as soon as its coordinator sees the wish, and its running calls
-    are cut off.
+    A queued turn ends at once. A live turn ends when its coordinator sees the request, and its running calls are cut
+    off.
 
     \b
     Examples:
@@ -149,10 +153,10 @@ def cancel(
         if word == "ended" and not ended and handle.snapshot() is None:
             word = "unknown"
     meaning = {
-        "cancelled": "is cancelled; it had not begun",
-        "requested": f"will be cancelled; `brainq show {handle.turn_id}` says when it is",
+        "cancelled": "is cancelled; it had not started",
+        "requested": f"will be cancelled; `brainq show {handle.turn_id}` shows when it has ended",
         "ended": f"has ended already{f' as {ended}' if ended else ''}; nothing to cancel",
-        "unknown": "is accepted but not in Redis yet; try again in a few seconds",
+        "unknown": "is accepted but not yet in Redis; try again in a few seconds",
     }[word]
     value = {"turn_id": handle.turn_id, "session_id": handle.session_id, "cancel": word}
     ok = word in ("cancelled", "requested")

@@ -1,4 +1,4 @@
-"""`brainq db`: the SQL schema, and how long its rows are kept."""
+"""`brainq db`: upgrade the SQL schema, and delete old turns."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ if TYPE_CHECKING:
 
 app = command_group("The SQL schema, and retention.")
 AGE_OPTION = "--older-than"
-MIN_AGE_S = 3600.0  # finalizers may still be at work at newer turns, and Redis holds them that long
-MAX_AGE_S = 5000 * UNIT_SECONDS["w"]  # databases do not count back beyond the year 0
+MIN_AGE_S = 3600.0  # finalizers may still work on newer turns, and Redis keeps them that long
+MAX_AGE_S = 5000 * UNIT_SECONDS["w"]  # databases cannot represent times before the year 0
 
 
 @subcommand(app, "upgrade")
 def upgrade() -> None:
-    """Bring the schema to this brainq's revision. Safe to run again, and from several places at once.
+    """Upgrade the schema to this version of brainq. It is safe to run repeatedly, and from several machines at once.
 
     \b
     Example:
@@ -49,20 +49,23 @@ def upgrade() -> None:
 @subcommand(app, "prune")
 def prune_turns(
     older_than: Annotated[
-        str, typer.Option("--older-than", metavar="AGE", help="How long ago they ended: 90m, 12h, 30d, 8w.")
+        str,
+        typer.Option(
+            "--older-than", metavar="AGE", help="Delete turns that ended longer ago than this: 90m, 12h, 30d, 8w."
+        ),
     ],
     knowledge: Annotated[
-        bool, typer.Option("--memories", help="Memories and observations not seen since then go, too.")
+        bool, typer.Option("--memories", help="Also delete memories and observations that were not updated since then.")
     ] = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Count what would go, and delete nothing.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Count the rows and delete nothing.")] = False,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
     as_json: AsJson = False,
 ) -> None:
     """Delete turns that ended long ago, with all their rows.
 
-    Turns that have not ended stay, and those a finalizer or a judge still works at. Memories are kept unless you
-    say otherwise. The database must be there, with this brainq's schema. It runs beside live workers, in short
-    transactions, and may be interrupted. Of several cells all are pruned, unless BRAINQ_CELL names one.
+    Turns that have not ended are kept, and so are turns on which a finalizer or judge still works. Memories are kept
+    unless you pass --memories. The database must exist and have the current schema. The command runs next to live
+    workers, in short transactions, and may be interrupted. It prunes all cells, unless BRAINQ_CELL names one.
 
     \b
     Examples:
@@ -96,8 +99,10 @@ def prune_turns(
 
 
 def _in_each_cell(settings: Settings, work: Callable[[Settings], None]) -> None:
-    """Of several cells each, home first, unless BRAINQ_CELL names one. One that cannot be worked at keeps it from no
-    other: it is named at once, and what it raised is raised at last."""
+    """Run `work` for each cell, home first, or only for the cell that BRAINQ_CELL names.
+
+    A cell that fails is reported at once and does not keep the others from running; its error is raised at the end.
+    """
     if not settings.in_cells or settings.cell:
         work(settings)
         return
@@ -114,26 +119,28 @@ def _in_each_cell(settings: Settings, work: Callable[[Settings], None]) -> None:
 
 
 def _sum_rows(answers: Sequence[PrunedRows | None]) -> PrunedRows | None:
-    """By table; None where every question was answered with no."""
+    """Sum the rows by table. Returns None if every confirmation was declined."""
     found = [counts for counts in answers if counts is not None]
     names = dict.fromkeys(name for counts in found for name in counts)
     return {name: sum(counts.get(name, 0) for counts in found) for name in names} if found else None
 
 
 def parse_age_s(value: str) -> float:
-    """Seconds of `90m`, `12h`, `30d` or `8w`. Raises InvalidInput for anything else, and beyond 1h to 5000w."""
+    """Return the seconds of `90m`, `12h`, `30d` or `8w`. Raises InvalidInput if it is not within 1h to 5000w."""
     seconds = parse_span_s(AGE_OPTION, value)
     if seconds < MIN_AGE_S:
-        raise InvalidInput(AGE_OPTION, f"{value!r} is too young: finalizers may still be at work; the least is 1h")
+        raise InvalidInput(
+            AGE_OPTION, f"{value!r} is too short: finalizers may still be working on such turns; the minimum is 1h"
+        )
     if seconds > MAX_AGE_S:
-        raise InvalidInput(AGE_OPTION, f"{value!r} is before anything was kept; the most is 5000w")
+        raise InvalidInput(AGE_OPTION, f"{value!r} is too long; the maximum is 5000w")
     return seconds
 
 
 def run_prune(store: Store, seconds: float, *, knowledge: bool, dry_run: bool, confirmed: bool) -> PrunedRows | None:
-    """Prune, after asking; returns what was (or would be) deleted, or None when the question was answered with no.
+    """Prune after a confirmation. Returns the deleted rows by table, or None if the confirmation was declined.
 
-    Raises InvalidInput when there is no terminal to ask at.
+    Raises InvalidInput if there is no terminal for the confirmation.
     """
     from brainq.store.prune import prune
 
@@ -142,7 +149,7 @@ def run_prune(store: Store, seconds: float, *, knowledge: bool, dry_run: bool, c
     if not confirmed:
         if not sys.stdin.isatty():
             raise InvalidInput(
-                "--yes", "there is no terminal to confirm at; add --yes, or --dry-run to see what would go"
+                "--yes", "there is no terminal to confirm at; add --yes, or --dry-run to see what would be deleted"
             )
         planned = prune(store, seconds, knowledge=knowledge, dry_run=True)
         if not any(planned.values()):
@@ -150,7 +157,7 @@ def run_prune(store: Store, seconds: float, *, knowledge: bool, dry_run: bool, c
         stderr().print(_counts_table(planned))
         if not typer.confirm(f"Delete these {sum(planned.values()):,} rows for good?", err=True):
             return None
-    with stderr().status("looking for what is over ...") as status:
+    with stderr().status("looking for old turns ...") as status:
         return prune(
             store,
             seconds,
@@ -162,20 +169,20 @@ def run_prune(store: Store, seconds: float, *, knowledge: bool, dry_run: bool, c
 
 
 def _print_counts(counts: PrunedRows | None, older_than: str, *, dry_run: bool, sqlite: bool) -> None:
-    """Print what happened, for people."""
+    """Print the number of deleted rows."""
     if counts is None:
         note("nothing was deleted")
         return
     if not any(counts.values()):
-        note(f"nothing is over and older than {older_than.strip()}")
+        note(f"no turn ended more than {older_than.strip()} ago")
         return
     stdout().print(_counts_table(counts))
     if dry_run:
-        note(f"{counted(counts['turns'], 'turn')} would go; nothing was deleted", style="yellow")
+        note(f"{counted(counts['turns'], 'turn')} would be deleted; nothing was deleted", style="yellow")
         return
     note(f"{counted(counts['turns'], 'turn')} deleted, {sum(counts.values()):,} rows in all", style="green")
     if sqlite:
-        note("the file keeps its size, and uses the room again; docs/operate/operations.md says how to VACUUM it")
+        note("the file keeps its size and reuses the space; docs/operate/operations.md explains how to VACUUM it")
 
 
 def _counts_table(counts: PrunedRows) -> PageTable:

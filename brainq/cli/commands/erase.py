@@ -1,4 +1,4 @@
-"""`brainq erase`: everything about a session or a tenant goes, and a second look proves it."""
+"""`brainq erase`: delete everything about a session or a tenant, and verify that nothing is left."""
 
 from __future__ import annotations
 
@@ -20,25 +20,25 @@ if TYPE_CHECKING:
 
 
 def erase(
-    session: Annotated[str | None, typer.Option("--session", "-s", help="This session.")] = None,
+    session: Annotated[str | None, typer.Option("--session", "-s", help="Erase this session.")] = None,
     tenant: Annotated[
-        str | None, typer.Option("--tenant", help="Every session that begins so, such as acme: with its colon.")
+        str | None, typer.Option("--tenant", help="Erase every session of this tenant, such as acme: with its colon.")
     ] = None,
-    by: Annotated[str, typer.Option("--by", help="Who asked for it, for the receipt.")] = "",
+    by: Annotated[str, typer.Option("--by", help="Who requested it, for the receipt.")] = "",
     receipt: Annotated[
-        Path | None, typer.Option("--receipt", metavar="FILE", help="Write the receipt there, too, as JSON.")
+        Path | None, typer.Option("--receipt", metavar="FILE", help="Also write the receipt to this file, as JSON.")
     ] = None,
-    wait_s: Annotated[float, typer.Option("--wait", min=0, help="Seconds that its turns have to end.")] = 60.0,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    wait_s: Annotated[float, typer.Option("--wait", min=0, help="Seconds to wait for live turns to end.")] = 60.0,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Erase a session or a tenant, for good, with a receipt.
+    """Erase a session or a tenant for good, with a receipt.
 
-    SQL, Redis, files, memories, schedules and deliveries go. It cannot be undone.
+    This deletes its rows in SQL, keys in Redis, files, memories, schedules and deliveries. It cannot be undone.
 
-    Its turns are cancelled first, and workers end them. Then all goes, and a second look proves that nothing is left;
-    exit code 1 where something is. Running it again is safe. Tokens stay: revoke them with `brainq token revoke`. So
-    do backups, and what your own tools and webhooks have: docs/operate/erasure.md.
+    Live turns are cancelled first, and workers end them. After the deletion a second pass verifies that nothing is
+    left; the exit code is 1 if something is. Running it again is safe. Not deleted are tokens (use
+    `brainq token revoke`), backups, and data in your own tools and webhooks: docs/operate/erasure.md.
 
     \b
     Examples:

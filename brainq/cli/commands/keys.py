@@ -1,4 +1,4 @@
-"""`brainq keys`: the keys under which content in SQL is encrypted."""
+"""`brainq keys`: manage the keys that encrypt content in SQL."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ if TYPE_CHECKING:
     from brainq.contracts.encryption import ReencryptProgress, TenantKey
 
 app = command_group("Your own keys for the content in SQL.")
-Tenant = Annotated[str | None, typer.Option("--tenant", help="Of this tenant alone, such as acme: with its colon.")]
+Tenant = Annotated[str | None, typer.Option("--tenant", help="Only this tenant, such as acme: with its colon.")]
 
 
 @subcommand(app, "new")
-def new(name: Annotated[str, typer.Argument(metavar="KEY_ID", help="What it is called, such as op-2026-11.")]) -> None:
-    """Print a new operator's key, as a line for the file of BRAINQ_CONTENT_KEYS.
+def new(name: Annotated[str, typer.Argument(metavar="KEY_ID", help="The key's name, such as op-2026-11.")]) -> None:
+    """Print a new operator key as a line for the file that BRAINQ_CONTENT_KEYS names.
 
-    The first line of that file is the current key; the others are for what is still under them. Nothing is stored here:
-    who loses the file loses all content.
+    The first line of that file is the current key; the others decrypt older content. brainq stores no copy: if you lose
+    the file, you lose all content.
 
     \b
     Examples:
@@ -43,11 +43,11 @@ def new(name: Annotated[str, typer.Argument(metavar="KEY_ID", help="What it is c
 @subcommand(app, "list")
 def list_keys(
     count: Annotated[
-        bool, typer.Option("--count", help="Read all content, and count what is in the clear or under an older key.")
+        bool, typer.Option("--count", help="Read all content; count rows in the clear and rows under an older key.")
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """List the tenants' keys, and which of the operator's wraps each.
+    """List the tenants' keys, each with the operator key that wraps it.
 
     \b
     Examples:
@@ -60,7 +60,7 @@ def list_keys(
     if as_json and count:
         print_json({"keys": keys, "in_clear": clear, "left": left})
         return
-    print_rows(keys, _keys_table, "no tenant has a key yet: it gets one with its first content", as_json=as_json)
+    print_rows(keys, _keys_table, "no tenant has a key yet; a tenant gets one with its first content", as_json=as_json)
     if count:
         note(f"in the clear: {_listed(clear)}")
         note(f"not under a current key: {_listed(left)}")
@@ -68,10 +68,9 @@ def list_keys(
 
 @subcommand(app, "rotate")
 def rotate(tenant: Tenant = None, as_json: AsJson = False) -> None:
-    """Give tenants new keys: what is written from now on is under them.
+    """Create new keys for tenants. Content written from now on uses them.
 
-    Every process has them within ten seconds. Old content stays readable; `brainq keys reencrypt` brings it under the
-    new keys.
+    Every process uses them within ten seconds. Old content stays readable; `brainq keys reencrypt` re-encrypts it.
 
     \b
     Examples:
@@ -80,16 +79,16 @@ def rotate(tenant: Tenant = None, as_json: AsJson = False) -> None:
     """
     with open_operator() as operator:
         made = operator.keys.rotate(tenant)
-    text = f"{counted(made, 'new key')}; `brainq keys reencrypt` brings old content under them"
+    text = f"{counted(made, 'new key')}; `brainq keys reencrypt` re-encrypts old content"
     print_outcome({"made": made}, text, as_json=as_json)
 
 
 @subcommand(app, "rewrap")
 def rewrap(as_json: AsJson = False) -> None:
-    """Wrap the tenants' keys by the first key of your file.
+    """Wrap the tenants' keys with the first key of your file.
 
-    No content is touched. Put the new key's line first, in every process's file, and then run this. The old line may go
-    once it says so; with it goes what backups made before could be read by.
+    Content is not touched. Put the new key on the first line of every process's file, then run this command. When it
+    has finished you may delete the old line, but backups made before then need it.
 
     \b
     Examples:
@@ -97,17 +96,17 @@ def rewrap(as_json: AsJson = False) -> None:
     """
     with open_operator() as operator:
         done = operator.keys.rewrap()
-    text = f"{counted(done, 'key')} wrapped anew; no key needs the other lines of the file"
+    text = f"{counted(done, 'key')} rewrapped; the other lines of the file are no longer needed"
     print_outcome({"rewrapped": done}, text, as_json=as_json)
 
 
 @subcommand(app, "reencrypt")
 def reencrypt(as_json: AsJson = False) -> None:
-    """Bring old content under its tenant's current key, or into the clear.
+    """Re-encrypt old content with its tenant's current key, or decrypt it.
 
-    What was written before keys were set up, too. It runs beside live workers, in short transactions. If it is
-    interrupted, run it again: it goes on from where it was. Where the first line of the file is `clear`, content goes
-    back into the clear.
+    This includes content written before keys were set up. It runs next to live workers, in short transactions. If it is
+    interrupted, run it again: it continues where it stopped. If the first line of the file is `clear`, all content is
+    decrypted.
 
     \b
     Examples:
@@ -120,20 +119,20 @@ def reencrypt(as_json: AsJson = False) -> None:
         done = operator.keys.reencrypt(_show_progress)
         left = operator.keys.left()
     again = f"left: {_listed(left)}; run it again in {KEY_CACHE_S + SETTLE_S:g} s" if left else "nothing is left"
-    print_outcome({"rows": done, "left": left}, f"{counted(done, 'row')} written anew; {again}", as_json=as_json)
+    print_outcome({"rows": done, "left": left}, f"{counted(done, 'row')} rewritten; {again}", as_json=as_json)
 
 
 @subcommand(app, "shred")
 def shred(
-    tenant: Annotated[str, typer.Option("--tenant", help="What its sessions begin with, such as acme:")],
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    tenant: Annotated[str, typer.Option("--tenant", help="The tenant's session prefix, such as acme:")],
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Remove a tenant's keys for good: what is under them can never be read again.
+    """Remove a tenant's keys for good: its content can never be read again.
 
-    Its rows stay, and so do counts, times and names of tools. Refused while a turn of it has not ended. Copies in
-    backups are unreadable, too, where the backups do not hold the tenants' keys; where they do, once the operator's key
-    is replaced: docs/operate/encryption.md. Redis has what it keeps: `brainq erase --tenant` takes that, and all rows.
+    Rows stay, with counts, times and names of tools. The command is refused while a turn of the tenant is live. Copies
+    in backups become unreadable as well if the backups do not hold the tenants' keys; otherwise, once the operator key
+    is replaced (docs/operate/encryption.md). Redis keeps its data until it expires: `brainq erase --tenant` deletes that and all rows.
 
     \b
     Examples:
@@ -145,7 +144,7 @@ def shred(
         raise typer.Exit(ExitCode.REFUSED)
     with open_operator() as operator:
         gone = operator.keys.shred(tenant)
-    text = f"{counted(gone, 'key')} of {tenant} removed: what was under them cannot be read again"
+    text = f"{counted(gone, 'key')} of {tenant} removed; content encrypted with them cannot be read again"
     print_outcome({"removed": gone}, text, ok=gone > 0, exit_code=ExitCode.NOT_FOUND, as_json=as_json)
 
 

@@ -1,4 +1,4 @@
-"""`brainq mcp`: the tools of MCP servers, looked at and pinned; and the brains as tools of an MCP server."""
+"""`brainq mcp`: pin and list the tools of MCP servers, and serve the brains as tools of an MCP server."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from brainq.errors import ExitCode, SetupError
 if TYPE_CHECKING:
     from brainq.cli.pages.layout import PageTable
 
-HELP = """MCP servers of the brain: look at what they offer, and pin it.
+HELP = """The brain's MCP servers: inspect and pin their tools.
 
     \b
-    A brain has the tools that are pinned in its catalogue (mcp.lock.json), and no others. Commit the file: workers
-    read it, and none starts a server to know its tools.
+    A brain has only the tools that are pinned in its catalogue (mcp.lock.json). Commit the file: workers read it
+    and do not start a server to learn its tools.
 
     \b
-    `brainq mcp serve` is the other way round: it makes the brains tools of other programs.
+    `brainq mcp serve` is the opposite: it offers the brains as tools to other programs.
     """
 app = command_group(HELP)
 
@@ -33,11 +33,11 @@ app = command_group(HELP)
 def pin(
     server: Annotated[
         list[str] | None,
-        typer.Option("--server", metavar="NAME", help="Only this one; the others stay as they are. Repeatable."),
+        typer.Option("--server", metavar="NAME", help="Only this server; the others stay unchanged. Repeatable."),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Start the servers, show what is new or changed, and write what they offer to the catalogue.
+    """Start the servers, show new and changed tools, and write the tools to the catalogue.
 
     \b
     Examples:
@@ -58,7 +58,7 @@ def pin(
 
 @subcommand(app, "list")
 def list_tools(as_json: AsJson = False) -> None:
-    """List the pinned tools as the brain has them. No server is started.
+    """List the pinned tools. No server is started.
 
     \b
     Examples:
@@ -88,11 +88,11 @@ def _tools_table(rows: Sequence[Mapping[str, Any]]) -> PageTable:
 
 @subcommand(app, "serve")
 def serve(level: LogLevel = Level.WARNING) -> None:
-    """Serve the brains as tools over stdin and stdout, for a program that starts this: Claude, Cursor, an Inspector.
+    """Serve the brains as tools over stdin and stdout, for programs such as Claude, Cursor or the MCP Inspector.
 
     \b
-    It takes part in a fleet that runs elsewhere, and may do what this command line may. Log lines go to stderr.
-    `brainq serve` has the same at /mcp, for programs that bring a token.
+    The server submits to a fleet that runs elsewhere, with the rights of this command line. Logs go to stderr.
+    `brainq serve` offers the same at /mcp, for programs with a token.
 
     \b
     Examples:
@@ -107,7 +107,7 @@ def serve(level: LogLevel = Level.WARNING) -> None:
 
     require_http()
     if find_spec("mcp") is None:
-        raise SetupError("the MCP server needs the MCP SDK, which is not here; pip install 'brainq[http,mcp]'")
+        raise SetupError("the MCP server needs the MCP SDK, which is not installed; pip install 'brainq[http,mcp]'")
     configure_logs(level.value)
     export_redis_url()
     settings = load_settings()

@@ -1,4 +1,4 @@
-"""`brainq memory`: what brains remember over turns, and forgetting it."""
+"""`brainq memory`: list and forget the memories of brains."""
 
 from __future__ import annotations
 
@@ -20,25 +20,25 @@ if TYPE_CHECKING:
     from brainq.client.client import Client
     from brainq.contracts.rows import MemoryRow
 
-app = command_group("What brains remember over turns.")
+app = command_group("Memories that brains keep across turns.")
 Session = Annotated[
-    str | None, typer.Option("--session", "-s", help="In place of the scope: that which the brain gives it.")
+    str | None, typer.Option("--session", "-s", help="Use the scope that the brain assigns to this session.")
 ]
 
 
 @subcommand(app, "list")
 def list_memories(
     scope: Annotated[
-        str | None, typer.Argument(help="Whose: a session, or what Memory(scope=...) makes of it.")
+        str | None, typer.Argument(help="A session, or the scope that Memory(scope=...) derives from it.")
     ] = None,
     session: Session = None,
     limit: Limit = 50,
     after: Annotated[
-        str | None, typer.Option("--after", metavar="ID", help="The next page: behind this memory.")
+        str | None, typer.Option("--after", metavar="ID", help="The next page: memories after this one.")
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """List the memories of one scope, the newest first.
+    """List the memories of one scope, newest first.
 
     \b
     Examples:
@@ -74,7 +74,7 @@ def forget(
     session: Session = None,
     as_json: AsJson = False,
 ) -> None:
-    """Forget one memory, or all of a scope and what the learner observed there, for good.
+    """Forget one memory for good, or all memories and observations of a scope.
 
     \b
     Examples:
@@ -93,5 +93,5 @@ def forget(
 
 
 def _client(session: str | None) -> AbstractContextManager[Client]:
-    """With the brain's code where the scope is the brain's to say."""
+    """Open a client, with the brain's code if the brain has to derive the scope."""
     return open_brainless_client() if session is None else open_client()

@@ -1,4 +1,4 @@
-"""`brainq fleet`, `cells`, `scale`, `metrics` and `flower`: what runs at this moment, and how many workers it wants."""
+"""`brainq fleet`, `cells`, `scale`, `metrics` and `flower`: watch the fleet, and see how many workers it needs."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ LOGIN_VARIABLES = ("FLOWER_BASIC_AUTH", "FLOWER_AUTH")
 
 
 def fleet(as_json: AsJson = False) -> None:
-    """Show what runs turns: workers, queues, lanes, what was given up.
+    """Show the fleet: workers, queue depths, lanes, abandoned work.
 
-    No worker is asked: each sends a heartbeat every few seconds, and the rest is in Redis and SQL. `brainq doctor`
-    says what is wrong and what to do.
+    The figures come from the workers' heartbeats, Redis and SQL, so they are up to a few seconds old. `brainq doctor`
+    names problems and remedies.
 
     \b
     Examples:
@@ -66,13 +66,13 @@ def scale(
     build: Annotated[str | None, typer.Option("--build", metavar="BUILD", help="Only this build's workers.")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Show how many workers each pool wants, and which may stop first.
+    """Show how many workers each pool needs, and which may stop first.
 
-    Wanted is what is queued and what runs, over the threads of a worker, rounded up. GET /v1/scale says the same to
-    an autoscaler. Bounds are BRAINQ_SCALE_MIN and BRAINQ_SCALE_MAX where none is given.
+    The number is the queued and running work divided by the threads of a worker, rounded up. An autoscaler reads the
+    same from GET /v1/scale. The default bounds are BRAINQ_SCALE_MIN and BRAINQ_SCALE_MAX.
 
-    Where there are several builds each has rows of its own, such as serial@1.5: what lies in its own queues, and its
-    part of the others. While turns are pinned to a build it wants one worker of each pool at least.
+    If several builds run, each has its own rows, such as serial@1.5, with its queues and its share of the common
+    ones. A build to which turns are pinned needs at least one worker of each pool.
 
     \b
     Examples:
@@ -95,15 +95,15 @@ def metrics(
             min=1,
             max=65535,
             metavar="PORT",
-            help="Serve them on this port of 127.0.0.1, at /metrics, until Ctrl+C.",
+            help="Serve the metrics on this port of 127.0.0.1, at /metrics, until Ctrl+C.",
         ),
     ] = None,
 ) -> None:
     """Print the metrics of the whole fleet in Prometheus' text format.
 
-    The gateway has the same at /metrics, for tokens with the verb `metrics`. Use --serve where there is no gateway,
-    or where Prometheus must work while SQL, which keeps the tokens, is unreachable. No authentication is configured
-    there, so only loopback clients are served.
+    The gateway serves the same at /metrics, to tokens with the verb `metrics`. Use --serve if you have no gateway,
+    or if Prometheus must work while SQL, which holds the tokens, is unreachable. --serve has no authentication, so it
+    serves loopback clients only.
 
     \b
     Examples:
@@ -125,18 +125,19 @@ def metrics(
 
 
 def flower(
-    port: Annotated[int, typer.Option("--port", min=1, max=65535, help="Where it listens.")] = FLOWER_PORT,
+    port: Annotated[int, typer.Option("--port", min=1, max=65535, help="The port.")] = FLOWER_PORT,
     address: Annotated[
-        str, typer.Option("--address", help="On which address; others than loopback need a login.")
+        str, typer.Option("--address", help="The address; any address other than loopback needs a login.")
     ] = LOOPBACK,
     url_prefix: Annotated[
-        str, typer.Option("--url-prefix", metavar="PATH", help="Under which path a proxy shows it, such as /flower.")
+        str,
+        typer.Option("--url-prefix", metavar="PATH", help="The path under which a proxy serves it, such as /flower."),
     ] = "",
 ) -> None:
     """Run Flower, which shows workers, queues and tasks in a browser.
 
-    This process becomes `celery -A brainq.workers.coordinator flower ...`. Search it for a turn's id to see the
-    turn's tasks; `brainq show` has more about one turn.
+    This is `celery -A brainq.workers.coordinator flower ...` with brainq's settings. Search for a turn's id to see
+    the turn's tasks; `brainq show` has more about a single turn.
 
     \b
     Examples:
@@ -153,14 +154,14 @@ def flower(
 
 
 def flower_command(port: int, address: str = LOOPBACK, url_prefix: str = "") -> list[str]:
-    """The celery command, with the settings that brainq brings."""
+    """Return the celery command with brainq's Flower settings."""
     command = [sys.executable, "-m", "brainq.tasks.celery_command", "-A", "brainq.workers.coordinator", "flower"]
     prefix = [f"--url-prefix={url_prefix}"] if url_prefix else []
     return [*command, f"--conf={FLOWER_CONFIG}", f"--address={address}", f"--port={port}", *prefix]
 
 
 def require_login(address: str, environment: Mapping[str, str]) -> None:
-    """Raise InvalidInput when others than this machine could look at Flower without a login."""
+    """Raise InvalidInput if Flower could be reached from other machines without a login."""
     try:
         is_loopback = ipaddress.ip_address(address).is_loopback
     except ValueError:
@@ -168,6 +169,6 @@ def require_login(address: str, environment: Mapping[str, str]) -> None:
     if not is_loopback and not any(environment.get(name) for name in LOGIN_VARIABLES):
         raise InvalidInput(
             "--address",
-            f"{address!r} can be reached by others, and Flower would need no login; "
+            f"{address!r} can be reached from other machines, and Flower would require no login; "
             "set FLOWER_BASIC_AUTH=user:password, or leave it on 127.0.0.1 behind a proxy that authenticates",
         )

@@ -1,4 +1,4 @@
-"""`brainq dev`, `up`, `worker` and `serve`: the processes that run turns."""
+"""`brainq dev`, `up`, `worker` and `serve`: start the processes that run turns."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ GATEWAY_PORT = 8321
 
 def dev(
     reload: Annotated[
-        bool, typer.Option("--reload", help="Start the workers again when a Python file here changes.")
+        bool, typer.Option("--reload", help="Restart the workers when a Python file that they use changes.")
     ] = False,
     flower: Annotated[bool, typer.Option("--flower", help="Start Flower too, on http://127.0.0.1:5555.")] = False,
     port: Annotated[
@@ -29,35 +29,34 @@ def dev(
             "--port",
             min=1,
             max=65535,
-            help="Let its own Redis listen on this port of 127.0.0.1, too, for producers without brainq.",
+            help="Also listen on this port of 127.0.0.1 with the embedded Redis, for producers without brainq.",
         ),
     ] = None,
     http: Annotated[
         bool, typer.Option("--http/--no-http", help="Start the gateway too, on BRAINQ_HTTP_PORT (8321).")
     ] = True,
     cells: Annotated[
-        int,
-        typer.Option("--cells", min=1, max=8, help="So many cells side by side, to try them (docs/operate/cells.md)."),
+        int, typer.Option("--cells", min=1, max=8, help="Run this many cells side by side, to try them out.")
     ] = 1,
     level: LogLevel = Level.WARNING,
 ) -> None:
-    """Run Redis, SQLite, all four pools and the gateway here. Ctrl+C stops them, a second one at once.
+    """Run Redis, SQLite, all four pools and the gateway here. Ctrl+C stops them; a second Ctrl+C kills them.
 
-    BRAINQ_REDIS_URL and BRAINQ_SQL_URL are used if they are set; else a Redis of its own and SQLite keep their
-    data in .brainq (BRAINQ_DATA_DIR). What is missing is reported before anything starts. A worker that dies is
-    started again.
+    BRAINQ_REDIS_URL and BRAINQ_SQL_URL are used if they are set. Otherwise an embedded Redis and SQLite keep their
+    data in .brainq (BRAINQ_DATA_DIR). Missing requirements are reported before anything starts. A worker that dies is
+    restarted.
 
     \b
     Examples:
       brainq dev
       brainq dev -A shop.agent:brain --reload
       BRAINQ_APP=shop.agent:brain brainq dev --flower
-      brainq dev --port 6379          docs/wires/producers.md shows what can send then
+      brainq dev --port 6379          producers without brainq can send to it
       brainq dev --cells 2            two Redis, two SQLite, two of each pool
     """
     if cells > 1:
         if reload or flower or port is not None:
-            raise InvalidInput("--cells", "it goes with none of --reload, --flower and --port; leave them out")
+            raise InvalidInput("--cells", "it cannot be combined with --reload, --flower or --port; leave them out")
         from brainq.cli.dev.cells import run_dev_cells
 
         run_dev_cells(cells, log_level=level.value, http=http)
@@ -74,13 +73,13 @@ def up(
     ] = None,
     level: LogLevel = Level.INFO,
 ) -> None:
-    """Run pools here and keep them running: all four, or those named.
+    """Run pools here and keep them running: all four, or the named ones.
 
-    A worker that dies is started again, after a wait that grows while it keeps dying. Ctrl+C or SIGTERM gives
-    running work a minute to end; a second one stops it at once. Without BRAINQ_REDIS_URL a Redis of its own is
-    started first, with its data in .brainq (BRAINQ_DATA_DIR). Logs come to the terminal.
+    A worker that dies is restarted, after a wait that grows if it keeps dying. Ctrl+C or SIGTERM gives running work a
+    minute to end; a second one kills it. If BRAINQ_REDIS_URL is not set, an embedded Redis is started first, with its
+    data in .brainq (BRAINQ_DATA_DIR). Logs go to the terminal.
 
-    A Procfile runner such as honcho is no replacement: it kills running work 5 s after a stop, and stops every
+    Do not use a Procfile runner such as honcho instead: it kills running work 5 s after a stop, and it stops every
     process when one of them ends.
 
     \b
@@ -105,7 +104,7 @@ def worker(
 ) -> None:
     """Run a worker of one pool in the foreground.
 
-    This process becomes what `celery -A brainq.workers.POOL worker ...` is; Ctrl+C lets running work end.
+    This is `celery -A brainq.workers.POOL worker ...` with brainq's checks; Ctrl+C lets running work end.
 
     \b
     Examples:
@@ -125,7 +124,7 @@ def worker(
 
 
 def worker_command(pool: str, *, concurrency: int | None = None, name: str = "", level: str = "info") -> list[str]:
-    """The celery command of a pool's worker. Raises InvalidInput for an unknown pool."""
+    """Return the celery command of a pool's worker. Raises InvalidInput for an unknown pool."""
     if pool not in WORKER_POOLS:
         raise InvalidInput("POOL", f"{pool!r} is not one of {', '.join(WORKER_POOLS)}")
     return [
@@ -152,23 +151,22 @@ def serve(
         str,
         typer.Option(
             "--host",
-            help="On which address (BRAINQ_HTTP_HOST); but for loopback callers need tokens, or BRAINQ_HTTP_AUTH.",
+            help="The address (BRAINQ_HTTP_HOST). Except on loopback, callers need tokens, or set BRAINQ_HTTP_AUTH.",
             show_default=LOOPBACK,
         ),
     ] = "",
     port: Annotated[
         int | None,
-        typer.Option("--port", min=1, max=65535, help="Where (BRAINQ_HTTP_PORT).", show_default=str(GATEWAY_PORT)),
+        typer.Option("--port", min=1, max=65535, help="The port (BRAINQ_HTTP_PORT).", show_default=str(GATEWAY_PORT)),
     ] = None,
     level: LogLevel = Level.INFO,
 ) -> None:
-    """Run the gateway: turns over HTTP, for any language. Programs submit, follow and steer them.
+    """Run the gateway: turns over HTTP, for any language.
 
     On 127.0.0.1 callers need no authentication until `brainq token create` makes a token; from then on every
-    request needs one. On any other --host every request needs one from the start. An app with users of its own
-    authenticates them itself: BRAINQ_HTTP_AUTH=module:function. SIGTERM makes open streams reconnect, at this or
-    another gateway, and they go on where they were. GET /v1/openapi.json describes all routes;
-    docs/wires/http.md shows them.
+    request needs one. On any other --host every request needs a token from the start. To authenticate your own users,
+    set BRAINQ_HTTP_AUTH=module:function. On SIGTERM clients of open streams reconnect, to this or another gateway, and
+    continue where they were. GET /v1/openapi.json describes all routes.
 
     \b
     Examples:
@@ -176,7 +174,7 @@ def serve(
       brainq serve -A shop.agent:brain --port 8080
       brainq token create web --sessions '*' --verb read --verb submit && brainq serve --host 0.0.0.0
     \b
-    Then, from anywhere that reaches it:
+    Then, from another machine or terminal:
       curl -d '{"session_id": "s1", "user_message": "count apples"}' \\
            -H 'Content-Type: application/json' -H 'Prefer: wait=30' http://127.0.0.1:8321/v1/turns
       curl -N http://127.0.0.1:8321/v1/turns/TURN/events
@@ -196,14 +194,14 @@ def serve(
 
 
 def gateway_command() -> list[str]:
-    """The command of the gateway, which reads its settings from the environment."""
+    """Return the command of the gateway. The gateway reads its settings from the environment."""
     return [sys.executable, "-m", "brainq.workers.gateway"]
 
 
 def require_http() -> None:
-    """Raise SetupError where the extra is missing."""
+    """Raise SetupError if the extra `http` is not installed."""
     if not has_http():
-        raise SetupError("the gateway needs FastAPI and uvicorn, which are not here; pip install 'brainq[http]'")
+        raise SetupError("the gateway needs FastAPI and uvicorn, which are not installed; pip install 'brainq[http]'")
 
 
 def has_http() -> bool:

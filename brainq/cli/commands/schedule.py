@@ -1,4 +1,4 @@
-"""`brainq schedule`: turns that begin at a time, once or again and again."""
+"""`brainq schedule`: start turns at a time, once or repeatedly."""
 
 from __future__ import annotations
 
@@ -18,33 +18,33 @@ if TYPE_CHECKING:
     from brainq.cli.pages.layout import PageTable
     from brainq.contracts.schedule import Schedule
 
-app = command_group("Turns that begin at a time, once or again and again.")
+app = command_group("Turns that start at a time, once or repeatedly.")
 Name = Annotated[str, typer.Argument(help="The schedule's name.")]
 
 
 @subcommand(app, "add")
 def add(
-    name: Annotated[str, typer.Argument(help="Its name; the same name again sets it anew.")],
-    session: Annotated[str, typer.Argument(help="{date} and {time} in it are those of each run.")],
-    message: Annotated[str, typer.Argument(help="What each turn is asked.")],
+    name: Annotated[str, typer.Argument(help="The schedule's name; an existing schedule is replaced.")],
+    session: Annotated[str, typer.Argument(help="The session; {date} and {time} are replaced for each run.")],
+    message: Annotated[str, typer.Argument(help="The user message of each turn.")],
     cron: Annotated[
         str | None, typer.Option("--cron", metavar="FIELDS", help="Five fields: '*/5 9-17 * * mon-fri'.")
     ] = None,
     every: Annotated[str | None, typer.Option("--every", metavar="SPAN", help="30m, 12h, 1d.")] = None,
     at: Annotated[str | None, typer.Option("--at", metavar="TIME", help="Once: 2031-01-05T09:00+01:00.")] = None,
     in_: Annotated[str | None, typer.Option("--in", metavar="SPAN", help="Once: 90m, 12h, 30d.")] = None,
-    zone: Annotated[str, typer.Option("--zone", help="By which --cron goes: Europe/Berlin.")] = "UTC",
+    zone: Annotated[str, typer.Option("--zone", help="The time zone of --cron, such as Europe/Berlin.")] = "UTC",
     on_running: Annotated[
-        str, typer.Option("--on-running", help="Where the last one still runs: skip or queue.")
+        str, typer.Option("--on-running", help="If the previous turn still runs: skip or queue.")
     ] = "skip",
     missed: Annotated[
-        str, typer.Option("--missed", help="Runs that did not begin in time: once (for all) or skip.")
+        str, typer.Option("--missed", help="Runs that were missed: once (one turn for all of them) or skip.")
     ] = "once",
-    model: Annotated[str | None, typer.Option("--model", help="provider:model, over the brain's.")] = None,
-    brain: Annotated[str | None, typer.Option("--brain", help="Which of several brains.")] = None,
+    model: Annotated[str | None, typer.Option("--model", help="Another model, as provider:model.")] = None,
+    brain: Annotated[str | None, typer.Option("--brain", help="The brain that runs the turns.")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Have a turn begin at a time.
+    """Schedule a turn.
 
     \b
     Examples:
@@ -95,7 +95,7 @@ def _schedules_table(rows: Sequence[Schedule]) -> PageTable:
 
 @subcommand(app, "show")
 def show(name: Name, as_json: AsJson = False) -> None:
-    """Show one schedule whole."""
+    """Show all fields of a schedule."""
     with open_brainless_client() as client:
         made = client.find_schedule(name)
     if as_json:
@@ -107,7 +107,7 @@ def show(name: Name, as_json: AsJson = False) -> None:
 
 @subcommand(app, "pause")
 def pause(name: Name, as_json: AsJson = False) -> None:
-    """Pause a schedule: it begins no turn until it is resumed."""
+    """Pause a schedule: it starts no turn until it is resumed."""
     with open_brainless_client() as client:
         made = client.pause_schedule(name)
     print_outcome(made, f"schedule {name} is paused", as_json=as_json)
@@ -115,7 +115,7 @@ def pause(name: Name, as_json: AsJson = False) -> None:
 
 @subcommand(app, "resume")
 def resume(name: Name, as_json: AsJson = False) -> None:
-    """Resume a schedule with its next run. Runs that a repeated one missed during the pause are left out."""
+    """Resume a schedule with its next run. Runs that were missed during the pause are skipped."""
     with open_brainless_client() as client:
         made = client.resume_schedule(name)
     print_outcome(made, f"schedule {name}: {_first(made.next_at)}", as_json=as_json)
@@ -123,10 +123,10 @@ def resume(name: Name, as_json: AsJson = False) -> None:
 
 @subcommand(app, "remove")
 def remove(name: Name, as_json: AsJson = False) -> None:
-    """Remove a schedule. Turns that it has begun go on."""
+    """Remove a schedule. Turns that it has started continue."""
     with open_brainless_client() as client:
         was_there = client.remove_schedule(name)
-    outcome = f"schedule {name} is removed" if was_there else f"no schedule {name}"
+    outcome = f"schedule {name} is removed" if was_there else f"there is no schedule {name}"
     print_outcome(
         {"name": name, "removed": was_there}, outcome, ok=was_there, exit_code=ExitCode.NOT_FOUND, as_json=as_json
     )
@@ -140,4 +140,4 @@ def _instant(text: str) -> datetime:
 
 
 def _first(at: datetime | None) -> str:
-    return "over" if at is None else f"{at:%Y-%m-%d %H:%M:%S} UTC"
+    return "finished" if at is None else f"{at:%Y-%m-%d %H:%M:%S} UTC"

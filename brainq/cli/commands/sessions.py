@@ -1,4 +1,4 @@
-"""`brainq sessions`, and a session's queue: `session`, `history`, `pause`, `resume`, `interrupt`, `drop` and others."""
+"""`brainq sessions`, and the commands of one session: `session`, `history`, `pause`, `resume`, `interrupt`, `drop`."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ SessionArgument = Annotated[str, typer.Argument(metavar="SESSION", help="A sessi
 
 
 def list_sessions(
-    prefix: Annotated[str, typer.Option("--prefix", "-p", help="Only those whose id begins so.")] = "",
+    prefix: Annotated[str, typer.Option("--prefix", "-p", help="Only sessions whose id begins with this.")] = "",
     limit: Limit = 20,
     after: Annotated[
-        str | None, typer.Option("--after", metavar="TURN", help="The next page: behind this turn.")
+        str | None, typer.Option("--after", metavar="TURN", help="The next page: sessions after this turn.")
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """List sessions, the one with the newest turn first.
+    """List sessions, most recently used first.
 
-    How many turns each has had, the state of its last one, and how many wait.
+    Each row has the number of turns, the state of the last one, and the number of waiting turns.
 
     \b
     Examples:
@@ -46,15 +46,15 @@ def list_sessions(
     with open_operator() as operator:
         rows = operator.sessions(prefix, limit, after=after)
         if operator.why_away:
-            note(f"Redis is away, this is what SQL knows: {operator.why_away}", style="yellow")
+            note(f"Redis is unreachable, so this list comes from SQL alone: {operator.why_away}", style="yellow")
     none = "no sessions" + (f" that begin with {prefix!r}" if prefix else "")
     print_rows(rows, sessions_table, none, as_json=as_json)
 
 
 def session(session_id: SessionArgument, as_json: AsJson = False) -> None:
-    """Show a session: what is live, and what waits.
+    """Show a session: its live turn and its waiting turns.
 
-    Also whether it is paused, which readiness flags no turn has taken, and what people are asked.
+    The page also shows whether the session is paused, its unused readiness flags, and open approvals.
 
     \b
     Examples:
@@ -70,32 +70,30 @@ def session(session_id: SessionArgument, as_json: AsJson = False) -> None:
 
 def pause(
     session_id: SessionArgument,
-    reason: Annotated[
-        str, typer.Option("--reason", help="For people: `brainq show` of a turn that waits shows it.")
-    ] = "",
+    reason: Annotated[str, typer.Option("--reason", help="Shown to people by `brainq show` of a waiting turn.")] = "",
     as_json: AsJson = False,
 ) -> None:
-    """Let no further turn of a session begin. A live one goes on, and submits are queued.
+    """Pause a session: no further turn starts. A live turn continues, and submits are queued.
 
     \b
     Examples:
       brainq pause s1
       brainq pause s1 --reason "Mia looks into the double booking"
-      brainq resume s1                    lets them begin again
+      brainq resume s1                    undo
     """
     with open_brainless_client() as client:
         changed = client.session(session_id).pause(reason)
         known = bool(client.session(session_id).history(1))
-    outcome = f"session {session_id} was paused before, and stays so"
+    outcome = f"session {session_id} was already paused"
     if changed:
-        outcome = f"session {session_id} is paused; `brainq resume {session_id}` lets its turns begin again"
-        outcome += "" if known else "; no turn of it is known yet"
+        outcome = f"session {session_id} is paused; `brainq resume {session_id}` resumes it"
+        outcome += "" if known else "; it has no turn yet"
     value = {"session_id": session_id, "paused": True, "changed": changed}
     print_outcome(value, outcome, ok=changed, as_json=as_json)
 
 
 def resume(session_id: SessionArgument, as_json: AsJson = False) -> None:
-    """Let the turns of a paused session begin again.
+    """Resume a paused session.
 
     \b
     Examples:
@@ -105,18 +103,18 @@ def resume(session_id: SessionArgument, as_json: AsJson = False) -> None:
         conversation = client.session(session_id)
         changed = conversation.is_paused()
         begun = conversation.resume()
-    goes_on = f"session {session_id} goes on" + (f" with turn {begun}" if begun else "")
-    outcome = goes_on if changed else f"session {session_id} was not paused"
+    resumed = f"session {session_id} resumed" + (f" with turn {begun}" if begun else "")
+    outcome = resumed if changed else f"session {session_id} was not paused"
     value = {"session_id": session_id, "paused": False, "changed": changed, "live": begun}
     print_outcome(value, outcome, ok=changed, as_json=as_json)
 
 
 def interrupt(
     session_id: SessionArgument,
-    reason: Annotated[str, typer.Option("--reason", help="Kept with the turn, for people.")] = "",
+    reason: Annotated[str, typer.Option("--reason", help="Recorded with the turn, for people.")] = "",
     as_json: AsJson = False,
 ) -> None:
-    """Cancel the live turn of a session; the next one begins. Exit code 5 when none is live.
+    """Cancel the live turn of a session; the next one starts. The exit code is 5 if no turn is live.
 
     \b
     Examples:
@@ -126,7 +124,7 @@ def interrupt(
         stopped = client.session(session_id).interrupt(reason)
     outcome = f"session {session_id} has no live turn"
     if stopped:
-        outcome = f"turn {stopped} will be cancelled; `brainq session {session_id}` shows what is next"
+        outcome = f"turn {stopped} will be cancelled; `brainq session {session_id}` shows the next turn"
     value = {"session_id": session_id, "turn_id": stopped}
     print_outcome(value, outcome, ok=bool(stopped), exit_code=ExitCode.NOT_FOUND, as_json=as_json)
 
@@ -134,11 +132,11 @@ def interrupt(
 def compact(
     session_id: SessionArgument,
     request_key: Annotated[
-        str | None, typer.Option("--request-key", help="Sending a key again is the same turn: nothing runs twice.")
+        str | None, typer.Option("--request-key", help="A second call with the same key returns the first turn.")
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Replace a session's older messages by a summary. It is a turn of its own, whose id is printed.
+    """Replace a session's older messages with a summary. This is a separate turn, whose id is printed.
 
     \b
     Examples:
@@ -154,7 +152,7 @@ def compact(
 
 
 def drop(turn: TurnArgument, as_json: AsJson = False) -> None:
-    """Cancel a turn that still waits for its session's live one. A turn that has begun goes on: exit code 8.
+    """Cancel a turn that waits behind its session's live turn. If it has started, it continues: exit code 8.
 
     \b
     Examples:
@@ -163,9 +161,9 @@ def drop(turn: TurnArgument, as_json: AsJson = False) -> None:
     with open_brainless_client() as client:
         handle = client.find(turn)
         dropped = client.session(handle.session_id).drop(handle.turn_id)
-    outcome = f"turn {handle.turn_id} is dropped; it had not begun"
+    outcome = f"turn {handle.turn_id} is dropped; it had not started"
     if not dropped:
-        outcome = f"turn {handle.turn_id} does not wait; `brainq cancel {handle.turn_id}` stops a live one"
+        outcome = f"turn {handle.turn_id} is not waiting; `brainq cancel {handle.turn_id}` cancels a live turn"
     value = {"turn_id": handle.turn_id, "session_id": handle.session_id, "dropped": dropped}
     print_outcome(value, outcome, ok=dropped, exit_code=ExitCode.REFUSED, as_json=as_json)
 
@@ -175,9 +173,9 @@ def ready(
     flag: Annotated[str, typer.Argument(metavar="FLAG", help="A readiness flag, as `brainq session` shows it.")],
     as_json: AsJson = False,
 ) -> None:
-    """Say that all is ready: the turn that waits for it goes on. One to come does not wait.
+    """Release a readiness flag. The turn that waits for it continues; if none waits, the next turn does not wait.
 
-    A FLAG that no turn waits for is exit code 5. `brainq steer TURN "" --ready` lifts a turn's own readiness hold.
+    The exit code is 5 for an unknown FLAG. `brainq steer TURN "" --ready` releases a turn's own readiness hold.
 
     \b
     Examples:
@@ -187,20 +185,20 @@ def ready(
         released = client.session(session_id).flag(flag).ready()
     outcome = f"{short(flag, 60)} is ready"
     if not released:
-        outcome = f"session {session_id} has no such flag as {short(flag, 60)!r}, or no more"
+        outcome = f"session {session_id} has no readiness flag {short(flag, 60)!r}; it may have been released already"
     value = {"session_id": session_id, "flag": flag, "released": released}
     print_outcome(value, outcome, ok=released, exit_code=ExitCode.NOT_FOUND, as_json=as_json)
 
 
 def history(
     session_id: SessionArgument,
-    limit: Annotated[int, typer.Option("--limit", "-n", min=1, max=10_000, help="At most so many turns.")] = 20,
+    limit: Annotated[int, typer.Option("--limit", "-n", min=1, max=10_000, help="Show at most this many turns.")] = 20,
     after: Annotated[
-        str | None, typer.Option("--after", metavar="TURN", help="The next page, further back: behind this turn.")
+        str | None, typer.Option("--after", metavar="TURN", help="The next page: turns before this one.")
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Print a session's conversation: its newest turns. The oldest of them is first.
+    """Print a session's conversation: its newest turns, oldest first.
 
     \b
     Examples:

@@ -1,4 +1,4 @@
-"""`brainq init`, `doctor`, `brains` and `schema`: what a developer needs before the first turn."""
+"""`brainq init`, `doctor`, `brains` and `schema`: set up a project and check it before the first turn."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ _PROJECT_NAME = re.compile(r"[a-z][a-z0-9_-]{0,39}")
 
 
 def init(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="The project's name, and its new directory.")],
+    name: Annotated[str, typer.Argument(metavar="NAME", help="The name of the project and of its new directory.")],
 ) -> None:
-    """Make a small project: a brain with two tools, without a key. Nothing is overwritten.
+    """Create a small project that needs no API key. Nothing is overwritten.
 
     \b
     Examples:
@@ -33,7 +33,7 @@ def init(
 
 
 def write_project(directory: Path) -> None:
-    """Write the project, named as its directory. Raises InvalidInput for a name or a directory that will not do."""
+    """Write the project, named like its directory. Raises InvalidInput for a bad name or existing files."""
     name = directory.name
     if not _PROJECT_NAME.fullmatch(name):
         raise InvalidInput("NAME", f"{name!r} must be 1 to 40 of a-z 0-9 _ - and begin with a letter, such as shop")
@@ -46,21 +46,21 @@ def write_project(directory: Path) -> None:
 
 
 def with_project_name(text: str, name: str) -> str:
-    """The shipped project is called shop; this is the text for another name."""
+    """Return a shipped file with `shop`, the name of the shipped project, replaced by `name`."""
     return text.replace("SHOP_", f"{name.upper().replace('-', '_')}_").replace("shop", name)
 
 
 def doctor(
     before_upgrade: Annotated[
         bool,
-        typer.Option("--before-upgrade", help="With the new build: what is in its way, and the order."),
+        typer.Option("--before-upgrade", help="Run with the new build: check whether it can replace the running one."),
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Check the setup, and say what to do.
+    """Check the setup, with a remedy for each problem.
 
-    Looks at libraries, the brain, SQL, Redis, queues and workers. Each line says ok, warn or FAIL, and what to
-    do; the exit code is 1 if anything FAILs.
+    It checks libraries, the brain, SQL, Redis, queues and workers. Each line begins with ok, warn or FAIL; the exit
+    code is 1 if anything FAILs.
 
     \b
     Examples:
@@ -88,10 +88,10 @@ def doctor(
 
 
 def brains(as_json: AsJson = False) -> None:
-    """List the brains, with their models and tools. The first has the turns that name none.
+    """List the brains with their models and tools. The first is the default.
 
-    They are what BRAINQ_APP, or -A, names: one Brain, or a list, tuple or mapping of several. --json also says what
-    each tool is for.
+    BRAINQ_APP, or -A, names them: one Brain, or a list, tuple or mapping of several. --json has the tools'
+    descriptions, too.
 
     \b
     Examples:
@@ -113,10 +113,10 @@ class SchemaName(StrEnum):
 
 
 def schema(name: Annotated[SchemaName, typer.Argument(metavar="NAME", help="submit, event or result.")]) -> None:
-    """Print a JSON schema, for programs that are not Python. It is draft 2020-12.
+    """Print a JSON schema for programs in other languages. It is draft 2020-12.
 
-    submit is what the Celery task brainq.turn.submit takes, event is one of a turn's events, result is how
-    a turn ended. What is spoken over HTTP is described by the gateway itself, at /v1/openapi.json.
+    submit: the arguments of the Celery task brainq.turn.submit. event: an event of a turn. result: the result of a
+    turn. The gateway describes its HTTP routes at /v1/openapi.json.
 
     \b
     Examples:

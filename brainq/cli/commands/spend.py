@@ -1,4 +1,4 @@
-"""`brainq spend`: what model calls have cost, by tenant, brain, model, tool and day."""
+"""`brainq spend`: report the cost of model calls by tenant, brain, model, tool and day."""
 
 from __future__ import annotations
 
@@ -23,23 +23,25 @@ DEFAULT_SPAN = "30d"
 def spend(
     by: Annotated[
         list[str] | None,
-        typer.Option("--by", metavar="WHAT", help="day, tenant, brain, model, kind or tool; several with commas."),
+        typer.Option(
+            "--by",
+            metavar="WHAT",
+            help="Group by day, tenant, brain, model, kind or tool; separate several with commas.",
+        ),
     ] = None,
     since: Annotated[
         str, typer.Option("--since", metavar="SPAN", help="Turns of the last 90m, 12h, 30d or 8w.")
     ] = DEFAULT_SPAN,
     tenant: Annotated[
-        str | None, typer.Option("--tenant", metavar="PREFIX", help="Only sessions that begin so, such as acme:")
+        str | None, typer.Option("--tenant", metavar="PREFIX", help="Only sessions with this prefix, such as acme:")
     ] = None,
     as_csv: Annotated[bool, typer.Option("--csv", help="Print CSV, for spreadsheets.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Show what model calls have cost, by whom and by day.
+    """Show the cost of model calls.
 
-    A turn is in it once its finalizer has logged it.
-
-    Each model call counts, those beside the steps, too: reflections, summaries, extraction, judges, and requests that
-    broke off. An estimate is marked. With --by tool the calls of tools are counted.
+    A turn is included once its finalizer has logged it. Every model call counts: steps, reflections, summaries,
+    extraction, judges, and requests that broke off. Estimates are marked. --by tool counts tool calls instead.
 
     \b
     Examples:
@@ -59,7 +61,7 @@ def spend(
     elif as_json:
         print_json(lines)
     else:
-        print_rows(lines, lambda rows: spend_table(groups, rows), "nothing was spent", as_json=False)
+        print_rows(lines, lambda rows: spend_table(groups, rows), "no model calls in this time", as_json=False)
         if lines and "tool" not in groups:
             note(_total(lines))
 
@@ -86,7 +88,7 @@ def spend_table(by: Sequence[SpendBy], lines: Sequence[SpendLine]) -> PageTable:
 
 
 def dollars(usd: float) -> str:
-    """`12.40`, or as many digits as a small amount needs: `0.00042`."""
+    """Format an amount as `12.40`, with more digits for a small one: `0.00042`."""
     return f"{usd:,.2f}" if usd >= 1 or usd == 0 else f"{usd:.2g}" if usd < 0.001 else f"{usd:.4f}"
 
 

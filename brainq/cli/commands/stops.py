@@ -1,4 +1,4 @@
-"""`brainq stop`, `lift`, `stops` and `audit`: operators pause or forbid by name, and see who did what."""
+"""`brainq stop`, `lift`, `stops` and `audit`: pause or forbid a part of the fleet by name, and see who did what."""
 
 from __future__ import annotations
 
@@ -18,29 +18,31 @@ if TYPE_CHECKING:
     from brainq.contracts.act import Act
     from brainq.contracts.stop import Stop, StopKind
 
-Kind = Annotated[str, typer.Argument(metavar="KIND", help="brain, tool, model, server (of MCP) or tenant.")]
+Kind = Annotated[str, typer.Argument(metavar="KIND", help="brain, tool, model, server (an MCP server) or tenant.")]
 Name = Annotated[
-    str, typer.Argument(metavar="NAME", help="Its name; of a model `provider:model`, or the model's name alone.")
+    str, typer.Argument(metavar="NAME", help="The name; for a model `provider:model`, or only the model's name.")
 ]
-Tenant = Annotated[str, typer.Option("--tenant", help="Only of this tenant's turns.")]
+Tenant = Annotated[str, typer.Option("--tenant", help="Only for turns of this tenant.")]
 
 
 def stop(
     kind: Kind,
     name: Name,
-    because: Annotated[str, typer.Option("--because", help="Why; shown to everybody whom it meets.")] = "",
-    forbid: Annotated[bool, typer.Option("--forbid", help="Refuse what meets it: nothing waits.")] = False,
+    because: Annotated[str, typer.Option("--because", help="The reason, shown wherever the stop takes effect.")] = "",
+    forbid: Annotated[bool, typer.Option("--forbid", help="Refuse instead of pausing: nothing waits.")] = False,
     tenant: Tenant = "",
-    for_s: Annotated[float | None, typer.Option("--for-s", help="After so long it is lifted by itself.")] = None,
-    by: Annotated[str, typer.Option("--by", help="Who stops it; the user of this shell.")] = "",
+    for_s: Annotated[
+        float | None, typer.Option("--for-s", help="Lift the stop automatically after this many seconds.")
+    ] = None,
+    by: Annotated[str, typer.Option("--by", help="The name recorded with the stop; by default your login name.")] = "",
     as_json: AsJson = False,
 ) -> None:
     """Pause or forbid a tool, model or tenant by name.
 
-    A brain or an MCP server, too; for every worker at once. What meets it waits: calls before they begin, turns before
-    their next step, new turns too. Their time does not run, and `brainq lift` lets them go on. With --forbid it is
-    refused: a call is denied and the model reads why, a submit fails, and a live turn of the brain or tenant is
-    cancelled at its next step. What has begun already goes on.
+    You can also stop a brain or an MCP server. The stop applies to every worker at once. Calls wait before they start,
+    and turns wait before their next step; their deadlines are extended, and `brainq lift` resumes them. With --forbid
+    calls are denied (the model reads why), submits fail, and a live turn of a forbidden brain or tenant is cancelled at
+    its next step. A call or step that has already started continues.
 
     \b
     Examples:
@@ -61,10 +63,10 @@ def stop(
             ends_in_s=for_s,
         )
         is_unheard_of = made.kind == "tenant" and not client.turns(limit=1, session_prefixes=(made.name,))
-    print_outcome(made, f"{made.describe()}; {made.remedy} lifts it", as_json=as_json)
+    print_outcome(made, f"{made.describe()}; to undo: {made.remedy}", as_json=as_json)
     if is_unheard_of:
         note(
-            f"no turn of tenant {name.removesuffix(':')} is known yet; `brainq list` has the sessions there are",
+            f"tenant {name.removesuffix(':')} has no turns yet; `brainq sessions` lists the known sessions",
             "yellow",
         )
     elif unmet := unmet_note(made):
@@ -72,7 +74,10 @@ def stop(
 
 
 def unmet_note(made: Stop) -> str:
-    """Where the brains that are here have nothing of the name: a misspelt one stops nothing. "" where none are here."""
+    """Return a warning if no brain of BRAINQ_APP has anything of that name, since a misspelt name stops nothing.
+
+    Returns "" if the name is known, or if no brain can be loaded here.
+    """
     from brainq.brain.brains import load_brains
     from brainq.settings.deployment import load_settings
 
@@ -89,11 +94,11 @@ def unmet_note(made: Stop) -> str:
         return ""
     near = get_close_matches(made.name, known, 1)
     meant = f"; did you mean {near[0]}?" if near else "."
-    return f"the brains here (BRAINQ_APP) have no {made.kind} {made.name}{meant} The stop stands until it is lifted"
+    return f"the brains of BRAINQ_APP have no {made.kind} {made.name}{meant} The stop stays in force until it is lifted"
 
 
 def lift(kind: Kind, name: Name, tenant: Tenant = "", as_json: AsJson = False) -> None:
-    """Lift a stop: what waited for it goes on.
+    """Lift a stop: paused calls and turns resume.
 
     \b
     Examples:
@@ -102,15 +107,16 @@ def lift(kind: Kind, name: Name, tenant: Tenant = "", as_json: AsJson = False) -
     """
     with open_brainless_client() as client:
         lifted = client.lift(cast("StopKind", kind), name, tenant=tenant)
-    text = f"{kind} {name} goes on" if lifted else f"{kind} {name} is not stopped; `brainq stops` lists what is"
+    text = f"{kind} {name} is no longer stopped"
+    text = text if lifted else f"{kind} {name} is not stopped; `brainq stops` lists all stops"
     value = {"kind": kind, "name": name, "tenant": tenant, "lifted": lifted}
     print_outcome(value, text, ok=lifted, exit_code=ExitCode.NOT_FOUND, as_json=as_json)
 
 
 def stops(as_json: AsJson = False) -> None:
-    """List what operators have stopped.
+    """List active stops.
 
-    Who did it, why, since when, and until when. Works while Redis is away, too.
+    Each row has who stopped it, why, since when, and until when. This works while Redis is unreachable, too.
 
     \b
     Examples:
@@ -142,16 +148,18 @@ def stops_table(rows: Sequence[Stop]) -> PageTable:
 
 
 def audit(
-    who: Annotated[str | None, typer.Option("--who", help="Only of this token, person or user.")] = None,
-    act: Annotated[str | None, typer.Option("--act", help="Only these, such as approve, cancel, stop.")] = None,
-    turn: Annotated[str | None, typer.Option("--turn", metavar="TURN", help="Only of this turn.")] = None,
+    who: Annotated[str | None, typer.Option("--who", help="Only acts of this token, person or user.")] = None,
+    act: Annotated[
+        str | None, typer.Option("--act", help="Only this kind of act, such as approve, cancel or stop.")
+    ] = None,
+    turn: Annotated[str | None, typer.Option("--turn", metavar="TURN", help="Only acts on this turn.")] = None,
     limit: Limit = 50,
     as_json: AsJson = False,
 ) -> None:
-    """List what people and tokens did.
+    """List the audit log: the acts of people and tokens, newest first.
 
-    Who, when, from where (http, cli, client), and to what: approvals, cancels, holds, pauses, stops, schedules, tokens,
-    memories that were forgotten, steps that were retried. The newest come first; `brainq db prune` forgets old ones.
+    Each row has who, when, from where (http, cli, client) and on what: approvals, cancels, holds, pauses, stops,
+    budgets, schedules, tokens, forgotten memories, retried steps. `brainq db prune` deletes old rows.
 
     \b
     Examples:
@@ -162,7 +170,7 @@ def audit(
     with open_brainless_client() as client:
         whole = None if turn is None else client.find(turn).turn_id
         rows = client.audit(limit, who=who, act=act, turn=whole)
-    print_rows(rows, _acts_table, "nothing was done", as_json=as_json)
+    print_rows(rows, _acts_table, "no acts", as_json=as_json)
 
 
 def _acts_table(rows: Sequence[Act]) -> PageTable:
@@ -184,7 +192,7 @@ def _acts_table(rows: Sequence[Act]) -> PageTable:
 
 
 def shell_user() -> str:
-    """Who types, for the record; "" where the system does not say."""
+    """Return the login name for the audit log, or "" if the system has none."""
     import getpass
 
     try:

@@ -1,4 +1,4 @@
-"""`brainq submit`: a turn from the command line, waited for, or followed by its events."""
+"""`brainq submit`: submit a turn, then wait for its answer or follow its events."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 OF_TURN = partial(typer.Option, rich_help_panel="This turn")
 BESIDE = partial(typer.Option, rich_help_panel="Beside other turns")
 RARE = partial(typer.Option, rich_help_panel="Rarely needed")
-TEXT_OPTIONS = ("tool_choice", "reasoning_effort")  # options that are a text, also where it looks like a number
+TEXT_OPTIONS = ("tool_choice", "reasoning_effort")  # options whose value stays text even if it looks like a number
 EXIT_OF_ENDING = {
     Ending.COMPLETED: ExitCode.OK,
     Ending.FAILED: ExitCode.FAILED,
@@ -33,15 +33,18 @@ EXIT_OF_ENDING = {
 
 
 def submit(
-    session: Annotated[str, typer.Argument(metavar="SESSION", help="The conversation; its turns run one by one.")],
-    message: Annotated[str, typer.Argument(metavar="MESSAGE", help="What the user says; `-` reads it from stdin.")],
+    session: Annotated[
+        str, typer.Argument(metavar="SESSION", help="The conversation. Its turns run one after another.")
+    ],
+    message: Annotated[str, typer.Argument(metavar="MESSAGE", help="The user's message; `-` reads it from stdin.")],
     wait: Annotated[bool, typer.Option("--wait/--no-wait", help="Wait for the answer.")] = True,
-    follow: Annotated[bool, typer.Option("--follow", "-f", help="Show what happens while it does.")] = False,
+    follow: Annotated[bool, typer.Option("--follow", "-f", help="Show events while waiting.")] = False,
     timeout_s: Annotated[
-        float | None, typer.Option("--timeout-s", min=0, help="Wait this long at most, seconds; the turn goes on.")
+        float | None,
+        typer.Option("--timeout-s", min=0, help="Stop waiting after this many seconds; the turn continues."),
     ] = None,
     brain: Annotated[
-        str | None, OF_TURN("--brain", help="Which of several has it; `brainq brains` lists them.")
+        str | None, OF_TURN("--brain", help="The brain that runs the turn; `brainq brains` lists them.")
     ] = None,
     model: Annotated[str | None, OF_TURN("--model", help="Another model for this turn.")] = None,
     limits: Annotated[
@@ -53,19 +56,19 @@ def submit(
         OF_TURN(
             "--option",
             metavar="NAME=VALUE",
-            help="How the model is asked, such as temperature=0, reasoning_effort=low; repeatable.",
+            help="A model option, such as temperature=0 or reasoning_effort=low; repeatable.",
         ),
     ] = None,
     request_key: Annotated[
-        str | None, BESIDE("--request-key", help="Sending a key again is the same turn: nothing runs twice.")
+        str | None, BESIDE("--request-key", help="A second submit with the same key returns the first turn.")
     ] = None,
     on_busy: Annotated[
         str,
         BESIDE(
             "--on-busy",
             metavar="WORD",
-            help="Where a turn of the session is live: enqueue; steer (go into it); interrupt (cancel it, run next); "
-            "replace (drop those that wait, too); reject; or merge (go into the newest that waits).",
+            help="If a turn of the session is live: enqueue; steer (add to it); interrupt (cancel it, run next); "
+            "replace (also drop the waiting turns); reject; or merge (join the newest waiting turn).",
         ),
     ] = "enqueue",
     priority: Annotated[
@@ -73,42 +76,48 @@ def submit(
         BESIDE(
             "--priority",
             metavar="WORD",
-            help="Which turns of its tenant go first when the fleet has no room: high, normal or low.",
+            help="The order among the tenant's turns when the fleet is full: high, normal or low.",
         ),
     ] = "normal",
     provider: Annotated[str | None, RARE("--provider", help="Another provider for this turn.")] = None,
     system_prompt: Annotated[
-        str | None, OF_TURN("--system-prompt", metavar="TEXT|@FILE", help="In place of the brain's; `@-` reads stdin.")
+        str | None, OF_TURN("--system-prompt", metavar="TEXT|@FILE", help="Replaces the brain's; `@-` reads stdin.")
     ] = None,
     skill_context: Annotated[
-        str | None, RARE("--skill-context", metavar="TEXT|@FILE", help="Comes behind the system prompt.")
+        str | None, RARE("--skill-context", metavar="TEXT|@FILE", help="Appended to the system prompt.")
     ] = None,
     output_schema: Annotated[
         str | None, OF_TURN("--output-schema", metavar="JSON|@FILE", help="The JSON schema of the answer.")
     ] = None,
     attach: Annotated[
-        list[str] | None, OF_TURN("--attach", metavar="FILE", help="An image or a file of the message; repeatable.")
+        list[str] | None,
+        OF_TURN("--attach", metavar="FILE", help="An image or file to attach to the message; repeatable."),
     ] = None,
     metadata: Annotated[
-        str | None, OF_TURN("--metadata", metavar="JSON|@FILE", help="An object of yours; callbacks get it back.")
+        str | None, OF_TURN("--metadata", metavar="JSON|@FILE", help="Your own object; callbacks receive it.")
     ] = None,
     kind: Annotated[str, RARE("--kind", help="chat; review (a history of its own); or compact.")] = "chat",
-    seed: Annotated[str, RARE("--seed", help="What a review begins with: session, or empty.")] = "session",
-    prompt_id: Annotated[str | None, RARE("--prompt-id", help="A prompt of the brain's; it names judges, too.")] = None,
-    prompt_version: Annotated[str | None, RARE("--prompt-version", help="Kept with the turn.")] = None,
-    prompt_tags: Annotated[list[str] | None, OF_TURN("--prompt-tag", help="Kept with the turn; repeatable.")] = None,
-    cwd: Annotated[str | None, RARE("--cwd", help="Handed to tools as `context.cwd`.")] = None,
+    seed: Annotated[str, RARE("--seed", help="The history that a review starts with: session or empty.")] = "session",
+    prompt_id: Annotated[
+        str | None, RARE("--prompt-id", help="One of the brain's prompts; it also selects judges.")
+    ] = None,
+    prompt_version: Annotated[str | None, RARE("--prompt-version", help="Recorded with the turn.")] = None,
+    prompt_tags: Annotated[
+        list[str] | None, OF_TURN("--prompt-tag", help="Recorded with the turn; repeatable.")
+    ] = None,
+    cwd: Annotated[str | None, RARE("--cwd", help="Passed to tools as `context.cwd`.")] = None,
     citations: Annotated[
-        bool | None, RARE("--citations/--no-citations", help="Show sources under the answer, or not.")
+        bool | None, RARE("--citations/--no-citations", help="Show or hide sources under the answer.")
     ] = None,
     ready: Annotated[
-        bool | None, RARE("--ready/--not-ready", help="Not ready: changes wait for `brainq steer TURN '' --ready`.")
+        bool | None,
+        RARE("--ready/--not-ready", help="Not ready: calls with effects wait for `brainq steer TURN '' --ready`."),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Submit a turn, and print its answer.
+    """Submit a turn and print its answer.
 
-    The answer goes to stdout, a line about the turn to stderr.
+    The answer goes to stdout, and a line about the turn to stderr.
 
     \b
     Examples:
@@ -120,7 +129,7 @@ def submit(
       brainq submit s1 "Sum up March" --output-schema @sum.json --metadata '{"month": 3}'
       brainq submit s1 - --attach plan.png < question.txt
 
-    The exit code says how the turn ended: `brainq --help` lists them.
+    The exit code tells how the turn ended; `brainq --help` lists the codes.
     """
 
     fields = {
@@ -195,7 +204,7 @@ def submit_and_wait(
 
 
 def read_limits(pairs: list[str]) -> dict[str, int | float] | None:
-    """`["max_steps=3", "timeout_s=2.5"]` as a dict. Raises InvalidInput for what is not `name=number`."""
+    """Parse `["max_steps=3", "timeout_s=2.5"]`. Raises InvalidInput for a pair that is not `name=number`."""
     from brainq.contracts.turn import LimitsOverride
 
     limits: dict[str, int | float] = {}
@@ -214,7 +223,7 @@ def read_limits(pairs: list[str]) -> dict[str, int | float] | None:
 
 
 def read_options(pairs: list[str]) -> dict[str, Any] | None:
-    """`["temperature=0", "stop=END"]` as a dict. Raises InvalidInput for what is not `name=value`."""
+    """Parse `["temperature=0", "stop=END"]`. Raises InvalidInput for a pair that is not `name=value`."""
     options: dict[str, Any] = {}
     for pair in pairs:
         name, equals, value = pair.partition("=")
@@ -232,7 +241,7 @@ def _print_result(result: TurnResult, printed: str, *, created: bool) -> None:
 
     text = result.text.strip()
     if text and text != printed.strip():
-        # A terminal obeys control characters, a file does not.
+        # Control characters would act on a terminal; a file keeps them as they are.
         sys.stdout.write((clean(text) if stdout().is_terminal else text) + "\n")
         sys.stdout.flush()
     if result.error:
@@ -263,11 +272,12 @@ def _turn_ids(handle: TurnHandle) -> dict[str, Any]:
 
 
 def _accepted_before(away: Unreachable, turn_id: str) -> Unreachable:
-    """Of a turn that was accepted: who reads only "ask again" submits it a second time."""
+    """Return the error with the accepted turn's id, so that nobody submits the turn a second time."""
     return Unreachable(f"{away}. Turn {turn_id} was accepted and is not lost: follow it with `brainq tail {turn_id}`")
 
 
 def _note_turn_continues(handle: TurnHandle) -> None:
     note(
-        f"\nturn {handle.turn_id} goes on: `brainq tail {handle.turn_id}` or `brainq cancel {handle.turn_id}`", "yellow"
+        f"\nturn {handle.turn_id} continues: `brainq tail {handle.turn_id}` or `brainq cancel {handle.turn_id}`",
+        "yellow",
     )

@@ -1,4 +1,4 @@
-"""`brainq token`: who may come in over HTTP, and for what."""
+"""`brainq token`: create, list and revoke the tokens of HTTP callers."""
 
 from __future__ import annotations
 
@@ -18,38 +18,41 @@ if TYPE_CHECKING:
     from brainq.cli.pages.layout import PageTable
     from brainq.contracts.rows import TokenRow
 
-HELP = """Tokens for HTTP: who may do what, in whose sessions.
+HELP = """Tokens for HTTP: who may do what, in which sessions.
 
     \b
-    A token has session prefixes (its tenants) and verbs. What is not given is refused, and looks as if it
-    did not exist:
+    A token has session prefixes (its tenants) and verbs. Anything else is refused, and looks as if it did
+    not exist:
       read      turns, results, events, history, approvals
-      submit    begin turns, as the brain says
-      configure say of them which model, prompts, directory and limits they have
+      submit    start turns with the brain's own settings
+      configure choose a turn's model, prompts, directory and limits
       steer     input, holds, readiness, cancel, pause
       decide    approve, deny, edit; results from outside
-      operate   finalizer steps again; pools, with --sessions '*'
+      operate   retry finalizer steps; the pools, with --sessions '*'
       metrics   the whole fleet's metrics, with --sessions '*'
     """
 app = command_group(HELP)
 TOKENS_REQUIRED_NOTE = (
-    "from now on every gateway on this database asks for a token, that of `brainq dev` and its page too, "
-    "also when all are revoked: give the page one that reads"
+    "from now on every gateway on this database requires a token, including `brainq dev` and its page, "
+    "even after all tokens are revoked; give the page a token with the verb read"
 )
 NO_LIVE_TOKEN_NOTE = (
-    "no token is live, and gateways on this database go on asking for one: all callers are answered 401. "
-    "Make another with `brainq token create NAME --sessions PREFIX --verb VERB`; only another database "
-    "(BRAINQ_SQL_URL or BRAINQ_DATA_DIR), without tokens, asks for none"
+    "no token is live, and gateways on this database still require one: every caller gets a 401. "
+    "Make another with `brainq token create NAME --sessions PREFIX --verb VERB`; only a database without "
+    "tokens (BRAINQ_SQL_URL or BRAINQ_DATA_DIR) requires none"
 )
 
 
 @subcommand(app, "create")
 def create(
-    name: Annotated[str, typer.Argument(help="Whose it is; the record names it as who decided.")],
+    name: Annotated[str, typer.Argument(help="The owner's name; the audit log shows it.")],
     sessions: Annotated[
         list[str],
         typer.Option(
-            "--sessions", "-s", metavar="PREFIX", help="`acme:` is all sessions that begin so; '*' is all. Repeatable."
+            "--sessions",
+            "-s",
+            metavar="PREFIX",
+            help="A session prefix such as `acme:`; '*' is all sessions. Repeatable.",
         ),
     ],
     verb: Annotated[
@@ -60,11 +63,13 @@ def create(
     ],
     expires_in: Annotated[
         str | None,
-        typer.Option("--expires-in", metavar="SPAN", help="90m, 12h, 90d, 8w. Without it: until it is revoked."),
+        typer.Option(
+            "--expires-in", metavar="SPAN", help="90m, 12h, 90d or 8w. Without it the token is valid until revoked."
+        ),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Make a token. It is printed this once, and nothing else on stdout; SQL keeps a hash.
+    """Create a token and print it on stdout. It is shown only once; SQL keeps a hash.
 
     \b
     Examples:
@@ -90,7 +95,7 @@ def create(
 
 @subcommand(app, "list")
 def list_tokens(as_json: AsJson = False) -> None:
-    """List tokens, the newest first. No secret is shown: none is kept.
+    """List tokens, newest first. The secrets are not shown, because brainq does not keep them.
 
     \b
     Examples:
@@ -111,7 +116,7 @@ def list_tokens(as_json: AsJson = False) -> None:
 
 @subcommand(app, "revoke")
 def revoke(
-    token_id: Annotated[str, typer.Argument(metavar="ID", help="As `brainq token list` shows it, or the whole token.")],
+    token_id: Annotated[str, typer.Argument(metavar="ID", help="An id from `brainq token list`, or the token itself.")],
     as_json: AsJson = False,
 ) -> None:
     """Revoke a token for good. Running gateways reject it within 5 seconds.
@@ -126,7 +131,7 @@ def revoke(
         row = Tokens(store).revoke(token_id)
         live = [one for one in Tokens(store).list() if one.state == "live"]
     if row is None:
-        # What was given may be a token of somewhere else, so it is not repeated.
+        # The argument may be a secret of another deployment, so it is not printed.
         note(f"brainq: {where} has no such token; see `brainq token list`", style="red")
         raise typer.Exit(ExitCode.NOT_FOUND)
     if as_json:
@@ -152,7 +157,7 @@ def _token_json(row: TokenRow) -> dict[str, Any]:
 
 
 def _describe_token(row: TokenRow) -> str:
-    """One line: which token it is, and what it may."""
+    """Return one line with the token's id, owner, verbs and sessions."""
     where = "all sessions" if row.sessions == ("*",) else f"sessions {', '.join(row.sessions)}"
     until = f", until {row.expires_at:%Y-%m-%d %H:%M} UTC" if row.expires_at and row.state == "live" else ""
     return f"token {row.token_id} of {row.name!r} for {', '.join(row.verbs)} in {where}{until}"

@@ -1,4 +1,4 @@
-"""`brainq list`, `show`, `tail` and `finalize retry`: turns to look at, and what was given up of them."""
+"""`brainq list`, `show`, `tail` and `finalize retry`: list and inspect turns, and retry dead finalizer steps."""
 
 from __future__ import annotations
 
@@ -19,65 +19,69 @@ if TYPE_CHECKING:
     from brainq.client.options import TurnFilters
     from brainq.contracts.history import Sort
 
-After = Annotated[str | None, typer.Option("--after", metavar="TURN", help="The next page: behind this turn.")]
+After = Annotated[str | None, typer.Option("--after", metavar="TURN", help="The next page: turns after this one.")]
 
 
 def list_turns(
-    session: Annotated[str | None, typer.Option("--session", "-s", help="Only this session's.")] = None,
+    session: Annotated[str | None, typer.Option("--session", "-s", help="Only turns of this session.")] = None,
     state: Annotated[
         str | None,
         typer.Option(
             "--state", help="queued, active, parked, closing, accepted (any of these), ended, rejected, or an ending."
         ),
     ] = None,
-    brain: Annotated[str | None, typer.Option("--brain", help="Only those that name this brain.")] = None,
+    brain: Annotated[str | None, typer.Option("--brain", help="Only turns of this brain.")] = None,
     stop_reason: Annotated[
         str | None, typer.Option("--stop-reason", help="Such as answered, max_steps, model_error.")
     ] = None,
     failing: Annotated[
-        bool, typer.Option("--failing", help="Only those that failed, or with calls or finalizer steps that did.")
+        bool, typer.Option("--failing", help="Only turns that failed, or with failed calls or finalizer steps.")
     ] = False,
     unknown: Annotated[
-        bool, typer.Option("--unknown", help="Only those with a write that may or may not have happened.")
+        bool, typer.Option("--unknown", help="Only turns with a write that may or may not have happened.")
     ] = False,
     min_cost: Annotated[
-        float | None, typer.Option("--min-cost", metavar="USD", help="Only those that cost so much, or more.")
+        float | None, typer.Option("--min-cost", metavar="USD", help="Only turns that cost this much or more.")
     ] = None,
     since: Annotated[
         str | None,
         typer.Option(
-            "--since", metavar="WHEN", help="Only those accepted in the last 90m, 12h, 30d or 8w, or since an instant."
+            "--since", metavar="WHEN", help="Only turns accepted in the last 90m, 12h, 30d or 8w, or since a time."
         ),
     ] = None,
     until: Annotated[
         str | None,
-        typer.Option("--until", metavar="WHEN", help="Only those accepted before: 2h ago, or 2031-01-05T09:30:00Z."),
+        typer.Option(
+            "--until", metavar="WHEN", help="Only turns accepted before 2h ago (2h), or 2031-01-05T09:30:00Z."
+        ),
     ] = None,
     text: Annotated[
-        str, typer.Option("--text", help="Only those whose id, or session, holds it, or of this request key.")
+        str, typer.Option("--text", help="Only turns whose id or session contains this, or with this request key.")
     ] = "",
     strategy: Annotated[
         str | None,
         typer.Option("--strategy", help="direct_answer, tool_assisted, retrieval_augmented or web_augmented."),
     ] = None,
     search: Annotated[
-        str, typer.Option("--search", help="Only those whose message, answer, metadata or ids hold it.")
+        str, typer.Option("--search", help="Only turns whose message, answer, metadata or ids contain this.")
     ] = "",
     metadata: Annotated[
         list[str] | None,
-        typer.Option("--metadata", metavar="NAME=VALUE", help="Only those submitted with this; all of several hold."),
+        typer.Option(
+            "--metadata", metavar="NAME=VALUE", help="Only turns submitted with this; several must all match."
+        ),
     ] = None,
     tags: Annotated[
-        list[str] | None, typer.Option("--tag", help="Only those submitted with this prompt tag; repeatable.")
+        list[str] | None, typer.Option("--tag", help="Only turns submitted with this prompt tag; repeatable.")
     ] = None,
     sort: Annotated[str, typer.Option("--sort", help="newest, oldest, cost or tokens.")] = "newest",
     limit: Limit = 20,
     after: After = None,
     as_json: AsJson = False,
 ) -> None:
-    """List turns, the newest first.
+    """List turns, newest first.
 
-    They come from SQL, with what Redis says of those that have not ended.
+    The list comes from SQL; the state of live turns comes from Redis.
 
     \b
     Examples:
@@ -112,11 +116,11 @@ def list_turns(
         "prompt_tags": tags or [],
         "sort": cast("Sort", sort),
     }
-    checked_filter(**filters)  # before anything is opened
+    checked_filter(**filters)  # refuse bad input before a connection is opened
     with open_operator() as operator:
         rows = operator.turns(limit=limit, after=after, **filters)
         if operator.why_away:
-            note(f"Redis is away, this is what SQL knows: {operator.why_away}", style="yellow")
+            note(f"Redis is unreachable, so this list comes from SQL alone: {operator.why_away}", style="yellow")
     none = "no turns" + (f" of session {session!r}" if session else "") + (f" in state {state!r}" if state else "")
     print_rows(rows, turns_table, none, as_json=as_json)
 
@@ -124,20 +128,20 @@ def list_turns(
 def show(
     turn: TurnArgument,
     timeline: Annotated[
-        bool, typer.Option("--timeline", "-t", help="Its steps, calls and waits as bars over time.")
+        bool, typer.Option("--timeline", "-t", help="Show steps, calls and waits as bars over time.")
     ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Show a turn: what happened, what happens next and why.
 
-    Its state, its calls with their arguments and results, what it used of its budget, who has it, retries of the
-    model, and the intents that SQL keeps of calls that write; what people are asked and how to answer, the holds on
-    it, and what was sent into it; once it is over, what each model call cost, its finalizer's steps, how it was
-    judged, and what was first learned in it. Works also for turns that only SQL still knows. A brain with
-    `redact_logs` keeps no arguments and results of ended turns.
+    The page has the turn's state, its calls with arguments and results, the budget it has used, its owner, retries of
+    the model, and the intents of calls with effects. It lists open approvals and how to answer them, holds, and input
+    sent while the turn ran. After the end it also has the cost of each model call, the finalizer's steps, judgements,
+    and memories. It works for turns that are only in SQL, too. A brain with `redact_logs` keeps no arguments and
+    results of ended turns.
 
-    TURN-CALL, such as 01k7x2-c1-0, shows one call, its arguments and result whole. Of a write it also shows the
-    key that its tool got, and what SQL knows of each time it was started.
+    TURN-CALL, such as 01k7x2-c1-0, shows one call with its complete arguments and result. For a write it also shows
+    the idempotency key and a record of each attempt.
 
     \b
     Examples:
@@ -161,10 +165,10 @@ def show(
 
 def tail(
     turn: TurnArgument,
-    after: Annotated[int, typer.Option("--after", min=0, help="Begin behind this event number.")] = 0,
+    after: Annotated[int, typer.Option("--after", min=0, help="Start after this event number.")] = 0,
     as_json: AsJson = False,
 ) -> None:
-    """Follow a turn's events to the final one.
+    """Follow a turn's events until it ends.
 
     \b
     Examples:
@@ -181,12 +185,12 @@ def tail(
             return
         if not follow_events(client.handle(row.turn_id), after=after, as_json=as_json).final:
             note(
-                f"the events of turn {row.turn_id} are no longer in Redis; `brainq show` has what SQL kept",
+                f"the events of turn {row.turn_id} are no longer in Redis; `brainq show` prints its record in SQL",
                 style="yellow",
             )
 
 
-finalize = command_group("What was given up after the answer: run it again.")
+finalize = command_group("Work after the answer: retry what failed for good.")
 
 
 @subcommand(finalize, "retry")
@@ -195,16 +199,16 @@ def retry(
     step: Annotated[
         str,
         typer.Argument(
-            metavar="STEP", help="A step, `judge:NAME`, or `judges`; by default all that is dead.", show_default=False
+            metavar="STEP", help="A step, `judge:NAME`, or `judges`; by default everything dead.", show_default=False
         ),
     ] = "",
     as_json: AsJson = False,
 ) -> None:
-    """Run finalizer steps and judgements of a turn again that were given up.
+    """Retry dead finalizer steps and judgements of a turn.
 
-    Runs them here, with the brain of BRAINQ_APP, also after Redis has let the turn go. What a step writes to SQL
-    is written once, whichever process tries; callbacks get the step key they had before. The exit code is 1 if
-    something failed again. --json prints one object a step, or [] when nothing is dead.
+    They run in this process with the brain of BRAINQ_APP, even if the turn is no longer in Redis. The SQL writes of
+    a step happen once, whichever process runs it; callbacks receive the same step key as before. The exit code is 1
+    if something failed again. --json prints one object per step, or [] if nothing is dead.
 
     \b
     Examples:
@@ -227,7 +231,7 @@ def retry(
         if not wanted and as_json:
             print_json([])
         elif not wanted:
-            note(f"nothing of turn {row.turn_id} is dead; there is nothing to retry", style="green")
+            note(f"turn {row.turn_id} has no dead steps or judgements; there is nothing to retry", style="green")
         for name in wanted:
             if not as_json:
                 note(f"{name}: running ...", style="dim")
@@ -236,7 +240,7 @@ def retry(
             if as_json:
                 print_json({"turn_id": row.turn_id, "step": name, "outcome": again.word, "error": again.error})
                 continue
-            outcome = {"done": "done", "taken": "a worker has taken it up", "failed": "failed again"}[again.word]
+            outcome = {"done": "done", "taken": "a worker is running it already", "failed": "failed again"}[again.word]
             why = f": {clean(again.error, lines=False)}" if again.error else ""
             note(f"{name}: {outcome}{why}", style="red" if again.word == "failed" else "green")
     raise typer.Exit(ExitCode.FAILED if failed else ExitCode.OK)

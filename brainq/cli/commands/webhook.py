@@ -1,4 +1,4 @@
-"""`brainq webhook`: deliveries of endings and approvals to webhooks."""
+"""`brainq webhook`: list deliveries to webhooks, and send dead ones again."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from brainq.cli.pages.layout import PageTable
     from brainq.contracts.webhook import DeliveryRow
 
-app = command_group("What webhooks are sent (BRAINQ_WEBHOOKS).")
+app = command_group("Deliveries to webhooks (BRAINQ_WEBHOOKS).")
 
 
 @subcommand(app, "list")
@@ -26,7 +26,7 @@ def list_deliveries(
     limit: Limit = 50,
     as_json: AsJson = False,
 ) -> None:
-    """List deliveries, the newest first.
+    """List deliveries, newest first.
 
     \b
     Examples:
@@ -59,11 +59,11 @@ def _deliveries_table(rows: Sequence[DeliveryRow]) -> PageTable:
 @subcommand(app, "retry")
 def retry(
     delivery: Annotated[
-        str, typer.Argument(metavar="ID", help="As `brainq webhook list` shows it, or `all` that are dead.")
+        str, typer.Argument(metavar="ID", help="An id from `brainq webhook list`, or `all` for every dead delivery.")
     ],
     as_json: AsJson = False,
 ) -> None:
-    """Send dead deliveries again, as if they were new. The finalizer pool sends them, within a second or two.
+    """Send dead deliveries again. The finalizer pool sends them within a second or two.
 
     \b
     Examples:
@@ -72,7 +72,7 @@ def retry(
     """
     with open_operator() as operator:
         revived = operator.send_again(None if delivery == "all" else delivery)
-    outcome = "nothing is dead" if delivery == "all" else f"no delivery {delivery} is dead"
+    outcome = "no delivery is dead" if delivery == "all" else f"delivery {delivery} is not dead, or does not exist"
     if revived:
         outcome = f"{counted(revived, 'delivery', 'deliveries')} will be sent again"
     code = ExitCode.OK if delivery == "all" else ExitCode.NOT_FOUND

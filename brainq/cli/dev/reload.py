@@ -1,4 +1,4 @@
-"""`brainq dev --reload`: what runs is started again with the new code when a Python file that it imports changes."""
+"""`brainq dev --reload`: restart the workers and the gateway when a Python file that they import changes."""
 
 from __future__ import annotations
 
@@ -22,20 +22,21 @@ GRACE_S = 3.0
 
 
 class Reloader:
-    """Watches the Python files of a directory, in a thread of its own. `beside` are programs that run its code, too."""
+    """A watcher of the Python files of a directory, in its own thread. `beside` are other programs with the brain's
+    code."""
 
     def __init__(self, fleet: LocalFleet, beside: Sequence[Program], console: Console) -> None:
         self._fleet = fleet
         self._beside = beside
         self._console = console
         self._changed: set[str] = set()
-        self._files: set[str] = set()  # of the code that runs
+        self._files: set[str] = set()  # the files that the running code imports
         self._is_starting = False
         self._lock = threading.Lock()
 
     @contextmanager
     def watching(self, directory: Path) -> Generator[None]:
-        """Watch while inside. Raises SetupError when watchfiles is not installed."""
+        """Watch the directory within the context. Raises SetupError if watchfiles is not installed."""
         from watchfiles import PythonFilter, watch
 
         def follow(ended: threading.Event) -> None:
@@ -53,16 +54,15 @@ class Reloader:
 
     @property
     def pending(self) -> frozenset[str]:
-        """Files that changed since the last look."""
+        """The files that changed since the last call of `restart_if_changed`."""
         with self._lock:
             return frozenset(self._changed)
 
     def restart_if_changed(self) -> None:
-        """Start workers and gateway again if a file that they import changed and the brain still loads.
+        """Restart workers and gateway if a file that they import changed and the brain still loads.
 
-        If it does not load, say why, and leave them. Other files start nothing.
-
-        Says when they are ready, too: what is submitted before may still be answered by the code from before.
+        If the brain does not load, its error is printed and the old code keeps running. Other files restart nothing.
+        A line is printed once the new code is ready, because earlier turns may still be answered by the old code.
         """
         with self._lock:
             changed, self._changed = self._changed, set[str]()
@@ -77,12 +77,12 @@ class Reloader:
             self._files = files
         used = {os.path.realpath(path) for path in changed} & (before | (files or changed))
         if before and not used:
-            return  # a test, a script, a migration: nothing that runs has it
+            return  # a test, a script or a migration: no running process imports it
         names = ", ".join(sorted(Path(path).name for path in used or changed))
         if files is None:
-            self._console.print(f"{names} changed; the workers go on with the code from before", style="yellow")
+            self._console.print(f"{names} changed, but does not load; the workers keep the old code", style="yellow")
             return
-        self._console.print(f"{names} changed; starting the workers again", style="dim")
+        self._console.print(f"{names} changed; restarting the workers", style="dim")
         self._fleet.stop(GRACE_S)
         for worker in self._fleet.workers:
             worker.launch()
@@ -93,9 +93,9 @@ class Reloader:
 
 
 def _load_brain_files() -> set[str] | None:
-    """The files of the brains as they are now; None when they cannot be loaded, and why was printed.
+    """Return the files that the brains import now, or None if the brains do not load; the error is then printed.
 
-    In a process of its own: this one has the old code, and always will.
+    A new process loads them, because this one keeps the old code.
     """
     loaded = subprocess.run(
         [sys.executable, "-m", "brainq.cli.dev.startup"], check=False, stdout=subprocess.PIPE, text=True

@@ -1,4 +1,4 @@
-"""The stack of `brainq dev` and of `brainq up`: checked, started, kept running and stopped."""
+"""Check, start, keep running and stop the processes of `brainq dev` and `brainq up`."""
 
 from __future__ import annotations
 
@@ -40,12 +40,13 @@ FLOWER, GATEWAY = OTHER_PROGRAMS = ("flower", "gateway")
 
 
 class Stack:
-    """Redis, the workers of pools, and programs beside them. `exits` stops what it starts.
+    """Redis, the workers of pools, and other programs.
 
-    stop         what asks it to stop, entered before the first of `servers` was started
-    servers      of Redis that are this process's own
-    fleet        not launched yet
-    environment  of the programs
+    exits        stops everything that the stack starts
+    stop         the stop signals; entered before the first of `servers` was started
+    servers      the embedded Redis servers of this process
+    fleet        the workers, not launched yet
+    environment  the environment of the programs
     """
 
     def __init__(
@@ -72,7 +73,7 @@ class Stack:
         self._launch(Program("flower", flower_command(FLOWER_PORT), self.logs / "flower.log", self.environment))
 
     def launch_gateway(self, grace_s: float, listener: socket.socket | None = None, **environment: str) -> None:
-        """With a `listener`, a bound socket, it listens on that, and again on it when it is started again."""
+        """Start the gateway. `listener` is a bound socket that it uses, also after a restart."""
         listens = () if listener is None else (listener.fileno(),)
         inherited = {LISTENER_FD: str(listens[0])} if listens else {}
         environment = {**self.environment, **environment, **inherited}
@@ -80,11 +81,11 @@ class Stack:
         self._launch(Program("gateway", gateway_command(), log, environment, grace_s=grace_s, passes=listens))
 
     def stop_workers_at_exit(self, grace_s: float) -> None:
-        """They are stopped before what was started until now, and after what is started later."""
+        """Stop the workers at exit: before everything started so far, and after everything started later."""
         self._exits.callback(self._stop_workers, grace_s)
 
     def keep_running(self, each_look: Callable[[], None]) -> None:
-        """Show what the workers log, and start again what dies, until a stop is asked for."""
+        """Print the workers' logs and restart processes that die, until a stop is requested."""
         children = [*self.fleet.workers, *self._servers, *self.programs]
         supervisor = Supervisor(children, lambda message: self.console.print(message, style="yellow"))
         shown = ""
@@ -93,10 +94,10 @@ class Stack:
             for look in (self.follower.show, supervisor.check_all, each_look):
                 try:
                     look()
-                except OSError as failure:  # such as no descriptors: what runs goes on
+                except OSError as failure:  # such as no descriptors: running processes continue
                     if str(failure) != shown:
                         shown = str(failure)
-                        self.console.print(f"could not look after everything ({failure}); trying again", style="yellow")
+                        self.console.print(f"supervision failed ({failure}); trying again", style="yellow")
 
     def _launch(self, program: Program) -> None:
         self.programs.append(program)
@@ -104,7 +105,7 @@ class Stack:
         program.launch()
 
     def _stop_workers(self, grace_s: float) -> None:
-        """Warmly, and at once when a second signal comes."""
+        """Let running work end within `grace_s`, or kill it at a second signal."""
         if self.stop.stop_requested:
             notice = f"stopping: running work has {grace_s:g} s to end; Ctrl+C again stops it now"
             self.console.print(f"\n{notice}", style="dim")
@@ -116,7 +117,7 @@ def logs_of(settings: Settings) -> Path:
 
 
 def process_environment(settings: Settings, log_level: str) -> dict[str, str]:
-    """What workers and programs are given, whatever they serve."""
+    """Return the environment that all workers and programs share."""
     return {
         "BRAINQ_APP": settings.app,
         "BRAINQ_LOG_LEVEL": os.environ.get("BRAINQ_LOG_LEVEL") or log_level,
@@ -132,9 +133,9 @@ def open_stack(
     port: int | None = None,
     environment: Mapping[str, str] | None = None,
 ) -> tuple[Stack, str]:
-    """A stack on one Redis, and that one's url.
+    """Return a stack on one Redis, and the URL of that Redis.
 
-    From here on things run that have to be stopped; until then Ctrl+C just ends this process.
+    From here on there are processes to stop. Before that, Ctrl+C simply ends this process.
     """
     stop = exits.enter_context(StopSignals())
     url, server = exits.enter_context(open_redis(settings, port))
@@ -144,15 +145,15 @@ def open_stack(
 
 
 def check_start(settings: Settings) -> Brains:
-    """Raises SetupError when something is missing."""
+    """Load the brains and check the services. Raises SetupError if something is missing."""
     url = settings.redis_url.get_secret_value() if settings.redis_url else None
     return ready_to_start(settings, redis_url=url, writes=settings.data_dir)
 
 
 def run_dev(*, flower: bool, log_level: str, reload: bool, port: int | None = None, http: bool = True) -> None:
-    """`brainq dev`: Redis, all pools, the gateway and Flower, until Ctrl+C or SIGTERM.
+    """Run Redis, all pools, the gateway and Flower until Ctrl+C or SIGTERM.
 
-    Raises SetupError, before anything is started, when something is missing.
+    Raises SetupError before anything is started if something is missing.
     """
     outlive_full_log()
     settings, started = load_settings(), time.monotonic()
@@ -165,7 +166,7 @@ def run_dev(*, flower: bool, log_level: str, reload: bool, port: int | None = No
         if port is not None:
             require_free_port(LOOPBACK, port, "Redis", "`brainq dev --port`")
         brains = check_start(settings)
-        # What your tools raise is shown in full.
+        # Workers print complete tracebacks of what the user's tools raise.
         stack, url = open_stack(settings, exits, POOLS, log_level, port, {TRACEBACK_VARIABLE: "1"})
         if flower:
             stack.launch_flower()
@@ -183,8 +184,8 @@ def run_dev(*, flower: bool, log_level: str, reload: bool, port: int | None = No
 
 
 def launch_dev_gateway(stack: Stack, exits: ExitStack) -> int:
-    """Its port: that of the settings, or a free one."""
-    # Bound here and passed on: between a check and the gateway's own bind, another process could take the port.
+    """Start the gateway and return its port: the one of the settings, or a free one if that is taken."""
+    # The socket is bound here and passed on, because another process could take the port after a mere check.
     listener = exits.enter_context(listener_at(LOOPBACK, stack.settings.http_port))
     port = int(listener.getsockname()[1])
     stack.launch_gateway(DEV_GRACE_S, listener, BRAINQ_HTTP_HOST=LOOPBACK, BRAINQ_HTTP_PORT=str(port))
@@ -192,7 +193,7 @@ def launch_dev_gateway(stack: Stack, exits: ExitStack) -> int:
 
 
 def start_workers(stack: Stack, started: float) -> bool:
-    """False when a stop was requested before all were ready."""
+    """Start the workers and wait until they are ready. Returns False if a stop was requested before."""
     with stack.console.status("starting the workers") if stack.console.is_terminal else nullcontext():
         if not start_all(stack.fleet, stack.programs, stack.stop):
             return False
@@ -233,7 +234,7 @@ def brain_lines(app: str, brains: Brains) -> dict[str, Text]:
         .append_text(_model_line(brain))
         for brain in brains
     ]
-    named = Text(f"{app}, {len(brains)}, of which {brains.default.name} has the turns that name none")
+    named = Text(f"{app}, {len(brains)} brains; the default is {brains.default.name}")
     return {"brains": Text("\n          ").join([named, *lines])}
 
 
@@ -246,9 +247,9 @@ def _tool_summary(brain: Brain) -> Text:
 
 def http_line(wanted: bool, port: int, wanted_port: int) -> Text:
     if port:
-        line = Text(f"http://{LOOPBACK}:{port}").append("  a page to look at turns, and HTTP", "dim")
+        line = Text(f"http://{LOOPBACK}:{port}").append("  the web page and the HTTP API", "dim")
         if port != wanted_port:
-            taken = f"\n          port {wanted_port} is taken by another program; stop that, or set BRAINQ_HTTP_PORT"
+            taken = f"\n          port {wanted_port} is in use by another program; stop that, or set BRAINQ_HTTP_PORT"
             line.append(taken, "yellow")
         return line
     return Text("none", "dim").append("" if not wanted else "; pip install 'brainq[http]' for turns over HTTP")
@@ -260,23 +261,24 @@ def _model_line(brain: Brain) -> Text:
     if not brain.model.startswith(OFFLINE_PREFIX):
         return Text(brain.model)
     return Text(brain.model).append(
-        "  no language model: it calls tools named in a message\n"
-        '          for a real one: Brain(model="openai:gpt-4.1-mini"), and OPENAI_API_KEY',
+        "  not a language model: it calls the tools that a message names\n"
+        '          to use a real model: Brain(model="openai:gpt-4.1-mini"), and OPENAI_API_KEY',
         "yellow",
     )
 
 
 def _print_next_steps(console: Console, settings: Settings, brains: Brains, *, reload: bool) -> None:
     app = "" if settings.app == "app:brain" else f" -A {settings.app}"
-    console.print(f'\nIn another terminal, here: brainq{app} submit s1 "{example_message(brains.default)}" --follow')
+    command = f'brainq{app} submit s1 "{example_message(brains.default)}" --follow'
+    console.print(f"\nIn a second terminal, in this directory: {command}")
     if not reload:
-        console.print("The workers keep the code they began with; --reload takes up what you change.", style="dim")
-    console.print("Ctrl+C stops everything. What the workers warn of comes below.\n", style="dim")
+        console.print("The workers do not notice changed code; --reload restarts them when it changes.", style="dim")
+    console.print("Ctrl+C stops everything. Warnings of the workers appear below.\n", style="dim")
 
 
 def example_message(brain: Brain) -> str:
-    """Return a message to try. For the stand-in it is a call that the stand-in makes as it is written: of a tool that
-    only reads, if there is one."""
+    """Return a message to try. For the offline model it is a tool call in the form that it understands, of a read-only
+    tool if there is one."""
     specs = sorted(brain.tools.specs.values(), key=lambda spec: not spec.effect.is_read)
     if not specs or not isinstance(brain.model, str) or not brain.model.startswith(OFFLINE_PREFIX):
         return "Hello!"
@@ -286,7 +288,7 @@ def example_message(brain: Brain) -> str:
 
 
 def _example_value(schema: dict[str, Any]) -> object:
-    """Return a value that fits a parameter's schema, as far as its type says."""
+    """Return a value that fits the type of a parameter's schema."""
     if "enum" in schema:
         return schema["enum"][0]
     examples: dict[object, object] = {"integer": 1, "number": 1, "boolean": True, "array": [], "object": {}}
@@ -294,7 +296,7 @@ def _example_value(schema: dict[str, Any]) -> object:
 
 
 def run_up(wanted: list[str], *, log_level: str) -> None:
-    """`brainq up`: the pools and programs that are named, until Ctrl+C or SIGTERM. Raises as `run_dev`."""
+    """Run the named pools and programs until Ctrl+C or SIGTERM. Raises the same errors as `run_dev`."""
     outlive_full_log()
     known = (*POOLS, *OTHER_PROGRAMS)
     if unknown := [name for name in wanted if name not in known]:

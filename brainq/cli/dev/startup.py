@@ -1,6 +1,6 @@
-"""Looks before workers start: the brains, their models, Redis, SQL, the disk and ports.
+"""Check brains, models, Redis, SQL, the disk and ports before workers start.
 
-`python -m brainq.cli.dev.startup` loads the brains only, and says what is wrong with them, or which files they are of.
+`python -m brainq.cli.dev.startup` only loads the brains, and prints either their error or the files that they import.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ EXAMPLE = "examples.vault"
 
 
 def ready_to_start(settings: Settings, *, redis_url: str | None, writes: Path | None = None) -> Brains:
-    """The brains, once all is seen to be there; the traceback of one that fails is shown.
+    """Return the brains after all checks. If a brain fails to load, its traceback is printed.
 
-    redis_url   None: a server of its own will be started, or the one that runs on the data directory used
-    writes      a directory that files will be written to
-    Raises SetupError with a line for each fault.
+    redis_url   the Redis to check; None if an embedded one will be started, or is running on the data directory
+    writes      a directory that must be writable
+    Raises SetupError with a line for each problem.
     """
     try:
         return require_start(settings, redis_url=redis_url, writes=writes)
@@ -42,7 +42,7 @@ def _print_traceback(error: BrainNotLoaded) -> None:
 
 
 def _no_brain_message() -> str:
-    hint = "make a project: `brainq init shop`, or name your brain: `brainq dev -A module:variable`"
+    hint = "create a project with `brainq init shop`, or name your brain with `brainq dev -A module:variable`"
     if _is_importable(EXAMPLE):
         hint += f", or try the example: `brainq dev -A {EXAMPLE}:brain`"
     return f"no brain: neither -A nor BRAINQ_APP is set, and there is no app.py with a `brain`; {hint}"
@@ -58,7 +58,7 @@ def _is_importable(module: str) -> bool:
 
 
 def imported_files() -> set[str]:
-    """The Python files below the working directory that this process has imported, and those that they import later."""
+    """Return the Python files below the working directory that this process imported or may import later."""
     here = os.path.join(os.path.realpath(os.getcwd()), "")
     imported: set[str] = set()
     files = [getattr(module, "__file__", None) for module in list(sys.modules.values())]
@@ -72,7 +72,7 @@ def imported_files() -> set[str]:
 
 
 def _imported_by(file: Path) -> list[str]:
-    """The files of the modules that a file names in its imports, wherever in it these stand. Nothing is imported."""
+    """Return the files of the modules that a file's import statements name, without importing them."""
     places = [file.parent, *(Path(place or ".").resolve() for place in sys.path)]
     named: set[str] = set()
     for node in ast.walk(ast.parse(file.read_bytes())):

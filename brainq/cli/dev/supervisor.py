@@ -1,4 +1,4 @@
-"""What `brainq dev` and `up` supervise with: stop signals, restarts, logs as they are written, programs and starts."""
+"""Supervise the processes of `brainq dev` and `up`: stop signals, restarts, their logs, and their start."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 # Some wrappers pass on a Ctrl+C that the terminal has already sent to the whole group.
 DUPLICATE_SIGNAL_S = 0.3
 MAX_RESTART_WAIT_S = 30.0
-STABLE_S = 60.0  # what ran for so long has not "kept dying"
+STABLE_S = 60.0  # a process that ran this long starts with a fresh count of deaths
 NAME_STYLES = {"coordinator": "cyan", "parallel": "green", "serial": "yellow", "finalizer": "magenta"}
 POLL_S = 0.1
 
 
 class StopSignals:
-    """Counts the signals that ask to stop, while entered; loops look at it.
+    """A counter of stop signals, active while entered. Loops check it.
 
-    The handlers set numbers and nothing else. An exception out of a handler may strike anywhere, also inside a
-    lock of the standard library (`Popen.poll` has one), which then stays locked for ever.
+    The handlers only set numbers. An exception raised in a handler could strike inside a lock of the standard library
+    (`Popen.poll` has one), which would then stay locked for ever.
     """
 
     def __init__(self) -> None:
@@ -44,12 +44,12 @@ class StopSignals:
 
     @property
     def stop_requested(self) -> bool:
-        """Stop: let running work end."""
+        """True after the first signal: let running work end."""
         return self._count > 0
 
     @property
     def kill_requested(self) -> bool:
-        """A second one came: stop at once."""
+        """True after a second signal: kill at once."""
         return self._count > 1
 
     def __enter__(self) -> Self:
@@ -76,9 +76,10 @@ class _ChildHistory:
 
 
 class Supervisor:
-    """Starts again what dies, after a wait that grows while it keeps dying. `report` gets each death and each return.
+    """A supervisor that restarts processes which die, after a wait that grows if they keep dying.
 
-    children   were launched already
+    children   the processes, launched already
+    report     called with a line for each death and each recovery
     """
 
     def __init__(
@@ -93,7 +94,7 @@ class Supervisor:
         self._lives = {child.name: _ChildHistory(now()) for child in children}
 
     def check_all(self) -> None:
-        """Look at each child once, and do what is due."""
+        """Check each child once, and restart it if that is due."""
         for child in self._children:
             self._check_child(child, self._lives[child.name])
 
@@ -114,7 +115,7 @@ class Supervisor:
             self._launch(child, life, now)
 
     def _launch(self, child: OwnedProcess | EmbeddedServer, life: _ChildHistory, now: float) -> None:
-        """Start the child. A start that the system refuses counts as a death, and no other child ends."""
+        """Start the child. A start that the system refuses counts as a death, and does not affect other children."""
         try:
             child.launch()
         except (OSError, MemoryError, SetupError) as refused:
@@ -127,7 +128,7 @@ class Supervisor:
 
 
 def restart_wait_s(deaths: int) -> float:
-    """Seconds before the start after the n-th death in a row: 0, 1, 2, 4, ... 30."""
+    """Return the seconds to wait after the n-th death in a row: 0, 1, 2, 4, ... 30."""
     return 0.0 if deaths <= 1 else min(MAX_RESTART_WAIT_S, 2.0 ** min(deaths - 2, 10))
 
 
@@ -138,7 +139,7 @@ def describe_exit(code: int | None) -> str:
 
 
 class LogFollower:
-    """Shows what workers write into their logs, as they write it, with the worker's name before each line."""
+    """A follower of the workers' logs. It prints new lines with the worker's name."""
 
     def __init__(self, fleet: LocalFleet, console: Console) -> None:
         self._fleet = fleet
@@ -148,12 +149,12 @@ class LogFollower:
         self._width = max(len(worker.name) for worker in fleet.workers)
 
     def skip_to_end(self) -> None:
-        """Pass over what is in the logs now: banners, and what earlier runs wrote."""
+        """Skip the current content of the logs: banners and lines of earlier runs."""
         for worker in self._fleet.workers:
             self._skip(worker)
 
     def show(self) -> None:
-        """Print the lines that came since the last look; a worker that starts prints them when it is ready or gone."""
+        """Print the lines written since the last call. Lines of a starting worker are printed if it fails to start."""
         for worker in self._fleet.workers:
             if worker.process is not self._shown.get(worker.name) and worker.is_ready:
                 self._skip(worker)
@@ -173,7 +174,7 @@ class LogFollower:
             return []
         with path.open("rb") as log:
             log.seek(self._read.get(path, 0))
-            whole, _, _ = log.read().rpartition(b"\n")  # a line that is still being written waits for its end
+            whole, _, _ = log.read().rpartition(b"\n")  # leave an unfinished line for the next call
         if not whole:
             return []
         self._read[path] = self._read.get(path, 0) + len(whole) + 1
@@ -181,10 +182,10 @@ class LogFollower:
 
 
 class Program(OwnedProcess):
-    """What runs beside the workers: Flower, the gateway.
+    """A program next to the workers: Flower or the gateway.
 
-    grace_s   how long it may take to end after SIGTERM; 0: it is killed, for it only looks
-    passes    open files that it inherits
+    grace_s   how long it may take to end after SIGTERM; 0 kills it at once
+    passes    file descriptors that it inherits
     """
 
     def __init__(
@@ -205,7 +206,7 @@ class Program(OwnedProcess):
 
     @property
     def is_ready(self) -> bool:
-        """Of a program without a grace: it runs. Others write a file when they are."""
+        """Whether it serves: a program with a grace writes its ready file, another one only has to run."""
         return self.is_running and (not self._grace_s or self.ready_path.exists())
 
     def launch(self) -> None:
@@ -236,9 +237,9 @@ class Program(OwnedProcess):
 
 
 def start_all(fleet: LocalFleet, others: Sequence[Program], stop: StopSignals) -> bool:
-    """Launch every worker and wait until each has been ready, the others too; False if a stop was requested before.
+    """Launch every worker and wait until all processes are ready. Returns False if a stop was requested before.
 
-    Raises SetupError with the end of its log when one does not start.
+    Raises SetupError, with the end of its log, if a process does not start.
     """
     for worker in fleet.workers:
         worker.launch()

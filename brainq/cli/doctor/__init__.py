@@ -15,7 +15,7 @@ from brainq.wiring.preflight import Check, fail
 
 
 def run_upgrade_checks() -> Iterator[Check]:
-    """What is in the way of this build, beside the one that runs. Raises nothing."""
+    """Yield the obstacles for replacing the running build with this one. Raises nothing."""
     try:
         settings = load_settings()
     except SetupError as error:
@@ -25,7 +25,7 @@ def run_upgrade_checks() -> Iterator[Check]:
 
 
 def run_checks() -> Iterator[Check]:
-    """Every check in turn; one that cannot be made because another failed is left out. Raises nothing."""
+    """Yield every check. A check that depends on a failed one is left out. Raises nothing."""
     yield from each_guarded("libraries", check_libraries)
     try:
         settings = load_settings()

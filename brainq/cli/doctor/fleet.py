@@ -1,4 +1,4 @@
-"""Checks of the running fleet as it is seen from outside: what workers say of themselves is not believed."""
+"""Check the running fleet from outside, independently of what workers report about themselves."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ from brainq.wiring.preflight import Check, ok, warn
 
 
 def check_troubles(settings: Settings) -> Iterator[Check]:
-    """Yield each trouble of the fleet, as `brainq fleet` shows it. SQL is not opened: that could make it."""
+    """Yield each trouble of the fleet, as `brainq fleet` shows it. SQL is not opened, because that could create it."""
     with Operator(settings) as operator:
         troubles = read_redis_fleet(cells_of(operator.client).home).troubles
     for trouble in troubles:
         yield warn("fleet", trouble.text, trouble.remedy)
     if not troubles:
-        yield ok("fleet", "queues are read, pools have free threads, and turns are looked after in time")
+        yield ok("fleet", "queues are served, pools have free threads, and turns are checked in time")
 
 
 def check_answers(settings: Settings, url: str, answering: Iterable[str]) -> Iterator[Check]:
-    """Yield how the workers that say they are alive differ from those that answer Celery.
+    """Yield the differences between workers with a heartbeat and workers that answer Celery.
 
-    answering   node names, such as `serial@host`
+    answering   names of the nodes that answer, such as `serial@host`
     """
     with make_client(url) as client:
         announced = {worker.name for worker in RedisWorkers(client, Keys(settings.prefix)).alive()}
@@ -36,8 +36,8 @@ def check_answers(settings: Settings, url: str, answering: Iterable[str]) -> Ite
 
 
 def compare_names(announced: set[str], answering: set[str]) -> Iterator[Check]:
-    """Yield a warning for each worker that is in one of the two sets alone. Pure."""
+    """Yield a warning for each worker that is in only one of the two sets. Pure."""
     for name in sorted(announced - answering):
-        yield warn("worker", f"{name} says that it is alive and does not answer Celery: it is stuck, or busy", RESTART)
+        yield warn("worker", f"{name} has a heartbeat but does not answer Celery: it is stuck or busy", RESTART)
     for name in sorted(answering - announced):
-        yield warn("worker", f"{name} answers Celery and does not say that it works: it is in no list", RESTART)
+        yield warn("worker", f"{name} answers Celery but has no heartbeat: the fleet does not list it", RESTART)

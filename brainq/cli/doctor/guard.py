@@ -1,4 +1,4 @@
-"""One check that breaks is one line, and the others go on."""
+"""Report a check that raises as one failed line, and continue with the others."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from brainq.wiring.preflight import Check, fail
 
 
 def guarded(name: str, make: Callable[[], Generator[Check, None, bool]]) -> Generator[Check, None, bool]:
-    """Pass checks on; what they return, or False if they raise, which becomes a FAIL of this name."""
+    """Yield checks and return their result. If they raise, yield a FAIL with this name and return False."""
     try:
         return (yield from make())
     except Exception as error:
@@ -19,7 +19,7 @@ def guarded(name: str, make: Callable[[], Generator[Check, None, bool]]) -> Gene
 
 
 def each_guarded(name: str, make: Callable[[], Iterable[Check]]) -> Iterator[Check]:
-    """Yield checks that nothing depends on. If making them fails, yield one that says so."""
+    """Yield checks on which no other check depends. If they raise, yield a FAIL with this name."""
     try:
         yield from make()
     except Exception as error:
@@ -28,5 +28,5 @@ def each_guarded(name: str, make: Callable[[], Iterable[Check]]) -> Iterator[Che
 
 def _broken(name: str, error: Exception) -> Check:
     text = str(error) if isinstance(error, BrainqError) else describe_error(error)[0]
-    said, _, remedy = text.partition("; ")
-    return fail(name, said, remedy or "correct what is named, and run `brainq doctor` again")
+    problem, _, remedy = text.partition("; ")
+    return fail(name, problem, remedy or "correct this, and run `brainq doctor` again")

@@ -1,4 +1,4 @@
-"""Whether the user of Redis may do all that workers do: its commands, keys and channels, asked and not tried."""
+"""Check that the Redis user may run the workers' commands on their keys and channels, without running them."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ REMEDY = "give it the rules of ops/redis/users.acl, written for this prefix and 
 
 
 def check_rights(settings: Settings, url: str) -> Check:
-    """Ask Redis about each command with `redis.acl_check_cmd`, which needs no right but EVAL's."""
+    """Check each command with `redis.acl_check_cmd`, which needs only the right to EVAL."""
     with make_client(url) as client:
         database = int(client.connection_pool.connection_kwargs.get("db") or 0)
         wanted = worker_commands(settings, database)
@@ -38,17 +38,17 @@ def check_rights(settings: Settings, url: str) -> Check:
         except Exception as error:
             if redis_refusal(error) is None:
                 raise
-            return fail("redis rights", f"its user may not run scripts ({error})", REMEDY)
+            return fail("redis rights", f"the user may not run scripts ({error})", REMEDY)
     if not denied:
-        return ok("redis rights", f"its user has the commands, keys and channels of {settings.prefix!r}")
+        return ok("redis rights", f"the user may use the commands, keys and channels of {settings.prefix!r}")
     shown = ", ".join(" ".join(wanted[at][:2]) for at in denied[:MOST_SHOWN])
     more = f", and {len(denied) - MOST_SHOWN} more" if len(denied) > MOST_SHOWN else ""
-    return fail("redis rights", f"its user may not: {shown}{more}", REMEDY)
+    return fail("redis rights", f"the user may not run {shown}{more}", REMEDY)
 
 
 def worker_commands(settings: Settings, database: int) -> list[tuple[str, ...]]:
-    """Return what workers send, with a key or a channel each. kombu asks for its channels as patterns, which an ACL
-    allows only where it has the same text."""
+    """Return the workers' commands, with a key or a channel each. kombu subscribes to patterns, which an ACL allows
+    only if it contains the same pattern."""
     keys, queue = Keys(settings.prefix), settings.prefix + names.TURNS_QUEUE
     plain = [("PING",), ("TIME",), ("INFO",), ("MULTI",), ("EXEC",), ("SELECT", str(database)), ("SCRIPT", "LOAD", "")]
     plain += [("CLIENT", "SETNAME", "x"), ("CLIENT", "ID"), ("SUBSCRIBE", keys.stops), ("PUBLISH", keys.stops, "")]

@@ -1,4 +1,4 @@
-"""Checks of Redis and what lives in it (the broker's queues, workers, the sweeper), and of SQL and its schema."""
+"""Check Redis and what depends on it (queues, workers, the sweeper), and SQL and its schema."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ POOL_OF_QUEUE = {queue: pool for pool, queues in names.POOL_QUEUES.items() for q
 
 
 def check_sql_and_content(settings: Settings) -> Generator[Check, None, bool]:
-    """True: what is in SQL can be read. A check that breaks is one line."""
+    """Yield the checks of SQL and its content. Returns True if SQL can be read."""
     has_sql = yield from guarded("sql", lambda: check_sql(settings))
     if has_sql:
         yield from each_guarded("keys", lambda: check_content_keys(settings))
@@ -52,7 +52,7 @@ def check_sql_and_content(settings: Settings) -> Generator[Check, None, bool]:
 
 
 def check_redis_and_broker(settings: Settings, url: str) -> Generator[Check, None, bool]:
-    """True: Redis takes writes. A check that breaks is one line."""
+    """Yield the checks of Redis, the broker, the workers and the fleet. Returns True if Redis accepts writes."""
     if settings.broker_url is not None:
         yield from each_guarded("broker", lambda: [preflight.check_broker(settings)])
     takes_writes = yield from guarded("redis", lambda: check_redis(url, settings.prefix))
@@ -66,7 +66,7 @@ def check_redis_and_broker(settings: Settings, url: str) -> Generator[Check, Non
 
 
 def check_redis(url: str, prefix: str) -> Generator[Check, None, bool]:
-    """True: it answers and takes writes, which the checks behind these need."""
+    """Yield the checks of Redis. Returns True if it accepts writes, which later checks need."""
     answer = preflight.check_redis(url, prefix)
     yield answer
     if answer.level != "ok":
@@ -83,34 +83,37 @@ def check_redis(url: str, prefix: str) -> Generator[Check, None, bool]:
 
 
 def check_memory(info: dict[str, Any], *, is_shared: bool) -> Check:
-    """Whether Redis keeps what it has, and says in time that it is full. `is_shared`: no server of `brainq dev`."""
+    """Check that Redis evicts nothing, and that it has a memory limit.
+
+    is_shared   True unless it is the embedded server of `brainq dev`
+    """
     policy = str(info.get("maxmemory_policy", "unknown"))
     if policy != "noeviction":
-        problem = f"maxmemory-policy is {policy}: under pressure Redis would drop keys of live turns"
+        problem = f"maxmemory-policy is {policy}: when memory is full, Redis would delete keys of live turns"
         return fail("redis memory", problem, "CONFIG SET maxmemory-policy noeviction, and the same in redis.conf")
     used = f"{info.get('used_memory_human', '?')} used, maxmemory-policy noeviction"
     if is_shared and not int(info.get("maxmemory", 0)):
         return warn(
             "redis memory",
-            f"{used}, and no maxmemory: it grows until the system ends it, and the alert before that never fires",
+            f"{used}, but no maxmemory: Redis grows until the system kills it, and no alert fires before that",
             "CONFIG SET maxmemory to half of the host's memory, and the same in redis.conf",
         )
     return ok("redis memory", used)
 
 
 def check_appendonly(info: dict[str, Any]) -> Check:
-    """Whether a restart loses nothing, and the file is made short again."""
+    """Check that Redis writes an append-only file, and can rewrite it."""
     if str(info.get("aof_enabled")) != "1":
         return warn(
             "redis disk",
-            "appendonly is off: a restart of Redis loses the turns that are live",
+            "appendonly is off: a restart of Redis loses live turns",
             "CONFIG SET appendonly yes, and the same in redis.conf",
         )
     if str(info.get("aof_last_bgrewrite_status", "ok")) != "ok":
         return warn(
             "redis disk",
-            "the append-only file could not be rewritten the last time: it grows until the disk is full",
-            "its log says why: often there is no memory for a fork (vm.overcommit_memory = 1); then BGREWRITEAOF",
+            "the last rewrite of the append-only file failed: the file grows until the disk is full",
+            "find the cause in Redis' log, often no memory for a fork (vm.overcommit_memory = 1); then BGREWRITEAOF",
         )
     return ok("redis disk", "appendonly yes")
 
@@ -120,13 +123,13 @@ def _clock(skew_s: float) -> Check:
         return ok("clock", f"{skew_s * 1000:+.0f} ms from this machine to Redis")
     return warn(
         "clock",
-        f"Redis is {skew_s:+.1f} s from this machine; turns go by the clock of Redis, but logs will not line up",
-        "run NTP on both",
+        f"Redis' clock differs from this machine's by {skew_s:+.1f} s; turns use Redis' clock, but logs will not match",
+        "run NTP on both machines",
     )
 
 
 def check_broker(settings: Settings, url: str) -> Iterator[Check]:
-    """Our envelope against Celery's own, queue lengths, quarantined items, and workers that answer."""
+    """Check the message format against Celery's, queue lengths, quarantined messages, and workers."""
     with make_app(settings, broker_url=None if settings.broker_url else url) as app:
         yield check_envelope(app)
         if settings.broker_url is None:
@@ -135,7 +138,7 @@ def check_broker(settings: Settings, url: str) -> Iterator[Check]:
 
 
 def check_envelope(app: Any) -> Check:
-    """Whether a doorbell has the headers and the body that this Celery would write."""
+    """Check that a doorbell has the headers and body that the installed Celery writes."""
     arguments = ("s1", "t1", "c1-0", 1)
     theirs = app.amqp.as_task_v2("t1.c1-0.1", names.CALL_RUN, arguments, {}, ignore_result=True)
     ours = json.loads(envelope(names.CALL_RUN, arguments, "t1.c1-0.1", names.READ_ONLY_QUEUE, "t1", "tool"))
@@ -178,15 +181,15 @@ def _queues(settings: Settings, url: str) -> Iterator[Check]:
         key = names.queue_key(settings, names.POISON_LIST)
         yield warn(
             "quarantine",
-            f"{counted(poisoned, 'item')} on the queues no worker could read",
-            f"look with `redis-cli LRANGE {key} 0 9`: each says why; then mend the producer and DEL {key}",
+            f"{counted(poisoned, 'message')} that no worker could read",
+            f"`redis-cli LRANGE {key} 0 9` shows them with the reason; fix the producer, then DEL {key}",
         )
     else:
         yield ok("quarantine", "empty")
 
 
 def _unprefixed(settings: Settings, url: str) -> Iterator[Check]:
-    """Messages of a producer that does not know of the key prefix; none where this user may not look."""
+    """Warn of messages from a producer that does not use the key prefix. Skips lists that this user may not read."""
     lists = names.unprefixed_lists()
     with make_client(url) as client:
         lengths = client.replies([("LLEN", name) for name in lists])
@@ -202,14 +205,14 @@ def _unprefixed(settings: Settings, url: str) -> Iterator[Check]:
 
 def _workers(settings: Settings, url: str, app: Any) -> Iterator[Check]:
     if not settings.remote_control:
-        yield warn("workers", "not asked: BRAINQ_REMOTE_CONTROL is off", "set it to true to have workers answer")
+        yield warn("workers", "not checked: BRAINQ_REMOTE_CONTROL is off", "set it to true so that workers answer")
         return
     answers = cast("dict[str, Any]", app.control.inspect(timeout=PING_TIMEOUT_S).active_queues() or {})
     yield from check_answers(settings, url, answers)
     served = {str(queue["name"]) for queues in answers.values() for queue in queues}
     if not answers:
         yield warn(
-            "workers", "none answers", "start them: `brainq dev`, `brainq up`, or `brainq worker coordinator` and so on"
+            "workers", "no worker answers", "start them: `brainq dev`, `brainq up`, or `brainq worker coordinator` etc."
         )
         return
     unserved = sorted({POOL_OF_QUEUE[queue] for queue in names.ALL_QUEUES if queue not in served})
@@ -218,8 +221,8 @@ def _workers(settings: Settings, url: str, app: Any) -> Iterator[Check]:
         missing = ", ".join(unserved)
         yield warn(
             "workers",
-            f"{summary}; no {missing}",
-            "start " + ", ".join(f"`brainq worker {pool}`" for pool in unserved) + ": turns cannot go on without",
+            f"{summary}; none for {missing}",
+            "start " + ", ".join(f"`brainq worker {pool}`" for pool in unserved) + "; turns cannot continue without",
         )
     else:
         yield ok("workers", summary)
@@ -229,36 +232,36 @@ def check_sweeper(settings: Settings, url: str) -> Check:
     with make_client(url) as client:
         late_s = overdue_s(client, Keys(settings.prefix))
     if late_s < LATE_S:
-        return ok("sweeper", f"the oldest look at a turn has been due for {late_s:.1f} s")
+        return ok("sweeper", f"the oldest check of a turn is {late_s:.1f} s overdue")
     return warn(
         "sweeper",
-        f"a look at a turn has been due for {late_s:.0f} s: lost doorbells and dead workers are healed late",
-        "coordinators do that: start one, or more of them, `brainq worker coordinator`",
+        f"a check of a turn is {late_s:.0f} s overdue: recovery from lost doorbells and dead workers is late",
+        "coordinators run the sweeper; start one, or more of them: `brainq worker coordinator`",
     )
 
 
 def check_presence(settings: Settings, url: str) -> Check:
-    """Whether the death of each worker would be seen at once."""
+    """Check that the death of each worker would be noticed at once."""
     with make_client(url) as client:
         deaf = unwatched(client, Keys(settings.prefix))
     if not deaf:
         return ok("presence", "the death of any worker is noticed at once")
     return warn(
         "presence",
-        f"Redis does not hear {', '.join(deaf)}: what they hold goes on only {settings.lease_s:g} s after their death",
-        "a proxy before Redis must pass subscriptions on, and the workers' user needs +pubsub and +info",
+        f"Redis sees no subscription of {', '.join(deaf)}: after a death their work waits {settings.lease_s:g} s",
+        "a proxy in front of Redis must forward subscriptions, and the workers' user needs +pubsub and +info",
     )
 
 
 def check_sql(settings: Settings) -> Generator[Check, None, bool]:
-    """Looks only: neither a database file nor a schema is made. True: what is in it can be read."""
+    """Yield the checks of SQL without creating a database or a schema. Returns True if it can be read."""
     url = settings.sql_address
     answer = preflight.check_sql(url)
     if answer.level == "ok" and (path := parse_sql_url(url).sqlite_path) and not Path(path).exists():
         yield warn(
             "sql",
-            f"{without_password(url)} is not there yet",
-            "the first worker or submit makes it, or `brainq db upgrade`",
+            f"{without_password(url)} does not exist yet",
+            "the first worker or submit creates it, or `brainq db upgrade`",
         )
         return False
     yield answer
@@ -275,7 +278,7 @@ def check_sql(settings: Settings) -> Generator[Check, None, bool]:
     if unsafe:
         yield warn(
             "commits",
-            f"{' and '.join(f'{name}=off' for name in unsafe)}: a power cut may take back accepted turns and intents",
+            f"{' and '.join(f'{name}=off' for name in unsafe)}: a power cut may lose accepted turns and intents",
             f"ALTER SYSTEM SET {unsafe[0]} = on; SELECT pg_reload_conf();",
         )
     if current == HEAD:
@@ -287,17 +290,18 @@ def check_sql(settings: Settings) -> Generator[Check, None, bool]:
 
 def _pooler(pooled: bool | None) -> Iterator[Check]:
     if pooled:
-        yield ok("pooler", "one in transaction mode is before Postgres: nothing is prepared or set for a session")
+        yield ok("pooler", "a pooler in transaction mode is in front of Postgres, and brainq is configured for it")
     elif pooled is None:
         yield fail(
             "pooler",
-            "two connections share a server: a pooler in transaction mode is before Postgres, and is not known to be",
+            "two connections share a server process: a pooler in transaction mode is in front of Postgres, but "
+            "brainq is not configured for it",
             "set BRAINQ_SQL_POOLED=true, and take `pooled` and `prepare_threshold` out of the URL",
         )
 
 
 def check_content_keys(settings: Settings) -> Iterator[Check]:
-    """Nothing of a deployment whose content is in the clear. Counts no rows: `brainq keys list --count` does."""
+    """Check the content keys, if content is encrypted. It counts no rows; `brainq keys list --count` does."""
     place = settings.key_place
     if place is None:
         return
@@ -316,27 +320,27 @@ def check_content_keys(settings: Settings) -> Iterator[Check]:
     others = {key.operator_key for key in rows} - {codec.operator_keys.current}
     mode = os.stat(place.file).st_mode
     if mode & (stat.S_IRWXG | stat.S_IRWXO):
-        yield warn("keys", f"{place.file} can be read by others than its owner", f"chmod 600 {place.file}")
+        yield warn("keys", f"other users than its owner can read {place.file}", f"chmod 600 {place.file}")
     elif not codec.writes:
         yield warn("keys", "new content is written in the clear", "put a key before `clear` in the file of keys")
     elif others:
         wrapped = ", ".join(sorted(others))
-        yield warn("keys", f"tenants' keys are wrapped by {wrapped} still", "run `brainq keys rewrap`")
+        yield warn("keys", f"some tenants' keys are still wrapped by {wrapped}", "run `brainq keys rewrap`")
     else:
         yield ok("keys", f"content is encrypted, with {len(rows)} tenants' keys, by {codec.operator_keys.current}")
 
 
 def check_webhooks(settings: Settings) -> Iterator[Check]:
-    """Nothing of a deployment without webhooks. The schema is this brainq's."""
+    """Check deliveries, if webhooks are configured. The schema must be up to date."""
     webhooks = parse_webhooks(settings.webhooks.get_secret_value())
     if not webhooks:
         return
     with Store.open(settings.sql_address, migrate=False, keys=settings.key_place) as store:
         unsettled = store.deliveries.unsettled()
-    summary = f"{len(webhooks)} configured, {unsettled['pending']} to be sent, {unsettled['dead']} dead"
+    summary = f"{len(webhooks)} configured, {unsettled['pending']} pending deliveries, {unsettled['dead']} dead"
     if unsettled["dead"]:
         yield warn(
-            "webhooks", summary, "`brainq webhook list --state dead` says why; `brainq webhook retry all` sends again"
+            "webhooks", summary, "`brainq webhook list --state dead` has the errors; `brainq webhook retry all` retries"
         )
     else:
         yield ok("webhooks", summary)

@@ -71,7 +71,7 @@ def _check_library(name: str, lowest: tuple[int, ...], below: tuple[int, ...]) -
 
 
 def check_mcp(brain: Brain) -> Iterator[Check]:
-    """Starts the brain's servers, each in a process of its own, and ends them."""
+    """Start each of the brain's MCP servers, compare its tools with the pinned ones, and stop it."""
     if not brain.mcp:
         return
     try:
@@ -81,12 +81,12 @@ def check_mcp(brain: Brain) -> Iterator[Check]:
         return
     for name, answer in looked.items():
         if answer.found is None:
-            yield fail("mcp", answer.problem, "its calls fail until it starts; brainq mcp pin shows what it writes")
+            yield fail("mcp", answer.problem, "its calls fail until it starts; `brainq mcp pin` shows its output")
         elif drift := find_drift(pinned[name], answer.found):
             yield warn(
                 f"mcp {name}",
-                f"its tools are not those that were pinned: {drift}",
-                "new ones are not offered, changed ones are not called; look at them, then: brainq mcp pin",
+                f"its tools differ from the pinned ones: {drift}",
+                "new tools are not offered and changed ones are not called; review them, then run `brainq mcp pin`",
             )
         else:
             tasks = _task_tool_count(brain, name)
@@ -112,14 +112,14 @@ def check_brains(settings: Settings) -> Iterator[Check]:
 
 
 def check_prices(brains: Iterable[Brain]) -> Check:
-    """Budgets hold calls by what they cost: of a model without a price they hold nothing, and nobody would notice."""
+    """Warn of models without a known price, whose cost no budget can limit."""
     unknown = unpriced_models(models_of(brains), cost_usd)
     if not unknown:
         return ok("budgets", "the prices of the brains' models are known")
-    problem = f"no price is known of {', '.join(sorted(unknown))}: no budget holds what it costs"
+    problem = f"the price of {', '.join(sorted(unknown))} is unknown, so budgets do not limit its cost"
     if find_spec(EXTRAS["costs"]) is None:
         return warn("budgets", problem, "pip install 'brainq[costs]'")
-    return warn("budgets", problem, "hold its turns by max_total_tokens")
+    return warn("budgets", problem, "limit its turns with max_total_tokens")
 
 
 def _check_brain(app: str, brain: Brain, brains: Brains) -> Iterator[Check]:
@@ -137,7 +137,7 @@ def _check_brain(app: str, brain: Brain, brains: Brains) -> Iterator[Check]:
 
 
 def check_traces() -> Check:
-    """By this environment, which the workers are thought to share."""
+    """Check the export of traces in this environment, which workers are expected to share."""
     wanted = traces_exporter()
     if wanted.exporter == "none" and wanted.remedy:
         return warn("traces", f"off: {wanted.why}", wanted.remedy)
@@ -148,5 +148,5 @@ def check_traces() -> Check:
         return warn("traces", what, remedy)
     to = without_password(wanted.where) or wanted.exporter
     if captures_content():
-        return warn("traces", f"go to {to}, with content", "unset OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT")
-    return ok("traces", f"go to {to}, without content")
+        return warn("traces", f"sent to {to}, with content", "unset OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT")
+    return ok("traces", f"sent to {to}, without content")

@@ -1,6 +1,6 @@
-"""The checks of `brainq doctor --before-upgrade`: what is in the way of this build, and the order.
+"""The checks of `brainq doctor --before-upgrade`: obstacles for this build, and the order of the upgrade.
 
-Nothing is migrated or changed: SQL's revision is read, and turns are those that Redis has.
+Nothing is migrated or changed. The turns are those in Redis.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ ORDER = (
 
 
 def check_upgrade(settings: Settings) -> Iterator[Check]:
-    """Each obstacle, and last the order. Of several cells each is looked at."""
+    """Yield each obstacle, in every cell, and finally the order of the upgrade."""
     try:
         here = worker_build(load_brains(settings.app), settings.build)
     except BrainqError as wrong:
@@ -68,39 +68,39 @@ def _check_deployment(settings: Settings, here: WorkerBuild) -> Iterator[Check]:
 
 
 def check_name(here: WorkerBuild, workers: Sequence[BuildWorker]) -> Check:
-    """Whether people can tell it from what runs."""
+    """Check that the new build's name differs from the running ones."""
     same = [worker for worker in workers if worker.build == here.name]
     digests = {brain.name: brain.digest for brain in here.brains}
     if any(digests.get(name) != digest for worker in same for name, (digest, _) in worker.brains.items()):
-        remedy = "give each build a name of its own in BRAINQ_BUILD"
-        return fail("build", f"workers of {here.name!r} run, and declare other brains", remedy)
+        remedy = "give each build its own name in BRAINQ_BUILD"
+        return fail("build", f"workers of build {here.name!r} are running with other brains", remedy)
     if not here.is_distinct:
-        return warn("build", "it has no name: `brainq versions` cannot tell it", "set BRAINQ_BUILD in all workers")
-    return ok("build", f"{here.name}" + (", of which workers run" if same else ""))
+        return warn("build", "it has no name: `brainq versions` cannot list it", "set BRAINQ_BUILD in all workers")
+    return ok("build", f"{here.name}" + (", with running workers" if same else ""))
 
 
 def check_formats(workers: Sequence[BuildWorker], turns: Sequence[BuildTurn]) -> Check:
-    """Whether it reads what is there, and whether there is a way back."""
+    """Check that this build reads the live turns, and that the running build would read this build's turns."""
     foreign = sorted({turn.format for turn in turns} - set(FORMATS_READ))
     if foreign:
         count = sum(turn.format in foreign for turn in turns)
-        text = f"{counted(count, 'turn')} are of format {foreign[-1]}, which this build does not read"
-        return fail("state format", text, "take a build that reads it, or wait until these turns have ended")
+        text = f"{counted(count, 'turn')} have format {foreign[-1]}, which this build does not read"
+        return fail("state format", text, "use a build that reads it, or wait until these turns have ended")
     if any(STATE_FORMAT not in worker.formats for worker in workers):
-        text = f"this build writes format {STATE_FORMAT}, which workers that run do not read"
-        return warn("state format", text, "there is no way back for turns that it has claimed: back up first")
-    return ok("state format", f"{STATE_FORMAT}, as the workers that run read it")
+        text = f"this build writes format {STATE_FORMAT}, which the running workers do not read"
+        return warn("state format", text, "turns that it has claimed cannot go back to the old build: back up first")
+    return ok("state format", f"{STATE_FORMAT}, which the running workers read as well")
 
 
 def check_pins(here: WorkerBuild, others: Sequence[Build], turns: Sequence[BuildTurn]) -> Iterator[Check]:
-    """Turns that keep to a brain which this build does not have."""
+    """Yield a warning for turns that are pinned to a brain which this build does not have."""
     own = {brain.digest for brain in here.brains}
     for build in others:
         kept = [turn for turn in turns if turn.build == build.name and turn.is_pinned and turn.digest not in own]
         if kept:
             release = f"brainq versions release {build.name} --to {here.name}"
-            remedy = f"keep its workers until `brainq versions` says that it is empty; or {release}"
-            yield warn("pinned turns", f"{counted(len(kept), 'turn')} keep to build {build.name}", remedy)
+            remedy = f"keep its workers until `brainq versions` shows no turns for it; or {release}"
+            yield warn("pinned turns", f"{counted(len(kept), 'turn')} pinned to build {build.name}", remedy)
 
 
 def _check_sql(settings: Settings) -> Check:
@@ -114,11 +114,11 @@ def _check_sql(settings: Settings) -> Check:
         return fail("sql revision", str(wrong), "correct BRAINQ_SQL_URL")
     except Exception as away:
         return fail(
-            "sql revision", f"it does not answer ({type(away).__name__})", "start it, or correct BRAINQ_SQL_URL"
+            "sql revision", f"SQL does not answer ({type(away).__name__})", "start it, or correct BRAINQ_SQL_URL"
         )
     if (problem := why_not_upgradable(found)) is not None:
         return fail("sql revision", f"the schema {problem[0]}", problem[1])
     if found == HEAD:
-        return ok("sql revision", f"{HEAD} in both builds: nothing migrates, and you can roll back")
-    text = f"{found or 'none'} becomes {HEAD}: workers that run go on, and old ones cannot start again"
-    return warn("sql revision", text, "back up SQL; keep old supervisors from restarting workers")
+        return ok("sql revision", f"{HEAD} in both builds: no migration, and you can roll back")
+    text = f"{found or 'none'} becomes {HEAD}: running workers continue, but old workers cannot start again"
+    return warn("sql revision", text, "back up SQL; prevent old supervisors from restarting workers")

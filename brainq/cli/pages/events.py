@@ -1,10 +1,10 @@
-"""A turn's events as lines of a terminal: what `brainq tail` and `brainq submit --follow` show.
+"""Print a turn's events as lines in a terminal, for `brainq tail` and `brainq submit --follow`.
 
     printer = EventPrinter(Console())
     for event in handle.events():
         printer.show(event)
 
-Times are relative to the first event shown. Without colours (NO_COLOR, a pipe) the lines read the same.
+Times are relative to the first event shown. The lines do not depend on colours (NO_COLOR, a pipe).
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ _WHOLE_WORDS = re.compile(r"(?s).*\S(?=\s)")
 
 
 class EventPrinter:
-    """Prints one line an event, and the model's text as it streams.
+    """A printer of one line per event, and of the model's text as it streams.
 
-    label   begins every line, where several turns share a console; text is then printed once it is whole,
-            because the lines of other turns come in between
+    label   a prefix of every line if several turns share a console; text is then printed when it is complete,
+            because lines of other turns may come in between
     """
 
     def __init__(self, console: Console, label: str = "") -> None:
@@ -46,7 +46,7 @@ class EventPrinter:
         self._thought = _TextBlock(console, self._margin, stream=not label, style="dim italic")
 
     def show(self, event: TurnEvent) -> None:
-        """Print one event. Events come in the order of their numbers."""
+        """Print one event. Call it in the order of the events' numbers."""
         if self._start_ms is None:
             self._start_ms = event.at_ms
         data = cast("dict[str, Any]", event.data)
@@ -78,16 +78,16 @@ class EventPrinter:
 
     @property
     def text(self) -> str:
-        """The model's text of the newest step, as far as it was shown."""
+        """The model's text of the newest step, as far as it was printed."""
         return self._streamed
 
     def close(self) -> None:
-        """End a line of text that is still open; call it when the events stop before the final one."""
+        """End an unfinished line of text. Call it if the events stop before the final one."""
         self._thought.close()
         self._text.close()
 
     def add_known_call(self, call_id: str, tool: str, effect: Effect) -> None:
-        """Name a call whose step was shown elsewhere, as when a reader resumes in the middle."""
+        """Add the name of a call whose step was printed before, because the reader resumes in the middle."""
         self._name(call_id, tool, effect.value)
 
     def _name(self, call_id: str, tool: str, effect: str) -> None:
@@ -121,22 +121,22 @@ class EventPrinter:
             case EventKind.TURN_OPENING:
                 for call in data["plan"]:
                     self._name(call["call"], str(call["tool"]), str(call["effect"]))
-                return "turn", Text("opens"), [counted(len(data["plan"]), "call"), "before the first step"]
+                return "turn", Text("opening"), [counted(len(data["plan"]), "call"), "before the first step"]
             case EventKind.REFLECTION:
-                described = f"none: {data['stub']}" if data.get("stub") else f"on step {data['step']}"
-                return "aux", Text("reflects"), [described]
+                described = f"skipped: {data['stub']}" if data.get("stub") else f"on step {data['step']}"
+                return "aux", Text("reflection"), [described]
             case EventKind.COMPACTION:
                 shorter = f"{data['tokens_before']} to about {data['tokens_after']} tokens of context"
-                return "aux", Text("compacts"), [shorter, f"summary by {data['method']}"]
+                return "aux", Text("compaction"), [shorter, f"summary by {data['method']}"]
             case EventKind.STEP_RETRIED:
-                return f"step {data['step']}", Text("retries", style="yellow"), retry_details(data)
+                return f"step {data['step']}", Text("retry", style="yellow"), retry_details(data)
             case EventKind.STEP_STARTED | EventKind.STEP_ENDED:
                 return f"step {data['step']}", *self._step(kind, data)
             case EventKind.BUDGET:
                 return ("budget", Text("used up", style="yellow"), [str(data.get("spent", data.get("kind", "")))])
             case EventKind.NOTICE if data.get("waits_for"):
                 wait = f"{data['waits_for']}, {duration(data['wait_ms'])}"
-                return "notice", Text("waits", style="yellow"), [wait]
+                return "notice", Text("waiting", style="yellow"), [wait]
             case EventKind.NOTICE:
                 full = f"the context is {data['context_full']} % full at step {data['step']}"
                 return "notice", Text("note", style="yellow"), [full]
@@ -159,11 +159,11 @@ class EventPrinter:
         ]
         problem: Details = [Text(f"not acted on: {data['problem']}", "yellow")] if data.get("problem") else []
         tokens = f"{data.get('input_tokens', 0)} in, {data.get('output_tokens', 0)} out tokens"
-        return Text("asks"), [counted(data.get("calls", 0), "call"), *usage, *problem, Text(tokens, style="dim")]
+        return Text("replied"), [counted(data.get("calls", 0), "call"), *usage, *problem, Text(tokens, style="dim")]
 
     def _call(self, kind: EventKind, data: dict[str, Any]) -> tuple[Text, Details]:
         if kind is EventKind.APPROVAL_REQUESTED and "tool" in data:
-            # It comes before the plan of its step.
+            # This event precedes the plan of its step.
             self._name(str(data["call"]), str(data["tool"]), str(data["effect"]))
         tool, effect = self._tools.get(str(data.get("call")), (str(data.get("tool", "")), ""))
         named: Details = []
@@ -184,7 +184,7 @@ class EventPrinter:
 
 
 class _TextBlock:
-    """The model's text beside a gutter, wrapped at words; a word is held back until it is whole."""
+    """A block of the model's text next to a gutter, wrapped at words. A word is printed when it is complete."""
 
     def __init__(self, console: Console, margin: Any, *, stream: bool, style: str | None = None) -> None:
         self._console = console
@@ -204,7 +204,7 @@ class _TextBlock:
                 self._write(whole.group())
 
     def close(self, *, replaced: bool = False) -> None:
-        """Print what is left. Text that is about to be replaced and was not shown yet is dropped."""
+        """Print the rest of the text, unless it is about to be replaced and nothing of it was printed."""
         if not (replaced and not self._stream):
             self._write(self._held.rstrip())
         self._held = ""
@@ -231,8 +231,8 @@ class _TextBlock:
 
 
 def retry_details(data: dict[str, Any]) -> Details:
-    """`rate_limit`, `asked again in 1.5 s`."""
-    return [clean(str(data.get("kind", "")), lines=False), f"asked again in {duration(float(data.get('wait_ms', 0)))}"]
+    """Return `rate_limit` and `next try in 1.5 s`."""
+    return [clean(str(data.get("kind", "")), lines=False), f"next try in {duration(float(data.get('wait_ms', 0)))}"]
 
 
 def _wait(ahead: int, why: str) -> str:

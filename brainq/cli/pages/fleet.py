@@ -1,4 +1,4 @@
-"""The fleet as a page, and its brains as a table."""
+"""Print the fleet, its cells and its scale as pages, and its brains as a table."""
 
 from __future__ import annotations
 
@@ -43,12 +43,12 @@ def print_fleet(console: Console, fleet: Fleet) -> None:
 
 
 def print_cells(console: Console, state: CellsState) -> None:
-    """As a table; without names there is one cell, which says so."""
+    """Print the cells as a table, with a note if BRAINQ_CELLS is not set."""
     print_section(console, "cells", PageTable(_cell_row(cell) for cell in state.cells))
     if state.directory == "away":
-        console.print("The directory is away: tenants that no front knows yet are refused until home is back.")
+        console.print("The directory is unreachable: new tenants are refused until the home cell answers again.")
     if [cell.name for cell in state.cells] == [""]:
-        console.print("One cell, without a name: BRAINQ_CELLS is not set (docs/operate/cells.md).", style="dim")
+        console.print("There is a single cell without a name, because BRAINQ_CELLS is not set.", style="dim")
     if state.moves:
         print_section(console, "moves", PageTable(_move_row(move) for move in state.moves))
 
@@ -99,19 +99,19 @@ def _scale_row(pool: PoolScale) -> dict[Column, str | Text]:
 def _fleet_head(fleet: Fleet) -> list[tuple[str, Text]]:
     turns, lanes, redis = fleet.turns, fleet.lanes, fleet.redis
     states = {name: getattr(turns, name) for name in ("active", "parked", "queued", "closing", "accepted")}
-    more = "" if turns.is_whole else ", of the newest; there are more"
+    more = "" if turns.is_whole else ", among the newest turns only"
     lapsed = f", {_counts({'lapsed': lanes.lapsed})}" if lanes.lapsed else ""
     round_s = fleet.sweeper.last_round_s
-    swept = "no round within a day" if round_s is None else f"last round {duration(round_s * 1000)} ago"
+    swept = "no round in the last day" if round_s is None else f"last round {duration(round_s * 1000)} ago"
     given_up = fleet.given_up.model_dump()
     limit = f" of {redis.max_bytes / MIB:,.0f} MiB" if redis.max_bytes else ""
     return [
         ("turns", Text(_counts(states) + more)),
         ("room", Text(_capacity_text(fleet.room))),
-        ("people", Text(f"{counted(turns.approvals, 'approval')} asked for")),
+        ("people", Text(f"{counted(turns.approvals, 'approval')} pending")),
         ("lanes", Text(f"{lanes.held} held, {counted(lanes.waiting, 'call')} waiting{lapsed}")),
-        ("sweeper", Text(f"{swept}; the oldest look is due for {duration(fleet.sweeper.overdue_s * 1000)}")),
-        ("given up", Text(_counts(given_up), "red" if any(given_up.values()) else "")),
+        ("sweeper", Text(f"{swept}; the oldest check is {duration(fleet.sweeper.overdue_s * 1000)} overdue")),
+        ("abandoned", Text(_counts(given_up), "red" if any(given_up.values()) else "")),
         ("redis", Text(f"{redis.version}, {redis.used_bytes / MIB:,.1f} MiB{limit}, {redis.policy}")),
     ]
 
@@ -152,7 +152,7 @@ def _pools_table(pools: Sequence[Pool]) -> PageTable:
 
 
 def _builds_of(pool: Pool) -> str:
-    """`1.5`, or where there are several `1.4 (2), 1.5 (1)`."""
+    """Return the builds of a pool's workers: `1.5`, or `1.4 (2), 1.5 (1)` if there are several."""
     counts = sorted(Counter(clean(worker.build, lines=False) for worker in pool.workers if worker.build).items())
     return ", ".join(name if len(counts) == 1 else f"{name} ({count})" for name, count in counts)
 
@@ -186,13 +186,13 @@ def _models_table(models: Sequence[FleetModel]) -> PageTable:
 
 
 def _capacity_text(room: FleetCapacity) -> str:
-    size = "not yet known" if room.size is None else f"{room.live} of {room.size} live, {room.share} a tenant"
+    size = "not yet known" if room.size is None else f"{room.live} of {room.size} live, {room.share} per tenant"
     size += "".join(f"; brain {brain.name} {brain.live} of {brain.cap}" for brain in room.brains)
     return size + f"; {counted(room.tenants_waiting, 'tenant')} waiting" * bool(room.tenants_waiting)
 
 
 def _counts(numbers: dict[str, int]) -> str:
-    """`3 active, 1 parked`; `none` where all are 0."""
+    """Return `3 active, 1 parked`, or `none` if all are 0."""
     return ", ".join(f"{number} {name.replace('_', ' ')}" for name, number in numbers.items() if number) or "none"
 
 

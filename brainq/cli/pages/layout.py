@@ -1,4 +1,4 @@
-"""The layout of pages: heads, sections, and one table that fits the terminal and never cuts what must be typed."""
+"""Lay out pages: heads, sections, and a table that fits the terminal without cutting ids that people copy."""
 
 from __future__ import annotations
 
@@ -17,7 +17,11 @@ NAME_WIDTH = 9
 
 @dataclass(frozen=True)
 class Column:
-    """`key` stays whole at any width; a `fact` is shown whole or not at all; `words` wrap, down to `least`."""
+    """A column of a page's table.
+
+    kind    `key` is complete at any width; `fact` is complete or left out; `words` wrap, down to the width `least`
+    worth   columns with the lowest worth are left out first
+    """
 
     name: str
     kind: Literal["key", "fact", "words"]
@@ -39,17 +43,17 @@ def words(name: str, worth: int, least: int = 16) -> Column:
 
 
 class PageTable:
-    """The one table of all pages, without lines. It fits the terminal, and never cuts what must be typed.
+    """The table of all pages, without lines. It fits the terminal and never cuts a key.
 
         row = {key("turn"): "01k7...", fact("took", 1): "3.2 s", words("note", 3): "waits for an approval"}
         console.print(PageTable([row]))
 
-    Where the room is short, columns are left out, the least worth first; words are wrapped. Columns without content
-    are left out always. A pipe has room for all.
+    If the terminal is narrow, columns with the lowest worth are left out and words are wrapped. Columns without content
+    are always left out. A pipe gets all columns.
     """
 
     def __init__(self, rows: Iterable[Mapping[Column, str | Text]] = (), *, header: bool = True) -> None:
-        """The first row has every column in its order; a later one may leave some empty."""
+        """The first row must have every column, in their order; a later row may omit some."""
         self._columns: tuple[Column, ...] = ()
         self._header = header
         self._rows: list[list[Text]] = []
@@ -57,7 +61,7 @@ class PageTable:
             self.add(row)
 
     def add(self, cells: Mapping[Column, str | Text]) -> None:
-        """One row more."""
+        """Add a row. Raises ValueError for a column that the first row does not have."""
         self._columns = self._columns or tuple(cells)
         if unknown := [column.name for column in cells if column not in self._columns]:
             raise ValueError(f"the table has no column {unknown[0]!r}")
@@ -73,7 +77,7 @@ class PageTable:
             column = self._columns[index]
             table.add_column(
                 column.name,
-                # Rich does not count the gap behind a column in its width.
+                # Rich does not count the gap after a column as part of its width.
                 width=widths[index],
                 overflow="fold",
                 justify="right" if column.right else "left",
@@ -83,7 +87,7 @@ class PageTable:
         yield table
 
     def _natural(self, index: int) -> int:
-        """The width that shows the whole column; 0 for one without content."""
+        """Return the width that shows a complete column, or 0 if it has no content."""
         widest = max((cell_len(row[index].plain) for row in self._rows), default=0)
         if not widest and self._columns[index].kind != "key":
             return 0

@@ -1,4 +1,4 @@
-"""Approvals, holds and inputs of a turn, as tables, sections of pages, and lines of events."""
+"""Print a turn's approvals, holds and inputs as tables, sections of pages, and lines of events."""
 
 from __future__ import annotations
 
@@ -23,26 +23,26 @@ ARGUMENTS_WIDTH = 60
 REASON_WIDTH = 60
 TEXT_WIDTH = 60
 _AT_TIMEOUT = {
-    "deny": "then the calls that wait are denied",
+    "deny": "then the waiting calls are denied",
     "release": "then it is released",
     "cancel": "then the turn is cancelled",
 }
 PARKED_REASONS = {
-    "approval": "waits for an approval",
-    "hold": "waits for a hold to be released",
-    "outside": "waits for a result from outside",
-    "child": "waits for its child turn",
-    "client": "waits for the client's result",
+    "approval": "waiting for an approval",
+    "hold": "waiting for the release of a hold",
+    "outside": "waiting for a result from outside",
+    "child": "waiting for its child turn",
+    "client": "waiting for the client's result",
 }
 Details = list[str | Text]
 Line = tuple[str, Text, Details]
-"""The subject, the word, and what else there is to say."""
+"""The subject, the word and the details of a line."""
 NAME_WIDTH = 40
 _AWAITED = {"people": "for people", "outside": "for a result from outside", "client": "for its client"}
 
 
 def approvals_table(approvals: Sequence[Approval]) -> PageTable:
-    """The list `brainq approvals` prints: an id to copy first."""
+    """Return the table of `brainq approvals`, with the id to copy first."""
     decided = any(approval.state != "pending" for approval in approvals)
     return PageTable(
         {
@@ -59,7 +59,7 @@ def approvals_table(approvals: Sequence[Approval]) -> PageTable:
 
 
 def approval_section(approvals: Sequence[Approval]) -> Group:
-    """One line a call, and how to decide those that wait."""
+    """Return one line per call, and the commands that decide pending approvals."""
     table = PageTable()
     for approval in approvals:
         reason = short(approval.reason, REASON_WIDTH)
@@ -85,7 +85,7 @@ def approval_section(approvals: Sequence[Approval]) -> Group:
 
 
 def hold_section(turn_id: str, holds: Sequence[StandingHold]) -> Group:
-    """One line for each open hold, and how to release it."""
+    """Return one line per open hold, and the commands that release them."""
     table = PageTable(
         {
             key("hold"): hold.id,
@@ -95,9 +95,7 @@ def hold_section(turn_id: str, holds: Sequence[StandingHold]) -> Group:
         }
         for hold in holds
     )
-    commands = [
-        Text("to let it go: ", "yellow").append(f"brainq release {turn_id} {hold.id}", "bold") for hold in holds
-    ]
+    commands = [Text("to release: ", "yellow").append(f"brainq release {turn_id} {hold.id}", "bold") for hold in holds]
     return Group(table, *commands)
 
 
@@ -106,7 +104,7 @@ def _ends_in(left_ms: int) -> str:
 
 
 def input_section(inputs: Sequence[tuple[InputRow, Receipt]]) -> PageTable:
-    """One line an input, in the order they were accepted."""
+    """Return one line per input, in the order in which they were accepted."""
     return PageTable(
         {
             key("input"): row.client_message_id,
@@ -120,7 +118,7 @@ def input_section(inputs: Sequence[tuple[InputRow, Receipt]]) -> PageTable:
 
 
 def describe_receipt(receipt: Receipt) -> str:
-    """`was read by step 2`, after the input's name."""
+    """Return the outcome of an input, such as `was read by step 2`."""
     match receipt.state:
         case "accepted":
             return "waits for the turn's next step"
@@ -129,25 +127,27 @@ def describe_receipt(receipt: Receipt) -> str:
         case "bounced":
             return f"became turn {receipt.bounced_turn_id}"
         case "refused":
-            return "was refused: its turn was over"
+            return "was refused because its turn had ended"
 
 
 def parked_reason(entry: ToolTraceEntry | TurnCall) -> str:
-    """What a parked call waits for, in words; empty for a call that is not parked."""
+    """Return what a parked call waits for, or "" for a call that is not parked."""
     return PARKED_REASONS.get(entry.park, "")
 
 
 def resume_hints(turn_id: str, trace: Sequence[ToolTraceEntry]) -> list[Text]:
-    """How calls that wait for a result from outside, or for a child turn, come to go on."""
+    """Return the commands that end calls which wait for a result from outside or for a child turn."""
     lines: list[Text] = []
     for entry in trace:
         if entry.park == "outside":
             line = Text(f"to end {entry.call_id}: ", "yellow").append("brainq complete TOKEN JSON", "bold")
             line.append("  or  ").append("brainq fail TOKEN ERROR", "bold")
-            lines.append(line.append("  with the token that the tool gave away", "dim"))
+            lines.append(line.append("  with the token that the tool handed out", "dim"))
         elif entry.park == "child":
             child = child_turn_id(turn_id, entry.call_id)
-            lines.append(Text(f"{entry.call_id} waits for: ", "yellow").append(f"brainq show {child}", "bold"))
+            lines.append(
+                Text(f"{entry.call_id} waits for its child: ", "yellow").append(f"brainq show {child}", "bold")
+            )
     return lines
 
 
@@ -169,19 +169,19 @@ def _decision_time(approval: Approval) -> Text:
 
 
 def describe_people_event(kind: EventKind, data: dict[str, Any]) -> Line | None:
-    """The line of such an event; None for one of another sort."""
+    """Return the line of an event about people's input, or None for other events."""
     match kind:
         case EventKind.TURN_PARKED:
             awaits = str(data.get("awaits", ""))
-            waits = f"waits {_AWAITED.get(awaits, 'for ' + awaits)}; its time stands still"
+            waits = f"waiting {_AWAITED.get(awaits, 'for ' + awaits)}; the deadline is paused"
             return "turn", status_text("parked"), [waits]
         case EventKind.TURN_RESUMED:
-            return "turn", Text("goes on"), [f"after {duration(data.get('parked_ms', 0))} parked"]
+            return "turn", Text("resumed"), [f"after {duration(data.get('parked_ms', 0))} parked"]
         case EventKind.TURN_CANCELLING:
             return (
                 "turn",
                 Text("stopping", style="yellow"),
-                ["a cancel was asked for", *_quoted_field(data, "reason")],
+                ["cancel requested", *_quoted_field(data, "reason")],
             )
         case EventKind.TURN_DIFF:
             return "turn", Text("changed"), [_diff_counts(str(data.get("diff", "")))]
@@ -190,7 +190,7 @@ def describe_people_event(kind: EventKind, data: dict[str, Any]) -> Line | None:
         case EventKind.INPUT_CONSUMED:
             return ("input", status_text("consumed"), [_short_field(data, "input"), f"by step {data.get('step')}"])
         case EventKind.INPUT_BOUNCED:
-            return ("input", status_text("bounced"), [_short_field(data, "input"), "it becomes a turn of its own"])
+            return ("input", status_text("bounced"), [_short_field(data, "input"), "it becomes a new turn"])
         case EventKind.HOLD_PLACED | EventKind.HOLD_RELEASED:
             return _hold_line(kind, data)
         case _:
@@ -198,7 +198,7 @@ def describe_people_event(kind: EventKind, data: dict[str, Any]) -> Line | None:
 
 
 def describe_call_event(kind: EventKind, data: dict[str, Any]) -> tuple[Text, Details] | None:
-    """The word and the details of an event about a call that waits for a person, or reports progress; else None."""
+    """Return the word and details of an event about a parked call or a call's progress, or None for other events."""
     match kind:
         case EventKind.CALL_PROGRESS:
             done, total = f"{data.get('done', 0):g}", data.get("total")
@@ -217,7 +217,7 @@ def describe_call_event(kind: EventKind, data: dict[str, Any]) -> tuple[Text, De
         case EventKind.APPROVAL_REQUESTED:
             left = data.get("expires_in_ms")
             within = [f"within {duration(left)}"] if left else []
-            return Text("asks", style="yellow"), [
+            return Text("waiting", style="yellow"), [
                 "for an approval, see `brainq approvals`",
                 *within,
                 *_quoted_field(data, "reason"),
@@ -248,10 +248,10 @@ def _quoted_field(data: dict[str, Any], field: str) -> Details:
 
 
 def _diff_counts(diff: str) -> str:
-    """`2 files, +10 -3` of a turn's diff."""
+    """Return the size of a turn's diff, such as `2 files, +10 -3`."""
     files = added = removed = 0
     in_hunk = False
-    # Not splitlines: a file's text may hold other line ends, and a line of a hunk begins with one of " +-\\@".
+    # splitlines() would also split at other line ends inside a file's text.
     for line in diff.split("\n"):
         if line.startswith(("diff --git ", "Binary or too large: ")):
             files += 1

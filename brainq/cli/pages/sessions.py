@@ -71,8 +71,12 @@ def sessions_table(rows: Sequence[ListedSession]) -> PageTable:
 
 @dataclass(frozen=True)
 class SessionFacts:
-    """`live` is None when no turn runs, and `next` what happens next to it; `flags` are those that no turn has taken
-    yet."""
+    """A session's state.
+
+    live    the live turn, or None
+    next    what happens next to the live turn
+    flags   readiness flags that no turn uses yet
+    """
 
     session_id: str
     live: TurnSnapshot | None
@@ -104,7 +108,7 @@ class SessionFacts:
 
 
 def collect_session(client: Client, session_id: str) -> SessionFacts:
-    """Raises InvalidInput for what is not a session's id."""
+    """Read a session's state. Raises InvalidInput for a malformed id."""
     session = client.session(session_id)
     live, why_paused = session.live(), session.why_paused()
     running = client.handle(live) if live else None
@@ -130,10 +134,10 @@ def print_session(console: Console, facts: SessionFacts) -> None:
     paused = Text("no")
     if facts.paused:
         why = f" ({clean(facts.why_paused, lines=False)})" if facts.why_paused else ""
-        paused = Text(f"yes{why}, no further turn begins; `brainq resume {facts.session_id}` ends it", "yellow")
+        paused = Text(f"yes{why}, no further turn starts; `brainq resume {facts.session_id}` resumes it", "yellow")
     head = [("session", Text(facts.session_id, "bold")), ("live", live), ("paused", paused)]
     if not facts.known:
-        head.append(("note", Text("no turn of this session is known", "yellow")))
+        head.append(("note", Text("this session has no turns", "yellow")))
     print_head(console, head)
     if facts.waiting:
         waiting = PageTable(
@@ -149,11 +153,11 @@ def print_session(console: Console, facts: SessionFacts) -> None:
         ready = f"brainq ready {facts.session_id} {facts.flags[0]}"
         print_section(
             console,
-            "readiness flags that no turn has taken, the next one first",
+            "unused readiness flags, the next one first",
             *map(Text, facts.flags),
-            Text("to let it go: ", "yellow").append(ready, "bold"),
+            Text("to release: ", "yellow").append(ready, "bold"),
         )
     if facts.holds and facts.live:
         print_section(console, "holds of the live turn", hold_section(facts.live.turn_id, facts.holds))
     if facts.approvals:
-        print_section(console, "people are asked", approval_section(facts.approvals))
+        print_section(console, "approvals", approval_section(facts.approvals))

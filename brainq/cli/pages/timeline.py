@@ -1,4 +1,4 @@
-"""The timeline `brainq show --timeline` prints: a line a bar."""
+"""Print the timeline of `brainq show --timeline`, one line per bar."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ LABEL_WIDTH = 26
 AFTER_WIDTH = 32
 MIN_WIDTH = 20
 MARKS = {"attempt": "█", "running": "█", "retry": "x", "planned": "·", "waiting": "-", "dispatched": "▒", "parked": "░"}
-LEGEND = "█ runs  ▒ in its queue  - waits for its lane  ░ parked  · for a later wave  x after a failure  > goes on"
+LEGEND = "█ running  ▒ queued  - waiting for its lane  ░ parked  · in a later wave  x after a failure  > not finished"
 
 
 def print_timeline(console: Console, timeline: TurnTimeline) -> None:
-    """Its bars from left to right, from the turn's acceptance to its end, or to now."""
+    """Print the bars from left to right, from the turn's acceptance to its end, or to now."""
     whole_ms = max([timeline.now_ms, 1, *(bar.to_ms or bar.from_ms for bar in timeline.bars)])
     room = max(MIN_WIDTH, min(console.width, 160) - LABEL_WIDTH - AFTER_WIDTH - 2)
     console.print(Text(f"{'':<{LABEL_WIDTH}} 0{duration(whole_ms):>{room - 1}}", "dim"), soft_wrap=True)
@@ -32,7 +32,7 @@ def print_timeline(console: Console, timeline: TurnTimeline) -> None:
     console.print(Text(LEGEND, "dim"), soft_wrap=True)
     if timeline.source == "sql":
         console.print(
-            Text("Redis has let the turn go: when steps began, lanes, holds and reflections are known no more", "dim"),
+            Text("the turn is no longer in Redis: step starts, lanes, holds and reflections are not known", "dim"),
             soft_wrap=True,
         )
 

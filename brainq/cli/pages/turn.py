@@ -1,4 +1,4 @@
-"""The page `brainq show` prints: one turn, or one of its calls."""
+"""Print the page of `brainq show`: a turn, or one of its calls."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ from brainq.contracts.rows import CallRow
 from brainq.contracts.status import Awaits, Ending, TurnState
 from brainq.contracts.view import BudgetSnapshot, TurnSnapshot
 
-VALUE_WIDTH = 300  # of one call's arguments, or result; --json has all
+VALUE_WIDTH = 300  # characters of a call's arguments or result; --json has all
 BAR_WIDTH = 20
 TEXT_LINES = 12
 
 
 def call_section(calls: Sequence[TurnCall]) -> PageTable | None:
-    """Each call whose content is kept with its arguments, and what it gave back; None without any."""
+    """Return the calls with their arguments and results, or None if no call's content is kept."""
     stored = [call for call in calls if call.is_kept]
     table, name, what = PageTable(header=False), key("call"), words("what", 1)
     for call in stored:
@@ -52,7 +52,7 @@ def _call_arguments(call: TurnCall) -> str:
 
 
 def print_call(console: Console, facts: CallFacts) -> None:
-    """Print a call's status, its arguments and its result whole, and each time it was started."""
+    """Print a call's status, its complete arguments and result, and each of its attempts."""
     call, arguments = facts.call, facts.arguments
     status = status_text(call.status.value)
     if reason := parked_reason(call) or call.detail:
@@ -63,12 +63,12 @@ def print_call(console: Console, facts: CallFacts) -> None:
         ("tool", Text(call.tool)),
         ("effect", styled(call.effect.value, EFFECT_STYLES)),
         ("status", status),
-        ("asked", Text(f"by step {call.step}, in wave {call.wave}, attempt {call.attempt}")),
+        ("made by", Text(f"step {call.step}, in wave {call.wave}, attempt {call.attempt}")),
     ]
     if call.started_at_ms:
         started = datetime.fromtimestamp(call.started_at_ms / 1000, UTC)
         head.append(("started", Text(f"{started:%Y-%m-%d %H:%M:%S} UTC, {ago(started)}")))
-    if call.latency_ms:  # of one that is unknown nobody measured it
+    if call.latency_ms:  # the latency of an unknown call is not measured
         head.append(("took", Text(duration(call.latency_ms))))
     if keys := {intent.idempotency_key: None for intent in facts.intents if intent.idempotency_key}:
         head.append(("key", Text(", ".join(keys))))
@@ -85,7 +85,7 @@ def print_call(console: Console, facts: CallFacts) -> None:
 
 
 def print_turn(console: Console, facts: TurnFacts) -> None:
-    """Print all sections that have something to say."""
+    """Print all sections that have content."""
     _print_turn_head(console, facts)
     snapshot = facts.snapshot
     if snapshot is not None:
@@ -132,7 +132,7 @@ def _print_turn_head(console: Console, facts: TurnFacts) -> None:
     if row.stop_reason and row.stop_reason.value != facts.state:
         state.append(f"  {row.stop_reason.value}", "default")
     if snapshot and snapshot.cancel_requested and not snapshot.state.is_final:
-        state.append("  cancel was asked for", "yellow")
+        state.append("  cancel requested", "yellow")
     accepted = f"{row.accepted_at:%Y-%m-%d %H:%M:%S} UTC, {ago(row.accepted_at)}"
     if row.ended_at:
         accepted += f"; ended after {duration((row.ended_at - row.accepted_at).total_seconds() * 1000)}"
@@ -153,7 +153,7 @@ def _print_turn_head(console: Console, facts: TurnFacts) -> None:
     if snapshot and snapshot.state in (TurnState.ACTIVE, TurnState.PARKED):
         head.append(("lease", _lease(snapshot)))
     if reason := clean(row.error or row.reject_reason or "", lines=False):
-        wanted = row.ending is Ending.CANCELLED  # a person's reason, not an error
+        wanted = row.ending is Ending.CANCELLED  # the text is a person's reason, not an error
         head.append(("reason", Text(reason, "yellow")) if wanted else ("error", Text(reason, "red")))
     for warning in facts.result.warnings if facts.result else ():
         head.append(("warning", Text(clean(warning, lines=False), "yellow")))
@@ -164,7 +164,7 @@ def _lease(snapshot: TurnSnapshot) -> Text:
     fence = f"fence {snapshot.fence}"
     if not snapshot.owner:
         return Text(
-            f"{'no coordinator is needed' if snapshot.awaits is Awaits.CALLS else 'no coordinator holds it'}, {fence}"
+            f"{'no coordinator is needed' if snapshot.awaits is Awaits.CALLS else 'no coordinator owns it'}, {fence}"
         )
     left = duration(snapshot.lease_remaining_ms) + " left" if snapshot.lease_remaining_ms else "lapsed"
     return Text(f"{snapshot.owner}, {left}, {fence}")
@@ -190,7 +190,7 @@ def _budget(budget: BudgetSnapshot, *, ended: bool) -> PageTable:
 
 
 def _cost_text(used: float) -> str:
-    """Nothing for a turn that is at 0: its model may have no price, which the page says where its spends are."""
+    """Return "" for a cost of 0, because the model may have no price; the section `cost` shows which."""
     return dollars(used) if used else ""
 
 

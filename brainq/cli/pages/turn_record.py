@@ -1,4 +1,4 @@
-"""What SQL keeps of a turn once it is over, as sections of the page `brainq show` prints."""
+"""Print a finished turn's record in SQL as sections of the page of `brainq show`."""
 
 from __future__ import annotations
 
@@ -17,12 +17,16 @@ from brainq.contracts.rows import JudgementRow, MemoryRow, ObservationRow, StepR
 
 SCORE_WIDTH = 10
 TEXT_WIDTH = 100
-MAX_LISTED_MEMORIES = 20  # of what a turn taught; --json has all
+MAX_LISTED_MEMORIES = 20  # --json has all
 
 
 @dataclass(frozen=True)
 class CostSum:
-    """Dollars of several calls, and of how many of them the price is not known."""
+    """The cost of several calls.
+
+    known     US dollars of the calls with a known price
+    unknown   the number of calls without one
+    """
 
     known: float
     unknown: int
@@ -39,7 +43,8 @@ class CostSum:
 
 
 def dollars(cost: float) -> str:
-    """`$0`, `$0.000034`, `$0.0120` or `$12.50`: below a dollar four digits at least, two of them that count."""
+    """Format a cost as `$0`, `$0.000034`, `$0.0120` or `$12.50`: below a dollar at least four decimals, two of which
+    are significant."""
     if cost <= 0:
         return "$0"
     if cost < 1e-7:
@@ -53,7 +58,7 @@ def dollars(cost: float) -> str:
 
 
 def cost_section(spends: Sequence[Spend]) -> PageTable:
-    """One line a model call, and their sum; `~` before tokens that the service did not count."""
+    """Return one line per model call, and their sum; `~` marks tokens that brainq estimated."""
     writes_cache = any(spend.cache_creation_tokens for spend in spends)
     numbers = ("in", "out", "cached", *(("to cache",) if writes_cache else ()))
     tokens = [fact(name, 5, right=True) for name in numbers]
@@ -78,7 +83,7 @@ def cost_section(spends: Sequence[Spend]) -> PageTable:
 
 
 def decision_section(record: RuntimeDecisionRecord) -> PageTable:
-    """How the turn came to its answer."""
+    """Return the decision record: how the turn reached its answer."""
     template = " ".join(filter(None, (record.prompt_id, record.prompt_version, *record.prompt_tags)))
     values = {
         "strategy": record.strategy,
@@ -97,7 +102,7 @@ def decision_section(record: RuntimeDecisionRecord) -> PageTable:
 
 
 def judgement_section(turn_id: str, rows: Sequence[JudgementRow]) -> Group:
-    """One line a judge: the score, or how far it is."""
+    """Return one line per judge, with its score or its state."""
     table = PageTable()
     for row in rows:
         why = Text(short(row.reason or "", TEXT_WIDTH))
@@ -120,7 +125,7 @@ def judgement_section(turn_id: str, rows: Sequence[JudgementRow]) -> Group:
 
 
 def memory_section(memories: Sequence[MemoryRow], observations: Sequence[ObservationRow]) -> PageTable:
-    """What was first learned in this turn, and how often it was met since."""
+    """Return the memories and observations that this turn created, and how often each was seen."""
     table, what = PageTable(), words("what", 4, 30)
     rows = (*memories, *observations)
     for row in rows[:MAX_LISTED_MEMORIES]:
@@ -138,7 +143,7 @@ def memory_section(memories: Sequence[MemoryRow], observations: Sequence[Observa
 
 
 def step_section(turn_id: str, rows: Sequence[StepRow]) -> Group:
-    """How far the finalizer came, and what to do about what it gave up."""
+    """Return the state of each finalizer step, with the command that retries dead steps."""
     table = PageTable(
         {
             key("step"): row.step,
@@ -154,9 +159,7 @@ def step_section(turn_id: str, rows: Sequence[StepRow]) -> Group:
 
 def _remedies(turn_id: str, dead: Iterable[str]) -> list[Text]:
     return [
-        Text(f"{name} was given up; to run it again: ", "yellow").append(
-            f"brainq finalize retry {turn_id} {name}", "bold"
-        )
+        Text(f"{name} is dead; to retry it: ", "yellow").append(f"brainq finalize retry {turn_id} {name}", "bold")
         for name in dead
     ]
 

@@ -13,10 +13,10 @@ from tests.support.commands import Brainq
 def test_a_budget_is_set_listed_raised_and_left_to_the_settings_again(brainq: Brainq) -> None:
     assert "no budgets" in brainq("budgets", "list").err
     assert (
-        "is 20.00 US dollars a day, then refuse"
+        "is set to $20.00 per day, then refuse"
         in brainq("budgets", "set", "tenant acme:", "20", "--at-cap", "refuse").err
     )
-    assert "may cost 25.00 US dollars this day" in brainq("budgets", "raise", "tenant acme:", "5").err
+    assert "raised to $25.00 for this day" in brainq("budgets", "raise", "tenant acme:", "5").err
     page = brainq("budgets", "list").out.splitlines()
     assert page[0].split() == [
         "budget",
@@ -47,7 +47,7 @@ def test_a_budget_that_does_not_hold_a_model_says_so(brainq: Brainq, monkeypatch
 
     monkeypatch.setattr("brainq.client.spending.BudgetVerbs._unpriced_models", unpriced)
     said = brainq("budgets", "set", "all", "5").err
-    assert "all is 5.00 US dollars a day, then park" in said
-    assert "no price is known of mine: this budget does not hold what that costs" in " ".join(said.split())
+    assert "Budget for all is set to $5.00 per day, then park" in said
+    assert "the price of mine is unknown, so this budget does not limit its cost" in " ".join(said.split())
     assert json.loads(brainq("budgets", "set", "all", "5", "--json").out)["unpriced_models"] == ["mine"]
     assert "no price" not in brainq("budgets", "set", "all").err

@@ -112,7 +112,7 @@ def test_looks_that_nobody_makes_are_seen(brainq: Brainq, redis_server: RedisSer
     redis_server.command("ZADD", "bq:index", str((seconds - 40) * 1000), "s1 now")
     level, said = levels(brainq)[1]["sweeper"]
     assert level == "warn"
-    assert "has been due for 4" in said
+    assert "of a turn is 4" in said
 
 
 def test_a_brain_that_does_not_load_and_a_redis_that_is_away_fail(

@@ -92,7 +92,7 @@ def test_a_call_is_listed_approved_and_goes_on(brainq: Brainq, pump: Pump) -> No
     assert brainq("approvals", "--after", "t-9-c1-0").code == ExitCode.USAGE
     page = brainq("show", handle.turn_id).out
     assert f"brainq approve {approval}" in page
-    assert "waits for an approval" in page
+    assert "waiting for an approval" in page
     said = brainq("approve", f"{handle.turn_id[:20]}-c1-0", "--by", "ada")
     assert (said.code, "is approved by ada" in said.err) == (0, True)
     assert brainq("approve", approval).code == 0
@@ -181,7 +181,7 @@ def test_a_held_turn_changes_nothing_until_it_is_released(brainq: Brainq, pump: 
     page = brainq("show", handle.turn_id).out
     assert "looking" in page
     assert f"brainq release {handle.turn_id} {second}" in page
-    assert "waits for a hold to be released" in page
+    assert "waiting for the release of a hold" in page
     assert brainq("release", handle.turn_id, "hold-").code == ExitCode.USAGE
     assert printed(brainq, "release", handle.turn_id, hold.out.strip()) == {
         "turn_id": handle.turn_id,
@@ -189,11 +189,11 @@ def test_a_held_turn_changes_nothing_until_it_is_released(brainq: Brainq, pump: 
         "left": 1,
     }
     gone = brainq("release", handle.turn_id, hold.out.strip())
-    assert (gone.code, "no such hold" in gone.err, second in gone.err) == (ExitCode.NOT_FOUND, True, True)
+    assert (gone.code, "no open hold" in gone.err, second in gone.err) == (ExitCode.NOT_FOUND, True, True)
     assert "1 more" not in brainq("release", handle.turn_id, "all").err
     pump.drain()
     page = brainq("show", handle.turn_id).out
-    assert "waits for a result from outside" in page
+    assert "waiting for a result from outside" in page
     assert "brainq complete TOKEN JSON" in page
     left_standing = brainq("hold", handle.turn_id).out.strip()
     assert pump.client.complete_call("job-7", "tea is coming") == "settled"
@@ -201,7 +201,7 @@ def test_a_held_turn_changes_nothing_until_it_is_released(brainq: Brainq, pump: 
     assert left_standing not in brainq("show", handle.turn_id).out, "there is nothing left to let go"
     tail = brainq("tail", handle.turn_id).out
     assert "looking" in tail
-    assert "its time stands still" in tail
+    assert "the deadline is paused" in tail
     ended = brainq("hold", handle.turn_id)
     assert (ended.code, "has ended" in ended.err) == (ExitCode.USAGE, True)
 
@@ -216,7 +216,7 @@ def test_a_hold_that_makes_no_sense_is_refused(brainq: Brainq, pump: Pump, optio
 def test_a_session_is_shown_paused_and_resumed(brainq: Brainq, pump: Pump) -> None:
     live = parked(pump)
     assert "paused" in brainq("pause", "s1").err
-    assert "before" in brainq("pause", "s1").err
+    assert "already paused" in brainq("pause", "s1").err
     waiting = pump.submit("s1", "hello").turn_id
     flag = pump.client.session("s1").readiness("not yet")
     shown = printed(brainq, "session", "s1")
@@ -229,7 +229,7 @@ def test_a_session_is_shown_paused_and_resumed(brainq: Brainq, pump: Pump) -> No
     assert printed(brainq, "session", "s1")["live"] is None
     assert printed(brainq, "resume", "s1")["live"] == waiting
     assert "was not paused" in brainq("resume", "s1").err
-    assert "no turn of this session is known" in brainq("session", "s9").out
+    assert "this session has no turns" in brainq("session", "s9").out
     assert brainq("session", "a b").code == ExitCode.USAGE
     assert brainq("pause", "a b").code == ExitCode.USAGE
 
@@ -248,6 +248,6 @@ def test_without_redis_approvals_are_those_of_sql(brainq: Brainq, pump: Pump, mo
     monkeypatch.setenv("BRAINQ_REDIS_URL", "redis://127.0.0.1:1/0")
     listed = brainq("approvals", "--json")
     assert [row["id"] for row in json.loads(listed.out)] == [approval]
-    assert "Redis is away" in listed.err
+    assert "Redis is unreachable" in listed.err
     assert f"brainq approve {approval}" in brainq("show", split_call_id(approval)[0]).out
     assert brainq("approve", approval).code == ExitCode.SETUP

@@ -53,7 +53,7 @@ def test_what_is_no_age_is_named_with_the_remedy(brainq: Brainq, age: str) -> No
     assert (ran.code, "--older-than" in ran.err) == (ExitCode.USAGE, True)
 
 
-@pytest.mark.parametrize(("age", "remedy"), [("5m", "the least is 1h"), ("5001w", "the most is 5000w")])
+@pytest.mark.parametrize(("age", "remedy"), [("5m", "the minimum is 1h"), ("5001w", "the maximum is 5000w")])
 def test_ages_beyond_reason_are_refused(brainq: Brainq, age: str, remedy: str) -> None:
     ran = brainq("db", "prune", "--older-than", age, "--yes")
     assert ran.code == ExitCode.USAGE
@@ -69,7 +69,7 @@ def test_a_dry_run_counts_and_deletes_nothing(brainq: Brainq, client: Client, ol
     ran = brainq("db", "prune", "--older-than", "30d", "--dry-run")
     assert ran.code == 0
     assert ["turns", "3"] in [line.split() for line in ran.out.splitlines()]
-    assert "3 turns would go; nothing was deleted" in ran.err
+    assert "3 turns would be deleted; nothing was deleted" in ran.err
     assert json.loads(brainq("db", "prune", "--older-than", "30d", "--dry-run", "--json").out)["deleted"] is False
     assert len(wiring_of(client).store.turns.list()) == 4
 
@@ -83,7 +83,7 @@ def test_old_turns_go_and_the_rest_stays(brainq: Brainq, client: Client, old_tur
     assert brainq("show", old_turns[0]).code == ExitCode.NOT_FOUND
     again = brainq("db", "prune", "--older-than", "30d", "--yes")
     assert (again.code, again.out) == (0, "")
-    assert "nothing is over and older than 30d" in again.err
+    assert "no turn ended more than 30d ago" in again.err
     assert json.loads(brainq("db", "prune", "--older-than", "1h", "-y", "--memories", "--json").out) == {
         "deleted": True,
         "rows": dict.fromkeys(

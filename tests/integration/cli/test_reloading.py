@@ -68,10 +68,10 @@ def test_only_files_that_are_imported_start_anything_again(tmp_path: Path, proje
         assert (fleet.launched, gateway.launched, out.getvalue()) == (0, 0, "")
         changed("called_late.py", "x = 1\n")
         assert (fleet.launched, gateway.launched) == (1, 1)
-        assert "called_late.py changed; starting" in out.getvalue()
+        assert "called_late.py changed; restarting" in out.getvalue()
         changed("tools.py", "this is no Python\n")
         assert fleet.launched == 1
-        assert "tools.py changed; the workers go on with the code from before" in out.getvalue()
+        assert "tools.py changed, but does not load; the workers keep the old code" in out.getvalue()
         changed("tools.py", "import strange\n")
         assert fleet.launched == 2
         changed("strange.py", "x = 2\n")

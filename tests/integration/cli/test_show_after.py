@@ -91,8 +91,8 @@ def test_the_page_says_what_it_cost_how_it_was_judged_and_what_was_learned(brain
     assert any(line.startswith("wit") and "next try in" in line and "busy" in line for line in lines)
     assert any(line.startswith("preference") and "Prefers green tea." in line and "once" in line for line in lines)
     assert "\x1b" not in page
-    assert f"decision was given up; to run it again: brainq finalize retry {turn_id} decision" in lines
-    assert f"judge:tone was given up; to run it again: brainq finalize retry {turn_id} judge:tone" in lines
+    assert f"decision is dead; to retry it: brainq finalize retry {turn_id} decision" in lines
+    assert f"judge:tone is dead; to retry it: brainq finalize retry {turn_id} judge:tone" in lines
     sections = [line for line in lines if line in ("cost", "judgements", "remembered", "finalizer, from SQL")]
     assert sections == ["cost", "finalizer, from SQL", "judgements", "remembered"]
 

@@ -26,7 +26,7 @@ def test_a_token_is_made_listed_and_revoked(brainq: Brainq, settings: Settings) 
     assert "token " + token[3:15] + " of 'acme-web' for read, submit in sessions acme:" in made.err
     assert "only time" in made.err
     assert (
-        "from now on every gateway on this database asks for a token, that of `brainq dev` and its page too" in made.err
+        "from now on every gateway on this database requires a token, including `brainq dev` and its page" in made.err
     )
     second = brainq("token", "create", "other", "--sessions", "*", "--verb", "read")
     assert "from now on" not in second.err  # it was said

@@ -101,7 +101,7 @@ def test_show_says_what_happens_next_and_what_is_left(brainq: Brainq, client: Cl
     page = brainq("show", turn)
     assert page.code == 0
     assert "step 1 of 3 is next; a coordinator is called" in page.out
-    assert "no coordinator holds it, fence 0" in page.out
+    assert "no coordinator owns it, fence 0" in page.out
     assert "tell me" in page.out
     assert "of 3" in page.out
     facts = json.loads(brainq("show", turn, "--json").out)
@@ -130,7 +130,7 @@ def test_without_redis_the_list_and_show_go_on_from_sql(
     assert json.loads(listed.out)[0]["state"] == "accepted"
     assert "does not answer" in listed.err
     assert "secret" not in listed.err
-    assert "Redis is away" in listed.err
+    assert "Redis is unreachable" in listed.err
     assert json.loads(brainq("show", turn, "--json").out)["redis"] is None
     assert brainq("tail", turn).code == ExitCode.SETUP
     assert brainq("submit", "s1", "hi").code == ExitCode.SETUP

@@ -60,7 +60,7 @@ def test_a_call_is_completed_by_its_token_once(
     pump, handle = parked()
     (tmp_path / "token.txt").write_text(TOKENS[-1] + "\n")
     ran = brainq("complete", "@token.txt", '{"parcels": 2}')
-    assert (ran.code, ran.err) == (0, "settled: the call has it, and its turn goes on\n")
+    assert (ran.code, ran.err) == (0, "settled: the call has its result, and its turn continues\n")
     assert '{"parcels": 2}' in pump.finish(handle).text.replace('":2', '": 2')
     again = brainq("complete", "@token.txt")
     assert again.code == ExitCode.REFUSED
@@ -142,4 +142,4 @@ def test_the_shell_is_offered_the_newest_turns(client: Client, brainq: Brainq) -
 def test_a_stop_of_a_tenant_that_has_no_turn_is_doubted(client: Client, brainq: Brainq) -> None:
     client.submit("acme:1", "Hello.")
     assert "no turn of tenant" not in brainq("stop", "tenant", "acme").err
-    assert "no turn of tenant acne is known yet" in brainq("stop", "tenant", "acne").err
+    assert "tenant acne has no turns yet" in brainq("stop", "tenant", "acne").err

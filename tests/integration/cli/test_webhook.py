@@ -47,7 +47,7 @@ def test_what_was_given_up_is_seen_and_sent_again(brainq: Brainq, dead: int) -> 
 def test_all_that_are_dead_are_sent_again(brainq: Brainq, dead: int) -> None:
     assert json.loads(brainq("webhook", "retry", "all", "--json").out) == {"retried": 1}
     nothing = brainq("webhook", "retry", "all")
-    assert (nothing.code, nothing.err) == (0, "nothing is dead\n")
+    assert (nothing.code, nothing.err) == (0, "no delivery is dead\n")
 
 
 @pytest.mark.parametrize("wrong", [("list", "--state", "odd"), ("retry", "x"), ("retry", "-1"), ("retry", "9" * 30)])
@@ -60,9 +60,9 @@ def test_doctor_sees_what_is_dead(
 ) -> None:
     monkeypatch.setenv("BRAINQ_WEBHOOKS", json.dumps([{"url": URL, "secret": "whsec_" + "A" * 32}]))
     said = brainq("doctor").out
-    assert "1 configured, 1 to be sent, 1 dead" in said
+    assert "1 configured, 1 pending deliveries, 1 dead" in said
     assert "brainq webhook retry all" in said
     brainq("webhook", "retry", "all")
     (again,) = check_webhooks(load_settings())
-    assert (again.level, again.said) == ("ok", "1 configured, 2 to be sent, 0 dead")
+    assert (again.level, again.said) == ("ok", "1 configured, 2 pending deliveries, 0 dead")
     assert list(check_webhooks(settings)) == [], "nothing is said where there are none"

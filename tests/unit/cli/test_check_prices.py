@@ -19,8 +19,8 @@ def test_models_with_a_price_are_well() -> None:
 
 def test_a_model_without_a_price_is_named_with_what_holds_it() -> None:
     found = check_prices([priced, own])
-    assert (found.level, found.remedy) == ("warn", "hold its turns by max_total_tokens")
-    assert found.said == "no price is known of openai:my-own-model: no budget holds what it costs"
+    assert (found.level, found.remedy) == ("warn", "limit its turns with max_total_tokens")
+    assert found.said == "the price of openai:my-own-model is unknown, so budgets do not limit its cost"
 
 
 def test_without_the_list_of_prices_no_budget_holds_anything(monkeypatch: pytest.MonkeyPatch) -> None:

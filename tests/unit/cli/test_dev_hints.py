@@ -38,7 +38,7 @@ def test_the_first_message_makes_the_stand_in_call_a_tool_that_only_reads() -> N
 
 def test_an_address_says_whose_port_it_is_not() -> None:
     assert "taken" not in http_line(True, 8321, 8321).plain
-    assert "port 8321 is taken by another program" in http_line(True, 40_001, 8321).plain
+    assert "port 8321 is in use by another program" in http_line(True, 40_001, 8321).plain
 
 
 @pytest.mark.parametrize("text", ["brain = 1 / 0", "brain = (", "import nothing_of_this_name"])

@@ -51,7 +51,7 @@ def test_a_call_is_named_by_its_steps_plan() -> None:
         ("call.ended", {"call": "c1-1", "status": "denied", "latency_ms": 0, "detail": "duplicate"}),
     )
     asks, ended, running, denied = (line.split() for line in text.splitlines())
-    assert asks[3:8] == ["asks", "2", "calls", "1", "read_only"]
+    assert asks[3:8] == ["replied", "2", "calls", "1", "read_only"]
     assert ended[1:] == ["c1-0", "completed", "read_note", "read_only", "1.2", "s"]
     assert running[1:] == ["c1-0", "running", "read_note", "read_only", "attempt", "2"]
     assert denied[1:] == ["c1-1", "denied", "drop", "destructive", "duplicate"]
@@ -139,7 +139,7 @@ def test_a_retry_of_the_model_and_a_tool_known_by_its_event_only() -> None:
         ("call.running", {"call": "c1-0", "tool": "read", "attempt": 1}),
     )
     retried, running = (" ".join(line.split()[1:]) for line in text.splitlines())
-    assert retried == "step 1 retries rate_limit asked again in 1.5 s"
+    assert retried == "step 1 retry rate_limit next try in 1.5 s"
     assert running == "c1-0 running read"
 
 
@@ -153,11 +153,11 @@ def test_what_comes_beside_the_steps() -> None:
         ("compaction", {"dropped": 9, "method": "rules", "tokens_before": 900, "tokens_after": 400}),
     )
     opens, ended, reflects, stub, compacts = (" ".join(line.split()[1:]) for line in text.splitlines())
-    assert opens == "turn opens 1 call before the first step"
+    assert opens == "turn opening 1 call before the first step"
     assert ended == "c0-0 completed get_context_pack read_only 20 ms"
-    assert reflects == "aux reflects on step 2"
-    assert stub == "aux reflects none: model"
-    assert compacts == "aux compacts 900 to about 400 tokens of context summary by rules"
+    assert reflects == "aux reflection on step 2"
+    assert stub == "aux reflection skipped: model"
+    assert compacts == "aux compaction 900 to about 400 tokens of context summary by rules"
 
 
 def said(*events: tuple[str, dict[str, Any]]) -> list[str]:
@@ -180,19 +180,19 @@ def test_a_call_that_waits_for_a_person() -> None:
     assert asks.startswith("step 1")
     assert (
         requested
-        == "c1-1 asks drop destructive for an approval, see `brainq approvals` within 1 min drops are looked at"
+        == "c1-1 waiting drop destructive for an approval, see `brainq approvals` within 1 min drops are looked at"
     )
     assert parked == "c1-1 parked drop destructive until a person approves it"
-    assert turn == "turn parked waits for people; its time stands still"
+    assert turn == "turn parked waiting for people; the deadline is paused"
     assert decided == "c1-1 approved drop destructive with other arguments"
     assert expired == "c1-1 expired drop destructive"
-    assert resumed == "turn goes on after 1 min 30 s parked"
+    assert resumed == "turn resumed after 1 min 30 s parked"
 
 
 def test_a_call_is_named_by_the_question_that_comes_before_its_plan() -> None:
     ask = {"call": "c1-0", "tool": "drop", "effect": "destructive", "reason": "", "expires_in_ms": 1_000}
     assert said(("approval.requested", ask)) == [
-        "c1-0 asks drop destructive for an approval, see `brainq approvals` within 1.0 s"
+        "c1-0 waiting drop destructive for an approval, see `brainq approvals` within 1.0 s"
     ]
 
 
@@ -223,9 +223,9 @@ def test_holds_inputs_and_a_cancel() -> None:
         "hold released hold-1",
         "input accepted m1 the next step reads it",
         "input consumed m1 by step 2",
-        "input bounced m2 it becomes a turn of its own",
-        "turn stopping a cancel was asked for enough",
-        "turn stopping a cancel was asked for",
+        "input bounced m2 it becomes a new turn",
+        "turn stopping cancel requested enough",
+        "turn stopping cancel requested",
     ]
 
 

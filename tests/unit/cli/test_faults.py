@@ -51,7 +51,7 @@ def test_sqlites_own_words_are_kept() -> None:
 def test_a_redis_that_goes_away_in_the_middle_is_one_sentence() -> None:
     said, code = describe_error(redis.ConnectionError("Connection closed by server."))
     assert said == (
-        "Redis went away (ConnectionError: Connection closed by server); turns go on when it is back; "
+        "the connection to Redis was lost (ConnectionError: Connection closed by server); turns continue when it is back; "
         "`brainq doctor` checks it"
     )
     assert code is ExitCode.SETUP
@@ -106,7 +106,7 @@ def test_a_short_outage_ends_no_wait_and_shows_no_event_twice(
     monkeypatch.setattr(waiting, "AGAIN_S", 0.0)
     assert submit.submit_and_wait("s1", "hi", {}, True, follow, None, True) is ExitCode.OK
     said = capsys.readouterr()
-    assert said.err.count("Redis does not answer; the turn goes on, and this waits for it") == 1
+    assert said.err.count("Redis does not answer; the turn continues, and this command waits for the connection") == 1
     assert said.out.count('"seq": 2') == follow
 
 

@@ -22,10 +22,10 @@ def send_email() -> None:
     ("kind", "name", "note"),
     [
         ("tool", "send_email", ""),
-        ("tool", "send_emial", "have no tool send_emial; did you mean send_email? The stop stands"),
+        ("tool", "send_emial", "have no tool send_emial; did you mean send_email? The stop stays in force"),
         ("brain", "desk", ""),
-        ("brain", "shop", "have no brain shop. The stop stands"),
-        ("server", "github", "have no server github. The stop stands"),
+        ("brain", "shop", "have no brain shop. The stop stays in force"),
+        ("server", "github", "have no server github. The stop stays in force"),
         ("model", "gpt-5", ""),
         ("tenant", "acme", ""),
     ],

@@ -208,7 +208,7 @@ def test_before_an_upgrade_its_name_its_formats_and_its_pins_are_looked_at() -> 
     assert check_formats([worker("1.4", "a", formats=())], []).level == "warn"
     turns = [turn("1.4", "d01d")]
     (kept,) = check_pins(here, versions_of([OLD], turns, {}, {}).builds, turns)
-    assert "1 turn keep to build 1.4" in kept.said.replace("turns", "turn")
+    assert "1 turn pinned to build 1.4" in kept.said.replace("turns", "turn")
     assert "brainq versions release 1.4 --to 1.5" in kept.remedy
 
 
