@@ -11,6 +11,7 @@ from brainq.client.client import Client
 from brainq.client.connection import wiring_of
 from brainq.contracts.webhook import NewDelivery
 from brainq.errors import ExitCode
+from brainq.jobs import delivery_key
 from brainq.settings.deployment import Settings, load_settings
 from tests.support.commands import Brainq
 
@@ -26,7 +27,7 @@ def dead(client: Client) -> int:
         deliveries.plan(connection, rows)
     claimed = deliveries.claim(URL, 60.0)
     assert claimed is not None
-    deliveries.fail(claimed.row, claimed.tries, "HTTP 500", 0.0, dead=True)
+    deliveries.fail(delivery_key(claimed.row), claimed.tries, "HTTP 500", None)
     return claimed.row
 
 

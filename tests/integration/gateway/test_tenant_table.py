@@ -26,6 +26,7 @@ from brainq.contracts.webhook import NewDelivery
 from brainq.gateway.app import make_app
 from brainq.gateway.edge.access import is_public
 from brainq.gateway.page.routes import load_assets
+from brainq.jobs import delivery_key
 from brainq.store.database import Prepared
 from tests.integration.gateway.conftest import given
 from tests.integration.gateway.test_door import token
@@ -372,7 +373,7 @@ def given_up(pump: Pump, turn_id: str) -> int:
         store.deliveries.plan(connection, [new])
     claimed = store.deliveries.claim(url, 60.0)
     assert claimed is not None
-    assert store.deliveries.fail(claimed.row, claimed.tries, "HTTP 500", 0.0, dead=True)
+    assert store.deliveries.fail(delivery_key(claimed.row), claimed.tries, "HTTP 500", None)
     return claimed.row
 
 

@@ -51,8 +51,8 @@ def test_sqlites_own_words_are_kept() -> None:
 def test_a_redis_that_goes_away_in_the_middle_is_one_sentence() -> None:
     said, code = describe_error(redis.ConnectionError("Connection closed by server."))
     assert said == (
-        "the connection to Redis was lost (ConnectionError: Connection closed by server); turns continue when it is back; "
-        "`brainq doctor` checks it"
+        "the connection to Redis was lost (ConnectionError: Connection closed by server); turns continue when "
+        "it is back; `brainq doctor` checks it"
     )
     assert code is ExitCode.SETUP
     assert "went away" not in describe_error(redis.ResponseError("OOM command not allowed"))[0]
