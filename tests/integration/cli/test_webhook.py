@@ -9,6 +9,7 @@ import pytest
 from brainq.cli.doctor.services import check_webhooks
 from brainq.client.client import Client
 from brainq.client.connection import wiring_of
+from brainq.contracts.cell import RowId
 from brainq.contracts.webhook import NewDelivery
 from brainq.errors import ExitCode
 from brainq.jobs import delivery_key
@@ -19,7 +20,7 @@ URL = "https://example.com/hook"
 
 
 @pytest.fixture
-def dead(client: Client) -> int:
+def dead(client: Client) -> RowId:
     """The number of a delivery that was given up; another is pending."""
     deliveries = wiring_of(client).store.deliveries
     with wiring_of(client).store.database.transaction() as connection:
