@@ -132,7 +132,8 @@ def shred(
 
     Rows stay, with counts, times and names of tools. The command is refused while a turn of the tenant is live. Copies
     in backups become unreadable as well if the backups do not hold the tenants' keys; otherwise, once the operator key
-    is replaced (docs/operate/encryption.md). Redis keeps its data until it expires: `brainq erase --tenant` deletes that and all rows.
+    is replaced (docs/operate/encryption.md). Redis keeps its data until it expires: `brainq erase --tenant` deletes
+    that and all rows.
 
     \b
     Examples:
