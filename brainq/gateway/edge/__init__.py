@@ -1,1 +1,1 @@
-"""The edge: authentication, access, limits and problems, which every request passes."""
+"""The steps that every request passes: authentication, access, limits and problems."""

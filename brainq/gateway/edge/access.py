@@ -1,4 +1,4 @@
-"""Access: the verb of each route, what routes get of a request, the middleware that admits it, and the access log."""
+"""Access: the verb of each route, what a route receives, the middleware that admits requests, and the access log."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from brainq.processes.resources import is_shortage
 from brainq.settings.http import split_list
 
 AGENT_CARD_PATH = "/.well-known/agent-card.json"
-"""The end of the paths of A2A's public agent cards, where that wire is on."""
+"""The last part of the path of each public agent card of A2A."""
 PUBLIC_PATHS = frozenset({"/", "/healthz", "/readyz", "/v1/openapi.json"})
 PUBLIC_PREFIX = "/page/"
 _AGENT_CARD = re.compile(rf"(/a2a/[^/]+)?{re.escape(AGENT_CARD_PATH)}")
@@ -123,12 +123,12 @@ SECURITY_HEADERS = ((b"x-content-type-options", b"nosniff"), (b"cache-control", 
 
 
 def is_public(path: str) -> bool:
-    """Whether this path needs no token: it shows no tenant's data."""
-    # The whole path is matched: the route of outside tokens accepts any end.
+    """Return whether this path needs no token because it shows no tenant's data."""
+    # Match the whole path, because the route of outside tokens accepts any end.
     return path in PUBLIC_PATHS or path.startswith(PUBLIC_PREFIX) or _AGENT_CARD.fullmatch(path) is not None
 
 
-# Async, though they wait for nothing: FastAPI runs plain functions in threads, which costs more than they do.
+# These functions are async although they await nothing: FastAPI would run plain functions in threads, which costs more.
 async def current_gateway(http: Request) -> Gateway:
     return cast("Gateway", http.app.state.gateway)
 
@@ -146,8 +146,16 @@ GatewayDep = Annotated[Gateway, Depends(current_gateway)]
 RequestDep = Annotated[HttpRequest, Depends(current_request)]
 
 
+async def fleet_request(request: RequestDep) -> HttpRequest:
+    """Return a request about more than single sessions. Raises NotFound if its caller does not have all of them."""
+    request.require_session(None)
+    return request
+
+
+FleetDep = Annotated[HttpRequest, Depends(fleet_request)]
+
+
 async def own_turn(turn_id: Annotated[str, Path(pattern=TURN_ID)], request: RequestDep) -> AsyncTurnHandle:
-    """A turn of the caller's own."""
     return await request.own_turn(turn_id)
 
 
@@ -155,10 +163,10 @@ TurnDep = Annotated[AsyncTurnHandle, Depends(own_turn)]
 
 
 class AccessMiddleware:
-    """Checks host, origin, caller and rate. A request that passes has `caller` in its state.
+    """The middleware that checks host, origin, caller and rate. A request that passes has `caller` in its state.
 
-    retried      answers, in place of the app, a rejected request whose retries must be recognized
-    is_retried   whether a rejected request is one of these
+    retried      the app that answers a rejected request whose retries must be recognized
+    is_retried   a function that returns whether a rejected request is one of these
     """
 
     def __init__(
@@ -201,7 +209,7 @@ class AccessMiddleware:
         rates.count(caller)
 
     def _check_host(self, scope: Scope, host: str) -> None:
-        """Another site can make its own name point to this machine (DNS rebinding); then the host name is wrong."""
+        """Reject a host name that is not ours: another site can make its name point to this machine (DNS rebinding)."""
         name = _host_name(host)
         loopback_only = self._gateway.authenticator.is_loopback_only
         known = name in self._hosts if self._hosts else is_loopback(name) or not loopback_only
@@ -216,7 +224,7 @@ class AccessMiddleware:
             )
 
     def _check_origin(self, headers: Headers) -> None:
-        """Browsers send their page's origin. Programs send none, and carry no user's cookies or network to misuse."""
+        """Reject pages of other origins. Programs send no origin, and carry no user's cookies or network access."""
         origin = headers.get("origin")
         if origin is None or origin in self._origins or _is_same_origin(origin, headers.get("host", "")):
             return
@@ -233,14 +241,14 @@ def _is_same_origin(origin: str, host: str) -> bool:
 
 
 def _host_name(host: str) -> str:
-    """`Host` without its port."""
+    """Return the `Host` header without its port."""
     if host.startswith("["):
         return host.partition("]")[0].lstrip("[").lower()
     return host.rpartition(":")[0].lower() if ":" in host else host.lower()
 
 
 class RequestLogMiddleware:
-    """The outermost: every request is answered and logged. A bug is reported by an id, which is in the log, too."""
+    """The outermost middleware: it logs every request, and answers a bug with an id that is also in the log."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
@@ -281,20 +289,20 @@ class RequestLogMiddleware:
 
 
 def _failure_response(failure: Exception, problem_id: str) -> Response:
-    """Return the answer to a failure. What the process lacks is no bug: another gateway may have it."""
+    """Return the answer to a failure. A shortage in this process is not a bug: another gateway may not have it."""
     if is_shortage(failure):
         return error_response(RequestRejected("short", "try again later, or at another gateway"))
     return bug_response(problem_id)
 
 
 def _request_id(headers: Headers) -> str:
-    """The id that the client or a proxy sent; else a new one."""
+    """Return the id that the client or a proxy sent, or else a new one."""
     sent = headers.get(REQUEST_ID, "")
     return sent if _REQUEST_ID.fullmatch(sent) else new_turn_id()
 
 
 def _with_headers(message: Message, request_id: str) -> Message:
-    """With headers against caching and content sniffing, where the route has none of its own, and the request id."""
+    """Add the request id, and headers against caching and content sniffing unless the route has set them."""
     if message["type"] != "http.response.start":
         return message
     have = {name.lower() for name, _ in message["headers"]}
@@ -304,12 +312,12 @@ def _with_headers(message: Message, request_id: str) -> Message:
 
 
 def _has_two_lengths(scope: Scope) -> bool:
-    """Whether a proxy may have seen another end of this request: the rest would be taken for another client's."""
+    """Return whether a proxy may have seen another end of this request, and so take its rest for another client's."""
     headers = Headers(scope=scope)
     return "content-length" in headers and "transfer-encoding" in headers
 
 
 def _route_template(scope: Scope) -> str:
-    """The route's template, for the path may hold an outside token."""
+    """Return the route's template. The path itself may contain an outside token, so it is not logged."""
     route = scope.get("route")
     return f"{scope['method']} {getattr(route, 'path', '(none)')}"

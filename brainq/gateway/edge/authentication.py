@@ -1,4 +1,4 @@
-"""Authentication: by a bearer token, by an app's own hook, or, on loopback without either, as this machine's user."""
+"""Authentication by a bearer token, by the app's own hook, or, on loopback without either, as this machine's user."""
 
 from __future__ import annotations
 
@@ -24,19 +24,19 @@ R = TypeVar("R")
 CHECK_THREADS = 8
 NO_TOKEN_YET = "no caller is admitted until there is a token: brainq token create NAME --sessions PREFIX --verb VERB"
 Authenticate = Callable[[Mapping[str, str]], Awaitable[Caller | None]]
-"""From a request's headers, their names in lower case, to its caller; None: unknown."""
+"""A function from a request's headers, with names in lower case, to its caller, or None if the caller is unknown."""
 LOCAL_CALLER = Caller("local", ("*",), ALL_VERBS)
-"""Every client of a gateway on loopback without authentication."""
+"""The caller of every request to a gateway on loopback without authentication."""
 
 
 @dataclass(frozen=True, slots=True)
 class Authenticator:
-    """How callers are authenticated.
+    """The way in which callers are authenticated.
 
-    is_loopback_only   no authentication is configured, so only this machine may reach the gateway
-    description        the same in words
-    is_known           whether a request with these headers was authenticated before; makes no query
-    admits_anyone      whether any caller could be admitted yet
+    is_loopback_only   True if no authentication is configured, so only this machine may reach the gateway
+    description        a sentence for the operator about who is admitted
+    is_known           returns whether a request with these headers was authenticated before; makes no query
+    admits_anyone      returns whether any caller could be admitted yet
     """
 
     authenticate: Authenticate
@@ -47,9 +47,9 @@ class Authenticator:
 
 
 def make_authenticator(settings: Settings, tokens: Tokens) -> Authenticator:
-    """The hook of BRAINQ_HTTP_AUTH; else tokens. While there is no token yet, loopback needs no authentication, and
-    elsewhere no caller is admitted.
+    """Return an authenticator that uses the hook of BRAINQ_HTTP_AUTH or, if there is none, tokens.
 
+    Until the first token is created, a gateway on loopback needs no authentication, and any other admits nobody.
     Raises SetupError for a hook that cannot be loaded.
     """
     checks = ThreadPoolExecutor(CHECK_THREADS, "brainq-who")
@@ -58,7 +58,7 @@ def make_authenticator(settings: Settings, tokens: Tokens) -> Authenticator:
             _by_hook(settings.http_auth, checks),
             False,
             f"{settings.http_auth} authenticates callers",
-            is_known=lambda _: True,  # the app bounds what its own function costs
+            is_known=lambda _: True,  # the app limits the cost of its own function
             admits_anyone=_always,
         )
     first, by_token = _TokenExistence(tokens, checks), _by_token(tokens, checks)
@@ -71,14 +71,14 @@ def make_authenticator(settings: Settings, tokens: Tokens) -> Authenticator:
         return Authenticator(by_token, False, description, is_known, first.is_made)
 
     async def by_token_or_local(headers: Mapping[str, str]) -> Caller | None:
-        # Clients of other wires always send a key. Before the first token is created it is ignored.
+        # Clients of some wires always send a key. It is ignored until the first token is created.
         return await by_token(headers) if await first.is_made() else LOCAL_CALLER
 
     return Authenticator(by_token_or_local, True, "any client on this machine may do everything", is_known, _always)
 
 
 def local_authenticator() -> Authenticator:
-    """For a server that only the program which started it can reach."""
+    """Return the authenticator of a server that only the program which started it can reach."""
 
     async def local(headers: Mapping[str, str]) -> Caller | None:
         return LOCAL_CALLER
@@ -91,7 +91,7 @@ async def _always() -> bool:
 
 
 class _TokenExistence:
-    """Whether any token was made yet; a no is cached for KEPT_S."""
+    """A cached answer to whether any token was ever made. A negative answer is cached for KEPT_S."""
 
     def __init__(self, tokens: Tokens, checks: Executor) -> None:
         self._tokens = tokens
@@ -100,7 +100,7 @@ class _TokenExistence:
         self._until = 0.0
 
     async def is_made(self) -> bool:
-        """Raises Unreachable while SQL is away."""
+        """Return whether a token was made. Raises Unreachable while SQL is unavailable."""
         if not self._is_made and time.monotonic() >= self._until:
             self._is_made = bool(await _in_thread(self._checks, self._tokens.list))
             self._until = time.monotonic() + KEPT_S
@@ -118,7 +118,7 @@ def _by_token(tokens: Tokens, checks: Executor) -> Authenticate:
 
 
 def _bearer_token(headers: Mapping[str, str]) -> str:
-    """The bearer token; "" where there is none."""
+    """Return the bearer token, or "" if there is none."""
     scheme, _, text = headers.get("authorization", "").partition(" ")
     return text.strip() if scheme.lower() == "bearer" else ""
 

@@ -1,5 +1,6 @@
-"""Rates of callers: how many requests a second are answered. Requests without a known token are counted by address.
-Too many are answered with 429 and `Retry-After`.
+"""Limits on requests per second, by caller or, for a request without a known token, by address.
+
+A request over the limit is answered with 429 and `Retry-After`.
 """
 
 from __future__ import annotations
@@ -19,9 +20,9 @@ MAX_NAMES = 10_000
 
 
 class RateLimiter:
-    """A token bucket a name: `a_second` requests in the long run, and ten seconds' worth of them after a pause.
+    """A token bucket for each name. It grants `a_second` requests on average, and ten seconds' worth after a pause.
 
-    The newest MAX_NAMES names are stored; one that was dropped begins with a full bucket.
+    The MAX_NAMES most recent names are stored; a name that was dropped begins with a full bucket.
     """
 
     def __init__(self, a_second: float, now: Callable[[], float] = time.monotonic) -> None:
@@ -31,7 +32,7 @@ class RateLimiter:
         self._left: OrderedDict[str, tuple[float, float]] = OrderedDict()
 
     def take(self, name: str) -> float:
-        """0 when the request is granted; else the seconds until the next would be."""
+        """Return 0 if the request is granted, or else the seconds until the next one would be."""
         now = self._now()
         left, at = self._left.pop(name, (self._capacity, now))
         left = min(self._capacity, left + (now - at) * self._a_second)
@@ -42,14 +43,14 @@ class RateLimiter:
         return 0.0 if granted else (1.0 - left) / self._a_second
 
     def give_back(self, name: str) -> None:
-        """Do not count the last request of this name."""
+        """Uncount the last request of this name."""
         if name in self._left:
             left, at = self._left[name]
             self._left[name] = (min(self._capacity, left + 1.0), at)
 
 
 class CallerRates:
-    """Authenticates callers, each of whom has `a_second` requests, as has each address without a known caller."""
+    """Authentication within limits: each caller, and each address without a known caller, has `a_second` requests."""
 
     def __init__(self, authenticator: Authenticator, a_second: float) -> None:
         self._authenticator = authenticator
@@ -58,10 +59,10 @@ class CallerRates:
         self._by_address = RateLimiter(a_second)
 
     async def authenticate(self, address: str, headers: Mapping[str, str]) -> Caller:
-        """The caller of a request from this address. Raises RequestRejected for an unknown one.
+        """Return the caller of a request from this address. Raises RequestRejected if it is unknown.
 
-        Requests of unknown callers are counted by address first, for an invented token costs a query to SQL. A known
-        caller is not rejected because of unknown ones at its address.
+        Requests of unknown callers are counted by address first, because an invented token costs an SQL query. A
+        known caller is not rejected because of unknown callers at its address.
         """
         key = address_key(address)
         is_known = self._authenticator.is_known(headers)
@@ -77,7 +78,7 @@ class CallerRates:
         return caller
 
     def count(self, caller: Caller) -> None:
-        """Count a request of a known caller. Raises RequestRejected for one too many."""
+        """Count a request of a known caller. Raises RequestRejected if it is over the limit."""
         self._take(self._by_caller, caller.counted_as)
 
     def _take(self, rate: RateLimiter, name: str) -> None:

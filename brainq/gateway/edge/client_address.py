@@ -1,9 +1,9 @@
-"""The address of a client. Behind a trusted proxy it is the one in `X-Forwarded-For`, which uvicorn reads.
+"""The address of a client. Behind a trusted proxy, uvicorn reads it from `X-Forwarded-For`.
 
-BRAINQ_HTTP_PROXIES names the proxies that are trusted. Each proxy appends the address that it was asked from, so the
-header is read from its end, and the last address that is no trusted proxy's is the client's: what a client sends in the
-header itself is never reached. `X-Forwarded-Proto` of a trusted proxy is believed, too. From other addresses both
-headers are ignored.
+BRAINQ_HTTP_PROXIES names the trusted proxies. Each proxy appends the address that its request came from, so the header
+is read from its end: the last address that belongs to no trusted proxy is the client's, and whatever the client itself
+wrote into the header is never reached. `X-Forwarded-Proto` of a trusted proxy counts, too. Both headers are ignored if
+they come from any other address.
 """
 
 from __future__ import annotations
@@ -24,19 +24,18 @@ class ProxyOptions(TypedDict):
 
 
 def proxy_options(settings: HttpSettings) -> ProxyOptions:
-    """The proxies of BRAINQ_HTTP_PROXIES are trusted. Without any, not even one on loopback is, as uvicorn's default
-    would have it."""
+    """Trust the proxies of BRAINQ_HTTP_PROXIES only. uvicorn's default would also trust one on loopback."""
     return {"proxy_headers": bool(settings.http_proxies), "forwarded_allow_ips": split_list(settings.http_proxies)}
 
 
 def client_address(scope: Scope) -> str:
-    """The client's address, after the trusted proxies' headers; "" for a client on a unix socket."""
+    """Return the client's address as trusted proxies report it, or "" for a client on a unix socket."""
     host, _ = scope.get("client") or ("", 0)
     return host
 
 
 def address_key(address: str) -> str:
-    """The key that requests of an address are counted under. A client with IPv6 has a whole /64, so that is the key."""
+    """Return the key under which requests of an address are counted. For IPv6 it is the /64, which one client owns."""
     try:
         found = ipaddress.ip_address(address.partition("%")[0])
     except ValueError:

@@ -1,4 +1,4 @@
-"""Limits of one gateway: open streams, and the size and time of bodies."""
+"""Limits of one gateway: on open streams, and on the size and duration of bodies."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from brainq.gateway.edge.problems import RequestRejected, error_response
 
 
 class StreamSlot:
-    """One open stream, or one request that waits for a result. `stopping` is set when it has to end."""
+    """A slot for one open stream or one waiting request. `stopping` is set when its holder must end."""
 
     def __init__(self, limiter: StreamLimiter, caller: str) -> None:
         self._limiter = limiter
@@ -20,7 +20,7 @@ class StreamSlot:
         self.stopping = asyncio.Event()
 
     def release(self) -> None:
-        """Free the slot. Doing it again changes nothing."""
+        """Free the slot. Idempotent."""
         self._limiter.release(self)
 
     def __enter__(self) -> StreamSlot:
@@ -31,7 +31,7 @@ class StreamSlot:
 
 
 class StreamLimiter:
-    """At most `limit` slots at once, and `limit_a_caller` of one caller."""
+    """A limiter that grants at most `limit` slots at once, and at most `limit_a_caller` to one caller."""
 
     def __init__(self, limit: int, limit_a_caller: int) -> None:
         self._limit = limit
@@ -44,7 +44,7 @@ class StreamLimiter:
         return len(self._open)
 
     def enter(self, caller: str) -> StreamSlot:
-        """Take a slot. Raises RequestRejected where none is free."""
+        """Take a slot. Raises RequestRejected if none is free."""
         self.require_running()
         if self._by_caller[caller] >= self._limit_a_caller:
             raise RequestRejected(
@@ -59,9 +59,9 @@ class StreamLimiter:
         return slot
 
     def require_running(self) -> None:
-        """Raise RequestRejected when the gateway stops."""
+        """Raise RequestRejected if the gateway is stopping."""
         if self._is_stopping:
-            raise RequestRejected("stopping", "the gateway stops; try again, another one answers")
+            raise RequestRejected("stopping", "the gateway is stopping; try again to reach another one")
 
     def release(self, slot: StreamSlot) -> None:
         if slot not in self._open:
@@ -72,15 +72,17 @@ class StreamLimiter:
             del self._by_caller[slot.caller]
 
     def stop(self) -> None:
-        """End every open stream, and let none begin."""
+        """End every open stream, and refuse new ones."""
         self._is_stopping = True
         for slot in self._open:
             slot.stopping.set()
 
 
 class BodyLimitMiddleware:
-    """Rejects a body that is larger than `max_bytes`, or takes longer than `within_s`. It is read before the route
-    begins, so that a slow one holds nothing."""
+    """The middleware that rejects a body which is larger than `max_bytes` or takes longer than `within_s` to arrive.
+
+    It reads the body before the route begins, so a slow one occupies nothing else.
+    """
 
     def __init__(self, app: ASGIApp, max_bytes: int, within_s: float) -> None:
         self._app = app
@@ -105,7 +107,7 @@ class BodyLimitMiddleware:
             await self._app(scope, replay_body(body, receive), send)
 
     async def _read(self, scope: Scope, receive: Receive) -> bytes | None:
-        """The whole body; None when the client disconnected."""
+        """Return the whole body, or None if the client disconnected."""
         declared = Headers(scope=scope).get("content-length", "0")
         if declared.isdigit() and int(declared) > self._max_bytes:
             raise self._too_large()
@@ -134,7 +136,7 @@ def _has_body(scope: Scope) -> bool:
 
 
 def replay_body(body: bytes, receive: Receive) -> Receive:
-    """Receives a body that was read already, then what comes after it."""
+    """Return a `receive` that yields a body which was already read, and then whatever follows it."""
     is_replayed = False
 
     async def replay() -> Message:
@@ -148,7 +150,7 @@ def replay_body(body: bytes, receive: Receive) -> Receive:
 
 
 def closing_connection(send: Send) -> Send:
-    """Closes the connection: the rest of the body would be read as the next request."""
+    """Return a `send` that closes the connection, since the rest of the body would be read as the next request."""
 
     async def last(message: Message) -> None:
         if message["type"] == "http.response.start":

@@ -34,16 +34,16 @@ NOT_SET_UP = "the gateway is not set up for this; its operator runs `brainq doct
 
 
 class Problem(BaseModel):
-    """What went wrong, and what to do about it.
+    """A description of what went wrong and what to do about it.
 
-    type                which kind: `urn:brainq:problem:` and a word for programs
-    detail              this occurrence: names the field and the remedy
+    type                the kind of problem: `urn:brainq:problem:` and a word for programs
+    detail              an explanation of this occurrence, with the field and the remedy
     field               the field that is wrong
-    request_key         submit again under this `Idempotency-Key`: it is the same turn
-    client_message_id   send again under this: it is the same input
+    request_key         the `Idempotency-Key` under which a retry is the same turn
+    client_message_id   the id under which a retry is the same input
     live_turn_id        the session's live turn
     state               an approval's state
-    problem_id          finds the line in the gateway's log
+    problem_id          the id of the matching line in the gateway's log
     """
 
     model_config = ConfigDict(extra="forbid")
@@ -82,19 +82,19 @@ REJECTIONS: dict[str, ErrorKind] = {
         _http_kind("too-many-requests", "Too many requests", 429, 1),
         _http_kind("too-many-streams", "The caller has too many streams open", 429, 5),
         _http_kind("bug", "A bug in brainq", 500),
-        _http_kind("streams-full", "The gateway has as many streams open as it may", 503, 5),
+        _http_kind("streams-full", "The gateway has too many streams open", 503, 5),
         _http_kind("short", "The gateway lacks descriptors, memory or threads", 503, 1),
-        _http_kind("stopping", "The gateway stops", 503, 1),
+        _http_kind("stopping", "The gateway is stopping", 503, 1),
     )
 }
 
 
 class SessionNotAllowed(NotFound):
-    """A caller named a session that does not begin with one of its token's prefixes."""
+    """The caller named a session that does not begin with one of its token's prefixes."""
 
 
 class RequestRejected(Exception):
-    """A request is rejected for a reason of HTTP: `word` is one of REJECTIONS."""
+    """A rejection of a request by the gateway itself. `word` is a key of REJECTIONS."""
 
     def __init__(self, word: str, detail: str, *, retry_after_s: int | None = None) -> None:
         super().__init__(detail)
@@ -104,7 +104,7 @@ class RequestRejected(Exception):
 
 
 def problem_of(error: BrainqError | RequestRejected) -> Problem:
-    """The problem of an error. It never holds another tenant's data or the addresses of servers."""
+    """Return the problem of an error. It never contains another tenant's data or the addresses of servers."""
     if isinstance(error, RequestRejected):
         return _problem(error.kind, error.detail)
     problem = _problem(kind_of(error), _detail(error))
@@ -123,11 +123,11 @@ def problem_of(error: BrainqError | RequestRejected) -> Problem:
 
 
 def problem_response(problem: Problem, retry_after_s: int | None = None) -> JSONResponse:
-    """The response of a problem. `Retry-After` is in seconds."""
+    """Return the response of a problem. `Retry-After` is in seconds."""
     headers: dict[str, str] = {} if retry_after_s is None else {"Retry-After": str(retry_after_s)}
     if problem.status == 401:
         headers["WWW-Authenticate"] = "Bearer"
-    body = clean_json(problem.model_dump(exclude_none=True))  # it may quote a name that no codec can encode
+    body = clean_json(problem.model_dump(exclude_none=True))  # it may quote a name that cannot be encoded
     return JSONResponse(body, problem.status, headers, media_type=MEDIA_TYPE)
 
 
@@ -137,7 +137,7 @@ def error_response(error: BrainqError | RequestRejected) -> JSONResponse:
 
 
 def bug_response(problem_id: str) -> JSONResponse:
-    """For an unexpected failure: the log has its details under this id."""
+    """Return the response to an unexpected failure, whose details are in the log under this id."""
     problem = _problem(
         REJECTIONS["bug"], f"the gateway's log has the details under {problem_id}; a retry may fail again"
     )
@@ -145,7 +145,7 @@ def bug_response(problem_id: str) -> JSONResponse:
 
 
 def problem_responses(*statuses: int) -> dict[int | str, dict[str, Any]]:
-    """The error responses of a route, for its OpenAPI."""
+    """Return the error responses of a route for the OpenAPI document."""
     content = {MEDIA_TYPE: {"schema": {"$ref": "#/components/schemas/Problem"}}}
     return {status: {"description": _description(status), "content": content} for status in sorted(statuses)}
 
@@ -163,15 +163,15 @@ def _detail(error: BrainqError) -> str:
     match error:
         case NotFound() if not isinstance(error, SessionNotAllowed):
             return NOT_FOUND
-        case SubmitConflict(used_by=turn_id) if turn_id:  # its own words have the key as it is stored
+        case SubmitConflict(used_by=turn_id) if turn_id:  # the error's own text has the key as it is stored
             return (
-                f"this request's key was used before, by turn {turn_id!r}, with other content; send other content "
-                "under a new Idempotency-Key"
+                f"this request's key was already used by turn {turn_id!r} with other content; send new content under a "
+                "new Idempotency-Key"
             )
         case Unreachable(request_key=key) if key:
-            return f"try again later with the Idempotency-Key {key!r}: if it was accepted, it is the same turn"
+            return f"try again later with the Idempotency-Key {key!r}: if the turn was accepted, it will not run twice"
         case Unreachable(client_message_id=key) if key:
-            return f"try again later with client_message_id {key!r}: if it was accepted, it is the same input"
+            return f"try again later with client_message_id {key!r}: if the input was accepted, it will not count twice"
         case Unreachable():
             return "Redis or SQL does not answer; try again later"
         case SetupError():

@@ -1,4 +1,4 @@
-"""A gateway, and one request to it: the caller, the verb that it needs, and what the caller may do."""
+"""A gateway, and a request to it: its caller, the verb that it needs, and what the caller may do."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ T = TypeVar("T")
 CACHED_S = 1.0
 TURN_ID, ID = TURN_ID_PATTERN, ID_PATTERN
 CALL_ID = "^[A-Za-z0-9][A-Za-z0-9_-]{2,63}[-.]c[0-9]{1,9}-[0-9]{1,9}$"
-"""A call's id over all turns, as an approval's id is, too."""
+"""The pattern of a call id that is unique over all turns. An approval has the id of its call."""
 
 
 class CachedCall(Generic[T]):
-    """Calls `function` once for all concurrent requests, when its last result or error is older than CACHED_S."""
+    """A function's result, shared by concurrent requests. The function runs again after CACHED_S."""
 
     def __init__(self, function: Callable[[], Awaitable[T]], now: Callable[[], float] = time.monotonic) -> None:
         self._function = function
@@ -41,7 +41,7 @@ class CachedCall(Generic[T]):
         self._at = 0.0
 
     async def get(self) -> T:
-        """What `function` returned. Raises what it raised."""
+        """Return the function's last result, or raise its last error."""
         call = self._call
         if call is None or (call.done() and self._now() - self._at >= CACHED_S):
             call = self._call = asyncio.ensure_future(self._function())
@@ -54,10 +54,10 @@ class CachedCall(Generic[T]):
 
 @dataclass(frozen=True, slots=True)
 class Gateway:
-    """One gateway.
+    """The objects that all requests to one gateway share.
 
-    metrics        the fleet's, as text
-    long_work      threads for long work, which delays no other request
+    metrics        the metrics of the fleet as text
+    long_work      threads for long work, so that it delays no other request
     """
 
     settings: Settings
@@ -74,22 +74,22 @@ class Gateway:
 def read_idempotency_key(given: str) -> str:
     """Return the request key of an `Idempotency-Key` header.
 
-    The header is a string in quotes by the IETF's draft, and clients send it bare as well: both are the same key.
-    Raises InvalidInput for what is not an id, and for a key that brainq could have made.
+    In the IETF's draft the header is a quoted string, but clients also send it bare. Both are the same key.
+    Raises InvalidInput for a value that is not an id, and for a key that brainq could have made.
     """
     is_quoted = len(given) > 1 and given[0] == given[-1] == '"'
     key = check_id("Idempotency-Key", given[1:-1] if is_quoted else given)
     if key.startswith(DERIVED_PREFIXES):
         raise InvalidInput(
             "Idempotency-Key",
-            f"it begins like the ids that brainq makes ({', '.join(DERIVED_PREFIXES)}); choose another",
+            f"it must not begin like the ids that brainq makes ({', '.join(DERIVED_PREFIXES)}); choose another",
         )
     return key
 
 
 @dataclass(frozen=True, slots=True)
 class GatewayRequest:
-    """A request: its caller, and the verb that it needs."""
+    """A request with its caller and the verb that it needs."""
 
     gateway: Gateway
     caller: Caller
@@ -103,42 +103,42 @@ class GatewayRequest:
         return may(self.caller, self.verb, session_id)
 
     def require_session(self, session_id: str | None) -> None:
-        """Raise NotFound for a session that is not the caller's, as for one that does not exist."""
+        """Raise NotFound if the session is not the caller's, just as if it did not exist. None means all sessions."""
         if not self.may_access(session_id):
             raise NotFound("not the caller's")
 
     def require_own_prefix(self, session_id: str) -> None:
-        """Raise SessionNotAllowed if a turn that begins in this session would not be the caller's.
+        """Raise SessionNotAllowed if the caller may not begin turns in this session.
 
-        The message depends on the name and the token alone, so it reveals nothing of other tenants.
+        The message depends on the name and the token alone, so it reveals nothing about other tenants.
         """
         if not self.may_access(session_id):
             prefixes = " or ".join(map(repr, self.caller.prefixes or ()))
             raise SessionNotAllowed(f"session {session_id!r}: this token's sessions begin with {prefixes}")
 
     def require_verb(self, verb: Verb) -> None:
-        """Raise RequestRejected where the caller lacks a verb."""
+        """Raise RequestRejected if the caller lacks this verb."""
         if verb not in self.caller.verbs:
             raise RequestRejected("forbidden", f"this needs the verb {verb.value!r}, which the caller does not have")
 
     def require_options(self, names: Iterable[str]) -> None:
-        """Raise RequestRejected where the caller may not choose one of these options of a turn."""
+        """Raise RequestRejected if the caller may not choose one of these options of a turn."""
         for option in sorted(CONFIGURE_OPTIONS.intersection(names)):
             if Verb.CONFIGURE not in self.caller.verbs:
                 raise RequestRejected(
                     "forbidden",
-                    f"{option}: this needs the verb 'configure', which the caller does not have; leave it out for the "
-                    "brain's own",
+                    f"{option}: this needs the verb 'configure', which the caller does not have; leave it out to use "
+                    "the brain's setting",
                 )
 
     async def own_turn(self, turn_id: str) -> AsyncTurnHandle:
-        """A turn of the caller's own. Raises NotFound, for another's too."""
+        """Return one of the caller's own turns. Raises NotFound for any other, whether it exists or not."""
         handle = await self.client.handle(turn_id)
         self.require_session(handle.session_id)
         return handle
 
     def stream_slot(self) -> StreamSlot:
-        """A slot for a stream or a wait. Raises RequestRejected where none is free."""
+        """Take a slot for a stream or a wait. Raises RequestRejected if none is free."""
         return self.gateway.streams.enter(self.caller.counted_as)
 
 
@@ -149,5 +149,5 @@ class HttpRequest(GatewayRequest):
     http: Request
 
     async def is_authenticated(self) -> bool:
-        """Whether the caller still is who it was: a token may be revoked, or expire, while its stream goes on."""
+        """Return whether the token is still valid: it may be revoked or expire during a stream."""
         return await self.gateway.authenticator.authenticate(dict(self.http.headers.items())) == self.caller

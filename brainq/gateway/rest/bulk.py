@@ -1,4 +1,4 @@
-"""Bulks: one verb for every turn that some words describe, begun by a request and looked at by others."""
+"""Bulk operations: one verb for every turn that matches some filters. One request starts it, others follow it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from brainq.errors import NotFound
 from brainq.gateway.edge.access import RequestDep
 from brainq.gateway.edge.request import ID, GatewayRequest
 from brainq.gateway.rest.bodies import Body, ChangeAnswer
-from brainq.gateway.rest.turn_control import MAX_BY_CHARS, decider_name
+from brainq.gateway.rest.turn_control import ByField, decider_name
 
 router = APIRouter(prefix="/v1/bulk", tags=["bulk"])
 BulkId = Annotated[str, Path(pattern=ID)]
@@ -26,31 +26,28 @@ NEEDED: dict[BulkVerb, Verb] = {
     "retry": Verb.OPERATE,
     "resubmit": Verb.SUBMIT,
 }
-"""What a bulk needs beside `operate`: what the same needs for one turn."""
+"""The verb that a bulk needs in addition to `operate`: the one that the same act on a single turn needs."""
 
 
 class BulkBody(Body):
-    """What is to be done, and with which turns.
-
-    where     the filters of `GET /v1/turns` in words: `brain=shop state=parked tenant=acme older=2h`
-    dry_run   only count
-    rate      turns a second
-    most      of so many turns at most, the newest first
-    by        the person who does it, beside the caller
-    """
+    """A verb, and the turns to apply it to."""
 
     verb: BulkVerb
-    where: str = Field(min_length=1, max_length=MAX_WHERE_CHARS)
-    dry_run: bool = False
-    rate: float = Field(default=20.0, gt=0, le=MAX_RATE, allow_inf_nan=False)
-    most: int | None = Field(default=None, ge=0, le=MAX_BULK_TURNS)
-    reason: str = Field(default="", max_length=MAX_REASON_CHARS)
-    by: str = Field(default="", max_length=MAX_BY_CHARS)
+    where: str = Field(
+        min_length=1,
+        max_length=MAX_WHERE_CHARS,
+        description="Filters of `GET /v1/turns`, such as `brain=shop state=parked tenant=acme older=2h`.",
+    )
+    dry_run: bool = Field(False, description="Only count the turns.")
+    rate: float = Field(20.0, gt=0, le=MAX_RATE, allow_inf_nan=False, description="Turns per second.")
+    most: int | None = Field(None, ge=0, le=MAX_BULK_TURNS, description="The maximum number of turns, newest first.")
+    reason: str = Field("", max_length=MAX_REASON_CHARS)
+    by: str = ByField
 
 
 @router.post("", status_code=202)
 async def start(body: BulkBody, request: RequestDep, response: Response) -> BulkReport:
-    """Begin it, and answer at once: it goes on in this process. `Location` is where its report is."""
+    """Start a bulk, which runs on in this process. `Location` has the address of its report."""
     request.require_verb(NEEDED[body.verb])
     filters = read_where(body.where)
     for named in (filters.get("session"), *(filters.get("session_prefixes") or ())):
@@ -70,19 +67,19 @@ async def start(body: BulkBody, request: RequestDep, response: Response) -> Bulk
 
 @router.get("/{bulk_id}")
 async def report(bulk_id: BulkId, request: RequestDep) -> BulkReport:
-    """How far it is, as of a second ago, or what came of it. Kept for a week."""
+    """Report the progress as of a second ago, or the outcome. Reports are kept for a week."""
     return await _own(bulk_id, request)
 
 
 @router.delete("/{bulk_id}")
 async def stop(bulk_id: BulkId, request: RequestDep) -> ChangeAnswer:
-    """Have it stop before its next turn. `changed` is false where it is over."""
+    """Stop a bulk before its next turn. `changed` is false if it has already ended."""
     await _own(bulk_id, request)
     return ChangeAnswer(changed=await request.client.stop_bulk(bulk_id))
 
 
 async def _own(bulk_id: str, request: GatewayRequest) -> BulkReport:
-    """One about sessions that are the caller's own. Raises NotFound, for another's too."""
+    """Return the report of a bulk over the caller's own sessions. Raises NotFound for any other."""
     found = await request.client.bulk_report(bulk_id)
     scopes = (None,) if found.session_prefixes is None else found.session_prefixes
     if not all(request.may_access(scope) for scope in scopes):

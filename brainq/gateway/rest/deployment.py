@@ -1,4 +1,4 @@
-"""The deployment: its brains, what the caller may do, the fleet, webhook deliveries, health and metrics."""
+"""The deployment: its brains, the caller's rights, the fleet, webhook deliveries, health and metrics."""
 
 from __future__ import annotations
 
@@ -11,14 +11,23 @@ from fastapi import APIRouter, Query, Response
 
 from brainq.access import Verb
 from brainq.brain.brains import describe_brains
-from brainq.cells.cells import cells_away
 from brainq.contracts.brain import BrainDescription
 from brainq.contracts.cell import RowId
 from brainq.contracts.fleet import CellsState, Fleet, FleetActivity, FleetScale
 from brainq.contracts.webhook import DeliveryRow, DeliveryState
 from brainq.errors import NotFound
-from brainq.gateway.edge.access import GatewayDep, RequestDep
-from brainq.gateway.rest.bodies import DEFAULT_LIST_PAGE, AfterRow, Answer, ChangeAnswer, Limit, ListPage, RowInPath
+from brainq.gateway.edge.access import FleetDep, GatewayDep, RequestDep
+from brainq.gateway.rest.bodies import (
+    DEFAULT_LIST_PAGE,
+    AfterRow,
+    Answer,
+    ChangeAnswer,
+    Limit,
+    ListPage,
+    NextRow,
+    RowInPath,
+    page_end,
+)
 
 router = APIRouter()
 health_router = APIRouter(tags=["health"])
@@ -26,13 +35,13 @@ CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
 
 class BrainList(Answer):
-    """The deployment's brains, the default one first."""
+    """The deployment's brains, default first."""
 
     brains: tuple[BrainDescription, ...]
 
 
 class CallerInfo(Answer):
-    """The caller: its name, the prefixes of its sessions (`*`: all), and its verbs."""
+    """The caller's name, the prefixes of its sessions (`*` for all), and its verbs."""
 
     name: str
     sessions: tuple[str, ...]
@@ -41,13 +50,13 @@ class CallerInfo(Answer):
 
 @router.get("/v1/brains", tags=["brains"])
 async def brains(request: RequestDep) -> BrainList:
-    """The deployment's brains, the default one first."""
+    """List the deployment's brains, default first."""
     return BrainList(brains=describe_brains(request.gateway.brains))
 
 
 @router.get("/v1/caller", tags=["brains"])
 async def caller(request: RequestDep) -> CallerInfo:
-    """What the caller may do, so that an interface offers no more."""
+    """Show what the caller may do, so that an interface can offer exactly that."""
     found = request.caller
     return CallerInfo(name=found.name, sessions=found.sessions, verbs=tuple(sorted(found.verbs)))
 
@@ -58,13 +67,14 @@ class Health(Answer):
 
 @health_router.get("/healthz")
 async def healthz() -> Health:
-    """The process answers."""
+    """Report that the process answers."""
     return Health()
 
 
 @health_router.get("/readyz")
 async def readyz(gateway: GatewayDep) -> Health:
-    """Redis and SQL answer, too, and there is a token; 503 when not, or the gateway stops. Looked up once a second."""
+    """Report that Redis and SQL answer and a token exists. 503 if not, or if the gateway is stopping. Checked once a
+    second."""
     gateway.streams.require_running()
     await gateway.readiness.get()
     return Health()
@@ -76,54 +86,49 @@ async def readyz(gateway: GatewayDep) -> Health:
     response_class=Response,
     responses={200: {"content": {"text/plain": {"schema": {"type": "string"}}}}},
 )
-async def metrics(request: RequestDep) -> Response:
-    """The metrics of the whole fleet in Prometheus' text format; read once a second. They belong to no single
-    session, so they need `*`. While Redis or SQL is unavailable, `brainq_up` is 0."""
-    request.require_session(None)
+async def metrics(request: FleetDep) -> Response:
+    """Show the metrics of the whole fleet in Prometheus' text format, read once a second. Needs all sessions (`*`).
+    While Redis or SQL is unavailable, `brainq_up` is 0."""
     return Response(await request.gateway.metrics.get(), media_type=CONTENT_TYPE)
 
 
 @router.get("/v1/fleet", tags=["fleet"])
-async def fleet(request: RequestDep) -> Fleet:
-    """What runs turns, at this moment. It belongs to no single session, so it needs `*`."""
-    request.require_session(None)
+async def fleet(request: FleetDep) -> Fleet:
+    """Show the current workers and queues. Needs all sessions (`*`)."""
     return await request.client.fleet()
 
 
 @router.get("/v1/fleet/activity", tags=["fleet"])
-async def activity(request: RequestDep) -> FleetActivity:
-    """What happened in each minute of the last hour. It belongs to no single session, so it needs `*`."""
-    request.require_session(None)
+async def activity(request: FleetDep) -> FleetActivity:
+    """Show the fleet's activity in each minute of the last hour. Needs all sessions (`*`)."""
     return await request.client.activity()
 
 
 @router.get("/v1/cells", tags=["fleet"])
-async def cells(request: RequestDep) -> CellsState:
-    """Each cell: whether it answers, its tenants and turns; and tenants under way to another one. It belongs to no
-    single session, so it needs `*`."""
-    request.require_session(None)
+async def cells(request: FleetDep) -> CellsState:
+    """Show each cell's availability, tenants and turns, and the tenants that are moving between cells. Needs all
+    sessions (`*`)."""
     return await request.client.cells()
 
 
-Workers = Annotated[int | None, Query(ge=0, le=1000, description="In place of BRAINQ_SCALE_MIN, BRAINQ_SCALE_MAX.")]
+Workers = Annotated[int | None, Query(ge=0, le=1000, description="Replaces BRAINQ_SCALE_MIN or BRAINQ_SCALE_MAX.")]
 
 
 @router.get("/v1/scale", tags=["fleet"])
 async def scale(
-    request: RequestDep,
+    request: FleetDep,
     pool: Annotated[Literal["coordinator", "parallel", "serial", "finalizer"] | None, Query()] = None,
     least: Annotated[Workers, Query(alias="min")] = None,
     most: Annotated[Workers, Query(alias="max")] = None,
     build: Annotated[str | None, Query(min_length=1, max_length=64, description="Only this build's workers.")] = None,
 ) -> FleetScale:
-    """How many workers each pool wants, for an autoscaler; with `pool`, `wanted` is that pool's. It belongs to no
-    single session, so it needs `*`."""
-    request.require_session(None)
+    """Show how many workers each pool needs, for an autoscaler. With `pool`, `wanted` is that pool's number. Needs all
+    sessions (`*`)."""
     return await request.client.scale(pool, least=least, most=most, build=build)
 
 
 class Delivery(Answer):
-    """A webhook's message. Of its URL only the host is shown, for the path may hold a secret."""
+    """A message to a webhook. Only the host of the URL is shown, because the path may contain a secret."""
 
     id: RowId
     message_id: str
@@ -140,10 +145,10 @@ class Delivery(Answer):
 
 
 class DeliveryPage(ListPage):
-    """The newest first. `next`, given as `after`, is the page behind this one; null: this is the last."""
+    """Deliveries, newest first."""
 
     deliveries: tuple[Delivery, ...]
-    next: RowId | None
+    next: NextRow
 
 
 @router.get("/v1/webhooks/deliveries", tags=["webhooks"])
@@ -153,18 +158,14 @@ async def deliveries(
     limit: Limit = DEFAULT_LIST_PAGE,
     after: AfterRow = None,
 ) -> DeliveryPage:
-    """Messages to be sent (pending), accepted (done) or given up (dead), the newest first."""
+    """List messages to webhooks that wait (pending), were accepted (done) or were given up (dead), newest first."""
     found = await request.client.deliveries(state, limit, request.caller.prefixes, after)
-    return DeliveryPage(
-        deliveries=tuple(_delivery(row) for row in found),
-        next=found[-1].row if len(found) == limit else None,
-        cells_away=cells_away(found),
-    )
+    return DeliveryPage(deliveries=tuple(map(_delivery, found)), **page_end(found, limit, lambda row: row.row))
 
 
 @router.post("/v1/webhooks/deliveries/{delivery_id}/retry", tags=["webhooks"])
 async def retry(delivery_id: RowInPath, request: RequestDep) -> ChangeAnswer:
-    """Send a dead message again, as if it were new. 404 where none of the caller's own has this id."""
+    """Send a dead message again as if it were new. 404 if the caller has none with this id."""
     if not await request.client.send_again(delivery_id, request.caller.prefixes):
         raise NotFound("no dead delivery of the caller's")
     return ChangeAnswer(changed=True)

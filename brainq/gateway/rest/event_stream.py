@@ -1,4 +1,4 @@
-"""Following a turn: a wait for its result, and its events as a stream from any number on, for any wire."""
+"""Following a turn: wait for its result, or stream its events from any number on, in the encoding of any wire."""
 
 from __future__ import annotations
 
@@ -28,20 +28,20 @@ _WAIT = re.compile(r'wait\s*=\s*"?(\d{1,9})"?\s*(?:[;,]|$)', re.IGNORECASE)
 router = APIRouter(tags=["turns"])
 T = TypeVar("T")
 HEARTBEAT = b": alive\n\n"
-"""A comment, which readers ignore: it keeps proxies from taking a quiet stream for a dead one."""
+"""A comment, which readers ignore. It keeps proxies from cutting a quiet stream."""
 RECONNECT_MS = 1_000
 RECONNECT_FRAME = format_sse_event(comment="come again with Last-Event-ID", retry=RECONNECT_MS)
-"""Before an unfinished stream is closed. An EventSource reconnects by itself, with its last event id."""
+"""The frame that precedes the end of an unfinished stream. An EventSource reconnects with its last event id."""
 log = logger("brainq.gateway")
 GATHER_S = 0.25
-"""How long a stream that may rest waits for another event: simultaneous events belong together."""
+"""How long a stream that could pause waits for another event, so that simultaneous events stay together."""
 FIRST_EVENT_S = 1.0
-"""How long the response waits for the first event, which is late only for a turn that was just accepted."""
+"""How long the response waits for the first event, which is late only if the turn was just accepted."""
 NextEvent = asyncio.Task[TurnEvent | None]
 
 
 def requested_wait_s(prefer: str, max_s: float) -> float:
-    """The seconds that a `Prefer` header asks for, at most `max_s`; 0 where it has none."""
+    """Return the seconds that a `Prefer` header requests, at most `max_s`, or 0 if it requests none."""
     for preference in parse_http_list(prefer):
         found = _WAIT.match(preference)
         if found:
@@ -50,7 +50,7 @@ def requested_wait_s(prefer: str, max_s: float) -> float:
 
 
 async def unless_over(work: Awaitable[T], request: HttpRequest, slot: StreamSlot) -> T | None:
-    """What `work` returns; None when the gateway stops, or the client disconnects, before."""
+    """Return what `work` returns, or None if the gateway stops or the client disconnects first."""
     task = asyncio.ensure_future(work)
     over = [
         asyncio.ensure_future(slot.stopping.wait()),
@@ -65,22 +65,22 @@ async def unless_over(work: Awaitable[T], request: HttpRequest, slot: StreamSlot
 
 
 async def wait_for_result(request: HttpRequest, handle: AsyncTurnHandle, wait_s: float) -> TurnResult | None:
-    """The result when it is out within `wait_s`; None when it is not, the gateway stops, or the client disconnects.
+    """Return the result if it is ready within `wait_s`, or None if not, or if the gateway stops or the client leaves.
 
-    Raises RequestRejected where no slot is free.
+    Raises RequestRejected if no slot is free.
     """
     with request.stream_slot() as slot:
         return await unless_over(result_if_ready(handle, wait_s), request, slot)
 
 
 async def wait_for_disconnect(receive: Receive) -> None:
-    """Returns when the client disconnects."""
+    """Return when the client disconnects."""
     while (await receive())["type"] != "http.disconnect":
         pass
 
 
 async def result_if_ready(handle: AsyncTurnHandle, wait_s: float = 0) -> TurnResult | None:
-    """The result where it is out, or comes within `wait_s`; else None."""
+    """Return the result, or None if it is not ready within `wait_s`."""
     try:
         return await handle.result(timeout_s=wait_s)
     except ResultTimeout:
@@ -88,34 +88,31 @@ async def result_if_ready(handle: AsyncTurnHandle, wait_s: float = 0) -> TurnRes
 
 
 def event_frame(event: TurnEvent) -> bytes:
-    """The frame of an event: its number is the frame's id, its JSON the data. All are of the type `message`."""
+    """Return the frame of an event: its id is the event's number, and its data the event's JSON."""
     return format_sse_event(data_str=event.model_dump_json(), id=str(event.seq))
 
 
 class EventReader:
-    """Reads a turn's events one after another; `next` is the awaited one; its result None: there are no more."""
+    """A reader of a turn's events. `next` is a task for the next event; its result is None after the last one."""
 
     def __init__(self, events: AsyncIterator[TurnEvent]) -> None:
         self._events = events
-        self.next: NextEvent = self._ask()
+        self.advance()
 
     def advance(self) -> None:
-        self.next = self._ask()
+        self.next: NextEvent = asyncio.ensure_future(anext(self._events, None))
 
     def skip(self, last_seen: int) -> None:
-        """Pass over the awaited event, which may be late, if it is `last_seen` or older."""
-        self.next = asyncio.ensure_future(self._behind(last_seen, self.next))
+        """Skip the next event, which may arrive later, if its number is `last_seen` or lower."""
+        self.next = asyncio.ensure_future(self._after(last_seen, self.next))
 
     async def wait(self, timeout_s: float, *over: asyncio.Future[Any]) -> bool:
-        """Whether the next event is there, within `timeout_s` and before one of `over` is done."""
+        """Return whether the next event arrived within `timeout_s` and before one of `over` was done."""
         if not self.next.done():
             await asyncio.wait({self.next, *over}, timeout=timeout_s, return_when=asyncio.FIRST_COMPLETED)
         return self.next.done()
 
-    def _ask(self) -> NextEvent:
-        return asyncio.ensure_future(anext(self._events, None))
-
-    async def _behind(self, last_seen: int, awaited: NextEvent) -> TurnEvent | None:
+    async def _after(self, last_seen: int, awaited: NextEvent) -> TurnEvent | None:
         event = await awaited
         is_seen = event is not None and event.seq <= last_seen
         return await anext(self._events, None) if is_seen else event
@@ -127,8 +124,11 @@ class EventReader:
 
 
 async def open_events(handle: AsyncTurnHandle, last_seen: int) -> EventReader | None:
-    """Begin after event `last_seen`; None when that was the final one. Raises RequestRejected for lost events."""
-    # The last event that was seen is read again, for it may be the final one.
+    """Begin reading after event `last_seen`. Returns None if that was the final event.
+
+    Raises RequestRejected if the events are gone.
+    """
+    # Read the last event that was seen again, because it may be the final one.
     reading = EventReader(handle.events(max(0, last_seen - 1)))
     try:
         await asyncio.wait({reading.next}, timeout=FIRST_EVENT_S)
@@ -145,7 +145,7 @@ async def open_events(handle: AsyncTurnHandle, last_seen: int) -> EventReader | 
 
 
 async def _is_over(handle: AsyncTurnHandle) -> bool:
-    """Whether the final event is out. Raises RequestRejected when the events are gone."""
+    """Return whether the final event was published. Raises RequestRejected if the events are gone."""
     try:
         await handle.result(timeout_s=0)
     except ResultTimeout:
@@ -159,39 +159,39 @@ async def _is_over(handle: AsyncTurnHandle) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class EncodedEvent:
-    """An event in the encoding of a wire, which may be empty; `is_last` ends the stream."""
+    """An event in the encoding of a wire, which may be empty. `is_last` ends the stream."""
 
     body: bytes
     is_last: bool
 
 
 class StreamEncoding:
-    """How a wire encodes a stream. This is the native wire: an event's JSON under its number.
+    """A wire's encoding of a stream. This class is the native encoding: an event's JSON under its number.
 
-    opening   sent before the first event
-    headers   beside those of every stream
+    opening   the bytes before the first event
+    headers   headers in addition to those of every stream
     """
 
     opening: bytes = b""
     headers: Mapping[str, str] = {}
 
     async def write(self, event: TurnEvent) -> EncodedEvent:
-        """Encodes an event. It is called for each once, in order."""
+        """Encode an event. This is called once for each event, in order."""
         return EncodedEvent(event_frame(event), event.is_final)
 
     def rest(self) -> bytes:
-        """Ends a stream whose turn waits for its reader to act; empty: it goes on."""
+        """Return the end of a stream whose turn waits for its reader to act, or b"" if the stream continues."""
         return b""
 
     def farewell(self) -> bytes:
-        """Sent before an unfinished stream is closed."""
+        """Return the last bytes of a stream that is closed before its turn has ended."""
         return RECONNECT_FRAME
 
 
 class EventStream(Response):
-    """`text/event-stream` of the events of `reading`. Releases its slot at its end, whatever the cause.
+    """A `text/event-stream` response of the events of `reading`. It releases its slot whenever it ends.
 
-    may_still_read   whether the caller is still authenticated; checked every `heartbeat_s`
+    may_still_read   returns whether the caller is still authenticated; called every `heartbeat_s`
     """
 
     media_type = "text/event-stream"
@@ -261,7 +261,7 @@ class EventStream(Response):
     async def _may_go_on(self) -> bool:
         try:
             return await self._may_still_read()
-        except Exception as failure:  # a failed check ends the stream; the client learns the reason when it reconnects
+        except Exception as failure:  # the stream ends; the client receives the reason when it reconnects
             log.warning("a stream is cut off", failure=failure)
             return False
 
@@ -269,9 +269,9 @@ class EventStream(Response):
 async def stream_events(
     request: HttpRequest, begin_reading: Callable[[], Awaitable[EventReader | None]], encoding: StreamEncoding
 ) -> EventStream | None:
-    """The events of `begin_reading` as a stream in a slot of the caller's; None where there are none.
+    """Stream the events of `begin_reading` in one of the caller's slots. Returns None if there are none.
 
-    Raises RequestRejected where no slot is free, and whatever `begin_reading` raises.
+    Raises RequestRejected if no slot is free, and what `begin_reading` raises.
     """
     slot = request.stream_slot()
     try:
@@ -295,7 +295,7 @@ async def _send_body(send: Send, body: bytes) -> None:
 
 STREAM_RESPONSES: dict[int | str, dict[str, Any]] = {
     200: {
-        "description": "Server-sent events: each with `id`, the event's number, and `data`, a TurnEvent as JSON. "
+        "description": "Server-sent events. Each has an `id`, the event's number, and `data`, a TurnEvent as JSON. "
         "Comments are heartbeats. The stream ends after the event of kind `result`.",
         "content": {
             "text/event-stream": {
@@ -314,7 +314,7 @@ STREAM_RESPONSES: dict[int | str, dict[str, Any]] = {
             }
         },
     },
-    204: {"description": "The final event was sent already; there is nothing to reconnect for."},
+    204: {"description": "The final event was already sent, so there is no need to reconnect."},
 }
 
 
@@ -322,12 +322,10 @@ STREAM_RESPONSES: dict[int | str, dict[str, Any]] = {
 async def events(
     handle: TurnDep,
     request: RequestDep,
-    after: Annotated[int, Query(ge=0, le=MAX_NUMBER, description="Begin behind this event.")] = 0,
-    last_event_id: Annotated[
-        int | None, Header(ge=0, le=MAX_NUMBER, description="As `after`, and wins over it.")
-    ] = None,
+    after: Annotated[int, Query(ge=0, le=MAX_NUMBER, description="Begin after this event.")] = 0,
+    last_event_id: Annotated[int | None, Header(ge=0, le=MAX_NUMBER, description="Overrides `after`.")] = None,
 ) -> Response:
-    """Follow a turn's events from any number on, to the final one."""
+    """Stream a turn's events from any number up to the final one."""
     behind = after if last_event_id is None else last_event_id
     found = await stream_events(request, lambda: open_events(handle, behind), StreamEncoding())
     return Response(status_code=204) if found is None else found

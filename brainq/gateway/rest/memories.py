@@ -1,4 +1,4 @@
-"""Memories that brains keep across turns. A caller sees those first learned in its own sessions."""
+"""Memories that brains keep across turns. A caller sees the ones that were first learned in its own sessions."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query
 
-from brainq.cells.cells import cells_away
 from brainq.client.memories import MAX_SCOPE_CHARS
 from brainq.contracts.cell import RowId
 from brainq.contracts.memory import MemoryKind
@@ -16,17 +15,25 @@ from brainq.contracts.rows import MemoryRow
 from brainq.errors import NotFound
 from brainq.gateway.edge.access import RequestDep
 from brainq.gateway.edge.request import ID
-from brainq.gateway.rest.bodies import DEFAULT_LIST_PAGE, AfterRow, Answer, ChangeAnswer, Limit, ListPage, RowInPath
+from brainq.gateway.rest.bodies import (
+    DEFAULT_LIST_PAGE,
+    AfterRow,
+    Answer,
+    ChangeAnswer,
+    Limit,
+    ListPage,
+    NextRow,
+    RowInPath,
+    page_end,
+)
 
 router = APIRouter(prefix="/v1/memories", tags=["memories"])
-ScopeQuery = Annotated[str | None, Query(max_length=MAX_SCOPE_CHARS, description="Whose memories; this or `session`.")]
-SessionQuery = Annotated[
-    str | None, Query(pattern=ID, description="The scope is that which the brains give this session.")
-]
+ScopeQuery = Annotated[str | None, Query(max_length=MAX_SCOPE_CHARS, description="Give this or `session`.")]
+SessionQuery = Annotated[str | None, Query(pattern=ID, description="Selects the scope that brains give this session.")]
 
 
 class MemoryItem(Answer):
-    """One memory. `session_id` and `turn_id` are where it was first learned; `updated_at` is its last observation."""
+    """A memory. It was first learned in `session_id` and `turn_id`, and last observed at `updated_at`."""
 
     id: RowId
     scope: str
@@ -40,14 +47,14 @@ class MemoryItem(Answer):
 
 
 class MemoryPage(ListPage):
-    """Memories, the newest first. `next`, given as `after`, is the next page; null: this is the last."""
+    """Memories, newest first."""
 
     memories: tuple[MemoryItem, ...]
-    next: RowId | None
+    next: NextRow
 
 
 class ForgetAnswer(Answer):
-    """How many memories and observations were deleted."""
+    """The number of memories and observations that were deleted."""
 
     forgotten: int
 
@@ -60,22 +67,18 @@ async def memories(
     limit: Limit = DEFAULT_LIST_PAGE,
     after: AfterRow = None,
 ) -> MemoryPage:
-    """Memories of one scope, the newest first."""
+    """List the memories of one scope, newest first."""
     if session is not None:
         request.require_session(session)
     found = await request.client.memories.list(
         scope, session=session, limit=limit, session_prefixes=request.caller.prefixes, after=after
     )
-    return MemoryPage(
-        memories=tuple(_memory_item(row) for row in found),
-        next=found[-1].row if len(found) == limit else None,
-        cells_away=cells_away(found),
-    )
+    return MemoryPage(memories=tuple(map(_memory_item, found)), **page_end(found, limit, lambda row: row.row))
 
 
 @router.delete("/{memory_id}")
 async def forget(memory_id: RowInPath, request: RequestDep) -> ChangeAnswer:
-    """Delete one memory for good. 404 where the caller has none under this id."""
+    """Delete one memory permanently. 404 if the caller has none with this id."""
     if not await request.client.memories.forget(memory_id, session_prefixes=request.caller.prefixes):
         raise NotFound("no memory of the caller's")
     return ChangeAnswer(changed=True)
@@ -83,7 +86,7 @@ async def forget(memory_id: RowInPath, request: RequestDep) -> ChangeAnswer:
 
 @router.delete("")
 async def forget_all(request: RequestDep, scope: ScopeQuery = None, session: SessionQuery = None) -> ForgetAnswer:
-    """Delete all memories of one scope, and what the learner observed there, for good. 404 where there are none."""
+    """Delete all memories and learner observations of one scope permanently. 404 if there are none."""
     if session is not None:
         request.require_session(session)
     forgotten = await request.client.memories.forget_all(
@@ -96,5 +99,5 @@ async def forget_all(request: RequestDep, scope: ScopeQuery = None, session: Ses
 
 def _memory_item(row: MemoryRow) -> MemoryItem:
     fields = asdict(row)
-    del fields["last_turn_id"]  # it may be of a session that is not the caller's
+    del fields["last_turn_id"]  # that turn may belong to another caller's session
     return MemoryItem(id=fields.pop("row"), **fields)

@@ -1,4 +1,4 @@
-"""Schedules: turns that begin at a time. One is the caller's if its name and its session are."""
+"""Schedules of turns. A schedule is the caller's if both its name and its session are."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from typing import Annotated
 from fastapi import APIRouter, Depends, Path, Query
 from pydantic import AwareDatetime, BeforeValidator, Field
 
-from brainq.cells.cells import cells_away
 from brainq.contracts.ids import MAX_ID_LENGTH
 from brainq.contracts.schedule import Missed, OnRunning, Schedule
 from brainq.errors import InvalidInput, NotFound
@@ -20,7 +19,9 @@ from brainq.gateway.rest.bodies import (
     ChangeAnswer,
     Limit,
     ListPage,
+    NextName,
     TurnBody,
+    page_end,
     require_may_submit,
     submit_options,
 )
@@ -45,32 +46,34 @@ def _read_instant(value: object) -> datetime:
 
 def _check_interval(value: object) -> object:
     if isinstance(value, bool) or not isinstance(value, str | int | float | None):
-        raise ValueError("write a crontab, such as `*/5 9-17 * * mon-fri`, or a span in seconds")
+        raise ValueError("write a crontab, such as `*/5 9-17 * * mon-fri`, or an interval in seconds")
     if not isinstance(value, str | None) and not value > 0:
-        raise ValueError("a span in seconds is above 0")
+        raise ValueError("an interval in seconds is above 0")
     return value
 
 
 class ScheduleBody(TurnBody):
-    """Turns that begin at a time; give one of `when` and `at`.
+    """A schedule of turns. Give either `when` or `at`."""
 
-    name         begins with its tenant's prefix, as its session does; the same name again sets the schedule anew
-    session_id   {date} and {time} in it are those of each due instant in `zone`
-    when         repeated: a crontab's five fields, such as `*/5 9-17 * * mon-fri`, or a span in seconds
-    at           once
-    """
-
-    name: str = Field(pattern=ID)
-    session_id: str = Field(pattern=SESSION_PATTERN, max_length=MAX_ID_LENGTH)
-    when: Annotated[Annotated[str, Field(max_length=200)] | Seconds | None, BeforeValidator(_check_interval)] = None
-    at: Annotated[AwareDatetime, BeforeValidator(_read_instant, json_schema_input_type=str)] | None = None
-    zone: str = Field(default="UTC", max_length=100)
+    name: str = Field(pattern=ID, description="Begins with the tenant's prefix. An existing schedule is replaced.")
+    session_id: str = Field(
+        pattern=SESSION_PATTERN,
+        max_length=MAX_ID_LENGTH,
+        description="{date} and {time} stand for each due time in `zone`.",
+    )
+    when: Annotated[Annotated[str, Field(max_length=200)] | Seconds | None, BeforeValidator(_check_interval)] = Field(
+        None, description="Repeatedly: a crontab, such as `*/5 9-17 * * mon-fri`, or an interval in seconds."
+    )
+    at: Annotated[AwareDatetime, BeforeValidator(_read_instant, json_schema_input_type=str)] | None = Field(
+        None, description="Once, at this time."
+    )
+    zone: str = Field("UTC", max_length=100)
     on_running: OnRunning = "skip"
     missed: Missed = "once"
 
 
 class ScheduleStatus(Answer):
-    """A schedule that was set, paused or resumed. `next_at` null: it has no run any more."""
+    """A schedule that was set, paused or resumed. `next_at` is null if no run is left."""
 
     name: str
     paused: bool
@@ -78,14 +81,14 @@ class ScheduleStatus(Answer):
 
 
 class SchedulePage(ListPage):
-    """By name. `next`, given as `after`, is the page behind this one; null: this is the last."""
+    """Schedules by name."""
 
     schedules: tuple[Schedule, ...]
-    next: str | None
+    next: NextName
 
 
 async def own_schedule(name: Annotated[str, Path(pattern=ID)], request: RequestDep) -> Schedule:
-    """A schedule of the caller's own."""
+    """Return one of the caller's own schedules. Raises NotFound for any other."""
     request.require_session(name)
     found = await request.client.find_schedule(name)
     request.require_session(found.session_id)
@@ -97,12 +100,11 @@ ScheduleDep = Annotated[Schedule, Depends(own_schedule)]
 
 @router.post("")
 async def put(body: ScheduleBody, request: RequestDep) -> ScheduleStatus:
-    """Begin turns at a time, once or repeatedly. A request with the same name and
-    content changes nothing; with other content it replaces the schedule of this name.
+    """Schedule turns, once or repeatedly. A schedule of the same name is replaced; equal content changes nothing.
 
-    Its turns may have the options that a submit of the same caller may have: `model`, `provider`, `system_prompt`,
-    `skill_context`, `cwd`, `limits` and `options` need the verb `configure`, and what `on_busy` does to a live turn
-    needs `steer`.
+    The options of the turns need the same verbs as for a submit: `model`, `provider`, `system_prompt`,
+    `skill_context`, `cwd`, `limits` and `options` need `configure`, and an `on_busy` that affects a live turn needs
+    `steer`.
     """
     request.require_session(body.name)
     require_may_submit(request, body.session_id, body)
@@ -125,39 +127,38 @@ async def schedules(
     limit: Limit = DEFAULT_LIST_PAGE,
     after: Annotated[str, Query(pattern=f"^$|{ID}", description="`next` of the page at hand.")] = "",
 ) -> SchedulePage:
-    """Schedules of the caller's own, by name."""
+    """List the caller's own schedules by name."""
     own = request.caller.prefixes
     found = await request.client.schedules(limit, own, own, after=after)
-    following = found[-1].name if len(found) == limit else None
-    return SchedulePage(schedules=found, next=following, cells_away=cells_away(found))
+    return SchedulePage(schedules=found, **page_end(found, limit, lambda schedule: schedule.name))
 
 
 @router.get("/{name}")
 async def look(own: ScheduleDep) -> Schedule:
-    """One schedule: its next run, its turns' message and options, and its last turn."""
+    """Show a schedule: its next run, the message and options of its turns, and its last turn."""
     return own
 
 
 @router.post("/{name}/pause")
 async def pause(own: ScheduleDep, gateway: GatewayDep) -> ScheduleStatus:
-    """Begin nothing of it until it is resumed. Doing it again changes nothing."""
+    """Pause a schedule. Idempotent."""
     return _schedule_status(await gateway.client.pause_schedule(own.name))
 
 
 @router.post("/{name}/resume")
 async def resume(own: ScheduleDep, gateway: GatewayDep) -> ScheduleStatus:
-    """Go on with its next run; what was due while it was paused is left out."""
+    """Resume a schedule with its next run; runs that were due during the pause are skipped."""
     return _schedule_status(await gateway.client.resume_schedule(own.name))
 
 
 @router.delete("/{name}")
 async def remove(own: ScheduleDep, gateway: GatewayDep) -> ChangeAnswer:
-    """Forget it; turns that it has begun go on. 404 where there is none."""
+    """Delete a schedule; turns that it has begun continue. 404 if there is none."""
     return ChangeAnswer(changed=await gateway.client.remove_schedule(own.name))
 
 
 async def _require_own_name(request: GatewayRequest, name: str) -> None:
-    """Raise NotFound where a schedule of this name begins turns in a session that is not the caller's."""
+    """Raise NotFound if a schedule of this name begins turns in a session that is not the caller's."""
     try:
         known = await request.client.find_schedule(name)
     except NotFound:

@@ -1,4 +1,4 @@
-"""Sessions: the live turn and the waiting ones, the history, and control of the live turn."""
+"""Sessions: their live and waiting turns, their history, and control of the live turn."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from typing import Annotated
 from fastapi import APIRouter, Depends, Path, Query
 
 from brainq.access import Verb
-from brainq.cells.cells import cells_away
 from brainq.client.async_client import AsyncSession
 from brainq.client.checks import MAX_REASON_CHARS
 from brainq.client.session import WaitingTurn
@@ -21,12 +20,15 @@ from brainq.gateway.edge.request import ID, TURN_ID
 from brainq.gateway.rest.bodies import (
     DEFAULT_LIST_PAGE,
     AffectedTurn,
+    AfterTurn,
     Answer,
     ChangeAnswer,
     IdempotencyKey,
     Limit,
     ListPage,
+    NextName,
     SubmitAnswer,
+    page_end,
     submit_key,
 )
 from brainq.gateway.rest.turn_control import HoldBody, InputBody, PlacedHold, ReasonBody, ReleaseAnswer
@@ -35,20 +37,19 @@ from brainq.gateway.rest.turns import hide_foreign_parent
 router = APIRouter(prefix="/v1/sessions/{session_id}", tags=["sessions"])
 list_router = APIRouter(tags=["sessions"])
 TurnId = Annotated[str, Path(pattern=TURN_ID)]
-AfterTurn = Annotated[str | None, Query(pattern=TURN_ID, description="`next` of the page at hand.")]
 
 
 class SessionPage(ListPage):
-    """Sessions, the one with the newest turn first; `next` as of `TurnPage`."""
+    """Sessions, the one with the newest turn first."""
 
     sessions: tuple[ListedSession, ...]
-    next: str | None
+    next: NextName
 
 
 class SessionStatus(Answer):
-    """A session's state: its live turn, those that wait, and the readiness flags that no turn has taken.
+    """A session's live turn, its waiting turns, and its readiness flags that no turn has taken yet.
 
-    why_paused   by whom, and the reason; null: it is not paused
+    why_paused   who paused the session, and why; null if it is not paused
     """
 
     session_id: str
@@ -60,14 +61,14 @@ class SessionStatus(Answer):
 
 
 class HistoryPage(Answer):
-    """Turns of a session, the oldest first. The first one's id, given as `after`, is the page before."""
+    """Turns of a session, oldest first. The id of the first turn, given as `after`, selects the preceding page."""
 
     session_id: str
     turns: tuple[HistoryTurn, ...]
 
 
 async def own_session(session_id: Annotated[str, Path(pattern=ID)], request: RequestDep) -> AsyncSession:
-    """A session of the caller's own, which need not have a turn yet."""
+    """Return one of the caller's own sessions, which need not have a turn yet. Raises NotFound for any other."""
     request.require_session(session_id)
     return request.client.session(session_id)
 
@@ -77,7 +78,7 @@ SessionDep = Annotated[AsyncSession, Depends(own_session)]
 
 @router.get("")
 async def look(own: SessionDep) -> SessionStatus:
-    """A session's state. 404 for one without a turn or a flag."""
+    """Show a session's state. 404 if the session has no turn and no flag."""
     why_paused = await own.why_paused()
     status = SessionStatus(
         session_id=own.session_id,
@@ -96,22 +97,22 @@ async def look(own: SessionDep) -> SessionStatus:
 async def history(
     own: SessionDep,
     limit: Limit = DEFAULT_LIST_PAGE,
-    after: Annotated[str | None, Query(pattern=TURN_ID, description="The first turn of the page at hand.")] = None,
+    after: Annotated[str | None, Query(pattern=TURN_ID, description="The first turn of the previous page.")] = None,
 ) -> HistoryPage:
-    """The session's newest turns, the oldest of them first."""
+    """List the session's newest turns, oldest first."""
     return HistoryPage(session_id=own.session_id, turns=await own.history(limit, after))
 
 
 @router.post("/input", responses=problem_responses(409))
 async def steer(own: SessionDep, request: RequestDep, body: InputBody) -> Receipt:
-    """Send input into whatever turn is live. When none is, it becomes a turn: this needs the verb `submit`, too."""
+    """Send input into the live turn. If no turn is live, the input becomes a turn, which also needs `submit`."""
     request.require_verb(Verb.SUBMIT)
     return await own.steer(**body.model_dump())
 
 
 @router.post("/pause")
 async def pause(own: SessionDep, request: RequestDep, body: ReasonBody | None = None) -> ChangeAnswer:
-    """Let no further turn begin; a live one goes on. The `explain` of a waiting turn has the caller and the reason."""
+    """Stop further turns from beginning; a live turn continues. `explain` of a waiting turn shows who and why."""
     reason = body.reason if body else ""
     if request.caller is not LOCAL_CALLER:
         reason = f"{request.caller.name}: {reason}" if reason else f"by {request.caller.name}"
@@ -120,38 +121,38 @@ async def pause(own: SessionDep, request: RequestDep, body: ReasonBody | None = 
 
 @router.post("/resume")
 async def resume(own: SessionDep) -> AffectedTurn:
-    """Let turns begin again; the answer names the one that became live by it."""
+    """Let turns begin again. The answer names the turn that became live."""
     return AffectedTurn(turn_id=await own.resume())
 
 
 @router.post("/interrupt")
 async def interrupt(own: SessionDep, body: ReasonBody | None = None) -> AffectedTurn:
-    """Cancel the live turn; the next one begins. The answer names the one that was cancelled."""
+    """Cancel the live turn, so that the next one begins. The answer names the cancelled turn."""
     return AffectedTurn(turn_id=await own.interrupt(body.reason if body else ""))
 
 
 @router.delete("/waiting/{turn_id}")
 async def drop(own: SessionDep, turn_id: TurnId) -> ChangeAnswer:
-    """Cancel a turn that still waits; a live one goes on."""
+    """Cancel a turn that still waits. A live turn continues."""
     return ChangeAnswer(changed=await own.drop(turn_id))
 
 
 @router.post("/flags", status_code=201)
 async def flag(own: SessionDep, body: HoldBody | None = None) -> PlacedHold:
-    """Add a readiness flag: the next turn that has none is held until it is released."""
+    """Add a readiness flag, which holds the next turn that has none until the flag is released."""
     placed = await own.readiness(**(body or HoldBody()).model_dump())
     return PlacedHold(id=placed.id, session_id=placed.session_id)
 
 
 @router.delete("/flags/{flag_id}")
 async def ready(own: SessionDep, flag_id: Annotated[str, Path(pattern=ID)]) -> ReleaseAnswer:
-    """Release a readiness flag: a turn that waits for it goes on, and the next one does not wait."""
+    """Release a readiness flag. The turn that waits for it resumes, or the next turn will not wait."""
     return ReleaseAnswer(released=await own.flag(flag_id).release())
 
 
 @router.post("/compact", status_code=202, responses=problem_responses(409))
 async def compact(own: SessionDep, request: RequestDep, idempotency_key: IdempotencyKey = None) -> SubmitAnswer:
-    """Submit a turn that replaces the session's older messages by a summary."""
+    """Submit a turn that replaces the session's older messages with a summary."""
     with submit_key(request, own.session_id, idempotency_key) as key:
         handle = await own.compact(key)
     return SubmitAnswer(turn_id=handle.turn_id, session_id=handle.session_id, created=handle.created)
@@ -160,12 +161,11 @@ async def compact(own: SessionDep, request: RequestDep, idempotency_key: Idempot
 @list_router.get("/v1/sessions")
 async def sessions(
     request: RequestDep,
-    prefix: Annotated[str | None, Query(pattern=ID, description="Only those whose id begins so.")] = None,
+    prefix: Annotated[str | None, Query(pattern=ID, description="Only sessions whose id begins with this.")] = None,
     limit: Limit = DEFAULT_LIST_PAGE,
     after: AfterTurn = None,
 ) -> SessionPage:
-    """Sessions of the caller's own that have a turn, the one with the newest turn first."""
+    """List the caller's own sessions that have a turn, the one with the newest turn first."""
     found = await request.client.sessions(prefix or "", limit, request.caller.prefixes, after=after)
     shown = tuple(one.model_copy(update={"last_turn": hide_foreign_parent(one.last_turn, request)}) for one in found)
-    following = found[-1].last_turn.turn_id if len(found) == limit else None
-    return SessionPage(sessions=shown, next=following, cells_away=cells_away(found))
+    return SessionPage(sessions=shown, **page_end(found, limit, lambda listed: listed.last_turn.turn_id))

@@ -1,4 +1,4 @@
-"""What model calls have cost, as JSON and as CSV. A caller sees what its own sessions have cost."""
+"""The cost of model calls, as JSON and as CSV. A caller sees the cost of its own sessions."""
 
 from __future__ import annotations
 
@@ -15,14 +15,16 @@ router = APIRouter(tags=["money"])
 CSV_TYPE = "text/csv; charset=utf-8"
 By = Annotated[
     str,
-    Query(max_length=100, description="day, tenant, brain, model, kind, or tool with day, tenant, brain; with commas."),
+    Query(max_length=100, description="Comma-separated: day, tenant, brain, model, kind; or tool, day, tenant, brain."),
 ]
-Since = Annotated[AwareDatetime | None, Query(description="Turns accepted then, or later; by default 30 days ago.")]
-Until = Annotated[AwareDatetime | None, Query(description="Turns accepted before.")]
+Since = Annotated[
+    AwareDatetime | None, Query(description="Turns accepted at this time or later; by default 30 days ago.")
+]
+Until = Annotated[AwareDatetime | None, Query(description="Turns accepted before this time.")]
 
 
 class SpendReport(Answer):
-    """One line a group. `total_usd` is the sum of what has a price."""
+    """One line for each group. `total_usd` is the sum over calls whose price is known."""
 
     by: tuple[str, ...]
     lines: tuple[SpendLine, ...]
@@ -39,7 +41,7 @@ async def spend(
     until: Until = None,
     form: Annotated[Literal["json", "csv"], Query(alias="format")] = "json",
 ) -> SpendReport | Response:
-    """What model calls of the caller's sessions have cost, or how often its tools were called."""
+    """Report the cost of model calls of the caller's sessions, or the number of calls of each tool."""
     groups = check_spend_by([word.strip() for word in by.split(",") if word.strip()])
     lines = await request.client.spend(by=groups, since=since, until=until, session_prefixes=request.caller.prefixes)
     if form == "csv":

@@ -1,4 +1,4 @@
-"""Stops: what operators have paused or forbidden by name. A tenant's caller stops only what is its tenant's own."""
+"""Stops: pause or forbid tools, models and the like by name. A tenant's caller can stop only what is its tenant's."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from brainq.gateway.edge.access import RequestDep
 from brainq.gateway.edge.problems import RequestRejected
 from brainq.gateway.edge.request import GatewayRequest
 from brainq.gateway.rest.bodies import Answer, Body, ChangeAnswer
-from brainq.gateway.rest.turn_control import MAX_BY_CHARS, decider_name
+from brainq.gateway.rest.turn_control import ByField, decider_name
 
 MAX_STOP_NAME_CHARS = 200
 router = APIRouter(prefix="/v1/stops", tags=["stops"])
@@ -22,39 +22,35 @@ StopName = Annotated[str, Path(min_length=1, max_length=MAX_STOP_NAME_CHARS)]
 
 
 class StopBody(Body):
-    """What is stopped, and how.
-
-    tenant      only of this tenant's turns; a caller that has not all sessions names its own
-    mode        `pause`: what meets it waits; `forbid`: it is refused
-    by          the person who stops it, beside the caller
-    ends_in_s   then it is lifted by itself
-    """
+    """The subject of a stop, and its effect."""
 
     kind: StopKind
     name: str = Field(min_length=1, max_length=MAX_STOP_NAME_CHARS)
-    tenant: str = Field(default="", max_length=MAX_STOP_NAME_CHARS)
-    mode: StopMode = "pause"
-    reason: str = Field(default="", max_length=MAX_REASON_CHARS)
-    by: str = Field(default="", max_length=MAX_BY_CHARS)
-    ends_in_s: float | None = Field(default=None, gt=0, le=MAX_STOP_S, allow_inf_nan=False)
+    tenant: str = Field("", max_length=MAX_STOP_NAME_CHARS, description="Limits the stop to this tenant's turns.")
+    mode: StopMode = Field("pause", description="`pause`: affected calls wait; `forbid`: they are refused.")
+    reason: str = Field("", max_length=MAX_REASON_CHARS)
+    by: str = ByField
+    ends_in_s: float | None = Field(
+        None, gt=0, le=MAX_STOP_S, allow_inf_nan=False, description="The stop is lifted after this many seconds."
+    )
 
 
 class StopList(Answer):
-    """Those that the caller's turns may meet, by kind and name."""
+    """The stops that can affect the caller's turns, by kind and name."""
 
     stops: tuple[Stop, ...]
 
 
 @router.get("")
 async def stops(request: RequestDep) -> StopList:
-    """What is stopped now, with who did it and why: of all tenants, and of the caller's own."""
+    """List the stops of all tenants and of the caller's own, each with its author and reason."""
     found = await request.client.stops()
     return StopList(stops=tuple(stop for stop in found if not _scope(stop) or request.may_access(_scope(stop))))
 
 
 @router.post("")
 async def stop(body: StopBody, request: RequestDep) -> Stop:
-    """Pause or forbid something by name, for every worker at once. The same name again takes the first one's place."""
+    """Pause or forbid something by name on every worker. A stop of the same name is replaced."""
     _require_own(request, checked_stop(body.kind, body.name, body.tenant))
     fields = body.model_dump(exclude={"kind", "name", "by"})
     return await request.client.stop(body.kind, body.name, by=decider_name(request.caller, body.by), **fields)
@@ -67,7 +63,7 @@ async def lift(
     request: RequestDep,
     tenant: Annotated[str, Query(max_length=MAX_STOP_NAME_CHARS)] = "",
 ) -> ChangeAnswer:
-    """Let go on what waits for it. 404 where it does not stand."""
+    """Lift a stop; what waits for it resumes. 404 if there is no such stop."""
     _require_own(request, checked_stop(kind, stopped, tenant))
     if not await request.client.lift(kind, stopped, tenant=tenant):
         raise NotFound("nothing of this name is stopped")
@@ -75,16 +71,16 @@ async def lift(
 
 
 def _scope(stop: Stop) -> str:
-    """The tenant whose turns alone meet it; "" where those of all do."""
+    """Return the only tenant that the stop affects, or "" if it affects all."""
     return stop.name if stop.kind == "tenant" else stop.tenant
 
 
 def _require_own(request: GatewayRequest, stop: Stop) -> None:
-    """What all tenants' turns meet belongs to no single session, so it needs `*`."""
+    """Raise NotFound or RequestRejected if the caller may not stop this. A stop that affects all tenants needs `*`."""
     if _scope(stop):
         request.require_session(_scope(stop))
     elif not request.may_access(None):
         raise RequestRejected(
             "forbidden",
-            "turns of all tenants meet it, so it needs all sessions (`*`); name your tenant to stop it for that alone",
+            "this stop affects the turns of all tenants, so it needs all sessions (`*`); name your tenant to limit it",
         )

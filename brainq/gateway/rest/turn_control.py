@@ -1,6 +1,4 @@
-"""Control of turns: input, cancel, holds, approvals, results from outside, and a retry of dead finalizer
-steps.
-"""
+"""Control of turns: input, cancellation, holds, approvals, results from outside, and retries of finalizer steps."""
 
 from __future__ import annotations
 
@@ -11,7 +9,6 @@ from fastapi import APIRouter, Depends, Path, Query
 from pydantic import Field, JsonValue
 
 from brainq.access import Caller, Verb
-from brainq.cells.cells import cells_away
 from brainq.client.checks import MAX_COMMENT_CHARS, MAX_HOLD_S, MAX_REASON_CHARS
 from brainq.client.options import Cancelled
 from brainq.contracts.call import parse_outside_token
@@ -24,11 +21,24 @@ from brainq.gateway.edge.access import RequestDep, TurnDep
 from brainq.gateway.edge.authentication import LOCAL_CALLER
 from brainq.gateway.edge.problems import problem_responses
 from brainq.gateway.edge.request import CALL_ID, ID, TURN_ID, Gateway, GatewayRequest
-from brainq.gateway.rest.bodies import DEFAULT_LIST_PAGE, Answer, Body, FileBody, Limit, ListPage
+from brainq.gateway.rest.bodies import (
+    AFTER,
+    DEFAULT_LIST_PAGE,
+    Answer,
+    Body,
+    FileBody,
+    Limit,
+    ListPage,
+    NextName,
+    page_end,
+)
 from brainq.operator import Operator
 from brainq.tools.results import WithFiles
 
-MAX_BY_CHARS = 90  # with the caller's name before it
+ByField = Field("", max_length=90, description="The person who does it, recorded after the caller's name.")
+ArgsHashField = Field(
+    None, max_length=200, description="The hash of the arguments that were shown; refused if they have changed."
+)
 router = APIRouter(prefix="/v1/turns/{turn_id}", tags=["turns"])
 approvals_router = APIRouter(prefix="/v1", tags=["approvals"])
 PathId = Annotated[str, Path(pattern=ID)]
@@ -36,13 +46,13 @@ CallPath = Annotated[
     str,
     Path(
         pattern="^([A-Za-z0-9][A-Za-z0-9_-]{2,63}[-.])?c[0-9]{1,9}-[0-9]{1,9}$",
-        description="As the turn's events have it, or its `id` over all turns.",
+        description="The call's id in the turn's events, or its `id` over all turns.",
     ),
 ]
 
 
 class InputBody(Body):
-    """Follow-up input. With `readiness` or `attachments` the text may be empty."""
+    """Input for a turn. The text may be empty if there is `readiness` or an attachment."""
 
     text: str = Field(default="", max_length=MAX_MESSAGE_CHARS)
     client_message_id: str | None = Field(default=None, pattern=ID)
@@ -56,7 +66,7 @@ class ReasonBody(Body):
 
 
 class HoldBody(Body):
-    """The reason of a hold or a readiness flag, its lifetime in seconds, and what happens at its expiry."""
+    """A hold's or readiness flag's reason, its lifetime in seconds, and what happens when it expires."""
 
     reason: str = Field(default="", max_length=MAX_REASON_CHARS)
     expires_in_s: float = Field(default=DEFAULT_HOLD_S, gt=0, le=MAX_HOLD_S, allow_inf_nan=False)
@@ -68,7 +78,7 @@ class HoldList(Answer):
 
 
 class PlacedHold(Answer):
-    """A hold, or a readiness flag, by whose id it is released."""
+    """A hold or readiness flag. Its id is needed to release it."""
 
     id: str
     session_id: str
@@ -76,7 +86,7 @@ class PlacedHold(Answer):
 
 
 class ReleaseAnswer(Answer):
-    """`released` is false where it was released or had expired before."""
+    """The outcome. `released` is false if the hold was released or had expired before."""
 
     released: bool
 
@@ -86,35 +96,35 @@ class ApprovalList(Answer):
 
 
 class ApprovalPage(ApprovalList, ListPage):
-    """`next`: give it as `after` for the page after this one; None on the last."""
+    """Approvals, newest first."""
 
-    next: str | None = None
+    next: NextName = None
 
 
 class ApproveBody(Body):
-    """`by`: the person who decides, beside the caller; `args_hash`: only if the arguments still are those of it."""
+    """An approval of a call."""
 
-    by: str = Field(default="", max_length=MAX_BY_CHARS)
-    args_hash: str | None = Field(default=None, max_length=200)
+    by: str = ByField
+    args_hash: str | None = ArgsHashField
 
 
 class DenyBody(Body):
-    """The model reads the reason."""
+    """A denial of a call."""
 
-    by: str = Field(default="", max_length=MAX_BY_CHARS)
-    reason: str = Field(default="", max_length=MAX_COMMENT_CHARS)
+    by: str = ByField
+    reason: str = Field(default="", max_length=MAX_COMMENT_CHARS, description="The model reads it.")
 
 
 class EditBody(Body):
-    """The call runs with these arguments in place of the model's; `args_hash` is of those that were edited."""
+    """An approval of a call with other arguments."""
 
-    by: str = Field(default="", max_length=MAX_BY_CHARS)
-    args_hash: str | None = Field(default=None, max_length=200)
-    arguments: dict[str, JsonValue]
+    by: str = ByField
+    args_hash: str | None = ArgsHashField
+    arguments: dict[str, JsonValue] = Field(description="They replace the model's arguments.")
 
 
 class OutsideResult(Body):
-    """The result that a call waits for, and files beside it; `partial`: it is incomplete."""
+    """The result that a call waits for, and its files. `partial` is true if the result is incomplete."""
 
     result: JsonValue
     files: list[FileBody] = Field(default=[], max_length=MAX_FILES)
@@ -122,31 +132,33 @@ class OutsideResult(Body):
 
 
 class OutsideError(Body):
-    """There is no result; the model reads why."""
+    """The reason why there is no result. The model reads it."""
 
     error: str = Field(min_length=1, max_length=2_000)
 
 
 class ResultReceipt(Answer):
-    """`settled`: the call has it; `early`: it will, once its tool has returned; `late`: the call has ended."""
+    """What happened to a result. `settled`: the call has it; `early`: the call will have it once its tool returns;
+    `late`: the call had already ended."""
 
     taken: Literal["settled", "early", "late"]
 
 
 class CancelAnswer(Answer):
-    """`cancelled`: it had not begun; `requested`: it will stop; `ended`: it was over before."""
+    """What happened to a turn. `cancelled`: it had not begun; `requested`: it will stop; `ended`: it had already
+    ended."""
 
     cancelled: Cancelled
 
 
 class RetryBody(Body):
-    """A step, `judge:NAME`, `judges`; empty: all that is dead."""
+    """A selection of dead finalizer steps."""
 
-    step: str = Field(default="", max_length=300)
+    step: str = Field("", max_length=300, description="A step, `judge:NAME` or `judges`; empty for all dead steps.")
 
 
 class StepRetry(Answer):
-    """`taken`: a worker has it at this moment."""
+    """The outcome of one step. `taken`: a worker is running it."""
 
     step: str
     outcome: Literal["done", "failed", "taken"]
@@ -159,7 +171,7 @@ class RetryAnswer(Answer):
 
 
 def result_with_files(body: OutsideResult) -> object:
-    """The result as the client takes it. Raises InvalidInput for an invalid file."""
+    """Return the result as the client accepts it. Raises InvalidInput for an invalid file."""
     if not body.files:
         return body.result
     return WithFiles(body.result, read_files("files", [file.model_dump() for file in body.files]))
@@ -167,9 +179,9 @@ def result_with_files(body: OutsideResult) -> object:
 
 @router.post("/input", responses=problem_responses(409))
 async def steer(handle: TurnDep, request: RequestDep, body: InputBody) -> Receipt:
-    """Send input into the turn. The receipt is `accepted`; ask for it again to learn what became of the input.
+    """Send input into the turn. The receipt is `accepted`; read it again later to see what became of the input.
 
-    Of a turn that has ended it becomes a turn of its own: this needs the verb `submit`, too.
+    If the turn has ended, the input becomes a turn of its own, so this also needs the verb `submit`.
     """
     request.require_verb(Verb.SUBMIT)
     return await handle.steer(**body.model_dump())
@@ -177,13 +189,13 @@ async def steer(handle: TurnDep, request: RequestDep, body: InputBody) -> Receip
 
 @router.get("/input/{client_message_id}")
 async def receipt(handle: TurnDep, client_message_id: PathId) -> Receipt:
-    """What became of an input of the turn's session: consumed by which step, or bounced to which turn."""
+    """Show which step consumed an input of the turn's session, or to which turn it was bounced."""
     return await handle.receipt(client_message_id)
 
 
 @router.post("/calls/{call_id}/result", responses=problem_responses(409))
 async def call_result(handle: TurnDep, call_id: CallPath, body: OutsideResult | OutsideError) -> ResultReceipt:
-    """Give a call of one of the turn's `client_tools` its result, or report that there is none. It is accepted once."""
+    """Give a call of one of the turn's `client_tools` its result, or the reason why it has none. Accepted once."""
     if isinstance(body, OutsideResult):
         return ResultReceipt(taken=await handle.give_result(call_id, result_with_files(body), partial=body.partial))
     return ResultReceipt(taken=await handle.give_error(call_id, body.error))
@@ -191,19 +203,19 @@ async def call_result(handle: TurnDep, call_id: CallPath, body: OutsideResult | 
 
 @router.post("/cancel")
 async def cancel(handle: TurnDep, body: ReasonBody | None = None) -> CancelAnswer:
-    """Ask for the turn to be cancelled."""
+    """Request that the turn be cancelled."""
     return CancelAnswer(cancelled=await handle.cancel(body.reason if body else ""))
 
 
 @router.get("/holds")
 async def holds(handle: TurnDep) -> HoldList:
-    """The holds on the turn, its readiness flag among them."""
+    """List the holds on the turn, including its readiness flag."""
     return HoldList(holds=await handle.holds())
 
 
 @router.post("/holds", status_code=201)
 async def hold(handle: TurnDep, body: HoldBody | None = None) -> PlacedHold:
-    """Keep calls that change something from starting until the hold is released."""
+    """Keep calls that may change something from starting until the hold is released."""
     placed = await handle.hold(**(body or HoldBody()).model_dump())
     return PlacedHold(id=placed.id, session_id=placed.session_id, turn_id=placed.turn_id)
 
@@ -216,13 +228,13 @@ async def release(handle: TurnDep, hold_id: PathId) -> ReleaseAnswer:
 
 @router.get("/approvals")
 async def approvals(handle: TurnDep) -> ApprovalList:
-    """All approvals of the turn's calls."""
+    """List all approvals of the turn's calls."""
     return ApprovalList(approvals=await handle.approvals())
 
 
 @router.post("/finalizer/retry", responses=problem_responses(410))
 async def retry(handle: TurnDep, request: RequestDep, body: RetryBody | None = None) -> RetryAnswer:
-    """Run dead finalizer steps again, in this process. The answer has the outcome of each."""
+    """Run dead finalizer steps again in this process. The answer has the outcome of each."""
     wanted = body.step if body else ""
     loop = asyncio.get_running_loop()
     with request.stream_slot():
@@ -239,7 +251,10 @@ def _retry_steps(gateway: Gateway, turn_id: str, wanted: str) -> tuple[StepRetry
 
 
 async def own_approval(approval_id: Annotated[str, Path(pattern=CALL_ID)], request: RequestDep) -> Approval:
-    """An approval of the caller's own. Its turn is looked up first: that takes equally long for another tenant's."""
+    """Return one of the caller's own approvals. Raises NotFound for any other.
+
+    Its turn is looked up first, because that takes equally long for another tenant's approval.
+    """
     turn_id, _ = split_call_id(approval_id)
     await request.own_turn(turn_id)
     return await request.client.approval(approval_id)
@@ -254,39 +269,36 @@ async def list_approvals(
     session: Annotated[str | None, Query(pattern=ID)] = None,
     state: Annotated[str, Query(pattern="^(pending|approved|denied|expired|void|all)$")] = "pending",
     limit: Limit = DEFAULT_LIST_PAGE,
-    after: Annotated[
-        str | None, Query(max_length=200, description="The `next` of the page at hand, its last approval.")
-    ] = None,
+    after: Annotated[str | None, Query(max_length=200, description=AFTER)] = None,
 ) -> ApprovalPage:
-    """Approvals of calls, the newest first."""
+    """List approvals of calls, newest first."""
     if session is not None:
         request.require_session(session)
     found = await request.client.approvals(session, state, limit, request.caller.prefixes, after=after)
-    following = found[-1].id if len(found) == limit else None
-    return ApprovalPage(approvals=found, next=following, cells_away=cells_away(found))
+    return ApprovalPage(approvals=found, **page_end(found, limit, lambda approval: approval.id))
 
 
 @approvals_router.get("/approvals/{approval_id}")
 async def approval(found: ApprovalDep) -> Approval:
-    """One approval."""
+    """Show an approval."""
     return found
 
 
 @approvals_router.post("/approvals/{approval_id}/approve", responses=problem_responses(409))
 async def approve(found: ApprovalDep, request: RequestDep, body: ApproveBody | None = None) -> Approval:
-    """Let the call run. Doing it again changes nothing."""
+    """Approve the call, so that it runs. Idempotent."""
     return await decide(request, found.id, approves=True, **(body or ApproveBody()).model_dump())
 
 
 @approvals_router.post("/approvals/{approval_id}/deny", responses=problem_responses(409))
 async def deny(found: ApprovalDep, request: RequestDep, body: DenyBody | None = None) -> Approval:
-    """Refuse the call; its turn goes on."""
+    """Deny the call; its turn continues."""
     return await decide(request, found.id, approves=False, **(body or DenyBody()).model_dump())
 
 
 @approvals_router.post("/approvals/{approval_id}/edit", responses=problem_responses(409))
 async def edit(found: ApprovalDep, request: RequestDep, body: EditBody) -> Approval:
-    """Let the call run with other arguments, which have to fit the tool's schema."""
+    """Approve the call with other arguments, which must fit the tool's schema."""
     return await decide(request, found.id, approves=True, **body.model_dump())
 
 
@@ -294,8 +306,8 @@ async def edit(found: ApprovalDep, request: RequestDep, body: EditBody) -> Appro
 async def outside(
     token: Annotated[str, Path(min_length=1, max_length=500)], request: RequestDep, body: OutsideResult | OutsideError
 ) -> ResultReceipt:
-    """Give the result that a call waits for, or report that there is none. It is accepted once."""
-    # A token of brainq's names its session. A tool's own token does not, so it needs access to all sessions.
+    """Give the result that a call waits for, or the reason why there is none. Accepted once."""
+    # A token made by brainq names its session. A tool's own token does not, so it needs access to all sessions.
     ref = parse_outside_token(token)
     if not request.may_access(None if ref is None else ref.session_id):
         raise TokenRefused("no call of yours waits for this token")
@@ -307,7 +319,7 @@ async def outside(
 
 
 def decider_name(caller: Caller, person: str) -> str:
-    """The decider for the record: the caller, and the person that it names."""
+    """Return the name to record for a decision: the caller, and the person that it names."""
     if caller is LOCAL_CALLER:
         return person
     return f"{caller.name}: {person}" if person else caller.name
@@ -323,7 +335,7 @@ async def decide(
     arguments: dict[str, Any] | None = None,
     args_hash: str | None = None,
 ) -> Approval:
-    """Approve or deny a call in the caller's name, and that of the person `by`. `arguments` replace the model's."""
+    """Approve or deny a call in the name of the caller and of the person `by`. `arguments` replace the model's."""
     client, decided_by = request.client, decider_name(request.caller, by)
     if not approves:
         return await client.deny(approval_id, reason, by=decided_by)

@@ -1,6 +1,4 @@
-"""Turns: their bodies, and routes that submit one, read its status and records, follow its events and get its
-result.
-"""
+"""Turns: submit and list them, and read a turn's status, records and result."""
 
 from __future__ import annotations
 
@@ -10,7 +8,6 @@ from fastapi import APIRouter, Header, Path, Query, Response
 from pydantic import AwareDatetime, BaseModel, Field, JsonValue
 
 from brainq.access import Verb
-from brainq.cells.cells import cells_away
 from brainq.client.async_handle import AsyncTurnHandle
 from brainq.client.lists import MAX_FILTER_VALUES, MAX_SEARCH_CHARS, read_metadata_pairs
 from brainq.contracts.evaluation import RuntimeDecisionRecord, Strategy
@@ -26,6 +23,7 @@ from brainq.gateway.edge.access import RequestDep, TurnDep
 from brainq.gateway.edge.problems import RequestRejected, problem_responses
 from brainq.gateway.edge.request import CALL_ID, ID, TURN_ID, GatewayRequest, HttpRequest
 from brainq.gateway.rest.bodies import (
+    AFTER,
     DEFAULT_LIST_PAGE,
     DEFAULT_PAGE,
     MAX_NUMBER,
@@ -34,9 +32,11 @@ from brainq.gateway.rest.bodies import (
     IdempotencyKey,
     Limit,
     ListPage,
+    NextName,
     SubmitAnswer,
     SubmitBody,
     file_response,
+    page_end,
     require_may_submit,
     submit_key,
     submit_turn,
@@ -45,7 +45,7 @@ from brainq.gateway.rest.event_stream import requested_wait_s, result_if_ready, 
 from brainq.processes.resources import is_shortage
 
 router = APIRouter(tags=["turns"])
-Prefer = Annotated[str, Header(description="`wait=n`: answer with the result, if it is out within n seconds.")]
+Prefer = Annotated[str, Header(description="`wait=n`: answer with the result if it is ready within n seconds.")]
 FilterText = Annotated[str, Field(max_length=MAX_SEARCH_CHARS)]
 BINARY_SCHEMA = {"type": "string", "format": "binary"}
 
@@ -58,48 +58,42 @@ class TurnAnswer(Answer):
 
 
 class TurnStatus(TurnAnswer):
-    """A turn's state.
+    """A turn's state."""
 
-    state      `queued active parked closing`, an ending, `rejected`, or `accepted` where only SQL knows it yet
-    snapshot   what Redis holds of it; null once an ended turn has expired there
-    """
-
-    state: str
-    snapshot: TurnSnapshot | None = None
+    state: str = Field(
+        description="`queued`, `active`, `parked` or `closing`; an ending; `rejected`; or `accepted` while the turn is "
+        "only in SQL."
+    )
+    snapshot: TurnSnapshot | None = Field(None, description="Null once an ended turn has expired in Redis.")
 
 
 class TurnExplanation(TurnAnswer):
-    """What happens next to a turn, and why, in one sentence."""
+    """One sentence about what happens next to a turn, and why."""
 
     next: str
 
 
 class TurnDecision(TurnAnswer):
-    """How a turn came to its answer; null until its finalizer has written it."""
+    """A turn's decision record; null until the finalizer has written it."""
 
     decision: RuntimeDecisionRecord | None
 
 
 class SubmittedRequest(TurnAnswer):
-    """What was submitted.
+    """The message and the options that were submitted."""
 
-    user_message   empty where content is not stored
-    attachments    how many files came with it
-    parent         the call that started it; null also where that is a call of another caller's session
-    """
-
-    user_message: str
+    user_message: str = Field(description="Empty if content is not stored.")
     kind: TurnKind
     brain: str | None
     model: str | None
     metadata: dict[str, JsonValue] | None
     prompt_tags: tuple[str, ...]
-    attachments: int
-    parent: ParentCall | None
+    attachments: int = Field(description="The number of files.")
+    parent: ParentCall | None = Field(description="The call that started the turn, if it is of the caller's sessions.")
 
 
 class ChildTurns(TurnAnswer):
-    """The turns that calls of this one started, in the order of these calls."""
+    """The turns that this turn's calls started, in the order of the calls."""
 
     children: tuple[StartedTurn, ...]
 
@@ -117,23 +111,23 @@ class CallPage(TurnAnswer):
 
 
 class TurnPage(ListPage):
-    """Turns, the newest first. `next`, given as `after`, is the page behind this one; null: this is the last."""
+    """Turns, newest first."""
 
     turns: tuple[ListedTurn, ...]
-    next: str | None
+    next: NextName
 
 
 ACCEPTED_RESPONSE: dict[int | str, dict[str, Any]] = {
     202: {
         "model": TurnStatus,
-        "description": "The turn goes on.",
+        "description": "The turn has not ended.",
         "headers": {"Location": {"description": "The turn.", "schema": {"type": "string"}}},
     }
 }
 
 SUBMIT_RESPONSES: dict[int | str, dict[str, Any]] = {
     202: {**ACCEPTED_RESPONSE[202], "model": SubmitAnswer, "description": "The turn is accepted."},
-    200: {"model": TurnResult, "description": "Its result, where `Prefer: wait=n` asked for it."},
+    200: {"model": TurnResult, "description": "The turn's result, if `Prefer: wait=n` was sent."},
 }
 
 
@@ -143,11 +137,10 @@ SUBMIT_RESPONSES: dict[int | str, dict[str, Any]] = {
 async def submit(
     body: SubmitBody, request: RequestDep, idempotency_key: IdempotencyKey = None, prefer: Prefer = ""
 ) -> Response:
-    """Submit a turn. With `Prefer: wait=n` the answer is its result, if that is out in time.
+    """Submit a turn. With `Prefer: wait=n` the answer is its result if that is ready in time.
 
-    What `on_busy` does to a live turn needs the verb `steer`, too; to wait for the result needs `read`; `model`,
-    `provider`, `system_prompt`, `skill_context`, `cwd`, `limits` and `options` need
-    `configure`.
+    An `on_busy` that affects a live turn also needs the verb `steer`; waiting for the result needs `read`; `model`,
+    `provider`, `system_prompt`, `skill_context`, `cwd`, `limits` and `options` need `configure`.
     """
     require_may_submit(request, body.session_id, body)
     if requested_wait_s(prefer, request.gateway.settings.http_wait_s):
@@ -162,61 +155,60 @@ async def submit(
     except Exception as failure:
         if not (isinstance(failure, RequestRejected | Unreachable) or is_shortage(failure)):
             raise
-        # The wait is impossible at present. The turn is accepted nevertheless, and its producer must know.
+        # It is impossible to wait at present, but the turn is accepted, and its producer must learn that.
         return _json_response(accepted, 202, _location(handle))
 
 
 class TurnQuery(BaseModel):
-    """Filters of the list of turns; all that are given hold. `limit` and `after` select the page."""
+    """Filters of the list of turns, all of which must match, and the page."""
 
     session: str | None = Field(None, pattern=ID)
     state: str | None = Field(
-        None, pattern=f"^({'|'.join(LIST_STATES)})$", description="`accepted`: any that has not ended."
+        None, pattern=f"^({'|'.join(LIST_STATES)})$", description="`accepted`: any turn that has not ended."
     )
-    brain: str | None = Field(None, pattern=ID, description="The one that the turn names.")
+    brain: str | None = Field(None, pattern=ID, description="The brain that the turn names.")
     ending: Ending | None = None
     stop_reason: StopReason | None = None
     failing: bool = Field(
         False,
-        description="Only those that failed or timed out, or in which a call failed, or a finalizer step was given up.",
+        description="Only turns that failed or timed out, or with a failed call or an abandoned finalizer step.",
     )
-    unknown: bool = Field(False, description="Only those with a write of which nobody knows whether it happened.")
+    unknown: bool = Field(False, description="Only turns with a write that may or may not have happened.")
     min_cost_usd: float | None = Field(None, ge=0, allow_inf_nan=False)
-    since: AwareDatetime | None = Field(None, description="Accepted then, or later.")
-    until: AwareDatetime | None = Field(None, description="Accepted before.")
-    text: str = Field(
-        "", max_length=MAX_ID_LENGTH, description="In the turn's id or its session's, or the request key."
-    )
-    strategy: Strategy | None = Field(None, description="How it came to its answer, by its decision record in SQL.")
+    since: AwareDatetime | None = Field(None, description="Accepted at this time or later.")
+    until: AwareDatetime | None = Field(None, description="Accepted before this time.")
+    text: str = Field("", max_length=MAX_ID_LENGTH, description="Part of the turn id, session id or request key.")
+    strategy: Strategy | None = Field(None, description="The strategy in the turn's decision record.")
     search: str = Field(
         "",
         max_length=MAX_SEARCH_CHARS,
-        description="In the message, the answer, metadata (`customer=42`), tags or ids; of the newest 20,000 turns "
-        "before `until`.",
+        description="Part of the message, the answer, metadata (`customer=42`), a tag or an id, among the newest "
+        "20,000 turns before `until`.",
     )
     metadata: list[FilterText] = Field(
-        [], max_length=MAX_FILTER_VALUES, description="`name=value`, such as `customer=42` or `order.id=A-1`; all hold."
+        [],
+        max_length=MAX_FILTER_VALUES,
+        description="`name=value`, as in `customer=42` or `order.id=A-1`; all match.",
     )
     prompt_tags: list[FilterText] = Field(
-        [], max_length=MAX_FILTER_VALUES, description="Submitted with all of these tags."
+        [], max_length=MAX_FILTER_VALUES, description="Tags, all of which the turn was submitted with."
     )
-    sort: Sort = Field("newest", description="`cost`, `tokens`: the highest first, of turns that have ended.")
+    sort: Sort = Field("newest", description="`cost`, `tokens`: highest first, only turns that have ended.")
     limit: int = Field(DEFAULT_LIST_PAGE, ge=1, le=MAX_PAGE)
-    after: str | None = Field(None, pattern=TURN_ID, description="`next` of the page at hand.")
+    after: str | None = Field(None, pattern=TURN_ID, description=AFTER)
 
 
 @router.get("/v1/turns")
 async def turns(request: RequestDep, query: Annotated[TurnQuery, Query()]) -> TurnPage:
-    """Turns of the caller's own, the newest first."""
+    """List the caller's own turns, newest first."""
     options: dict[str, Any] = {**dict(query), "metadata": read_metadata_pairs("metadata", query.metadata)}
     found = await request.client.turns(**options, session_prefixes=request.caller.prefixes)
     shown = tuple(hide_foreign_parent(turn, request) for turn in found)
-    following = found[-1].turn_id if len(found) == query.limit else None
-    return TurnPage(turns=shown, next=following, cells_away=cells_away(found))
+    return TurnPage(turns=shown, **page_end(found, query.limit, lambda turn: turn.turn_id))
 
 
 def hide_foreign_parent(turn: ListedTurn, request: GatewayRequest) -> ListedTurn:
-    """A child may have been started from another tenant's session, which its caller must not see."""
+    """Remove the turn's parent if that is in a session which the caller must not see."""
     if turn.parent is None or request.may_access(turn.parent.session_id):
         return turn
     return turn.model_copy(update={"parent": None})
@@ -224,13 +216,13 @@ def hide_foreign_parent(turn: ListedTurn, request: GatewayRequest) -> ListedTurn
 
 @router.get("/v1/turns/{turn_id}")
 async def look(handle: TurnDep) -> TurnStatus:
-    """A turn's state."""
+    """Show a turn's state."""
     return await turn_status(handle)
 
 
 @router.get("/v1/turns/{turn_id}/request")
 async def requested(handle: TurnDep, request: RequestDep) -> SubmittedRequest:
-    """What was submitted, and which call started it."""
+    """Show what was submitted, and which call started the turn."""
     submitted = await handle.request()
     parent = submitted.parent if submitted.parent and request.may_access(submitted.parent.session_id) else None
     return SubmittedRequest(
@@ -249,14 +241,14 @@ async def requested(handle: TurnDep, request: RequestDep) -> SubmittedRequest:
 
 @router.get("/v1/turns/{turn_id}/children")
 async def children(handle: TurnDep, request: RequestDep) -> ChildTurns:
-    """The turns that its calls started, those in the caller's own sessions."""
+    """List the turns that the turn's calls started in the caller's own sessions."""
     found = tuple(child for child in await handle.children() if request.may_access(child.session_id))
     return ChildTurns(turn_id=handle.turn_id, session_id=handle.session_id, children=found)
 
 
 @router.get("/v1/turns/{turn_id}/explain")
 async def explain(handle: TurnDep) -> TurnExplanation:
-    """What happens next to it, and why: what it waits for, and who has it."""
+    """Explain what happens next to the turn: what it waits for, and which worker has it."""
     return TurnExplanation(turn_id=handle.turn_id, session_id=handle.session_id, next=await handle.explain())
 
 
@@ -265,12 +257,12 @@ async def explain(handle: TurnDep) -> TurnExplanation:
     response_model=None,
     responses={
         **ACCEPTED_RESPONSE,
-        200: {"model": TurnResult, "description": "How it ended."},
+        200: {"model": TurnResult, "description": "The turn's result."},
         **problem_responses(409),
     },
 )
 async def result(handle: TurnDep, request: RequestDep, prefer: Prefer = "") -> Response:
-    """The result, for every ending. 202 while there is none; `Prefer: wait=n` waits for it."""
+    """Return the result of a turn, however it ended. 202 while there is none; `Prefer: wait=n` waits for it."""
     found = await result_if_ready(handle)
     if found is not None:
         return _json_response(found)
@@ -279,13 +271,13 @@ async def result(handle: TurnDep, request: RequestDep, prefer: Prefer = "") -> R
 
 @router.get("/v1/turns/{turn_id}/timeline")
 async def timeline(handle: TurnDep) -> TurnTimeline:
-    """The turn as bars over time. While its events are there it is gone on with by those above its `seq`."""
+    """Return the turn as bars over time. The turn's events after `seq` continue it as long as they are kept."""
     return await handle.timeline()
 
 
 @router.get("/v1/turns/{turn_id}/decision")
 async def decision(handle: TurnDep) -> TurnDecision:
-    """The turn's decision record: strategy, tools, hashes of context and prompt. Null until it is written."""
+    """Return the turn's decision record: strategy, tools, hashes of context and prompt. Null until it is written."""
     return TurnDecision(turn_id=handle.turn_id, session_id=handle.session_id, decision=await handle.decision())
 
 
@@ -293,9 +285,9 @@ async def decision(handle: TurnDep) -> TurnDecision:
 async def transcript(
     handle: TurnDep,
     limit: Limit = DEFAULT_PAGE,
-    after: Annotated[int, Query(ge=0, le=MAX_NUMBER, description="Leave out so many messages.")] = 0,
+    after: Annotated[int, Query(ge=0, le=MAX_NUMBER, description="The number of messages to skip.")] = 0,
 ) -> TranscriptPage:
-    """The turn's messages: the user's, the model's with the calls it made, and the results of those."""
+    """List the turn's messages: the user's, the model's with its calls, and the results of these."""
     messages = await handle.transcript(limit, after)
     return TranscriptPage(turn_id=handle.turn_id, session_id=handle.session_id, messages=messages)
 
@@ -303,10 +295,10 @@ async def transcript(
 @router.get(
     "/v1/turns/{turn_id}/files/{sha256}",
     response_class=Response,
-    responses={200: {"description": "Its bytes.", "content": {"*/*": {"schema": BINARY_SCHEMA}}}},
+    responses={200: {"description": "The file's bytes.", "content": {"*/*": {"schema": BINARY_SCHEMA}}}},
 )
 async def file(handle: TurnDep, sha256: Annotated[str, Path(pattern="^[0-9a-f]{64}$")]) -> Response:
-    """The bytes of an attachment of one of the turn's messages, by its hash there."""
+    """Return the bytes of an attachment of one of the turn's messages, by its hash."""
     return file_response(await handle.file(sha256))
 
 
@@ -314,9 +306,9 @@ async def file(handle: TurnDep, sha256: Annotated[str, Path(pattern="^[0-9a-f]{6
 async def calls(
     handle: TurnDep,
     limit: Limit = DEFAULT_PAGE,
-    after: Annotated[str | None, Query(pattern=CALL_ID, description="The last call of the page at hand.")] = None,
+    after: Annotated[str | None, Query(pattern=CALL_ID, description="The last call of the previous page.")] = None,
 ) -> CallPage:
-    """Every call of the turn, with its arguments, its result and its status."""
+    """List the turn's calls with their arguments, results and statuses."""
     found = await handle.calls(limit, after)
     return CallPage(turn_id=handle.turn_id, session_id=handle.session_id, calls=found)
 
@@ -337,7 +329,7 @@ async def turn_status(handle: AsyncTurnHandle) -> TurnStatus:
 async def _result_or_status(
     otherwise: SubmitAnswer | TurnStatus, status: int, handle: AsyncTurnHandle, request: HttpRequest, prefer: str
 ) -> Response:
-    """The result if it is out within the caller's wait; else `otherwise`, with the turn's location."""
+    """Return the result if it is ready within the caller's wait, or else `otherwise` with the turn's location."""
     headers = _location(handle)
     wait_s = requested_wait_s(prefer, request.gateway.settings.http_wait_s)
     if wait_s:

@@ -1,4 +1,4 @@
-"""Builds side by side, and what moves turns from one to the other. They are the deployment's: each needs `*`."""
+"""The builds that run side by side, and moving turns between them. Every route needs all sessions (`*`)."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from fastapi import APIRouter
 from pydantic import Field
 
 from brainq.contracts.build import BuildChange, Versions
-from brainq.gateway.edge.access import RequestDep
+from brainq.gateway.edge.access import FleetDep
 from brainq.gateway.rest.bodies import Body
 
 MAX_BUILD_CHARS = 64
@@ -17,39 +17,33 @@ BuildName = Annotated[str, Field(min_length=1, max_length=MAX_BUILD_CHARS)]
 
 
 class RampBody(Body):
-    """Of all sessions `share` per cent begin their turns on `build`; 0 ends the ramp.
-
-    other   the build of the others; needed where there are three
-    """
+    """The share of sessions whose turns begin on a build."""
 
     build: BuildName
-    share: float = Field(ge=0, le=100, allow_inf_nan=False)
-    other: BuildName | None = None
+    share: float = Field(ge=0, le=100, allow_inf_nan=False, description="Per cent of all sessions; 0 ends the ramp.")
+    other: BuildName | None = Field(None, description="The build of the other sessions; required if there are three.")
 
 
 class ReleaseBody(Body):
-    """What is pinned to `build` goes on with the brains of the same names of the build `to`."""
+    """A move of pinned turns to the brains with the same names in another build."""
 
     build: BuildName
     to: BuildName
 
 
 @router.get("")
-async def versions(request: RequestDep) -> Versions:
-    """The builds that have workers or turns, and which of them may go; of all cells."""
-    request.require_session(None)
+async def versions(request: FleetDep) -> Versions:
+    """List the builds that have workers or turns in any cell, and whether each can be shut down."""
     return await request.client.versions()
 
 
 @router.post("/ramp")
-async def ramp(body: RampBody, request: RequestDep) -> BuildChange:
-    """Let a share of all sessions begin their turns on a build. Workers learn of it within 5 s."""
-    request.require_session(None)
+async def ramp(body: RampBody, request: FleetDep) -> BuildChange:
+    """Make a share of all sessions begin their turns on a build. Workers follow within 5 s."""
     return await request.client.ramp_build(body.build, body.share, body.other)
 
 
 @router.post("/release")
-async def release(body: ReleaseBody, request: RequestDep) -> BuildChange:
-    """Have what is pinned to a build go on with another one. 404 for a build that never had workers."""
-    request.require_session(None)
+async def release(body: ReleaseBody, request: FleetDep) -> BuildChange:
+    """Move the turns that are pinned to a build to another one. 404 if the build never had workers."""
     return await request.client.release_build(body.build, body.to)

@@ -70,7 +70,7 @@ def test_the_same_key_is_the_same_turn(gateway: GatewayThread, pump: Pump) -> No
     quoted = gateway.http.post("/v1/turns", json=body, headers={"Idempotency-Key": '"order-17"'})
     assert quoted.json()["turn_id"] == first["turn_id"]
     other = gateway.http.post("/v1/turns", json=body | {"user_message": "bye"}, headers=key)
-    assert f"key was used before, by turn {first['turn_id']!r}" in problem(other, 409, "submit-conflict")["detail"]
+    assert f"key was already used by turn {first['turn_id']!r}" in problem(other, 409, "submit-conflict")["detail"]
     for derived in ("in-1", "ch-1", "schedule:a:1", '"in-1"', '"', '"a b"', "'a'"):
         told = gateway.http.post("/v1/turns", json=body, headers={"Idempotency-Key": derived})
         assert problem(told, 422, "invalid-input")["field"] == "Idempotency-Key"
