@@ -12,14 +12,16 @@ from brainq.client import checks
 from brainq.client.cell_lists import list_all_deliveries, list_sessions, list_turns
 from brainq.client.checks import MAX_LISTED
 from brainq.client.client import Client
-from brainq.client.connection import cells_of
+from brainq.client.connection import cells_of, connection_of
 from brainq.client.erase import erase_everywhere
 from brainq.client.handle import TurnHandle, explain_next
 from brainq.client.history import History, make_history
 from brainq.client.lists import TurnList, checked_filter, find_turn, list_deliveries
 from brainq.client.options import TurnFilters
+from brainq.client.retries import retry_step, steps_to_run
 from brainq.client.timeline import read_timeline
 from brainq.client.turn_facts import CallFacts, TurnFacts, call_of_intents
+from brainq.contracts.act import NewAct
 from brainq.contracts.cell import parse_row
 from brainq.contracts.erasure import Erasure, ErasureScope
 from brainq.contracts.event import EventKind, TurnEvent, TurnTimeline
@@ -39,7 +41,7 @@ from brainq.finalize.rerun import Retried
 from brainq.fleet.snapshot import read_redis_fleet
 from brainq.settings.deployment import Settings, settings_here
 from brainq.state.connection import redis_refusal
-from brainq.store.audit import records_acts
+from brainq.store.audit import record_act
 from brainq.store.store import Store
 
 if TYPE_CHECKING:
@@ -62,7 +64,6 @@ def open_client(settings: Settings, brain: BrainsArgument | None = None) -> Clie
     return client
 
 
-@records_acts
 class Operator:
     """Looks at any turn: the brain's code need not be here, and SQL is enough.
 
@@ -241,15 +242,14 @@ class Operator:
 
         Raises InvalidInput for what is not known, or needs no retry.
         """
-        return cells_of(self.client).of_turn(turn_id).step_rerunner.steps_to_run(turn_id, step or None)
+        return steps_to_run(connection_of(self.client), turn_id, step)
 
     def retry(self, turn_id: str, step: str) -> Retried:
         """Run one of them here. What it writes to SQL is written once, whichever process tries.
 
         Raises TurnNotFound, and InvalidInput when the turn's content is nowhere any more.
         """
-        session_id = self.find(turn_id).session_id
-        return cells_of(self.client).of_session(session_id).step_rerunner.run(session_id, turn_id, step)
+        return retry_step(connection_of(self.client), self.find(turn_id).session_id, turn_id, step)
 
     def deliveries(
         self, state: str | None = None, limit: int = 50, session_prefixes: Sequence[str] | None = None
@@ -267,12 +267,18 @@ class Operator:
 
     def send_again(self, delivery: int | str | None) -> int:
         """A dead delivery, or (None) every one, is due at once, as if it were new; how many were dead."""
-        if self._client is None:
-            rows = self._store.deliveries
-            return rows.revive_all() if delivery is None else int(rows.revive(parse_row("delivery", delivery)[1]))
-        if delivery is not None:
+        if self._client is not None and delivery is not None:
             return int(self._client.send_again(delivery))
-        return sum(cells_of(self._client).ask(lambda wiring: wiring.store.deliveries.revive_all()).values)
+        act = NewAct("send again", "" if delivery is None else str(delivery))
+        if self._client is not None:
+            return connection_of(self._client).do_in_all(
+                lambda cells: sum(cells.ask(lambda wiring: wiring.store.deliveries.revive_all()).values), act
+            )
+        rows = self._store.deliveries
+        count = rows.revive_all() if delivery is None else int(rows.revive(parse_row("delivery", delivery)[1]))
+        if count:
+            record_act(self._store, act)
+        return count
 
     def erase(
         self, *, session: str | None = None, tenant: str | None = None, by: str = "", wait_s: float = 60.0
@@ -288,7 +294,10 @@ class Operator:
         is away.
         """
         scope = ErasureScope.of(session, tenant)
-        return erase_everywhere(cells_of(self.client), scope, by=checks.name(by), wait_s=wait_s)
+        who = checks.name(by)
+        return connection_of(self.client).do_in_all(
+            lambda cells: erase_everywhere(cells, scope, by=who, wait_s=wait_s), NewAct("erase", by=who)
+        )
 
     @property
     def keys(self) -> ContentKeys:

@@ -15,11 +15,12 @@ from dataclasses import dataclass, field
 from math import inf
 
 from brainq.access.caller import Caller, Verb, check_name, check_verbs
+from brainq.contracts.act import NewAct
 from brainq.contracts.ids import check_prefixes
 from brainq.contracts.rows import TokenRow
 from brainq.errors import InvalidInput, Unreachable
 from brainq.observe.logs import logger
-from brainq.store.audit import records_acts
+from brainq.store.audit import record_act
 from brainq.store.engine import is_sql_unavailable
 from brainq.store.repositories.tokens import USED_EVERY_S
 from brainq.store.store import Store
@@ -77,7 +78,6 @@ class _CheckedToken:
     ends: float
 
 
-@records_acts
 class Tokens:
     """Makes, lists, revokes and checks tokens, whose rows are in SQL. Thread-safe; `check` may wait for SQL.
 
@@ -117,6 +117,7 @@ class Tokens:
             row = self._rows.get(made.token_id)
         if row is None:
             raise Unreachable("SQL accepted the token and does not have it; check the database, then create it again")
+        record_act(self._store, NewAct("make token", name))
         return NewToken(row, made.write())
 
     def list(self) -> list[TokenRow]:
@@ -134,7 +135,10 @@ class Tokens:
         with self._lock:
             self._checked.pop(token_id, None)
         with _sql_errors():
-            return self._rows.get(token_id) if self._rows.revoke(token_id) else None
+            row = self._rows.get(token_id) if self._rows.revoke(token_id) else None
+        if row is not None:
+            record_act(self._store, NewAct("revoke token", row.token_id))
+        return row
 
     def check(self, text: str) -> Caller | None:
         """The caller of this token; None for any that is not valid, whatever is wrong with it."""

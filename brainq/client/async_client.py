@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Self, Unpack
 from brainq.brain.brains import BrainsArgument
 from brainq.client.async_handle import AsyncTurnHandle, VerbThreads, as_twin, async_action, async_lookup
 from brainq.client.client import Client
-from brainq.client.connection import cells_of
+from brainq.client.connection import connection_of
 from brainq.client.lists import PAGE_SIZE, iterate_pages_async
 from brainq.client.memories import Memories
 from brainq.client.options import BulkOptions, SubmitOptions, TurnFilters, takes_submit_options
@@ -163,7 +163,7 @@ class AsyncClient:
         self, settings: Settings | None = None, brain: BrainsArgument | None = None, *, redis_url: str = ""
     ) -> None:
         self._sync = Client(settings, brain, redis_url=redis_url)
-        self._cells = cells_of(self._sync)
+        self._connection = connection_of(self._sync)
         self._threads = VerbThreads()
 
     @property
@@ -297,7 +297,7 @@ class AsyncClient:
 
         Who still follows a turn gets SetupError. Nothing is left behind.
         """
-        for wiring in self._cells.opened():
+        for wiring in self._connection.cells.opened():
             await wiring.close_streams()
         await asyncio.to_thread(self._close)
 

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from brainq.cells.cells import Cells, listed
+from brainq.cells.cells import listed
 from brainq.client import checks
-from brainq.client.connection import raises_unreachable
+from brainq.client.connection import Connection
 from brainq.contracts.act import Act
 
 
-@raises_unreachable
 class AuditVerbs:
     """The part of `Client` that reads the audit log, which `brainq.store.audit` writes for every front."""
 
-    _cells: Cells
+    _connection: Connection
 
     def audit(
         self,
@@ -40,7 +39,7 @@ class AuditVerbs:
         A submit, and input, is a row of its own, and not in here. Raises InvalidInput.
         """
         theirs, most = checks.session_prefixes(session_prefixes), checks.limit(limit)
-        asked = self._cells.ask(
+        asked = self._connection.ask(
             lambda wiring: wiring.store.acts.list(most, after, who=who, act=act, turn=turn, prefixes=theirs),
             prefixes=theirs,
         )

@@ -7,10 +7,10 @@ import threading
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Unpack, cast
 
-from brainq.cells.cells import Cells
 from brainq.client import checks
-from brainq.client.connection import raises_unreachable
+from brainq.client.connection import Connection
 from brainq.client.options import BulkOptions
+from brainq.contracts.act import NewAct
 from brainq.contracts.ids import check_id
 from brainq.errors import AlreadyRuns, InvalidInput, NotFound, Unreachable
 from brainq.observe.threads import StartedThread, start_thread
@@ -64,11 +64,10 @@ class BulkThreads:
             thread.join(STOP_WAIT_S)
 
 
-@raises_unreachable
 class BulkVerbs:
     """The part of `Client` that does one thing to every turn that some words describe."""
 
-    _cells: Cells
+    _connection: Connection
     _bulks: BulkThreads
 
     def bulk(
@@ -122,7 +121,8 @@ class BulkVerbs:
 
     def bulk_report(self, bulk_id: str) -> BulkReport:
         """How far a bulk of any process is, as of a second ago; or what came of it, for a week. Raises NotFound."""
-        report = self._cells.home.state.bulks.read(check_id("bulk_id", bulk_id))
+        known = check_id("bulk_id", bulk_id)
+        report = self._connection.read(lambda wiring: wiring.state.bulks.read(known))
         if report is None:
             raise NotFound(f"there is no bulk {bulk_id!r}; reports are kept for a week")
         return report
@@ -131,8 +131,9 @@ class BulkVerbs:
         """Have it stop before its next turn; False where it is over. Raises NotFound."""
         if self.bulk_report(bulk_id).state != "running":
             return False
-        self._cells.home.state.bulks.ask_stop(bulk_id)
-        return True
+        return self._connection.do(
+            lambda wiring: wiring.state.bulks.ask_stop(bulk_id) is None, NewAct("stop bulk", bulk_id)
+        )
 
     def _bulk_run(
         self,
@@ -162,4 +163,4 @@ class BulkVerbs:
         )
         prefixes = checks.session_prefixes(session_prefixes)
         report = first_report(plan, prefixes)
-        return BulkRun(client=cast("Client", self), cells=self._cells, report=report, prefixes=prefixes)
+        return BulkRun(client=cast("Client", self), report=report, prefixes=prefixes)

@@ -11,19 +11,20 @@ from datetime import UTC, datetime, timedelta
 from itertools import islice
 from typing import TYPE_CHECKING, Any, cast
 
-from brainq.cells.cells import Cells, cells_away
-from brainq.client.connection import translate_unreachable
+from brainq.cells.cells import cells_away
+from brainq.client.connection import connection_of, translate_unreachable
 from brainq.client.lists import PAGE_SIZE, checked_filter, read_metadata_pairs
 from brainq.client.options import SubmitOptions, TurnFilters
+from brainq.client.retries import retry_step, steps_to_run
+from brainq.contracts.act import NewAct
 from brainq.contracts.bulk import MAX_FAILURES, BulkFailure, BulkPlan, BulkReport, BulkState
 from brainq.contracts.history import ListedTurn
 from brainq.contracts.ids import PREFIX_BOUNDARY, new_turn_id
 from brainq.contracts.turn import CONFIGURE_OPTIONS
 from brainq.errors import BrainqError, CellUnreachable, InvalidInput, Unreachable
-from brainq.finalize.rerun import Retried
 from brainq.observe.logs import logger
 from brainq.observe.threads import KeptThread
-from brainq.store.audit import records_acts
+from brainq.wiring import Wiring
 
 if TYPE_CHECKING:
     from brainq.client.client import Client
@@ -92,39 +93,6 @@ def _begins(one: str, other: str) -> bool:
     return one.startswith(other) or other.startswith(one)
 
 
-@records_acts
-class StepRetrier:
-    """Runs finalizer steps and judgements again that were given up, in this process."""
-
-    def __init__(self, cells: Cells) -> None:
-        self._cells = cells
-
-    def given_up(self, turn_id: str, step: str = "") -> list[str]:
-        """See `Operator.given_up`."""
-        return self._cells.of_turn(turn_id).step_rerunner.steps_to_run(turn_id, step or None)
-
-    def retry(self, session_id: str, turn_id: str, step: str) -> Retried:
-        """See `Operator.retry`."""
-        return self._cells.of_session(session_id).step_rerunner.run(session_id, turn_id, step)
-
-
-@records_acts
-class BulkLog:
-    """Where it is kept that a bulk was begun."""
-
-    def __init__(self, cells: Cells) -> None:
-        self._cells = cells
-
-    def begin(self, report: BulkReport, *, name: str, reason: str, by: str) -> BulkReport:
-        """Keep the first report, and `name` in the audit log. Raises Unreachable."""
-        self.keep(report)
-        return report
-
-    def keep(self, report: BulkReport) -> bool:
-        """Whether somebody wants the bulk to stop."""
-        return self._cells.home.state.bulks.save(report)
-
-
 def first_report(plan: BulkPlan, prefixes: tuple[str, ...] | None) -> BulkReport:
     return BulkReport(id=new_turn_id(), plan=plan, started_at=datetime.now(UTC), session_prefixes=prefixes)
 
@@ -147,7 +115,6 @@ class BulkRun:
     """
 
     client: Client
-    cells: Cells
     report: BulkReport
     prefixes: tuple[str, ...] | None = None
     may_configure: bool = True
@@ -157,12 +124,9 @@ class BulkRun:
     def begin(self) -> None:
         """Keep that it has begun. Raises Unreachable, and InvalidInput for words that are no filter."""
         read_where(self.report.plan.where)
-        plan, log = self.report.plan, BulkLog(self.cells)
-        with translate_unreachable():
-            if plan.dry_run:
-                log.keep(self.report)
-            else:
-                log.begin(self.report, name=f"{plan.verb} {self.report.id}", reason=plan.reason, by=plan.by)
+        plan = self.report.plan
+        act = NewAct("bulk", f"{plan.verb} {self.report.id}", plan.by, plan.reason)
+        connection_of(self.client).do(self._keep, "a dry run changes nothing" if plan.dry_run else act)
 
     def run(self) -> BulkReport:
         """To its end. A failure of all is in the report; the same again then does the rest."""
@@ -189,10 +153,15 @@ class BulkRun:
 
     def _save(self) -> None:
         try:
-            if BulkLog(self.cells).keep(self.report):
-                self.stopping.set()
+            connection_of(self.client).do(self._keep, "a report of progress")
         except Exception as failure:
             logs.warning("a bulk's report was not kept", bulk=self.report.id, why=type(failure).__name__)
+
+    def _keep(self, wiring: Wiring) -> str:
+        """Keep the report for others, and see whether one of them wants the bulk to stop."""
+        if wiring.state.bulks.save(self.report):
+            self.stopping.set()
+        return self.report.id
 
     def _run(self) -> BulkState:
         plan = self.report.plan
@@ -237,7 +206,7 @@ class BulkRun:
         report = self.report
         try:
             with translate_unreachable():
-                why = BulkAct(self.client, self.cells, report.plan, self.may_configure).do(turn)
+                why = BulkAct(self.client, report.plan, self.may_configure).do(turn)
         except BrainqError as failure:
             if isinstance(failure, Unreachable) and not isinstance(failure, CellUnreachable):
                 raise  # it is away for all
@@ -258,7 +227,6 @@ class BulkAct:
     """One verb, done to one turn."""
 
     client: Client
-    cells: Cells
     plan: BulkPlan
     may_configure: bool
 
@@ -287,9 +255,9 @@ class BulkAct:
     def _retry(self, turn: ListedTurn) -> str:
         if not turn.dead_steps:
             return "none of its finalizer steps was given up"
-        steps = StepRetrier(self.cells)
-        for step in steps.given_up(turn.turn_id):
-            tried = steps.retry(turn.session_id, turn.turn_id, step)
+        connection = connection_of(self.client)
+        for step in steps_to_run(connection, turn.turn_id):
+            tried = retry_step(connection, turn.session_id, turn.turn_id, step)
             if tried.word == "failed":
                 raise BrainqError(f"{tried.name} failed again: {tried.error}")
         return ""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from brainq.cells.cells import Answers, Cells
+from brainq.client.connection import Connection
 from brainq.contracts.cell import Move
 from brainq.contracts.fleet import CellMove, CellsState, CellState, Fleet
 from brainq.fleet.snapshot import read_fleet
@@ -21,12 +22,12 @@ DirectoryFacts = tuple[dict[str, int], Sequence[Move]]
 class CellVerbs:
     """What a Client says of cells."""
 
-    _cells: Cells
+    _connection: Connection
 
     def cells(self) -> CellsState:
         """Each cell: whether it answers, its tenants, turns and workers; and moves under way. One that does
         not answer within a second is away. A deployment of one is one cell, named "" unless BRAINQ_CELLS names it."""
-        return read_cells(self._cells)
+        return self._connection.read_all(read_cells)
 
 
 def read_cells(cells: Cells) -> CellsState:

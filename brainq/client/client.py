@@ -7,14 +7,14 @@ from collections.abc import Iterator, Sequence
 from typing import Literal, Self, Unpack
 
 from brainq.brain.brains import BrainsArgument, load_brains, read_brains
-from brainq.cells.cells import open_cells
+from brainq.cells.cells import Cells, open_cells
 from brainq.client import checks
 from brainq.client.approvals import ApprovalVerbs
 from brainq.client.audit import AuditVerbs
 from brainq.client.bulk import BulkThreads, BulkVerbs
 from brainq.client.cell_lists import find_row, list_all_deliveries, list_sessions, list_turns
 from brainq.client.cells import CellVerbs
-from brainq.client.connection import follow_moves, raises_unreachable, translate_unreachable
+from brainq.client.connection import Connection
 from brainq.client.handle import TurnHandle
 from brainq.client.lists import (
     PAGE_SIZE,
@@ -38,6 +38,7 @@ from brainq.client.spending import SpendVerbs
 from brainq.client.stops import StopVerbs
 from brainq.client.versions import VersionVerbs
 from brainq.client.waiting import NEEDS_CALLER, cancel_turn, turn_parked_error
+from brainq.contracts.act import NewAct
 from brainq.contracts.fleet import Fleet, FleetActivity, FleetScale
 from brainq.contracts.history import ListedSession, ListedTurn
 from brainq.contracts.ids import check_id
@@ -48,9 +49,9 @@ from brainq.fleet.scale import ScaleRequest
 from brainq.observe.spans import submit_span
 from brainq.people.admission import read_submit
 from brainq.settings.deployment import Settings, settings_here
+from brainq.wiring import Wiring
 
 
-@raises_unreachable
 class Client(ScheduleVerbs, ApprovalVerbs, SpendVerbs, CellVerbs, StopVerbs, VersionVerbs, AuditVerbs, BulkVerbs):
     """Submits turns. Thread-safe; one a process is enough.
 
@@ -66,13 +67,13 @@ class Client(ScheduleVerbs, ApprovalVerbs, SpendVerbs, CellVerbs, StopVerbs, Ver
     ) -> None:
         settings = settings or settings_here()
         brains = load_brains(settings.app) if brain is None else read_brains(brain)
-        self._cells = open_cells(settings, brains, redis_url)
+        self._connection = Connection(open_cells(settings, brains, redis_url))
         self._bulks = BulkThreads()
 
     @property
     def brains(self) -> tuple[str, ...]:
         """Their names; the first is the default's."""
-        return self._cells.home.brains.names
+        return self._connection.cells.home.brains.names
 
     @property
     def memories(self) -> Memories:
@@ -121,18 +122,20 @@ class Client(ScheduleVerbs, ApprovalVerbs, SpendVerbs, CellVerbs, StopVerbs, Ver
         request_key or turn_id was used with other content; SessionBusy; BuildUnserved; QueueFull where too many turns
         wait; MailboxFull where it is input; Unreachable, whose `request_key` makes a second try the same turn.
         """
-        fields = {**submit_fields(Client.submit, options), "session_id": session_id, "user_message": user_message}
-        request, files = read_submit(fields, self._cells.home.settings.file_limits)
-        if self._cells.is_routed and options.get("turn_id") is None:
-            request = self._cells.named(request)
-        with translate_unreachable(request_key=request.key), submit_span(request) as request:
-            submitted = follow_moves(
-                self._cells,
-                request.session_id,
-                lambda: self._cells.settle(request.session_id).people.intake.submit(request, files),
+        fields = submit_fields(Client.submit, options, session_id=session_id, user_message=user_message)
+        request, files = read_submit(fields, self._connection.settings.file_limits)
+        if options.get("turn_id") is None:
+            request = self._connection.with_cell(request)
+        with submit_span(request) as request:
+            accepted = self._connection.do(
+                lambda wiring: wiring.people.intake.submit(request, files),
+                "the turn has a row",
+                session=session_id,
+                find=lambda cells: cells.settle(session_id),
+                request_key=request.key,
             )
         return TurnHandle(
-            self, submitted.session_id, submitted.turn_id, created=submitted.created, joined=submitted.receipt
+            self, accepted.session_id, accepted.turn_id, created=accepted.created, joined=accepted.receipt
         )
 
     @takes_submit_options
@@ -154,14 +157,15 @@ class Client(ScheduleVerbs, ApprovalVerbs, SpendVerbs, CellVerbs, StopVerbs, Ver
 
     def handle(self, turn_id: str) -> TurnHandle:
         """The handle of a turn submitted earlier, by any process. Raises TurnNotFound."""
-        return TurnHandle(self, self._cells.turn_row(turn_id).session_id, turn_id)
+        row = self._connection.read_all(lambda cells: cells.turn_row(turn_id))
+        return TurnHandle(self, row.session_id, turn_id)
 
     def find(self, sought: str) -> TurnHandle:
         """The handle of the turn with this id or request key, or of the one whose id begins so, as people write it.
 
         Raises TurnNotFound, or InvalidInput when several begin so.
         """
-        row = find_turn(self._cells.find_rows(sought), sought)
+        row = find_turn(self._connection.read_all(lambda cells: cells.find_rows(sought)), sought)
         return TurnHandle(self, row.session_id, row.turn_id)
 
     def session(self, session_id: str) -> Session:
@@ -207,7 +211,7 @@ class Client(ScheduleVerbs, ApprovalVerbs, SpendVerbs, CellVerbs, StopVerbs, Ver
         comes from Redis, for a page in two round trips. Raises InvalidInput.
         """
         wanted = checked_filter(session, state, session_prefixes, **filters)
-        return list_turns(self._cells, wanted, limit, after)
+        return self._connection.read_all(lambda cells: list_turns(cells, wanted, limit, after))
 
     def iterate_turns(self, **filters: Unpack[TurnFilters]) -> Iterator[ListedTurn]:
         """Every turn that `turns` would list, page by page as it is needed."""
@@ -232,7 +236,7 @@ class Client(ScheduleVerbs, ApprovalVerbs, SpendVerbs, CellVerbs, StopVerbs, Ver
 
         A session that gets a turn meanwhile moves to the first page. Raises InvalidInput.
         """
-        return list_sessions(self._cells, prefix, limit, session_prefixes, after)
+        return self._connection.read_all(lambda cells: list_sessions(cells, prefix, limit, session_prefixes, after))
 
     def iterate_sessions(
         self, prefix: str = "", session_prefixes: Sequence[str] | None = None
@@ -246,11 +250,11 @@ class Client(ScheduleVerbs, ApprovalVerbs, SpendVerbs, CellVerbs, StopVerbs, Ver
     def fleet(self) -> Fleet:
         """What runs turns, at this moment: workers of each pool, queues, lanes, turns by state, the sweeper, what was
         given up, and Redis. Asks no worker; docs/operate/operations.md says of each fact where it is from."""
-        return read_all_fleets(self._cells)
+        return self._connection.read_all(read_all_fleets)
 
     def activity(self) -> FleetActivity:
         """What the fleet did in each minute of the last hour, from SQL: turns, failures, how long they took, costs."""
-        return read_all_activity(self._cells)
+        return self._connection.read_all(read_all_activity)
 
     def scale(
         self,
@@ -265,18 +269,23 @@ class Client(ScheduleVerbs, ApprovalVerbs, SpendVerbs, CellVerbs, StopVerbs, Ver
 
         build   how many of this build's workers; each build within the bounds
         """
-        return read_all_scales(self._cells, ScaleRequest(pool, least, most, build))
+        request = ScaleRequest(pool, least, most, build)
+        return self._connection.read_all(lambda cells: read_all_scales(cells, request))
 
     def metrics(self) -> str:
         """The fleet's metrics in Prometheus' text format: what all workers counted, and what Redis and SQL report now.
         What is away is left out, and `brainq_up` says so. docs/operate/metrics.md has all of them."""
         from brainq.observe.metrics.prometheus import prometheus_text
 
-        return prometheus_text(read_all_metrics(self._cells))
+        return prometheus_text(self._connection.read_all(read_all_metrics))
 
     def cancel(self, session_id: str, turn_id: str, reason: str = "") -> Cancelled:
         """See `TurnHandle.cancel`."""
-        return cancel_turn(self._cells.of_session(session_id), session_id, turn_id, reason)
+        return self._connection.do(
+            lambda wiring: cancel_turn(wiring, session_id, turn_id, reason),
+            NewAct("cancel", reason=reason, session_id=session_id, turn_id=turn_id),
+            session=session_id,
+        )
 
     def state(self, session_id: str, turn_id: str) -> TurnRuntimeState:
         """The turn's shared state, attached to by its ids."""
@@ -295,12 +304,19 @@ class Client(ScheduleVerbs, ApprovalVerbs, SpendVerbs, CellVerbs, StopVerbs, Ver
         session_prefixes   only of sessions that begin with one of these prefixes, such as ("acme:",)
         after      the `row` of the last one of the page at hand
         """
-        return list_all_deliveries(self._cells, state, limit, session_prefixes, after)
+        return self._connection.read_all(
+            lambda cells: list_all_deliveries(cells, state, limit, session_prefixes, after)
+        )
 
     def send_again(self, delivery: int | str, session_prefixes: Sequence[str] | None = None) -> bool:
         """A dead delivery, by its `row`, is due at once, as if it were new; False where none of these sessions is."""
-        wiring, row = find_row(self._cells, "delivery", delivery)
-        return wiring.store.deliveries.revive(row, checks.session_prefixes(session_prefixes))
+        prefixes = checks.session_prefixes(session_prefixes)
+
+        def revive(cells: Cells) -> bool:
+            wiring, row = find_row(cells, "delivery", delivery)
+            return wiring.store.deliveries.revive(row, prefixes)
+
+        return self._connection.do_in_all(revive, NewAct("send again", str(delivery)))
 
     def begin_try(self, digest: str, number: int, *, is_refused: bool = False, older: str = "") -> str:
         """A key to submit under, for fronts whose clients bring none but say which try a request is. What they tried
@@ -312,24 +328,29 @@ class Client(ScheduleVerbs, ApprovalVerbs, SpendVerbs, CellVerbs, StopVerbs, Ver
         older       the words that the previous release knew the content by
         """
         before = hashlib.sha256(older.encode("utf-8", "surrogatepass")).hexdigest() if older else ""
-        return self._cells.first_to_answer(
-            digest,
-            lambda wiring: wiring.state.request_keys.begin(digest, number, is_refused=is_refused, older=before),
-        )
+
+        def begin(wiring: Wiring) -> str:
+            return wiring.state.request_keys.begin(digest, number, is_refused=is_refused, older=before)
+
+        return self._connection.do_in_all(lambda cells: cells.first_to_answer(digest, begin), "the turn has a row")
 
     def end_try(self, digest: str, key: str, number: int, how: Literal["refused", "cut", "sent", "over"]) -> None:
         """Note how a try ended: `refused`, `cut`, `sent` whole, or `over` where its client does not come again."""
-        self._cells.first_to_answer(digest, lambda wiring: wiring.state.request_keys.end(digest, key, number, how))
+
+        def end(wiring: Wiring) -> None:
+            wiring.state.request_keys.end(digest, key, number, how)
+
+        self._connection.do_in_all(lambda cells: cells.first_to_answer(digest, end), "the turn has a row")
 
     def ping(self) -> None:
         """Raise Unreachable where Redis or SQL does not answer or takes no writes, and SetupError where there is none.
         Of several cells one that does is enough: the others' tenants are its own."""
-        self._cells.look()
+        self._connection.read_all(lambda cells: cells.look())
 
     def close(self) -> None:
         """Stop bulks that go on here, and close the connections to Redis and SQL."""
         self._bulks.close()
-        self._cells.close()
+        self._connection.cells.close()
 
     def __enter__(self) -> Self:
         return self

@@ -1,19 +1,20 @@
-"""A client's connection to Redis and SQL: the cells behind it, and what callers get while one of them is away, or a
-tenant has moved to another.
-"""
+"""A client's connection to Redis and SQL, through which every verb goes."""
 
 from __future__ import annotations
 
-import functools
-import inspect
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, TypeVar
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Literal, NoReturn, TypeVar
 
-from brainq.cells.cells import Cells
+from brainq.cells.cells import Answers, Cells
+from brainq.contracts.act import NewAct
+from brainq.contracts.turn import TurnRequest
 from brainq.errors import BrainqError, CellUnreachable, NotFound, TenantMoved, Unreachable
+from brainq.observe.logs import logger
+from brainq.settings.deployment import Settings
 from brainq.state.connection import redis_refusal
-from brainq.store.audit import records_acts
+from brainq.store.audit import record_act
 from brainq.store.refusals import sql_refusal
 from brainq.wiring import Wiring, services
 
@@ -21,87 +22,187 @@ if TYPE_CHECKING:
     from brainq.client.async_client import AsyncClient
     from brainq.client.client import Client
 
-C = TypeVar("C", bound=type)
 T = TypeVar("T")
+FindCell = Callable[[Cells], Wiring]
 MOST_MOVES = 3
-"""How often in a row a verb follows a tenant that has moved, before its caller gets the error."""
+"""How many times in a row a verb follows a tenant that has moved before its caller gets the error."""
+NOTHING_DONE = (False, None, 0, "ended")
+"""What a verb returns if it had nothing to do: then there is no act."""
+NO_ACT = Literal[
+    "the turn has a row",
+    "the input has a row",
+    "the turn records its hold",
+    "a worker's own move",
+    "a dry run changes nothing",
+    "a report of progress",
+]
+"""Why a verb that writes leaves no row in the audit log."""
+log = logger("brainq.client")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Connection:
+    """The one way from a verb to Redis and SQL.
+
+    Here, and nowhere else, the cell of a session is found and followed if its tenant moves, failures become the errors
+    that callers get, and an act becomes a row in the audit log. `work` may run several times: draw ids before it.
+    """
+
+    cells: Cells
+
+    @property
+    def settings(self) -> Settings:
+        return self.cells.home.settings
+
+    def with_cell(self, request: TurnRequest) -> TurnRequest:
+        """Return a request whose id, which brainq drew, names the cell that it was made in, if there are several."""
+        return self.cells.named(request) if self.cells.is_routed else request
+
+    def read(self, work: Callable[[Wiring], T], *, session: str = "", find: FindCell | None = None) -> T:
+        """Run work that changes nothing, in the cell of `session`, or in the one that `find` returns; else at home."""
+        try:
+            if not self.cells.is_routed:
+                return work(self.cells.home)
+            return self._follow(work, session, find or _cell_of(session))
+        except Exception as failure:
+            raise_public(failure)
+
+    def do(
+        self,
+        work: Callable[[Wiring], T],
+        act: NewAct | NO_ACT,
+        *,
+        session: str = "",
+        find: FindCell | None = None,
+        request_key: str = "",
+        client_message_id: str = "",
+    ) -> T:
+        """Run work that changes something, as `read` does, then record the act unless there was nothing to do.
+
+        act: the row for the audit log, or why there is none.
+        request_key, client_message_id: under which a second try is the same submit, or the same input. Unreachable
+            carries them.
+        """
+        try:
+            result = self.read(work, session=session, find=find)
+        except Unreachable as away:
+            raise with_retry_id(away, request_key, client_message_id) from away.__cause__
+        if isinstance(act, NewAct) and result not in NOTHING_DONE:
+            self.record(act)
+        return result
+
+    def read_all(self, work: Callable[[Cells], T]) -> T:
+        """Run work that reads several cells."""
+        try:
+            return follow_moves(self.cells, "", lambda: work(self.cells))
+        except Exception as failure:
+            raise_public(failure)
+
+    def ask(
+        self, question: Callable[[Wiring], T], session: str | None = None, prefixes: Sequence[str] | None = None
+    ) -> Answers[T]:
+        """Ask every cell that may have something of this session, or of sessions with one of these prefixes."""
+        return self.read_all(lambda cells: cells.ask(question, session, prefixes))
+
+    def do_in_each(self, work: Callable[[Wiring], T], act: NewAct | NO_ACT) -> Sequence[T]:
+        """Do the same in every cell, and record the act once."""
+        return self.do_in_all(lambda cells: cells.do_in_each(work), act)
+
+    def do_in_all(self, work: Callable[[Cells], T], act: NewAct | NO_ACT) -> T:
+        """Run work that changes something in several cells, then record the act as `do` does."""
+        result = self.read_all(work)
+        if isinstance(act, NewAct) and result not in NOTHING_DONE:
+            self.record(act)
+        return result
+
+    def record(self, act: NewAct) -> None:
+        """Write the act's row: with its session, else at home. A brain that keeps content out of SQL has no reason."""
+        try:
+            wiring = self.cells.settle(act.session_id) if act.session_id else self.cells.home
+            if act.reason and act.turn_id:
+                owner = wiring if act.session_id else self.cells.of_turn(act.turn_id)
+                if owner.turn_brains.redacts(act.turn_id):
+                    act = replace(act, reason="")
+            record_act(wiring.store, act)
+        except Exception as failure:
+            log.error("an act is not in the audit log", act=act.act, failure=failure)
+
+    def _follow(self, work: Callable[[Wiring], T], session: str, find: FindCell) -> T:
+        return follow_moves(self.cells, session, lambda: work(find(self.cells)))
+
+
+def _cell_of(session: str) -> FindCell:
+    return lambda cells: cells.of_session(session) if session else cells.home
 
 
 class InSession:
-    """What belongs to one session, whose cell is looked up at each use: its tenant may move."""
+    """A part of one session. Its cell is looked up at each use, because its tenant may move."""
 
-    _cells: Cells
+    _connection: Connection
     session_id: str
 
-    @property
-    def _wiring(self) -> Wiring:
-        return self._cells.of_session(self.session_id)
+    def _read(self, work: Callable[[Wiring], T]) -> T:
+        return self._connection.read(work, session=self.session_id)
+
+    def _do(self, work: Callable[[Wiring], T], act: NewAct | NO_ACT) -> T:
+        return self._connection.do(work, act, session=self.session_id)
 
 
-def wiring_of(client: Client | AsyncClient | InSession) -> Wiring:
-    """The cell of a handle's session; of a client that of home, where a deployment has several."""
-    if isinstance(client, InSession):
-        return client._wiring  # pyright: ignore[reportPrivateUsage]
-    return cells_of(client).home
+def connection_of(client: Client | AsyncClient | InSession) -> Connection:
+    return client._connection  # pyright: ignore[reportPrivateUsage]
 
 
 def cells_of(client: Client | AsyncClient | InSession) -> Cells:
-    return client._cells  # pyright: ignore[reportPrivateUsage]
+    return connection_of(client).cells
 
 
-def raises_unreachable(cls: C) -> C:
-    """Make every public verb and property of a class raise Unreachable where Redis or SQL does not answer.
-
-    Those that are acts leave a row in the audit log.
-
-    Where there are several cells, one whose tenant has moved is asked again in the tenant's new one. The class has
-    its `_cells`, and if it is about one session, its `session_id`.
-    """
-    for name, verb in list(vars(cls).items()):
-        if name.startswith("_"):
-            continue
-        if isinstance(verb, property) and verb.fget is not None:
-            setattr(cls, name, property(_translated(verb.fget), doc=verb.__doc__))
-        elif inspect.isfunction(verb) and not inspect.isgeneratorfunction(verb):
-            setattr(cls, name, _translated(verb))
-    return records_acts(cls)
+def wiring_of(client: Client | AsyncClient | InSession) -> Wiring:
+    """Return the cell of a handle's session, or the home cell of a client."""
+    cells = cells_of(client)
+    return cells.of_session(client.session_id) if isinstance(client, InSession) else cells.home
 
 
 @contextmanager
-def translate_unreachable(*, request_key: str = "", client_message_id: str = "") -> Generator[None]:
-    """Raise what is raised in it as `public_error` says."""
+def translate_unreachable() -> Generator[None]:
+    """Translate the failures of what is done in it, as `Connection.read` does."""
     try:
         yield
     except Exception as failure:
-        ours = public_error(failure, request_key=request_key, client_message_id=client_message_id)
-        if ours is failure:
-            raise
-        raise ours from failure
+        raise_public(failure)
 
 
-def public_error(failure: Exception, *, request_key: str = "", client_message_id: str = "") -> Exception:
-    """`failure` as callers get it; the ids say under which a second try is the same submit, or the same input."""
-    if isinstance(failure, Unreachable):
-        ours = failure
-    elif isinstance(failure, BrainqError) or not services.is_unavailable(failure):
+def raise_public(failure: Exception) -> NoReturn:
+    """Raise `public_error` of a failure."""
+    shown = public_error(failure)
+    if shown is failure:
+        raise failure
+    raise shown from failure
+
+
+def public_error(failure: Exception) -> Exception:
+    """Return a failure as callers get it: Unreachable if Redis or SQL does not answer, else as it is."""
+    if isinstance(failure, BrainqError) or not services.is_unavailable(failure):
         return failure
-    else:
-        ours = Unreachable(_unreachable_message(failure))
-    if request_key and not ours.request_key:
+    return Unreachable(_unreachable_message(failure))
+
+
+def with_retry_id(away: Unreachable, request_key: str, client_message_id: str) -> Unreachable:
+    """Return the error with the id under which a second try is the same submit, or the same input."""
+    if request_key and not away.request_key:
         return _with_remedy(
-            ours,
+            away,
             f"Whether the turn was accepted is not known: submit it again with request_key={request_key!r}, and it is "
             "the same turn",
             request_key=request_key,
         )
-    if client_message_id and not ours.client_message_id:
+    if client_message_id and not away.client_message_id:
         return _with_remedy(
-            ours,
+            away,
             "Whether the input was accepted is not known: send it again with "
             f"client_message_id={client_message_id!r}, and it is the same input",
             client_message_id=client_message_id,
         )
-    return ours
+    return away
 
 
 def _with_remedy(away: Unreachable, remedy: str, **ids: str) -> Unreachable:
@@ -131,21 +232,6 @@ def _failure_reason(failure: Exception) -> str:
     """SQLite says itself what is wrong, such as a full disk, and quotes no content; of others the type."""
     driver = getattr(failure, "orig", None)
     return str(driver) if type(driver).__module__ == "sqlite3" else type(failure).__name__
-
-
-def _translated(verb: Callable[..., Any]) -> Callable[..., Any]:
-    @functools.wraps(verb)
-    def reaching(*args: Any, **named: Any) -> Any:
-        with translate_unreachable():
-            if args[0]._cells.is_routed:
-                return _following(args[0], verb, args, named)
-            return verb(*args, **named)
-
-    return reaching
-
-
-def _following(owner: Any, verb: Callable[..., Any], args: Any, named: Any) -> Any:
-    return follow_moves(owner._cells, getattr(owner, "session_id", ""), functools.partial(verb, *args, **named))
 
 
 def follow_moves(cells: Cells, session_id: str, attempt: Callable[[], T]) -> T:

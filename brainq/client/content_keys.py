@@ -6,12 +6,13 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
+from brainq.contracts.act import NewAct
 from brainq.contracts.encryption import ContentKeyMissing, ReencryptProgress, TenantKey
 from brainq.contracts.erasure import ErasureScope
 from brainq.contracts.ids import PREFIX_BOUNDARY, check_prefixes
 from brainq.errors import InvalidInput, NotFound, SetupError
 from brainq.observe.logs import logger
-from brainq.store.audit import records_acts
+from brainq.store.audit import record_act
 from brainq.store.encoded import EncodedDatabase
 from brainq.store.envelope import EnvelopeCodec
 from brainq.store.erase import SqlErasure, scrub
@@ -27,7 +28,6 @@ NO_KEYS = (
 )
 
 
-@records_acts
 class ContentKeys:
     """What operators do with keys.
 
@@ -38,7 +38,6 @@ class ContentKeys:
 
     def __init__(self, stores: Sequence[tuple[str, Store]]) -> None:
         self._stores = stores
-        self._store = stores[0][1]
 
     def list(self) -> tuple[TenantKey, ...]:
         """By tenant and generation, those that were removed, too."""
@@ -64,7 +63,7 @@ class ContentKeys:
                     made += 1
         if wanted is not None and not made:
             raise NotFound(f"tenant {wanted!r} has no key: it gets one with its first content")
-        return made
+        return self._recorded("rotate keys", made, tenant)
 
     def rewrap(self) -> int:
         """Wrap the tenants' keys by the first key of the operator's file, so that the others may go; how many.
@@ -77,7 +76,7 @@ class ContentKeys:
         if done:
             time.sleep(max(0.0, max(codec.cache_s for codec in codecs) + SETTLE_S))
             done += sum(_rewrap_all(codec) for codec in codecs)
-        return done
+        return self._recorded("rewrap keys", done)
 
     def reencrypt(self, watch: Callable[[ReencryptProgress], None] = lambda _: None) -> int:
         """Bring every value under its tenant's current key, or into the clear where the file's first line is `clear`.
@@ -109,12 +108,17 @@ class ContentKeys:
                 f"{name!r} has {len(open_turns)} turns that have not ended, such as {open_turns[0]}; end them, or run "
                 f"`brainq erase --tenant {name}`, which ends them and removes its keys with all else",
             )
-        return KeysLeaving(self._codecs(), name).shred()
+        return self._recorded("shred keys", KeysLeaving(self._codecs(), name).shred(), tenant)
 
     def check(self) -> None:
         """Raises ContentKeyMissing for the first key that cannot be unwrapped here."""
         for codec in self._codecs():
             codec.check()
+
+    def _recorded(self, act: str, count: int, tenant: str | None = None) -> int:
+        if count:
+            record_act(self._stores[0][1], NewAct(act, tenant or ""))
+        return count
 
     def _counted(self, count: Callable[[Reencryption], Mapping[str, int]]) -> Mapping[str, int]:
         found = Counter[str]()

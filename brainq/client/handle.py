@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 from brainq.client import checks, waiting
-from brainq.client.connection import InSession, cells_of, follow_moves, raises_unreachable, translate_unreachable
+from brainq.client.connection import Connection, InSession, connection_of
 from brainq.client.history import child_turns, make_history
-from brainq.client.lists import get_turn
+from brainq.client.lists import get_file, get_request, get_turn
 from brainq.client.options import Cancelled, WaitFor
 from brainq.client.timeline import read_timeline
+from brainq.contracts.act import NewAct
 from brainq.contracts.claim import CallRef
 from brainq.contracts.evaluation import RuntimeDecisionRecord
 from brainq.contracts.event import TurnEvent, TurnTimeline
@@ -24,7 +24,6 @@ from brainq.contracts.people import DEFAULT_HOLD_S, Approval, HoldPolicy, Receip
 from brainq.contracts.rows import TurnRow
 from brainq.contracts.turn import TurnRequest, TurnResult
 from brainq.contracts.view import TurnSnapshot
-from brainq.errors import AttachmentNotFound, InvalidInput, TurnNotFound
 from brainq.people.outside import Taken
 from brainq.settings.deployment import Settings
 from brainq.state.fleet import RedisWorkers
@@ -52,7 +51,6 @@ def explain_next(row: TurnRow, snapshot: TurnSnapshot | None, settings: Settings
     return "accepted in SQL and not in Redis: a sweeper puts it there within seconds, if a coordinator runs"
 
 
-@raises_unreachable
 class Hold(InSession):
     """A hold on a turn. While one is open, no call that changes something starts in it; reads go on.
 
@@ -64,7 +62,7 @@ class Hold(InSession):
     """
 
     def __init__(self, client: Client, session_id: str, turn_id: str, hold_id: str) -> None:
-        self._cells = cells_of(client)
+        self._connection = connection_of(client)
         self.session_id = session_id
         self.turn_id = turn_id
         self.id = hold_id
@@ -74,7 +72,7 @@ class Hold(InSession):
 
     def release(self) -> bool:
         """Let the turn go on, unless another hold is open. False when this one no longer was."""
-        return self._wiring.people.brakes.release(self.session_id, self.turn_id, self.id)
+        return release_hold(self._connection, self.session_id, self.turn_id, self.id)
 
     def __enter__(self) -> Self:
         return self
@@ -83,7 +81,6 @@ class Hold(InSession):
         self.release()
 
 
-@raises_unreachable
 class TurnHandle(InSession):
     """Follows one turn, and talks to it. Make it with `client.submit(...)` or `client.handle(turn_id)`."""
 
@@ -91,7 +88,7 @@ class TurnHandle(InSession):
         self, client: Client, session_id: str, turn_id: str, *, created: bool = False, joined: Receipt | None = None
     ) -> None:
         self._client = client
-        self._cells = cells_of(client)
+        self._connection = connection_of(client)
         self.session_id = session_id
         self.turn_id = turn_id
         self.created = created
@@ -116,8 +113,7 @@ class TurnHandle(InSession):
                 if result is not None:
                     return result
                 limits.check(time.monotonic())
-                wait_s = min(waiting.POLL_S, limits.remaining_s(time.monotonic()))
-                batch = self._wiring.state.events.read(self.session_id, self.turn_id, after, wait_s)
+                batch = self._next_batch(after, limits)
                 after = batch[-1].seq if batch else after
 
     def wait(
@@ -141,8 +137,7 @@ class TurnHandle(InSession):
                 if not quiet and waits and waiting.is_parked(self.snapshot(), waits):
                     return "parked"
                 limits.check(time.monotonic())
-                wait_s = min(waiting.POLL_S, limits.remaining_s(time.monotonic()))
-                batch = self._wiring.state.events.read(self.session_id, self.turn_id, after, wait_s)
+                batch = self._next_batch(after, limits)
                 quiet = waiting.is_only_progress(batch)
                 after = batch[-1].seq if batch else after
 
@@ -159,10 +154,9 @@ class TurnHandle(InSession):
         """
         limits = waiting.WaitLimits(self.turn_id, timeout_s, idle_s, time.monotonic())
         while True:
-            wait_s = min(waiting.POLL_S, limits.remaining_s(time.monotonic()))
             batch, over = list[TurnEvent](), False
-            with waiting.waiting_for_move(limits), translate_unreachable():
-                batch, over = follow_moves(self._cells, self.session_id, partial(self._next_events, after, wait_s))
+            with waiting.waiting_for_move(limits):
+                batch, over = self._next_events(after, limits)
             yield from batch
             if over:
                 return
@@ -175,23 +169,15 @@ class TurnHandle(InSession):
     def events_so_far(self) -> tuple[TurnEvent, ...]:
         """The events there are now, without waiting for more. None before the turn is in Redis, and once they have
         expired there."""
-        events: list[TurnEvent] = []
-        while page := self._wiring.state.events.read(self.session_id, self.turn_id, events[-1].seq if events else 0, 0):
-            events += page
-            if page[-1].is_final:
-                break
-        return tuple(events)
+        return self._read(lambda wiring: waiting.events_so_far(wiring, self.session_id, self.turn_id))
 
     def request(self) -> TurnRequest:
         """What was submitted, as SQL keeps it. Raises TurnNotFound."""
-        request = self._wiring.store.turns.request(self.turn_id)
-        if request is None:
-            raise TurnNotFound(f"no turn {self.turn_id!r} in SQL; `brainq list` shows the newest ones")
-        return request
+        return self._read(lambda wiring: get_request(wiring.store, self.turn_id))
 
     def snapshot(self) -> TurnSnapshot | None:
         """The turn as Redis knows it now; None once it has expired there."""
-        return self._wiring.state.snapshots.read(self.session_id, self.turn_id)
+        return self._read(lambda wiring: wiring.state.snapshots.read(self.session_id, self.turn_id))
 
     def explain(self) -> str:
         """What happens next, and why, in one sentence: what it waits for, who has it, how soon what was lost is
@@ -201,8 +187,7 @@ class TurnHandle(InSession):
         """
         row = self._row()
         snapshot = None if row.state == "rejected" else self.snapshot()
-        wiring = self._wiring
-        return explain_next(row, snapshot, wiring.settings, wiring.state.workers)
+        return self._read(lambda wiring: explain_next(row, snapshot, wiring.settings, wiring.state.workers))
 
     def timeline(self) -> TurnTimeline:
         """The turn as bars over time: steps, calls, waits, parks, holds, input, reflections, finalizer steps.
@@ -211,12 +196,12 @@ class TurnHandle(InSession):
         Later from SQL, which does not know when steps began, what waited for lanes and holds, nor reflections. Raises
         TurnNotFound.
         """
-        wiring = self._wiring
-        return read_timeline(wiring.store, wiring.state, self._row(), self.events_so_far())
+        row, events = self._row(), self.events_so_far()
+        return self._read(lambda wiring: read_timeline(wiring.store, wiring.state, row, events))
 
     def children(self) -> tuple[StartedTurn, ...]:
         """The turns that calls of this one started, in the order of these calls. Empty for nearly every turn."""
-        return child_turns(self._wiring, self.session_id, self.turn_id)
+        return self._read(lambda wiring: child_turns(wiring, self.session_id, self.turn_id))
 
     def transcript(self, limit: int = checks.MAX_LISTED, after: int = 0) -> tuple[Message, ...]:
         """The turn's messages in order: the user's, then step by step the model's with the `calls` it made, their
@@ -231,19 +216,15 @@ class TurnHandle(InSession):
         when the turn has ended and its brain keeps content out of SQL, or a compaction took messages out of Redis
         before; InvalidInput; TurnNotFound.
         """
-        return make_history(self._wiring).transcript(
-            self.session_id, self.turn_id, checks.limit(limit), checks.after_count(after)
-        )
+        most, left_out = checks.limit(limit), checks.after_count(after)
+        return self._read(lambda wiring: make_history(wiring).transcript(self.session_id, self.turn_id, most, left_out))
 
     def file(self, sha256: str) -> File:
         """The bytes of an attachment of one of the turn's messages, by the hash in `Message.attachments`.
 
         Raises AttachmentNotFound for one that the turn has not, or no more (pruned, or kept out by `redact_logs`).
         """
-        content = self._wiring.store.blobs.of_turn(self.turn_id, sha256)
-        if content is None:
-            raise AttachmentNotFound(f"turn {self.turn_id!r} has no file {sha256!r}, or no more; see its transcript")
-        return content
+        return self._read(lambda wiring: get_file(wiring.store, self.turn_id, sha256))
 
     def decision(self) -> RuntimeDecisionRecord | None:
         """How the turn came to its answer: strategy, tools, hashes of context and prompt, tokens, times; a moment after
@@ -253,7 +234,7 @@ class TurnHandle(InSession):
         SQL. Raises TurnNotFound.
         """
         self._row()
-        return self._wiring.decisions.get(self.turn_id)
+        return self._read(lambda wiring: wiring.decisions.get(self.turn_id))
 
     def calls(self, limit: int = checks.MAX_LISTED, after: str | None = None) -> tuple[TurnCall, ...]:
         """Every call of the turn in the model's order, with its arguments, its result and its status.
@@ -265,9 +246,8 @@ class TurnHandle(InSession):
         they have neither arguments nor results once it has ended, and say `is_kept=False`. Raises InvalidInput,
         TurnNotFound.
         """
-        return make_history(self._wiring).calls(
-            self.session_id, self.turn_id, checks.limit(limit), checks.after_call(self.turn_id, after)
-        )
+        most, behind = checks.limit(limit), checks.after_call(self.turn_id, after)
+        return self._read(lambda wiring: make_history(wiring).calls(self.session_id, self.turn_id, most, behind))
 
     def give_result(self, call_id: str, result: object, *, partial: bool = False) -> Taken:
         """Give a call of one of your `client_tools` its result, once: JSON, of at most 256,000 characters, a
@@ -279,7 +259,11 @@ class TurnHandle(InSession):
         Returns `settled`, or `late` when no call waits any more: the model reads it at its next step or turn.
         Raises ResultRefused for a call that was given one before, or waits for none; CallNotFound; InvalidInput.
         """
-        return self._wiring.people.outside.give_result(self._call(call_id), result, partial=partial)
+        call = self._call(call_id)
+        return self._do(
+            lambda wiring: wiring.people.outside.give_result(call, result, partial=partial),
+            self._act("result", call_id),
+        )
 
     def give_error(self, call_id: str, error: str | ToolError | OutcomeUnknown) -> Taken:
         """Give a call of one of your `client_tools` an error in place of a result. As `give_result`.
@@ -287,7 +271,8 @@ class TurnHandle(InSession):
         error   one line for the model; or ToolError for longer words of your own, OutcomeUnknown for a change that may
                 or may not have been made
         """
-        return self._wiring.people.outside.give_error(self._call(call_id), error)
+        call = self._call(call_id)
+        return self._do(lambda wiring: wiring.people.outside.give_error(call, error), self._act("result", call_id))
 
     def _call(self, call_id: str) -> CallRef:
         return CallRef(self.session_id, self.turn_id, checks.call_id(self.turn_id, call_id))
@@ -306,11 +291,14 @@ class TurnHandle(InSession):
 
         The turn, its result and its session's history stay. Returns False if it was deleted before.
         """
-        return self._wiring.store.brakes.delete_response(self.session_id, self.turn_id)
+        return self._do(
+            lambda wiring: wiring.store.brakes.delete_response(self.session_id, self.turn_id),
+            self._act("delete response"),
+        )
 
     def is_response_deleted(self) -> bool:
         """Whether `delete_response` was called for the turn, by any process."""
-        return self._wiring.store.brakes.is_response_deleted(self.turn_id)
+        return self._read(lambda wiring: wiring.store.brakes.is_response_deleted(self.turn_id))
 
     def steer(
         self,
@@ -334,20 +322,22 @@ class TurnHandle(InSession):
         SubmitConflict when the id was used for other input; Unreachable, whose `client_message_id` makes a second try
         the same input.
         """
-        files = check_files("attachments", attachments, self._wiring.settings.file_limits)
+        files = check_files("attachments", attachments, self._connection.settings.file_limits)
         item = checks.turn_input(text, client_message_id, readiness, files)
         expected = checks.expected_turn(expected_turn_id)
-
-        def send() -> Receipt:
-            desk = self._wiring.people.inputs
-            return desk.send(self.session_id, self.turn_id, item, files, expected_turn_id=expected)
-
-        with translate_unreachable(client_message_id=item.client_message_id):
-            return follow_moves(self._cells, self.session_id, send)
+        return self._connection.do(
+            lambda wiring: wiring.people.inputs.send(
+                self.session_id, self.turn_id, item, files, expected_turn_id=expected
+            ),
+            "the input has a row",
+            session=self.session_id,
+            client_message_id=item.client_message_id,
+        )
 
     def receipt(self, client_message_id: str) -> Receipt:
         """What became of an input of this session. Raises InputNotFound when it was never sent."""
-        return self._wiring.people.inputs.receipt(self.session_id, check_id("client_message_id", client_message_id))
+        message_id = check_id("client_message_id", client_message_id)
+        return self._read(lambda wiring: wiring.people.inputs.receipt(self.session_id, message_id))
 
     def hold(self, reason: str = "", *, expires_in_s: float = DEFAULT_HOLD_S, on_expiry: HoldPolicy = "deny") -> Hold:
         """Keep calls that change something from starting until the hold is released; reads go on.
@@ -359,37 +349,45 @@ class TurnHandle(InSession):
         It does not use up the turn's time. Raises InvalidInput, also when the turn has ended.
         """
         spec = checks.hold("hold", reason, expires_in_s, on_expiry)
-        brakes = self._wiring.people.brakes
-        word = brakes.hold(self.session_id, self.turn_id, spec)
-        if word == "GONE" and waiting.queue_again(self._wiring, self.session_id, self.turn_id):
-            spec = spec.model_copy(update={"id": f"{spec.id}b"})  # the first is over
-            word = brakes.hold(self.session_id, self.turn_id, spec)
-        if word in ("ENDED", "GONE"):
-            raise InvalidInput("turn_id", f"turn {self.turn_id!r} has ended; there is nothing left to hold")
-        return Hold(self._client, self.session_id, self.turn_id, spec.id)
+        hold_id = self._do(
+            lambda wiring: waiting.hold_turn(wiring, self.session_id, self.turn_id, spec),
+            self._act("hold", reason=spec.reason),
+        )
+        return Hold(self._client, self.session_id, self.turn_id, hold_id)
 
     def holds(self) -> tuple[StandingHold, ...]:
         """The holds that stand on the turn, its readiness flag among them."""
-        return self._wiring.state.holds.of_turn(self.session_id, self.turn_id)
+        return self._read(lambda wiring: wiring.state.holds.of_turn(self.session_id, self.turn_id))
 
     def release(self, hold_id: str) -> bool:
         """Release a hold that was placed elsewhere. False when it did not stand."""
-        return self._wiring.people.brakes.release(self.session_id, self.turn_id, check_id("hold_id", hold_id))
+        return release_hold(self._connection, self.session_id, self.turn_id, check_id("hold_id", hold_id))
 
     def approvals(self) -> tuple[Approval, ...]:
         """Every call of the turn that people are, or were, asked about, in the order they were asked."""
-        return self._wiring.people.approvals.of_turn(self.turn_id)
+        return self._read(lambda wiring: wiring.people.approvals.of_turn(self.turn_id))
 
-    def _next_events(self, after: int, wait_s: float) -> tuple[list[TurnEvent], bool]:
-        return waiting.next_events(self._wiring, self.session_id, self.turn_id, after, wait_s)
+    def _act(self, act: str, subject: str = "", reason: str = "") -> NewAct:
+        return NewAct(act, subject, reason=reason, session_id=self.session_id, turn_id=self.turn_id)
+
+    def _next_batch(self, after: int, limits: waiting.WaitLimits) -> list[TurnEvent]:
+        wait_s = min(waiting.POLL_S, limits.remaining_s(time.monotonic()))
+        return self._read(lambda wiring: wiring.state.events.read(self.session_id, self.turn_id, after, wait_s))
+
+    def _next_events(self, after: int, limits: waiting.WaitLimits) -> tuple[list[TurnEvent], bool]:
+        wait_s = min(waiting.POLL_S, limits.remaining_s(time.monotonic()))
+        return self._read(lambda wiring: waiting.next_events(wiring, self.session_id, self.turn_id, after, wait_s))
 
     def _row(self) -> TurnRow:
-        return get_turn(self._wiring.store, self.turn_id)
+        return self._read(lambda wiring: get_turn(wiring.store, self.turn_id))
 
     def _known_result(self) -> TurnResult | None:
-        body = self._wiring.state.events.result(self.session_id, self.turn_id)
-        if body is not None:
-            return TurnResult.model_validate_json(body)
-        if self._wiring.state.events.known(self.session_id, self.turn_id):
-            return None
-        return waiting.stored_result(self._wiring, self.turn_id)
+        return self._read(lambda wiring: waiting.known_result(wiring, self.session_id, self.turn_id))
+
+
+def release_hold(connection: Connection, session_id: str, turn_id: str, hold_id: str) -> bool:
+    return connection.do(
+        lambda wiring: wiring.people.brakes.release(session_id, turn_id, hold_id),
+        NewAct("release", hold_id, session_id=session_id, turn_id=turn_id),
+        session=session_id,
+    )

@@ -10,15 +10,17 @@ from enum import StrEnum
 from itertools import islice
 from typing import Any, TypeVar, get_args
 
-from brainq.cells.cells import cells_away
+from brainq.cells.cells import cells_away, turn_not_found
 from brainq.client import checks
 from brainq.contracts.evaluation import ALL_STRATEGIES, Strategy
+from brainq.contracts.file import File
 from brainq.contracts.history import LIST_STATES, SORTS, ListedSession, ListedTurn, Sort, TurnFilter, metadata_pairs
 from brainq.contracts.ids import MAX_ID_LENGTH, check_id, check_turn_id
 from brainq.contracts.rows import TurnRow
 from brainq.contracts.status import Ending, StopReason
+from brainq.contracts.turn import TurnRequest
 from brainq.contracts.webhook import DeliveryRow, DeliveryState
-from brainq.errors import CellUnreachable, InvalidInput, TurnNotFound
+from brainq.errors import AttachmentNotFound, CellUnreachable, InvalidInput, TurnNotFound
 from brainq.state.snapshots import LiveTurn, RedisLiveTurns
 from brainq.store.list_places import Figure
 from brainq.store.repositories.turn_lists import ListRow
@@ -66,8 +68,24 @@ def get_turn(store: Store, turn_id: str) -> TurnRow:
     """Raises TurnNotFound."""
     row = store.turns.get(turn_id)
     if row is None:
-        raise TurnNotFound(f"no turn {turn_id!r} in SQL; `brainq list` shows the newest ones")
+        raise turn_not_found(turn_id)
     return row
+
+
+def get_request(store: Store, turn_id: str) -> TurnRequest:
+    """Raises TurnNotFound."""
+    request = store.turns.request(turn_id)
+    if request is None:
+        raise turn_not_found(turn_id)
+    return request
+
+
+def get_file(store: Store, turn_id: str, sha256: str) -> File:
+    """Raises AttachmentNotFound."""
+    content = store.blobs.of_turn(turn_id, sha256)
+    if content is None:
+        raise AttachmentNotFound(f"turn {turn_id!r} has no file {sha256!r}, or no more; see its transcript")
+    return content
 
 
 def _require_whole(page: Sequence[object]) -> None:

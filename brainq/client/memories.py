@@ -6,9 +6,11 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from brainq.brain.brains import Brains
+from brainq.cells.cells import Cells
 from brainq.client import checks
 from brainq.client.cell_lists import find_row, list_memories
-from brainq.client.connection import cells_of, raises_unreachable
+from brainq.client.connection import connection_of
+from brainq.contracts.act import NewAct
 from brainq.contracts.cell import RowId
 from brainq.contracts.ids import check_id
 from brainq.contracts.rows import MemoryRow
@@ -21,7 +23,6 @@ if TYPE_CHECKING:
 MAX_SCOPE_CHARS = 1_000
 
 
-@raises_unreachable
 class Memories:
     """What brains remember over turns: `client.memories`.
 
@@ -34,7 +35,7 @@ class Memories:
     """
 
     def __init__(self, client: Client) -> None:
-        self._cells = cells_of(client)
+        self._connection = connection_of(client)
 
     def list(
         self,
@@ -55,7 +56,8 @@ class Memories:
         Raises InvalidInput.
         """
         scopes, theirs = self._scopes(scope, session), checks.session_prefixes(session_prefixes)
-        return list_memories(self._cells, scopes, session, checks.limit(limit), after, theirs)
+        most = checks.limit(limit)
+        return self._connection.read_all(lambda cells: list_memories(cells, scopes, session, most, after, theirs))
 
     def forget(self, memory: RowId, *, session_prefixes: Sequence[str] | None = None) -> bool:
         """Delete one memory, by its `row`, for good. False where there is none.
@@ -64,8 +66,13 @@ class Memories:
 
         Raises InvalidInput.
         """
-        wiring, row = find_row(self._cells, "memory", memory)
-        return wiring.store.memories.forget(row, checks.session_prefixes(session_prefixes))
+        theirs = checks.session_prefixes(session_prefixes)
+
+        def forget(cells: Cells) -> bool:
+            wiring, row = find_row(cells, "memory", memory)
+            return wiring.store.memories.forget(row, theirs)
+
+        return self._connection.do_in_all(forget, NewAct("forget", str(memory)))
 
     def forget_all(
         self, scope: str | None = None, *, session: str | None = None, session_prefixes: Sequence[str] | None = None
@@ -84,16 +91,19 @@ class Memories:
                     connection, scopes, theirs
                 )
 
-        asked = self._cells.ask(forget, session, theirs)
-        if asked.away:
-            raise CellUnreachable(asked.away[0], "what it remembers is not forgotten; forget again when it is back")
-        return sum(asked.values)
+        def forget_in_each(cells: Cells) -> int:
+            asked = cells.ask(forget, session, theirs)
+            if asked.away:
+                raise CellUnreachable(asked.away[0], "what it remembers is not forgotten; forget again when it is back")
+            return sum(asked.values)
+
+        return self._connection.do_in_all(forget_in_each, NewAct("forget", scope or session or ""))
 
     def _scopes(self, scope: str | None, session: str | None) -> tuple[str, ...]:
         if (scope is None) is (session is None):
             raise InvalidInput("scope", "give one of `scope` and `session`")
         if session is not None:
-            return scopes_of_session(self._cells.home.brains, check_id("session", session))
+            return scopes_of_session(self._connection.cells.home.brains, check_id("session", session))
         return (checks.text("scope", scope, MAX_SCOPE_CHARS),)
 
 

@@ -81,8 +81,8 @@ def takes_submit_options(verb: V) -> V:
     return verb
 
 
-def submit_fields(verb: Callable[..., Any], options: Mapping[str, Any]) -> dict[str, Any]:
-    """The options that `verb` was given, as fields of a TurnRequest.
+def submit_fields(verb: Callable[..., Any], options: Mapping[str, Any], **fields: str) -> dict[str, Any]:
+    """Return the options that `verb` was given, and these fields beside them, as fields of a TurnRequest.
 
     Raises TypeError for a name that is not one of SubmitOptions, InvalidInput for limits of another type.
     """
@@ -91,13 +91,12 @@ def submit_fields(verb: Callable[..., Any], options: Mapping[str, Any]) -> dict[
             near = get_close_matches(name, inspect.signature(verb).parameters, 1)
             hint = f"; did you mean {near[0]!r}?" if near else ""
             raise TypeError(f"{verb.__name__}() got an unexpected keyword argument {name!r}{hint}")
-    return {**options, "limits": _limits_fields(options.get("limits"))}
+    limits = options.get("limits")
+    return {**options, **fields, "limits": None if limits is None else _limits_fields(limits)}
 
 
-def _limits_fields(limits: object) -> Mapping[str, Any] | None:
+def _limits_fields(limits: object) -> Mapping[str, Any]:
     match limits:
-        case None:
-            return None
         case Limits() | LimitsOverride():
             return limits.model_dump(exclude_unset=True)
         case dict():

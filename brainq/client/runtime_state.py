@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, Self
 
-from brainq.client.connection import InSession, cells_of, raises_unreachable
+from brainq.client.connection import InSession, connection_of
 from brainq.client.waiting import cancel_turn
 from brainq.contracts.call import CallReport, ToolTraceEntry
 from brainq.contracts.claim import CallClaim, CallRef, NoClaim
@@ -15,7 +15,9 @@ from brainq.contracts.message import Message
 from brainq.contracts.model import TokenUsage
 from brainq.contracts.status import TraceStatus
 from brainq.contracts.turn import Citation, Limits
+from brainq.contracts.view import BudgetSnapshot
 from brainq.errors import SetupError, TurnNotFound
+from brainq.wiring import Wiring
 
 if TYPE_CHECKING:
     from brainq.client.client import Client
@@ -24,7 +26,6 @@ if TYPE_CHECKING:
 HARNESS_TIMEOUT_S = 120.0
 
 
-@raises_unreachable
 class TurnBudget(InSession):
     """One turn's budget. Claims are atomic over the whole fleet: none is ever granted past its maximum.
 
@@ -33,7 +34,7 @@ class TurnBudget(InSession):
     """
 
     def __init__(self, client: Client, session_id: str, turn_id: str) -> None:
-        self._cells = cells_of(client)
+        self._connection = connection_of(client)
         self.session_id = session_id
         self.turn_id = turn_id
 
@@ -67,7 +68,13 @@ class TurnBudget(InSession):
             max_total_tokens=max_total_tokens,
             max_cost_usd=max_cost_usd,
         )
-        if not cells_of(client).settle(session_id).state.turns.create_budget(session_id, turn_id, limits):
+        is_new = connection_of(client).do(
+            lambda wiring: wiring.state.turns.create_budget(session_id, turn_id, limits),
+            "a worker's own move",
+            session=session_id,
+            find=lambda cells: cells.settle(session_id),
+        )
+        if not is_new:
             raise SetupError(
                 f"turn {turn_id!r} has a budget; attach to it with TurnBudget(client, session_id, turn_id)"
             )
@@ -76,11 +83,11 @@ class TurnBudget(InSession):
     @property
     def remaining_s(self) -> float:
         """Seconds until the deadline, by Redis time; 0 when it has passed."""
-        return self._wiring.state.turns.budget(self.session_id, self.turn_id).remaining_s
+        return self._snapshot().remaining_s
 
     @property
     def is_expired(self) -> bool:
-        return self._wiring.state.turns.budget(self.session_id, self.turn_id).expired
+        return self._snapshot().expired
 
     def tool_deadline(self, cap_s: float) -> float:
         """When a call with this cap must end: the cap or the turn's deadline, whichever is sooner, as an instant
@@ -108,18 +115,25 @@ class TurnBudget(InSession):
 
     def add_tokens(self, usage: TokenUsage, cost_usd: float | None = None, spend_id: str = "") -> bool:
         """Add what a model call used; False when this `spend_id` was added before."""
-        return self._wiring.state.turns.spend_budget(self.session_id, self.turn_id, usage, cost_usd, spend_id)
+        return self._do(
+            lambda wiring: wiring.state.turns.spend_budget(self.session_id, self.turn_id, usage, cost_usd, spend_id),
+            "a worker's own move",
+        )
 
     def snapshot(self) -> dict[str, Any]:
         """`remaining_s expired steps_used steps_max tool_calls_used tool_calls_max reflections_used
         reflections_max`, and ours: `max_context_tokens tokens_used tokens_max cost_usd cost_max_usd`."""
-        return self._wiring.state.turns.budget(self.session_id, self.turn_id).model_dump()
+        return self._snapshot().model_dump()
+
+    def _snapshot(self) -> BudgetSnapshot:
+        return self._read(lambda wiring: wiring.state.turns.budget(self.session_id, self.turn_id))
 
     def _claim(self, kind: str, claim_id: str) -> bool:
-        return self._wiring.state.turns.claim_budget(self.session_id, self.turn_id, kind, [claim_id])[0] in (
-            "CLAIMED",
-            "ALREADY",
+        word, *_ = self._do(
+            lambda wiring: wiring.state.turns.claim_budget(self.session_id, self.turn_id, kind, [claim_id]),
+            "a worker's own move",
         )
+        return word in ("CLAIMED", "ALREADY")
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,7 +175,6 @@ class RuntimeSnapshot:
     budget: dict[str, Any]
 
 
-@raises_unreachable
 class TurnRuntimeState(InSession):
     """Accounting, citations, trace and gate of one turn.
 
@@ -174,11 +187,11 @@ class TurnRuntimeState(InSession):
         self.session_id = session_id
         self.turn_id = turn_id
         self.budget = TurnBudget(client, session_id, turn_id)
-        self._cells = cells_of(client)
+        self._connection = connection_of(client)
 
     @property
     def usage(self) -> TokenUsage:
-        return self._wiring.state.runtime.usage(self.session_id, self.turn_id)
+        return self._read(lambda wiring: wiring.state.runtime.usage(self.session_id, self.turn_id))
 
     @property
     def input_tokens(self) -> int:
@@ -202,22 +215,23 @@ class TurnRuntimeState(InSession):
 
     @property
     def citations(self) -> CitationAccumulator:
-        return CitationAccumulator.of_rows(self._wiring.state.runtime.sources(self.session_id, self.turn_id))
+        rows = self._read(lambda wiring: wiring.state.runtime.sources(self.session_id, self.turn_id))
+        return CitationAccumulator.of_rows(rows)
 
     @property
     def tool_trace(self) -> tuple[ToolTraceEntry, ...]:
         """Every call, in the order the model made them."""
-        self._wiring.state.runtime.fields(self.session_id, self.turn_id)
-        return self._wiring.state.calls.trace(self.session_id, self.turn_id)
+        self._fields()
+        return self._read(lambda wiring: wiring.state.calls.trace(self.session_id, self.turn_id))
 
     @property
     def tool_results(self) -> dict[str, str]:
         """Call id -> the text the model reads as its result."""
-        return self._wiring.state.runtime.results(self.session_id, self.turn_id)
+        return self._read(lambda wiring: wiring.state.runtime.results(self.session_id, self.turn_id))
 
     @property
     def blocked_tool_names(self) -> frozenset[str]:
-        return self._wiring.state.runtime.blocked(self.session_id, self.turn_id)
+        return self._read(lambda wiring: wiring.state.runtime.blocked(self.session_id, self.turn_id))
 
     @property
     def validation_repair_counts(self) -> dict[str, int]:
@@ -240,7 +254,7 @@ class TurnRuntimeState(InSession):
     @property
     def last_agent_message(self) -> str:
         """The newest text of the model: of the reply that is being written, else of the last that had any."""
-        return self._wiring.state.runtime.newest_text(self.session_id, self.turn_id)
+        return self._read(lambda wiring: wiring.state.runtime.newest_text(self.session_id, self.turn_id))
 
     @property
     def timed_out(self) -> bool:
@@ -257,7 +271,7 @@ class TurnRuntimeState(InSession):
     @property
     def is_accepting_writes(self) -> bool:
         """False from the moment the write gate is shut: nothing that comes later changes the turn."""
-        fields = self._wiring.state.runtime.fields(self.session_id, self.turn_id)
+        fields = self._fields()
         return fields.get("state") in ("active", "parked") and fields.get("gate") != "shut"
 
     def snapshot(self) -> RuntimeSnapshot:
@@ -272,15 +286,20 @@ class TurnRuntimeState(InSession):
 
         by   who shuts it: the turn's result says so
         """
-        was_open = self._wiring.state.runtime.shut_gate(self.session_id, self.turn_id, by)
-        if was_open or self._is_live():  # again, where who shut it died before it asked
-            reason = f"its writes were closed by {by or 'a client'}"
-            cancel_turn(self._wiring, self.session_id, self.turn_id, reason)
-        return was_open
+
+        def close(wiring: Wiring) -> bool:
+            was_open = wiring.state.runtime.shut_gate(self.session_id, self.turn_id, by)
+            if was_open or self._is_live():  # again, where who shut it died before it asked
+                reason = f"its writes were closed by {by or 'a client'}"
+                cancel_turn(wiring, self.session_id, self.turn_id, reason)
+            return was_open
+
+        return self._do(close, "a worker's own move")
 
     def set_trace_running(self, call_id: str, attempt: int, owner: str) -> CallClaim | str:
         """dispatched -> running, for one owner; or why not."""
-        claim = self._wiring.state.calls.claim(CallRef(self.session_id, self.turn_id, call_id), attempt, owner)
+        ref = CallRef(self.session_id, self.turn_id, call_id)
+        claim = self._do(lambda wiring: wiring.state.calls.claim(ref, attempt, owner), "a worker's own move")
         return claim.why if isinstance(claim, NoClaim) else claim
 
     def mark_trace_timed_out(self, claim: CallClaim, message: Message, latency_ms: int = 0) -> bool:
@@ -308,7 +327,7 @@ class TurnRuntimeState(InSession):
         self, claim: CallClaim, status: TraceStatus, message: Message, latency_ms: int, retryable: bool = False
     ) -> bool:
         report = CallReport(status, message, latency_ms=latency_ms, retryable=retryable)
-        reply = self._wiring.state.calls.settle(claim, report)
+        reply = self._do(lambda wiring: wiring.state.calls.settle(claim, report), "a worker's own move")
         return reply.word == "SETTLED"
 
     def _is_live(self) -> bool:
@@ -318,4 +337,7 @@ class TurnRuntimeState(InSession):
             return False
 
     def _field(self, name: str) -> str:
-        return self._wiring.state.runtime.fields(self.session_id, self.turn_id).get(name, "")
+        return self._fields().get(name, "")
+
+    def _fields(self) -> Mapping[str, str]:
+        return self._read(lambda wiring: wiring.state.runtime.fields(self.session_id, self.turn_id))

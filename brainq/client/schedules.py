@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from heapq import merge
 from itertools import islice
@@ -10,8 +10,9 @@ from typing import Any, Unpack, cast
 
 from brainq.cells.cells import Cells, listed
 from brainq.client import checks
-from brainq.client.connection import raises_unreachable
+from brainq.client.connection import Connection, FindCell
 from brainq.client.options import SubmitOptions, submit_fields, takes_submit_options
+from brainq.contracts.act import NewAct
 from brainq.contracts.cell import tenant_key
 from brainq.contracts.ids import ALL_SESSIONS, PREFIX_BOUNDARY, check_id, check_prefixes, new_turn_id, tenant_of
 from brainq.contracts.schedule import Missed, OnRunning, Schedule, ScheduleRow
@@ -26,11 +27,10 @@ MAX_AHEAD_S = 3660 * 86_400
 LIMIT_SETTING = "BRAINQ_MAX_SCHEDULES_A_TENANT"
 
 
-@raises_unreachable
 class ScheduleVerbs:
     """The part of `Client` that makes, lists, pauses and removes schedules."""
 
-    _cells: Cells
+    _connection: Connection
 
     @takes_submit_options
     def schedule(
@@ -65,30 +65,37 @@ class ScheduleVerbs:
         fields = submit_fields(ScheduleVerbs.schedule, options)
         check_id("name", name)
         _check_policies(on_running, missed, fields)
-        wiring = self._schedule_cell(name, session_id)
-        wiring.tenants.require_here(session_id)
-        now_ms = wiring.state.events.now_ms()
-        timing, start_ms = _first_run(now_ms, when, at, in_s, zone)
         request = read_request({**fields, "session_id": "x", "turn_id": new_turn_id(), "user_message": user_message})
         stored = request.model_dump(
             mode="json", exclude_defaults=True, exclude={"turn_id", "session_id", "request_key"}
         )
-        row = ScheduleRow(
-            schedule_id=new_turn_id(),
-            name=name,
-            timing=timing,
-            zone=zone,
-            session_id=session_id,
-            request=stored,
-            on_running=on_running,
-            missed=missed,
-            paused=False,
-            start_ms=start_ms,
-            next_ms=start_ms,
+
+        def put(wiring: Wiring) -> Schedule:
+            wiring.tenants.require_here(session_id)
+            now_ms = wiring.state.events.now_ms()
+            timing, start_ms = _first_run(now_ms, when, at, in_s, zone)
+            row = ScheduleRow(
+                schedule_id=new_turn_id(),
+                name=name,
+                timing=timing,
+                zone=zone,
+                session_id=session_id,
+                request=stored,
+                on_running=on_running,
+                missed=missed,
+                paused=False,
+                start_ms=start_ms,
+                next_ms=start_ms,
+            )
+            # What no brain could do is rejected here.
+            wiring.people.intake.check_request(scheduled_request(row, start_ms))
+            return _put_schedule(wiring, row, now_ms)
+
+        return self._connection.do(
+            put,
+            NewAct("schedule", name, session_id=session_id),
+            find=lambda cells: _cell_for_schedule(cells, name, session_id),
         )
-        # What no brain could do is rejected here.
-        wiring.people.intake.check_request(scheduled_request(row, start_ms))
-        return _put_schedule(wiring, row, now_ms)
 
     def schedules(
         self,
@@ -107,7 +114,7 @@ class ScheduleVerbs:
         by_name = (ALL_SESSIONS,) if name_prefixes is None else check_prefixes("name_prefixes", name_prefixes)
         by_session = checks.session_prefixes(session_prefixes) or (ALL_SESSIONS,)
         most = checks.limit(limit)
-        asked = self._cells.ask(
+        asked = self._connection.ask(
             lambda wiring: wiring.store.schedules.list(by_name, most, by_session, after), prefixes=session_prefixes
         )
         rows = islice(merge(*asked.values, key=lambda row: row.name), most)
@@ -115,14 +122,13 @@ class ScheduleVerbs:
 
     def find_schedule(self, name: str) -> Schedule:
         """Raises ScheduleNotFound."""
-        return _public_schedule(_get_schedule(self._cell_of_schedule(name), name))
+        return self._connection.read(
+            lambda wiring: _public_schedule(_get_schedule(wiring, name)), find=_cell_of_schedule(name)
+        )
 
     def pause_schedule(self, name: str) -> Schedule:
         """Let nothing begin until the schedule is resumed. Raises ScheduleNotFound."""
-        wiring = self._cell_of_schedule(name)
-        _get_schedule(wiring, name)
-        wiring.store.schedules.pause(name, wiring.state.events.now_ms())
-        return _public_schedule(_get_schedule(wiring, name))
+        return self._change("pause schedule", name, _pause)
 
     def resume_schedule(self, name: str) -> Schedule:
         """Let a paused schedule go on with its next due instant. Raises ScheduleNotFound.
@@ -130,37 +136,62 @@ class ScheduleVerbs:
         Instants that came due during the pause are left out, and `note` names them. An instant that was already due
         when the schedule was paused, and the only run of a schedule that runs once, begin now, as `missed` says.
         """
-        from brainq.broker.schedule_times import next_ms
-
-        wiring = self._cell_of_schedule(name)
-        row = _get_schedule(wiring, name)
-        now_ms = wiring.state.events.now_ms()
-        following, note = resumed_run(row, next_ms(row.timing, row.zone, row.start_ms, now_ms), now_ms)
-        wiring.store.schedules.resume(name, following, note)
-        return _public_schedule(_get_schedule(wiring, name))
+        return self._change("resume schedule", name, _resume)
 
     def remove_schedule(self, name: str) -> bool:
         """False where there is none. Turns that it has begun go on."""
-        return self._cell_of_schedule(name).store.schedules.remove(name)
+        check_id("name", name)
+        return self._connection.do(
+            lambda wiring: wiring.store.schedules.remove(name),
+            NewAct("remove schedule", name),
+            find=_cell_of_schedule(name),
+        )
 
-    def _schedule_cell(self, name: str, session_id: object) -> Wiring:
-        """Where a schedule is kept: with the session whose turns it begins."""
-        if not self._cells.is_routed:
-            return self._cells.home
-        its = tenant_key(str(session_id))
-        if tenant_key(name) != its:
-            wanted = f"begins with {its!r}" if its.endswith(PREFIX_BOUNDARY) else f"is its session's, {its!r}"
-            raise InvalidInput("name", f"where there are several cells a schedule's name {wanted}")
-        if "{" in its:
-            raise InvalidInput("session_id", "where there are several cells a template needs a tenant: acme:{date}")
-        return self._cells.settle(name)
+    def _change(self, act: str, name: str, change: Callable[[Wiring, ScheduleRow], None]) -> Schedule:
+        def apply(wiring: Wiring) -> Schedule:
+            change(wiring, _get_schedule(wiring, name))
+            return _public_schedule(_get_schedule(wiring, name))
 
-    def _cell_of_schedule(self, name: str) -> Wiring:
-        """Return the cell that has the schedule's tenant. Raises TenantMoving if it may be on its way there."""
-        wiring = self._cells.of_session(check_id("name", name))
-        if self._cells.is_routed and wiring.store.schedules.get(name) is None and self._cells.look_again(name):
-            return self._cells.of_session(name)
+        schedule = self._connection.read(apply, find=_cell_of_schedule(name))
+        self._connection.record(NewAct(act, name, session_id=schedule.session_id))
+        return schedule
+
+
+def _pause(wiring: Wiring, row: ScheduleRow) -> None:
+    wiring.store.schedules.pause(row.name, wiring.state.events.now_ms())
+
+
+def _resume(wiring: Wiring, row: ScheduleRow) -> None:
+    from brainq.broker.schedule_times import next_ms
+
+    now_ms = wiring.state.events.now_ms()
+    following, note = resumed_run(row, next_ms(row.timing, row.zone, row.start_ms, now_ms), now_ms)
+    wiring.store.schedules.resume(row.name, following, note)
+
+
+def _cell_for_schedule(cells: Cells, name: str, session_id: object) -> Wiring:
+    """Return the cell that keeps a new schedule: that of the session whose turns it begins."""
+    if not cells.is_routed:
+        return cells.home
+    its = tenant_key(str(session_id))
+    if tenant_key(name) != its:
+        wanted = f"begins with {its!r}" if its.endswith(PREFIX_BOUNDARY) else f"is its session's, {its!r}"
+        raise InvalidInput("name", f"where there are several cells a schedule's name {wanted}")
+    if "{" in its:
+        raise InvalidInput("session_id", "where there are several cells a template needs a tenant: acme:{date}")
+    return cells.settle(name)
+
+
+def _cell_of_schedule(name: str) -> FindCell:
+    """Find the cell that has the schedule's tenant. It raises TenantMoving if the schedule may be on its way there."""
+
+    def find(cells: Cells) -> Wiring:
+        wiring = cells.of_session(check_id("name", name))
+        if cells.is_routed and wiring.store.schedules.get(name) is None and cells.look_again(name):
+            return cells.of_session(name)
         return wiring
+
+    return find
 
 
 def _check_policies(on_running: str, missed: str, options: Mapping[str, Any]) -> None:

@@ -8,17 +8,19 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, Self, Unpack
 
 from brainq.client import checks
-from brainq.client.connection import InSession, cells_of, follow_moves, raises_unreachable, translate_unreachable
+from brainq.client.connection import InSession, connection_of
 from brainq.client.handle import TurnHandle
 from brainq.client.history import make_history
 from brainq.client.options import SubmitOptions, takes_submit_options
 from brainq.client.waiting import cancel_turn
+from brainq.contracts.act import NewAct
 from brainq.contracts.file import File, check_files
 from brainq.contracts.history import HistoryTurn
 from brainq.contracts.ids import check_id, check_turn_id
 from brainq.contracts.people import DEFAULT_HOLD_S, HoldPolicy, Receipt, TurnInput
 from brainq.errors import InvalidInput, StaleTurn
 from brainq.people.bounced_inputs import bounced_turn_id
+from brainq.wiring import Wiring
 
 if TYPE_CHECKING:
     from brainq.client.client import Client
@@ -35,7 +37,6 @@ class WaitingTurn:
     created_at: datetime
 
 
-@raises_unreachable
 class Flag(InSession):
     """A readiness flag: the session's next turn that has none takes it, and is held until it is released.
 
@@ -43,7 +44,7 @@ class Flag(InSession):
     """
 
     def __init__(self, client: Client, session_id: str, flag_id: str) -> None:
-        self._cells = cells_of(client)
+        self._connection = connection_of(client)
         self.session_id = session_id
         self.id = flag_id
 
@@ -55,7 +56,10 @@ class Flag(InSession):
 
         False when there is nothing to release any more.
         """
-        return self._wiring.people.brakes.release_flag(self.session_id, self.id)
+        return self._do(
+            lambda wiring: wiring.people.brakes.release_flag(self.session_id, self.id),
+            NewAct("ready", self.id, session_id=self.session_id),
+        )
 
     ready = release
 
@@ -66,7 +70,6 @@ class Flag(InSession):
         self.release()
 
 
-@raises_unreachable
 class Session(InSession):
     """One session. Make it with `client.session(session_id)`; nothing is kept in it.
 
@@ -79,7 +82,7 @@ class Session(InSession):
 
     def __init__(self, client: Client, session_id: str) -> None:
         self._client = client
-        self._cells = cells_of(client)
+        self._connection = connection_of(client)
         self.session_id = session_id
 
     def __repr__(self) -> str:
@@ -92,7 +95,7 @@ class Session(InSession):
 
     def live(self) -> str | None:
         """The id of the turn that runs now, parked or not; None when none does."""
-        return self._wiring.state.sessions.live(self.session_id) or None
+        return self._read(lambda wiring: wiring.state.sessions.live(self.session_id)) or None
 
     def history(self, limit: int = 50, after: str | None = None) -> tuple[HistoryTurn, ...]:
         """The session's newest turns, the oldest of them first, live and waiting ones included.
@@ -103,24 +106,20 @@ class Session(InSession):
         What a turn did in between is its `transcript()` and its `calls()`. Raises InvalidInput.
         """
         earliest = None if after is None else check_turn_id("after", after)
-        return make_history(self._wiring).turns(self.session_id, checks.limit(limit), earliest)
+        most = checks.limit(limit)
+        return self._read(lambda wiring: make_history(wiring).turns(self.session_id, most, earliest))
 
     def waiting(self) -> tuple[WaitingTurn, ...]:
         """The turns that wait, the next one first; of more than 10,000 the newest."""
-        wiring = self._wiring
-        ids = wiring.state.sessions.waiting(self.session_id)
-        rows = wiring.store.turns.list(self.session_id, "accepted", checks.MAX_LISTED) if ids else []
-        accepted_at = {row.turn_id: row.accepted_at for row in rows}
-        return tuple(
-            WaitingTurn(turn_id, place, accepted_at[turn_id])
-            for place, turn_id in enumerate(ids, start=1)
-            if turn_id in accepted_at
-        )
+        return self._read(lambda wiring: _waiting_turns(wiring, self.session_id))
 
     def drop(self, turn_id: str) -> bool:
         """Cancel a turn that still waits. False when it does not: a live one goes on."""
         check_turn_id("turn_id", turn_id)
-        return cancel_turn(self._wiring, self.session_id, turn_id, "dropped", queued_only=True) == "cancelled"
+        return self._do(
+            lambda wiring: cancel_turn(wiring, self.session_id, turn_id, "dropped", queued_only=True) == "cancelled",
+            NewAct("drop", session_id=self.session_id, turn_id=turn_id),
+        )
 
     def pause(self, reason: str = "") -> bool:
         """Let no further turn begin; a live one goes on. False when it was paused before, and its reason then stays.
@@ -128,19 +127,28 @@ class Session(InSession):
         reason   for people: `explain` of a turn that waits says it
         """
         why = checks.text("reason", reason, checks.MAX_REASON_CHARS)
-        return self._cells.settle(self.session_id).state.sessions.pause(self.session_id, why)
+        return self._connection.do(
+            lambda wiring: wiring.state.sessions.pause(self.session_id, why),
+            NewAct("pause", reason=why, session_id=self.session_id),
+            session=self.session_id,
+            find=lambda cells: cells.settle(self.session_id),
+        )
 
     def resume(self) -> str | None:
         """Let turns begin again. Returns the turn that became live by it, if one did."""
-        return self._wiring.state.sessions.resume(self.session_id)[1] or None
+        _, live = self._do(
+            lambda wiring: wiring.state.sessions.resume(self.session_id),
+            NewAct("resume", session_id=self.session_id),
+        )
+        return live or None
 
     def is_paused(self) -> bool:
         """Whether no further turn begins. It asks Redis."""
-        return self._wiring.state.sessions.is_paused(self.session_id)
+        return self._read(lambda wiring: wiring.state.sessions.is_paused(self.session_id))
 
     def why_paused(self) -> str | None:
         """The reason it was paused for, and over HTTP by whom; "": none was given; None: it is not paused."""
-        return self._wiring.state.sessions.why_paused(self.session_id)
+        return self._read(lambda wiring: wiring.state.sessions.why_paused(self.session_id))
 
     def readiness(
         self, reason: str = "", *, expires_in_s: float = DEFAULT_HOLD_S, on_expiry: HoldPolicy = "deny"
@@ -152,9 +160,18 @@ class Session(InSession):
         on_expiry      then: `deny` the calls that wait, `release` them, or `cancel` the turn
         """
         spec = checks.hold("flag", reason, expires_in_s, on_expiry)
-        wiring = self._cells.settle(self.session_id)
-        wiring.tenants.require_here(self.session_id)
-        if wiring.people.brakes.add_flag(self.session_id, spec) == "FULL":
+
+        def add(wiring: Wiring) -> str:
+            wiring.tenants.require_here(self.session_id)
+            return wiring.people.brakes.add_flag(self.session_id, spec)
+
+        word = self._connection.do(
+            add,
+            "the turn records its hold",
+            session=self.session_id,
+            find=lambda cells: cells.settle(self.session_id),
+        )
+        if word == "FULL":
             raise InvalidInput(
                 "session_id",
                 f"session {self.session_id!r} has as many flags as it may that no turn has taken; release some",
@@ -167,7 +184,7 @@ class Session(InSession):
 
     def unread_flags(self) -> tuple[str, ...]:
         """The flags no turn has taken yet, oldest first."""
-        return self._wiring.state.holds.unread_flags(self.session_id)
+        return self._read(lambda wiring: wiring.state.holds.unread_flags(self.session_id))
 
     def steer(
         self,
@@ -183,18 +200,24 @@ class Session(InSession):
         When none is live it becomes a turn of its own, with the settings of the newest that ended: the receipt is
         `bounced`, and names it.
         """
-        files = check_files("attachments", attachments, self._wiring.settings.file_limits)
+        files = check_files("attachments", attachments, self._connection.settings.file_limits)
         item = checks.turn_input(text, client_message_id, readiness, files)
         expected = checks.expected_turn(expected_turn_id)
-        with translate_unreachable(client_message_id=item.client_message_id):
-            return follow_moves(self._cells, self.session_id, lambda: self._send(item, files, expected))
+        return self._connection.do(
+            lambda wiring: self._send(wiring, item, files, expected),
+            "the input has a row",
+            session=self.session_id,
+            client_message_id=item.client_message_id,
+        )
 
     def interrupt(self, reason: str = "") -> str | None:
         """Cancel the live turn; the next one begins. Returns its id, or None when none was live."""
-        live = self.live()
-        if live is None or self._client.cancel(self.session_id, live, reason) == "ended":
-            return None
-        return live
+
+        def cancel_live(wiring: Wiring) -> str | None:
+            live = wiring.state.sessions.live(self.session_id)
+            return live if live and cancel_turn(wiring, self.session_id, live, reason) != "ended" else None
+
+        return self._do(cancel_live, NewAct("interrupt", reason=reason, session_id=self.session_id))
 
     def compact(self, request_key: str | None = None) -> TurnHandle:
         """Submit a turn that replaces the session's older messages by a summary; it asks the model nothing else.
@@ -203,30 +226,19 @@ class Session(InSession):
         """
         return self._client.submit(self.session_id, "compact", kind="compact", request_key=request_key)
 
-    def _send(self, item: TurnInput, files: Sequence[File], expected: str | None) -> Receipt:
-        desk, live = self._wiring.people.inputs, self.live()
+    def _send(self, wiring: Wiring, item: TurnInput, files: Sequence[File], expected: str | None) -> Receipt:
+        desk, live = wiring.people.inputs, wiring.state.sessions.live(self.session_id) or None
         known = desk.find(self.session_id, item.client_message_id)
         if known is not None:
             return desk.send(self.session_id, known.turn_id, item, files, expected_turn_id=expected)
         if expected is not None and live != expected:
             raise StaleTurn(expected, live or "")
         # After `live` was read: a turn that this very input became is there by now if it is the live one.
-        first = self._wiring.store.turns.get(bounced_turn_id(self.session_id, item.client_message_id))
-        target = None if first is not None else live or self._newest_begun()
+        first = wiring.store.turns.get(bounced_turn_id(self.session_id, item.client_message_id))
+        target = None if first is not None else live or _newest_begun(wiring, self.session_id)
         if target is not None:
             return desk.send(self.session_id, target, item, files, expected_turn_id=expected)
         return self._submit_as_turn(item, files)
-
-    def _newest_begun(self) -> str | None:
-        """The turn whose settings an input that becomes a turn takes over."""
-        waiting = set(self._wiring.state.sessions.waiting(self.session_id))
-        rows = [
-            row
-            for row in self._wiring.store.turns.list(self.session_id, None, _RECENT_TURNS)
-            if row.state != "rejected"
-        ]
-        begun = [row.turn_id for row in rows if row.turn_id not in waiting]
-        return next(iter([*begun, *(row.turn_id for row in rows)]), None)
 
     def _submit_as_turn(self, item: TurnInput, files: Sequence[File]) -> Receipt:
         if not item.text and not files:
@@ -240,3 +252,22 @@ class Session(InSession):
             state="bounced",
             bounced_turn_id=turn_id,
         )
+
+
+def _waiting_turns(wiring: Wiring, session_id: str) -> tuple[WaitingTurn, ...]:
+    ids = wiring.state.sessions.waiting(session_id)
+    rows = wiring.store.turns.list(session_id, "accepted", checks.MAX_LISTED) if ids else []
+    accepted_at = {row.turn_id: row.accepted_at for row in rows}
+    return tuple(
+        WaitingTurn(turn_id, place, accepted_at[turn_id])
+        for place, turn_id in enumerate(ids, start=1)
+        if turn_id in accepted_at
+    )
+
+
+def _newest_begun(wiring: Wiring, session_id: str) -> str | None:
+    """Return the turn whose settings are taken over by an input that becomes a turn."""
+    waiting = set(wiring.state.sessions.waiting(session_id))
+    rows = [row for row in wiring.store.turns.list(session_id, None, _RECENT_TURNS) if row.state != "rejected"]
+    begun = [row.turn_id for row in rows if row.turn_id not in waiting]
+    return next(iter([*begun, *(row.turn_id for row in rows)]), None)

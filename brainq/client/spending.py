@@ -8,8 +8,9 @@ from datetime import UTC, datetime, timedelta
 from brainq.brain.brains import models_of
 from brainq.cells.cells import Cells, listed
 from brainq.client import checks
-from brainq.client.connection import raises_unreachable
+from brainq.client.connection import Connection
 from brainq.client.lists import checked_instant
+from brainq.contracts.act import NewAct
 from brainq.contracts.budgets import BudgetState
 from brainq.contracts.spending import SpendLine, check_spend_by
 from brainq.fleet.combine import combine_same
@@ -18,7 +19,6 @@ from brainq.models.costs import unpriced_models
 DEFAULT_SPAN = timedelta(days=30)
 
 
-@raises_unreachable
 class BudgetVerbs:
     """Budgets: `client.budgets`.
 
@@ -30,12 +30,12 @@ class BudgetVerbs:
     support`.
     """
 
-    def __init__(self, cells: Cells) -> None:
-        self._cells = cells
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
 
     def list(self) -> tuple[BudgetState, ...]:
         """Each budget in its present window: its amount, what is spent and held, and the turns parked for it."""
-        asked = self._cells.ask(lambda wiring: wiring.budgets.list())
+        asked = self._connection.ask(lambda wiring: wiring.budgets.list())
         found = combine_same((state for states in asked.values for state in states), "scope", "per")
         return listed(sorted(found, key=lambda state: (state.scope, state.per)), asked)
 
@@ -53,18 +53,22 @@ class BudgetVerbs:
         Raises InvalidInput; CellUnreachable where a cell does not answer: the others have it.
         """
         who = checks.name(by)
-        self._cells.do_in_each(lambda wiring: wiring.budgets.set(scope, per, usd, at_cap, who))
+        amount = "as configured" if usd is None else f"{usd:g}"
+        self._connection.do_in_each(
+            lambda wiring: wiring.budgets.set(scope, per, usd, at_cap, who),
+            NewAct("set budget", f"{scope} {per} {amount}", who),
+        )
         return () if usd is None else self._unpriced_models(*scope.partition(" ")[::2])
 
     def _unpriced_models(self, kind: str, name: str) -> tuple[str, ...]:
         begin, theirs = datetime.now(UTC) - DEFAULT_SPAN, (name,) if name and kind in ("tenant", "user") else None
-        asked = self._cells.ask(
+        asked = self._connection.ask(
             lambda wiring: wiring.store.spending.report(("brain", "model"), begin, None, theirs), prefixes=theirs
         )
         is_one = kind == "brain" and bool(name)
         lines = (line for lines in asked.values for line in lines if not is_one or line.brain == name)
         found = {line.model for line in lines if line.unpriced_calls and line.model}
-        brains = [brain for brain in self._cells.home.brains if not is_one or brain.name == name]
+        brains = [brain for brain in self._connection.cells.home.brains if not is_one or brain.name == name]
         of_brains = {
             model for model in unpriced_models(models_of(brains)) if (model.partition(":")[2] or model) not in found
         }
@@ -73,27 +77,31 @@ class BudgetVerbs:
     def raise_by(self, scope: str, per: str, usd: float, *, by: str = "") -> float:
         """Let a budget's present window have so many dollars more; its amount then. Turns that are parked for it go on,
         tenants in turn. Raises InvalidInput."""
+        who = checks.name(by)
         kind, _, name = scope.partition(" ")
-        if kind in ("tenant", "user") and name:
-            wiring = self._cells.of_session(f"{name}1")
-            wiring.tenants.require_here(f"{name}1")  # a front may believe in the cell that it has left
-            return wiring.budgets.raise_by(scope, per, usd, checks.name(by))
-        cap = self._cells.home.budgets.raise_by(scope, per, usd, checks.name(by))
-        if len(self._cells.names) > 1:  # one that is away finds it by itself
-            self._cells.ask(lambda wiring: wiring.budgets.resume(scope, per))
-        return cap
+
+        def raise_in(cells: Cells) -> float:
+            if kind in ("tenant", "user") and name:
+                wiring = cells.of_session(f"{name}1")
+                wiring.tenants.require_here(f"{name}1")  # a front may believe in the cell that it has left
+                return wiring.budgets.raise_by(scope, per, usd, who)
+            cap = cells.home.budgets.raise_by(scope, per, usd, who)
+            if len(cells.names) > 1:  # one that is away finds it by itself
+                cells.ask(lambda wiring: wiring.budgets.resume(scope, per))
+            return cap
+
+        return self._connection.do_in_all(raise_in, NewAct("raise budget", f"{scope} {per} +{usd:g}", who))
 
 
-@raises_unreachable
 class SpendVerbs:
     """What a Client does with money."""
 
-    _cells: Cells
+    _connection: Connection
 
     @property
     def budgets(self) -> BudgetVerbs:
         """How much money model calls may cost by hour, day and month, to be listed, set and raised."""
-        return BudgetVerbs(self._cells)
+        return BudgetVerbs(self._connection)
 
     def spend(
         self,
@@ -114,7 +122,7 @@ class SpendVerbs:
         begin = checked_instant("since", since) or datetime.now(UTC) - DEFAULT_SPAN
         theirs = checks.session_prefixes(session_prefixes)
         groups, end = check_spend_by(by), checked_instant("until", until)
-        asked = self._cells.ask(
+        asked = self._connection.ask(
             lambda wiring: wiring.store.spending.report(groups, begin, end, theirs), prefixes=theirs
         )
         if len(asked.answers) == 1:

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from brainq.cells.cells import Cells, listed
+from brainq.cells.cells import listed
 from brainq.client import checks
-from brainq.client.connection import raises_unreachable
+from brainq.client.connection import Connection
+from brainq.contracts.act import NewAct
 from brainq.contracts.stop import MAX_STOP_S, Stop, StopKind, StopMode, checked_stop
 from brainq.errors import InvalidInput
 
 
-@raises_unreachable
 class StopVerbs:
     """The part of `Client` that stops by name, lifts that, and lists it."""
 
-    _cells: Cells
+    _connection: Connection
 
     def stop(
         self,
@@ -46,16 +46,22 @@ class StopVerbs:
         named = checked_stop(kind, name, tenant, mode)
         why = {"reason": checks.text("reason", reason, checks.MAX_REASON_CHARS), "by": checks.name(by)}
         stop = named.model_copy(update={**why, "ends_in_s": ends_in_s})
-        self._cells.do_in_each(lambda wiring: wiring.people.stops.stop(stop))
+        subject = " ".join(filter(None, (kind, name, tenant, "" if mode == "pause" else mode)))
+        self._connection.do_in_each(
+            lambda wiring: wiring.people.stops.stop(stop), NewAct("stop", subject, stop.by, stop.reason)
+        )
         return stop
 
     def lift(self, kind: StopKind, name: str, *, tenant: str = "") -> bool:
         """Let go on what waits for it. False where it does not stand. Raises InvalidInput."""
         stop = checked_stop(kind, name, tenant)
-        return any(self._cells.do_in_each(lambda wiring: wiring.people.stops.lift(stop)))
+        return self._connection.do_in_all(
+            lambda cells: any(cells.do_in_each(lambda wiring: wiring.people.stops.lift(stop))),
+            NewAct("lift", " ".join(filter(None, (kind, name, tenant)))),
+        )
 
     def stops(self) -> tuple[Stop, ...]:
         """What is stopped now, by kind and name, with who did it and why."""
-        asked = self._cells.ask(lambda wiring: wiring.people.stops.standing())
+        asked = self._connection.ask(lambda wiring: wiring.people.stops.standing())
         found = {stop.field: stop for standing in asked.values for stop in standing}
         return listed((found[field] for field in sorted(found)), asked)

@@ -11,7 +11,7 @@ from typing import cast
 
 from brainq.client.options import Cancelled, WaitFor
 from brainq.contracts.event import EventKind, TurnEvent
-from brainq.contracts.people import Approval
+from brainq.contracts.people import Approval, HoldSpec
 from brainq.contracts.status import Awaits, TurnState
 from brainq.contracts.turn import TurnResult
 from brainq.contracts.view import TurnSnapshot
@@ -53,6 +53,14 @@ def has_ended(wiring: Wiring, turn_id: str) -> bool:
 def stored_result(wiring: Wiring, turn_id: str) -> TurnResult | None:
     """The result of a turn that has ended; else None. Raises as `has_ended`."""
     return wiring.store.turns.result(turn_id) if has_ended(wiring, turn_id) else None
+
+
+def known_result(wiring: Wiring, session_id: str, turn_id: str) -> TurnResult | None:
+    """Return the result of a turn if it is out. Raises as `has_ended`."""
+    body = wiring.state.events.result(session_id, turn_id)
+    if body is not None:
+        return TurnResult.model_validate_json(body)
+    return None if wiring.state.events.known(session_id, turn_id) else stored_result(wiring, turn_id)
 
 
 @dataclass(slots=True)
@@ -117,6 +125,17 @@ def cancel_turn(wiring: Wiring, session_id: str, turn_id: str, reason: str, *, q
     return _CANCEL_ANSWERS.get(word, "ended")
 
 
+def hold_turn(wiring: Wiring, session_id: str, turn_id: str, spec: HoldSpec) -> str:
+    """Place a hold and return its id. Raises InvalidInput if the turn has ended. See `TurnHandle.hold`."""
+    word = wiring.people.brakes.hold(session_id, turn_id, spec)
+    if word == "GONE" and queue_again(wiring, session_id, turn_id):
+        spec = spec.model_copy(update={"id": f"{spec.id}b"})  # the first is over
+        word = wiring.people.brakes.hold(session_id, turn_id, spec)
+    if word in ("ENDED", "GONE"):
+        raise InvalidInput("turn_id", f"turn {turn_id!r} has ended; there is nothing left to hold")
+    return spec.id
+
+
 def queue_again(wiring: Wiring, session_id: str, turn_id: str) -> bool:
     """Make a turn known to Redis that only SQL knows yet: what is done to it needs something to stand on.
 
@@ -157,6 +176,16 @@ def turn_parked_error(
 def is_only_progress(batch: Sequence[TurnEvent]) -> bool:
     """Whether these events are of what a turn does while it is not parked, so that its state need not be read."""
     return bool(batch) and all(event.kind in _PROGRESS_EVENTS for event in batch)
+
+
+def events_so_far(wiring: Wiring, session_id: str, turn_id: str) -> tuple[TurnEvent, ...]:
+    """Return the events there are now. See `TurnHandle.events_so_far`."""
+    events: list[TurnEvent] = []
+    while page := wiring.state.events.read(session_id, turn_id, events[-1].seq if events else 0, 0):
+        events += page
+        if page[-1].is_final:
+            break
+    return tuple(events)
 
 
 def next_events(

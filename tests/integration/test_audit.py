@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from brainq.access import Tokens
-from brainq.contracts.act import ACTS
+from brainq.client.connection import wiring_of
 from brainq.contracts.actor import acting_as
 from brainq.models.scripted import calls, says
 from brainq.store.prune import prune
@@ -52,7 +52,7 @@ def test_each_act_is_one_row_with_who_and_to_what(pumps: Pumps) -> None:
 
 def test_an_act_whose_row_cannot_be_written_stands(pumps: Pumps, monkeypatch: Any) -> None:
     pump = pumps(brain_of(Watched(says("done"))))
-    home = pump.client._cells.home  # pyright: ignore[reportPrivateUsage]
+    home = wiring_of(pump.client)
 
     def away(**_: object) -> None:
         raise OSError("disk full")
@@ -62,15 +62,13 @@ def test_an_act_whose_row_cannot_be_written_stands(pumps: Pumps, monkeypatch: An
     assert len(pump.client.stops()) == 1
 
 
-def test_every_verb_that_is_named_is_there() -> None:
-    from brainq import client, operator
-    from brainq.access import tokens
-    from brainq.client import approvals, bulk_run, content_keys, handle, memories, schedules, session, stops, versions
-    from brainq.client import client as client_module
-
-    assert client
-    modules = (approvals, bulk_run, client_module, content_keys, handle, session, schedules, stops, memories)
-    modules += (operator, tokens, versions)
-    for name, verbs in ACTS.items():
-        cls = next(getattr(module, name) for module in modules if hasattr(module, name))
-        assert set(verbs) <= set(vars(cls)), name
+def test_whoever_raises_a_budget_is_in_the_log(pumps: Pumps) -> None:
+    client = pumps(brain_of(Watched(says("done")))).client
+    client.budgets.set("all", per="day", usd=10, by="ann")
+    client.budgets.raise_by("all", "day", 100, by="mallory")
+    client.budgets.set("all", per="day", usd=None, by="ann")
+    assert seen(client) == [
+        ("set budget", "ann", "all day as configured"),
+        ("raise budget", "mallory", "all day +100"),
+        ("set budget", "ann", "all day 10"),
+    ]

@@ -50,7 +50,8 @@ def move(
       brainq move --list
     """
     from brainq.cells.move import tenant_mover
-    from brainq.client.connection import cells_of
+    from brainq.client.connection import cells_of, connection_of
+    from brainq.contracts.act import NewAct
     from brainq.leases import process_name
 
     if list_moves:
@@ -75,6 +76,8 @@ def move(
 
     with open_brainless_client() as client:
         done = tenant_mover(cells_of(client), process_name(), wait_s=wait_s, watch=tell).move(tenant, to_cell)
+        if done.from_cell != done.to_cell:
+            connection_of(client).record(NewAct("move", f"{tenant} {to_cell}"))
     if done.from_cell == done.to_cell:
         print_outcome(done, f"{tenant} is in {to_cell} already", as_json=as_json)
         return

@@ -34,6 +34,8 @@ def test_a_command_moves_a_tenant_and_says_what_went(two: TwoCells, runner: CliR
     assert (again.exit_code, "is in b already" in again.stderr) == (0, True)
     listed = runner.invoke(app, ["move", "--list", "--json"])
     assert json.loads(listed.stdout) == []
+    acts = json.loads(runner.invoke(app, ["audit", "--json"]).stdout)
+    assert (acts[0]["act"], acts[0]["subject"]) == ("move", f"{TENANT} b")
 
 
 def test_a_move_under_way_is_listed_with_its_phase(two: TwoCells, runner: CliRunner) -> None:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import threading
+from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
 
-from brainq.client import bulk_run
+from brainq.cells.cells import Cells
 from brainq.client.bulk import MAX_AT_ONCE, BulkThreads
 from brainq.client.bulk_run import BulkRun, first_report
+from brainq.client.connection import Connection
 from brainq.contracts.bulk import BulkPlan, BulkReport
 from brainq.errors import AlreadyRuns, Unreachable
 from brainq.observe import threads
@@ -82,18 +84,15 @@ def test_no_more_than_four_run() -> None:
 def test_one_whose_saver_is_refused_has_failed(monkeypatch: pytest.MonkeyPatch) -> None:
     kept: list[BulkReport] = []
 
-    class Log:
-        def __init__(self, cells: object) -> None: ...
+    def save(report: BulkReport) -> bool:
+        kept.append(report)
+        return False
 
-        def keep(self, report: BulkReport) -> bool:
-            kept.append(report)
-            return False
-
-    monkeypatch.setattr(bulk_run, "BulkLog", Log)
+    wiring: Any = SimpleNamespace(state=SimpleNamespace(bulks=SimpleNamespace(save=save)))
+    client: Any = SimpleNamespace(_connection=Connection(Cells(wiring)))
     RefusedThreads(monkeypatch, "brainq-bulk-saver", 1)
     plan = BulkPlan(verb="cancel", where="", dry_run=False, rate=1.0, most=1, reason="", by="ann")
-    nothing: Any = None
-    run = BulkRun(client=nothing, cells=nothing, report=first_report(plan, None))
+    run = BulkRun(client=client, report=first_report(plan, None))
     with pytest.raises(RuntimeError, match=REFUSED):
         run.run()
     assert [(report.state, report.error, report.ended_at is None) for report in kept] == [

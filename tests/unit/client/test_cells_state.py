@@ -11,6 +11,7 @@ from rich.console import Console
 from brainq.cells.cells import Answers
 from brainq.cli.pages.fleet import print_cells
 from brainq.client.cells import cells_state
+from brainq.client.connection import Connection
 from brainq.client.spending import BudgetVerbs
 from brainq.contracts.budgets import BudgetState
 from brainq.contracts.cell import Move
@@ -73,5 +74,5 @@ def test_budgets_of_several_cells_are_in_one_order_and_a_shared_one_is_one_line(
         return answers
 
     cells: Any = SimpleNamespace(is_routed=False, ask=ask)
-    listed = BudgetVerbs(cells).list()
+    listed = BudgetVerbs(Connection(cells)).list()
     assert [(one.scope, one.spent_usd) for one in listed] == [("all", 3), ("tenant acme:", 2), ("tenant beta:", 1)]
