@@ -298,7 +298,7 @@ def test_verbs_that_look_keep_none_that_acts_waiting(pump: Pump, monkeypatch: py
     let_go, begun = threading.Event(), threading.Semaphore(0)
 
     async def talk(client: AsyncClient) -> None:
-        def hang(*_: Any) -> tuple[()]:
+        def hang(*_: Any, **__: Any) -> tuple[()]:
             begun.release()
             assert let_go.wait(60)
             return ()

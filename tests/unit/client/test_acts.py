@@ -55,7 +55,7 @@ BY_HAND = {
     "iterate_approvals": "by other verbs",
 }
 """Verbs of twins that neither `async_action` nor `async_lookup` makes."""
-ACTING = ("do", "do_in_all", "_do", "record", "record_act", "_recorded")
+ACTING = ("do", "do_in_all", "do_in_each", "_do", "record", "record_act", "_recorded")
 _IS_ACTION = async_action(Connection.read).__code__  # type: ignore[attr-defined]
 _IS_LOOKUP = async_lookup(Connection.read).__code__  # type: ignore[attr-defined]
 HELPERS = {
@@ -124,7 +124,7 @@ def test_every_verb_without_a_twin_acts_or_only_reads() -> None:
 
 
 def test_verbs_reach_redis_and_sql_only_through_their_connection() -> None:
-    around = re.compile(r"_connection\.cells\.(?!home\.brains|close\b|opened\b|is_routed\b|home\.warm_up)\w+[\w.]*")
+    around = re.compile(r"_connection\.cells\.(?!home\.brains|close\b|opened\b|is_routed\b|names\b|home\.warm_up)\w+[\w.]*")
     wrong = [
         f"{path.name}: {found}"
         for path in CLIENT.rglob("*.py")

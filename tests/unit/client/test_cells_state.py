@@ -70,7 +70,7 @@ def test_budgets_of_several_cells_are_in_one_order_and_a_shared_one_is_one_line(
         (("a", [state("all", 1), state("tenant beta:", 1)]), ("b", [state("all", 2), state("tenant acme:", 2)]))
     )
 
-    def ask(_: object) -> Answers[list[BudgetState]]:
+    def ask(*_: object) -> Answers[list[BudgetState]]:
         return answers
 
     cells: Any = SimpleNamespace(is_routed=False, ask=ask)
