@@ -148,7 +148,7 @@ def takes_up_a_change_and_shows_a_broken_one(place: Place, dev: Dev) -> None:
     app = place.directory / "shop" / "app.py"
     before = app.read_text()
     app.write_text(before.replace("    return found", "    return wrong(\n    return found"))
-    wait_until(lambda: "the workers go on with the code from before" in dev.said, "the fault is shown", 60)
+    wait_until(lambda: "the workers keep the old code" in dev.said, "the fault is shown", 60)
     assert "SyntaxError" in dev.said
     assert f"{app}:" in dev.said
     app.write_text(before.replace("LOCAL_WRITE, resources", "LOCAL_WRITE, approval=True, resources"))
@@ -173,7 +173,7 @@ def ends_with_ctrl_c(place: Place, dev: Dev) -> None:
     assert len(pids) == 5  # four workers and the gateway
     dev.process.send_signal(signal.SIGINT)
     assert dev.process.wait(60) == 0, dev.said
-    assert "Traceback" not in dev.said.rpartition("starting the workers again")[2]
+    assert "Traceback" not in dev.said.rpartition("restarting the workers")[2]
     for pid in pids:
         with pytest.raises(ProcessLookupError):
             os.kill(pid, 0)

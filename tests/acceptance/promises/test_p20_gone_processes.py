@@ -207,6 +207,6 @@ def test_doctor_says_whose_death_nobody_would_notice(patient: World) -> None:
     patient.wiring.state.workers.announce("serial@elsewhere-1", unlisted, for_s=60)
     try:
         check = check_presence(patient.settings, patient.redis.url)
-        assert check.said.startswith("Redis does not hear serial@elsewhere-1")
+        assert check.said.startswith("Redis sees no subscription of serial@elsewhere-1")
     finally:
         patient.wiring.state.workers.withdraw("serial@elsewhere-1")

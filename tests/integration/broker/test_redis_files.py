@@ -168,10 +168,10 @@ def test_what_a_user_may_not_do_is_named(guarded_port: int, shop_port: int) -> N
     assert (other_prefix.level, "bq:brainq.turns" in other_prefix.said) == ("FAIL", True)
     with connect(guarded_port, "admin") as admin:
         channels = "PSUBSCRIBE bq:/4.celery.pidbox, PSUBSCRIBE bq:/4.celeryev/worker.*"
-        assert rights(guarded_port, "bq:", 4).said == f"the user may not: {channels}"
+        assert rights(guarded_port, "bq:", 4).said == f"the user may not run {channels}"
         admin.execute_command("ACL", "SETUSER", "brainq_worker", "-brpop", "-zadd")
         try:
             denied = rights(guarded_port, "bq:", 0)
         finally:
             admin.execute_command("ACL", "SETUSER", "brainq_worker", "+brpop", "+zadd")
-    assert denied.said == "the user may not: ZADD bq:epoch, BRPOP bq:brainq.turns"
+    assert denied.said == "the user may not run ZADD bq:epoch, BRPOP bq:brainq.turns"

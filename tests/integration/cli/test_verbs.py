@@ -141,5 +141,5 @@ def test_the_shell_is_offered_the_newest_turns(client: Client, brainq: Brainq) -
 
 def test_a_stop_of_a_tenant_that_has_no_turn_is_doubted(client: Client, brainq: Brainq) -> None:
     client.submit("acme:1", "Hello.")
-    assert "no turn of tenant" not in brainq("stop", "tenant", "acme").err
+    assert "has no turns yet" not in brainq("stop", "tenant", "acme").err
     assert "tenant acne has no turns yet" in brainq("stop", "tenant", "acne").err
