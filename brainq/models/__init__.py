@@ -1,4 +1,4 @@
-"""Language models: one Protocol, the vendors' services, and a scripted one.
+"""Language models: the Provider protocol, the vendors' services, and a scripted model.
 
 The vendors' SDKs are imported at the first call, so importing this package is cheap.
 """

@@ -26,17 +26,18 @@ from brainq.ports.people import Budgets, StopsInForce
 from brainq.processes.threads import call_within
 from brainq.text.estimate import estimate_request
 
-MAX_ANSWER_TOKENS = 1_000  # of one answer, where its caller sets no other limit
+MAX_ANSWER_TOKENS = 1_000  # of one answer, if its caller sets no other limit
 OVERRUN_S = 1.0  # for a provider that raises at its deadline itself
 
 
 @dataclass(frozen=True, slots=True)
 class AuxiliaryModel:
-    """A model to ask beside the steps. It is asked once a call: no tools, no history but what is given.
+    """A model for calls beside the steps. A call has no tools, and only the text that it is given.
 
-    permits   how it takes its permits; None: as the caller's active policy says
-    budgets   what calls after a turn's end are held to, and `brain` whose they are; None: the turn's steps hold theirs
-    stops     what operators have stopped, for such calls; None: as the caller's active policy says
+    permits: how the call takes its permits. None means the caller's active policy.
+    budgets: the budgets of calls after a turn's end, and `brain` the brain that pays. None means that the turn's steps
+        pay.
+    stops: the stops that concern such calls. None means the caller's active policy.
     """
 
     provider: Provider
@@ -59,8 +60,11 @@ class AuxiliaryModel:
         turn_id: str = "",
         step: int = 0,
     ) -> ModelReply:
-        """The reply. Raises ProviderError, also for one that is empty or not whole (kind `malformed`); where operators
-        have stopped it, StopDeferred and ModelForbidden."""
+        """Return the reply to one call.
+
+        Raises ProviderError, also for a reply that is empty or not whole (kind `malformed`). Raises StopDeferred or
+        ModelForbidden if operators have stopped the call.
+        """
         request = ModelRequest(
             model=self.model,
             messages=(Message(role="system", content=system), Message(role="user", content=text)),
@@ -71,7 +75,7 @@ class AuxiliaryModel:
             turn_id=turn_id,
             step=step,
             purpose=purpose,
-            # Results of all brains wait for the finalizer's threads, and rules can do what this is for.
+            # Results of all brains wait for the finalizer's threads, and rules can do this work, too.
             in_line=purpose != "memory",
         )
         chat = chat_span(self.provider, request)
@@ -88,8 +92,7 @@ class AuxiliaryModel:
         return _require_text(reply)
 
     def _permits_of(self, session_id: str) -> AbstractContextManager[None]:
-        """While entered, the call takes its permits, and meets stops of its model. Raises for one of its brain or
-        tenant."""
+        """Activate the policy of a call, with the stops of its model. Raises if a stop concerns its brain or tenant."""
         if self.permits is None:
             return nullcontext()
         stops = () if self.stops is None else tuple(self.stops.in_force())
@@ -99,8 +102,10 @@ class AuxiliaryModel:
 
     @contextmanager
     def _held(self, request: ModelRequest, allowance: Allowance) -> Generator[None]:
-        """While entered, the call's worst case is out of its budgets; then what it has cost. Raises ProviderError
-        (kind `spent`) where one does not allow it."""
+        """Reserve the call's worst case in its budgets, and settle its cost at the end.
+
+        Raises ProviderError (kind `spent`) if a budget does not allow the call.
+        """
         if self.budgets is None or not self.budgets.windows(request.session_id, self.brain):
             yield
             return
@@ -117,7 +122,7 @@ class AuxiliaryModel:
             self.budgets.settle(call_id, sum(one.cost_usd or 0.0 for one in allowance.spends[before:]))
 
     def _reply_in_time(self, request: ModelRequest) -> ModelReply:
-        """The reply. A provider of the user's own may not look at the time it has."""
+        """Return the reply within its time, even if a user's own provider ignores the limit."""
         limit_s, what = request.timeout_s + OVERRUN_S, f"{request.purpose} by {self.model}"
         try:
             return call_within(limit_s, what, lambda: reply_with_permits(self.provider, request))
@@ -134,9 +139,9 @@ def _require_text(reply: ModelReply) -> ModelReply:
 
 
 def read_json_object(text: str) -> dict[str, Any]:
-    """The JSON object in a model's text, fences and small mistakes mended.
+    """Return the JSON object in a model's text, without fences and with small mistakes repaired.
 
-    Raises ProviderError (kind `malformed`) when there is none.
+    Raises ProviderError (kind `malformed`) if there is none.
     """
     try:
         found: Any = repair_json(text, return_objects=True)

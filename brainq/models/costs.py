@@ -1,4 +1,4 @@
-"""Prices of model calls: what a call costs, and costs at most."""
+"""The prices of model calls: their cost, and the most they can cost."""
 
 from __future__ import annotations
 
@@ -17,12 +17,13 @@ _unknown_models: set[tuple[str, str]] = set()
 
 
 def cost_usd(provider: str, model: str, usage: TokenUsage) -> float | None:
-    """US dollars for `usage`; None if the model's price is unknown or genai-prices is not installed.
+    """Return the US dollars for `usage`, or None if the model's price is unknown or genai-prices is not installed.
 
-    `provider` is the provider's name (`openai`, `anthropic`, ...). Prices are those the installed list gives
-    for today; discounts, batch prices and service tiers are not known to it.
+    Prices are those of the installed list for today. It does not include discounts, batch prices and service tiers.
+
+    provider: the provider's name (`openai`, `anthropic`, ...).
     """
-    if provider == "pydantic-ai":  # the model's name begins with its service's
+    if provider == "pydantic-ai":  # the model's name begins with its service's name
         provider, _, model = model.partition(":")
     if (provider, model) in _unknown_models:
         return None
@@ -41,11 +42,11 @@ def cost_usd(provider: str, model: str, usage: TokenUsage) -> float | None:
             provider_id=_PRICE_LIST_NAMES.get(provider, provider),
         )
     except LookupError:
-        if len(_unknown_models) >= MAX_UNKNOWN_MODELS:  # names come from requests; do not keep them without limit
+        if len(_unknown_models) >= MAX_UNKNOWN_MODELS:  # the names come from requests
             _unknown_models.clear()
         _unknown_models.add((provider, model))
         return None
-    except ValueError:  # the list cannot tell what is cached of these counts: then nothing of them is
+    except ValueError:  # the list cannot separate the cached tokens in these counts: none of them count as cached
         plain = TokenUsage(input_tokens=usage.input_tokens, output_tokens=usage.output_tokens)
         return cost_usd(provider, model, plain) if plain != usage else None
     return float(found.total_price)
@@ -60,7 +61,7 @@ def _price_list() -> Any:
 
 
 def worst_cost_usd(provider: Provider, model: str, usage: TokenUsage, price: Price) -> float | None:
-    """US dollars at most, whichever of several models answers; None where the price of one is not known."""
+    """Return the most US dollars that any of the provider's models may charge, or None if one price is unknown."""
     members = members_of(provider)
     if not members:
         return price(provider.name, model, usage)
@@ -70,9 +71,9 @@ def worst_cost_usd(provider: Provider, model: str, usage: TokenUsage, price: Pri
 
 
 def unpriced_models(models: Iterable[str | Provider], price: Price = cost_usd) -> set[str]:
-    """Return the references of those whose price is not known: no budget holds what they cost.
+    """Return the references of the models whose price is unknown. Their cost counts in no budget.
 
-    Offline models cost nothing. A name that stands for no provider is left out.
+    Offline models cost nothing. A name without a known provider is left out.
     """
     usage, unknown = TokenUsage(input_tokens=1, output_tokens=1), set[str]()
     for model in models:
@@ -86,13 +87,13 @@ def unpriced_models(models: Iterable[str | Provider], price: Price = cost_usd) -
 
 
 def first_model(provider: Provider, model: str) -> tuple[str, str]:
-    """The provider and the model that are asked first, by their own names."""
+    """Return the provider and the model that are called first, by their own names."""
     members = members_of(provider)
     return first_model(*members[0]) if members else (provider.name, model)
 
 
 def sum_spends(spends: Sequence[Spend]) -> Spend | None:
-    """Several calls of one kind and step as one; the price is not known where one part's is not."""
+    """Add up several calls of one kind and step. The price is unknown if one part's price is."""
     if not spends:
         return None
     usage = TokenUsage()

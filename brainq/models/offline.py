@@ -1,11 +1,11 @@
 """`offline:rules`: a stand-in for a model, so that your own tools run without a key.
 
-It understands nothing. It calls the tools whose names it finds in the user's message, fills their arguments from the
-words after the name, and then reports what each call brought. What it cannot read it reports, and how to write it:
+It has no language model. It calls the tools whose names occur in the user's message, fills their arguments from the
+words after the name, and then reports the result of each call. It reports what it could not read, and how to write it:
 
     count apples                          count(item='apples')
     restock apples by 5, count apples     both, in this order
-    restock(item="green pears", amount=5) a call as Python writes it, taken as it is
+    restock(item="green pears", amount=5) a call in Python's syntax, used unchanged
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _FILLERS = frozenset({"a", "an", "all", "any", "more", "my", "of", "our", "pleas
 
 @dataclass(frozen=True)
 class ParsedCall:
-    """A call that a message asks for; `missing` names required arguments that were not found."""
+    """A call that a message asks for. `missing` holds the names of required arguments that were not found."""
 
     tool: ToolSpec
     arguments: dict[str, Any]
@@ -55,7 +55,7 @@ def offline_model() -> ScriptedProvider:
 
 
 def reply(request: ModelRequest) -> ModelReply:
-    """The next reply. The same request gets the same reply, so a step may be run again."""
+    """Return the next reply. The same request gets the same reply, so a step may be repeated."""
     own = [message for message in request.messages if message.turn == request.turn_id]
     texts = [_words_of_user(message) for message in own if message.role == "user"]
     found = [wanted for text in texts for wanted in read_message(text, request.tools)]
@@ -73,17 +73,17 @@ def reply(request: ModelRequest) -> ModelReply:
 
 
 def _words_of_user(message: Message) -> str:
-    """The user's own words in a message; "" for a note that the runtime made between two steps."""
+    """Return the user's own words in a message, or "" for a note that the runtime made between two steps."""
     if message.extra is None:
         return message.content
     if "input" not in message.extra:
         return ""
-    text, frame, rest = message.content.rpartition("\n\n[")  # input for a live turn ends with a note of the runtime's
+    text, frame, rest = message.content.rpartition("\n\n[")  # input for a live turn ends with a note of the runtime
     return text if frame and rest.endswith("]") else message.content
 
 
 def read_message(text: str, tools: tuple[ToolSpec, ...]) -> list[ParsedCall]:
-    """The calls a message asks for, in the order of its words."""
+    """Return the calls that a message asks for, in the order of its words."""
     for tool in tools:
         if written := _python_call(text, tool):
             start, end, wanted = written
@@ -99,7 +99,8 @@ def read_message(text: str, tools: tuple[ToolSpec, ...]) -> list[ParsedCall]:
 
 
 def _tool_for_word(stem: str, stems: list[str], tools: tuple[ToolSpec, ...]) -> ToolSpec | None:
-    """The tool whose name begins with this word; of several, the one with most of its other words in the message."""
+    """Return the tool whose name begins with this word. Of several, choose the one with most other words in the
+    message."""
     named = [(tool, [_stem(part) for part in tool.name.split("_") if part]) for tool in tools]
     fitting = [(tool, parts) for tool, parts in named if parts and (stem in (parts[0], _stem(tool.name)))]
     if not fitting:
@@ -112,7 +113,7 @@ def _fill_arguments(tool: ToolSpec, words: list[str]) -> ParsedCall:
     required: list[str] = tool.parameters.get("required", [])
     named = {_stem(part) for part in tool.name.split("_")} | {_stem(name) for name in properties}
     left = [word for word in words if _stem(word) not in named and word.lower() not in _FILLERS]
-    # The values with the narrowest types are taken first; a text takes what is left.
+    # Values with the narrowest types are taken first; a text gets the rest.
     found = {name: _take_value(schema, left) for name, schema in sorted(properties.items(), key=_is_text)}
     arguments = {name: found[name] for name in properties if found[name] is not None}
     return ParsedCall(tool, arguments, tuple(name for name in required if name not in arguments))
@@ -123,7 +124,7 @@ def _is_text(named: tuple[str, dict[str, Any]]) -> bool:
 
 
 def _take_value(schema: dict[str, Any], left: list[str]) -> Any:
-    """The first of the words that fits, taken out of them; None where none does."""
+    """Remove and return the first of the words that fits, or None if none does."""
     if "enum" in schema:
         known = {str(value).lower(): value for value in schema["enum"]}
         return next((known[_bare(left.pop(i)).lower()] for i, w in enumerate(left) if _bare(w).lower() in known), None)
@@ -141,7 +142,7 @@ def _take_value(schema: dict[str, Any], left: list[str]) -> Any:
 
 
 def _take_text(left: list[str]) -> str | None:
-    """A quoted text; else the words up to a number or a word that begins something else."""
+    """Remove and return a quoted text, or else the words up to a number or a word that begins something else."""
     while left and left[0].lower() in _END_WORDS:
         del left[0]
     if left and left[0][0] in "\"'":
@@ -161,7 +162,7 @@ def _number(word: str) -> float | None:
 
 
 def _python_call(text: str, tool: ToolSpec) -> tuple[int, int, ParsedCall] | None:
-    """Start and end of `tool(...)` in the text, and the call it writes."""
+    """Return the start and the end of `tool(...)` in the text, and the call that it writes."""
     for match in re.finditer(rf"\b{re.escape(tool.name)}\(", text):
         for end in (close.end() for close in re.finditer(r"\)", text[match.end() :])):
             stop = match.end() + end

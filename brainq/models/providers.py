@@ -1,4 +1,5 @@
-"""Providers of models: what each offers, and which one a name such as `openai:gpt-4.1` stands for."""
+"""Providers of models: the protocol that they follow, and the registry that finds one by a name such as
+`openai:gpt-4.1`."""
 
 from __future__ import annotations
 
@@ -34,97 +35,98 @@ _instances: dict[str, tuple[tuple[str | None, ...], Provider]] = {}
 
 @runtime_checkable
 class Provider(Protocol):
-    """One service that answers model requests. One instance is shared by all threads of a process.
+    """A service that answers model requests. One instance is shared by all threads of a process.
 
-    Both methods end within `request.timeout_s` seconds of being called, their own retries included, and
-    raise ProviderError when they cannot. Kinds:
+    Both methods end within `request.timeout_s` seconds of being called, their own retries included. They raise
+    ProviderError if they cannot. Its kinds are:
 
         timeout       the time ran out
-        rate_limited  429, or a limit that is set, and the wait does not fit, or retries ran out
-        limited       its place among the requests of a minute comes later than its thread may be held: PermitDeferred
-        over_limit    this request alone is more than the account may send in a minute; not retryable
+        rate_limited  429, or a limit that is set, and the wait does not fit, or the retries are used up
+        limited       the permit comes later than the thread may wait: PermitDeferred
+        over_limit    this request alone exceeds what the account may send in a minute; not retryable
         quota         the account is used up; not retryable
-        denied        the account, its key or its place may not ask this model, or there is none; not retryable
+        denied        the account, its key or its region may not use this model, or there is none; not retryable
         server        408, 409, 5xx and the like, after the retries
         connection    the service could not be reached, or hung up before it answered anything
         stream        a stream broke off after its first output; a new attempt may be started
         stalled       a stream was silent for too long; a new attempt may be started
-        broken        the service could not use what the model wrote; a new attempt may be started
-        malformed     the service sent something that is not its protocol
+        broken        the service could not use the model's output; a new attempt may be started
+        malformed     the service did not follow its protocol
         too_long      the request is longer than the model's context
-        too_large     the reply grew larger than it may be, and was cut off; not retryable
-        filtered      the service refuses to have this said; not retryable
+        too_large     the reply grew larger than allowed, and was cut off; not retryable
+        filtered      the service refuses this content; not retryable
         refused       any other 4xx; not retryable
 
-    A provider may have more, which is used where it is there:
+    A provider may have more members, which are used if they exist:
 
-        check()         raises SetupError if a key or a package is missing: what, a semicolon, and the remedy. Quick
-        warm_up()       gets ready before a deadline runs. Raises SetupError
+        check()         raises SetupError if a key or a package is missing: problem, semicolon, remedy. Quick
+        warm_up()       prepares the provider before a deadline runs. Raises SetupError
         close()         closes its connections
-        members         the providers that it asks one of, each with its model
-        server_url      where its requests go
-        takes_permits   True: it takes a permit for each of its requests
+        members         the providers that it calls one of, each with its model
+        server_url      the address that its requests go to
+        takes_permits   True if it takes a permit for each of its requests itself
     """
 
     @property
     def name(self) -> str:
-        """A short word such as `openai`; with the model's name it identifies a price."""
+        """A short word such as `openai`. Together with the model's name it identifies a price."""
         ...
 
     def generate(self, request: ModelRequest) -> ModelReply:
-        """The whole reply. Raises ProviderError."""
+        """Return the whole reply. Raises ProviderError."""
         ...
 
     def generate_stream(self, request: ModelRequest) -> Iterator[ModelChunk]:
-        """Text deltas as they come, then exactly one last chunk with `reply`. Raises ProviderError.
+        """Yield text deltas as they come, then exactly one last chunk with `reply`. Raises ProviderError.
 
-        A class that does not derive from Provider may leave it out: its reply comes as one chunk then.
+        A class that does not derive from Provider may omit this method: its reply then comes as one chunk.
 
-        The time counts from this call, not from the first `next()`. A stream that has shown output is
-        never restarted inside: the error goes to the caller, who may begin a new attempt. `first_token_s` and
-        `idle_s` of the request are held by the caller where a provider does not hold them itself.
+        The time counts from this call, not from the first `next()`. A stream that has shown output is never restarted
+        inside: the error goes to the caller, who may begin a new attempt. The caller enforces `first_token_s` and
+        `idle_s` of the request if the provider does not.
         """
         ...
 
 
 def missing_of_provider(given: object) -> tuple[str, ...]:
-    """Return what an object lacks to be a provider. `generate_stream` is not needed: `chunks_of` does without."""
+    """Return the members that an object lacks to be a provider. `generate_stream` is optional, because `chunks_of`
+    replaces it."""
     return tuple(name for name in ("name", "generate") if not hasattr(given, name))
 
 
 def chunks_of(provider: Provider, request: ModelRequest) -> Iterator[ModelChunk]:
-    """Return the chunks of `generate_stream`; of a provider that has none, the reply of `generate` as the only one."""
+    """Return the chunks of `generate_stream`. If the provider has none, the reply of `generate` is the only chunk."""
     stream = getattr(provider, "generate_stream", None)
     return iter([ModelChunk(reply=provider.generate(request))]) if stream is None else stream(request)
 
 
 def keeps_limits(method: F) -> F:
-    """Marks a `generate_stream` that holds `timeout_s`, `first_token_s` and `idle_s` itself. One that overrides it
-    does not carry the mark."""
+    """Mark a `generate_stream` that enforces `timeout_s`, `first_token_s` and `idle_s` itself. A method that overrides
+    it is not marked."""
     setattr(method, "keeps_limits", True)  # noqa: B010 (a function has no such attribute by its type)
     return method
 
 
 def check_provider(provider: Provider) -> None:
-    """Raise SetupError if the provider could not be asked, without asking its service."""
+    """Raise SetupError if the provider could not be called. Sends nothing to its service."""
     if (check := getattr(provider, "check", None)) is not None:
         check()
 
 
 def warm_up(provider: Provider) -> None:
-    """Effect: let a provider that can do so get ready. Raises SetupError if a key or a package is missing."""
+    """Prepare a provider that supports it. Raises SetupError if a key or a package is missing."""
     if (get_ready := getattr(provider, "warm_up", None)) is not None:
         get_ready()
 
 
 def members_of(provider: Provider) -> Sequence[tuple[Provider, str]]:
-    """The members of a provider that asks one of several; () of any other."""
+    """Return the members of a provider that calls one of several, or () for any other."""
     return getattr(provider, "members", ())
 
 
 def is_same_service(one: Provider, other: Provider) -> bool:
-    """Whether both are one service, which may see what is meant for either: one name, and one `server_url` if they
-    have that."""
+    """Return whether both are one service, which may see the secrets of either: their names and addresses are the
+    same."""
     return (one.name, _server_address(one)) == (other.name, _server_address(other))
 
 
@@ -178,10 +180,10 @@ def _source(name: str) -> ProviderSource | None:
 
 
 def register_provider(name: str, factory: ProviderFactory) -> None:
-    """Make `name:model` known; a name can be replaced.
+    """Add a provider under the name that models use before the colon. An existing name is replaced.
 
-    `factory` is called once a process, at first use. Threads that use the name first at the same moment may each call
-    it: one provider is kept, the others are closed. It may ask for other providers by name.
+    factory: called once in a process, at the first use. Threads that use the name first at the same moment may each
+        call it: one provider is kept, and the others are closed. It may look up other providers by name.
     """
     if not name or ":" in name:
         raise InvalidInput("provider", f"{name!r} is not a provider name; use a word without a colon")
@@ -191,21 +193,21 @@ def register_provider(name: str, factory: ProviderFactory) -> None:
 
 
 def known_providers() -> tuple[str, ...]:
-    """The names that can come before the colon, sorted."""
+    """Return the names that can come before the colon, sorted."""
     with _lock:
         return tuple(sorted({*_sources, *_find_extensions()}))
 
 
 def resolve_model(model: str | Provider, provider: str | Provider | None = None) -> tuple[Provider, str]:
-    """The provider to ask and the model's name there.
+    """Return the provider to call, and the model's name there.
 
-        resolve_model("openai:gpt-4.1")            the named provider; the model's name may hold colons
+        resolve_model("openai:gpt-4.1")            the named provider; the model's name may contain colons
         resolve_model("gpt-4.1", "openai")         the same
         resolve_model("gpt-4.1", OpenAIProvider(base_url=...))
-        resolve_model(ScriptedProvider([...]))     the model is called as the provider is
+        resolve_model(ScriptedProvider([...]))     the model has the name of the provider
 
-    Providers made by name are shared by the process. Raises InvalidInput for a name that is not known.
-    API keys are looked for at the first call, not here.
+    Providers made by name are shared by the process. Raises InvalidInput for an unknown name. API keys are needed at
+    the first call, not here.
     """
     if not isinstance(model, str):
         return model, model.name
@@ -216,9 +218,9 @@ def resolve_model(model: str | Provider, provider: str | Provider | None = None)
 
 
 def split_model(model: str, provider: str | None = None) -> tuple[str, str]:
-    """The provider's name and the model's, as in `resolve_model`; nothing is made.
+    """Return the names of the provider and of the model, as `resolve_model` does, without making a provider.
 
-    Raises InvalidInput, with the likely name where there is one.
+    Raises InvalidInput, which suggests the likely name if there is one.
     """
     if provider is not None:
         _require_known("provider", provider)
@@ -231,7 +233,7 @@ def split_model(model: str, provider: str | None = None) -> tuple[str, str]:
 
 
 def _require_known(field: str, provider: str, rest: str = "") -> None:
-    """Raise InvalidInput for a provider that is not known. `rest` is what follows its name in `field`."""
+    """Raise InvalidInput if the provider is not known. `rest` is the text that follows its name in `field`."""
     if _source(provider) is not None:
         return
     known = known_providers()
@@ -246,19 +248,19 @@ def _require_known(field: str, provider: str, rest: str = "") -> None:
 
 
 def describe_provider(provider: Provider) -> str:
-    """A provider that was given as an object, for people."""
+    """Return a description of a provider that was given as an object, for people."""
     if members := members_of(provider):
         return f"{provider.name} of {', '.join(model_reference(*member) for member in members)}"
     return f"{provider.name}, an object of the brain's own"
 
 
 def model_reference(provider: Provider, model: str) -> str:
-    """`provider:model`; the name alone of one that has no models by name."""
+    """Return `provider:model`, or only the provider's name if it has no models by name."""
     return model if model == provider.name else f"{provider.name}:{model}"
 
 
 def check_model_choice(own: str | Provider, model: str | None, provider: str | None) -> None:
-    """Raise InvalidInput for a turn's choice of model and provider that its brain, whose model is `own`, cannot ask."""
+    """Raise InvalidInput if a turn's choice of model and provider does not fit its brain, whose model is `own`."""
     if model is not None:
         split_model(model, provider)
     elif provider is not None:
@@ -270,8 +272,10 @@ def check_model_choice(own: str | Provider, model: str | None, provider: str | N
 
 
 def provider_name(own: str | Provider, model: str | None, provider: str | None) -> str:
-    """The name of the provider that a turn with this choice asks, whose brain's model is `own`; "" where it is not
-    known here."""
+    """Return the name of the provider that a turn with this choice calls, or "" if it is not known here.
+
+    own: the model of the turn's brain.
+    """
     chosen = model or own
     if not isinstance(chosen, str):
         return chosen.name
@@ -288,7 +292,6 @@ def _with_model_name(model: str) -> str:
 
 
 def _guessed_vendor(model: str) -> str:
-    """A suggestion for a model without a provider."""
     for begins, vendor in _VENDOR_BY_PREFIX.items():
         if model.startswith(begins):
             return f"did you mean {vendor}:{model}?"
@@ -296,9 +299,9 @@ def _guessed_vendor(model: str) -> str:
 
 
 def warm_up_vendors() -> None:
-    """Effect: import the SDKs of all vendors whose key is set, and make their clients, which takes seconds of CPU.
+    """Import the SDKs of all vendors whose key is set, and make their clients. This takes seconds of CPU.
 
-    A turn may name a provider that its brain does not; what is done here is not taken from that turn's time.
+    A turn may name another provider than its brain does. The time spent here is not taken from that turn.
     """
     for name in _VENDORS:
         with suppress(SetupError):
@@ -315,7 +318,7 @@ def _provider_by_name(name: str) -> Provider:
         made = _instances.get(name)
     if made is not None and made[0] == environment:
         return made[1]
-    # Outside the lock: a factory is a user's code, and may look for other providers.
+    # Outside the lock: a factory is a user's code, and may look up other providers.
     provider = source.factory()
     with _lock:
         made = _instances.get(name)

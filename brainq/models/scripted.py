@@ -1,4 +1,4 @@
-"""A model that follows a script or rules: for tests, demos and benchmarks."""
+"""A model that follows a script or rules, for tests, demos and benchmarks."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Rules = Callable[[ModelRequest], "ModelReply | ScriptedFailure"]
 
 @dataclass(frozen=True)
 class ScriptedFailure:
-    """What a scripted step does instead of answering; made by `fails`."""
+    """The failure of a scripted step. Make it with `fails`."""
 
     kind: str
     retryable: bool
@@ -31,9 +31,9 @@ class ScriptedFailure:
 
 
 def says(text: str, *, usage: TokenUsage | None = None, finish: str = "stop") -> ModelReply:
-    """A reply of text only. Usage is estimated from the lengths unless given.
+    """Return a reply that consists of text. Its usage is estimated from the lengths unless it is given.
 
-    finish   why it stopped: `length` for a reply that was cut off, `content_filter` for one that was filtered
+    finish: why the reply ended: `length` if it was cut off, `content_filter` if it was filtered.
     """
     return ModelReply(text=text, usage=usage or TokenUsage(), finish_reason=finish)
 
@@ -44,11 +44,11 @@ def calls(
     usage: TokenUsage | None = None,
     finish: str = "tool_calls",
 ) -> ModelReply:
-    """A reply that asks for tools, in this order: `calls(("read_note", {"path": "a"}), text="Let me see.")`.
+    """Return a reply that calls tools, in this order: `calls(("read_note", {"path": "a"}), text="Let me see.")`.
 
-    Arguments given as str are passed on raw, as when a model writes broken JSON.
+    Arguments given as str are passed on unchanged, as when a model writes broken JSON.
 
-    finish   as for `says`; no call of a reply that was cut off or filtered runs
+    finish: as for `says`. No call of a reply that was cut off or filtered runs.
     """
     made = tuple(
         ToolCall(id=f"call_{index}", name=name, arguments=arguments, provider_id=f"call_{index}")
@@ -66,23 +66,24 @@ def fails(
     then: ModelReply | None = None,
     after_text: str = "",
 ) -> ScriptedFailure:
-    """A step that raises ProviderError on attempts 1 to `attempts` (of ModelRequest), then replies `then`.
+    """Return a step that raises ProviderError on attempts 1 to `attempts` (of ModelRequest), and then replies `then`.
 
-    after_text   a stream shows this text before it fails
+    after_text: the text that a stream shows before it fails.
     """
     return ScriptedFailure(kind, retryable, message, attempts, then, after_text)
 
 
 class ScriptedProvider:
-    """Answers step n (1-based) of every turn with `script[n - 1]`, or any request with `rules(request)`.
+    """A provider that answers step n, counted from 1, of every turn with `script[n - 1]`, or any request with
+    `rules(request)`.
 
-    It holds no position: the reply depends on the request alone, so a step that is run again, by any process,
-    gets the same reply. A step past the end of the script raises ProviderError (kind `script`).
+    It has no state: the reply depends on the request alone. So a step that is repeated, by any process, gets the same
+    reply. A step past the end of the script raises ProviderError (kind `script`).
 
-    latency_s   seconds a reply takes; a stream spreads them over its text's words, which come behind its reasoning.
-                If `timeout_s` of the request is less, the call raises ProviderError (kind `timeout`) when it is up.
-    auxiliary   answers requests that are not steps (`request.purpose`: reflections, summaries, ...); without
-                it they raise ProviderError (kind `script`), and what asked goes on without a model
+    latency_s: the seconds that a reply takes. A stream spreads them over the words of its text, which come after its
+        reasoning. If `timeout_s` of the request is less, the call then raises ProviderError (kind `timeout`).
+    auxiliary: answers requests that are not steps (`request.purpose`: reflections, summaries, ...). Without it they
+        raise ProviderError (kind `script`), and their caller continues without a model.
     """
 
     def __init__(
@@ -168,7 +169,7 @@ class ScriptedProvider:
 
 
 def _with_usage(reply: ModelReply, request: ModelRequest) -> ModelReply:
-    # Nobody bills for it, so what it is thought to have used is what it used. A script's wrong counts stay marked.
+    # Nobody bills for it, so the estimated usage is exact. Wrong counts in a script stay marked.
     usage = usage_of(reply, request).model_copy(update={"estimated": reply.usage.estimated})
     return reply.model_copy(update={"model": reply.model or request.model, "usage": usage})
 
@@ -178,5 +179,4 @@ def _failure_error(failure: ScriptedFailure) -> ProviderError:
 
 
 def _words(text: str) -> list[str]:
-    """Pieces that join to `text`."""
     return _WORD.findall(text) or ([text] if text else [])

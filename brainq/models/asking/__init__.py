@@ -1,1 +1,1 @@
-"""One request to a model's service: its time, retries, permits, bill and failures, and several models as one."""
+"""Calls of models, whichever vendor answers: their time, retries, permits, bill and fallbacks."""

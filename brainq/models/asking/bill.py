@@ -1,4 +1,4 @@
-"""The bill of one model call: what its requests come to, also those that broke off, and what it may still spend."""
+"""The bill of one model call: the cost of its requests, lost ones included, and the amount that it may still spend."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from brainq.text.estimate import StreamedTokens, estimate_request
 BudgetName = Literal["tokens", "cost"]
 # The service may have worked on these, and bills them even without an answer.
 POSSIBLY_BILLED_KINDS = frozenset({"timeout", "stream", "stalled", "broken", "malformed"})
-# So the service answers what it does not work on.
+# Services answer with these when they have not worked on the request.
 UNBILLED_KINDS = frozenset(
     {
         *("rate_limited", "over_limit", "quota", "denied", "server", "refused", "filtered", "too_long"),
@@ -32,7 +32,7 @@ NO_USAGE = TokenUsage()
 
 
 class BudgetExhausted(ProviderError):
-    """Another request could pass the turn's limit: it was not sent. `what` is the limit."""
+    """The error of a request that was not sent because it could exceed the turn's limit, which `what` names."""
 
     def __init__(self, what: BudgetName) -> None:
         limit = "max_cost_usd" if what == "cost" else "max_total_tokens"
@@ -44,13 +44,14 @@ class BudgetExhausted(ProviderError):
 
 @dataclass(slots=True)
 class Allowance:
-    """What may still be spent on model calls, and what they have used of it. The turn's budget allowed the first
-    request; each one that is lost leaves less for the next.
+    """The tokens and the money that model calls may still use, and what they have used already.
 
-    price         of a request, by who it goes to
-    tokens, usd   None: no limit
-    reply_bytes   how large one reply may be
-    spends        what each call used, in their order, also in threads that `call_within` starts
+    The turn's budget allowed the first request. Each request that is lost leaves less for the next one.
+
+    price: the function that prices a request by provider and model.
+    tokens, usd: the limits, or None for no limit.
+    reply_bytes: the maximum size of one reply.
+    spends: the cost of each call in order, including calls in threads that `call_within` starts.
     """
 
     price: Price = cost_usd
@@ -61,7 +62,7 @@ class Allowance:
 
     @contextmanager
     def activate(self) -> Generator[None]:
-        """While entered, auxiliary calls of this thread are held to it."""
+        """Apply this allowance to the auxiliary calls of this thread until the context ends."""
         token = _allowance.set(self)
         try:
             yield
@@ -69,8 +70,10 @@ class Allowance:
             _allowance.reset(token)
 
     def require(self, lost: Sequence[Spend], provider: str, model: str, usage: TokenUsage) -> None:
-        """Raise BudgetExhausted where a request of this size could pass what is left after the calls, and after
-        requests that the next one follows on."""
+        """Raise BudgetExhausted if a request of this size could exceed what is left.
+
+        lost: the cost of earlier requests of the same call.
+        """
         used = [*self.spends, *lost]
         if not used:
             return
@@ -86,21 +89,21 @@ _allowance: ContextVar[Allowance | None] = ContextVar("allowance", default=None)
 
 
 def current_allowance() -> Allowance:
-    """This thread's allowance; a new one without limits where none is active."""
+    """Return this thread's allowance, or a new one without limits if none is active."""
     return _allowance.get() or Allowance()
 
 
 @dataclass(eq=False)
 class BillEntry:
-    """What is known of one request to a service: who is asked, and what it has used.
+    """One request to a service in the bill: its provider and model, and what it has used.
 
-    estimate    tokens of its input, as they were thought to be
-    max_output  tokens that its reply may have; 0 if that is not known
-    max_bytes   how large its reply may be
-    has_begun   the service has begun to answer
-    is_whole    its reply was counted by the service
-    is_over     it may be billed, and nothing more comes of it
-    has_failed  it brought no reply
+    estimate: the estimated tokens of its input.
+    max_output: the most tokens that its reply may have, or 0 if that is unknown.
+    max_bytes: the maximum size of its reply.
+    has_begun: whether the service has begun to answer.
+    is_whole: whether the service has sent the whole reply and its usage.
+    is_over: whether the request has ended and may be billed.
+    has_failed: whether it brought no reply.
     """
 
     provider: str
@@ -116,7 +119,7 @@ class BillEntry:
     _written: StreamedTokens = field(default_factory=StreamedTokens, init=False)
 
     def add_chunk(self, chunk: ModelChunk) -> None:
-        """Count a part of the reply that came. Raises ReplyTooLarge once the parts are too large together."""
+        """Count a part of the reply. Raises ReplyTooLarge once the parts together are too large."""
         if chunk.text:
             self._written.add_text(chunk.text)
         if chunk.reasoning:
@@ -127,30 +130,32 @@ class BillEntry:
             raise ReplyTooLarge(self.max_bytes)
 
     def add_unread(self) -> None:
-        """Count the largest reply, because this one grew too large before it could be read."""
+        """Count the largest reply that is allowed, because this reply grew too large before it could be read."""
         self._written.add_up_to(self.max_bytes)
 
     def add_usage(self, usage: TokenUsage) -> None:
-        """The service reported usage so far, in a stream that goes on."""
+        """Note the usage that the service has reported so far in an open stream."""
         self.has_begun = True
         self._reported = usage
 
     def begin_again(self) -> None:
-        """It failed, and is sent once more: nothing is known of the new try."""
+        """Reset the entry for another try of the same request."""
         self.has_begun, self._reported, self._written = False, NO_USAGE, StreamedTokens()
 
     def complete(self, usage: TokenUsage) -> None:
-        """The reply is whole, and this is what it used."""
+        """Note that the reply is whole, and what it used."""
         self._reported, self.is_whole, self.has_begun, self.is_over = usage, True, True, True
 
     @property
     def has_output(self) -> bool:
-        """Whether the service has shown that it works on it."""
+        """Whether the service has shown that it works on the request."""
         return self._reported.total > 0 or self._written.tokens > 0
 
     def usage(self) -> TokenUsage:
-        """Return what the request has used: what was reported, and estimates of the rest. If nothing came back, nobody
-        knows what the service did, and its longest reply counts."""
+        """Return the usage of the request: what the service has reported, and estimates of the rest.
+
+        If no answer has come, it is not known what the service has done, and the longest reply counts.
+        """
         if self.is_whole:
             return self._reported
         unseen = 0 if self.has_begun or self._written.tokens else self.max_output
@@ -163,14 +168,15 @@ class BillEntry:
         )
 
     def worst_usage(self) -> TokenUsage:
-        """Return what it may be billed as when nobody reads on: while it is open, the longest reply it may have."""
+        """Return the usage that may be billed if the reader stops here. An open request counts with its longest
+        reply."""
         usage = self.usage()
         if self.is_over or usage.output_tokens >= self.max_output:
             return usage
         return usage.model_copy(update={"output_tokens": self.max_output})
 
     def may_be_billed(self, failure: BaseException) -> bool:
-        """Whether its service may bill it though it failed so."""
+        """Return whether the service may bill the request although it failed this way."""
         kind = failure.kind if isinstance(failure, ProviderError) else ""
         if self.has_output:
             return True
@@ -179,7 +185,7 @@ class BillEntry:
 
 @dataclass(frozen=True, slots=True)
 class ReplyCost:
-    """What a reply used, and requests for it that broke off before."""
+    """The cost of a reply, and of requests for it that broke off before."""
 
     spend: Spend
     lost: tuple[Spend, ...] = ()
@@ -187,17 +193,17 @@ class ReplyCost:
 
 @dataclass(slots=True)
 class Bill:
-    """One model call: the requests that it takes, in the order they were sent, and what they come to.
+    """The bill of one model call, with its requests in the order they were sent.
 
-    Each request is entered by its ServiceRequest, so that retries inside a provider, and the members of a Fallback, are
-    counted one by one and by their own names.
+    Each request is entered by its ServiceRequest. So the retries inside a provider, and the members of a Fallback, are
+    counted one by one under their own names.
 
-    provider, model   who is asked; once the reply has come, who gave it
-    purpose, step     what the call is for, and the turn's step that it belongs to
-    allowance         what may be spent on it
-    input_tokens      what its input is thought to be billed as; None: as it is estimated
-    unsent            what an attempt is charged as whose worker dies before anybody knows whether a request was sent;
-                      None once the call is over
+    provider, model: the model that is called, or the model that has answered once there is a reply.
+    purpose, step: the purpose of the call, and the turn's step that it belongs to.
+    allowance: the limits of the call.
+    input_tokens: the expected input tokens, or None if they are to be estimated.
+    unsent: the charge of the attempt if its worker dies before it is known whether a request was sent. None once the
+        call is over.
     """
 
     provider: str = ""
@@ -213,7 +219,8 @@ class Bill:
 
     @contextmanager
     def activate(self) -> Generator[Bill]:
-        """While entered, all that this thread asks of models is entered here. The call is counted by how it ends."""
+        """Enter all model requests of this thread in this bill until the context ends. The call is then counted by its
+        outcome."""
         token, began, failure = _bill.set(self), time.monotonic(), None
         try:
             yield self
@@ -226,7 +233,7 @@ class Bill:
             count_model_call(self.provider, self.model, self.purpose, duration_s, failure or self._reply_spend)
 
     def require(self, sent: BillEntry, request: ModelRequest) -> None:
-        """Raise BudgetExhausted where another request could pass what is left, after others were lost."""
+        """Raise BudgetExhausted if another request, after those that were lost, could exceed the allowance."""
         sent.estimate = estimate_request(request) if self.input_tokens is None else self.input_tokens
         sent.max_output, sent.max_bytes = request.max_output_tokens or 0, self.allowance.reply_bytes
         usage = TokenUsage(input_tokens=sent.estimate, output_tokens=sent.max_output)
@@ -234,15 +241,15 @@ class Bill:
         self.allowance.require([*self._lost_tries, *over], sent.provider, sent.model, usage)
 
     def add(self, sent: BillEntry) -> None:
-        """The request goes out."""
+        """Enter a request that is about to be sent."""
         self._requests.append(sent)
 
     def add_lost_try(self, sent: BillEntry) -> None:
-        """A try of it may be billed, and it is sent once more."""
+        """Add a failed try that may be billed, of a request that is sent once more."""
         self._lost_tries.append(self._lost_spend(sent))
 
     def end(self, request: BillEntry, is_billed: bool) -> None:
-        """A request is over. Of one that brought a reply the usage comes afterwards."""
+        """Close the entry of a request. The usage of one that brought a reply is settled afterwards."""
         if request.is_over or request not in self._requests:
             return
         request.is_over = is_billed
@@ -250,12 +257,14 @@ class Bill:
             self._requests.remove(request)
 
     def settle(self, reply: ModelReply) -> ReplyCost:
-        """The reply has come: what it used, by the name and the price of the model that gave it, and what was lost on
-        the way to it. Raises ReplyTooLarge."""
+        """Return the cost of the call once its reply has come, at the price of the model that gave it.
+
+        Raises ReplyTooLarge.
+        """
         if reply_bytes(reply) > self.allowance.reply_bytes:
             raise ReplyTooLarge(self.allowance.reply_bytes)
         if self._requests and not self._requests[-1].has_failed:
-            self._requests.pop()  # it brought the reply
+            self._requests.pop()  # this request brought the reply
         if reply.answered_by is not None:
             self.provider, self.model = reply.answered_by.provider, reply.answered_by.model
         usd = self.allowance.price(self.provider, self.model, reply.usage)
@@ -265,8 +274,8 @@ class Bill:
         return ReplyCost(spend, lost)
 
     def close(self, failure: BaseException | None = None) -> tuple[Spend, ...]:
-        """The call is over: what it lost."""
-        for request in tuple(self._requests):  # of a provider that did not say what became of them
+        """Close the bill of a call without a reply, and return what it has lost."""
+        for request in tuple(self._requests):  # the provider did not report what became of these
             self.end(request, request.has_begun if failure is None else request.may_be_billed(failure))
         self.unsent = None
         lost = (*self._lost_tries, *map(self._lost_spend, self._requests))
@@ -274,8 +283,9 @@ class Bill:
         return lost
 
     def spends_so_far(self) -> tuple[Spend, ...]:
-        """Return what an attempt is charged as if its worker dies here: its service goes on with an open request, which
-        is taken to come to its worst case. Any thread may call it.
+        """Return the charge of the attempt if its worker dies now. Any thread may call this.
+
+        The service continues with an open request, which counts with its worst case.
         """
         requests = tuple(self._requests)
         lost = (*self._lost_tries, *(self._lost_spend(request, request.worst_usage()) for request in requests))
@@ -297,8 +307,11 @@ def count_model_call(
     outcome: Spend | BaseException | None,
     counters: Counters = COUNTERS,
 ) -> None:
-    """Count a model call, by who answered, and what its reply used. One that failed is counted by its failure: a
-    ProviderError by its kind, any other by its class. A request that was never sent is not counted."""
+    """Count a model call by the model that answered, with the usage of its reply.
+
+    A failed call is counted by its failure: a ProviderError by its kind, any other exception by its class. A request
+    that was never sent is not counted.
+    """
     model, error_type = MODELS[model], ""
     readings: list[Reading] = []
     if isinstance(outcome, BaseException):
@@ -325,5 +338,4 @@ _bill: ContextVar[Bill | None] = ContextVar("bill", default=None)
 
 
 def current_bill() -> Bill | None:
-    """This thread's active Bill."""
     return _bill.get()

@@ -59,7 +59,8 @@ class PermitDeferred(CallDeferred):
 
 
 class StopDeferred(CallDeferred):
-    """A call that needs something that operators have paused. It waits until they resume it, or its wait is over."""
+    """A call that needs something that operators have paused. It waits until they resume it, or until its wait is
+    over."""
 
     def __init__(self, stop: Stop, requester: Requester) -> None:
         wait_s = MAX_PAUSED_S if requester.max_wait_s is None else requester.max_wait_s

@@ -1,4 +1,4 @@
-"""Fallback: several models as one, of which the first available one answers. A model that failed has a cooldown."""
+"""Fallback: several models as one, of which the first available model answers. A model that failed rests for a time."""
 
 from __future__ import annotations
 
@@ -34,16 +34,17 @@ UNAVAILABLE_KINDS = frozenset(
         *("rate_limited", "over_limit", "quota", "denied", "server", "connection", "timeout", "malformed"),
     }
 )
-"""Kinds of failure for which the next model is asked."""
+"""The kinds of failure after which the next model is called."""
 INTERRUPTED_KINDS = frozenset({"stream", "stalled", "broken"})
-"""Kinds that end the attempt, for its output may have been paid for; the next attempt passes this model by."""
+"""The kinds of failure that end the attempt, because its output may be billed. The next attempt skips this model."""
 
 
 @dataclass(eq=False)
 class Cooldown:
-    """A model rests after a failure: `first_s`, twice as long with each that follows, at most `longest_s`.
+    """The rest of a model after a failure: `first_s` seconds, doubled with each further failure up to `longest_s`.
 
-    After its rest one request tries it; others pass it by until that has come back, or for as long as it has rested.
+    After the rest, one request tries the model. Others skip it until that request has returned, or until the same time
+    has passed again.
     """
 
     first_s: float
@@ -59,7 +60,8 @@ class Cooldown:
             return self.clock() < self.until
 
     def try_begin(self) -> int | None:
-        """Begin a request: the number to pass to `failed`. None: it rests, or another request tries it."""
+        """Begin a request, and return the number to pass to `failed`. Returns None if the model rests or is being
+        tried."""
         with self._lock:
             if self.clock() < self.until:
                 return None
@@ -68,9 +70,9 @@ class Cooldown:
             return self.failures
 
     def failed(self, taken: int, retry_after_s: float | None = None) -> None:
-        """It was unavailable. `retry_after_s` is for how long the service asked to get no requests.
+        """Start a rest after a failure. Of several requests that were open when the model failed, the first one counts.
 
-        Of several requests that were under way when it failed the first one counts.
+        retry_after_s: how many seconds the service asked us to wait.
         """
         with self._lock:
             if taken == self.failures:
@@ -87,7 +89,7 @@ class Cooldown:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Member:
-    provider: Provider | None  # None: made by name when it is asked
+    provider: Provider | None  # None if it is made by name at its first call
     model: str
     rest: Cooldown
 
@@ -96,21 +98,23 @@ class _Member:
 
 
 class Fallback:
-    """A model for a `Brain`, its `auxiliary_model` or a step that asks the first of several models that can be had.
+    """A model for a `Brain`, its `auxiliary_model` or a step, which calls the first available one of several models.
 
         Brain("support", Fallback(["openai:gpt-5", "anthropic:claude-sonnet-4-6"]))
 
-    models      at least two: `provider:model`, or a Provider, which may be a Fallback
-    patience_s  how long one may go on asking its service again while there is another one to ask
-    rest_s, longest_rest_s   one that failed is not asked for so long; the time doubles with each failure that follows.
-                Each process finds out by itself
+    models: at least two models, each as `provider:model` or as a Provider, which may itself be a Fallback.
+    patience_s: how long one model may retry its service while another model is left to call.
+    rest_s, longest_rest_s: how long a model that failed is skipped. The time doubles with each further failure. Each
+        process keeps these times for itself.
 
-    The next one is asked when a service cannot be had: rate limits, quota, an account that may not ask it, server
-    errors, no connection, no answer, nonsense; or whose place among a limited model's requests comes later than in 2 s:
-    only for the last one's is waited in line. A request that was refused, or is too long, stays so: another model is
-    not asked to do better. Of the time that is left each one has an equal share until its first output, the last one
-    all of it. Once a reply has begun no other one is asked in that attempt; a turn's next attempt passes by the one
-    that broke off.
+    The next model is called if a service is not available: rate limits, quota, an account that is not allowed to use
+    it, server errors, no connection, no answer, or an unreadable answer. It is also called if a limited model has no
+    free permit within 2 s; only the last model's queue is waited for. A request that was refused or is too long is not
+    passed to another model.
+
+    Until its first output each model has an equal share of the remaining time, and the last model has all of it. Once a
+    reply has begun, no other model is called in that attempt. The next attempt of the turn skips the model that broke
+    off.
     """
 
     takes_permits = True  # each of its members does
@@ -127,7 +131,7 @@ class Fallback:
     ) -> None:
         if isinstance(models, str) or len(models) < 2:
             raise InvalidInput("models", "a Fallback takes a list of at least two models")
-        # Written so that NaN is refused, too.
+        # The condition is written so that NaN is refused, too.
         if not (patience_s >= 0 and 0 < rest_s <= longest_rest_s):
             raise InvalidInput(
                 "rest_s", "seconds must be positive, and longest_rest_s at least rest_s; patience_s may be 0"
@@ -145,11 +149,11 @@ class Fallback:
 
     @property
     def members(self) -> tuple[tuple[Provider, str], ...]:
-        """The providers and their models, in their order."""
+        """The providers and their models, in order."""
         return tuple(member.resolved() for member in self._members)
 
     def check(self) -> None:
-        """See Provider: raises SetupError if one of the members could not be asked."""
+        """Raise SetupError if one of the members could not be called."""
         for member in self._members:
             provider, model = member.resolved()
             try:
@@ -158,12 +162,13 @@ class Fallback:
                 raise SetupError(f"{model_reference(provider, model)}: {error}") from error
 
     def warm_up(self) -> None:
-        """Let each member get ready. Raises SetupError if a key or a package is missing."""
+        """Prepare each member. Raises SetupError if a key or a package is missing."""
         for provider, _ in self.members:
             warm_up(provider)
 
     def generate(self, request: ModelRequest) -> ModelReply:
-        """See Provider.generate. Nobody sees the reply as it comes, so one that broke off is asked of the next, too."""
+        """Return the whole reply. Nobody reads it while it is written, so a reply that broke off is requested from the
+        next model."""
         deadline = Deadline(request.timeout_s, self._clock)
         while True:
             try:
@@ -177,7 +182,7 @@ class Fallback:
 
     @keeps_limits
     def generate_stream(self, request: ModelRequest) -> Iterator[ModelChunk]:
-        """See Provider.generate_stream. A retry chunk names the model that is asked next."""
+        """Return the chunks of the reply. A retry chunk names the model that is called next."""
         return self._chunks(request, Deadline(request.timeout_s, self._clock))
 
     def _is_any_available(self) -> bool:
@@ -186,13 +191,13 @@ class Fallback:
     def _chunks(self, request: ModelRequest, deadline: Deadline) -> Iterator[ModelChunk]:
         failures: list[tuple[str, ProviderError]] = []
         well = [member for member in self._members if not member.rest.is_active]
-        # Where all of them rest all are asked, first whose rest ends first.
+        # If all of them rest, all are called, the one whose rest ends first before the others.
         candidates = well or sorted(self._members, key=lambda member: member.rest.until)
         for left, member in zip(reversed(range(len(candidates))), candidates, strict=True):
             taken = member.rest.try_begin()
             if taken is None:
                 if well and left:
-                    continue  # another request is trying it
+                    continue  # another request is trying this model
                 taken = member.rest.failures
             provider, model = member.resolved()
             who = model_reference(provider, model)
@@ -208,7 +213,7 @@ class Fallback:
             except (CallDeferred, ModelForbidden) as later:
                 if not left:
                     raise
-                failures.append((who, later))  # it is well: it does not rest, and others may have their place
+                failures.append((who, later))  # the model is available, so it does not rest
             except ProviderError as error:
                 if error.kind in UNAVAILABLE_KINDS or error.kind in INTERRUPTED_KINDS:
                     member.rest.failed(taken, getattr(error, "retry_after_s", None))
@@ -222,7 +227,8 @@ class Fallback:
     def _member_chunks(
         self, member: _Member, provider: Provider, model: str, request: ModelRequest, deadline: Deadline, left: int
     ) -> Iterator[ModelChunk]:
-        """The member's chunks, its name with its reply. Once output has begun, it raises none of UNAVAILABLE_KINDS."""
+        """Yield the member's chunks, with its name in the reply. Raises none of UNAVAILABLE_KINDS once output has
+        begun."""
         who = model_reference(provider, model)
         begun = False
         is_own = is_same_service(provider, self._members[0].resolved()[0])
@@ -244,7 +250,7 @@ class Fallback:
         raise ProviderError(f"{who} ended its stream without a reply", kind="stream", retryable=True)
 
     def _within_patience(self, chunks: Iterator[ModelChunk], who: str, left: int) -> Iterator[ModelChunk]:
-        """The chunks, as long as no retry takes more patience than there is. Others are left to ask."""
+        """Yield the chunks until a retry would take longer than `patience_s`, if other models are left."""
         patience = Deadline(self._patience_s, self._clock)
         for chunk in chunks:
             if chunk.retry is not None:
@@ -261,9 +267,10 @@ class Fallback:
 
 
 def _member_request(request: ModelRequest, model: str, deadline: Deadline, left: int, *, is_own: bool) -> ModelRequest:
-    """The request as one member gets it: all the time that is left, and for its first output a share of it.
+    """Return the request for one member, with the remaining time and a share of it for the first output.
 
-    is_own   headers and parameters beside ours are meant for its service: another one would read their secrets
+    is_own: whether the extra headers and parameters are meant for this service. Another service would read their
+        secrets.
     """
     remaining_s = max(0.001, deadline.remaining_s())
     first_s = request.first_token_s
@@ -291,7 +298,7 @@ def _make_member(model: str | Provider, rest: Cooldown) -> _Member:
 
 
 def _with_answered_by(reply: ModelReply, provider: Provider, model: str) -> ModelReply:
-    if reply.answered_by is not None:  # by a member of a member
+    if reply.answered_by is not None:  # answered by a member of a member
         return reply
     return reply.model_copy(update={"answered_by": AnsweredBy(provider=provider.name, model=model)})
 

@@ -1,8 +1,8 @@
-"""How large a model's reply may be, in bytes, as it comes: a service that does not end one would fill memory and Redis.
+"""The size limit of a model's reply in bytes. A service that never ends a reply would fill memory and Redis.
 
-What counts are the bytes of its text, its shown reasoning, and its calls' names and arguments. What carries them, one
-event of a stream or an answer that is not streamed, may be a few times as large, for JSON writes a character in up to
-six bytes, and some services repeat the whole reply in their last event.
+The limit counts the bytes of the text, the shown reasoning, and the names and arguments of calls. One event of a
+stream, or an answer that is not streamed, may be a few times larger: JSON needs up to six bytes for a character, and
+some services repeat the whole reply in their last event.
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ from brainq.contracts.model import ModelChunk, ModelReply
 from brainq.errors import ProviderError
 
 MAX_REPLY_BYTES = 4_000_000
-"""Some eight times the longest reply on offer: 128,000 tokens (GPT-5, model page) of about four characters each."""
-REPLIES_A_TURN = 4  # as large as one may be: more than these, with the results of a turn's calls, no turn has
-CARRIED = 4  # times as large may be one event, or an answer that is not streamed
-STREAMED = 32  # times as large may be all events of a stream: one for each token has some 400 bytes
-FRAME_BYTES = 4_000_000  # and so much larger: what a service repeats of the request
+"""About eight times the longest reply on offer: 128,000 tokens (GPT-5, model page) of about four characters each."""
+REPLIES_A_TURN = 4  # replies of the largest size, with the results of their calls, are the most that one turn may hold
+CARRIED = 4  # the factor for one event, or for an answer that is not streamed
+STREAMED = 32  # the factor for all events of a stream: one for each token takes some 400 bytes
+FRAME_BYTES = 4_000_000  # added for the parts of the request that a service repeats
 
 
 class ReplyTooLarge(ProviderError):
-    """A reply, or what carries it, grew too large: it was not read to its end, and nothing of it is acted on."""
+    """The error of a reply, or of its envelope, that grew too large. It was not read to its end, and is not used."""
 
     def __init__(self, most: int) -> None:
         super().__init__(
@@ -35,17 +35,17 @@ class ReplyTooLarge(ProviderError):
 
 
 def max_carried(most: int) -> int:
-    """Return how large one event, or one answer that is not streamed, may be for replies of `most` bytes."""
+    """Return the maximum bytes of one event, or of one answer that is not streamed, for replies of `most` bytes."""
     return CARRIED * most + FRAME_BYTES
 
 
 def max_streamed(most: int) -> int:
-    """Return how large all events of a stream may be together, for replies of `most` bytes."""
+    """Return the maximum bytes of all events of a stream together, for replies of `most` bytes."""
     return STREAMED * most + FRAME_BYTES
 
 
 def as_chunk(reply: ModelReply) -> ModelChunk:
-    """Return a whole reply as one part of it, to be counted."""
+    """Return a whole reply as a single chunk, to count it."""
     thought = "".join(one.text for one in reply.reasoning)
     return ModelChunk(text=reply.text, reasoning=thought, arguments="".join(map(_call_text, reply.calls)))
 
@@ -56,7 +56,7 @@ def reply_bytes(reply: ModelReply) -> int:
 
 
 def messages_bytes(messages: Iterable[Message]) -> int:
-    """Return the bytes of what replies and results have left in a conversation."""
+    """Return the bytes of the messages and calls of a conversation."""
     return sum(text_bytes(message.content) + _calls_bytes(message.calls) for message in messages)
 
 

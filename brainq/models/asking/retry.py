@@ -1,7 +1,7 @@
 """Retries inside one model call, within its deadline.
 
-A retry waits as long as the service asked (Retry-After), else exponentially with full jitter, and is never
-begun when its wait would reach past the deadline: the caller learns at once instead.
+A retry waits as long as the service asked (Retry-After), or else exponentially with full jitter. It is not begun if its
+wait would reach past the deadline: the caller then gets the error at once.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from brainq.models.asking.stall_clock import Clock, Deadline
 
 T = TypeVar("T")
 NEVER_RETRIED_HERE = frozenset({"stalled", "broken", "limited"})
-"""Kinds whose next try the caller decides on: the service has worked on the first two, and the third waits."""
+"""The kinds of failure after which the caller decides: the service has worked on the first two, and the third waits."""
 
 
 class ServiceError(ProviderError):
@@ -37,10 +37,10 @@ class ServiceError(ProviderError):
 
 @dataclass(frozen=True)
 class RetryPolicy:
-    """How often and how long to wait. `clock`, `sleep` and `draw` (0 to 1) are there for tests.
+    """How often a call is retried, and how long it waits. `clock`, `sleep` and `draw` (0 to 1) are there for tests.
 
-    max_attempts   attempts in all; a fleet that retries more than this makes an outage worse
-    first_s        upper bound of the first wait; it doubles up to `longest_s`
+    max_attempts: the maximum number of attempts. A fleet that retries more often makes an outage worse.
+    first_s: the upper bound of the first wait, which doubles up to `longest_s`.
     """
 
     max_attempts: int = 8
@@ -51,9 +51,9 @@ class RetryPolicy:
     draw: Callable[[], float] = random.random
 
     def wait_s(self, attempt: int, retry_after_s: float | None) -> float:
-        """Seconds to wait after attempt number `attempt` (1-based) failed."""
+        """Return the seconds to wait after attempt number `attempt`, counted from 1, has failed."""
         if retry_after_s:
-            # Never less than asked; a little more, so that a fleet does not return at the same moment.
+            # Never wait less than asked; wait a little more, so that a fleet does not return at the same moment.
             return retry_after_s + self.draw() * min(retry_after_s * 0.1, 1.0)
         return self.draw() * min(self.longest_s, self.first_s * 2 ** (attempt - 1))
 
@@ -61,11 +61,11 @@ class RetryPolicy:
 def call_with_retry(attempt: Callable[[], T], deadline: Deadline, policy: RetryPolicy) -> T:
     """Run `attempt` until it returns, fails for good, or no further wait fits before the deadline.
 
-    A stalled stream, or a reply that its service found broken, is not asked for again here: the service may have worked
-    on it, so the caller counts another attempt. Nor is a call whose permit comes later (`limited`): the caller gives
-    its thread back meanwhile.
+    A stalled stream, or a reply that its service found broken, is not requested again here: the service may have worked
+    on it, so the caller counts another attempt. A call whose permit comes later (`limited`) is not repeated either: the
+    caller releases its thread.
 
-    Raises the last ProviderError as it was, or one of kind `timeout` if the deadline has passed.
+    Raises the last ProviderError, or one of kind `timeout` if the deadline has passed.
     """
     number, last = 0, None
     while True:
@@ -80,11 +80,11 @@ def call_with_retry(attempt: Callable[[], T], deadline: Deadline, policy: RetryP
 
 
 def _next_retry(error: ProviderError, number: int, deadline: Deadline, policy: RetryPolicy) -> ModelRetry:
-    """What follows attempt `number`, which failed so. Raises the error when nothing does."""
+    """Return the retry after attempt `number` has failed. Raises the error if there is none."""
     if not error.retryable or error.kind in NEVER_RETRIED_HERE:
         raise error
     deadline.require(error)
-    # Where the fleet waits for what the service asked, the next attempt waits for its place, and not twice.
+    # If the fleet waits as the service asked, the next attempt waits for its permit, and does not wait here, too.
     is_shared = getattr(error, "is_shared", False)
     wait_s = 0.0 if is_shared else policy.wait_s(number, getattr(error, "retry_after_s", None))
     if number >= policy.max_attempts or wait_s >= deadline.remaining_s():
@@ -95,11 +95,11 @@ def _next_retry(error: ProviderError, number: int, deadline: Deadline, policy: R
 def stream_with_retry(
     attempt: Callable[[], Generator[ModelChunk]], deadline: Deadline, policy: RetryPolicy
 ) -> Iterator[ModelChunk]:
-    """Chunks of the first attempt that gets as far as a chunk; before them one for each retry, before its wait.
+    """Yield the chunks of the first attempt that has output, and before it a chunk for each retry, before its wait.
 
-    `attempt` begins a stream. An empty ModelChunk from it says that output has begun without text (a tool
-    call) and is not passed on. After a first chunk of either sort nothing is restarted here, because the
-    output was paid for and may have been shown: a retryable failure becomes kind `stream`.
+    attempt: begins a stream. An empty ModelChunk from it means that output without text (a tool call) has begun, and is
+        not passed on. After the first chunk nothing is restarted here, because the output is billed and may have been
+        shown. A retryable failure then gets the kind `stream`.
     """
     number, last = 0, None
     while True:

@@ -1,7 +1,9 @@
-"""The clocks of one model call: its deadline, how long its stream may say nothing, and the cut of what outlives either.
+"""The time limits of one model call: its deadline, the longest silence of its stream, and the cut when either is
+exceeded.
 
-A provider of the user's own may not look at the limits of a request, and may hang in a read that cannot be ended. Its
-stream is read in a thread of its own, which is abandoned then. Ours hold the limits themselves, and are read directly.
+A user's own provider may ignore the limits of a request, and may hang in a read that cannot be ended. Its stream is
+read in a separate thread, which is abandoned if it is late. brainq's providers keep the limits themselves, and are read
+directly.
 """
 
 from __future__ import annotations
@@ -21,15 +23,15 @@ from brainq.models.providers import Provider, chunks_of
 from brainq.processes.threads import run_in_thread
 from brainq.processes.timers import TIMERS, Watch
 
-MAX_BUFFERED_CHUNKS = 64  # chunks that a reader has not taken yet
-READER_POLL_S = 0.5  # for a reader that is gone
-CUT_SLACK_S = 0.02  # a time that is earlier by so little leaves the timer as it is
+MAX_BUFFERED_CHUNKS = 64  # chunks that the reader has not taken yet
+READER_POLL_S = 0.5  # how often to check whether the reader is gone
+CUT_SLACK_S = 0.02  # a cut that would be earlier by less than this leaves the timer unchanged
 Clock = Callable[[], float]
 _StreamItem = ModelChunk | BaseException | None
 
 
 class Deadline:
-    """Counts `timeout_s` seconds of monotonic time from its making."""
+    """A deadline of `timeout_s` seconds, in monotonic time from its creation."""
 
     def __init__(self, timeout_s: float, clock: Clock = time.monotonic) -> None:
         self.timeout_s = timeout_s
@@ -37,7 +39,7 @@ class Deadline:
         self._ends_at = clock() + timeout_s
 
     def remaining_s(self) -> float:
-        """Seconds left, never below 0."""
+        """Return the seconds left, never below 0."""
         return max(0.0, self._ends_at - self.clock())
 
     @property
@@ -50,7 +52,7 @@ class Deadline:
             raise self.error(last) from last
 
     def error(self, last: ProviderError | None = None) -> ProviderError:
-        """What to raise once the time is over; `last` is the failure that used it up, and is named."""
+        """Return the error of a call whose time is over. It names `last`, the failure that used the time up."""
         why = f" (the last try: {last})" if last else ""
         return ProviderError(
             f"the model did not answer within {self.timeout_s:g} s{why}", kind="timeout", retryable=True
@@ -58,10 +60,9 @@ class Deadline:
 
 
 class StallClock:
-    """The time one stream has for its next piece. Counts `first_token_s` from its making, as the request goes out.
+    """The time limits of one stream. `first_token_s` counts from its creation, when the request is sent.
 
-    A pause after the first output that is longer than the first one may be is a stall, too, so `idle_s` never
-    counts for more than `first_token_s`.
+    `idle_s` never counts for more than `first_token_s`.
     """
 
     def __init__(self, deadline: Deadline, first_token_s: float | None = None, idle_s: float | None = None) -> None:
@@ -72,11 +73,11 @@ class StallClock:
         self._begun = False
 
     def begin(self) -> None:
-        """The first output is there: from now on pauses count."""
+        """Note that the first output has come. From now on `idle_s` limits each pause."""
         self._begun = True
 
     def allowed_s(self) -> float:
-        """Seconds until the next piece must be there."""
+        """Return the seconds within which the next piece must come."""
         remaining_s = self.deadline.remaining_s()
         if self._begun:
             return remaining_s if self._idle_s is None else min(remaining_s, self._idle_s)
@@ -84,11 +85,11 @@ class StallClock:
 
     @property
     def first_is_late(self) -> bool:
-        """Whether the first output should have been there by now, though there is time left."""
+        """Whether the first output is late, though the deadline has not passed."""
         return not self._begun and self._first is not None and self._first.passed and not self.deadline.passed
 
     def error(self, name: str) -> ProviderError:
-        """What to raise when `allowed_s` is over: `timeout` at the deadline, else `stalled`."""
+        """Return the error to raise once `allowed_s` is over: `timeout` at the deadline, or else `stalled`."""
         if self.deadline.passed:
             return self.deadline.error()
         limit_s = self._idle_s if self._begun else self._first and self._first.timeout_s
@@ -99,16 +100,15 @@ class StallClock:
 
 
 class DeadlineCut:
-    """Shuts `response`'s socket down after `after_s` seconds, unless it is closed before; `fired` once it did.
+    """A timer that shuts down the socket of `response` after `after_s` seconds, unless it is closed before. `fired` is
+    then set.
 
-    `move` gives it another time, as often as a stream has pieces: the same time or a later one costs no new timer.
-
-    The HTTP library's read timeout starts anew with every piece it receives, so a server that drips bytes, or stalls
-    late, outlives any total. Shutting the socket down ends the read in whichever thread sits in it.
+    The HTTP library's read timeout starts again with every piece. So a server that sends single bytes, or stalls late,
+    could outlive any total. Shutting the socket down ends the read in whichever thread it runs.
 
     Raises RuntimeError if the system refuses the thread of timers: no stream is read that could not be cut.
 
-    `response` is an httpx or httpx2 response. Without a socket behind it (a mock transport) nothing is cut.
+    response: an httpx or httpx2 response. One without a socket (a mock transport) is never cut.
     """
 
     def __init__(self, response: Any, after_s: float) -> None:
@@ -121,7 +121,7 @@ class DeadlineCut:
             TIMERS.add(self._watch)
 
     def move(self, after_s: float) -> None:
-        """Cut `after_s` seconds from now instead."""
+        """Set the cut to `after_s` seconds from now. Moving it to the same time or a later one costs no new timer."""
         with self._lock:
             if self._is_last:
                 return
@@ -130,7 +130,7 @@ class DeadlineCut:
                 TIMERS.move(self._watch, due)
 
     def finish_within(self, after_s: float) -> None:
-        """Cut `after_s` seconds from now, whatever `move` says afterwards."""
+        """Set the cut to `after_s` seconds from now for good: later moves have no effect."""
         self.move(after_s)
         self._is_last = True
 
@@ -144,13 +144,13 @@ class DeadlineCut:
                 return
             self.fired = True
             try:
-                # Not SSLSocket.shutdown: it drops the TLS state under the thread that is reading.
+                # SSLSocket.shutdown would drop the TLS state under the thread that is reading.
                 socket.socket.shutdown(self._socket, socket.SHUT_RDWR)
             except OSError:
-                pass  # closed by the other side in the meantime
+                pass  # the other side has closed it in the meantime
 
     def close(self) -> None:
-        """Cut nothing any more: the connection may serve another call."""
+        """Cancel the cut, because the connection may serve another call."""
         with self._lock:
             self._socket = self._watch.act = None
 
@@ -162,7 +162,7 @@ def _socket_of(response: Any) -> socket.socket | None:
 
 
 def stream_within_limits(provider: Provider, request: ModelRequest) -> Iterator[ModelChunk]:
-    """The chunks of `generate_stream`. Raises what it raises, and ProviderError `timeout` or `stalled`."""
+    """Return the chunks of `generate_stream`. Also raises ProviderError of kind `timeout` or `stalled`."""
     if getattr(getattr(provider, "generate_stream", None), "keeps_limits", False):
         return provider.generate_stream(request)
     return _read_in_thread(provider, request)
@@ -189,7 +189,7 @@ def _read_in_thread(provider: Provider, request: ModelRequest) -> Iterator[Model
                 if not put(chunk):
                     return
             put(None)
-        except BaseException as error:  # SystemExit, too: it reaches the reader instead of ending this thread
+        except BaseException as error:  # SystemExit, too: it reaches the reader and does not end this thread
             put(error)
 
     run_in_thread(lambda: variables.run(read))
@@ -202,7 +202,7 @@ def _read_in_thread(provider: Provider, request: ModelRequest) -> Iterator[Model
 
 
 def _next_chunk(items: Queue[_StreamItem], clock: StallClock, name: str) -> ModelChunk | None:
-    """None: the stream has ended. Raises what reading it raised, and ProviderError once it is late."""
+    """Return the next chunk, or None at the end of the stream. Raises ProviderError if it is late."""
     try:
         item = items.get(timeout=clock.allowed_s())
     except Empty:
@@ -211,6 +211,6 @@ def _next_chunk(items: Queue[_StreamItem], clock: StallClock, name: str) -> Mode
         raise item
     if isinstance(item, BaseException):
         raise RuntimeError(f"{name} raised {type(item).__name__}") from item
-    if item is not None and clock.deadline.passed:  # an endless stream never keeps us waiting
+    if item is not None and clock.deadline.passed:  # an endless stream does not keep the reader past the deadline
         raise clock.error(name)
     return item

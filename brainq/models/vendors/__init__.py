@@ -1,1 +1,1 @@
-"""The vendors of models: their services' wires, read and written here, on the SDKs that they publish."""
+"""The adapters of the vendors' services: each reads and writes one wire, on the SDK that the vendor publishes."""

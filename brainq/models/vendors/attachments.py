@@ -1,14 +1,15 @@
-"""Images and files of messages as the blocks that models' services take, or in words where they take none.
+"""Images and files of messages, as blocks of the models' services, or as words if a service does not support them.
 
-    kind       what                         Anthropic            chat completions
+    kind       formats                      Anthropic            chat completions
     image      PNG, JPEG, GIF, WebP         image                image_url, as a data: URL
     document   PDF                          document             file, as a data: URL
     text       text/*, JSON, XML, YAML      text                 text
     other      anything else                in words             in words
 
-The Responses API takes what chat completions take, as input_image and input_file, in a call's output, too.
+The Responses API supports the same kinds as chat completions, as input_image and input_file, and also in the output of
+a call.
 
-Chat completions take no images in a tool's message: `move_behind_results` puts them into a user's message behind the
+Chat completions accept no images in a tool's message. `move_behind_results` puts them into a user's message after the
 results, as OpenAI's guide on function calling recommends.
 """
 
@@ -30,7 +31,7 @@ from brainq.text.surrogates import clean
 AttachmentKind = Literal["image", "document", "text", "other"]
 SHOWABLE_KINDS: tuple[AttachmentKind, ...] = ("image", "document")
 IMAGES = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
-MAX_TEXT_CHARS = 256_000  # as of a tool's result
+MAX_TEXT_CHARS = 256_000  # the same as for the result of a tool
 _REFUSALS: Mapping[AttachmentKind, re.Pattern[str]] = {
     "image": re.compile(
         r"image input is not supported|images? (is|are) not supported|does ?n.t support image|does not support image"
@@ -45,7 +46,8 @@ _REFUSALS: Mapping[AttachmentKind, re.Pattern[str]] = {
     ),
 }
 UNREADABLE_FILES = "files"
-"""What a request is sent without, once, whose service cannot read one of its files: which one, services do not say."""
+"""The name of the files in a request, which is sent once more without them if the service cannot read one. Services do
+not say which one."""
 _UNREADABLE = re.compile(
     r"(could not|cannot|unable to|failed to) (process|read|load|decode|parse|open|identify) (the |this |input )?"
     r"(image|pdf|document|file)"
@@ -64,7 +66,8 @@ def attachment_kind(attachment: Attachment) -> AttachmentKind:
 
 
 def refused_attachment_kind(request: ModelRequest, status: int, body: Any) -> AttachmentKind | None:
-    """The kind of attachment that this answer says the model does not take; None if it is about something else."""
+    """Return the kind of attachment that the model does not support, as this answer says, or None if it is about
+    something else."""
     if status not in (400, 404, 415, 422, 500, 501):
         return None
     sent = {attachment_kind(one) for message in request.messages for one in message.attachments}
@@ -75,13 +78,14 @@ def refused_attachment_kind(request: ModelRequest, status: int, body: Any) -> At
 
 
 def is_unreadable(request: ModelRequest, status: int, body: Any) -> bool:
-    """Whether this answer says that the service could not read an image or a document of the request."""
+    """Return whether the service could not read an image or a document of the request, as this answer says."""
     sent = any(_needs_user_message(one) for message in request.messages for one in message.attachments)
     return sent and status in (400, 413, 422) and bool(_UNREADABLE.search(error_detail(body).text))
 
 
 def move_behind_results(messages: Iterable[Message]) -> list[Message]:
-    """The conversation, with files that a tool's message cannot hold in a user's message behind the results."""
+    """Return the conversation with the files that a tool's message cannot hold in a user's message after the
+    results."""
     made: list[Message] = []
     waiting: list[Message] = []
     for message in messages:
@@ -106,21 +110,21 @@ def _user_messages(results: Sequence[Message]) -> Message:
 
 @dataclass(frozen=True, slots=True)
 class AttachmentBlocks:
-    """Makes the blocks of one request.
+    """The blocks of the attachments of one request.
 
-    blobs     the bytes by sha256; what is missing is no longer kept
-    refused   kinds that this model was found not to take
+    blobs: the bytes by sha256. Missing bytes are no longer kept.
+    refused: the kinds that this model has refused.
     """
 
     blobs: Mapping[str, bytes]
     refused: frozenset[AttachmentKind] = frozenset()
 
     def text(self, attachments: Iterable[Attachment]) -> list[str]:
-        """Those that a tool's message of chat completions can hold; the others are shown behind it."""
+        """Return the texts of the attachments that a tool's message of chat completions can hold."""
         return [self.in_words(one) for one in attachments if not _needs_user_message(one)]
 
     def anthropic(self, attachment: Attachment) -> dict[str, Any]:
-        """A content block of the messages API, for a user's message or a tool's result."""
+        """Return a content block of the Messages API, for a user's message or a tool's result."""
         if not self.can_show(attachment):
             return {"type": "text", "text": self.in_words(attachment)}
         source = {"type": "base64", "media_type": attachment.media_type, "data": _base64(self.blobs[attachment.sha256])}
@@ -130,7 +134,7 @@ class AttachmentBlocks:
         return {"type": "document", "source": source, **titled}
 
     def responses(self, attachment: Attachment) -> dict[str, Any]:
-        """A content part of the Responses API, for a user's message or a call's output."""
+        """Return a content part of the Responses API, for a user's message or a call's output."""
         part = self.chat(attachment)
         match part["type"]:
             case "image_url":
@@ -141,22 +145,21 @@ class AttachmentBlocks:
                 return {"type": "input_text", "text": part["text"]}
 
     def chat(self, attachment: Attachment) -> dict[str, Any]:
-        """A content part of chat completions, for a user's message."""
+        """Return a content part of chat completions, for a user's message."""
         if not self.can_show(attachment):
             return {"type": "text", "text": self.in_words(attachment)}
         url = f"data:{attachment.media_type};base64,{_base64(self.blobs[attachment.sha256])}"
         if attachment_kind(attachment) == "image":
             return {"type": "image_url", "image_url": {"url": url}}
-        # The service wants a name with each file.
+        # The service requires a name for each file.
         return {"type": "file", "file": {"filename": clean(attachment.name) or "file.pdf", "file_data": url}}
 
     def can_show(self, attachment: Attachment) -> bool:
-        """Whether the model can be shown its bytes."""
         kind = attachment_kind(attachment)
         return kind in SHOWABLE_KINDS and kind not in self.refused and attachment.sha256 in self.blobs
 
     def in_words(self, attachment: Attachment) -> str:
-        """What a model reads of one that it is not shown: its text, or why there is none."""
+        """Return the text that replaces an attachment: its own text, or the reason why it is not shown."""
         data = self.blobs.get(attachment.sha256)
         if data is None:
             return f"[{clean(attachment.label)}: it is no longer kept]"

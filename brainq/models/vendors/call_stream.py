@@ -1,8 +1,8 @@
 """The one place that decides how the events of a model's reply become its calls.
 
-Each wire translates its events to `CallPart`. A part belongs to the call with its call id, else to the one with its
-item id, else to the one at its position. Two calls with one id are one call. The final message decides if there is
-one. Nothing is guessed: `require_clear` refuses a reply whose parts could be put together in more than one way.
+Each wire translates its events to `CallPart`. A part belongs to the call with its call id, or else to the one with its
+item id, or else to the one at its position. Two calls with one id are one call. If there is a final message, it
+decides. Nothing is guessed: `require_clear` refuses a reply whose parts could form different calls.
 """
 
 from __future__ import annotations
@@ -24,24 +24,24 @@ REMEDY = "ask for one call at a time (parallel_tool_calls=False) if this service
 
 
 def cut_reply(why: str) -> ProviderError:
-    """Return the error of an attempt whose reply cannot be acted on. The attempt is charged and made again."""
+    """Return the error of an attempt whose reply cannot be used. The attempt is charged and repeated."""
     return ProviderError(f"the reply cannot be acted on: {why}", kind="stream", retryable=True)
 
 
 def begun_again() -> ProviderError:
-    """Return the error of a stream in which a second reply begins before the first has ended."""
+    """Return the error of a stream in which a second reply begins before the first one has ended."""
     return cut_reply("it began again within its stream, as after a proxy has lost its service and asked once more")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallPart:
-    """What one event says about a call. A field is empty, or None, if the event does not say it.
+    """The facts of one event about a call. A field is empty, or None, if the event does not contain it.
 
-    call_id     the id that the call's result will name
-    item_id     the id of the item or block that holds the call
-    index       its number as the service counts
-    arguments   JSON text, or a piece of it
-    extra       keys of the call that this code does not know
+    call_id: the id that the call's result will name.
+    item_id: the id of the item or block that holds the call.
+    index: the number that the service gives the call.
+    arguments: JSON text, or a piece of it.
+    extra: keys of the call that are not known here.
     """
 
     call_id: str = ""
@@ -53,18 +53,19 @@ class CallPart:
 
     @property
     def keys(self) -> tuple[Key, ...]:
-        """Ids under which it may be known, the strongest first. Some services use a call's id as its item's."""
+        """The ids under which the call may be known, the strongest first. Some services use a call's id as its
+        item's."""
         found = (("id", self.call_id), ("item", self.item_id), ("id", self.item_id))
         return tuple(key for key in found if key[1])
 
 
 def argument_piece(value: object) -> str:
-    """Return arguments, or a piece of them, as text. Some services send an object where their API says JSON text."""
+    """Return arguments, or a piece of them, as text. Some services send an object instead of JSON text."""
     return value if isinstance(value, str) else "" if value is None else json.dumps(value)
 
 
 def position(value: object) -> int | None:
-    """Return the number of a call as the service counts, or None if it gives none."""
+    """Return the number that the service gives a call, or None if it gives none."""
     if isinstance(value, str) and value.isdecimal():
         return int(value)
     return value if isinstance(value, int) and not isinstance(value, bool) else None
@@ -72,13 +73,14 @@ def position(value: object) -> int | None:
 
 @dataclass(eq=False, slots=True)
 class _Call:
-    """One call as far as it is known.
+    """One call as far as it has come.
 
-    whole       its arguments as an event said them in full
-    done_as     its place among the calls that were said in full
-    has_own_id  the part that began it had its id
-    is_ended    the service has marked its end
-    is_doubted  a part was taken for its last, or for its own, on weak grounds: only whole arguments dispel that
+    whole: its arguments, if an event contained all of them.
+    done_as: its position among the calls whose arguments came whole.
+    has_own_id: whether its first part had its id.
+    is_ended: whether the service has marked its end.
+    is_doubted: whether a part was assigned to it, or to another call, on weak grounds. Only whole arguments settle the
+        doubt.
     """
 
     call_id: str = ""
@@ -100,37 +102,36 @@ class _Call:
 
     @property
     def is_whole(self) -> bool:
-        """Whether its arguments are a JSON object, and not merely absent."""
+        """Whether the arguments are a JSON object, and not merely absent."""
         return bool(self.text.strip()) and _read(self.text) is not None
 
     def learn(self, part: CallPart) -> None:
-        """Take over what `part` says, apart from arguments."""
         self.call_id = self.call_id or part.call_id
         self.item_id = self.item_id or part.item_id
         self.name = self.name or part.name
         self.extra.update(part.extra)
 
     def ended_before(self, part: CallPart) -> bool:
-        """Return whether `part`, which has no id, begins another call: it names one, and this one is whole. A name
-        before that may be another call's, or the rest of this one's."""
+        """Return whether a part without an id begins another call: it has a name, and this call is whole. If this call
+        is not whole, the name may be the rest of its own."""
         return bool(part.name and self.name) and self.is_whole
 
 
 class CallStream:
-    """Puts the calls of one reply together."""
+    """The calls of one reply, which are put together part by part."""
 
     def __init__(self) -> None:
         self._calls: list[_Call] = []
         self._known: dict[Key, _Call] = {}
         self._done = 0
-        self._has_strays = False  # pieces with ids that were announced nowhere
+        self._has_strays = False  # pieces with ids that no event announced
         self._problem = ""
 
     def __len__(self) -> int:
         return len(self._calls)
 
     def announce(self, part: CallPart) -> bool:
-        """Begin a call, also at an index that is used. Return False if the id, or the call, has been announced."""
+        """Begin a call, even at an index that is in use. Returns False if the id, or the call, was announced before."""
         known, before = self._by_id(part), self._at_position(part)
         named = known or before
         if named is not None and not named.name and (named is known or named.index == part.index is not None):
@@ -139,38 +140,40 @@ class CallStream:
         if known is not None and known.whole is not None:
             return False
         if before is not None and before is not known and not (before.is_ended or before.is_whole):
-            before.is_doubted = True  # cut off by this one
+            before.is_doubted = True  # this part cuts it off
         call = self._begin(part)
         call.pieces.append(part.arguments)
         return known is None
 
     def add_piece(self, part: CallPart) -> None:
-        """Add a piece of arguments to the call that it belongs to."""
+        """Add a piece of arguments to its call."""
         call = self._find(part)
         if call is not None or part.arguments.strip():
             (call or self._begin(part)).pieces.append(part.arguments)
 
     def add_whole(self, part: CallPart) -> None:
-        """Take the whole arguments of a call of which no piece has come."""
+        """Add the whole arguments of a call, unless pieces of them have come."""
         call = self._find(part)
         if call is None or not "".join(call.pieces).strip():
             self.add_piece(part)
 
     def end(self, part: CallPart) -> None:
-        """Note that no piece of the call follows."""
+        """Mark a call as ended: no piece of it follows."""
         call = self._find(part)
         if call is not None:
             call.is_ended = True
 
     def continue_or_begin(self, part: CallPart) -> bool:
-        """Add a part whose event does not say whether it begins a call. Return whether a call with an id of its own
-        began at a position that another call has."""
+        """Add a part whose event does not say whether it begins a call.
+
+        Returns whether a call with its own id began at the position of another call.
+        """
         call, before = self._by_id(part), self._at_position(part)
         if call is None and before is not None and self._continues(part, before):
             call = before
         began = call is None
         call = self._begin(part) if call is None else self._learn(call, part)
-        # A name that is said again without arguments may be all of a second call, or the end of the first.
+        # A repeated name without arguments may be a second call, or the end of the first.
         call.is_doubted |= began and before is not None and not part.call_id and part.name == before.name
         if part.name and call.name != part.name:
             self._note(f"a call was named {call.name!r}, and then {part.name!r}")
@@ -178,7 +181,7 @@ class CallStream:
         return began and before is not None and bool(before.call_id and part.call_id) and part.index is not None
 
     def finish(self, part: CallPart) -> None:
-        """Take a call that an event says in full."""
+        """Add a call that one event contains in full."""
         call = self._by_id(part) or self._unfinished(part)
         if call is not None and part.name and call.name not in ("", part.name):
             self._note(f"a call has two names, {call.name!r} and {part.name!r}")
@@ -190,7 +193,7 @@ class CallStream:
             call.done_as, self._done = self._done, self._done + 1
 
     def conclude(self, parts: Iterable[CallPart]) -> None:
-        """Take the calls of the final message. They decide, and each call that came before must be among them."""
+        """Use the calls of the final message, which must contain each call that came before."""
         final = CallStream()
         for part in parts:
             final.finish(part)
@@ -202,7 +205,7 @@ class CallStream:
         self._calls, self._known, self._done, self._problem = final._calls, final._known, final._done, final._problem
 
     def _is_in(self, final: CallStream, call: _Call) -> bool:
-        """Return whether `final` has the call, to which what came before is added."""
+        """Return whether `final` has the call. Its earlier arguments and keys are added there if they are missing."""
         keys = [key for key, known in self._known.items() if known is call and key[0] != "index"]
         same = next((final._known[key] for key in keys if key in final._known), None)
         if same is None:
@@ -213,7 +216,7 @@ class CallStream:
         return True
 
     def require_clear(self, finish: str) -> None:
-        """Raise ProviderError if it is not clear which calls a reply makes that is whole, as `finish` says."""
+        """Raise ProviderError if the calls of a reply that ended with `finish` are not clear."""
         if FinishKind.of(finish) is not FinishKind.WHOLE:
             return
         self._calls = self._merged()
@@ -222,7 +225,7 @@ class CallStream:
             raise cut_reply(f"{self._problem}; {REMEDY}")
 
     def repeats_from(self, count: int) -> bool:
-        """Return whether one of the calls that began after the first `count` says what one of these said."""
+        """Return whether a call after the first `count` repeats one of the first."""
         said = [(call.name, _read(call.text)) for call in self._calls]
         return any(later in said[:count] for later in said[count:])
 
@@ -233,18 +236,18 @@ class CallStream:
 
     @property
     def are_ended(self) -> bool:
-        """Whether each call has a name, and its end was marked or its arguments are whole."""
+        """Whether each call has a name, and either whole arguments or a marked end."""
         return all(call.name and (call.is_ended or call.is_whole) for call in self._merged())
 
     def calls(self, unnamed: str = "call_") -> tuple[ToolCall, ...]:
-        """Return the calls. One without an id gets `unnamed` and its place."""
+        """Return the calls. A call without an id gets `unnamed` and its position."""
         return tuple(
             read_call(call.call_id or call.item_id or f"{unnamed}{index}", call.name, call.text)
             for index, call in enumerate(self._in_order())
         )
 
     def extras(self, wire: str) -> tuple[Reasoning, ...]:
-        """Return the keys of calls that this code does not know, kept as what `wire` takes back."""
+        """Return the unknown keys of calls, as reasoning that `wire` sends back."""
         return tuple(
             Reasoning(wire=calls_wire(wire), block=clean_json(call.extra), before=index)
             for index, call in enumerate(self._in_order())
@@ -281,7 +284,7 @@ class CallStream:
         return self._calls[-1] if self._calls else None
 
     def _find(self, part: CallPart) -> _Call | None:
-        """Return the call that a piece belongs to. An id that nobody has announced is weaker than a position."""
+        """Return the call that a piece belongs to. A position is stronger than an id that was not announced."""
         call = self._by_id(part)
         if call is not None:
             return call
@@ -290,10 +293,10 @@ class CallStream:
         return call
 
     def _continues(self, part: CallPart, before: _Call) -> bool:
-        """Return whether a part without a known id goes on with the call at its position."""
+        """Return whether a part without a known id continues the call at its position."""
         if part.call_id and before.call_id:
             if not part.name:
-                return True  # some services give each piece an id of its own
+                return True  # some services give each piece its own id
             before.is_doubted |= not before.is_whole and (bool(before.text.strip()) or before.name == part.name)
             return False
         if not before.ended_before(part):
@@ -304,7 +307,7 @@ class CallStream:
         return False
 
     def _unfinished(self, part: CallPart) -> _Call | None:
-        """Return the call at the position of one that is said in full: the first that can be it."""
+        """Return the first call at the position of a finished call that could be the same call."""
         for call in self._calls:
             is_other = (part.call_id and call.call_id) or (part.item_id and call.item_id)
             is_here = part.index is None or part.index == call.index
@@ -329,7 +332,7 @@ class CallStream:
         return made
 
     def _doubt(self) -> str:
-        """Return why it is not clear which calls the model made; "" if it is."""
+        """Return why the calls are not clear, or "" if they are."""
         said = [_read(call.text) for call in self._calls if call.whole is not None]
         unnamed = [call for call in self._calls if not call.name and call.whole is None]
         self._calls = [call for call in self._calls if call not in unnamed or _read(call.text) not in said]
@@ -358,7 +361,7 @@ def _says_nothing(text: str) -> bool:
 
 
 def _is_same(one: str, other: str) -> bool:
-    """Return whether two texts of arguments can be those of one call. `{}` may be what came before the real ones."""
+    """Return whether two texts of arguments can belong to one call. `{}` may precede the real arguments."""
     if _says_nothing(one) or _says_nothing(other):
         return True
     return one == other or (

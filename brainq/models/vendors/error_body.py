@@ -1,7 +1,7 @@
-"""What the body of an error says, in the shapes that services send it in.
+"""The body of an error, in the shapes that services use.
 
-A body is an object with `error`, that error itself, a list with one of them (Gemini), `detail` (FastAPI), a text in
-place of an object (xAI, Ollama, TGI), JSON inside a text (OpenRouter's `metadata.raw`), a web page, or nothing.
+A body is an object with `error`, that error itself, a list with one of them (Gemini), `detail` (FastAPI), a text
+instead of an object (xAI, Ollama, TGI), JSON inside a text (OpenRouter's `metadata.raw`), a web page, or nothing.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ _UNIT_S = {"ms": 0.001, "milli": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 8
 
 @dataclass(frozen=True, slots=True)
 class ErrorDetail:
-    """What a body says.
+    """The facts in the body of an error.
 
-    message   for people: the outer one, then what it passes on of another service's
-    codes     the words for programs: codes, types and statuses, the outer ones first
-    status    the HTTP status that it names, 300 to 599; None if it names none
-    param     the part of the request that it is about; "" if it does not say
-    wait_s    for how many seconds it asks to wait; None if it does not say
+    message: the text for people: the outer message, then the message of another service inside it.
+    codes: the words for programs: codes, types and statuses, the outer ones first.
+    status: the HTTP status in the body, 300 to 599, or None if there is none.
+    param: the part of the request that the error is about, or "" if the body does not name it.
+    wait_s: how many seconds the service asks us to wait, or None if it does not ask.
     """
 
     message: str = ""
@@ -49,7 +49,7 @@ class ErrorDetail:
 
     @property
     def text(self) -> str:
-        """All of its words, in lower case."""
+        """All words of the body, in lower case."""
         return " ".join((self.message, *self.codes)).lower()
 
 
@@ -77,26 +77,27 @@ def error_detail(body: Any) -> ErrorDetail:
 
 
 def is_error_value(value: Mapping[str, Any]) -> bool:
-    """Return whether this object, which came with HTTP 200, is an error and no part of a reply."""
+    """Return whether this object, which came with HTTP 200, is an error and not part of a reply."""
     if value.get("error") or value.get("object") == "error" or value.get("type") == "error":
         return True
     return bool(value.get("detail")) and not value.keys() & {"choices", "content", "output", "type", "object"}
 
 
 def wait_in_words(text: str) -> float | None:
-    """Return the seconds in words such as `try again in 1m30.5s`, `retry after 20 seconds`; None without such words."""
+    """Return the seconds in a text such as `try again in 1m30.5s` or `retry after 20 seconds`, or None if there are
+    none."""
     found = _WAIT_WORDS.search(text)
     return None if found is None else duration_s(found[1])
 
 
 def duration_s(text: str) -> float | None:
-    """Return the seconds of `36s`, `1m30.5s`, `644ms`, `20 seconds`; None for any other text."""
+    """Return the seconds of `36s`, `1m30.5s`, `644ms` or `20 seconds`, or None for any other text."""
     parts = _DURATION_PART.findall(text)
     return sum(float(number) * _UNIT_S[unit.lower()] for number, unit in parts) if parts else None
 
 
 def page_text(text: str) -> str:
-    """Return the title of a web page. Returns any other text as it is."""
+    """Return the title of a web page. Any other text is returned unchanged."""
     if not text.lstrip()[:200].lower().startswith(("<!doctype", "<html", "<head", "<?xml")):
         return text
     found = _TITLE.search(text)
@@ -104,7 +105,8 @@ def page_text(text: str) -> str:
 
 
 def _walk(body: Any, depth: int) -> Iterator[tuple[str, Any]]:
-    """(`message`, `code`, `status`, `param` or `wait`, its value) of all that the body says, the outer ones first."""
+    """Yield the name (`message`, `code`, `status`, `param` or `wait`) and the value of each fact, the outer ones
+    first."""
     if depth > _MAX_DEPTH:
         return
     if isinstance(body, str):
@@ -118,7 +120,7 @@ def _walk(body: Any, depth: int) -> Iterator[tuple[str, Any]]:
 
 
 def _walk_object(body: dict[str, Any], depth: int) -> Iterator[tuple[str, Any]]:
-    if "loc" in body:  # FastAPI's: its entries echo the request's content
+    if "loc" in body:  # FastAPI's entries echo the content of the request
         yield "message", f"{body['loc']}: {body.get('msg')}"
         return
     for name in _MESSAGES:
@@ -144,7 +146,7 @@ def _walk_object(body: dict[str, Any], depth: int) -> Iterator[tuple[str, Any]]:
 
 
 def _json_in(text: str) -> Any:
-    """Return the JSON object or list that the text holds. Returns None for any other text."""
+    """Return the JSON object or list in the text, or the text itself if it holds none."""
     if text.lstrip()[:1] not in ("{", "["):
         return None
     try:

@@ -1,6 +1,4 @@
-"""What a service's answer says beside a reply: failures as ProviderError, refused parameters, waits, and the
-limits in its headers.
-"""
+"""The failures of a service as ProviderError: refusals, refused parameters, waits, and the limits in its headers."""
 
 from __future__ import annotations
 
@@ -40,7 +38,7 @@ _UNSUPPORTED_WORDS = (
 _UNSENT_ERRORS = frozenset({"ConnectTimeout", "PoolTimeout", "WriteTimeout"})
 _CUT_CONNECTION_ERRORS = frozenset({"ReadError", "RemoteProtocolError"})
 _LASTING_ERRORS = frozenset({"TooManyRedirects", "UnsupportedProtocol", "LocalProtocolError", "InvalidURL"})
-# A limit of the output that is too large is known to the service: left out, the reply had none.
+# A service that finds an output limit too large knows the limit: without it the reply would have none.
 _OUTPUT_LIMIT_VALUE = re.compile(
     r"tokens\W{1,5}(is |are |value )?(too (large|big|high|small|low)|must be|exceeds?|out of range)"
 )
@@ -49,8 +47,8 @@ _MINUTE_RANGE_S = (30.0, 90.0)
 
 
 def from_sdk_error(error: Exception, sdk: Any, provider: str) -> ProviderError:
-    """Return the ProviderError for anything that a call through `sdk` can raise. Both SDKs name their exceptions
-    alike, and are imported lazily."""
+    """Return the ProviderError for anything that a call through `sdk` can raise. Both SDKs use the same names for their
+    exceptions, and are imported lazily."""
     if isinstance(error, ProviderError):
         return error
     if isinstance(error, sdk.APIStatusError):
@@ -59,7 +57,7 @@ def from_sdk_error(error: Exception, sdk: Any, provider: str) -> ProviderError:
         return ServiceError(f"{provider}: the service did not answer in time", kind="timeout", retryable=True)
     if isinstance(error, sdk.APIConnectionError) or _is_transport(error, "RequestError"):
         return _connection_error(error.__cause__ or error, provider)
-    if isinstance(error, ValueError):  # JSON and UTF-8 errors are ValueErrors
+    if isinstance(error, ValueError):  # errors of JSON and UTF-8 are ValueErrors
         return ServiceError(
             _shortened(f"{provider}: the service sent something unreadable ({error})"), kind="malformed", retryable=True
         )
@@ -67,7 +65,7 @@ def from_sdk_error(error: Exception, sdk: Any, provider: str) -> ProviderError:
 
 
 def _connection_error(cause: BaseException, provider: str) -> ServiceError:
-    """Return the error for a request that no answer came to. It is not retryable where the address itself is wrong."""
+    """Return the error of a request without an answer. It is not retryable if the address itself is wrong."""
     name = type(cause).__name__
     is_lasting = name in _LASTING_ERRORS or "CERTIFICATE_VERIFY_FAILED" in str(cause)
     text = f"{provider}: the connection failed ({name}: {cause})"
@@ -77,7 +75,7 @@ def _connection_error(cause: BaseException, provider: str) -> ServiceError:
 
 
 def error_body(error: Any) -> Any:
-    """Return the body of an SDK's APIStatusError, whole: an SDK keeps what stands under its `error` only."""
+    """Return the whole body of an SDK's APIStatusError. The SDK itself keeps only the part under `error`."""
     try:
         return error.response.text  # it was read when the error was made
     except Exception:  # it was not, or there is none
@@ -85,10 +83,10 @@ def error_body(error: Any) -> Any:
 
 
 def may_have_been_processed(error: BaseException, sdk: Any, *, stream: bool) -> bool:
-    """Whether the service may have worked on a request that it answered nothing.
+    """Return whether the service may have worked on a request that it has not answered.
 
-    A stream begins to answer at once. A whole answer comes when the work is done, so a connection that is cut before it
-    tells nothing of the work.
+    A stream begins to answer at once. A whole answer comes when the work is done, so a connection that is cut before
+    says nothing about the work.
     """
     if not isinstance(error, sdk.APIConnectionError):
         return False
@@ -99,7 +97,7 @@ def may_have_been_processed(error: BaseException, sdk: Any, *, stream: bool) -> 
 
 
 def from_status(provider: str, status: int, headers: Mapping[str, str], body: Any) -> ServiceError:
-    """Return the error for an HTTP status, its headers, and its body."""
+    """Return the error for an HTTP status, its headers and its body."""
     detail = error_detail(body)
     rule = decide(status, detail)
     wait_s = retry_after_s(headers)
@@ -113,7 +111,7 @@ def from_status(provider: str, status: int, headers: Mapping[str, str], body: An
 
 
 def _refusal(rule: Rule, text: str, provider: str, *, wait_s: float | None, may_retry: bool = True) -> ServiceError:
-    """Return the error for a refusal that a rule has judged: the service's words, then what to do about it."""
+    """Return the error for a refusal under a rule: the service's words, then the advice of the rule."""
     retryable = rule.retry and may_retry
     advice = f"; {rule.advice.format(provider=provider)}" if rule.advice else ""
     return ServiceError(
@@ -122,11 +120,11 @@ def _refusal(rule: Rule, text: str, provider: str, *, wait_s: float | None, may_
 
 
 def refused_parameter(status: int, body: Any, candidates: Iterable[str]) -> str | None:
-    """Return which of `candidates` the service says it does not take; None if the error is about something else.
+    """Return the one of `candidates` that the service does not support, or None if the error is about something else.
 
-    The body's `param` names it, else the first of them in the words: `Unsupported parameter: 'max_tokens' ... Use
-    'max_completion_tokens' instead` is about `max_tokens`. A complaint about the content of a schema is a different
-    thing: it must reach the schema's author.
+    The body's `param` names it, or else the first of them in the text: `Unsupported parameter: 'max_tokens' ... Use
+    'max_completion_tokens' instead` is about `max_tokens`. A complaint about the content of a schema is not meant: it
+    must reach the author of the schema.
     """
     if not is_unsupported(status, body):
         return None
@@ -139,12 +137,12 @@ def refused_parameter(status: int, body: Any, candidates: Iterable[str]) -> str 
 
 
 def refusal_key(what: str, model: str) -> str:
-    """The key of what one model does not take; others of its service may take it."""
+    """Return the key of something that this model refuses. Other models of its service may support it."""
     return f"{what}: {model}"
 
 
 def is_unsupported(status: int, body: Any) -> bool:
-    """Whether the service says that it does not take something of the request."""
+    """Return whether the service does not support a part of the request."""
     if status not in (400, 404, 422):
         return False
     text = error_detail(body).message.lower()
@@ -154,7 +152,10 @@ def is_unsupported(status: int, body: Any) -> bool:
 
 
 def from_error_event(provider: str, event: Any) -> ServiceError:
-    """Return the error that came with HTTP 200, or in such a stream. `event`: the whole event, or its `error`."""
+    """Return the error for a failure that came with HTTP 200, or inside such a stream.
+
+    event: the whole event, or its `error`.
+    """
     detail = error_detail(event)
     text = (
         f"{provider}: the service reported an error: {detail.message or ', '.join(detail.codes) or 'it gave no reason'}"
@@ -173,9 +174,10 @@ def not_an_api(provider: str, page: str) -> ServiceError:
 
 
 def retry_after_s(headers: Mapping[str, str]) -> float | None:
-    """Seconds to wait, from `retry-after-ms` or `Retry-After` (seconds or an HTTP date); None if absent.
+    """Return the seconds to wait, from `retry-after-ms` or `Retry-After` (seconds or an HTTP date), or None if both are
+    absent.
 
-    A date is read against the answer's own `Date` header, so this machine's clock need not be right.
+    A date is compared with the answer's own `Date` header, so this machine's clock need not be right.
     """
     for name, unit_s in (("retry-after-ms", 0.001), ("retry-after", 1.0)):
         value = headers.get(name)
@@ -194,7 +196,7 @@ def retry_after_s(headers: Mapping[str, str]) -> float | None:
 
 
 def http_date_s(value: str | None) -> float | None:
-    """Seconds since 1970 of an HTTP date; None for other text."""
+    """Return the seconds since 1970 of an HTTP date, or None for any other text."""
     if value is None:
         return None
     try:
@@ -209,9 +211,9 @@ def _headers_of(error: Any) -> Mapping[str, str]:
 
 
 def _is_transport(error: Exception, name: str) -> bool:
-    """Whether `error` is the HTTP library's own exception; the SDKs let it through while a body is read.
+    """Return whether `error` is an exception of the HTTP library, which the SDKs pass on while a body is read.
 
-    Older SDKs are built on httpx, newer ones on httpx2; neither is imported here.
+    Older SDKs use httpx, newer ones httpx2. Neither is imported here.
     """
     for module in ("httpx2", "httpx"):
         kind = getattr(sys.modules.get(module), name, None)
@@ -230,10 +232,10 @@ def note_http_answer(sent: ServiceRequest, headers: Mapping[str, str], status: i
 
 
 def read_rate_limits(headers: Mapping[str, str], status: int) -> RateReport:
-    """Limits a minute, and from a 429 how long to wait.
+    """Return the limits per minute, and the wait if the status is 429.
 
-    `x-ratelimit-limit-requests` may be of a minute, a second or a day. What is left, and when all of it will be there
-    again, tells: a limit counts only where that fits a minute.
+    `x-ratelimit-limit-requests` may be a limit per minute, second or day. A limit counts only if the remaining amount
+    and its reset time fit a minute.
     """
     stop_s = (retry_after_s(headers) or 0.0) if status == 429 else 0.0
     return RateReport(_limit_per_minute(headers, "requests"), _limit_per_minute(headers, "tokens"), stop_s)
@@ -258,8 +260,8 @@ def _whole_number(value: str | None) -> int | None:
 
 
 def _reset_seconds(value: str | None, date: str | None) -> float | None:
-    """`12ms`, `1s`, `6m0s`, `1h2m`, a number of seconds, or an instant of RFC 3339, as Anthropic's, read against the
-    answer's own date."""
+    """Return the seconds of `12ms`, `1s`, `6m0s`, `1h2m` or a number. An instant of RFC 3339, as Anthropic sends it, is
+    compared with the answer's own date."""
     if not value:
         return None
     fit = _DURATION.fullmatch(value)

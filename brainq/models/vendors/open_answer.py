@@ -1,4 +1,4 @@
-"""A service's answer while it is open: its connection, its permit, its deadline, and the reply in it."""
+"""A service's answer while it is open: its connection, permit and deadline, and the reply in it."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ END_MARKER = "[DONE]"
 
 
 class OpenAnswer:
-    """The answer to one request, which its making sends. Entered, it is closed at the end of the `with`.
+    """The answer to one request, which its constructor sends. The end of the `with` closes it.
 
-    Whatever fails inside the `with` is raised as ProviderError.
+    Any failure inside the `with` is raised as ProviderError.
     """
 
     def __init__(
@@ -47,7 +47,10 @@ class OpenAnswer:
         sent: ServiceRequest,
         clock: StallClock,
     ) -> None:
-        """`opening` is the SDK's streaming response, not entered yet. Raises what entering it raises."""
+        """Send the request, and raise what the SDK raises.
+
+        opening: the SDK's streaming response, not entered yet.
+        """
         self._name = sent.entry.provider
         self._request = request
         self._sdk = sdk
@@ -68,7 +71,7 @@ class OpenAnswer:
     def __exit__(
         self, kind: type[BaseException] | None, failure: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Give the connection back, and report to the permit what came of the request."""
+        """Release the connection, and record the outcome of the request."""
         self._cut.close()
         try:
             self._opening.__exit__(None, None, None)
@@ -82,11 +85,11 @@ class OpenAnswer:
 
     @property
     def is_json(self) -> bool:
-        """Whether it is one JSON value, not a stream."""
+        """Whether the answer is one JSON value, not a stream."""
         return "json" in self._response.headers.get("content-type", "")
 
     def reply(self, read: Callable[[Event], ModelReply]) -> ModelReply:
-        """The reply in a whole answer. `read` finds it in the answer's JSON object."""
+        """Return the reply of a whole answer. `read` finds it in the answer's JSON object."""
         self._require_api()
         value = read_json(b"".join(bounded(self._response.iter_bytes(), max_carried(self._sent.entry.max_bytes))))
         if not isinstance(value, dict):
@@ -97,7 +100,7 @@ class OpenAnswer:
         return self._completed(reply)
 
     def reply_as_chunks(self, read: Callable[[Event], ModelReply]) -> Iterator[ModelChunk]:
-        """The reply in a whole answer, as a stream's chunks."""
+        """Yield the reply of a whole answer as the chunks of a stream."""
         reply = self.reply(read)
         thought = "\n\n".join(one.text for one in reply.reasoning if one.text)
         if reply.text or thought:
@@ -105,7 +108,7 @@ class OpenAnswer:
         yield ModelChunk(reply=reply)
 
     def chunks(self, reader: StreamReader) -> Generator[ModelChunk]:
-        """A stream's chunks as they come; the last one has the reply."""
+        """Yield the chunks of a stream as they come. The last one has the reply."""
         self._require_api()
         events = sse_events(self._pieces(), max_carried(self._sent.entry.max_bytes))
         shown = 0
@@ -117,7 +120,7 @@ class OpenAnswer:
             if chunk is not None:
                 shown += len(chunk.text)
                 self._clock.begin()
-                self._cut.move(self._clock.deadline.remaining_s())  # the reader's time is not the service's
+                self._cut.move(self._clock.deadline.remaining_s())  # the reader's time does not count for the service
                 yield chunk
                 self._cut.move(self._clock.allowed_s())
             if reader.ended:
@@ -126,14 +129,14 @@ class OpenAnswer:
             raise self._clock.error(self._name)
         if not reader.complete:
             raise ProviderError(f"{self._name}: the stream ended before the reply did", kind="stream", retryable=True)
-        self._drain(events)  # before the reply: with it in hand, a caller may drop this generator
+        self._drain(events)  # before the reply: with it, a caller may drop this generator
         reply = self._completed(reader.reply())
         if len(reply.text) > shown:  # half an emoji that was held back
             yield ModelChunk(text=reply.text[shown:])
         yield ModelChunk(reply=reply)
 
     def _pieces(self) -> Iterator[bytes]:
-        """Each piece is a sign of life: some services send pings while the model is silent."""
+        """Yield the pieces. Each is a sign of life: some services send pings while the model is silent."""
         for piece in bounded(self._response.iter_bytes(), max_streamed(self._sent.entry.max_bytes)):
             self._cut.move(self._clock.allowed_s())
             yield piece
@@ -149,12 +152,13 @@ class OpenAnswer:
         return chunk
 
     def _require_no_error(self, value: Event) -> None:
-        """Raise what the service reports in place of a reply. A limit that it tells so stops the fleet like a 429."""
+        """Raise the error that the service reports instead of a reply. A rate limit reported this way pauses the fleet
+        like a 429."""
         if is_error_value(value):
             raise from_error_event(self._name, value)
 
     def _require_api(self) -> None:
-        """Raise ServiceError if the answer is a web page: another try would get the same."""
+        """Raise ServiceError if the answer is a web page, because another try would get the same."""
         if "html" in self._response.headers.get("content-type", ""):
             page = next(iter(self._response.iter_bytes()), b"")
             raise not_an_api(self._name, page.decode(errors="replace"))
@@ -187,7 +191,7 @@ class OpenAnswer:
 
 
 def read_error(name: str, error: Exception, sdk: Any, clock: StallClock) -> ProviderError:
-    """What to raise for a request, or the reading of an answer, that failed so."""
+    """Return the error to raise for a failed request, or for a failed read of its answer."""
     known = from_sdk_error(error, sdk, name)
     return clock.error(name) if known.kind == "timeout" and clock.first_is_late else known
 
@@ -195,7 +199,7 @@ def read_error(name: str, error: Exception, sdk: Any, clock: StallClock) -> Prov
 def read_json(text: str | bytes) -> Any:
     """Return the JSON value in an answer. Raises ValueError.
 
-    A number of more digits than Python reads is infinite: a reply is not lost over its token counts.
+    A number with more digits than Python reads becomes infinite, so that a reply is not lost over its token counts.
     """
     try:
         return json.loads(text)
@@ -206,28 +210,28 @@ def read_json(text: str | bytes) -> Any:
 
 
 def _parse(read: Callable[[Event], T], value: Event) -> T:
-    """`read(value)`; ValueError also where `value` has quite another shape than the API's."""
+    """Return `read(value)`. Also raises ValueError if `value` does not have the shape of the API."""
     try:
         return read(value)
     except (AttributeError, LookupError, TypeError) as error:
         raise ValueError(f"not the shape of the API: {error}") from error
 
 
-# The SDKs' own stream classes are not used: they drop the connection instead of returning it to the pool, hide whether
-# the end marker was seen, and build a model object for every token. Lines are split on bytes, because text line
-# splitting also breaks at U+2028, which JSON allows inside a string.
+# The SDKs' own stream classes are not used: they drop the connection and do not return it to the pool, hide whether the
+# end marker was seen, and build a model object for every token. Lines are split on bytes, because text line splitting
+# also breaks at U+2028, which JSON allows inside a string.
 
 
 def sse_events(pieces: Iterable[bytes], most: int = max_carried(MAX_REPLY_BYTES)) -> Iterator[dict[str, Any] | None]:
-    """The `data` of each event as an object, or None for the end marker `[DONE]`.
+    """Yield the `data` of each event as an object, or None for the end marker `[DONE]`.
 
-    Comments, event names and empty events are skipped; several `data` lines of one event are joined.
-    Raises ValueError for data that is not a JSON object, ReplyTooLarge for an event of more than `most` bytes.
+    Comments, event names and empty events are skipped. Several `data` lines of one event are joined. Raises ValueError
+    for data that is not a JSON object, and ReplyTooLarge for an event of more than `most` bytes.
     """
     data: list[bytes] = []
     size = 0
     lines = _split_lines(pieces, most)
-    first = next(lines, b"").removeprefix(codecs.BOM_UTF8)  # with the mark it would be a line that says nothing
+    first = next(lines, b"").removeprefix(codecs.BOM_UTF8)  # with the mark, the line would be ignored
     for line in chain((first,), lines):
         if line.startswith(b"data:"):
             data.append(line[5:].strip())
@@ -253,8 +257,9 @@ def _parse_event(data: list[bytes]) -> Iterator[dict[str, Any] | None]:
 
 
 def _split_lines(pieces: Iterable[bytes], most: int) -> Iterator[bytes]:
-    """Yield the lines, which end with LF, CR LF or CR alone. A CR ends its line at once: its LF may never come."""
-    rest: list[bytes] = []  # of a line whose end has not come; a long one is put together once
+    """Yield the lines, which end with LF, CR LF or CR alone. A CR ends its line at once, because its LF may never
+    come."""
+    rest: list[bytes] = []  # parts of a line without an end so far; a long one is joined once
     size, skips_lf = 0, False
     for piece in pieces:
         if skips_lf and piece:

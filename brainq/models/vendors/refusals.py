@@ -1,7 +1,7 @@
-"""What kind of failure a service's refusal is, and whether asking again can help: one table for all services.
+"""The kinds of refusals, and whether a retry can help: one table for all services.
 
-The status decides first, then the codes of the body, then its words. What no rule knows is judged by the class of its
-status: 4xx is refused, 5xx may be asked again. The rules are data, in refusal_rules.toml.
+The status decides first, then the codes of the body, then its words. If no rule fits, the class of the status decides:
+4xx is refused, and 5xx may be retried. The rules are data, in refusal_rules.toml.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from typing import Any
 from brainq.models.vendors.error_body import ErrorDetail
 
 _LIMIT_AND_REQUESTED = re.compile(r"\blimit:? ([\d,]+).{0,60}?\brequested:? ([\d,]+)")
-_UNKNOWN_ERROR = 500  # of a stream that began with 200, whose error names nothing that is known
+_UNKNOWN_ERROR = 500  # for an error without any known word, in a stream that began with 200
 
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """One rule of the table. `statuses` and `words` may be empty: it then fits any."""
+    """One rule of the table. Empty `statuses` or `words` match everything."""
 
     kind: str
     retry: bool
@@ -38,7 +38,7 @@ class Rule:
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """The table. `words` has what stands for a status where a body names none."""
+    """The table. `words` identify a status if a body does not name it."""
 
     rules: tuple[Rule, ...]
     words: tuple[tuple[int, re.Pattern[str]], ...]
@@ -50,7 +50,8 @@ _OVER_LIMIT = "over_limit"
 
 
 def decide(status: int | None, detail: ErrorDetail) -> Rule:
-    """Return the rule for a refusal with HTTP `status`; None: the answer began with 200, and its body decides."""
+    """Return the rule for a refusal with this HTTP status. None means that the answer began with 200: its body
+    decides."""
     table = rules()
     asked = _status_in(detail, table) if status is None else status
     if asked in (413, 429) and _is_over_limit(detail.text):
@@ -60,7 +61,7 @@ def decide(status: int | None, detail: ErrorDetail) -> Rule:
 
 
 def _status_in(detail: ErrorDetail, table: Rules) -> int:
-    """Return the status that the body of a 200 names, by number or by a word of its codes. Without one, return 500."""
+    """Return the status that the body of a 200 names, by number or by a word of its codes, or 500 if it names none."""
     if detail.status is not None:
         return detail.status
     for status, words in table.words:
@@ -70,7 +71,7 @@ def _status_in(detail: ErrorDetail, table: Rules) -> int:
 
 
 def _is_over_limit(text: str) -> bool:
-    """Return whether the request alone asks for more than the limit, as in `Limit 30000, Requested 43210`."""
+    """Return whether the request alone exceeds the limit, as in `Limit 30000, Requested 43210`."""
     found = _LIMIT_AND_REQUESTED.search(text)
     if found is None:
         return False
@@ -80,7 +81,6 @@ def _is_over_limit(text: str) -> bool:
 
 @cache
 def rules() -> Rules:
-    """Return the table, read once."""
     table = tomllib.loads(files("brainq.models.vendors").joinpath("refusal_rules.toml").read_text())
     return Rules(
         tuple(_rule(row) for row in table["rule"]), tuple((row["status"], _any_of(row)) for row in table["word"])

@@ -1,7 +1,7 @@
-"""The schema of a tool as model services take it. The gate holds arguments to the original.
+"""The schema of a tool in the form that model services accept. The gate checks arguments against the original schema.
 
-A service that does not know one keyword of one tool refuses every turn of the brain. Rewritten is what a service in use
-is known to refuse:
+A service that does not know a keyword of one tool refuses every turn of the brain. These are rewritten, because a
+service refuses them:
 
 | what | refused by | seen in |
 |---|---|---|
@@ -28,9 +28,9 @@ from brainq.contracts.tool import ToolSpec
 from brainq.text.surrogates import clean_json
 
 MAX_PARTS = 2_000
-"""So many schemas may come of inlining. A reference beyond it says only what kind of value it stands for."""
+"""The most schemas that inlining may produce. A reference beyond it keeps only its type and description."""
 MAX_NESTED = 64
-"""No argument is nested deeper: the gate refuses it."""
+"""The deepest nesting of an argument. The gate refuses a deeper one."""
 MAX_KEPT = 1_000
 Schema = dict[str, Any]
 _kept: dict[int, tuple[Mapping[str, Any], SentSchema]] = {}
@@ -60,9 +60,9 @@ _PYTHON_TYPES: Mapping[str, tuple[type, ...]] = {
 
 @dataclass(frozen=True, slots=True)
 class SentSchema:
-    """
-    schema: what is sent.
-    rewritten: what a service would have refused, in words; empty if the schema is sent as it is.
+    """A schema that is sent to a service.
+
+    rewritten: the parts that a service would have refused, in words. Empty if the schema is sent unchanged.
     """
 
     schema: Schema
@@ -80,8 +80,11 @@ def tool_parameters(tool: ToolSpec) -> Schema:
 
 
 def sent_schema(parameters: Mapping[str, Any]) -> SentSchema:
-    """Rewrite a tool's schema for model services. Whatever fits the original fits what is sent, but for alternatives at
-    the top: their properties are put side by side, and a sentence says which go together. Pure."""
+    """Rewrite a tool's schema for model services.
+
+    Any value that fits the original fits the result. Alternatives at the top are merged: their properties are listed
+    together, and a sentence says which of them go together.
+    """
     original = dict(parameters)
     folding = _Folding(original)
     schema = folding.fold(original, ())
@@ -102,13 +105,13 @@ def sent_schema(parameters: Mapping[str, Any]) -> SentSchema:
 
 
 def _conditions(schema: Schema) -> list[Schema]:
-    """Return the schemas at the top that hold under a condition."""
+    """Return the schemas at the top that apply under a condition."""
     found = [schema.get("then"), schema.get("else"), *schema.get("dependentSchemas", {}).values()]
     return [cast("Schema", one) for one in found if isinstance(one, dict)]
 
 
 class _Folding:
-    """One schema on its way. `notes` are what was rewritten, in the order of finding."""
+    """A schema that is being rewritten. `notes` list what was rewritten, in the order of discovery."""
 
     def __init__(self, root: Schema) -> None:
         self._root = root
@@ -119,9 +122,9 @@ class _Folding:
         self.notes[words] = None
 
     def fold(self, schema: object, open_references: tuple[str, ...]) -> Schema:
-        """Return a schema without references, in words that all services know."""
+        """Return a schema without references, with keywords that all services know."""
         self._parts += 1
-        if not isinstance(schema, dict):  # true; or false, which nothing fits: the gate says so
+        if not isinstance(schema, dict):  # true, or false, which nothing fits: the gate reports that
             self.note("true or false for a schema")
             return {}
         if self._depth == MAX_NESTED:
@@ -177,12 +180,12 @@ class _Folding:
             return folded
         self.note("prefixItems")
         choices = _distinct(self.fold(one, open_references) for one in places)
-        if folded.get("items") == {} or "items" not in folded:  # what follows may be anything
+        if folded.get("items") == {} or "items" not in folded:  # further items may be anything
             return {**folded, "items": {}}
         return {**folded, "items": {"anyOf": _distinct([*choices, folded["items"]])}}
 
     def _plain(self, schema: Schema) -> Schema:
-        """Return the schema itself in plain words: those inside it are plain already."""
+        """Return the schema in plain keywords. The schemas inside it are plain already."""
         schema = self._without_exact_values(schema)
         kinds = schema.get("type")
         if isinstance(kinds, list):
@@ -248,7 +251,7 @@ def _described(schema: Schema, sentence: str) -> Schema:
 
 
 def _at(root: Schema, reference: str) -> Schema:
-    """Return what a reference leads to. The gate has checked that it leads somewhere."""
+    """Return the target of a reference. The gate has checked that it exists."""
     here: Any = root if reference == "#" or reference.startswith("#/") else None
     for part in reference.split("/")[1:]:
         key = unquote(part).replace("~1", "/").replace("~0", "~")
@@ -260,7 +263,7 @@ def _at(root: Schema, reference: str) -> Schema:
 
 
 def _both(first: Schema, second: Schema) -> Schema:
-    """Return what a value that fits both fits. Of two limits of one kind the first stands."""
+    """Return the schema of values that fit both. Of two limits of one kind the first one is kept."""
     merged = {**second, **first}
     if "properties" in first and "properties" in second:
         mine, others = cast("Schema", first["properties"]), cast("Schema", second["properties"])
@@ -271,7 +274,8 @@ def _both(first: Schema, second: Schema) -> Schema:
 
 
 def _side_by_side(schema: Schema, alternatives: Sequence[Schema]) -> Schema:
-    """Return an object with the properties of all alternatives, of which those are required that each requires."""
+    """Return an object with the properties of all alternatives. A property is required if each alternative requires
+    it."""
     parts = [_side_by_side(one, one["anyOf"]) if "anyOf" in one else one for one in alternatives]
     own = cast("Schema", schema.get("properties", {}))
     properties = dict(own)
@@ -294,7 +298,7 @@ def _side_by_side(schema: Schema, alternatives: Sequence[Schema]) -> Schema:
 
 
 def _any(shapes: Sequence[Schema]) -> Schema:
-    """Return what fits one of these shapes. Texts of several lists are in one list."""
+    """Return the schema of values that fit one of these. Lists of texts are merged."""
     if len(shapes) == 1:
         return shapes[0]
     if all(shape.get("enum") for shape in shapes):

@@ -1,4 +1,4 @@
-"""What the providers that sit on a vendor's SDK share: client, deadline, retries, and what a service refuses."""
+"""The common part of the providers on a vendor's SDK: client, deadline, retries, and refused parts of requests."""
 
 from __future__ import annotations
 
@@ -42,23 +42,23 @@ from brainq.observe.logs import logger
 
 log = logger("brainq.models")
 CONNECT_TIMEOUT_S = 10.0
-PERMIT_CONNECT_TIMEOUT_S = 4.0  # a request is to arrive while its place counts
+PERMIT_CONNECT_TIMEOUT_S = 4.0  # a request must arrive while its permit counts
 MAX_REMEMBERED_REFUSALS = 1000
 
 
 class VendorProvider(ABC):
     """A provider on a vendor's SDK.
 
-    The SDK makes the connection, authenticates and maps statuses to exceptions; its own retries are off, for
-    they know neither our deadline nor what was already shown. One client, made at first use, serves all
+    The SDK makes the connection, authenticates and maps statuses to exceptions. Its own retries are off, because they
+    respect neither the deadline nor the output that was already shown. One client, made at the first use, serves all
     threads and keeps its connections.
 
-    sdk_name              also the name of the extra that installs it
-    vendor_url            where requests go where neither `base_url` nor the variable `url_variable` says otherwise
-    optional_parameters   left out of a model's requests once the server has refused them
-    schema_parameter      the one of them with the schema of the answer: it may be this schema that is refused
-    unsupported_options   options for which its API has no parameter
-    left_out_once         only the request that was refused is sent without these
+    sdk_name: the SDK's module, and the extra that installs it.
+    vendor_url: the address of requests if neither `base_url` nor the variable `url_variable` gives one.
+    optional_parameters: left out of a model's requests once the server has refused them.
+    schema_parameter: the one of them that holds the schema of the answer. The refusal may be about this schema only.
+    unsupported_options: options without a parameter in its API.
+    left_out_once: parts that are left out of the refused request only.
     """
 
     sdk_name: str
@@ -94,14 +94,14 @@ class VendorProvider(ABC):
 
     @abstractmethod
     def _make_client(self, sdk: Any) -> Any:
-        """A client with the SDK's retries switched off."""
+        """Return a client with the SDK's retries switched off."""
 
     @abstractmethod
     def _body(self, request: ModelRequest, *, stream: bool, refused: frozenset[str]) -> dict[str, Any]:
-        """The request as keyword arguments of the SDK, without the `refused` parameters."""
+        """Return the request as keyword arguments of the SDK, without the `refused` parameters."""
 
     def _refusal(self, request: ModelRequest, status: int, body: Any) -> str | None:
-        """What the request is to be sent without, as this answer says; None if it says no such thing."""
+        """Return the part that the request must be sent without, as this answer says, or None."""
         if is_unreadable(request, status, body):
             return UNREADABLE_FILES
         kind = refused_attachment_kind(request, status, body)
@@ -112,7 +112,7 @@ class VendorProvider(ABC):
         )
 
     def _blocks(self, request: ModelRequest, refused: frozenset[str]) -> AttachmentBlocks:
-        """Makes the blocks of its images and files, without the kinds that its model was found not to take."""
+        """Return the blocks of the request's attachments, without the kinds that its model has refused."""
         if UNREADABLE_FILES in refused:
             return AttachmentBlocks(request.blobs, frozenset(SHOWABLE_KINDS))
         return AttachmentBlocks(
@@ -122,30 +122,29 @@ class VendorProvider(ABC):
 
     @abstractmethod
     def _send(self, client: Any, body: dict[str, Any], timeout: Any) -> AbstractContextManager[Any]:
-        """The SDK's streaming response (`iter_bytes`, `read`, `http_response`) to `body`."""
+        """Return the SDK's streaming response (`iter_bytes`, `read`, `http_response`) to `body`."""
 
     @abstractmethod
     def _read_whole(self, request: ModelRequest, body: dict[str, Any]) -> ModelReply:
-        """The reply in an unstreamed answer; ValueError if there is none."""
+        """Return the reply in an unstreamed answer. Raises ValueError if there is none."""
 
     @abstractmethod
     def _new_reader(self, request: ModelRequest) -> StreamReader:
-        """A reader for one stream."""
+        """Return a reader for one stream."""
 
     def generate(self, request: ModelRequest) -> ModelReply:
-        """See Provider.generate. Raises SetupError if the SDK or the API key is missing."""
+        """Return the whole reply. Also raises SetupError if the SDK or the API key is missing."""
         deadline = Deadline(request.timeout_s, self._retry.clock)
         return call_with_retry(partial(self._request_whole, request, deadline), deadline, self._retry)
 
     @keeps_limits
     def generate_stream(self, request: ModelRequest) -> Iterator[ModelChunk]:
-        """See Provider.generate_stream. Raises SetupError if the SDK or the API key is missing."""
+        """Yield the chunks of the reply. Also raises SetupError if the SDK or the API key is missing."""
         deadline = Deadline(request.timeout_s, self._retry.clock)
         return stream_with_retry(partial(self._request_stream, request, deadline), deadline, self._retry)
 
     @property
     def server_url(self) -> str:
-        """Where its requests go."""
         return self._base_url or self.vendor_url
 
     def _require_key(self) -> str:
@@ -154,20 +153,20 @@ class VendorProvider(ABC):
         return self._api_key
 
     def check(self) -> None:
-        """See Provider: the API key, and the SDK, which is found but not imported."""
+        """Raise SetupError if the API key or the SDK is missing. The SDK is looked up, but not imported."""
         self._require_key()
         if find_spec(self.sdk_name) is None:
             raise self._sdk_missing()
 
     def warm_up(self) -> None:
-        """Import the SDK and make the client, which takes up to a second, before a deadline runs.
+        """Import the SDK and make the client before a deadline runs, which takes up to a second. This is optional.
 
-        Raises SetupError if the SDK or the API key is missing. Calling it is optional.
+        Raises SetupError if the SDK or the API key is missing.
         """
         self._connected_client(self._sdk())
 
     def close(self) -> None:
-        """Close the connections; the next call opens new ones."""
+        """Close the connections. The next call opens new ones."""
         with self._lock:
             client, self._client = self._client, None
         if client is not None:
@@ -185,7 +184,7 @@ class VendorProvider(ABC):
                 yield from answer.chunks(self._new_reader(request))
 
     def _open_answer(self, request: ModelRequest, deadline: Deadline, *, stream: bool) -> OpenAnswer:
-        """Send the request, each time with a permit, again at once without what this server does not take."""
+        """Send the request with a permit. It is sent again at once without a part that this server refuses."""
         sdk = self._sdk()
         client = self._connected_client(sdk)
         self._warn_unsupported(request)
@@ -210,7 +209,7 @@ class VendorProvider(ABC):
                 once |= self._remember_refusal(named, request)
                 refused, sent = self._left_out(request) | once, body
                 body = self._whole_body(request, stream=stream, refused=refused)
-                if body == sent:  # it is about something that was not sent
+                if body == sent:  # the refusal is about something that was not sent
                     raise known from error
             except BaseException as error:
                 sent.settle(error, was_processed=may_have_been_processed(error, sdk, stream=stream))
@@ -225,7 +224,7 @@ class VendorProvider(ABC):
             raise from_sdk_error(error, self._sdk(), self.name) from error
 
     def _remember_refusal(self, name: str, request: ModelRequest) -> frozenset[str]:
-        """Leave this out of further requests, too; what is left out of the next one only."""
+        """Leave a refused part out of further requests, and return the parts to leave out of the next request only."""
         if name in self.left_out_once or len(self._refused) >= MAX_REMEMBERED_REFUSALS:
             return frozenset({name})
         self._refused |= {self._refusal_key(name, request)}
@@ -233,7 +232,7 @@ class VendorProvider(ABC):
         return frozenset()
 
     def _left_out(self, request: ModelRequest) -> frozenset[str]:
-        """What the service was found not to take: of any request, or of one like this."""
+        """Return what the service has refused, of any request or of one like this."""
         if not self._refused:
             return self._refused
         return self._refused | {
@@ -241,7 +240,7 @@ class VendorProvider(ABC):
         }
 
     def _refusal_key(self, name: str, request: ModelRequest) -> str:
-        """The key of a refusal. One that may be about the caller's own schema counts for this schema only."""
+        """Return the key of a refusal. If it may be about the caller's own schema, it counts for this schema only."""
         if name not in self.optional_parameters:
             return name
         if name == self.schema_parameter and request.output_schema is not None:

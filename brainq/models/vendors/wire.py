@@ -1,6 +1,5 @@
-"""What the wires of all vendors share: the reader of a stream, names, ids and arguments of calls, reasoning that is
-sent back, and extra headers and parameters.
-"""
+"""The common parts of the vendors' wires: the reader of a stream; names, ids and arguments of calls; reasoning that is
+sent back; extra headers and parameters."""
 
 from __future__ import annotations
 
@@ -17,19 +16,19 @@ from brainq.text.argument_text import read_argument_text
 from brainq.text.surrogates import SurrogateJoiner, clean, clean_json
 
 UNPARSED = "_unparsed"
-MAX_NAME_CHARS = 64  # of a tool, as the strictest service takes it; ours are no longer
+MAX_NAME_CHARS = 64  # of a tool's name, as the strictest service accepts it; ours are no longer
 _NOT_IN_IDS = re.compile(r"[^A-Za-z0-9_-]")
 EARLIER_REASONING = "earlier reasoning"
-"""What a request is sent without, once, where its service does not take it back: it was signed for another account,
-or the conversation before it has changed."""
+"""The name of the earlier reasoning in a request. It is sent once more without it if the service refuses it, because it
+was signed for another account, or because the conversation before it has changed."""
 
 
 class StreamReader(ABC):
-    """Puts a reply together from a stream's events.
+    """Reads the reply from a stream's events.
 
-    complete   the stream marked the reply as whole; else it was cut, however cleanly it ended
-    ended      nothing can follow, apart from the `[DONE]` of some services
-    usage      what the service has reported so far; the same object until it reports more
+    complete: whether the stream has marked the reply as whole. Otherwise it was cut, however cleanly it ended.
+    ended: whether nothing can follow, except the `[DONE]` of some services.
+    usage: what the service has reported so far. It stays the same object until the service reports more.
     """
 
     def __init__(self) -> None:
@@ -41,9 +40,9 @@ class StreamReader(ABC):
 
     @abstractmethod
     def feed(self, event: dict[str, Any], /) -> ModelChunk | None:
-        """What `event` adds: a text or reasoning delta, a part of a call, None for neither.
+        """Return what `event` adds: a text or reasoning delta, a part of a call, or None.
 
-        Raises ProviderError for an error that the service reports.
+        Raises ProviderError if the event reports an error.
         """
 
     def end_marked(self) -> None:  # noqa: B027 (most services mark the end by an event)
@@ -51,7 +50,7 @@ class StreamReader(ABC):
 
     @abstractmethod
     def reply(self) -> ModelReply:
-        """The reply of a stream that has ended."""
+        """Return the reply of a stream that has ended."""
 
     def _add_text(self, delta: str) -> ModelChunk | None:
         if not delta:
@@ -62,9 +61,9 @@ class StreamReader(ABC):
 
 
 def parse_arguments(text: str) -> dict[str, Any] | str:
-    """Return the object that `text` stands for, or `text` itself, which a gate repairs or denies, if it is none.
+    """Return the object in `text`, or `text` itself if it is none. A gate then repairs or denies it.
 
-    Empty, `null`, prefixed and doubled texts are read as `read_argument_text` says.
+    Empty, `null`, prefixed and repeated texts are read as in `read_argument_text`.
     """
     try:
         value = read_argument_text(text)
@@ -74,14 +73,14 @@ def parse_arguments(text: str) -> dict[str, Any] | str:
 
 
 def read_call(call_id: str, name: object, arguments: object) -> ToolCall:
-    """Return a call of a reply. Some servers send the arguments as an object where the API says JSON text."""
+    """Return a call of a reply. Some servers send the arguments as an object instead of JSON text."""
     text = arguments if isinstance(arguments, str) else "" if arguments is None else json.dumps(arguments)
     parsed = clean_json(arguments) if isinstance(arguments, dict) else parse_arguments(text)
     return ToolCall(id=call_id, name=clean(str(name or "")), arguments=parsed, provider_id=call_id)
 
 
 def arguments_object(arguments: dict[str, Any] | str) -> dict[str, Any]:
-    """The arguments for a wire that wants an object; unparsable text goes under the key `_unparsed`."""
+    """Return the arguments for a wire that requires an object. Unparsable text goes under the key `_unparsed`."""
     if isinstance(arguments, str):
         parsed = parse_arguments(arguments)
         return {UNPARSED: parsed} if isinstance(parsed, str) else parsed
@@ -89,21 +88,22 @@ def arguments_object(arguments: dict[str, Any] | str) -> dict[str, Any]:
 
 
 def arguments_text(arguments: dict[str, Any] | str) -> str:
-    """The arguments for a wire that wants JSON text: always an object, since chat templates parse it."""
+    """Return the arguments for a wire that requires JSON text. It is always an object, because chat templates parse
+    it."""
     return json.dumps(arguments_object(arguments), ensure_ascii=False)
 
 
 def wire_name(name: str) -> str:
-    """The name of a call as services take it back. They refuse a whole request over a name that no tool can have, and
-    models make such names up."""
+    """Return the name of a call in a form that services accept. Models make up names that no tool can have, and
+    services refuse a whole request over one."""
     return _NOT_IN_IDS.sub("_", name)[:MAX_NAME_CHARS] or "unnamed"
 
 
 class WireIds:
-    """Our call ids, made distinct where a conversation repeats them.
+    """Makes call ids unique within a conversation.
 
-    `c1-0` is unique in its turn, but a session's history holds one for every turn, and services refuse a
-    request that uses an id twice. A repetition gets a suffix; a result goes to the latest call of its id.
+    `c1-0` is unique in its turn, but a session's history has one for every turn, and services refuse a request that
+    uses an id twice. A repeated id gets a suffix, and a result goes to the latest call of its id.
     """
 
     def __init__(self) -> None:
@@ -128,7 +128,7 @@ class WireIds:
 
 
 class NumberedIds(WireIds):
-    """Ids of nine letters and digits, the only ones that Mistral's templates take."""
+    """Ids of nine letters and digits, the only ones that Mistral's templates accept."""
 
     def for_result(self, message: Message) -> str:
         return self._latest.get(message.call_id, "call00000")
@@ -138,31 +138,31 @@ class NumberedIds(WireIds):
 
 
 def replayable_reasoning(message: Message, wire: str, model: str | None) -> tuple[Reasoning, ...]:
-    """What `model`, asked on `wire`, thought for this message; nothing of another's. None: nothing goes back."""
+    """Return the reasoning that `model` produced for this message on `wire`. Returns () if `model` is None."""
     if model is None or not message.reasoning:
         return ()
     return tuple(thought for thought in message.reasoning if thought.wire == wire and thought.model == model)
 
 
 def calls_wire(wire: str) -> str:
-    """Return the name under which a wire keeps the unknown keys of its calls: one that older workers leave out."""
+    """Return the name under which a wire keeps the unknown keys of its calls. Older workers ignore it."""
     return f"{wire}:call"
 
 
 def with_extras(calls: list[dict[str, Any]], message: Message, wire: str, model: str | None) -> list[dict[str, Any]]:
-    """Return a message's calls as `wire` sends them, with the unknown keys that they came with if `model` made them."""
+    """Return a message's calls in the form of `wire`, with their unknown keys if `model` made them."""
     kept = {one.before: one.block for one in replayable_reasoning(message, calls_wire(wire), model)}
     return [_with_keys(call, kept[index]) if index in kept else call for index, call in enumerate(calls)]
 
 
 def _with_keys(call: dict[str, Any], extra: dict[str, Any]) -> dict[str, Any]:
-    """Return the call with its unknown keys. A known key wins over one of the same name."""
+    """Return the call with its unknown keys. A known key replaces an unknown one of the same name."""
     inner = {"function": extra["function"] | call["function"]} if "function" in extra else {}
     return extra | call | inner
 
 
 def with_extra_parameters(body: dict[str, Any], options: ModelOptions) -> dict[str, Any]:
-    """An SDK's arguments with the options' headers, and with their parameters merged into the request's JSON."""
+    """Return an SDK's arguments with the options' headers, and with their parameters merged into the request's JSON."""
     if options.extra_headers:
         body = {**body, "extra_headers": dict(options.extra_headers)}
     if options.extra_body:

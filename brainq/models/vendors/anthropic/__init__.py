@@ -1,1 +1,1 @@
-"""Anthropic's messages API."""
+"""Anthropic's Messages API."""

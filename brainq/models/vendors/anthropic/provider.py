@@ -1,4 +1,4 @@
-"""Anthropic's models: the provider on their SDK, the options and the cache breakpoints of its requests."""
+"""Anthropic's models: the provider on their SDK, and the options and cache breakpoints of its requests."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ from brainq.models.vendors.vendor_provider import VendorProvider
 from brainq.models.vendors.wire import EARLIER_REASONING, StreamReader
 from brainq.text.surrogates import clean, clean_json
 
-# A cache breakpoint says where the service is to keep what it has read, so that a turn's next step reads it there.
+# A cache breakpoint marks the end of a prefix that the service caches, so that the next step of a turn is read from the
+# cache.
 #
-# The API takes four. What precedes a breakpoint is cached, and found again by a later request that begins with the
-# same; it looks back over 20 blocks only. So there is one behind the tools, which all sessions share, one behind the
-# system prompt, one at the end, and one where the request of the step before ended, however many results have come
-# since.
+# The API accepts four. A later request finds a cached prefix if it begins with the same blocks, and the search looks
+# back over 20 blocks only. So there is one breakpoint after the tools, which all sessions share, one after the system
+# prompt, one at the end, and one where the request of the previous step ended.
 
 _CACHE_MARK = {"type": "ephemeral"}
 REFUSABLE_PARAMETERS = ("temperature", "top_p", "tool_choice", "stop_sequences")
 
 
 def is_cache_worthwhile(request: ModelRequest) -> bool:
-    """Whether something is likely to be read again: keeping it costs a quarter more than reading it once.
+    """Return whether the prefix is likely to be read again. Caching it costs a quarter more than reading it once.
 
-    That is so where the model has tools, for further steps come, and in a conversation that goes on.
+    This is so if the model has tools, because further steps follow, and in a conversation that continues.
     """
     if request.options.prompt_cache is not None:
         return request.options.prompt_cache
@@ -40,7 +40,6 @@ def is_cache_worthwhile(request: ModelRequest) -> bool:
 
 
 def with_breakpoints(body: dict[str, Any]) -> dict[str, Any]:
-    """The request with its breakpoints."""
     made = dict(body)
     if body.get("tools"):
         made["tools"] = [*body["tools"][:-1], _with_cache_mark(body["tools"][-1])]
@@ -55,7 +54,8 @@ def with_breakpoints(body: dict[str, Any]) -> dict[str, Any]:
 
 
 def _breakpoint_messages(messages: list[dict[str, Any]]) -> list[int]:
-    """The newest message, and the one before the newest reply: both are a user's, whose blocks can all be kept."""
+    """Return the newest message, and the one before the newest reply. Both are the user's, so all their blocks can be
+    cached."""
     return [at for at, message in enumerate(messages) if message["role"] == "user"][-2:]
 
 
@@ -64,7 +64,7 @@ def _with_cache_mark(block: dict[str, Any]) -> dict[str, Any]:
 
 
 def option_parameters(request: ModelRequest, refused: Collection[str]) -> dict[str, Any]:
-    """The parameters for `request.options`, without what its model has `refused`."""
+    """Return the parameters for `request.options`, without those that its model has `refused`."""
     options, model = request.options, request.model
     body: dict[str, Any] = {"temperature": options.temperature, "top_p": options.top_p}
     if options.stop is not None:
@@ -80,9 +80,10 @@ def option_parameters(request: ModelRequest, refused: Collection[str]) -> dict[s
 
 
 def refused_option(request: ModelRequest, status: int, body: Any, refused: Collection[str]) -> str | None:
-    """The option that this answer refuses, as a name for `option_parameters`; None if it is about something else.
+    """Return the option that this answer refuses, as a name for `option_parameters`, or None if it is about something
+    else.
 
-    A refusal may name several, as in "temperature may only be 1 with thinking": the first is what it is about.
+    A refusal may name several options, as in "temperature may only be 1 with thinking": it is about the first one.
     """
     if not is_unsupported(status, body):
         return None
@@ -110,11 +111,11 @@ def _tool_choice(choice: str | None, parallel: bool | None) -> dict[str, Any] | 
 
 
 class AnthropicProvider(VendorProvider):
-    """The messages API through the SDK `anthropic` (extra `brainq[anthropic]`).
+    """The Messages API through the SDK `anthropic` (extra `brainq[anthropic]`).
 
-    api_key    default: ANTHROPIC_API_KEY; `none` if there is a base_url and no key
-    base_url   default: ANTHROPIC_BASE_URL, else Anthropic's own
-    name       what prices and errors call the service
+    api_key: defaults to ANTHROPIC_API_KEY, or to `none` if there is a base_url and no key.
+    base_url: defaults to ANTHROPIC_BASE_URL, or else Anthropic's own.
+    name: the name of the service in prices and errors.
     """
 
     sdk_name = default_name = "anthropic"
@@ -128,7 +129,7 @@ class AnthropicProvider(VendorProvider):
     left_out_once = VendorProvider.left_out_once | {EARLIER_REASONING}
 
     def _make_client(self, sdk: Any) -> Any:
-        # The span of a model call is ours: a second one of the SDK's would count each call twice.
+        # brainq makes the span of a model call. The SDK's own span would count each call twice.
         known = signature(sdk.Anthropic).parameters
         quiet: dict[str, Any] = {"open_telemetry": False} if "open_telemetry" in known else {}
         return sdk.Anthropic(api_key=self._require_key(), base_url=self._base_url, max_retries=0, **quiet)
@@ -139,11 +140,11 @@ class AnthropicProvider(VendorProvider):
         )
         if is_cache_worthwhile(request) and "cache_control" not in refused:
             body = with_breakpoints(body)
-        # Not every version of the SDK takes these as arguments of their own.
+        # Some versions of the SDK do not accept these as arguments of their own.
         extra = option_parameters(request, refused)
         if request.output_schema is not None and "output_config" not in refused:
             schema = clean_json(request.output_schema)
-            # The service takes a part of JSON schema only; newer SDKs know which.
+            # The service accepts a part of JSON Schema only; newer SDKs know which.
             transform = getattr(self._sdk(), "transform_schema", None)
             schema = schema if transform is None else transform(schema)
             extra.setdefault("output_config", {})["format"] = {"type": "json_schema", "schema": schema}

@@ -1,8 +1,8 @@
-"""Thinking: its parameters, and its blocks, read with their signatures and in their places and sent back unchanged.
+"""Thinking: its parameters, and its blocks, which are read with their signatures and positions and sent back unchanged.
 
-The API wants them back with the results of the calls they led to, in the turn they were thought in. Of earlier turns
-older models ignore them, and newer ones bind them to all that stood before, which a new turn's prompt changes: so they
-are left out there, as the API allows.
+The API needs them back with the results of the calls that they led to, within the same turn. Blocks of earlier turns
+are left out, as the API allows: older models ignore them, and newer models bind them to all that came before, which a
+new turn's prompt changes.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from brainq.text.surrogates import clean
 WIRE = "anthropic"
 THINKING = ("thinking", "redacted_thinking")
 Block = dict[str, Any]
-DEFAULT_MAX_TOKENS = 4096  # the API wants a number
-MIN_BUDGET = 1024  # the API's
+DEFAULT_MAX_TOKENS = 4096  # the API requires a number
+MIN_BUDGET = 1024  # the API's minimum
 BUDGETS: dict[Effort, int] = {
     "none": 0,
     "minimal": 1024,
@@ -33,28 +33,31 @@ BUDGETS: dict[Effort, int] = {
     "xhigh": 24_576,
     "max": 24_576,
 }
-"""Tokens a model may think; with them, an answer still fits what the oldest thinking models may write."""
+"""The tokens that a model may think. With them, an answer still fits the limit of the oldest thinking models."""
 _THINKING_FORMS = ("adaptive", "enabled")
 _NO_THINKING_FORMS = ("disabled", "between_tools")
 _LOWER_EFFORT = {"xhigh": "high", "max": "high"}
 
 
 class BlockOrder:
-    """Notes the order in which the blocks of a reply begin."""
+    """Records the order in which the blocks of a reply begin."""
 
     def __init__(self) -> None:
         self._made: list[Block] = []
         self._calls: list[int] = []
 
     def begin(self, block: Block, *, at: int) -> None:
-        """`at`: how long the reply's text is so far. Of a thinking block more may be added to `block` later."""
+        """Add a block. A thinking block may still grow.
+
+        at: the length of the reply's text so far.
+        """
         if block.get("type") == "text":
             block = {"type": "text", "at": at}
         self._made.append(block)
 
     def reasoning(self) -> tuple[Reasoning, ...]:
-        """The thinking in its places; the text's places, too, where they are not before all calls and behind all that
-        was thought before them."""
+        """Return the thinking with its positions. The positions of texts are included unless the text comes before all
+        calls and after all thinking before them."""
         marks: list[Reasoning] = []
         before = 0
         for block in self._made:
@@ -78,12 +81,12 @@ class BlockOrder:
 
 
 def replayed_thinking(message: Message, request: ModelRequest, *, goes_back: bool = True) -> tuple[Reasoning, ...]:
-    """What of this message's thinking the request sends back."""
+    """Return the thinking of this message that the request sends back."""
     return replayable_reasoning(message, WIRE, request.model if goes_back and message.turn == request.turn_id else None)
 
 
 def blocks_in_order(thoughts: Sequence[Reasoning], text: str, calls: Sequence[Block]) -> list[Block]:
-    """The blocks of a reply as they came: thinking, text and calls."""
+    """Return the blocks of a reply in their original order: thinking, text and calls."""
     marks = [one for one in thoughts if _is_text_position(one)]
     bounds = pairwise([*(int(str(mark.block["at"])) for mark in marks), len(text)])
     parts = {id(mark): text[start:end] for mark, (start, end) in zip(marks, bounds, strict=True)}
@@ -98,14 +101,14 @@ def blocks_in_order(thoughts: Sequence[Reasoning], text: str, calls: Sequence[Bl
             blocks.append(_text_block(text))
         blocks += calls[index : index + 1]
     blocks = [block for block in blocks if block["type"] != "text" or block["text"].strip()]
-    while blocks and blocks[-1]["type"] in THINKING:  # the API wants something behind it
+    while blocks and blocks[-1]["type"] in THINKING:  # the API requires a block after thinking
         blocks.pop()
     return blocks
 
 
 def begins_with_thinking(request: ModelRequest, *, goes_back: bool) -> bool:
-    """Whether the newest reply, if it asked for calls, is sent back with its thinking: a model that is given a budget
-    refuses it otherwise."""
+    """Return whether the newest reply with calls is sent back with its thinking. A model with a thinking budget
+    requires that."""
     newest = next((one for one in reversed(request.messages) if one.role == "assistant"), None)
     if newest is None or not newest.calls:
         return True
@@ -113,7 +116,7 @@ def begins_with_thinking(request: ModelRequest, *, goes_back: bool) -> bool:
 
 
 def is_thinking_rejected(status: int, body: Any) -> bool:
-    """Whether the service refuses thinking that was sent back."""
+    """Return whether the service refuses thinking that was sent back."""
     text = error_detail(body).message.lower()
     words = ("signature", "bound to a different conversation", "cannot be modified", "expected `thinking`")
     return status == 400 and "thinking" in text and any(word in text for word in words)
@@ -132,15 +135,15 @@ def _text_block(text: str) -> Block:
     return {"type": "text", "text": text}
 
 
-# How a model is made to think, as parameters.
+# The parameters that make a model think.
 #
-# That has changed: older models take a budget of tokens, newer ones only an effort and decide themselves, and some
-# cannot be stopped. No table of models stays right, so the newest form is tried, and what a model refuses is not tried
-# again.
+# They differ by model: older models take a budget of tokens, newer ones take an effort and decide themselves, and for
+# some models thinking cannot be turned off. A table of models would go out of date. So the newest form is tried first,
+# and a form that a model refuses is not tried again.
 
 
 def max_tokens(request: ModelRequest) -> int:
-    """What the model may write, its thinking included."""
+    """Return the most tokens that the model may write, its thinking included."""
     effort = request.options.reasoning_effort
     return request.max_output_tokens or DEFAULT_MAX_TOKENS + (BUDGETS[effort] if effort else 0)
 
@@ -162,8 +165,8 @@ def thinking_parameters(request: ModelRequest, effort: Effort, refused: Collecti
 
 
 def _thinking_budget(request: ModelRequest, effort: Effort, *, goes_back: bool) -> dict[str, Any]:
-    """A budget leaves room for the answer. Where a call is forced, or follows one that was made without thinking, the
-    API takes none."""
+    """Return a budget that leaves room for the answer. The API accepts none if a call is forced, or if it follows a
+    call that was made without thinking."""
     limit = max_tokens(request)
     budget = min(BUDGETS[effort], limit - max(MIN_BUDGET, limit // 4))
     choice = request.options.tool_choice

@@ -1,4 +1,4 @@
-"""Our messages <-> Anthropic's messages API."""
+"""Conversion between brainq's messages and Anthropic's Messages API."""
 
 from __future__ import annotations
 
@@ -35,7 +35,10 @@ _NO_BLOBS = AttachmentBlocks({})
 def to_body(
     request: ModelRequest, *, stream: bool, blocks: AttachmentBlocks | None = None, thinking: bool = True
 ) -> dict[str, Any]:
-    """The request's JSON, but for the output schema and the options. `thinking`: send back what it thought."""
+    """Return the JSON of the request, without the output schema and the options.
+
+    thinking: whether to send back the model's earlier thinking.
+    """
     system, messages = to_messages(
         request.messages,
         blocks or AttachmentBlocks(request.blobs),
@@ -61,11 +64,11 @@ def to_messages(
     thoughts: Callable[[Message], Sequence[Reasoning]] = lambda _: (),
     model: str | None = None,
 ) -> tuple[str, list[dict[str, Any]]]:
-    """The system prompt, and user and assistant messages in turns.
+    """Return the system prompt, and the messages of user and assistant in turns.
 
-    System messages before the conversation are the system prompt. One that comes later keeps its place, as
-    text of the user's: moved to the front it would lose its meaning and spoil the prompt cache. Unknown keys of calls
-    are sent with those that `model` made.
+    System messages before the conversation form the system prompt. A later one keeps its position, as text of the user:
+    at the front it would lose its meaning and invalidate the prompt cache. Unknown keys of calls are sent with the
+    calls that `model` made.
     """
     ids = WireIds()
     system: list[str] = []
@@ -89,7 +92,7 @@ def to_messages(
 
 
 def _results_first(block: dict[str, Any]) -> bool:
-    """Sort key: the API wants tool results at the head of their message."""
+    """Sort key: the API requires tool results at the beginning of their message."""
     return block["type"] != "tool_result"
 
 
@@ -121,12 +124,12 @@ def _blocks(
         }
         for call in message.calls
     ]
-    # Attachments before the text: so the service says it works best.
+    # Attachments come before the text, as the service recommends.
     return [*files, *blocks_in_order(thoughts(message), text, with_extras(calls, message, WIRE, model))]
 
 
 def from_body(body: dict[str, Any]) -> ModelReply:
-    """Return the reply in a whole, unstreamed answer. Raises ValueError if the answer holds no content."""
+    """Return the reply in a whole, unstreamed answer. Raises ValueError if the answer has no content."""
     content = body.get("content")
     if not isinstance(content, list):
         raise ValueError("the answer has no content")
@@ -138,7 +141,7 @@ def from_body(body: dict[str, Any]) -> ModelReply:
             before = len(calls)
             calls.finish(_call_part(block))
             if len(calls) == before:
-                continue  # said twice
+                continue  # the same call was repeated
         order.begin(block, at=sum(map(len, text)))
         if block.get("type") == "text":
             text.append(clean(str(block.get("text") or "")))
@@ -155,7 +158,7 @@ def from_body(body: dict[str, Any]) -> ModelReply:
 
 
 def from_usage(usage: Any) -> TokenUsage:
-    """Ours: `input_tokens` includes what the API counts apart, cache reads and cache writes."""
+    """Return the usage. Its `input_tokens` include cache reads and writes, which the API counts separately."""
     if not isinstance(usage, dict):
         return TokenUsage()
     names = ("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
@@ -181,7 +184,7 @@ def _call_part(block: dict[str, Any], index: int | None = None) -> CallPart:
 
 
 class AnthropicStream(StreamReader):
-    """Puts a reply together from its events."""
+    """The reader of a stream of events."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -250,7 +253,7 @@ class AnthropicStream(StreamReader):
             return ModelChunk(arguments=piece)
         if kind in ("", "text") and piece.strip():
             raise cut_reply(f"arguments came at index {index}, where a call was not announced")
-        return None  # of a call that the service runs itself
+        return None  # it belongs to a call that the service runs itself
 
     def _add_thinking(self, block: dict[str, Any], delta: dict[str, Any]) -> ModelChunk:
         for name in ("thinking", "signature"):
@@ -259,7 +262,7 @@ class AnthropicStream(StreamReader):
         return ModelChunk(reasoning=clean(str(delta.get("thinking") or "")))
 
     def _count(self, usage: Any) -> None:
-        # Later counts are totals, and leave out what did not change.
+        # Later counts are totals, and omit the ones that have not changed.
         if isinstance(usage, dict):
             self._counts.update({key: value for key, value in usage.items() if value is not None})
             self.usage = from_usage(self._counts)

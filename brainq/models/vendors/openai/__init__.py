@@ -1,1 +1,1 @@
-"""OpenAI's two APIs, chat completions and Responses, and the servers that speak them."""
+"""OpenAI's two APIs, chat completions and Responses, and the servers that implement them."""

@@ -1,6 +1,6 @@
-"""Our messages <-> the chat completions API of OpenAI and the many servers that speak it.
+"""Conversion between brainq's messages and the chat completions API of OpenAI and many other servers.
 
-Replies are read as plain JSON and forgivingly: of the servers some leave out usage, ids or indexes.
+Replies are read as plain JSON and tolerantly: some servers omit usage, ids or indexes.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from brainq.text.surrogates import clean, clean_json
 
 _NO_BLOBS = AttachmentBlocks({})
 INTERRUPTED_REASONS = frozenset({"error", "abort", "insufficient_system_resource"})
-"""Finish reasons of a reply that is not whole, by no doing of the model's."""
+"""The finish reasons of a reply that broke off through no fault of the model."""
 
 
 def to_body(
@@ -43,10 +43,10 @@ def to_body(
     blocks: AttachmentBlocks | None = None,
     thinking: bool = True,
 ) -> dict[str, Any]:
-    """The request's JSON, but for the options.
+    """Return the JSON of the request, without the options.
 
-    max_tokens_key   the name this server knows the output limit by
-    thinking         send back what it thought
+    max_tokens_key: the name of the output limit on this server.
+    thinking: whether to send back the model's earlier reasoning.
     """
     blocks = blocks or AttachmentBlocks(request.blobs)
     body: dict[str, Any] = {
@@ -114,7 +114,7 @@ def _to_message(
 
 
 def is_strict(schema: Any) -> bool:
-    """Whether the service will accept the schema as strict: every object closed, every property required."""
+    """Return whether the service accepts the schema as strict: every object is closed, and every property required."""
     if isinstance(schema, list):
         return all(is_strict(item) for item in schema)
     if not isinstance(schema, dict):
@@ -128,7 +128,8 @@ def is_strict(schema: Any) -> bool:
 
 
 def from_body(body: dict[str, Any], tags: ThinkSplitter | None = None) -> ModelReply:
-    """The reply in a whole, unstreamed answer. `tags` splits its text. Raises ValueError if there is none in it."""
+    """Return the reply in a whole, unstreamed answer. `tags` splits its text. Raises ValueError if there is no
+    reply."""
     choices = body.get("choices")
     if not isinstance(choices, list) or not choices:
         raise ValueError("the answer has no choices")
@@ -138,7 +139,7 @@ def from_body(body: dict[str, Any], tags: ThinkSplitter | None = None) -> ModelR
     _refuse_retired(message)
     for part in message.get("tool_calls") or ():
         calls.finish(_call_part(part))
-    # A refusal in a field of its own comes with `stop`.
+    # A refusal in its own field comes with `stop`.
     finish = "content_filter" if message.get("refusal") else _finish_reason(choice.get("finish_reason"))
     calls.require_clear(finish)
     tags, thoughts = tags or ThinkSplitter(), ReasoningCollector()
@@ -156,7 +157,7 @@ def from_body(body: dict[str, Any], tags: ThinkSplitter | None = None) -> ModelR
 
 
 def _refuse_retired(message: dict[str, Any]) -> None:
-    """Raise ProviderError for a call in the form that came before `tool_calls`: it would be lost."""
+    """Raise ProviderError for a call in the form that preceded `tool_calls`: it would be lost."""
     if message.get("function_call"):
         raise ProviderError(
             "the service answers with `function_call`, which OpenAI has retired; use one that sends `tool_calls`",
@@ -173,14 +174,14 @@ def _finish_reason(value: Any) -> str:
 
 
 def _content_text(content: Any) -> str:
-    """The text of a content that is text, or a list of parts of which some are."""
+    """Return the text of a content, which may also be a list of parts."""
     if not isinstance(content, list):
         return content or ""
     return "".join(str(part.get("text") or "") for part in content if part.get("type", "text") == "text")
 
 
 def from_usage(usage: Any, sent: str = "prompt", written: str = "completion") -> TokenUsage:
-    """Return what the server counted. `sent` and `written` are what its API calls input and output."""
+    """Return the usage that the server has counted. `sent` and `written` are its API's words for input and output."""
     if not isinstance(usage, dict):
         return TokenUsage()
     details, of_written = _object(usage, f"{sent}_tokens_details"), _object(usage, f"{written}_tokens_details")
@@ -217,7 +218,7 @@ def _call_part(part: dict[str, Any]) -> CallPart:
 
 
 def _told_apart(parts: Iterable[CallPart], calls: CallStream) -> Iterator[CallPart]:
-    """Yield the parts of one chunk. Those that have a name, and neither id nor index, are each a call of its own."""
+    """Yield the parts of one chunk. Each part with a name and neither id nor index is a separate call."""
     before: CallPart | None = None
     for part in parts:
         if before is not None and part.name and not part.call_id and part.index is None:
@@ -229,12 +230,12 @@ def _told_apart(parts: Iterable[CallPart], calls: CallStream) -> Iterator[CallPa
 
 
 class _Generations:
-    """Finds out whether a second reply has begun, by the id that all chunks of one reply share.
+    """Detects a second reply in a stream, by the id that all chunks of one reply share.
 
-    Some servers give every chunk an id of its own. So a new id counts only if an id has come more than once, and the
-    role, with which a reply begins, comes with the new one.
+    Some servers give every chunk its own id. So a new id counts only if an earlier id has come more than once, and if
+    the chunk has a role, with which a reply begins.
 
-    has_changed   a new id followed one that had come more than once, without a role
+    has_changed: whether a new id without a role followed an id that had come more than once.
     """
 
     def __init__(self) -> None:
@@ -246,7 +247,7 @@ class _Generations:
         self._ids_differ = False
 
     def begins_again(self, chunk_id: str, *, has_role: bool, has_output: bool) -> bool:
-        """Return whether a chunk that has this id belongs to another reply than the chunks before."""
+        """Return whether a chunk with this id belongs to another reply than the earlier chunks."""
         earlier, had_output, pending = self._count, self._has_output, self._is_pending
         self._has_output |= has_output
         if not chunk_id or chunk_id == self._id:
@@ -262,10 +263,10 @@ class _Generations:
 
 
 class OpenAIStream(StreamReader):
-    """Puts a reply together from its chunks.
+    """The reader of a stream of chunks.
 
-    tags          splits its text
-    on_unopened   called where what was thought had no opening tag: it was taken for text until its end came
+    tags: splits the text into reasoning and answer.
+    on_unopened: called if the reasoning had no opening tag: it was taken for text until its end came.
     """
 
     def __init__(self, tags: ThinkSplitter | None = None, on_unopened: Callable[[], None] = lambda: None) -> None:
@@ -280,7 +281,7 @@ class OpenAIStream(StreamReader):
         self._finish_reason = ""
         self._has_output = self._had_no_role = self._may_restart = False
         self._refused = False
-        self._restarted_at = 0  # after so many calls the reply may have begun again
+        self._restarted_at = 0  # the number of calls after which the reply may have begun again
 
     def feed(self, chunk: dict[str, Any]) -> ModelChunk | None:
         self._model = str(chunk.get("model") or self._model)
@@ -316,28 +317,28 @@ class OpenAIStream(StreamReader):
         return ModelChunk(reasoning=thought, arguments=arguments) if thought or parts else None
 
     def _note_restart(self, *, has_role: bool, has_output: bool) -> None:
-        """Output after the end of a reply, or a role in its middle, may be a second reply in the same stream; or the
-        service ends each call, or gives each its role. It is a second one if it makes a call of the first again."""
+        """Note where a second reply may begin: at output after an end, or at a role in the middle. Some services end
+        each call, or give each call its role. So it counts as a second reply only if it repeats a call of the first."""
         self._may_restart |= bool(self._finish_reason) or (has_role and self._had_no_role)
         if has_output and self._may_restart and not self._restarted_at:
             self._restarted_at = len(self._calls)
         self._had_no_role |= has_output and not has_role
 
     def _is_own(self, choice: dict[str, Any]) -> bool:
-        """Return whether the choice is the one that is read: the first."""
+        """Return whether this is the first choice, the only one that is read."""
         index = choice.get("index")
         self._choice = index if self._choice is None else self._choice
         return index is None or index == self._choice
 
     def _feed_call(self, part: CallPart) -> str:
-        """Return what the part adds to its call."""
+        """Add a part to its call, and return what it adds."""
         before = len(self._calls)
         if self._calls.continue_or_begin(part) and self._generations.has_changed:
             raise begun_again()
         return (part.name if len(self._calls) > before else "") + part.arguments
 
     def end_marked(self) -> None:
-        """Take a stream without a finish reason for whole, because its end is marked, if its calls are whole."""
+        """Accept a stream without a finish reason if its end is marked and its calls are whole."""
         if not self._finish_reason:
             self.complete = self._has_output and self._calls.are_whole
 

@@ -1,4 +1,4 @@
-"""OpenAI's two APIs, and the servers that speak them: chat completions and Responses, on one SDK."""
+"""The providers for OpenAI's two APIs, chat completions and Responses, and for servers that implement them."""
 
 from __future__ import annotations
 
@@ -23,12 +23,10 @@ _OUTPUT_LIMITS = ("max_completion_tokens", "max_tokens")
 _REFUSABLE_BY_BOTH = ("temperature", "top_p", "tool_choice", "parallel_tool_calls", "prompt_cache_key")
 REFUSABLE_CHAT_PARAMETERS = (*_REFUSABLE_BY_BOTH, "seed", "stop", "reasoning_effort")
 REFUSABLE_RESPONSES_PARAMETERS = (*_REFUSABLE_BY_BOTH, "reasoning")
-"""Left out for a model once it has refused them: one service has models that take them and others that do not."""
+"""Parameters that are left out for a model once it has refused them. Models of one service differ in this."""
 
 
 class OpenAIService(VendorProvider):
-    """A provider on OpenAI's SDK."""
-
     sdk_name = "openai"
     vendor = "OpenAI"
     key_variable, url_variable = "OPENAI_API_KEY", "OPENAI_BASE_URL"
@@ -40,7 +38,7 @@ class OpenAIService(VendorProvider):
 
 
 def chat_parameters(request: ModelRequest, *, cache_key: bool) -> dict[str, Any]:
-    """Those of chat completions. `cache_key`: this service takes a `prompt_cache_key`."""
+    """Return the parameters of chat completions. `cache_key`: whether this service supports `prompt_cache_key`."""
     options, name = request.options, _named_tool(request.options.tool_choice)
     body = _shared_parameters(request, cache_key=cache_key) | {
         "seed": options.seed,
@@ -53,7 +51,7 @@ def chat_parameters(request: ModelRequest, *, cache_key: bool) -> dict[str, Any]
 
 
 def responses_parameters(request: ModelRequest, *, cache_key: bool) -> dict[str, Any]:
-    """Those of responses, which has no `seed` and no `stop`."""
+    """Return the parameters of Responses, which has no `seed` and no `stop`."""
     effort, name = request.options.reasoning_effort, _named_tool(request.options.tool_choice)
     body = _shared_parameters(request, cache_key=cache_key)
     body["reasoning"] = None if effort is None else {"effort": effort}
@@ -65,17 +63,16 @@ def responses_parameters(request: ModelRequest, *, cache_key: bool) -> dict[str,
 def _shared_parameters(request: ModelRequest, *, cache_key: bool) -> dict[str, Any]:
     options = request.options
     body: dict[str, Any] = {"temperature": options.temperature, "top_p": options.top_p}
-    if request.tools:  # without tools a request that speaks of calls is refused
+    if request.tools:  # a request without tools that mentions calls is refused
         body["tool_choice"] = options.tool_choice
         body["parallel_tool_calls"] = options.parallel_tool_calls
     if cache_key and options.prompt_cache is not False and request.session_id:
-        # One session's requests go where its prefix is cached. The service need not know what it is called.
+        # Requests of one session go where its prefix is cached. The service need not know the session's id.
         body["prompt_cache_key"] = hashlib.sha256(request.session_id.encode()).hexdigest()[:32]
     return body
 
 
 def _named_tool(choice: str | None) -> str | None:
-    """The tool to call, where one is named."""
     return None if choice in TOOL_CHOICES else choice
 
 
@@ -103,7 +100,7 @@ class OpenAIProvider(OpenAIService):
         retry: RetryPolicy | None = None,
     ) -> None:
         super().__init__(api_key=api_key, base_url=base_url, name=name, retry=retry)
-        self._thinks_first: frozenset[str] = frozenset()  # models whose template opens the tag
+        self._thinks_first: frozenset[str] = frozenset()  # models whose template writes the opening tag
         self._roles: Roles = require_roles("roles", roles or os.environ.get("OPENAI_CHAT_ROLES") or "all")
 
     def _body(self, request: ModelRequest, *, stream: bool, refused: frozenset[str]) -> dict[str, Any]:
@@ -120,7 +117,7 @@ class OpenAIProvider(OpenAIService):
         return {key: value for key, value in body.items() if key not in refused}
 
     def _output_limit(self, refused: frozenset[str]) -> str:
-        """Return the name of a reply's limit. Newer models refuse `max_tokens`; some servers know only that."""
+        """Return the name of the output limit. Newer models refuse `max_tokens`; some servers know no other name."""
         names = _OUTPUT_LIMITS if self._base_url is None else reversed(_OUTPUT_LIMITS)
         return next((name for name in names if name not in refused), _OUTPUT_LIMITS[0])
 
@@ -134,7 +131,7 @@ class OpenAIProvider(OpenAIService):
         return refusal_key(named, request.model) if named else super()._refusal(request, status, body)
 
     def _accepted_roles(self, model: str, refused: frozenset[str]) -> Roles:
-        """One server may have models with different templates."""
+        """Return the roles for a model. One server may have models with different templates."""
         learned = [roles for roles in ROLES if _roles_key(roles, model) in refused]
         return max([self._roles, *learned], key=ROLES.index)
 
@@ -151,7 +148,7 @@ class OpenAIProvider(OpenAIService):
         return chat_wire.OpenAIStream(self._tags(request.model), learn)
 
     def _tags(self, model: str) -> ThinkSplitter:
-        """Templates are those of servers of open models."""
+        """Return the splitter of reasoning. Only servers of open models have templates."""
         return ThinkSplitter(is_open=model in self._thinks_first, may_be_open=self._base_url is not None)
 
 
@@ -164,9 +161,9 @@ class OpenAIResponsesProvider(OpenAIService):
 
     The model's reasoning is kept, encrypted, and sent back with the results of its calls. The service stores nothing.
 
-    api_key    default: OPENAI_API_KEY; `none` if there is a base_url and no key, for local servers
-    base_url   default: OPENAI_BASE_URL, else OpenAI's own
-    name       what prices and errors call the service
+    api_key: defaults to OPENAI_API_KEY, or to `none` for a local server: one that has a base_url and no key.
+    base_url: defaults to OPENAI_BASE_URL, or else OpenAI's own.
+    name: the name of the service in prices and errors.
     """
 
     default_name = responses_wire.WIRE
@@ -194,7 +191,7 @@ class OpenAIResponsesProvider(OpenAIService):
         if status == 400 and "encrypted content is not supported" in text:
             return _encryption_key(request.model)
         if status == 400 and ("invalid_encrypted_content" in text or "could not be decrypted" in text):
-            return EARLIER_REASONING  # of another account's, or encrypted with a key that is gone
+            return EARLIER_REASONING  # it belongs to another account, or its key is gone
         named = refused_parameter(status, body, REFUSABLE_RESPONSES_PARAMETERS)
         return refusal_key(named, request.model) if named else super()._refusal(request, status, body)
 

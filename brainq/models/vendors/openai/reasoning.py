@@ -1,4 +1,4 @@
-"""Reasoning of chat completions, which servers send in fields of their own, or between `<think>` tags in the text."""
+"""Reasoning of chat completions, which servers send in separate fields or between `<think>` tags in the text."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _JOINED_KEYS = ("text", "summary", "data")
 
 @dataclass(frozen=True, slots=True)
 class TextSplit:
-    """`is_unopened`: the opening tag never came."""
+    """The answer and the reasoning in a text. `is_unopened` means that the opening tag never came."""
 
     text: str = ""
     reasoning: str = ""
@@ -39,14 +39,14 @@ class _Position(Enum):
 
 
 class ThinkSplitter:
-    """Parts what a model thought (`<think>...</think>`) from its answer as it comes, however the tags are cut.
+    """Separates the reasoning (`<think>...</think>`) from the answer as the text comes, wherever the tags are cut.
 
-    The tag counts at the beginning of a reply alone: an answer may speak of it. Some chat templates write the opening
-    tag themselves, so that only the closing one comes, on a line of its own.
+    A tag counts only at the beginning of a reply, because an answer may mention it. Some chat templates write the
+    opening tag themselves, so that only the closing tag comes, on its own line.
 
-    is_open        the template is known to open the tag: the reply begins with what was thought
-    may_be_open    it may do so: a closing tag alone on its line ends what was thought. Found by `whole` only, since
-                   what came before had to be shown
+    is_open: whether the template is known to write the opening tag. The reply then begins with reasoning.
+    may_be_open: whether the template may do so. A closing tag on its own line then ends the reasoning. Only `whole`
+        finds it, because the text before it had to be shown.
     """
 
     def __init__(self, *, is_open: bool = False, may_be_open: bool = False) -> None:
@@ -58,12 +58,12 @@ class ThinkSplitter:
         self._thought: list[str] = []
 
     def feed(self, delta: str) -> TextSplit:
-        """What `delta` adds to both."""
+        """Return the answer and the reasoning that `delta` adds."""
         held = self._held + delta
         thought = ""
         if self._at is _Position.BEGINNING:
             begins = held.lstrip()
-            if OPEN.startswith(begins) and begins != OPEN:  # not all of it, or nothing yet
+            if OPEN.startswith(begins) and begins != OPEN:  # an incomplete tag, or nothing yet
                 self._held = held
                 return TextSplit()
             if begins.startswith(OPEN):
@@ -89,13 +89,13 @@ class ThinkSplitter:
         return TextSplit(held, thought)
 
     def whole(self) -> TextSplit:
-        """Both, once the reply is whole."""
+        """Return the answer and the reasoning once the reply is whole."""
         text, thought = "".join(self._text), "".join(self._thought)
         match self._at:
             case _Position.BEGINNING:
                 return TextSplit(self._held)
             case _Position.THOUGHT if self._is_assumed:
-                return TextSplit(thought + self._held)  # nothing was thought this time
+                return TextSplit(thought + self._held)  # this time the reply has no reasoning
             case _Position.THOUGHT:
                 return TextSplit("", thought + self._held)
             case _:
@@ -106,19 +106,20 @@ class ThinkSplitter:
 
 
 def _half_tag(text: str) -> int:
-    """How many characters at its end may be the beginning of a closing tag."""
+    """Return how many characters at the end of the text may begin a closing tag."""
     return next((size for size in range(len(CLOSE) - 1, 0, -1) if text.endswith(CLOSE[:size])), 0)
 
 
-# Reasoning on the chat completions API, for which OpenAI's own has no place: other servers send it in fields of their
-# own (`reasoning_content`, `reasoning`, `reasoning_details`), or between tags in the text.
+# OpenAI's chat completions have no field for reasoning. Other servers send it in separate fields (`reasoning_content`,
+# `reasoning`, `reasoning_details`), or between tags in the text.
 #
-# It goes back in the form it came in, with every message that asked for calls: some services refuse the conversation
-# without, also turns later. Reasoning before an answer need not go back.
+# It is sent back in its original form, with every message that made calls: some services refuse the conversation
+# without it, even turns later. Reasoning before an answer need not be sent back.
 
 
 def reasoning_in(message: Mapping[str, Any]) -> tuple[str, str]:
-    """(name of the field, text) of a message or a delta; two fields say the same. ("", "") for none."""
+    """Return the field and the text of a message's or a delta's reasoning, or ("", ""). Two fields have the same
+    text."""
     for name in REASONING_FIELDS:
         if isinstance(message.get(name), str) and message[name]:
             return name, message[name]
@@ -126,7 +127,7 @@ def reasoning_in(message: Mapping[str, Any]) -> tuple[str, str]:
 
 
 class ReasoningCollector:
-    """What a reply's fields say it thought, put together."""
+    """The reasoning in the fields of a reply, put together part by part."""
 
     def __init__(self) -> None:
         self._field = ""
@@ -134,7 +135,7 @@ class ReasoningCollector:
         self._details: list[dict[str, Any]] = []
 
     def feed(self, message: Mapping[str, Any]) -> str:
-        """The text that a delta, or a whole message, adds."""
+        """Return the text that a delta, or a whole message, adds."""
         name, text = reasoning_in(message)
         self._field = self._field or name
         self._parts.append(text)
@@ -143,7 +144,7 @@ class ReasoningCollector:
         return text
 
     def _add_detail(self, detail: dict[str, Any]) -> None:
-        """A stream sends one in pieces that have its index."""
+        """Add a detail. A stream sends one in pieces with the same index."""
         last = self._details[-1] if self._details else None
         if last is None or any(last.get(name) != detail.get(name) for name in ("type", "index")):
             self._details.append(dict(detail))
@@ -155,7 +156,7 @@ class ReasoningCollector:
                 last[name] = value
 
     def reasoning(self, in_tags: str = "") -> tuple[Reasoning, ...]:
-        """`in_tags`: what stood between tags in the text."""
+        """Return the reasoning. `in_tags` is the text between tags, which counts if no field has any."""
         text = clean("".join(self._parts))
         block: dict[str, Any] = {"field": self._field} if text else {}
         if self._details:
@@ -168,7 +169,7 @@ class ReasoningCollector:
 
 
 def with_reasoning(made: dict[str, Any], message: Message, model: str | None) -> dict[str, Any]:
-    """The message of a reply that asked for calls, with what `model` thought for it."""
+    """Return the message of a reply that made calls, with the reasoning of `model` for it."""
     for thought in replayable_reasoning(message, WIRE, model):
         name, details = str(thought.block.get("field") or ""), thought.block.get(REASONING_DETAILS)
         if details:

@@ -1,5 +1,6 @@
-"""Our messages <-> the items of OpenAI's Responses API. The service stores nothing: each request holds the whole
-conversation, with the reasoning items as they came.
+"""Conversion between brainq's messages and the items of OpenAI's Responses API.
+
+The service stores nothing: each request holds the whole conversation, with its original reasoning items.
 """
 
 from __future__ import annotations
@@ -35,10 +36,10 @@ def to_body(
     reasoning: bool = True,
     blocks: AttachmentBlocks | None = None,
 ) -> dict[str, Any]:
-    """The request's JSON, but for the options.
+    """Return the JSON of the request, without the options.
 
-    encrypted   ask for the reasoning in a form that can be sent back; models that do not reason may refuse that
-    reasoning   send earlier reasoning back
+    encrypted: whether to request the reasoning in a form that can be sent back. Models without reasoning may refuse it.
+    reasoning: whether to send earlier reasoning back.
     """
     blocks = blocks or AttachmentBlocks(request.blobs)
     instructions, items = to_items(request.messages, request.model if reasoning else None, blocks, request.model)
@@ -67,7 +68,7 @@ def _tool_item(tool: ToolSpec) -> dict[str, Any]:
         "name": tool.name,
         "description": clean(tool.description),
         "parameters": tool_parameters(tool),
-        "strict": False,  # left out, the service makes every parameter required
+        "strict": False,  # the default makes every parameter required
     }
 
 
@@ -77,10 +78,10 @@ def to_items(
     blocks: AttachmentBlocks = _NO_BLOBS,
     caller: str | None = None,
 ) -> tuple[str, list[dict[str, Any]]]:
-    """Return the instructions, and the conversation as items. Reasoning of another model than `model` is left out, and
-    so are the unknown keys of calls that another model than `caller` made.
+    """Return the instructions, and the conversation as items.
 
-    System messages before the conversation are the instructions. One that comes later keeps its place.
+    Reasoning is included if `model` produced it, and the unknown keys of calls if `caller` made them. System messages
+    before the conversation form the instructions. A later one keeps its position.
     """
     ids = WireIds()
     instructions: list[str] = []
@@ -112,7 +113,8 @@ def _items(
 def _reply_items(
     message: Message, text: str, ids: WireIds, model: str | None, caller: str | None
 ) -> list[dict[str, Any]]:
-    """A reply in the order it came: reasoning, text and calls. The service refuses reasoning that nothing follows."""
+    """Return a reply in its original order: reasoning, text and calls. The service refuses reasoning without a
+    following item."""
     thoughts = [thought for thought in message.reasoning if _is_replayable(thought, model)]
     text_item: dict[str, Any] = {"type": "message", "role": "assistant", "content": text}
     # A text without a marked position comes before the calls.
@@ -141,7 +143,8 @@ def _call_item(call: ToolCall, ids: WireIds) -> dict[str, Any]:
 
 
 def _is_replayable(thought: Reasoning, model: str | None) -> bool:
-    """Whether `model` can take it back: it thought it, and what it thought is there."""
+    """Return whether the reasoning can be sent back to `model`: it must be the model that produced it, and the content
+    must have been kept."""
     if thought.wire != WIRE or not model or thought.model != model:
         return False
     block = thought.block
@@ -163,7 +166,7 @@ Item = dict[str, Any]
 
 
 def from_response(response: dict[str, Any], name: str = WIRE) -> ModelReply:
-    """Return the reply in a whole answer. Raises ProviderError if it failed, ValueError if it holds no output."""
+    """Return the reply in a whole answer. Raises ProviderError if it failed, and ValueError if it has no output."""
     output = response.get("output")
     if not isinstance(output, list):
         raise ValueError("the answer has no output")
@@ -191,7 +194,7 @@ def _call_part(item: Item, index: int | None = None) -> CallPart:
 def _reply_from_items(
     response: dict[str, Any], items: list[Item], calls: CallStream, name: str, shown: str | None
 ) -> ModelReply:
-    """Build the reply. `shown` is the text as it was streamed; None if it is in the items."""
+    """Return the reply. `shown` is the text as it was streamed, or None if it is in the items."""
     finish = _finish(response, items, name)
     calls.require_clear(finish)
     if foreign := next((item for item in items if item.get("type") in FOREIGN_CALLS), None):
@@ -236,7 +239,6 @@ def _finish(response: dict[str, Any], items: list[Item], name: str) -> str:
 
 
 def _text_parts(items: Iterable[Item], *keys: str) -> list[str]:
-    """The texts of the output messages' parts, in their order."""
     return [
         str(part.get(key))
         for item in items
@@ -256,14 +258,15 @@ def _read_reasoning(item: Item, before: int) -> Reasoning:
 
 
 def _text_position(item: Item) -> Item:
-    """Marks the text's position among reasoning and calls, and its phase: models want that back, too."""
+    """Return the mark of the text's position among reasoning and calls, with its phase, which models need back, too."""
     return {"type": "message"} | ({"phase": item["phase"]} if item.get("phase") else {})
 
 
 class ResponsesStream(StreamReader):
-    """Puts a reply together from its events.
+    """The reader of a stream of events.
 
-    An item is as the response's last event has it; else as its `done` event has it; else its pieces are joined.
+    The response's last event decides what an item is; without one its `done` event decides, or else its pieces are
+    joined.
     """
 
     def __init__(self, name: str = WIRE) -> None:
@@ -301,7 +304,7 @@ class ResponsesStream(StreamReader):
         self._response_id = response_id
 
     def _feed_call(self, kind: str, event: dict[str, Any]) -> ModelChunk | None:
-        """Take an event of an item, or of a call's arguments."""
+        """Read an event of an item, or of a call's arguments."""
         index, item = position(event.get("output_index")), event.get("item")
         if isinstance(item, dict):
             found: Item = item  # pyright: ignore[reportUnknownVariableType]
@@ -334,7 +337,6 @@ class ResponsesStream(StreamReader):
         self.complete = self.ended = True
 
     def _items(self) -> list[Item]:
-        """Return the items of the reply in their order."""
         output = cast("list[Item]", self._response.get("output") or [])
         if output:
             done = {item["id"]: item for item in self._done if item.get("id")}
@@ -342,7 +344,7 @@ class ResponsesStream(StreamReader):
                 done.get(item.get("id"), {}) | {key: value for key, value in item.items() if value} for item in output
             ]
         ids = {item.get("id") for item in self._done if item.get("id")}
-        # An item without an id is not known again: where items are told as done, that is all.
+        # An item without an id cannot be recognised. If done items exist, they are complete.
         begun = [item for item in self._begun if item.get("id") not in ids and (item.get("id") or not self._done)]
         made: list[Item] = []
         for item in (*self._done, *begun):

@@ -1,11 +1,11 @@
-"""A conversation in the roles that a server's chat template takes.
+"""The roles of a conversation, as a server's chat template requires them.
 
-Servers of open models render messages with the model's own template, and many templates raise an error over what
-OpenAI's service takes: a second system message, two user messages in a row, a user's message right after a tool's, or
-any system message at all. Every request is put into the first of these forms; a server may want a stricter one:
+Servers of open models render messages with the model's own template. Many templates fail on conversations that OpenAI's
+service accepts: with a second system message, two user messages in a row, a user's message right after a tool's, or any
+system message. Every request takes the first of these forms; a server may require a stricter one:
 
     all           one system message, at the beginning; neighbours of one role are one message
-    alternating   also: users and assistant take turns, where tools and the calls they answer do not count
+    alternating   also: user and assistant take turns, not counting tools and the calls that they answer
     no_system     also: the system message's text begins the first user message
 """
 
@@ -23,12 +23,12 @@ from brainq.models.vendors.error_body import error_detail
 Roles = Literal["all", "alternating", "no_system"]
 ROLES: tuple[Roles, ...] = get_args(Roles)
 _SYSTEM_LABEL = "[System message]\n"
-_RESULTS_READ = "I have read these results."  # between a tool's result and what a user says next
+_RESULTS_READ = "I have read these results."  # inserted between a tool's result and the next text of a user
 _CONTINUE = "Go on."
 
 
 def require_roles(field: str, value: str) -> Roles:
-    """`given` as Roles. Raises InvalidInput naming `field`."""
+    """Return `value` as Roles. Raises InvalidInput naming `field`."""
     for known in ROLES:
         if value == known:
             return known
@@ -36,7 +36,8 @@ def require_roles(field: str, value: str) -> Roles:
 
 
 def to_roles(messages: Iterable[Message], roles: Roles) -> list[Message]:
-    """The same conversation in `roles`. Messages that say nothing are left out; no call is parted from its result."""
+    """Return the same conversation in `roles`. Empty messages are left out, and no call is separated from its
+    result."""
     system, conversation = _split_system(messages)
     conversation = move_behind_results(conversation)
     if system and roles == "no_system":
@@ -49,9 +50,9 @@ def to_roles(messages: Iterable[Message], roles: Roles) -> list[Message]:
 
 
 def stricter_roles(status: int, body: Any, roles: Roles) -> Roles | None:
-    """The stricter roles that this refusal asks for; None if it is about something else.
+    """Return the stricter roles that this refusal requires, or None if it is about something else.
 
-    Templates raise their own words, and servers pass them on with a status of 400 or, some, 500.
+    Templates raise errors in their own words, which servers pass on with a status of 400 or 500.
     """
     if status not in (400, 404, 422, 500):
         return None
@@ -65,7 +66,8 @@ def stricter_roles(status: int, body: Any, roles: Roles) -> Roles | None:
 
 
 def _split_system(messages: Iterable[Message]) -> tuple[str, list[Message]]:
-    """What the leading system messages say, and the rest; a later one becomes a labelled message of the user's."""
+    """Return the text of the leading system messages, and the rest. A later system message becomes a labelled user
+    message."""
     system: list[str] = []
     conversation: list[Message] = []
     for message in messages:
@@ -82,7 +84,7 @@ def _split_system(messages: Iterable[Message]) -> tuple[str, list[Message]]:
 
 
 def _merge_neighbours(messages: Iterable[Message]) -> list[Message]:
-    """Neighbours of one role as one message; each tool result stays one of its own."""
+    """Return the messages with neighbours of one role merged. Each tool result stays separate."""
     made: list[Message] = []
     for message in messages:
         before = made[-1] if made else None
@@ -98,7 +100,8 @@ def _merge_neighbours(messages: Iterable[Message]) -> list[Message]:
 
 
 def _alternate(messages: Iterable[Message]) -> list[Message]:
-    """A user first, then assistant and user in turns; what is missing in between is filled in."""
+    """Return a conversation that begins with a user, in which user and assistant take turns. Missing messages are
+    inserted."""
     missing: Mapping[str, Message] = {
         "user": Message(role="assistant", content=_RESULTS_READ),
         "assistant": Message(role="user", content=_CONTINUE),
