@@ -65,7 +65,7 @@ BUGS = (
     Bug(
         "a block that begins in place of an open one leaves half a call",
         STREAM,
-        "            before.is_doubted = True  # cut off by this one\n",
+        "            before.is_doubted = True  # this part cuts it off\n",
         "            pass\n",
         CALLS,
     ),
