@@ -1,7 +1,7 @@
 """The cells as a client has them: which wiring a session or a turn goes to, and all of them.
 
-`Cells` is a deployment of one, which gives its one wiring to everything. `brainq.cells.routing` has several, and is
-loaded where `BRAINQ_CELLS` names several.
+`Cells` is a deployment of one, which gives its one wiring to everything. If `BRAINQ_CELLS` names several, its subclass
+in `brainq.contrib.cells.routing` is loaded.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from brainq.contracts.rows import TurnRow
 from brainq.contracts.turn import TurnRequest
 from brainq.errors import TenantMoved, TurnNotFound
 from brainq.settings.deployment import Settings
+from brainq.settings.extensions import load_extension
 from brainq.wiring import Wiring
 
 T = TypeVar("T")
@@ -187,9 +188,7 @@ def open_cells(settings: Settings, brains: Brains, redis_url: str = "") -> Cells
     """
     cells = settings.all_cells()
     if len(cells) > 1:
-        from brainq.cells.routing import RoutedCells
-
-        return RoutedCells(settings, brains)
+        return load_extension("brainq.cells", "router")(settings, brains)
     if cells:
         return Cells(Wiring(settings.of_cell(cells[0]), brains), cells[0].name)
     return Cells(Wiring(settings, brains, redis_url=redis_url))

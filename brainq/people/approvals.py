@@ -20,10 +20,9 @@ from brainq.contracts.rows import ApprovalRow
 from brainq.errors import ApprovalDecided, ApprovalNotFound, InvalidInput, TurnNotFound
 from brainq.observe.logs import logger
 from brainq.people.edited_call import edited_call
-from brainq.people.tenant_gate import ONE_CELL
+from brainq.people.tenant_places import ONE_CELL, TenantPlaces
 from brainq.ports.redis_calls import Holds
 from brainq.ports.sql import ApprovalRows, TurnRows
-from brainq.ports.tenants import TenantPlaces
 
 log = logger("brainq.people")
 # SQL has an approval before its step is committed to Redis. For as long as this, one that Redis does not know may

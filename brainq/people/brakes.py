@@ -12,11 +12,10 @@ from dataclasses import dataclass
 from brainq.contracts.fleet import ComparedPage
 from brainq.contracts.people import Brake, HoldSpec, cancel_brake_id
 from brainq.observe.logs import logger
-from brainq.people.tenant_gate import ONE_CELL
+from brainq.people.tenant_places import ONE_CELL, TenantPlaces
 from brainq.ports.redis_calls import Holds
 from brainq.ports.redis_turns import Turns
 from brainq.ports.sql import BrakeRows
-from brainq.ports.tenants import TenantPlaces
 
 log = logger("brainq.people")
 PAGE = 500

@@ -21,11 +21,10 @@ from brainq.errors import BrainqError, SubmitConflict
 from brainq.observe.logs import logger
 from brainq.observe.tracing import current_traceparent
 from brainq.people.admission import Admission, read_request
-from brainq.people.tenant_gate import ONE_CELL
+from brainq.people.tenant_places import ONE_CELL, TenantPlaces
 from brainq.ports.redis_calls import Calls, OutsideResults
 from brainq.ports.redis_turns import Turns
 from brainq.ports.sql import CallRows, TurnRows
-from brainq.ports.tenants import TenantPlaces
 from brainq.tools.results import outcome_text
 
 log = logger("brainq.people")

@@ -14,12 +14,11 @@ from brainq.errors import InputNotFound, MailboxFull, StaleTurn
 from brainq.observe.logs import logger
 from brainq.people.bounced_inputs import BouncedInputs
 from brainq.people.brakes import BrakeDesk
-from brainq.people.tenant_gate import ONE_CELL
+from brainq.people.tenant_places import ONE_CELL, TenantPlaces
 from brainq.people.turn_queue import TurnQueue
 from brainq.ports.redis_calls import Holds
 from brainq.ports.redis_turns import Sessions
 from brainq.ports.sql import Blobs, InputRows, TurnRows
-from brainq.ports.tenants import TenantPlaces
 
 log = logger("brainq.people")
 LIVE_STATES = ("queued", "active", "parked")

@@ -16,10 +16,9 @@ from brainq.errors import BudgetSpent, QueueFull
 from brainq.people.admission import Admission
 from brainq.people.budgets import BudgetDesk
 from brainq.people.inputs import InputDesk
-from brainq.people.tenant_gate import ONE_CELL
+from brainq.people.tenant_places import ONE_CELL, TenantPlaces
 from brainq.ports.redis_turns import Sessions
 from brainq.ports.sql import Blobs, TurnRows
-from brainq.ports.tenants import TenantPlaces
 
 SESSION_SETTING = "BRAINQ_MAX_WAITING_TURNS_A_SESSION"
 TENANT_SETTING = "BRAINQ_MAX_WAITING_TURNS_A_TENANT"

@@ -22,10 +22,9 @@ from brainq.contracts.message import Message
 from brainq.contracts.status import TraceStatus
 from brainq.errors import CallNotFound, InvalidInput, ResultRefused, TokenRefused
 from brainq.observe.logs import logger
-from brainq.people.tenant_gate import ONE_CELL
+from brainq.people.tenant_places import ONE_CELL, TenantPlaces
 from brainq.ports.redis_calls import Calls, Holds, OutsideResults
 from brainq.ports.sql import Blobs, CallRows
-from brainq.ports.tenants import TenantPlaces
 from brainq.text.shorten import beginning
 from brainq.tools.results import (
     MAX_TOKEN_CHARS,

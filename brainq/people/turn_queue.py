@@ -14,10 +14,9 @@ from brainq.contracts.turn import Limits, TurnRequest
 from brainq.errors import BrainqError, BuildUnserved, SessionBusy, TurnForbidden
 from brainq.observe.logs import logger
 from brainq.people.brakes import BrakeDesk
-from brainq.people.tenant_gate import ONE_CELL
+from brainq.people.tenant_places import ONE_CELL, TenantPlaces
 from brainq.ports.redis_turns import SweeperState, Turns
 from brainq.ports.sql import CallRows, InputRows, TurnRows
-from brainq.ports.tenants import TenantPlaces
 
 log = logger("brainq.people")
 LOST_AFTER_WRITE = "Redis lost this turn after it had begun to write; see its calls for what was started"

@@ -49,7 +49,7 @@ class SessionKey:
 
 
 class RedisMovedWords:
-    """What scripts read of tenants that are not this cell's any more. Fits `ports.tenants.MovedWords`."""
+    """What scripts read of tenants that are not this cell's any more."""
 
     def __init__(self, scripts: Scripts) -> None:
         self._scripts = scripts

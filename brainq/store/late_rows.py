@@ -33,9 +33,9 @@ _INPUT_DELETED = delete(inputs).where(*_ONE_INPUT)
 
 
 class LateRows:
-    """Fits `ports.tenants.LateRows`.
+    """Rows that came too late to be moved with their tenant.
 
-    open_cell   the database of another cell, by its name
+    open_cell: returns the database of another cell, by its name.
     """
 
     def __init__(self, database: Database, open_cell: Callable[[str], Database]) -> None:

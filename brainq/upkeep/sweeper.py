@@ -26,11 +26,10 @@ from brainq.people.children import ChildDesk
 from brainq.people.inputs import InputDesk
 from brainq.people.lost_turns import LostTurns
 from brainq.people.stops import StopDesk
-from brainq.people.tenant_gate import ONE_CELL
+from brainq.people.tenant_places import ONE_CELL, TenantPlaces
 from brainq.ports.people import UNWATCHED, WorkEvents
 from brainq.ports.redis_calls import Calls
 from brainq.ports.redis_turns import FinalChain, SweeperState, Turns
-from brainq.ports.tenants import TenantPlaces
 from brainq.turn.coordinator import Coordinator
 from brainq.turn.decide import FALLBACK_TEXTS
 from brainq.upkeep.lost_calls import Rescuer

@@ -22,8 +22,9 @@ from brainq.contracts.status import Effect
 from brainq.errors import SetupError, Unreachable
 from brainq.leases import LeaseRenewer, process_name
 from brainq.people.budgets import BudgetDesk
-from brainq.people.tenant_gate import ONE_CELL
+from brainq.people.tenant_places import ONE_CELL, TenantPlaces
 from brainq.settings.deployment import Settings
+from brainq.settings.extensions import load_extension
 from brainq.state.connection import UNAVAILABLE_ERRORS, is_redis_unavailable, redis_refusal, try_write
 from brainq.store.store import Store
 from brainq.text.service_url import without_password
@@ -37,7 +38,6 @@ if TYPE_CHECKING:
     from brainq.finalize.rerun import StepRerunner
     from brainq.memory.judge_runner import JudgeRunner
     from brainq.people.webhook_delivery import WebhookSender
-    from brainq.ports.tenants import TenantPlaces
     from brainq.state.stream_reader import StreamReaders
     from brainq.turn.coordinator import Coordinator
     from brainq.upkeep.poller import Poller
@@ -116,12 +116,8 @@ class Wiring:
 
     @cached_property
     def tenants(self) -> TenantPlaces:
-        """Whether a tenant is still here, where there are several cells."""
-        if not self.settings.in_cells:
-            return ONE_CELL
-        from brainq.wiring.tenants import make_tenant_gate
-
-        return make_tenant_gate(self)
+        """Where tenants are, if there are several cells."""
+        return load_extension("brainq.cells", "gate")(self) if self.settings.in_cells else ONE_CELL
 
     @cached_property
     def people(self) -> PeopleServices:

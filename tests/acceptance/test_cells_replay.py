@@ -11,11 +11,11 @@ from functools import partial
 import pytest
 
 from brainq import Client
-from brainq.cells.move import TenantMover
-from brainq.cells.side import open_side
 from brainq.client.connection import cells_of
 from brainq.client.handle import TurnHandle
 from brainq.contracts.cell import hashed_cell
+from brainq.contrib.cells.move import TenantMover
+from brainq.contrib.cells.side import open_side
 from brainq.devserver.local_fleet import POOLS
 from brainq.store.repositories.cells import Directory, Moves
 from examples.airline.checking import Played, check

@@ -10,7 +10,6 @@ import pytest
 from sqlalchemy import Text, select, type_coerce
 
 from brainq.broker import names
-from brainq.cells.move import tenant_mover
 from brainq.client import content_keys
 from brainq.client.connection import cells_of
 from brainq.client.content_keys import ContentKeys, codec_of
@@ -18,17 +17,18 @@ from brainq.client.erase import erase_everywhere
 from brainq.contracts.encryption import SHREDDED, ContentKeyMissing, ContentShredded, ReencryptProgress, key_id_of
 from brainq.contracts.erasure import ErasureScope
 from brainq.contracts.file import File
+from brainq.contrib.cells.move import tenant_mover
 from brainq.errors import InvalidInput, ResultTimeout, SetupError
 from brainq.store.reencrypt import content_columns
 from brainq.store.store import Store
 from brainq.store.tables import metadata
+from tests.contrib.cells.two_cells import two_cells, two_servers
 from tests.support.brains import diary, obedient
 from tests.support.brains.obedient import script
 from tests.support.content_keys import key_file
 from tests.support.pump import Pump, sqlite_url
 from tests.support.server import RedisServer
 from tests.support.tenant_content import bytes_with, fill
-from tests.support.two_cells import two_cells, two_servers
 
 SECRET = "Zanzibarium"
 

@@ -21,12 +21,12 @@ from brainq.store.erase import BY_SESSION, BY_TURN, KNOWLEDGE, SqlErasure
 from brainq.store.records import SqlRecords
 from brainq.store.repositories.cells import Directory
 from brainq.store.tables import attachments, blobs, metadata, turns
+from tests.contrib.cells.two_cells import TwoCells, two_cells, two_servers
 from tests.support.brains import diary, obedient
 from tests.support.brains.obedient import script
 from tests.support.pump import Pump, sqlite_url
 from tests.support.server import RedisServer
 from tests.support.tenant_content import bytes_with, fill, rows_with
-from tests.support.two_cells import TwoCells, two_cells, two_servers
 from tests.support.wait import wait_until
 
 SECRET = "Zanzibarium"

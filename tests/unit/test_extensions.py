@@ -37,3 +37,19 @@ def test_each_wire_is_an_entry_point() -> None:
 def test_a_wire_that_is_off_is_not_imported_and_neither_is_an_sdk_before_its_first_request() -> None:
     shown = subprocess.run([sys.executable, "-c", OPENED_WITHOUT_A2A], capture_output=True, text=True, check=True)
     assert shown.stdout.strip() == "['ag_ui', 'ai_sdk', 'mcp_server'] set()"
+
+
+def test_one_cell_imports_nothing_of_several() -> None:
+    code = (
+        "import sys\nfrom brainq import Brain, Client, ScriptedProvider\nfrom brainq.settings.deployment import "
+        "load_settings\nfrom brainq.wiring import Wiring\nclient = Client(load_settings(redis_url='redis://x'), "
+        "Brain('b', ScriptedProvider(rules=[])))\nWiring(load_settings(redis_url='redis://x'), "
+        "Brain('b', ScriptedProvider(rules=[]))).tenants\n"
+        "print([name for name in sys.modules if name.startswith('brainq.contrib.cells')])"
+    )
+    shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert shown.stdout.strip() == "[]"
+
+
+def test_the_parts_of_several_cells_are_entry_points() -> None:
+    assert set(load_extensions("brainq.cells")) == {"dev", "doctor", "gate", "mover", "router"}

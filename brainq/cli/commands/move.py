@@ -49,11 +49,12 @@ def move(
       brainq move acme: --to b --wait-s 600
       brainq move --list
     """
-    from brainq.cells.move import tenant_mover
     from brainq.client.connection import cells_of, connection_of
     from brainq.contracts.act import NewAct
     from brainq.leases import process_name
+    from brainq.settings.extensions import load_extension
 
+    tenant_mover = load_extension("brainq.cells", "mover")
     if list_moves:
         with open_brainless_client() as client:
             rows = tenant_mover(cells_of(client), process_name()).moves.all()

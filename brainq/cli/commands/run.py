@@ -57,9 +57,9 @@ def dev(
     if cells > 1:
         if reload or flower or port is not None:
             raise InvalidInput("--cells", "it cannot be combined with --reload, --flower or --port; leave them out")
-        from brainq.cli.dev.cells import run_dev_cells
+        from brainq.settings.extensions import load_extension
 
-        run_dev_cells(cells, log_level=level.value, http=http)
+        load_extension("brainq.cells", "dev")(cells, log_level=level.value, http=http)
         return
     from brainq.cli.dev.stack import run_dev
 

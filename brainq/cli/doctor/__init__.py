@@ -11,6 +11,7 @@ from brainq.cli.doctor.upgrade import check_upgrade
 from brainq.devserver.redis_server import known_redis
 from brainq.errors import SetupError
 from brainq.settings.deployment import load_settings
+from brainq.settings.extensions import load_extension
 from brainq.wiring.preflight import Check, fail
 
 
@@ -35,8 +36,7 @@ def run_checks() -> Iterator[Check]:
     yield from each_guarded("brain", lambda: check_brains(settings))
     yield from each_guarded("traces", lambda: [check_traces()])
     if len(settings.all_cells()) > 1:
-        from brainq.cli.doctor.cells import check_cells
-
+        check_cells = load_extension("brainq.cells", "doctor")
         yield from each_guarded("cells", lambda: check_cells(settings))
         return
     yield from services.check_sql_and_content(settings)

@@ -124,10 +124,10 @@ BUGS = (
     ),
     Bug(
         "a raise stays behind when its tenant moves",
-        "brainq/cells/side.py",
+        "brainq/contrib/cells/side.py",
         "        other.budgets.put(windows)",
         "        pass",
-        ("tests/integration/cells/test_move_budgets.py",),
+        ("tests/contrib/cells/test_move_budgets.py",),
     ),
     Bug(
         "what home has leased to other cells is leased again",

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from ops.mutants.bug import Bug
 
-MOVES = ("tests/integration/cells/test_move.py",)
-ORDER = ("tests/integration/cells/test_move_order.py",)
-CRASHES = ("tests/integration/cells/test_move_crashes.py",)
+MOVES = ("tests/contrib/cells/test_move.py",)
+ORDER = ("tests/contrib/cells/test_move_order.py",)
+CRASHES = ("tests/contrib/cells/test_move_crashes.py",)
 DIED = (f"{CRASHES[0]}::test_a_move_that_died_after_each_of_its_acts_is_taken_up_again",)
 FROZEN = (f"{CRASHES[0]}::test_a_mover_that_was_frozen_after_any_of_its_acts_changes_nothing_of_what_another_did",)
-READS = ("tests/integration/cells/test_move_reads.py",)
-SIDE = ("tests/unit/cells/test_side.py",)
+READS = ("tests/contrib/cells/test_move_reads.py",)
+SIDE = ("tests/contrib/cells/test_side.py",)
 
 BUGS = (
     Bug(
@@ -50,7 +50,7 @@ BUGS = (
     ),
     Bug(
         "a front asks the cell that a turn has left",
-        "brainq/cells/routing.py",
+        "brainq/contrib/cells/routing.py",
         "if cell != self._tenants.cell_of(key):",
         "if not cell:",
         MOVES,
@@ -64,7 +64,7 @@ BUGS = (
     ),
     Bug(
         "a move is undone without showing the sessions again",
-        "brainq/cells/side.py",
+        "brainq/contrib/cells/side.py",
         "        self.keys.show(tenant)\n        yield\n        self.tombstones.arrive(tenant, self.name)",
         "        self.tombstones.arrive(tenant, self.name)",
         MOVES,
@@ -78,35 +78,35 @@ BUGS = (
     ),
     Bug(
         "what came too late for the copy is sent after the new cell was opened",
-        "brainq/cells/move.py",
+        "brainq/contrib/cells/move.py",
         "self._source.send_new(self._target, tenant)",
         "0",
         ORDER,
     ),
     Bug(
         "a move that died in the middle of flipping does not name the new cell in the directory",
-        "brainq/cells/move.py",
+        "brainq/contrib/cells/move.py",
         "if not self._mover.directory.flip(tenant, placement.cell, placement.epoch):",
         "if not self._source.is_open_for(tenant) and not placement.cell:",
         CRASHES,
     ),
     Bug(
         "moves: an older copy is left where the next one goes",
-        "brainq/cells/move.py",
+        "brainq/contrib/cells/move.py",
         "        self._do_owned(self._target.clear(self._source, self._tenant))\n        self._upto",
         "        self._upto",
         MOVES,
     ),
     Bug(
         "moves: a mover that was frozen opens a cell",
-        "brainq/cells/move.py",
+        "brainq/contrib/cells/move.py",
         "        while True:\n            self._own()\n            try:",
         "        while True:\n            try:",
         FROZEN,
     ),
     Bug(
         "moves: a mover that was frozen copies on",
-        "brainq/cells/move.py",
+        "brainq/contrib/cells/move.py",
         "            for page in self._source.rows.pages(table, self._tenant):\n"
         "                self._own()\n"
         "                self._target",
@@ -115,42 +115,42 @@ BUGS = (
     ),
     Bug(
         "moves: a mover that was frozen copies its keys over what is there",
-        "brainq/cells/move.py",
+        "brainq/contrib/cells/move.py",
         "        self._own()\n        copied",
         "        copied",
         FROZEN,
     ),
     Bug(
         "moves: a mover that was frozen takes jobs away",
-        "brainq/cells/move.py",
+        "brainq/contrib/cells/move.py",
         "            self._own()\n            self._source.rows.remove_jobs",
         "            self._source.rows.remove_jobs",
         FROZEN,
     ),
     Bug(
         "moves: a mover whose lease another has goes on",
-        "brainq/cells/move.py",
+        "brainq/contrib/cells/move.py",
         "        if self._is_lost.is_set() or time.monotonic() - self._kept_at > LEASE_S:",
         "        if self._is_lost.is_set() and time.monotonic() - self._kept_at > LEASE_S:",
         FROZEN,
     ),
     Bug(
         "moves: a session that people paused is resumed",
-        "brainq/cells/side.py",
+        "brainq/contrib/cells/side.py",
         "if self.sessions.why_paused(session_id) == PAUSED_WHY:",
         "if self.sessions.is_paused(session_id):",
         MOVES,
     ),
     Bug(
         "moves: sessions that waited stay paused",
-        "brainq/cells/side.py",
+        "brainq/contrib/cells/side.py",
         "                self.sessions.resume(session_id)",
         "                pass",
         MOVES,
     ),
     Bug(
         "moves: a waiting turn begins while its tenant is about to move",
-        "brainq/cells/side.py",
+        "brainq/contrib/cells/side.py",
         "            self.sessions.pause(session_id, PAUSED_WHY)",
         "            pass",
         MOVES,
@@ -178,28 +178,28 @@ BUGS = (
     ),
     Bug(
         "moves: a row that changed after it was copied is not noticed",
-        "brainq/cells/move.py",
+        "brainq/contrib/cells/move.py",
         "if digest != there[name]]",
         "if digest.rows != there[name].rows]",
         MOVES,
     ),
     Bug(
         "moves: rows that change are copied for ever",
-        "brainq/cells/move.py",
+        "brainq/contrib/cells/move.py",
         "        if self._copies >= MOST_COPIES:",
         "        if self._copies >= MOST_COPIES * 9:",
         MOVES,
     ),
     Bug(
         "moves: keys that the copy lacks are not noticed",
-        "brainq/cells/move.py",
+        "brainq/contrib/cells/move.py",
         'return "flipping" if keys[0] == keys[1] else "copying"',
         'return "flipping"',
         MOVES,
     ),
     Bug(
         "moves: the directory is flipped before the new cell is open",
-        "brainq/cells/move.py",
+        "brainq/contrib/cells/move.py",
         "        self._do_owned(self._target.open_for(tenant))\n"
         "        self._own()\n"
         "        if not self._mover.directory.flip(tenant, placement.cell, placement.epoch):",
@@ -209,14 +209,14 @@ BUGS = (
     ),
     Bug(
         "moves: the old cell's rows go while fronts still look there",
-        "brainq/cells/move.py",
+        "brainq/contrib/cells/move.py",
         "        time.sleep(self._mover.linger_s)\n        self._own()\n",
         "",
         READS,
     ),
     Bug(
         "moves: Redis knows of a move before SQL does",
-        "brainq/cells/side.py",
+        "brainq/contrib/cells/side.py",
         '        self.tombstones.put(tenant, "", epoch)\n'
         "        yield\n"
         '        self.words.put(tenant, Placement("", epoch))',
@@ -227,17 +227,17 @@ BUGS = (
     ),
     Bug(
         "moves: a lease that ended with its process is waited for",
-        "brainq/cells/move.py",
+        "brainq/contrib/cells/move.py",
         "                self.moves.take(row.tenant, self.owner, 0.0)  #",
         "                self.moves.take(row.tenant, self.owner, 99.0)  #",
-        ("tests/integration/cells/test_move_command.py",),
+        ("tests/contrib/cells/test_move_command.py",),
     ),
     Bug(
         "moves: a tenant goes to a cell that another run has not chosen",
-        "brainq/cells/move.py",
+        "brainq/contrib/cells/move.py",
         'if row.to_cell != to_cell and row.phase != "undoing":',
         'if row.phase == "done":',
-        ("tests/integration/cells/test_move_command.py",),
+        ("tests/contrib/cells/test_move_command.py",),
     ),
     Bug(
         "moves: a tombstone that Redis lost stays lost",

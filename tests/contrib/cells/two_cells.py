@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from brainq.cells import asking
 from brainq.client.client import Client
 from brainq.contracts.cell import hashed_cell
+from brainq.contrib.cells import asking
 from brainq.settings.deployment import load_settings
 from tests.support.pump import QUICK, Pump, sqlite_url
 from tests.support.server import RedisServer

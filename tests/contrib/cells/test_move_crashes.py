@@ -12,12 +12,12 @@ from typing import Any
 
 import pytest
 
-from brainq.cells.move import LEASE_S, TenantMover
-from brainq.cells.side import MoveSide
 from brainq.contracts.cell import MoveStep, Placement
+from brainq.contrib.cells.move import LEASE_S, TenantMover
+from brainq.contrib.cells.side import MoveSide
 from brainq.errors import MoveFailed, TenantMoved
-from tests.integration.cells.test_move import go_on
-from tests.integration.cells.two import TENANT, TwoCells, parked_tenant
+from tests.contrib.cells.test_move import go_on
+from tests.contrib.cells.two import TENANT, TwoCells, parked_tenant
 
 ACTS = frozenset(
     {
@@ -176,7 +176,7 @@ def test_a_frozen_mover_that_goes_on_when_another_has_moved_the_tenant_takes_not
             two.mover(owner="other").move(TENANT, "b")
             moved.append((two.rows("b"), two.keys("b")))
             later = SimpleNamespace(monotonic=lambda: time.monotonic() + 2 * LEASE_S, sleep=time.sleep)
-            monkeypatch.setattr("brainq.cells.move.time", later)
+            monkeypatch.setattr("brainq.contrib.cells.move.time", later)
 
     with pytest.raises(MoveFailed, match="another process"):
         replace(two.mover(), watch=freeze).move(TENANT, "b")
@@ -231,7 +231,7 @@ def test_a_mover_that_was_frozen_after_any_of_its_acts_changes_nothing_of_what_a
             two.mover(owner="other", wait_s=wait_s).move(TENANT, way[0])
         now.update(all_of(two))
         later = SimpleNamespace(monotonic=lambda: time.monotonic() + 2 * LEASE_S, sleep=time.sleep)
-        monkeypatch.setattr("brainq.cells.move.time", later)
+        monkeypatch.setattr("brainq.contrib.cells.move.time", later)
 
     for at in count(1):
         deaths = Deaths(at, freeze)

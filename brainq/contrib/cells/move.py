@@ -20,10 +20,10 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from brainq.cells.cells import Cells
-from brainq.cells.directory import FRESH_S
-from brainq.cells.side import Acts, MoveSide, open_side
 from brainq.contracts.cell import Move, MovePhase, MoveStep, Placement, hashed_cell, tenant_key
 from brainq.contracts.ids import PREFIX_BOUNDARY
+from brainq.contrib.cells.directory import FRESH_S
+from brainq.contrib.cells.side import Acts, MoveSide, open_side
 from brainq.errors import BrainqError, InvalidInput, MoveFailed, SetupError, Unreachable
 from brainq.observe.logs import logger
 from brainq.observe.threads import KeptThread

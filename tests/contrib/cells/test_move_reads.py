@@ -14,20 +14,20 @@ from typing import Any
 import pytest
 
 from brainq.brain.brain import Brain
-from brainq.cells import routing
-from brainq.cells.asking import ask_each
 from brainq.cells.cells import Answers
-from brainq.cells.directory import FRESH_S
-from brainq.cells.move import MoveRun
 from brainq.client.async_client import AsyncClient
 from brainq.client.async_handle import AsyncTurnHandle
 from brainq.client.client import Client
 from brainq.client.handle import TurnHandle
 from brainq.contracts.cell import MoveStep, Placement
 from brainq.contracts.event import TurnEvent
+from brainq.contrib.cells import routing
+from brainq.contrib.cells.asking import ask_each
+from brainq.contrib.cells.directory import FRESH_S
+from brainq.contrib.cells.move import MoveRun
 from brainq.errors import ResultTimeout, ScheduleNotFound, TenantMoving, TurnNotFound
 from brainq.settings.deployment import Settings, load_settings
-from tests.integration.cells.two import TENANT, TwoCells, parked_tenant
+from tests.contrib.cells.two import TENANT, TwoCells, parked_tenant
 from tests.support.gateways import GatewayThread
 from tests.support.pump import QUICK
 
@@ -219,7 +219,7 @@ def test_the_old_cell_keeps_its_rows_until_fronts_have_looked_again(two: TwoCell
 
     mover.linger_s = FRESH_S
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr("brainq.cells.move.time", SimpleNamespace(monotonic=time.monotonic, sleep=linger))
+        patched.setattr("brainq.contrib.cells.move.time", SimpleNamespace(monotonic=time.monotonic, sleep=linger))
         mover.move(TENANT, "b")
     assert listed == [1]
     two.assert_gone_from("a", "b", 2)

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from brainq.cells.side import PAUSED_WHY, Acts, MoveSide
 from brainq.contracts.cell import Placement
+from brainq.contrib.cells.side import PAUSED_WHY, Acts, MoveSide
 
 
 class Recorded:

@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 
 from brainq.brain.brain import Brain
-from brainq.cells.move import MoveRun, Undo
 from brainq.client.client import Client
 from brainq.client.connection import cells_of
+from brainq.contrib.cells.move import MoveRun, Undo
 from brainq.errors import MoveFailed
 from brainq.settings.deployment import load_settings
-from tests.integration.cells.two import TENANT, Spenders, TwoCells
+from tests.contrib.cells.two import TENANT, Spenders, TwoCells
 from tests.integration.test_budgets import price
 from tests.support.pump import QUICK
 

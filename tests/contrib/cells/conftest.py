@@ -1,4 +1,4 @@
-"""Two cells for each test."""
+"""Two cells for each test, and the fixtures of one deployment."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.integration.cells.two import Sharers, Spenders, TwoCells
+from tests.contrib.cells.two import Sharers, Spenders, TwoCells
 from tests.support.server import RedisServer
 
 

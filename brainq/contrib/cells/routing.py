@@ -8,14 +8,14 @@ from functools import cached_property
 from typing import TypeVar, cast
 
 from brainq.brain.brains import Brains
-from brainq.cells.asking import ask_each, named_away
 from brainq.cells.cells import Answers, Cells, turn_not_found
-from brainq.cells.directory import KnownTenants
 from brainq.contracts.call import parse_outside_token
 from brainq.contracts.cell import Placement, birth_cell, ranked_cells, tenant_key, with_birth_cell
 from brainq.contracts.ids import ALL_SESSIONS
 from brainq.contracts.rows import TurnRow
 from brainq.contracts.turn import TurnRequest
+from brainq.contrib.cells.asking import ask_each, named_away
+from brainq.contrib.cells.directory import KnownTenants
 from brainq.errors import CellUnreachable, InvalidInput, TenantMoved
 from brainq.settings.deployment import Settings
 from brainq.store.repositories.cells import Directory

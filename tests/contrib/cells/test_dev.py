@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from brainq.cli.dev.cells import names_of
 from brainq.cli.main import app
 from brainq.contracts.cell import parse_cells
+from brainq.contrib.cells.dev import names_of
 from brainq.errors import InvalidInput
 
 

@@ -8,15 +8,15 @@ from typing import Any
 
 import pytest
 
-from brainq.cells import directory
-from brainq.cells.move import MOST_COPIES
 from brainq.contracts.cell import MoveStep, Placement
 from brainq.contracts.claim import CallRef
 from brainq.contracts.people import HoldSpec, TurnInput
 from brainq.contracts.turn import TurnRequest
+from brainq.contrib.cells import directory
+from brainq.contrib.cells.move import MOST_COPIES
 from brainq.errors import BrainqError, InvalidInput, MoveFailed, TenantMoved, TenantMoving
 from brainq.tasks.register import submit_foreign
-from tests.integration.cells.two import TENANT, TwoCells, parked_tenant
+from tests.contrib.cells.two import TENANT, TwoCells, parked_tenant
 
 
 def go_on(two: TwoCells, cell: str, made: dict[str, str], written: str = "done write x") -> None:

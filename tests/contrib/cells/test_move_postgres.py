@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from brainq.store.store import Store
-from tests.integration.cells.test_move import go_on
-from tests.integration.cells.two import TENANT, TwoCells, parked_tenant
+from tests.contrib.cells.test_move import go_on
+from tests.contrib.cells.two import TENANT, TwoCells, parked_tenant
 from tests.support.postgres import postgres_url
 from tests.support.pump import sqlite_url
 from tests.support.server import RedisServer

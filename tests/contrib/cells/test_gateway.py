@@ -13,9 +13,9 @@ from brainq.brain.brain import Brain
 from brainq.errors import Unreachable
 from brainq.settings.deployment import load_settings
 from brainq.store.store import Store
+from tests.contrib.cells.two_cells import tenant_in, two_cells, two_servers
 from tests.support.gateways import GatewayThread
 from tests.support.pump import QUICK, sqlite_url
-from tests.support.two_cells import tenant_in, two_cells, two_servers
 
 BRAIN = Brain("cells", "offline:rules")
 

@@ -8,8 +8,8 @@ from sqlite3 import OperationalError
 
 import pytest
 
-from brainq.cells.directory import FRESH_S, RETRY_S, KnownTenants
 from brainq.contracts.cell import Placement, hashed_cell
+from brainq.contrib.cells.directory import FRESH_S, RETRY_S, KnownTenants
 from brainq.errors import CellUnreachable
 from brainq.store.repositories.cells import Directory
 from brainq.store.store import Store
@@ -141,7 +141,7 @@ def test_what_only_the_old_cell_says_is_hearsay_until_the_directory_or_the_new_c
 def test_of_very_many_tenants_the_one_that_was_asked_of_longest_ago_is_forgotten(
     directory: Directory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("brainq.cells.directory.MOST_KNOWN", 2)
+    monkeypatch.setattr("brainq.contrib.cells.directory.MOST_KNOWN", 2)
     front = Front(directory)
     for tenant in ("a:", "b:", "a:", "c:"):
         front.settle(tenant)

@@ -10,12 +10,12 @@ from redis.exceptions import ConnectionError as RedisGone
 
 from brainq.brain.brain import Brain
 from brainq.brain.brains import read_brains
-from brainq.cells.asking import named_away
-from brainq.cells.routing import RoutedCells
 from brainq.client.connection import follow_moves
 from brainq.contracts.cell import Placement, ranked_cells
 from brainq.contracts.claim import CallRef
 from brainq.contracts.turn import TurnRequest
+from brainq.contrib.cells.asking import named_away
+from brainq.contrib.cells.routing import RoutedCells
 from brainq.errors import CellUnreachable, TenantMoved, TenantMoving, TurnNotFound
 from brainq.settings.deployment import load_settings
 from tests.support.pump import QUICK

@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 from redis.exceptions import ConnectionError as RedisGone
 
-from brainq.cells import asking
-from brainq.cells.asking import ask_each, named_away
 from brainq.cells.cells import FromCells, cells_away, listed
-from brainq.cells.routing import RoutedCells
+from brainq.contrib.cells import asking
+from brainq.contrib.cells.asking import ask_each, named_away
+from brainq.contrib.cells.routing import RoutedCells
 from brainq.errors import CellUnreachable, InvalidInput, ResultTimeout, Unreachable
 
 CELLS: Any = [(name, SimpleNamespace(name=name, is_open=True)) for name in ("a", "b", "c")]

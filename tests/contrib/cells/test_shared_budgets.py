@@ -13,7 +13,7 @@ from brainq.brain.brain import Brain
 from brainq.client.client import Client
 from brainq.contracts.budgets import MoneyRefusal
 from brainq.settings.deployment import load_settings
-from tests.integration.cells.two import Sharers
+from tests.contrib.cells.two import Sharers
 from tests.integration.test_budgets import STEP_USD, price
 from tests.support.pump import QUICK, Pump
 

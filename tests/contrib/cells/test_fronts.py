@@ -22,10 +22,10 @@ from brainq.errors import CellUnreachable, InvalidInput, TenantMoved, TurnNotFou
 from brainq.settings.deployment import load_settings
 from brainq.store.database import Database
 from brainq.store.repositories.cells import Directory
+from tests.contrib.cells.two_cells import NAMES, TwoCells, tenant_in, two_cells, two_servers
 from tests.support.builds import announce
 from tests.support.pump import QUICK
 from tests.support.server import RedisServer
-from tests.support.two_cells import NAMES, TwoCells, tenant_in, two_cells, two_servers
 
 IN_A, IN_B = tenant_in("a"), tenant_in("b")
 BRAIN = Brain("cells", "offline:rules")

@@ -17,9 +17,9 @@ from brainq.contracts.webhook import NewDelivery
 from brainq.errors import InvalidInput
 from brainq.settings.deployment import load_settings
 from brainq.store.store import Store
+from tests.contrib.cells.two_cells import TwoCells, two_cells, two_servers
 from tests.support.pump import QUICK
 from tests.support.server import RedisServer
-from tests.support.two_cells import TwoCells, two_cells, two_servers
 
 BRAIN = Brain("cells", "offline:rules")
 ROWS = 200

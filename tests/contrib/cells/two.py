@@ -12,8 +12,6 @@ from typing import Any, ClassVar, Self
 from sqlalchemy import func, select
 
 from brainq.brain.brain import Brain
-from brainq.cells.move import TenantMover
-from brainq.cells.side import MoveSide, open_side
 from brainq.contracts.call import ChildTurn
 from brainq.contracts.cell import MoveStep, Placement
 from brainq.contracts.model import ModelReply, ModelRequest, TokenUsage
@@ -21,6 +19,8 @@ from brainq.contracts.rows import AcceptedTurn
 from brainq.contracts.status import Effect
 from brainq.contracts.tool import ClientTool
 from brainq.contracts.turn import Limits, TurnRequest, TurnResult
+from brainq.contrib.cells.move import TenantMover
+from brainq.contrib.cells.side import MoveSide, open_side
 from brainq.models.scripted import ScriptedProvider, calls, says
 from brainq.store.repositories.cells import Directory, Moves
 from brainq.store.tables import metadata

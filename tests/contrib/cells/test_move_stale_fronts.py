@@ -8,7 +8,7 @@ from collections import Counter
 import pytest
 
 from brainq.errors import TenantMoved
-from tests.integration.cells.two import TENANT, TwoCells
+from tests.contrib.cells.two import TENANT, TwoCells
 
 MOVES = 2
 MOST = 30

@@ -12,7 +12,7 @@ from brainq.contracts.cell import Placement
 from brainq.contracts.people import TurnInput
 from brainq.contracts.turn import TurnRequest
 from brainq.errors import TenantMoved
-from tests.integration.cells.two import TENANT, TwoCells
+from tests.contrib.cells.two import TENANT, TwoCells
 
 SESSION = "acme:1"
 

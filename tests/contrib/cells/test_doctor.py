@@ -9,7 +9,9 @@ import pytest
 from pydantic import SecretStr
 
 from brainq.brain.brain import Brain
-from brainq.cli.doctor.cells import (
+from brainq.contracts.cell import Cell, Move
+from brainq.contracts.status import Effect
+from brainq.contrib.cells.doctor import (
     check_directory,
     check_held,
     check_own_cell,
@@ -17,8 +19,6 @@ from brainq.cli.doctor.cells import (
     lanes_between_tenants,
     left_moves,
 )
-from brainq.contracts.cell import Cell, Move
-from brainq.contracts.status import Effect
 from brainq.store.repositories.cells import Directory, Moves
 from brainq.store.store import Store
 from brainq.store.tables.cell_tables import CELL_TABLES

@@ -1,0 +1,1 @@
+"""Several cells: whole deployments that serve some tenants each. Found through the entry points `brainq.cells`."""
