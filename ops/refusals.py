@@ -1,4 +1,4 @@
-"""The table of refusals in docs/guides/providers.md, written from brainq/models/asking/refusal_examples.toml.
+"""The table of docs/reference/refusals.md, written from brainq/models/vendors/refusal_examples.toml.
 
 `python -m ops.refusals` writes it; a test holds that it is there as it would be written.
 """
@@ -15,10 +15,10 @@ from brainq.contracts.status import Ending
 from brainq.gateway.wires.openai.errors import failure_status
 from brainq.models.vendors.error_body import error_detail
 
-PAGE = Path(__file__).parents[1] / "docs" / "guides" / "providers.md"
+PAGE = Path(__file__).parents[1] / "docs" / "reference" / "refusals.md"
 BEGINS, ENDS = "<!-- python -m ops.refusals writes this -->", "<!-- to here -->"
-SHOWN_CHARS = 90
-HEADS = "| service | status | says | kind | again | gateway | seen in |\n|---|---|---|---|---|---|---|"
+SHOWN_CHARS = 60
+HEADS = "| service | status | error | kind | retried |\n|---|---|---|---|---|"
 
 
 def examples() -> list[dict[str, Any]]:
@@ -54,15 +54,7 @@ def _row(row: dict[str, Any]) -> str:
     if row["retry"]:
         again = f"after {row['wait_s']:g} s" if "wait_s" in row else "yes"
     status = "200, in a stream" if row["status"] == 200 else str(row["status"])
-    cells = (
-        row["service"],
-        status,
-        says.replace("|", "\\|"),
-        row["kind"],
-        again,
-        gateway_answer(row["kind"]),
-        row["source"],
-    )
+    cells = (row["service"], status, says.replace("|", "\\|"), row["kind"], again)
     return f"| {' | '.join(cells)} |"
 
 

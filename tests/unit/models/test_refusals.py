@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -20,6 +21,7 @@ from tests.unit.models.vendor_wires import Answered, refusal, stream
 ROWS = written.examples()
 WIRES = {"openai": OpenAIProvider, "anthropic": AnthropicProvider}
 ONCE_ONLY = ("broken",)
+PROVIDERS = Path(__file__).parents[3] / "docs" / "guides" / "providers.md"
 
 
 def _of(number: int, row: dict[str, Any]) -> Any:
@@ -215,4 +217,11 @@ def test_what_cannot_succeed_has_no_time_to_wait() -> None:
 def test_the_page_has_the_table_as_it_would_be_written() -> None:
     text = written.PAGE.read_text()
     assert written.page(text) == text, "python -m ops.refusals"
-    assert text.count("context_length_exceeded") > 20
+    assert text.count("too_long") > 20
+
+
+def test_the_page_of_providers_has_each_kinds_answer_of_the_gateway() -> None:
+    rows = [line for line in PROVIDERS.read_text().splitlines() if line.startswith("| `")]
+    for kind in {one["kind"] for one in written.examples()}:
+        (row,) = [line for line in rows if f"`{kind}`" in line.split(" | ")[0] and line.endswith("` |")]
+        assert written.gateway_answer(kind) in row
