@@ -1,4 +1,4 @@
-"""SQL: what is known before Redis knows it and after Redis has forgotten it.
+"""SQL: everything that must be recorded before Redis has it, or kept after Redis has expired it.
 
 The only package that imports SQLAlchemy. Start at `brainq.store.store.Store`.
 """

@@ -1,4 +1,4 @@
-"""The one way into the audit log."""
+"""Write to the audit log."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Running statements: one write, one read, or several in one transaction; compiled once, in the driver's own
-words.
+"""Run statements: one write, one read, or several in one transaction. Each statement is compiled once and then sent
+to the driver as text.
 """
 
 from __future__ import annotations
@@ -24,22 +24,24 @@ Record = Mapping[str, Any]  # column name -> value
 Convert = Callable[[Any], Any]
 Parameters = Mapping[str, object]
 UNREADABLE = "unreadable"
-"""In a record of `readable`: why its content cannot be read."""
+"""The field of a record from `readable` that holds the reason why its content cannot be read."""
 Dialects = Callable[[str], Executable]
-"""From a dialect's name to the statement in it."""
-REPEAT_WITHIN_S = 8.0  # less than a lease, and less than SQLite's own wait: that one is not begun again
+"""A function from a dialect's name to the statement in that dialect."""
+REPEAT_WITHIN_S = 8.0  # shorter than a lease, and than SQLite's own wait, which must not start a second time
 FIRST_PAUSE_S = 0.02
 LONGEST_PAUSE_S = 0.5
-MAX_PREPARED = 500  # more than there are; some are made anew for each call
+MAX_PREPARED = 500  # more than the code has; some callers build a new statement for each call
 
 
 class Prepared:
-    """One statement for one dialect, run with values of these `names`; more values may be constants of its own.
+    """A statement compiled for one dialect.
 
-    A turn runs some twenty short statements, and SQLAlchemy's own execution of one costs three times what SQLite makes
-    of it. What it knows is asked once: the text, and how values go in and come out.
+    names   the parameters given at each run; other parameters are constants of the statement
 
-    Raises KeyError when the statement asks for a value that `names` lacks.
+    A turn runs about twenty short statements, and SQLAlchemy's execution of one costs three times what SQLite needs for
+    it. So the text and the conversions of values are taken from SQLAlchemy once.
+
+    Raises KeyError if the statement has a parameter that is not in `names`.
     """
 
     def __init__(self, statement: Executable, dialect: Dialect, names: Sequence[str], *, many: bool) -> None:
@@ -60,7 +62,7 @@ class Prepared:
         if missing := {name for name, bind in binds.items() if bind.required} - set(names):
             raise KeyError(f"a statement was not given {sorted(missing)}")
         if self._expands:
-            return  # its text depends on the values: it is filled in at each run
+            return  # the text depends on the values, so it is built at each run
         order: Sequence[str] = self._compiled.positiontup if self._positional else list(binds)
         self._order = [
             (
@@ -73,7 +75,7 @@ class Prepared:
         ]
 
     def for_driver(self, given: Mapping[str, Any]) -> tuple[str, Any]:
-        """The text and the values as the driver takes them."""
+        """Return the text and the values in the driver's form."""
         if self._expands:
             state = self._compiled.construct_expanded_state(given)
             converts = {**self._converts, **state.processors}
@@ -93,7 +95,7 @@ class Prepared:
         }
 
     def records(self, cursor: Any) -> list[Record]:
-        """What the driver found, as the columns' Python types."""
+        """Return the driver's rows with the columns' Python types."""
         found = cursor.fetchall()
         if not found:
             return []
@@ -117,7 +119,7 @@ class Prepared:
 
 
 class Transaction:
-    """Several statements, all or nothing, on one connection. Raises what SQLAlchemy raises."""
+    """A transaction on one connection. Its methods raise SQLAlchemy's errors."""
 
     def __init__(self, database: Database, connection: PoolProxiedConnection) -> None:
         self._database = database
@@ -136,7 +138,7 @@ class Transaction:
         self._connection.close()  # what was begun and not committed is rolled back
 
     def write(self, statement: Executable, parameters: Parameters) -> int:
-        """Run one statement; the number of rows it touched."""
+        """Run a statement. Returns the number of rows that it changed."""
         text, values = self._database.prepared(statement, tuple(parameters)).for_driver(parameters)
         try:
             self._cursor.execute(text, values)
@@ -145,14 +147,14 @@ class Transaction:
         return self._cursor.rowcount
 
     def write_many(self, statement: Executable, rows: Sequence[Parameters]) -> None:
-        """Run one writing statement with each of these; all have the same names."""
+        """Run a writing statement once for each of `rows`, which all have the same names."""
         if rows:
             prepared = self._database.prepared(statement, tuple(rows[0]), many=True)
             values = [prepared.for_driver(row) for row in rows]
             self.write_text(values[0][0], [row for _, row in values])
 
     def write_text(self, text: str, rows: Sequence[Any]) -> None:
-        """Run a statement of the driver's own with each of these rows of values."""
+        """Run a statement given as the driver's text once for each of `rows`."""
         try:
             if len(rows) == 1:
                 self._cursor.execute(text, rows[0])
@@ -162,12 +164,12 @@ class Transaction:
             self._fail(text, error)
 
     def first(self, statement: Executable, parameters: Parameters) -> Record | None:
-        """The first row of a reading statement, or of a writing one with RETURNING."""
+        """Return the first row of a reading statement, or of a writing statement with RETURNING."""
         found = self.all(statement, parameters)
         return found[0] if found else None
 
     def all(self, statement: Executable, parameters: Parameters) -> list[Record]:
-        """Every row of such a statement."""
+        """Return every row of such a statement."""
         self.write(statement, parameters)
         try:
             return self._database.prepared(statement, tuple(parameters)).records(self._cursor)
@@ -189,13 +191,13 @@ class Transaction:
             self._fail("COMMIT", error)
 
     def _repeat(self, text: str, values: Any, error: BaseException) -> None:
-        """Run a statement again that changed nothing because another one was in its way. Inside a transaction it is
-        the transaction that would have to be repeated."""
+        """Repeat a statement that failed because of a concurrent one and changed nothing. Statements inside a
+        transaction are not repeated, because the whole transaction would have to be."""
         until = time.monotonic() + REPEAT_WITHIN_S
         pause_s = FIRST_PAUSE_S
         while self._is_lone and isinstance(error, Exception) and was_in_the_way(error) and time.monotonic() < until:
             unprepare(self._connection, error)
-            time.sleep(pause_s * random.uniform(0.5, 1.5))  # two that met would meet again
+            time.sleep(pause_s * random.uniform(0.5, 1.5))  # equal pauses would make the two collide again
             pause_s = min(2 * pause_s, LONGEST_PAUSE_S)
             try:
                 self._cursor.execute(text, values)
@@ -206,7 +208,7 @@ class Transaction:
         self._fail(text, error)
 
     def _fail(self, text: str, error: BaseException) -> NoReturn:
-        """As SQLAlchemy does it: its own error, and a connection that is gone leaves the pool, with all as old."""
+        """Raise SQLAlchemy's error for a driver's error. A lost connection leaves the pool with all as old."""
         if not isinstance(error, Exception):
             self._connection.invalidate(error)
             raise error
@@ -214,14 +216,14 @@ class Transaction:
 
 
 class Database:
-    """An engine and the rule for writing to it. Thread-safe; each call takes a connection and gives it back.
+    """A database. Thread-safe; each call takes a connection from the pool and returns it.
 
-    A SQLite file has one writer at a time. Threads of one process queue on a lock, which wakes the next at
-    once; left to SQLite they would poll with pauses of up to 100 ms.
+    A SQLite file has one writer at a time. The threads of a process queue on a lock, which wakes the next thread at
+    once; SQLite itself would poll with pauses of up to 100 ms.
     """
 
     codec: ContentCodec | None = None
-    """What encodes content; None where it is in the clear, as it is without keys."""
+    """The codec that encrypts content, or None if content is in the clear."""
 
     def __init__(self, engine: Engine) -> None:
         self.engine = engine
@@ -231,23 +233,24 @@ class Database:
         self._writing: AbstractContextManager[Any] = threading.RLock() if self.dialect == "sqlite" else nullcontext()
 
     def row_sealer(self, table: Table) -> Callable[[Sequence[Record]], Sequence[Record]] | None:
-        """What encodes whole rows of a table; None where nothing of it is encoded."""
+        """Return the function that encodes whole rows of a table, or None if no column is encoded."""
         return None
 
     def close(self) -> None:
-        """What it has beside the engine; the engine is its owner's to close."""
+        """Release resources other than the engine, which its owner closes."""
 
     def pick(self, statements: Dialects) -> Executable:
-        """The statement of this database's dialect."""
+        """Return the statement for this database's dialect."""
         return statements(self.dialect)
 
     def write(self, statement: Executable, parameters: Parameters, *, durably: bool = False) -> int:
-        """Run one writing statement in its own transaction; the number of rows it touched.
+        """Run a writing statement in its own transaction. Returns the number of rows that it changed.
 
-        durably   what it wrote or found outlives a power cut; on Postgres as `synchronous_commit` says
+        durably   return only when the rows it wrote or found survive a power cut; Postgres decides by
+                  `synchronous_commit`
 
-        SQLite's log is synced after the commit. `synchronous=FULL` would sync inside it, while the file's one
-        writer has the lock; so the syncs of many writers also become one.
+        SQLite's log is synced after the commit. `synchronous=FULL` would sync it during the commit, while the writer
+        holds the file's lock; this way many writers also share one sync.
         """
         with self._writing, self._connected() as connection:
             touched = connection.write(statement, parameters)
@@ -260,31 +263,31 @@ class Database:
         return touched
 
     def write_returning(self, statement: Executable, parameters: Parameters) -> Record | None:
-        """Like `write`, for a statement with RETURNING; the first row it gave."""
+        """Run a statement with RETURNING, like `write`. Returns its first row."""
         with self._writing, self._connected() as connection:
             return connection.first(statement, parameters)
 
     def first(self, statement: Executable, parameters: Parameters) -> Record | None:
-        """The first row of one reading statement."""
+        """Return the first row of a reading statement."""
         with self._connected() as connection:
             return connection.first(statement, parameters)
 
     def all(self, statement: Executable, parameters: Parameters) -> Sequence[Record]:
-        """Every row of one reading statement."""
+        """Return every row of a reading statement."""
         with self._connected() as connection:
             return connection.all(statement, parameters)
 
     def readable(self, statement: Executable, parameters: Parameters, named: str) -> Sequence[Record]:
-        """`all`, where one row that cannot be read is not to hold up the others: a row whose key is missing has no
-        content, and says why as UNREADABLE. It is logged once, by its column `named`."""
+        """Return every row, including rows that cannot be decrypted: these have the reason as UNREADABLE, and no
+        content. Each such row is logged once, with its column `named`."""
         return self.all(statement, parameters)
 
     @contextmanager
     def transaction(self) -> Generator[Transaction]:
-        """Several statements, all or nothing.
+        """Open a transaction.
 
-        Use only this connection inside: on SQLite another write would wait for this very transaction, and
-        fail at the busy timeout.
+        Use only this connection inside it: on SQLite another write would wait for this transaction and fail at the busy
+        timeout.
         """
         with self._writing, self._connected() as connection:
             connection.begin()
@@ -292,7 +295,7 @@ class Database:
             connection.commit()
 
     def failure(self, text: str, error: Exception, connection: Any = None, cursor: Any = None) -> Exception:
-        """What SQLAlchemy would raise for an error of the driver; any other error as it is."""
+        """Return the error that SQLAlchemy raises for a driver's error. Returns any other error unchanged."""
         dialect = self.engine.dialect
         kind = cast(Any, dialect.dbapi).Error
         if not isinstance(error, kind):

@@ -1,8 +1,8 @@
-"""A database whose content is encoded: columns of `ContentText` and `ContentBytes` go to the driver as a codec makes
-them, and come back as they were said.
+"""A database with encrypted content: a codec encodes the columns `ContentText` and `ContentBytes` on their way to the
+driver, and decodes them on their way back.
 
-What repositories do stays the same. A value that is written needs its tenant: that of the statement's session, or of
-the row's, where an update names a turn alone. Where no keys are set up none of this is imported.
+Repositories do not notice. To encode a value, the codec needs its tenant: it is derived from the statement's session,
+or from the row if an update names only a turn. This module is not imported if no keys are configured.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from brainq.store.tables import blobs, turns
 from brainq.store.tables.types import ContentBytes, ContentText
 from brainq.store.text import sql_text
 
-CONNECTIONS = 2  # for looks at whose a turn is: a thread that has a connection must not wait for one of the same pool
+CONNECTIONS = 2  # for session look-ups: a thread that holds a connection must not wait for one of the same pool
 KNOWN_TURNS = 4096
 KNOWN_UNREADABLE = 4096
 _SESSION_NAMES = ("session_id", "session")
@@ -91,7 +91,7 @@ class EncodedDatabase(Database):
 
 
 class EncodedStatement(Prepared):
-    """As Prepared, with content encoded on the way in and decoded on the way out."""
+    """A prepared statement that encodes the content of its values and decodes the content of its rows."""
 
     def __init__(
         self,
@@ -152,7 +152,7 @@ class EncodedStatement(Prepared):
 
 
 def opened(codec: ContentCodec, kind: TypeEngine[Any], value: Any) -> Any:
-    """`content_of`, and in lists a note of it where the key is missing."""
+    """Decode a value. In lists, a value whose key is missing becomes a note of that."""
     try:
         return content_of(codec, kind, value)
     except ContentKeyMissing as missing:
@@ -164,8 +164,10 @@ def opened(codec: ContentCodec, kind: TypeEngine[Any], value: Any) -> Any:
 
 
 def content_of(codec: ContentCodec, kind: TypeEngine[Any], value: Any) -> Any:
-    """What a value says, and where its key was removed what its column has in its place. Raises ContentKeyMissing, and,
-    for what nothing takes the place of, ContentShredded."""
+    """Decode a value. If its key was removed, returns the column's placeholder.
+
+    Raises ContentKeyMissing, and ContentShredded if the column has no placeholder.
+    """
     try:
         if isinstance(kind, ContentBytes):
             return codec.decode_bytes(bytes(value))
@@ -177,7 +179,7 @@ def content_of(codec: ContentCodec, kind: TypeEngine[Any], value: Any) -> Any:
 
 
 class RowSessions:
-    """Whose a row is that an update knows by its turn: asked once a turn. Thread-safe."""
+    """A cache of the sessions of rows that an update names by their turn. Thread-safe."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = make_engine(engine.url.render_as_string(hide_password=False), pool_size=CONNECTIONS)
@@ -185,7 +187,7 @@ class RowSessions:
         self._known = lru_cache(KNOWN_TURNS)(self._find)
 
     def of(self, table: Table, turn_id: str) -> str:
-        """ "": of no session, where SQL knows neither the row nor its turn, because a power cut took them."""
+        """Return the session of a row, or "" if a power cut lost both the row and its turn."""
         try:
             return self._known(table, turn_id)
         except LookupError:

@@ -1,8 +1,8 @@
-"""One SQLAlchemy engine a process, for SQLite or Postgres; and whether an exception says that SQL is unavailable.
+"""Create the SQLAlchemy engine of a process, for SQLite or Postgres, and classify its errors.
 
-Its connections are in autocommit: a lone statement is its own transaction, and costs one round trip. Several go through
-`Database.transaction`, which sends the BEGIN itself. On SQLite that is BEGIN IMMEDIATE: a transaction that reads first
-and writes later would otherwise fail at once, without waiting, when another process wrote in between.
+Connections use autocommit: a single statement is its own transaction and costs one round trip. `Database.transaction`
+sends BEGIN for several. On SQLite that is BEGIN IMMEDIATE, because a transaction that reads before it writes would
+otherwise fail at once if another process wrote in between.
 """
 
 from __future__ import annotations
@@ -31,21 +31,21 @@ from sqlalchemy.exc import (
 from brainq.errors import SetupError
 from brainq.store.sql_url import SqlUrl, parse_sql_url
 
-POOL_SIZE = 16  # 5 processes stay below Postgres' default of 100 connections; 100 threads take turns
-POOL_TIMEOUT_S = 30.0  # longer than ANSWER_S: when all hang, the first to give up makes room
+POOL_SIZE = 16  # 5 processes stay below Postgres' default of 100 connections; 100 threads share them
+POOL_TIMEOUT_S = 30.0  # longer than ANSWER_S: if all connections hang, one of them is free again by then
 BUSY_TIMEOUT_S = 10.0
 PING_AFTER_IDLE_S = 10.0
 PING_S = 3.0
-ANSWER_S = 20.0  # statements take milliseconds; a thread that waits for one holds a lease and a slot
+ANSWER_S = 20.0  # statements take milliseconds, and a waiting thread occupies a lease and a slot
 _OLDEST_SQLITE = (3, 35, 0)  # RETURNING
 
 
 def make_engine(url: str, *, pool_size: int = POOL_SIZE, answer_s: float | None = ANSWER_S) -> Engine:
-    """Return an engine for what `parse_sql_url` reads; connects lazily.
+    """Return an engine for a URL that `parse_sql_url` accepts. It connects when it is first used.
 
-    answer_s   how long Postgres is waited for; a statement may take three quarters of it. None: as long as it takes
+    answer_s   seconds to wait for an answer of Postgres; a statement may take three quarters of it. None for no limit
 
-    Make it after any fork. Statement parameters are kept out of error texts and logs.
+    Create it after any fork. Statement parameters are kept out of error texts and logs.
     Raises SetupError for any other URL, for in-memory SQLite, or when a driver is missing.
     """
     parsed = parse_sql_url(url)
@@ -94,8 +94,7 @@ def _connect_by_link(engine: Engine, parsed: SqlUrl, answer_s: float | None) -> 
 
 @contextmanager
 def without_time_limits(connection: Connection) -> Generator[None]:
-    """No limits on a Postgres connection, for what may take minutes in a transaction. Others use the connection later,
-    and are bounded again."""
+    """Remove the time limits of a Postgres connection for a long transaction, and restore them afterwards."""
     driver: Any = connection.connection.driver_connection
     answer_s, driver.answer_s = driver.answer_s, None
     try:
@@ -107,14 +106,14 @@ def without_time_limits(connection: Connection) -> Generator[None]:
 
 @contextmanager
 def transaction(engine: Engine) -> Generator[Connection]:
-    """A connection inside an explicit transaction: committed at the end, rolled back on an exception."""
+    """Yield a connection in a transaction, which is committed at the end or rolled back on an exception."""
     with engine.connect() as connection, connection.begin():
         connection.exec_driver_sql(begin_statement(connection.connection))
         yield connection
 
 
 def begin_statement(connection: PoolProxiedConnection) -> str:
-    """Return how a transaction is begun on a connection, with the limits that last only for it."""
+    """Return the statement that begins a transaction on a connection, with its time limits."""
     driver: Any = connection.driver_connection
     return "BEGIN IMMEDIATE" if isinstance(driver, sqlite3.Connection) else driver.begin
 
@@ -131,7 +130,7 @@ def _check_sqlite(url: URL) -> None:
 
 
 def require_file(url: str) -> None:
-    """Raise SetupError when `url` is of a SQLite file that does not exist; to open it would make one."""
+    """Raise SetupError if `url` names a SQLite file that does not exist, because opening it would create one."""
     path = parse_sql_url(url).sqlite_path
     if path and not Path(path).exists():
         raise SetupError(
@@ -142,7 +141,7 @@ def require_file(url: str) -> None:
 
 @functools.cache
 def require_fts5() -> None:
-    """Raise SetupError when this Python's SQLite cannot search."""
+    """Raise SetupError if this Python's SQLite has no full-text search."""
     connection = sqlite3.connect(":memory:")
     try:
         connection.execute("CREATE VIRTUAL TABLE probe USING fts5(terms)")
@@ -160,11 +159,11 @@ def _on_sqlite_connect(connection: Any, _record: Any) -> None:
     _enter_wal(connection)
     connection.execute("PRAGMA synchronous=NORMAL")
     connection.execute("PRAGMA foreign_keys=ON")
-    connection.execute("PRAGMA secure_delete=ON")  # what was redacted or removed is not left in free pages
+    connection.execute("PRAGMA secure_delete=ON")  # overwrites deleted content instead of leaving it in free pages
 
 
 def _enter_wal(connection: Any) -> None:
-    """The change of mode may be refused without waiting when several processes open a new file at once."""
+    """Switch to WAL. Repeats the statement, because SQLite refuses it at once if several processes open a new file."""
     end = time.monotonic() + BUSY_TIMEOUT_S
     while True:
         try:
@@ -178,7 +177,7 @@ def _enter_wal(connection: Any) -> None:
 
 
 def unsafe_settings(engine: Engine) -> list[str]:
-    """The settings of a Postgres by which a power cut may take back what it has committed."""
+    """Return the settings of a Postgres that allow a power cut to lose committed transactions."""
     if engine.dialect.name == "sqlite":
         return []
     with engine.connect() as connection:
@@ -189,8 +188,8 @@ def unsafe_settings(engine: Engine) -> list[str]:
 
 
 def pooler_between(engine: Engine) -> bool | None:
-    """Return whether connections are made for a pooler in transaction mode. Returns None if they are not, and two of
-    them were seen to share a server nevertheless. The engine has two connections at least."""
+    """Return whether connections are configured for a pooler in transaction mode. Returns None if they are not, but two
+    of them share a server process. The engine must allow two connections."""
     if engine.dialect.name == "sqlite":
         return False
     with engine.connect() as one, engine.connect() as other:
@@ -202,14 +201,15 @@ def pooler_between(engine: Engine) -> bool | None:
 
 
 def log_path(engine: Engine) -> str | None:
-    """The write-ahead log of a SQLite file, of which NORMAL syncs no commit; None of another database."""
+    """Return the path of a SQLite file's write-ahead log, which `synchronous=NORMAL` does not sync at a commit. Returns
+    None for another database."""
     if engine.dialect.name != "sqlite":
         return None
     return (engine.url.database or "").removeprefix("file:").partition("?")[0] + "-wal"
 
 
 def sync_file(path: str) -> None:
-    """Return once all that was written to the file, by any process, outlives a power cut."""
+    """Sync a file to the disk, including the writes of other processes."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         if sys.platform == "darwin":  # where fsync leaves it in the disk's cache
@@ -225,7 +225,7 @@ def _note_idle(_connection: Any, record: Any) -> None:
 
 
 def _ping_if_idle(connection: Any, record: Any, _proxy: Any) -> None:
-    """Replace a connection that died while idle; a ping on every checkout would double the round trips."""
+    """Replace a connection that died while it was idle. A ping at every checkout would double the round trips."""
     idle_since = record.info.get("idle_since")
     if idle_since is None or time.monotonic() - idle_since < PING_AFTER_IDLE_S:
         return
@@ -245,16 +245,16 @@ _SQLITE_IN_THE_WAY = frozenset({sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED})
 
 
 def was_in_the_way(error: Exception) -> bool:
-    """Return whether a driver's error says that a statement was undone, or not begun, because of another client's. The
-    same statement may succeed when it is run again."""
+    """Return whether a driver's error means that a concurrent statement of another client was in the way, so that the
+    statement had no effect and may succeed if it is repeated."""
     if isinstance(error, sqlite3.Error):
         return getattr(error, "sqlite_errorcode", 0) & 0xFF in _SQLITE_IN_THE_WAY
     return getattr(error, "sqlstate", None) in _IN_THE_WAY or _is_lost_statement(error)
 
 
 def unprepare(connection: PoolProxiedConnection, error: Exception) -> bool:
-    """Return whether a driver's error says that a pooler in transaction mode is between. Then nothing more is
-    prepared on this connection, nor on those that are made from now on."""
+    """Return whether a driver's error reveals a pooler in transaction mode. From then on, neither this connection nor
+    new ones prepare statements."""
     if not _is_lost_statement(error):
         return False
     driver: Any = connection.driver_connection
@@ -269,7 +269,8 @@ def _is_lost_statement(error: Exception) -> bool:
 
 
 def is_sql_unavailable(failure: BaseException) -> bool:
-    """False for what would fail in just the same way again, such as a value that no column takes."""
+    """Return whether a failure means that SQL is unavailable. A failure that would repeat, such as a value that no
+    column accepts, returns False."""
     if isinstance(failure, DataError | IntegrityError) or type(failure) is StatementError:
         return False
     return isinstance(failure, SQLAlchemyError | sqlite3.OperationalError)

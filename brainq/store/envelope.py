@@ -2,8 +2,8 @@
 
       operator's file ── wraps ──► tenant_keys ── encrypts ──► values in SQL, each of which names its key
 
-The operator's key is read from a file and never written anywhere. A tenant's key is 32 random bytes, made with the
-tenant's first value. Every value has a nonce of its own.
+The operator's key is read from a file and never written anywhere. A tenant's key is 32 random bytes, created with the
+tenant's first value. Every value has its own nonce.
 """
 
 from __future__ import annotations
@@ -42,16 +42,16 @@ NONCE_BYTES = 12
 MAX_CACHED = 4096
 log = logger("brainq.store")
 _BYTES_MARK = MARK.encode()
-_HEAD = len(MARK) + 12 + 1  # of bytes: the mark, the key's id, a colon
+_HEAD = len(MARK) + 12 + 1  # the length in bytes of the mark, the key's id and a colon
 
 
 def new_operator_key(name: str) -> str:
-    """A line for the file of the operator's keys."""
+    """Return a new key as a line for the file of the operator's keys."""
     return f"{name}:{base64.b64encode(secrets.token_bytes(KEY_BYTES)).decode()}"
 
 
 def parse_operator_keys(text: str, where: str) -> tuple[str, dict[str, bytes]]:
-    """The name of the first key, and all keys by name. Pure. Raises SetupError, which shows no key."""
+    """Return the name of the first key, and all keys by name. Pure. Raises SetupError, which never contains a key."""
     names: list[str] = []
     keys: dict[str, bytes] = {}
     for number, line in enumerate(text.splitlines(), 1):
@@ -82,7 +82,7 @@ def _decoded_key(encoded: str, where: str) -> bytes:
 
 
 class OperatorKeys:
-    """The keys in the operator's file, read again when it has changed."""
+    """The keys in the operator's file. The file is read again after a change."""
 
     def __init__(self, file: str) -> None:
         self._path = Path(file)
@@ -91,7 +91,7 @@ class OperatorKeys:
         self.read()
 
     def read(self) -> None:
-        """Raises SetupError where it cannot be read, or holds no keys."""
+        """Read the file. Raises SetupError if it cannot be read or contains no keys."""
         try:
             found = self._path.stat()
             seen = (found.st_mtime_ns, found.st_size, found.st_ino)
@@ -105,11 +105,11 @@ class OperatorKeys:
 
     @property
     def current(self) -> str:
-        """The name of the key that wraps new keys; `clear` where content is written as it is."""
+        """The name of the key that wraps new keys, or `clear` if content is not encrypted."""
         return self._first
 
     def get(self, name: str) -> bytes:
-        """Raises ContentKeyMissing."""
+        """Return a key by its name. Raises ContentKeyMissing."""
         if name not in self._keys:
             raise ContentKeyMissing(
                 name, f"the operator's key {name!r} is not in {self._path}; put its line back, below the first"
@@ -125,9 +125,9 @@ class _Cached:
 
 
 class EnvelopeCodec:
-    """Fits `contracts.encryption.ContentCodec`.
+    """The codec of encrypted content; implements `contracts.encryption.ContentCodec`.
 
-    cache_s   how long a tenant's key is used without asking for it again, and the operator's file is not looked at
+    cache_s   how long a tenant's key and the operator's file are cached
     """
 
     def __init__(
@@ -154,7 +154,7 @@ class EnvelopeCodec:
         return self.operator_keys.current != IN_CLEAR
 
     def _look_at_file(self) -> None:
-        """Now and then. A process that runs goes on with the keys it has while the file is being edited."""
+        """Read the operator's file if the cache has expired. The old keys stay in use while it is being edited."""
         now = self._clock()
         if now < self._looked_until:
             return
@@ -195,7 +195,7 @@ class EnvelopeCodec:
         return self._opened(value[len(MARK) : _HEAD - 1].decode("ascii", "replace"), value[_HEAD:])
 
     def current(self, tenant: str) -> _Cached:
-        """The key that new values of a tenant are under, made where there is none."""
+        """Return the key for new values of a tenant. Creates one if the tenant has none."""
         cached = self._current.get(tenant)
         if cached is not None and self._clock() < cached.until:
             return cached
@@ -208,7 +208,7 @@ class EnvelopeCodec:
         return self._remember(row, asked_at)
 
     def add_key(self, tenant: str, generation: int) -> bool:
-        """A new key of a tenant, wrapped by the operator's current one; False where another process was first."""
+        """Create a tenant's key, wrapped by the operator's current key. Returns False if another process was first."""
         if not self.writes:
             raise SetupError(f"the first line of the file of keys is `{IN_CLEAR}`: new keys are not made")
         key_id, name = secrets.token_hex(6), self.operator_keys.current
@@ -216,15 +216,18 @@ class EnvelopeCodec:
         return self.keys.add(key_id=key_id, tenant=tenant, generation=generation, operator_key=name, wrapped=wrapped)
 
     def rotate(self, tenant: str) -> None:
-        """New values of the tenant are under a new key; in every process once its cache has run out."""
+        """Create a new key for the tenant's new values. Every process uses it once its cache has expired."""
         self.operator_keys.read()
         row = self.keys.newest(tenant)
         self.add_key(tenant, 1 if row is None else row["generation"] + 1)
         self._current.pop(tenant, None)
 
     def rewrap(self) -> tuple[int, int]:
-        """Wrap every tenant's key by the operator's current one. How many were, and how many are by another still:
-        those of which a process has just wrapped a new one by an older file."""
+        """Wrap every tenant's key with the operator's current key.
+
+        Returns how many were rewrapped, and how many still have another wrapping key because a process with an older
+        file has just created them.
+        """
         self.operator_keys.read()
         name, done, others = self.operator_keys.current, 0, 0
         if name == IN_CLEAR:
@@ -249,14 +252,14 @@ class EnvelopeCodec:
         return tuple(row["key_id"] for row in rows if row["state"] == "shredded")
 
     def check(self) -> None:
-        """Raises ContentKeyMissing where a tenant's key cannot be unwrapped; SetupError for the file."""
+        """Raise ContentKeyMissing if a tenant's key cannot be unwrapped, or SetupError for a bad file."""
         self.operator_keys.read()
         for row in self.keys.all():
             if row["state"] != "shredded":
                 self._unwrap(row)
 
     def forget(self) -> None:
-        """Ask for every key again, and read the file."""
+        """Drop all cached keys, and read the file again."""
         self._looked_until = 0.0
         self._current.clear()
         self._by_id.clear()
@@ -294,7 +297,8 @@ class EnvelopeCodec:
         return self._remember(row, asked_at).cipher
 
     def _remember(self, row: Record, asked_at: float) -> _Cached:
-        """Its time counts from before it was asked for: a key that is removed while it is read is not kept longer."""
+        """Cache a key. Its lifetime counts from before the read, so that a key removed during the read is not kept
+        longer."""
         made = _Cached(row["key_id"], self._make_cipher(self._unwrap(row)), asked_at + self.cache_s)
         for cache in (self._current, self._by_id):
             if len(cache) >= MAX_CACHED:
@@ -310,7 +314,7 @@ class EnvelopeCodec:
         return _base64(nonce + cipher.encrypt(nonce, key, f"{key_id} {tenant}".encode()))
 
     def _unwrap(self, row: Record) -> bytes:
-        """Raises ContentShredded, ContentKeyMissing."""
+        """Decrypt a tenant's key. Raises ContentShredded, ContentKeyMissing."""
         key_id, name = row["key_id"], row["operator_key"]
         if row["state"] == "shredded":
             raise ContentShredded(f"key {key_id!r} of tenant {row['tenant']!r} was removed: its content is gone")

@@ -1,7 +1,7 @@
-"""Erasing sessions from SQL: every row of every table that is about them, and what of their content a file still holds.
+"""Erase sessions from SQL: every row about them in every table, and the remains of deleted content in the file.
 
-Pruning (`store/prune.py`) is by age and keeps what somebody still works at. This is by session, takes all, and is
-called once its turns have ended. In short transactions: what is interrupted goes on where it was the next time.
+Pruning (`store/prune.py`) deletes by age and keeps rows that are still in use. Erasing deletes everything of a session,
+after its turns have ended. It uses short transactions, so an interrupted run continues where it stopped.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from brainq.store.tenant_budgets import TenantBudgetRows
 BATCH = 200  # turns in one transaction, as pruning has it
 BUDGET_WINDOWS = "budget_windows"
 BY_TURN = (finalizer_steps, spends)
-"""The tables that know a turn, and not its session."""
+"""The tables that have the turn of a row, but not its session."""
 KNOWLEDGE = (memories, observations)
 BY_SESSION = tuple(
     table
@@ -39,7 +39,7 @@ _HASHES = select(attachments.c.sha256).where(attachments.c.turn_id.in_(_THESE)).
 
 
 class SqlErasure:
-    """Erases one scope from a database."""
+    """The erasure of one session or tenant from a database."""
 
     def __init__(self, database: Database, scope: ErasureScope) -> None:
         self._db = database
@@ -49,14 +49,14 @@ class SqlErasure:
         self._gone: list[str] = []  # a step that was at work may write of these turns once more
 
     def open_turns(self) -> list[tuple[str, str]]:
-        """(session id, turn id) of its turns that have not ended."""
+        """Return (session id, turn id) of the turns that have not ended."""
         found = self._db.all(
             select(turns.c.session_id, turns.c.turn_id).where(self._within(turns), turns.c.ended_at.is_(None)), {}
         )
         return [(row["session_id"], row["turn_id"]) for row in found]
 
     def ended_turns(self, within_s: float) -> list[tuple[str, str]]:
-        """(session id, turn id) of those that ended within the last seconds."""
+        """Return (session id, turn id) of the turns that ended within the last `within_s` seconds."""
         recent = turns.c.ended_at > utc_after(bindparam("ago", type_=Float()))
         found = self._db.all(
             select(turns.c.session_id, turns.c.turn_id).where(self._within(turns), recent), {"ago": -within_s}
@@ -64,7 +64,7 @@ class SqlErasure:
         return [(row["session_id"], row["turn_id"]) for row in found]
 
     def erase(self) -> Mapping[str, int]:
-        """Delete every row; how many, by table. Again finds nothing more."""
+        """Delete every row. Returns the number of rows by table. Idempotent."""
         self._counts.clear()
         for turn_ids in chain(list(_pages(self._gone)), self._turn_ids()):
             self._erase_turns(turn_ids)
@@ -79,7 +79,7 @@ class SqlErasure:
         return dict(self._counts)
 
     def left(self) -> Mapping[str, int]:
-        """Rows that are still about it, by table; only of tables that have some."""
+        """Return the number of rows that are left, by table, without tables that have none."""
         found = {table.name: self._count(table, self._within(table)) for table in (turns, attachments, *BY_SESSION)}
         found |= {table.name: self._count(table, self._known(table)) for table in KNOWLEDGE}
         found[BUDGET_WINDOWS] = len(self._budgets.windows(self._scope.name)) if self._scope.is_tenant else 0
@@ -113,7 +113,7 @@ class SqlErasure:
             self._counts["turns"] += connection.write(delete(turns).where(turns.c.turn_id.in_(_THESE)), given)
 
     def _erase_files(self) -> None:
-        """Those of submits that never became a turn."""
+        """Delete files of submits that never became a turn."""
         mine = self._within(attachments)
         with self._db.transaction() as connection:
             hashes = [row["sha256"] for row in connection.all(select(attachments.c.sha256).where(mine), {})]
@@ -130,7 +130,7 @@ class SqlErasure:
         return or_(theirs, self._begins(table.c.name)) if table is schedules else theirs
 
     def _known(self, table: Table) -> ColumnElement[bool]:
-        """What was learned in its sessions, or belongs to a scope of theirs."""
+        """Return the condition for knowledge from these sessions or in their scopes."""
         return or_(self._begins(table.c.session_id), self._begins(table.c.scope))
 
     def _begins(self, column: ColumnElement[str]) -> ColumnElement[bool]:
@@ -141,8 +141,10 @@ class SqlErasure:
 
 
 def scrub(database: Database) -> str:
-    """Take what was deleted out of a SQLite file, too, whose free pages and log still have it. What is in the
-    way, as one line; "": nothing. Postgres' own vacuum does so in its time, which the line says."""
+    """Remove deleted content from the free pages and the log of a SQLite file.
+
+    Returns one line about what prevents that, or "". For Postgres the line says that its own vacuum does it later.
+    """
     if database.dialect != "sqlite":
         return "Postgres keeps deleted rows in its files until it vacuums them, and in its log until that is recycled"
     path = (database.engine.url.database or "").removeprefix("file:").partition("?")[0]
@@ -155,6 +157,6 @@ def scrub(database: Database) -> str:
 
 
 def _pages(turn_ids: Sequence[str]) -> Iterator[Sequence[str]]:
-    """As many at a time as one transaction takes."""
+    """Split turn ids into batches of one transaction."""
     for start in range(0, len(turn_ids), BATCH):
         yield turn_ids[start : start + BATCH]

@@ -1,7 +1,7 @@
-"""Turns and input that a cell accepted when their tenant had left it: their rows go after it.
+"""Forward turns and input that a cell accepted after their tenant had moved to another cell.
 
-One row at a time, under the same ids: first they are in the other cell's database, then they are gone from this one. A
-sender that dies between the two is followed by the sweeper, and what is there already stays as it is.
+Rows are forwarded one by one under the same ids: written to the other cell's database, then deleted from this one. If
+the sender dies in between, the sweeper repeats it, and rows that have arrived are left unchanged.
 """
 
 from __future__ import annotations
@@ -43,8 +43,8 @@ class LateRows:
         self._open = open_cell
 
     def send_turn(self, turn_id: str, cell: str) -> None:
-        """The turn's row goes last, and its files before it: nobody finds a turn there without what it needs. From then
-        on no later turn of its session is queued there before it."""
+        """Forward a turn. Its files go first and its row last, so that the turn is never visible without what it needs.
+        After that, no later turn of its session is queued in the other cell before it."""
         other = self._open(cell)
         self._send_files(turn_id, other)
         sent: dict[Table, list[int]] = {}
@@ -62,7 +62,8 @@ class LateRows:
             drop_unused(connection, hashes)
 
     def send_input(self, session_id: str, client_message_id: str, cell: str) -> None:
-        """The sweeper there puts it into its turn's mailbox, or makes a turn of it; before that whoever sends more."""
+        """Forward an input. The other cell's sweeper, or the next sender, puts it into its turn's mailbox or makes it a
+        turn."""
         other, values = self._open(cell), {"session": session_id, "message": client_message_id}
         rows = self._db.all(_INPUT, values)
         if not rows:

@@ -1,12 +1,12 @@
-"""Postgres connections that do not wait for ever for a server that is gone without a word, and that share a pooler's
-servers with strangers.
+"""Postgres connections with bounded waits, which also work behind a pooler in transaction mode.
 
-A connection whose other end vanished (a failed-over host, a firewall that forgot it) takes what is sent and never
-answers. The kernel finds that where packets are lost; where something in between takes them, only the wait can end.
+A connection whose other end has vanished (a failed-over host, a firewall that dropped it) accepts data and never
+answers. The kernel notices lost packets; if something in between still accepts them, only a timeout helps.
 
-A pooler in transaction mode (PgBouncer, and what Supabase, Neon, Cloud SQL and RDS Proxy offer) gives each transaction
-whichever server is free. A prepared statement or a setting of a session would be left on a server that another client
-gets next. Behind one, nothing is prepared, and settings are made within a transaction.
+A pooler in transaction mode (PgBouncer, or the poolers of Supabase, Neon, Cloud SQL and RDS Proxy) runs each
+transaction on whichever server process is free. A prepared statement or a session setting would stay on a server
+process that the next client gets. Behind a pooler, therefore, nothing is prepared, and settings are local to a
+transaction.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ CONNECT_ARGS = {
     "application_name": "brainq",
     "client_encoding": "utf8",
 }
-IDLE_IN_TRANSACTION_S = 60.0  # then the server ends it, and what it had locked is free
+IDLE_IN_TRANSACTION_S = 60.0  # after this the server ends the transaction and releases its locks
 
 
 def _require_encoding(connection: Any) -> None:
-    """Raise SetupError for a database that keeps bytes of any encoding. The server has told it at the connect."""
+    """Raise SetupError if the database has no encoding (SQL_ASCII). The server reports it at the connect."""
     if (encoding := connection.pgconn.parameter_status(b"server_encoding")) == b"SQL_ASCII":
         name = connection.info.dbname
         connection.close()
@@ -46,10 +46,10 @@ def _require_encoding(connection: Any) -> None:
 
 
 class BoundedConnection(psycopg.Connection[Any]):
-    """A connection of one `PostgresLink`.
+    """A connection of a `PostgresLink`.
 
-    answer_s: how long it waits for an answer before it is closed. None: for ever.
-    begin: how a transaction is begun on it.
+    answer_s   seconds to wait for an answer before the connection is closed; None for no limit
+    begin      the statement that begins a transaction
     """
 
     answer_s: float | None = None
@@ -57,22 +57,22 @@ class BoundedConnection(psycopg.Connection[Any]):
     link: PostgresLink
 
     def wait(self, gen: Any, interval: float = 0.1, timeout: float | None = None) -> Any:
-        """As psycopg's. Raises OperationalError when no answer came in time."""
+        """Wait like psycopg's connection, but raise OperationalError if no answer comes in time."""
         limit_s = self.answer_s if timeout is None else timeout
         try:
             return super().wait(gen, interval, limit_s)
         except _WaitTimeout as late:
             if timeout is not None:
                 raise
-            self.pgconn.finish()  # half an answer may come later, and must not be read as the next one
+            self.pgconn.finish()  # a late answer must not be read as the answer to the next statement
             raise psycopg.OperationalError(f"the server did not answer within {limit_s:g} s") from late
 
 
 class PostgresLink:
-    """How one engine connects, and whether a pooler in transaction mode is between.
+    """The connection settings of one engine.
 
-    pooled       None: it is found out at each connect
-    by_statement False: the URL limits statements itself
+    pooled         whether a pooler in transaction mode is in front of Postgres; None to detect it at each connect
+    by_statement   False if the URL itself limits the time of statements
     """
 
     def __init__(self, answer_s: float | None, *, by_statement: bool, pooled: bool | None) -> None:
@@ -109,8 +109,8 @@ class PostgresLink:
             log.info("SQL is behind a pooler: nothing is prepared or set for a session", why=why)
 
     def _limit_session(self, connection: Any) -> bool:
-        """Set the limits for the session, if its server is the one that answered the connect. A pooler answers by
-        itself, with a number of its own: then this returns False, and nothing is set, in the same statement."""
+        """Set the time limits of the session, unless a pooler answered the connect with its own process id. Returns
+        False, without having set anything, in that case."""
         pid = connection.pgconn.backend_pid
         same = "true" if self.pooled is False else f"pg_backend_pid() = {pid}"
         settings = "".join(

@@ -1,14 +1,15 @@
-"""Retention: deleting turns that ended long ago, and every row about them, readiness flags released long ago,
-schedules whose last run was long ago, and acts and windows of budgets of long ago.
+"""Retention: delete old turns with all their rows, old readiness flags, finished schedules, acts and budget windows.
 
-What stays, whatever its age: a turn that has not ended; one that something still works at (a finalizer step
-that failed and will be tried again or was not come to yet, a judgement or a delivery that is pending), unless
-nothing moved there for a week; one that was sent an input which nothing became of yet: the sweeper will make a turn
-of it; and memories and observations, which are knowledge and not logs. Sessions go on counting their turns where
-they were. Images and files go with the last turn that has them, those of submits that never became a turn after a week.
+Some rows are kept whatever their age:
+- turns that have not ended;
+- turns with pending work (a finalizer step that will be retried or has not run yet, a pending judgement or delivery),
+  unless nothing has happened to it for a week;
+- turns with an accepted input that no step has consumed, because the sweeper will make it a turn;
+- memories and observations, which are knowledge rather than logs.
 
-On SQLite the newest turn of all stays, too: a deleted last row gives its number to the next, and rows are known
-apart, and ordered, by theirs.
+Sessions continue to count their turns. Files are deleted with the last turn that has them; files of submits that never
+became a turn, after a week. On SQLite the newest turn is kept, because SQLite would give a deleted last row's number to
+the next row, and rows are identified and ordered by their numbers.
 """
 
 from __future__ import annotations
@@ -67,7 +68,7 @@ from brainq.store.tables.types import greater_of, ms_after, utc_after
 
 BATCH = 200  # turns in one transaction: some 20 ms, so submits and finalizers barely wait
 UNFINISHED_S = 7 * 86_400.0
-MANY = 25  # batches at once of small rows, of which old and new are mixed: each time all are looked through
+MANY = 25  # batches in one statement for tables without row numbers, which are scanned each time
 LONGEST_REST_S = 0.2
 LONGEST_WINDOW_S = 32 * 86_400.0
 OF_TURNS = (
@@ -87,7 +88,7 @@ OF_TURNS = (
 )
 KNOWLEDGE = (memories, observations)
 PrunedRows = Mapping[str, int]
-"""Rows a table."""
+"""Rows by table."""
 _T = turns.c
 _CUT = utc_after(bindparam("ago", type_=Float()))
 _STALE = utc_after(bindparam("stale", type_=Float()))
@@ -192,13 +193,13 @@ def prune(
     dry_run: bool = False,
     on_progress: Callable[[PrunedRows], None] = lambda _: None,
 ) -> PrunedRows:
-    """Delete turns that ended, or were rejected, more than `older_than_s` ago; the rows deleted, by table.
+    """Delete turns that ended, or were rejected, more than `older_than_s` ago. Returns the deleted rows by table.
 
-    In short transactions of 200 turns, the oldest first: what is interrupted goes on where it was the next time.
-    `on_progress` gets the counts so far after each.
+    It runs in short transactions of 200 turns, oldest first, so an interrupted run continues where it stopped.
 
-    knowledge   delete memories and observations, too, that were not seen since
-    dry_run     count, and delete nothing
+    knowledge     also delete memories and observations that were not updated since then
+    dry_run       count, and delete nothing
+    on_progress   called with the counts so far after each transaction
     """
     return _Pruner(store.database, older_than_s, dry_run, on_progress).run(knowledge)
 
@@ -262,13 +263,13 @@ class _Pruner:
         return 0 if found is None else int(next(iter(found.values())))
 
     def _rest(self, took_s: float) -> None:
-        """A SQLite file has one writer, and those who wait for it look only now and then: as long as a batch
-        took, the file is theirs."""
+        """Pause for as long as the batch took, because other processes that wait for the one writer of a SQLite file
+        poll only now and then."""
         if self._db.dialect == "sqlite":
             time.sleep(min(took_s, LONGEST_REST_S))
 
     def _delete(self, connection: Transaction, turn_ids: Sequence[str]) -> None:
-        # Asked again inside the transaction: a dead judgement may just have been revived.
+        # Check again inside the transaction: a dead judgement may just have been revived.
         rows = connection.all(_STILL, {**self._ages, "turns": turn_ids})
         gone = [row["turn_id"] for row in rows]
         newest = _newest_numbered(rows)
@@ -286,7 +287,7 @@ class _Pruner:
             self._counts[table.name] += connection.write(statement, {"turns": gone})
 
     def _unlink(self, connection: Transaction, turn_ids: Sequence[str]) -> None:
-        """Take these turns' files from them; what no other turn has goes."""
+        """Unlink these turns' files, and delete those that no other turn has."""
         hashes = [row["sha256"] for row in connection.all(_HASHES, {"turns": turn_ids})]
         unlink = delete(attachments).where(attachments.c.turn_id.in_(_THESE))
         self._counts["attachments"] += connection.write(unlink, {"turns": turn_ids})
@@ -300,7 +301,7 @@ class _Pruner:
                 self._unlink(connection, [row["turn_id"] for row in found])
 
     def _forget(self, table: Table, old: ColumnElement[bool]) -> None:
-        """Delete what is old, some at a time: a row may leave a full-text index as well."""
+        """Delete old rows in batches, because a row may also have to leave a full-text index."""
         if self._dry_run:
             self._counts[table.name] += self._count(select(func.count()).select_from(table).where(old), self._ages)
             return
@@ -317,7 +318,7 @@ class _Pruner:
 
 
 def _newest_numbered(rows: Sequence[Record]) -> dict[str, Record]:
-    """Of each session the newest of these turns; rejected ones have no number and do not count."""
+    """Return the newest numbered turn of each session. Rejected turns have no number."""
     newest: dict[str, Record] = {}
     for row in sorted(rows, key=lambda row: row["row"]):
         if row["turn_number"] is not None:

@@ -1,5 +1,5 @@
-"""What the finalizer writes, each in one transaction with its step's own row; and what is kept of a turn where
-content is not (`redact_logs`).
+"""Write the finalizer's records, each in one transaction with its step's own row, and redact a turn's content
+(`redact_logs`).
 """
 
 from __future__ import annotations
@@ -24,21 +24,21 @@ CONTENT_FIELDS = (
     *("system_prompt", "skill_context", "output_schema", "metadata", "greeting"),
     *("attachments", "history", "client_tools", "options"),
 )
-"""What a request says beside its message that somebody wrote: texts, files, schemas."""
+"""The fields of a request, other than its message, that contain a user's content: texts, files, schemas."""
 _NOTHING = TurnDetails()
 
 
 def redact_request(request: TurnRequest) -> TurnRequest:
-    """Who asked whom, and not what: the request is needed whole only until the turn has ended. Input that comes
-    later becomes a turn of the same brain, with the same limits."""
+    """Return the request without content, which is needed only until the turn has ended. Later input still becomes a
+    turn of the same brain with the same limits."""
     fields = TurnRequest.model_fields
     nothing = {name: fields[name].get_default(call_default_factory=True) for name in CONTENT_FIELDS}
     return request.model_copy(update=nothing | {"user_message": CONTENT_NOT_STORED})
 
 
 def redact_result(result: TurnResult) -> TurnResult:
-    """How the turn ended and what it used, without texts, sources, pack and diff. An error may quote anything:
-    what stays of it is why the turn stopped."""
+    """Return the result without texts, sources, pack and diff. The error is reduced to the stop reason, because its
+    text may quote content."""
     return result.model_copy(
         update={
             "text": "",
@@ -60,7 +60,7 @@ def redact_result(result: TurnResult) -> TurnResult:
 
 @dataclass(eq=False)
 class SqlRecords:
-    """The finalizer's rows; and, with a turn's result, the deliveries of its ending to `webhooks`."""
+    """The writer of the finalizer's rows. With a turn's result it also writes the deliveries to `webhooks`."""
 
     store: Store
     webhooks: Sequence[Webhook] = ()
@@ -74,12 +74,12 @@ class SqlRecords:
         user_message: str = "",
         answer: str | None = None,
     ) -> bool:
-        """The assistant's message, the turn's result, what its model calls used, its calls' traces, its
-        conversation, and the webhooks' deliveries; False when this was done before.
+        """Write the assistant's message, the result, the usage of model calls, the calls' traces, the conversation and
+        the webhooks' deliveries. Returns False if this was done before.
 
-        redact         no content, also of what was written while the turn lived; see `redact_result`
-        user_message   logged if it is not blank: a turn that began has logged it then
-        answer         what is logged as the assistant's message; None: the result's text
+        redact         keep no content, and remove content that was written during the turn; see `redact_result`
+        user_message   the message to log; empty if the turn logged it when it started
+        answer         the assistant's message to log; None for the result's text
         """
         text = result.text if answer is None else answer
         ids = {"session_id": result.session_id, "turn_id": result.turn_id}
@@ -119,14 +119,14 @@ class SqlRecords:
             self.store.approvals.forget(connection, result.turn_id)
 
     def record_decision(self, claim: FinalStepClaim, record: RuntimeDecisionRecord) -> bool:
-        """The decision record; False when this was done before."""
+        """Write the decision record. Returns False if this was done before."""
         return self._once(claim, lambda connection: self.store.decisions.write(connection, record))
 
     def record_memories(
         self, claim: FinalStepClaim, scope: str, items: Sequence[MemoryItem], spends: Sequence[Spend] = ()
     ) -> bool:
-        """What is worth remembering of the turn, repeats merged, and what finding it used; False when this was done
-        before."""
+        """Write the turn's memories, merged with equal ones, and the usage of their extraction. Returns False if this
+        was done before."""
 
         def effect(connection: Transaction) -> None:
             self.store.spends.add(connection, claim.turn_id, spends)
@@ -139,7 +139,7 @@ class SqlRecords:
     def record_observations(
         self, claim: FinalStepClaim, scope: str, source_event_id: str, items: Sequence[Observation]
     ) -> bool:
-        """What the turn taught, repeats merged; False when this was done before."""
+        """Write the turn's observations, merged with equal ones. Returns False if this was done before."""
         ids = {"scope": scope, "session_id": claim.session_id, "turn_id": claim.turn_id}
         return self._once(
             claim,
@@ -149,20 +149,20 @@ class SqlRecords:
         )
 
     def record_judges(self, claim: FinalStepClaim, session_id: str, turn_id: str, names: Sequence[str]) -> bool:
-        """Who is to judge the turn: pending judgements; False when this was done before."""
+        """Write pending judgements of the turn. Returns False if this was done before."""
         return self._once(claim, lambda connection: self.store.judgements.plan(connection, session_id, turn_id, names))
 
     def source_event_id(self, turn_id: str) -> str:
-        """`chat_message:<row>` of the user's message; the same for ever. Empty before it is logged."""
+        """Return `chat_message:<row>` of the user's message, which never changes, or "" before it is logged."""
         row = self.store.messages.user_row(turn_id)
         return "" if row is None else f"chat_message:{row}"
 
     def transcript(self, turn_id: str) -> tuple[Message, ...]:
-        """The conversation as SQL has it; empty when there is none, or it is redacted."""
+        """Return the conversation in SQL; it is empty if there is none, or if it is redacted."""
         return self.store.transcripts.of_turn(turn_id)
 
     def note_done(self, claim: FinalStepClaim) -> None:
-        """A step that failed before and writes nothing itself is done: its row says so."""
+        """Record that a step without SQL writes of its own is done after it had failed."""
         self._once(claim, lambda _: None)
 
     def note_failure(self, claim: FinalStepClaim, error: str, dead: bool) -> None:

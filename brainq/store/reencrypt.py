@@ -1,8 +1,8 @@
-"""Encoding old values anew: those in the clear and those under a tenant's older keys; or, with `clear` as the first
-line of the file of keys, all of them back into the clear.
+"""Re-encrypt old values: those in the clear and those under a tenant's older keys. If the first line of the key file is
+`clear`, all values are decrypted instead.
 
-A value names its key, so what is done is known by the value alone: a run that was killed goes on where it was. A row is
-changed only where it still says what was read, so it runs beside live workers, in short transactions.
+A value names its key, so a run that was killed continues where it stopped. A row is updated only if it still has the
+value that was read, so a run may work next to live workers, in short transactions.
 """
 
 from __future__ import annotations
@@ -39,31 +39,31 @@ from brainq.store.tables.operator_tables import OPERATOR_TABLES, acts
 from brainq.store.tables.types import ContentText
 from brainq.store.text import terms_of
 
-HEAD = len(MARK) + 12 + 1  # the mark, the key's id, a colon
+HEAD = len(MARK) + 12 + 1  # the length of the mark, the key's id and a colon
 PAGE = 200
 FILES_AT_ONCE = 4  # of some megabytes each
 INDEXED = (memories, observations)
 log = logger("brainq.store")
-# As where files are kept: one that is there is written to, so that a deletion at the same time waits.
+# An existing file is written to as well, so that a concurrent deletion waits.
 _KEEP = upsert(blobs, ["sha256"], copied=("sha256",), changed={})
 _FILES = select(attachments.c.turn_id, attachments.c.sha256, attachments.c.session_id)
 _LINK = (attachments.c.turn_id == bindparam("of_turn"), attachments.c.sha256 == bindparam("was"))
 _SAME_LINK = attachments.alias()
 _HAS_BOTH = exists().where(_SAME_LINK.c.turn_id == bindparam("of_turn"), _SAME_LINK.c.sha256 == bindparam("becomes"))
 _RENAME = update(attachments).where(*_LINK, ~_HAS_BOTH).values(sha256=bindparam("becomes"))
-_UNLINK = delete(attachments).where(*_LINK)  # a turn that has the file by both names has it by one
+_UNLINK = delete(attachments).where(*_LINK)  # a turn that has the file under both names keeps one
 _DATA = select(blobs.c.data).where(blobs.c.sha256 == bindparam("named"))
 _WHOSE = select(turns.c.session_id).where(turns.c.turn_id == bindparam("turn"))
 _SET_DATA = update(blobs).where(blobs.c.sha256 == bindparam("named"))
 
 
 def content_columns(table: Table) -> list[Column[Any]]:
-    """Those whose text is encoded."""
+    """Return the columns whose text is encrypted."""
     return [column for column in table.columns if isinstance(column.type, ContentText)]
 
 
 class Reencryption:
-    """Brings every value of one database under its tenant's current key."""
+    """The re-encryption of every value of one database with its tenant's current key."""
 
     def __init__(self, database: EncodedDatabase, codec: EnvelopeCodec) -> None:
         self._raw = Database(database.engine)  # values as they are stored
@@ -79,13 +79,14 @@ class Reencryption:
         return [*found, acts] if OPERATOR_TABLES.has(self._raw.engine, acts) else found
 
     def left(self) -> Mapping[str, int]:
-        """Rows, and files, that are not as they should be, by table; only of tables that have some."""
+        """Return the number of rows and files that are not under a current key, by table, without tables that have
+        none."""
         found = {table.name: self._count(table, self._is_old(table)) for table in self.tables()}
         found[blobs.name] = self._count(attachments, self._is_old_file())
         return {name: rows for name, rows in found.items() if rows}
 
     def in_clear(self) -> Mapping[str, int]:
-        """Rows, and files, in the clear."""
+        """Return the number of rows and files in the clear, by table."""
         found = {
             table.name: self._count(table, or_(*(_is_clear(column) for column in content_columns(table))))
             for table in self.tables()
@@ -94,9 +95,9 @@ class Reencryption:
         return {name: rows for name, rows in found.items() if rows}
 
     def run(self, watch: Callable[[ReencryptProgress], None] = lambda _: None) -> int:
-        """How many rows and files were written anew. `watch` is called after each page.
+        """Re-encrypt all rows and files. Returns how many were rewritten; `watch` is called after each page.
 
-        Raises ContentKeyMissing where some are under a key that is not here, once all others are done.
+        Raises ContentKeyMissing at the end if some are under a key that is not in the file.
         """
         left, done = sum(self.left().values()), 0
         for table in self.tables():
@@ -111,7 +112,7 @@ class Reencryption:
         return done
 
     def _pages(self, table: Table) -> Iterator[Sequence[Record]]:
-        """Rows with an old value, in the order of their key."""
+        """Yield rows with an old value, in the order of their key."""
         named = [*_order(table), *content_columns(table), *([table.c.session_id] if "session_id" in table.c else [])]
         old = select(*dict.fromkeys(named)).where(self._is_old(table))
         return self._walk(old, _order(table), PAGE)
@@ -148,12 +149,13 @@ class Reencryption:
             )
 
     def _being_removed(self) -> frozenset[str]:
-        """The keys under which nothing is brought under another one: it would outlive them. Asked after the new values
-        were made. Of a removal that begins later, their key is one, too."""
+        """Return the keys that are being removed. Their values are not re-encrypted, because the copies would outlive
+        the removal. Read this after the new values are made: a later removal covers the new key as well."""
         return frozenset(row["key_id"] for row in self._codec.keys.all() if row["state"] in ("leaving", "shredded"))
 
     def _values_of(self, table: Table, row: Record) -> dict[str, str]:
-        """What takes the place of its old values; none where one cannot be read here."""
+        """Return the re-encrypted values of a row. Returns an empty dict if a value cannot be decrypted with the keys
+        available here."""
         try:
             return self._new_values(table, row)
         except ContentKeyMissing as missing:
@@ -178,7 +180,7 @@ class Reencryption:
         return values
 
     def _write_file(self, file: Record) -> int:
-        """Whether it was written anew; not where it cannot be read here."""
+        """Re-encrypt a file. Returns 1 if it was rewritten, or 0 if it cannot be decrypted here."""
         try:
             return self._rename_file(file)
         except ContentKeyMissing as missing:
@@ -186,7 +188,8 @@ class Reencryption:
             return 0
 
     def _rename_file(self, file: Record) -> int:
-        """A file in the clear may be many tenants'; an encrypted one is one tenant's, and has it in its name."""
+        """Rewrite a file under the name that its encryption requires: tenants may share a file in the clear, and the
+        name of an encrypted file contains its tenant."""
         name, session_id = file["sha256"], file["session_id"]
         found = self._raw.first(_DATA, {"named": name})
         if found is None or self._is_gone(bytes(found["data"][:HEAD]).decode("latin-1")):
@@ -225,7 +228,7 @@ class Reencryption:
         return "" if found is None else str(found["session_id"])
 
     def _is_gone(self, value: str) -> bool:
-        """Whether its key was removed: it stays as it is, for nobody can read it."""
+        """Return whether the value's key was removed. Such a value cannot be read, and is left unchanged."""
         return value[len(MARK) : HEAD - 1] in self._gone if value.startswith(MARK) else False
 
     def _is_old(self, table: Table) -> ColumnElement[bool]:
@@ -246,10 +249,10 @@ class Reencryption:
         return or_(~has_owner, data.correlate(attachments).scalar_subquery().not_in(under))
 
     def _right(self) -> list[str]:
-        """How values begin that are as they should be, or that nobody can read."""
+        """Return the prefixes of values that need no change: those under a current key, and unreadable ones."""
         rows = self._codec.keys.all()
         self._gone = frozenset(row["key_id"] for row in rows if row["state"] == "shredded")
-        # The newest of each tenant: whoever made it may have died before the one before it was called old.
+        # The newest key of each tenant: its creator may have died before it marked the previous key as old.
         current = {row["tenant"]: row["key_id"] for row in rows if row["state"] == "current"}
         return [f"{MARK}{key}:" for key in (*current.values(), *self._gone)] or [""]
 

@@ -1,4 +1,4 @@
-"""Whether a database takes writes, tried without leaving anything behind; and why it refuses, with what ends that."""
+"""Test whether a database accepts writes without leaving anything behind, and explain refusals with a remedy."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ _OF_POSTGRES: Mapping[str, Refusal] = {
 _OF_SQLITE: Mapping[int, Refusal] = {sqlite3.SQLITE_FULL: DISK_FULL, sqlite3.SQLITE_READONLY: READ_ONLY}
 ROOM = 131_072  # bytes: more than most commits need
 
-# Nothing stays: neither a row, nor a temporary file. A row that another one tries is left out.
+# This leaves neither a row nor a temporary file. A row that another process is testing with is skipped.
 _POSTGRES_TRY = (
     "BEGIN; SET LOCAL work_mem = '64kB'; "
     f"UPDATE {VERSION_TABLE} SET version_num = version_num "
@@ -58,7 +58,7 @@ _POSTGRES_TRY = (
 
 
 def sql_refusal(failure: Exception) -> Refusal | None:
-    """Return why a database that answers refuses. Returns None for a failure of another kind."""
+    """Return why a database that answers refuses a statement. Returns None for other failures."""
     driver: Exception = getattr(failure, "orig", None) or failure
     if isinstance(driver, sqlite3.Error):
         code = getattr(driver, "sqlite_errorcode", 0) & 0xFF
@@ -82,9 +82,9 @@ _AT_CONNECT: Mapping[str, Refusal] = {
 
 
 def try_write(engine: Engine) -> None:
-    """Write so much that the disk is needed, in a transaction that is rolled back. The schema is there.
+    """Write enough to need the disk, in a transaction that is rolled back. The schema must exist.
 
-    Raises what the driver or SQLAlchemy raises. A SQLite file that somebody else writes to is taken to be writable.
+    Raises the error of the driver or SQLAlchemy. A SQLite file that another process is writing to counts as writable.
     """
     if engine.dialect.name != "sqlite":
         with engine.connect() as connection:
@@ -106,6 +106,6 @@ def try_write(engine: Engine) -> None:
 
 
 def driver_message(error: BaseException) -> str:
-    """Return the first line of what the driver says, without SQLAlchemy's frame around it."""
+    """Return the first line of the driver's message, without SQLAlchemy's additions."""
     driver = getattr(error, "orig", None) or error
     return str(driver).strip().partition("\n")[0]

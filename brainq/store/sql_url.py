@@ -1,4 +1,4 @@
-"""One reading of a SQL URL, for all that use it: SQLite's file, or Postgres' hosts, login and options."""
+"""Parse a SQL URL, in one place for all users: SQLite's file, or Postgres' hosts, login and options."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ POSTGRES_PORT = 5432
 
 @dataclass(frozen=True)
 class SqlUrl:
-    """A URL as SQLAlchemy takes it, and what SQLAlchemy does not read.
+    """A URL for SQLAlchemy, with the parts that SQLAlchemy does not read.
 
-    options: arguments of psycopg itself, with their types.
-    pooled: whether a pooler in transaction mode is before Postgres. None: that is found out at the connect.
+    options   arguments for psycopg itself, with their types
+    pooled    whether a pooler in transaction mode is in front of Postgres; None to detect it at the connect
     """
 
     url: URL
@@ -47,7 +47,7 @@ class SqlUrl:
 def parse_sql_url(url: str) -> SqlUrl:
     """Read `sqlite:///path/to.db`, `postgresql://...` or `postgres://...`; several hosts are separated by commas.
 
-    Raises SetupError, which quotes nothing of a password, for any other URL and for options that no driver has.
+    Raises SetupError for any other URL, and for options that no driver has. The message contains no part of a password.
     """
     found = _URL.fullmatch(url.strip())
     if found is None:
@@ -100,7 +100,7 @@ def _postgres(rest: str) -> SqlUrl:
 def _has_open_at(query: str, *, is_second: bool) -> bool:
     """Return whether an @ in the options may end the login: me:a@b?password=c@h may have the password a@b?password=c.
 
-    is_second: a password stands before the options.
+    is_second   True if there is already a password before the options
     """
     named = [part.partition("=") for part in query.split("&")]
     return any("@" in name or (is_second and "pass" in name and "@" in value) for name, _, value in named)
@@ -114,7 +114,7 @@ def _host(text: str) -> tuple[str | None, int | None]:
 
 
 def _options(query: str) -> tuple[dict[str, Any], dict[str, Any], bool | None]:
-    """Options for libpq, options for psycopg itself, and what `pooled` says."""
+    """Return the options for libpq, those for psycopg itself, and the value of `pooled`."""
     try:
         from psycopg import pq
     except ModuleNotFoundError as missing:

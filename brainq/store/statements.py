@@ -1,4 +1,4 @@
-"""Inserts that may meet an existing row, built once a dialect so that SQLAlchemy's cache finds them."""
+"""Build inserts that handle an existing row. Each is built once per dialect so that SQLAlchemy's cache finds it."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from brainq.store.text import sql_text
 
 
 def insert_into(dialect: str, table: Table) -> Any:
-    """The dialect's own INSERT, which has `on_conflict_...`."""
-    # The dialect of a database that is not used is not imported: Postgres' takes a tenth of a second of CPU.
+    """Return the dialect's own INSERT, which has `on_conflict_...`."""
+    # Import only the dialect in use: Postgres' takes a tenth of a second of CPU.
     if dialect == "sqlite":
         from sqlalchemy.dialects.sqlite import insert
     else:
@@ -28,9 +28,9 @@ def insert_into(dialect: str, table: Table) -> Any:
 def insert_or_ignore(
     table: Table, *, returning: str | None = None, fixed: Mapping[str, ColumnElement[Any]] | None = None
 ) -> Dialects:
-    """INSERT ... ON CONFLICT DO NOTHING [RETURNING column]; 0 rows where any unique key was taken.
+    """Return INSERT ... ON CONFLICT DO NOTHING [RETURNING column]. It inserts no row if a unique key exists.
 
-    `fixed` columns get an expression, the others the values given at each run.
+    fixed   columns with an expression; the others get the values given at each run
     """
 
     @cache
@@ -45,7 +45,7 @@ def insert_or_ignore(
 
 
 def insert_unless(table: Table, names: Sequence[str], unless: ColumnElement[bool]) -> Dialects:
-    """INSERT these columns' values, given at each run, ON CONFLICT DO NOTHING; 0 rows also where `unless` holds."""
+    """Return INSERT ... ON CONFLICT DO NOTHING for these columns. It also inserts no row if `unless` holds."""
 
     @cache
     def statement(dialect: str) -> Executable:
@@ -56,7 +56,8 @@ def insert_unless(table: Table, names: Sequence[str], unless: ColumnElement[bool
 
 
 def in_sessions(session_id: ColumnElement[str], prefixes: Sequence[str]) -> ColumnElement[bool]:
-    """Whether a session begins with one of these prefixes; `*` is any. Without prefixes no session does."""
+    """Return the condition that a session begins with one of these prefixes. `*` matches any session, and an empty
+    sequence matches none."""
     if ALL_SESSIONS in prefixes:
         return true()
     ranges = [and_(session_id >= prefix, session_id < prefix_upper_bound(prefix)) for prefix in prefixes]
@@ -64,11 +65,11 @@ def in_sessions(session_id: ColumnElement[str], prefixes: Sequence[str]) -> Colu
 
 
 class ManyRows:
-    """Inserts whole rows of a table, those whose key is taken left out. For rows that every turn writes.
+    """An insert of many complete rows, except those whose key exists. It is meant for rows that every turn writes.
 
-    The statement goes to the driver as text: with SQLAlchemy's own handling of each value, the rows of a turn
-    cost more than all other statements of its record. To Postgres all rows go as one JSON text, in one round trip;
-    psycopg's `executemany` takes three times as long.
+    The statement goes to the driver as text, because SQLAlchemy's handling of each value would cost more than all other
+    statements of a turn's record. Postgres gets all rows as one JSON text in one round trip, which takes a third of the
+    time of psycopg's `executemany`.
     """
 
     def __init__(self, table: Table, database: Database) -> None:
@@ -85,7 +86,7 @@ class ManyRows:
         self._insert = f"INSERT INTO {table.name} ({names}) {source} ON CONFLICT DO NOTHING"
 
     def insert(self, connection: Transaction, rows: Sequence[Mapping[str, Any]]) -> None:
-        """Effect. Every row has every column."""
+        """Insert rows, each of which has every column."""
         if not rows:
             return
         if self._seal is not None:
@@ -98,7 +99,7 @@ class ManyRows:
             connection.write_text(self._insert, [(body,)])
 
     def _values(self, row: Mapping[str, Any]) -> list[Any]:
-        """In the columns' order, without what databases refuse in a text."""
+        """Return a row's values in the columns' order, without characters that databases refuse."""
         values = [row[name] for name in self._names]
         for at in self._texts:
             values[at] = sql_text(values[at])
@@ -114,10 +115,11 @@ def upsert(
     where: ColumnElement[bool] | None = None,
     fixed: Mapping[str, ColumnElement[Any]] | None = None,
 ) -> Dialects:
-    """INSERT, or, where `keys` are taken and `where` (if any) holds, UPDATE.
+    """Return an INSERT that becomes an UPDATE if the `keys` exist and `where`, if given, holds.
 
-    `copied` columns take the values meant for the new row, `changed` ones an expression. `fixed` columns of the
-    new row get an expression, the others the values given at each run.
+    copied    columns that the UPDATE sets to the values of the new row
+    changed   columns that the UPDATE sets to an expression
+    fixed     columns of the new row with an expression; the others get the values given at each run
     """
 
     @cache

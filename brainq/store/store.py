@@ -1,4 +1,4 @@
-"""The store: one object that holds the repositories of one database."""
+"""The store: the repositories of one database."""
 
 from __future__ import annotations
 
@@ -39,11 +39,11 @@ from brainq.store.repositories.turns import Turns
 from brainq.store.tables import turns
 from brainq.text.service_url import without_password
 
-TRY_EVERY_S = 5.0  # a try costs Postgres some milliseconds
+TRY_EVERY_S = 5.0  # a test costs Postgres some milliseconds
 
 
 class Store:
-    """The repositories of a database, one a table. Thread-safe; open it after a fork."""
+    """The repositories of a database, one per table. Thread-safe; open it after a fork."""
 
     def __init__(self, engine: Engine, keys: KeyPlace | None = None) -> None:
         self.engine = engine
@@ -83,13 +83,13 @@ class Store:
         answer_s: float | None = ANSWER_S,
         keys: KeyPlace | None = None,
     ) -> Self:
-        """Connect, and bring the schema up to date (`migrate=False`: only check that it is).
+        """Connect, and upgrade the schema (`migrate=False` only checks it).
 
-        answer_s   how long Postgres is waited for; None: as long as it takes
-        keys       where the keys of encrypted content are; None: content is in the clear
+        answer_s   seconds to wait for an answer of Postgres; None for no limit
+        keys       the place of the content keys; None if content is not encrypted
 
-        Raises Unreachable when the database cannot be reached, SetupError when its schema is not this brainq's, or
-        its content is encrypted and there are no keys.
+        Raises Unreachable if the database does not answer; SetupError if its schema does not match, or if its content
+        is encrypted and there are no keys.
         """
         engine = make_engine(url, pool_size=pool_size, answer_s=answer_s)
         try:
@@ -113,8 +113,8 @@ class Store:
             connection.exec_driver_sql("SELECT 1")
 
     def require_writes(self) -> None:
-        """Raise Unreachable if the database does not answer, or takes no writes. Writes are tried every few seconds,
-        and each time after they were refused."""
+        """Raise Unreachable if the database does not answer or accepts no writes. A write is tested every few seconds,
+        and at every call after a refusal."""
         if time.monotonic() < self._tries_at:
             self.ping()
             return
@@ -151,7 +151,7 @@ def _unreachable(engine: Engine, error: Exception) -> Unreachable:
 
 
 def make_database(engine: Engine, keys: KeyPlace | None) -> Database:
-    """With a codec where there are keys. Nothing of it is imported where there are none."""
+    """Return the database, with a codec if there are keys. The codec's modules are imported only then."""
     if keys is None:
         return Database(engine)
     from brainq.store.encoded import EncodedDatabase
@@ -161,11 +161,13 @@ def make_database(engine: Engine, keys: KeyPlace | None) -> Database:
 
 
 def require_clear(engine: Engine) -> None:
-    """Raise SetupError where the newest turn's request is encrypted: a process without keys would take what it reads
-    for the text itself."""
+    """Raise SetupError if the newest turn's request is encrypted, because a process without keys would take the
+    encrypted value for the text."""
     newest = (
         select(func.substr(turns.c.request_json, 1, len(MARK)).label("begins"))
-        .where(turns.c.state != "rejected")  # of one that was refused anybody may have sent anything
+        .where(
+            turns.c.state != "rejected"
+        )  # the text of a rejected turn may be anything, even the mark of an encrypted value
         .order_by(turns.c.row.desc())
         .limit(1)
     )

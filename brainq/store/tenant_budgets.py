@@ -1,6 +1,6 @@
-"""A tenant's budgets in one database: what the windows of it and of its users were granted, and raised by.
+"""The rows of a tenant's budgets in one database: the granted and raised amounts of its own and its users' windows.
 
-A move takes them to another database once it is decided, so that what was spent before it counts after it.
+A move copies them to the other database once it is decided, so that earlier spending still counts.
 """
 
 from __future__ import annotations
@@ -40,7 +40,8 @@ _PUT = upsert(
 
 
 class TenantBudgetRows:
-    """Those of any tenant, which is named by its key. Sessions without a colon share theirs: those stay."""
+    """The budget rows of tenants, named by their keys. Sessions without a colon share one tenant, whose rows are not
+    moved."""
 
     def __init__(self, database: Database) -> None:
         self._db = database
@@ -51,7 +52,7 @@ class TenantBudgetRows:
         return self._db.all(_ROWS, _range(tenant))
 
     def put(self, rows: Sequence[Record]) -> None:
-        """These windows have been granted and raised by no less. Again changes nothing."""
+        """Raise the granted and raised amounts of these windows to at least these values. Idempotent."""
         if not rows:
             return
         BUDGET_TABLES.make(self._db.engine)
@@ -59,7 +60,7 @@ class TenantBudgetRows:
             connection.write_many(self._db.pick(_PUT), [{name: row[name] for name in _NAMES} for row in rows])
 
     def remove(self, tenant: str) -> int:
-        """How many there were."""
+        """Delete a tenant's rows. Returns how many there were."""
         return self._db.write(_FORGET, _range(tenant)) if self.windows(tenant) else 0
 
 

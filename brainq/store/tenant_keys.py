@@ -1,7 +1,7 @@
-"""The table of tenants' keys: made, found, replaced, wrapped anew, and removed for good.
+"""The table of tenants' keys: create, find, replace, rewrap and remove them.
 
-It has a database of its own, or connections of its own to the content's: a key is committed before the first value
-under it is written, whatever transaction that is in.
+It uses its own database, or its own connections to the content's database, because a key must be committed before the
+first value under it, whatever transaction that value is written in.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ _SHRED = update(tenant_keys).where(_TENANT, _K.state == "leaving").values(state=
 
 
 class TenantKeys:
-    """The `tenant_keys` table, which the first key makes. Thread-safe."""
+    """The `tenant_keys` table, which is created with the first key. Thread-safe."""
 
     def __init__(self, url: str) -> None:
         self._engine = make_engine(url, pool_size=CONNECTIONS)
@@ -55,22 +55,22 @@ class TenantKeys:
         self._add = self._db.pick(_ADD)
 
     def newest(self, tenant: str) -> Record | None:
-        """Of the highest generation, whatever its state."""
+        """Return the tenant's key of the highest generation, whatever its state."""
         return self._db.first(_NEWEST, {"of_tenant": tenant}) if self._is_there() else None
 
     def get(self, key_id: str) -> Record | None:
         return self._db.first(_GET, {"sought": key_id}) if self._is_there() else None
 
     def all(self) -> Sequence[Record]:
-        """By tenant and generation."""
+        """Return all keys, ordered by tenant and generation."""
         return self._db.all(_ALL, {}) if self._is_there() else ()
 
     def listed(self) -> list[TenantKey]:
-        """As operators see them."""
+        """Return all keys in the form shown to operators."""
         return [TenantKey(**{name: row[name] for name in TenantKey.__dataclass_fields__}) for row in self.all()]
 
     def add(self, *, key_id: str, tenant: str, generation: int, operator_key: str, wrapped: str) -> bool:
-        """False where the tenant has a key of this generation: another process was first. Outlives a power cut."""
+        """Add a key durably. Returns False if another process was first with this generation."""
         KEY_TABLES.make(self._engine)
         values = {"key_id": key_id, "tenant": tenant, "generation": generation, "operator_key": operator_key}
         added = self._db.write(self._add, {**values, "wrapped": wrapped, "state": "current"}, durably=True) == 1
@@ -79,24 +79,24 @@ class TenantKeys:
         return added
 
     def rewrap(self, key_id: str, was: str, operator_key: str, wrapped: str) -> bool:
-        """False where it is not wrapped by `was` any more."""
+        """Replace a key's wrapping. Returns False if it is no longer wrapped by `was`."""
         values = {"sought": key_id, "was": was, "operator_key": operator_key, "wrapped": wrapped}
         return self._db.write(_REWRAP, values, durably=True) == 1
 
     def leave(self, tenant: str) -> int:
-        """No new value is to be under the tenant's keys; how many there are."""
+        """Mark the tenant's keys as leaving, so that no new value uses them. Returns how many there are."""
         if not self._is_there():
             return 0
         self._db.write(_LEAVE, {"of_tenant": tenant}, durably=True)
         return int((self._db.first(_LEAVING, {"of_tenant": tenant}) or {"keys": 0})["keys"])
 
     def stay(self, tenant: str) -> None:
-        """Those that were leaving are not removed."""
+        """Undo `leave`: keep the keys that were leaving."""
         if self._is_there():
             self._db.write(_STAY, {"of_tenant": tenant}, durably=True)
 
     def shred(self, tenant: str) -> int:
-        """Those that were leaving are gone for good, from a SQLite file's free pages and log, too; how many."""
+        """Remove the leaving keys for good, also from a SQLite file's free pages and log. Returns how many."""
         if not self._is_there():
             return 0
         gone = self._db.write(_SHRED, {"of_tenant": tenant}, durably=True)
@@ -104,7 +104,7 @@ class TenantKeys:
         return gone
 
     def forget_name(self, tenant: str) -> None:
-        """Of its keys that are gone the rows stay, for values in backups, and do not say whose they were."""
+        """Remove the tenant's name from the rows of its removed keys. The rows stay for values in backups."""
         if self._is_there() and self._db.write(_FORGET_NAME, {"of_tenant": tenant}, durably=True):
             self._scrub()
 

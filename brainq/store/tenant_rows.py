@@ -1,7 +1,7 @@
-"""A tenant's rows in one database: read page by page, put into another one, counted, and removed.
+"""Read a tenant's rows from one database page by page, write them to another, count them, and delete them.
 
-Every table but `tokens`, which is home's. Rows keep all they say but `row`, their number, which is each database's own:
-they are put in the order they had, so that one session's stay in order.
+This covers every table except `tokens`, which only the home cell has. Rows keep all columns except `row`, which each
+database numbers itself; they are written in their order, so that the order within a session stays.
 """
 
 from __future__ import annotations
@@ -91,38 +91,38 @@ RECORDS = (
     *(blobs, attachments, turns, messages, transcripts, traces, calls, spends, decisions, finalizer_steps),
     *(inputs, approvals, brakes, pruned_sessions, memories, observations),
 )
-"""What is copied while it can still be undone: nothing of it makes a worker do anything in a cell that the tenant is
-only about to move to."""
+"""The tables that are copied while the move can still be undone. Their rows cause no work in the new cell."""
 JOBS = (schedules, deliveries, judgements)
-"""What workers take from SQL by itself, so that only one cell may have it: it goes over once the move is decided."""
+"""The tables whose rows workers take up by themselves. Only one cell may have them, so they are moved after the
+decision."""
 Counts = Mapping[str, int]
 """Rows by table."""
 
 
 @dataclass(frozen=True, slots=True)
 class TableDigest:
-    """How many rows of a table a tenant has, and a digest of all that they say."""
+    """The number of a tenant's rows in a table, and a digest of their content."""
 
     rows: int
     digest: str
 
 
 def tenant_range(tenant: str) -> dict[str, str]:
-    """The session ids of a tenant, from `first` to before `beyond`."""
+    """Return the range of a tenant's session ids, from `first` to before `beyond`."""
     beyond = prefix_upper_bound(tenant) if tenant.endswith(PREFIX_BOUNDARY) else tenant + "\x01"
     return {"first": tenant, "beyond": beyond}
 
 
 class TenantRows:
-    """One database's rows of any tenant, which is named by its key."""
+    """The rows of tenants, named by their keys, in one database."""
 
     def __init__(self, database: Database) -> None:
         self._db = database
 
     def pages(self, table: Table, tenant: str, upto: Mapping[str, int] | None = None) -> Iterator[Sequence[Record]]:
-        """All rows of a tenant in this table, in the order they were written, as far as that matters.
+        """Yield the rows of a tenant in a table, in the order in which they were written.
 
-        upto   the last row of each table that is meant: later ones are left out, and files of later turns
+        upto   the last row to include, by table; later rows and the files of later turns are left out
         """
         order, settled = _order(table), upto is not None
         values: dict[str, object] = {**tenant_range(tenant)}
@@ -138,7 +138,7 @@ class TenantRows:
             page = self._db.all(_page(table, first=False, settled=settled), {**values, **last})
 
     def put(self, table: Table, rows: Sequence[Record]) -> None:
-        """Write rows down; those whose key is taken stay as they are. All in one transaction."""
+        """Insert rows in one transaction. Rows whose key exists stay unchanged."""
         if not rows:
             return
         lite = self._db.dialect == "sqlite"
@@ -150,7 +150,7 @@ class TenantRows:
             connection.write_many(_put(table, self._db.dialect), values)
 
     def digest(self, table: Table, tenant: str, upto: Mapping[str, int] | None = None) -> TableDigest:
-        """The same in two databases whose rows say the same."""
+        """Return a digest that is equal for two databases with equal rows."""
         count, total = 0, 0
         for page in self.pages(table, tenant, upto):
             for row in page:
@@ -159,16 +159,16 @@ class TenantRows:
         return TableDigest(count, f"{total % 2**128:032x}")
 
     def digests(self, tenant: str, upto: Mapping[str, int] | None = None) -> dict[str, TableDigest]:
-        """Of all records, by table; `upto` as for `pages`."""
+        """Return the digests of all records, by table. `upto` is as for `pages`."""
         return {table.name: self.digest(table, tenant, upto) for table in RECORDS}
 
     def counts(self, tenant: str) -> dict[str, int]:
-        """How many rows there are, of the tables where there are any."""
+        """Return the number of rows by table, without tables that have none."""
         found = {table.name: sum(len(page) for page in self.pages(table, tenant)) for table in (*RECORDS, *JOBS)}
         return {name: count for name, count in found.items() if count}
 
     def replace(self, table: Table, rows: Sequence[Record]) -> None:
-        """As `put`, but rows whose key is taken are as these say, too."""
+        """Insert rows, and replace those whose key exists."""
         keys = _unique(table)
         with self._db.transaction() as connection:
             for row in rows:
@@ -176,7 +176,7 @@ class TenantRows:
         self.put(table, rows)
 
     def unreadable(self, tenant: str) -> int:
-        """How many of its turns are under keys that were removed. Raises ContentKeyMissing where a key is not here."""
+        """Return how many turns are under removed keys. Raises ContentKeyMissing if a key is not available."""
         codec = self._db.codec
         gone = () if codec is None else codec.removed(tenant_of(tenant))
         if not gone:
@@ -186,27 +186,27 @@ class TenantRows:
         return int((self._db.first(lost, tenant_range(tenant)) or {"lost": 0})["lost"])
 
     def first_turns(self, tenant: str) -> list[str]:
-        """The ids of the tenant's turns with the lowest rows; at most a page."""
+        """Return the ids of the tenant's oldest turns, at most one page."""
         return [row["turn_id"] for row in self._db.all(_FIRST_TURNS, tenant_range(tenant))]
 
     def turn_pages(self, tenant: str) -> Iterator[list[str]]:
-        """The ids of all turns of the tenant, in the order they were accepted."""
+        """Yield the ids of the tenant's turns in the order of acceptance."""
         after = 0
         while page := self._db.all(_TURNS_AFTER, {**tenant_range(tenant), "after": after}):
             yield [row["turn_id"] for row in page]
             after = page[-1]["row"]
 
     def known_turns(self, turn_ids: Sequence[str]) -> set[str]:
-        """Those of these that are here."""
+        """Return those of the given turns that are in this database."""
         return {row["turn_id"] for row in self._db.all(_KNOWN_TURNS, {"turns": turn_ids})}
 
     def inputs_of(self, turn_ids: Sequence[str]) -> dict[tuple[str, str], int]:
-        """The rows of input of these turns, by session and client_message_id."""
+        """Return the row numbers of the inputs of these turns, by session and client_message_id."""
         found = self._db.all(_INPUTS, {"turns": turn_ids})
         return {(row["session_id"], row["client_message_id"]): row["row"] for row in found}
 
     def remove_turns(self, turn_ids: Sequence[str], input_rows: Sequence[int]) -> None:
-        """These turns and all rows about them are gone, of input these rows."""
+        """Delete these turns with all their rows, and the given rows of inputs."""
         with self._db.transaction() as connection:
             hashes = [row["sha256"] for row in connection.all(_HASHES, {"turns": turn_ids})]
             for statement in _remove_turns():
@@ -215,7 +215,7 @@ class TenantRows:
             drop_unused(connection, hashes)
 
     def remove_rest(self, tenant: str) -> None:
-        """What a tenant has beside its turns is gone, once these are: knowledge, flags, schedules, counts."""
+        """Delete a tenant's other rows after its turns: knowledge, flags, schedules, counts."""
         values = tenant_range(tenant)
         for table in (memories, observations, pruned_sessions, brakes, *JOBS):
             self._db.write(_remove(table), values)
@@ -224,12 +224,12 @@ class TenantRows:
             self._db.write(_PRUNED_BEFORE_ALL, {})
 
     def remove_jobs(self, table: Table, tenant: str) -> None:
-        """Its rows in this table are gone."""
+        """Delete the tenant's rows in a table of JOBS."""
         self._db.write(_remove(table), tenant_range(tenant))
 
 
 def _unique(table: Table) -> tuple[str, ...]:
-    """What tells a row of a table from the others in every database."""
+    """Return the columns that identify a row of a table in every database."""
     constraints = sorted(
         (each for each in table.constraints if isinstance(each, UniqueConstraint)), key=lambda each: str(each.name)
     )
@@ -246,7 +246,7 @@ def _delete_one(table: Table) -> Executable:
 
 @cache
 def _remove_turns() -> tuple[Executable, ...]:
-    """Their own rows last."""
+    """Return the statements that delete turns, with the turns' own rows last."""
     of_turns = [
         *(table for table in RECORDS if "turn_id" in table.c and table not in (turns, inputs, memories, observations)),
         *(deliveries, judgements, turns),
@@ -263,12 +263,12 @@ def _kept(table: Table) -> list[Column[Any]]:
 
 
 def _order(table: Table) -> list[Column[Any]]:
-    """The columns that pages are read by: unique together."""
+    """Return the columns by which pages are ordered; together they are unique."""
     return [table.c.row] if "row" in table.c else list(table.primary_key.columns)
 
 
 def is_of_tenant(table: Table) -> ColumnElement[bool]:
-    """Whether a row is of the tenant from `first` to before `beyond`."""
+    """Return the condition that a row belongs to the tenant with the range `first` to `beyond`."""
     if table is blobs:
         return blobs.c.sha256.in_(_THEIR_HASHES)
     if "session_id" not in table.c:
@@ -277,7 +277,7 @@ def is_of_tenant(table: Table) -> ColumnElement[bool]:
 
 
 def _is_settled(table: Table) -> ColumnElement[bool]:
-    """Whether a row was there when the last one that is meant was written."""
+    """Return the condition that a row is not later than the last row to include."""
     upto = bindparam("upto", type_=turns.c.row.type)
     theirs = _THEIR_TURNS.where(turns.c.row <= bindparam("upto_turns", type_=turns.c.row.type))
     if table is blobs:
@@ -317,14 +317,14 @@ def _remove(table: Table) -> Executable:
 
 
 def _stored(value: Any, *, lite: bool) -> Any:
-    """As the database's own clock writes instants: SQLite's are texts with milliseconds, which are compared as such."""
+    """Return an instant in the form of the database's own clock: SQLite compares texts with milliseconds."""
     if lite and isinstance(value, datetime):
         return f"{value.astimezone(UTC):%Y-%m-%d %H:%M:%S}.{value.microsecond // 1000:03d}"
     return value
 
 
 def _canonical(table: Table, row: Record) -> bytes:
-    """What a row says, in the same bytes for each database."""
+    """Return a row's content as bytes that are equal for all databases."""
     values: list[Any] = []
     for column in _kept(table):
         value = row[column.name]

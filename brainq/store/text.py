@@ -1,6 +1,4 @@
-"""Text for SQL: what every database accepts, when two texts say the same, and the words that a search finds a
-text by.
-"""
+"""Prepare text for SQL: replace characters that databases refuse, compare texts, and extract search terms."""
 
 from __future__ import annotations
 
@@ -20,7 +18,7 @@ REPLACEMENT = "\ufffd"
 
 
 def sql_text(text: str) -> str:
-    """`text` with U+FFFD for NULs and lone surrogates; two halves that meet become their character.
+    """Return `text` with U+FFFD in place of NULs and lone surrogates; a surrogate pair becomes its character.
 
     Models return lone surrogates (half an emoji, split by a server) and tools return NULs. Postgres refuses both and
     sqlite3 the first, so they are replaced where values are bound, not where they are made.
@@ -30,7 +28,7 @@ def sql_text(text: str) -> str:
 
 
 def sql_json(model: BaseModel, *, exclude_defaults: bool = False) -> str:
-    """`model` as JSON text that `model_validate_json` reads back; a NUL inside survives as an escape."""
+    """Return `model` as JSON text that `model_validate_json` reads back. A NUL becomes an escape."""
     try:
         return model.model_dump_json(exclude_defaults=exclude_defaults)
     except PydanticSerializationError:
@@ -38,7 +36,7 @@ def sql_json(model: BaseModel, *, exclude_defaults: bool = False) -> str:
 
 
 def _clean_strings(value: object) -> JsonValue:
-    """Plain data with `sql_text` applied to every string in it, keys too."""
+    """Apply `sql_text` to every string in plain data, including keys."""
     if isinstance(value, str):
         return sql_text(value)
     if isinstance(value, dict):
@@ -54,7 +52,7 @@ _KEPT_CATEGORIES = frozenset("#%&@/")
 
 
 class _SqueezeTable(dict[int, str]):
-    """For `str.translate`: letters, marks, digits and symbols stay, everything else is a space."""
+    """A table for `str.translate`: letters, marks, digits and symbols stay, everything else becomes a space."""
 
     def __missing__(self, code: int) -> str:
         char = chr(code)
@@ -69,8 +67,8 @@ _SQUEEZE_TABLE = _SqueezeTable()
 
 
 def casefolded(text: str) -> str:
-    """`text` for a caseless compatibility match, as the Unicode Standard defines it (section 3.13, D146):
-    full-width and styled letters, ligatures and cases are one. Folding it again changes nothing."""
+    """Fold `text` for a caseless compatibility match (Unicode Standard, section 3.13, D146): full-width and styled
+    letters, ligatures and cases become equal. Idempotent."""
     text = unicodedata.normalize("NFD", sql_text(text))
     for _ in range(2):
         text = unicodedata.normalize("NFKC", text.casefold())
@@ -78,9 +76,9 @@ def casefolded(text: str) -> str:
 
 
 def normalized(text: str) -> str:
-    """What is compared: `It's  5%, "OK"!` is `it s 5% ok`. A minus before a number stays.
+    """Return the form that is compared: `It's  5%, "OK"!` becomes `it s 5% ok`. A minus sign before a number stays.
 
-    A text of punctuation alone is itself, folded and without the spaces around it.
+    A text that is only punctuation is folded and stripped.
     """
     plain = casefolded(text)
     squeezed = " ".join(_keep_minus(plain).translate(_SQUEEZE_TABLE).split())
@@ -88,7 +86,7 @@ def normalized(text: str) -> str:
 
 
 def normalized_hash(text: str) -> str:
-    """32 hex digits that are the same for two texts that say the same."""
+    """Return 32 hex digits that are equal for texts with the same normalized form."""
     return hashlib.blake2b(normalized(text).encode(), digest_size=16).hexdigest()
 
 
@@ -96,7 +94,7 @@ _NUMBER_SIGN = "\N{MINUS SIGN}"  # category Sm: it passes where the hyphen, a da
 
 
 def _keep_minus(text: str) -> str:
-    """A hyphen that begins a number as a minus sign: -5 degrees are not 5."""
+    """Turn a hyphen before a number into a minus sign, because -5 degrees differ from 5."""
     if "-" not in text:
         return text
     words = text.split(" ")
@@ -126,7 +124,8 @@ _RUNS = re.compile(f"([{_UNSPACED_SCRIPTS}]+)|([^{_UNSPACED_SCRIPTS}]+)")
 
 
 class _LetterTable(dict[int, str]):
-    """For `str.translate`: letters, digits and the marks of other scripts stay; accents go, the rest are spaces."""
+    """A table for `str.translate` that keeps letters, digits and marks of other scripts, drops accents, and turns the
+    rest into spaces."""
 
     def __missing__(self, code: int) -> str:
         char = chr(code)
@@ -141,12 +140,11 @@ _LETTER_TABLE = _LetterTable()
 
 
 def terms_of(text: str) -> list[str]:
-    """The words of a text in order, repeats kept, each of a-z and 0-9; empty for one without a word.
+    """Return the words of a text in order, with repeats, each made of a-z and 0-9.
 
-    They are the same for every database, so SQLite and Postgres find the same texts, neither one's tokenizer meets
-    anything it treats in its own way, and nothing in a query can be taken for its syntax. What the databases add is
-    English stemming ("deployed" finds "deploying"). Words of other languages are stemmed alike in texts and queries, so
-    they are found as well as without it.
+    The terms do not depend on the database, so SQLite and Postgres find the same texts, their tokenizers make no
+    difference, and a query cannot contain their syntax. The databases add English stemming ("deployed" finds
+    "deploying"). It applies equally to texts and queries in other languages, and does no harm there.
     """
     bare = unicodedata.normalize("NFD", casefolded(text)).translate(_LETTER_TABLE)
     words = unicodedata.normalize("NFC", bare).split()
@@ -154,7 +152,7 @@ def terms_of(text: str) -> list[str]:
 
 
 def query_terms(query: str) -> list[str]:
-    """The different words of a query, at most 64: of more, those at its beginning and at its end."""
+    """Return the distinct words of a query, at most 64, taken from its beginning and its end."""
     if len(query) > MAX_QUERY_CHARS:
         half = MAX_QUERY_CHARS // 2
         query = f"{query[:half]} {query[-half:]}"
@@ -165,7 +163,7 @@ def query_terms(query: str) -> list[str]:
 
 
 def scope_term(scope: str) -> str:
-    """A word for a scope, so that a full-text index can be entered by it."""
+    """Return a term for a scope, so that a full-text search can select it."""
     return "s" + hashlib.blake2b(scope.encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
 
 
@@ -182,6 +180,6 @@ def _split_runs(word: str) -> list[str]:
 
 
 def _ascii_term(word: str) -> str:
-    """A word beyond ASCII as the hex of its UTF-8, behind an x: opaque, and one token everywhere."""
+    """Return a non-ASCII word as x followed by the hex digits of its UTF-8, which is one token in every database."""
     word = word[:_MAX_TERM_CHARS]
     return word if word.isascii() else "x" + word.encode().hex()

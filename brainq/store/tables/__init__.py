@@ -1,7 +1,7 @@
-"""One table a file; importing this package fills `metadata`.
+"""The tables. Importing this package fills `metadata`.
 
-No foreign keys: a power cut may cost SQL its last rows while Redis still has the turn, and that turn must be
-able to start calls and finish all the same.
+There are no foreign keys: after a power cut SQL may lack its last rows while Redis still has the turn, which must be
+able to start calls and finish nevertheless.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""Tables of budgets: what they are, and what each window of each was granted.
-
-They are made where budgets are set up.
-"""
+"""Tables of budgets, and of the amounts granted to their windows. They are created when budgets are set up."""
 
 from __future__ import annotations
 
@@ -12,7 +9,7 @@ from brainq.store.tables.types import IdText, SafeText, UtcTimestamp, utc_now
 
 BUDGET_TABLES = OnDemandTables()
 
-# Standing budgets: they win over the settings'. One without an amount was removed: the settings' holds again.
+# Budgets that override the settings. A row without an amount was removed, so the setting applies again.
 budgets = Table(
     "budgets",
     BUDGET_TABLES.metadata,
@@ -25,8 +22,8 @@ budgets = Table(
     PrimaryKeyConstraint("scope", "per"),
 )
 
-# One row a window in which something was spent. Redis spends no more than it was granted here first: so a lost Redis
-# is taken to have spent all of it, which is never too low.
+# One row per window with spending. Redis spends only what was granted here before, so after a loss of Redis the whole
+# grant counts as spent, which is never too low.
 budget_windows = Table(
     "budget_windows",
     BUDGET_TABLES.metadata,

@@ -1,6 +1,6 @@
-"""Tables of deployments that have cells: where each tenant is, where it moved to, and moves under way.
+"""Tables of deployments with cells: each tenant's cell, where it moved to, and moves in progress.
 
-They are made where cells are set up.
+They are created when cells are set up.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from brainq.store.tables.types import IdText, SafeText, UtcTimestamp, utc_now
 
 CELL_TABLES = OnDemandTables()
 
-# The directory, in home's SQL: which cell a tenant is in. A row is written once, and changed by moves only.
+# The directory of tenants' cells, in the home cell's SQL. A row is written once and changed only by moves.
 tenant_cells = Table(
     "tenant_cells",
     CELL_TABLES.metadata,
@@ -23,7 +23,7 @@ tenant_cells = Table(
     PrimaryKeyConstraint("tenant"),
 )
 
-# In each cell's SQL: who has left it, and where to. Redis has a copy, which scripts ask.
+# The tenants that left a cell, and their new cell, in that cell's SQL. Redis has a copy for the scripts.
 tombstones = Table(
     "tombstones",
     CELL_TABLES.metadata,
@@ -34,7 +34,7 @@ tombstones = Table(
     PrimaryKeyConstraint("tenant"),
 )
 
-# In home's SQL: one row a tenant that moves, with the phase that was reached.
+# One row per moving tenant, with the phase of its move, in the home cell's SQL.
 moves = Table(
     "moves",
     CELL_TABLES.metadata,

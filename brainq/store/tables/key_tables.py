@@ -1,7 +1,4 @@
-"""The table of tenants' keys, in a database that may be another than the content's.
-
-It is made when the first key is.
-"""
+"""The table of tenants' keys, which may be in another database than the content. It is created with the first key."""
 
 from __future__ import annotations
 
@@ -12,7 +9,7 @@ from brainq.store.tables.types import IdText, SafeText, UtcTimestamp, utc_now
 
 KEY_TABLES = OnDemandTables()
 
-# One row a key, kept for good: of a key that was removed the row says so, and `wrapped` is empty.
+# One row per key, kept for ever. `wrapped` is empty if the key was removed.
 tenant_keys = Table(
     "tenant_keys",
     KEY_TABLES.metadata,

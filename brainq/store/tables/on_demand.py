@@ -1,7 +1,7 @@
-"""Tables that a database gets when they are first needed, not by a migration.
+"""Tables that are created when they are first needed, instead of by a migration.
 
-A build that knows nothing of them goes on working on the same database. So each feature that came after the baseline
-migration has a metadata of its own here, and its repositories ask whether the tables are there, or make them.
+Builds without these tables can therefore use the same database. Each feature that was added after the baseline
+migration has its own metadata here, and its repositories check for the tables or create them.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ _ADVISORY_LOCK = 0x62726169_6E710002  # "brainq" and a 2: Postgres' IF NOT EXIST
 
 
 class OnDemandTables:
-    """The tables of one feature. Thread-safe: what was once found in a database is not asked for again.
+    """The tables of one feature. Thread-safe; a table that was found once is not looked for again.
 
-    Define them on `metadata`. No method may be called inside a transaction: SQLite would wait for that one.
+    Define the tables on `metadata`. Do not call a method inside a transaction, because SQLite would wait for it.
     """
 
     def __init__(self) -> None:
@@ -28,7 +28,7 @@ class OnDemandTables:
         self._found: WeakKeyDictionary[Engine, set[str]] = WeakKeyDictionary()
 
     def has(self, engine: Engine, table: Table) -> bool:
-        """Whether the table is in this database; asks it until the table is there."""
+        """Return whether the table exists in this database."""
         found = self._found.setdefault(engine, set())
         if table.name in found:
             return True
@@ -37,11 +37,12 @@ class OnDemandTables:
         return is_there
 
     def open(self, url: str, *, pool_size: int, answer_s: float) -> Database:
-        """A database that has them all, on connections of its own: home's, for a process of another cell.
+        """Open a database with its own connections and create the tables, such as the home cell's database for a
+        process of another cell.
 
-        answer_s   as of `make_engine`
+        answer_s   as for `make_engine`
 
-        Raises what SQLAlchemy raises while the database is away; then nothing is left open.
+        Raises SQLAlchemy's error if the database does not answer; nothing is left open then.
         """
         engine = make_engine(url, pool_size=pool_size, answer_s=answer_s)
         try:
@@ -52,7 +53,7 @@ class OnDemandTables:
         return Database(engine)
 
     def make(self, engine: Engine, *tables: Table) -> None:
-        """Make these tables where they are missing; without any, all. Safe from several processes at once."""
+        """Create the given tables, or all, if they are missing. Several processes may do so at once."""
         wanted = tables or self.metadata.sorted_tables
         found = self._found.setdefault(engine, set())
         if found.issuperset(names := [table.name for table in wanted]):

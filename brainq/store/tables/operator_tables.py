@@ -1,7 +1,4 @@
-"""Tables of what operators do.
-
-They are made when something is first written to them, each by itself.
-"""
+"""Tables of operators' stops and of the audit log. Each is created with its first row."""
 
 from __future__ import annotations
 
@@ -12,7 +9,7 @@ from brainq.store.tables.types import ContentText, IdText, SafeText, UtcTimestam
 
 OPERATOR_TABLES = OnDemandTables()
 
-# What is paused or forbidden by name. A row is there as long as the stop is: who lifted it is in the audit log.
+# Active stops. A row is deleted when the stop is lifted; the audit log has who lifted it.
 stops = Table(
     "stops",
     OPERATOR_TABLES.metadata,
@@ -27,7 +24,7 @@ stops = Table(
     PrimaryKeyConstraint("kind", "name", "tenant"),
 )
 
-# What people and tokens did: a row is added when it is done, and never changed.
+# The audit log. A row is added after an act and never changed.
 acts = Table(
     "acts",
     OPERATOR_TABLES.metadata,

@@ -1,6 +1,4 @@
-"""Tables of what people and other programs do: input, files, approvals, brakes, schedules, tokens, webhook
-deliveries.
-"""
+"""Tables of input, files, approvals, brakes, schedules, tokens and webhook deliveries."""
 
 from __future__ import annotations
 
@@ -29,7 +27,7 @@ from brainq.store.tables.types import (
     utc_now,
 )
 
-# Mid-turn input: written before Redis knows it, and what became of it.
+# Mid-turn input, written before Redis has it, and its outcome.
 inputs = Table(
     "inputs",
     metadata,
@@ -56,8 +54,8 @@ Index(None, inputs.c.turn_id)
 partial_index("ix_inputs_accepted", inputs.c.row, where="state = 'accepted'")
 
 
-# The bytes of attachments, once however often they came; and which turns have them.
-# `attachments` alone says where a blob may be read: in a turn that has it, or in a session by one of its turns.
+# The bytes of attachments, stored once, and the turns that have them. A blob may be read only through a row of
+# `attachments`: by its turn, or by the session of one of its turns.
 blobs = Table(
     "blobs",
     metadata,
@@ -84,7 +82,7 @@ Index(None, attachments.c.session_id, attachments.c.sha256)
 Index(None, attachments.c.sha256)
 
 
-# Calls that a person has to let through, and what was decided.
+# Approvals: calls that need a person's decision, and the decisions.
 approvals = Table(
     "approvals",
     metadata,
@@ -109,12 +107,12 @@ approvals = Table(
 
 Index(None, approvals.c.session_id, approvals.c.row)
 
-# What people are shown: it holds open approvals only, however many were decided.
+# An index of pending approvals only.
 partial_index("ix_approvals_pending", approvals.c.row, where="state = 'pending'")
 
 
-# What keeps a turn from changing anything: holds, readiness flags, cancels. Written before anybody is promised one.
-# Beside them, over from the start, the note that a turn's response was deleted: no build reads it as a brake.
+# Brakes: holds, readiness flags and cancels. A row is written before the brake is promised to anybody. The table also
+# has notes that a turn's response was deleted; they are never in force, so no build reads them as brakes.
 brakes = Table(
     "brakes",
     metadata,
@@ -134,11 +132,11 @@ brakes = Table(
 
 Index(None, brakes.c.turn_id)
 
-# Read with every submit, and before every call that changes something: it holds only what is in force.
+# An index of brakes in force only: it is read with every submit, and before every call with effects.
 partial_index("ix_brakes_standing", brakes.c.session_id, brakes.c.row, where="over_at IS NULL")
 
 
-# Schedules: what is asked when. They outlive Redis, and stay until somebody removes them.
+# Schedules. They survive a loss of Redis, and stay until they are removed.
 schedules = Table(
     "schedules",
     metadata,
@@ -182,7 +180,7 @@ tokens = Table(
 )
 
 
-# What webhooks are sent: first jobs, then what became of them.
+# Webhook deliveries: jobs at first, then their outcome.
 deliveries = Table(
     "deliveries",
     metadata,
@@ -205,8 +203,8 @@ deliveries = Table(
 
 Index(None, deliveries.c.turn_id)
 
-# What senders read: it holds open deliveries only, however many are settled.
+# An index of open deliveries only, for the senders.
 partial_index("ix_deliveries_pending", deliveries.c.url, deliveries.c.due_at, where="state = 'pending'")
 
-# What people have to mend: it holds deliveries that were given up only.
+# An index of dead deliveries only.
 partial_index("ix_deliveries_dead", deliveries.c.row, where="state = 'dead'")

@@ -1,6 +1,4 @@
-"""Tables of turns: requests and results, messages, calls, what the finalizer records, and what turns leave
-behind.
-"""
+"""Tables of turns: requests and results, messages, calls, the finalizer's records, and knowledge."""
 
 from __future__ import annotations
 
@@ -32,7 +30,7 @@ from brainq.store.tables.types import (
     utc_now,
 )
 
-# Every turn ever accepted or rejected: written before Redis knows it, ended by the finalizer.
+# Every turn that was accepted or rejected: written before Redis has it, completed by the finalizer.
 turns = Table(
     "turns",
     metadata,
@@ -120,7 +118,7 @@ transcripts = Table(
 )
 
 
-# The trace of each call of a turn, as it stood when the turn was over.
+# The trace of each call at the end of its turn.
 traces = Table(
     "traces",
     metadata,
@@ -171,7 +169,7 @@ calls = Table(
 )
 
 
-# What each model call of a turn used.
+# The usage of each model call.
 # Dollars are floats: prices come as floats, a 64-bit float keeps a sum of a million calls right to far below
 # a millionth of a cent, and SQLite would turn NUMERIC into a float anyway. An invoice is the vendor's to write.
 # No `row`, and no rowid on SQLite: written in every turn's one transaction, so it has one index and no more.
@@ -222,7 +220,7 @@ decisions = Table(
 )
 
 
-# How far each turn's finalizer got. What a step writes to SQL commits together with its row here.
+# The state of each turn's finalizer steps. The SQL writes of a step commit together with its row here.
 finalizer_steps = Table(
     "finalizer_steps",
     metadata,
@@ -236,12 +234,12 @@ finalizer_steps = Table(
     PrimaryKeyConstraint("turn_id", "step"),
 )
 
-# What people have to mend: it holds steps that were given up only.
+# An index of dead steps only.
 partial_index("ix_finalizer_steps_dead", finalizer_steps.c.turn_id, where="state = 'dead'")
 
 
-# How far each session's turns were pruned: the number of the newest turn that is gone.
-# One small row a session, for good: its next turn goes on counting from here.
+# The number of the newest pruned turn of each session. The row is kept for ever, because the next turn's number
+# continues from here.
 pruned_sessions = Table(
     "pruned_sessions",
     metadata,
@@ -256,7 +254,7 @@ pruned_sessions = Table(
 # Full-text search hangs on `terms`: on SQLite an FTS5 table that triggers keep, on Postgres a generated
 # column `search`. Both are made by the migration and are not part of this metadata: `store/repositories/knowledge.py`.
 def _knowledge_table(name: str, *own: Column[Any]) -> Table:
-    """What is known of a scope, once however often it came up."""
+    """Return a table of knowledge about scopes, with one row for equal texts."""
     table = Table(
         name,
         metadata,
@@ -280,14 +278,14 @@ def _knowledge_table(name: str, *own: Column[Any]) -> Table:
     return table
 
 
-# What was found worth remembering: facts, preferences, habits.
+# Memories: facts, preferences, habits.
 memories = _knowledge_table("memories")
 
-# What turns taught about a scope's subjects: topics, sources that helped, questions left open. Each has the user's
-# message it was first learned from.
+# Observations about a scope: topics, helpful sources, open questions. Each names the user's message from which it was
+# first learned.
 observations = _knowledge_table("observations", Column("source_event_id", IdText, nullable=False))
 
-# Judgements of turns: first jobs, then scores.
+# Judgements of turns: jobs at first, then scores.
 judgements = Table(
     "judgements",
     metadata,
@@ -311,8 +309,8 @@ judgements = Table(
     PrimaryKeyConstraint("turn_id", "judge"),
 )
 
-# What the sweeper reads: it holds open judgements only, however many are settled.
+# An index of open judgements only, for the sweeper.
 partial_index("ix_judgements_pending", judgements.c.due_at, where="state = 'pending'")
 
-# What people have to mend: it holds judgements that were given up only.
+# An index of dead judgements only.
 partial_index("ix_judgements_dead", judgements.c.turn_id, where="state = 'dead'")
