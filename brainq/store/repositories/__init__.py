@@ -1,4 +1,4 @@
-"""One repository a table: each method is one short transaction of its own.
+"""The repositories, one per table. Each method is one short transaction.
 
-Methods that take a `connection` first are effects: they run inside the transaction of `Steps.run_once`.
+Methods whose first parameter is a `connection` are effects: they run inside the transaction of `Steps.run_once`.
 """

@@ -1,4 +1,4 @@
-"""Acts: what people and tokens did. A row is added when it is done, and never changed."""
+"""The audit log: the acts of people and tokens. A row is added after an act and never changed."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _A = acts.c
 
 
 class Acts:
-    """The `acts` table, which the first act makes."""
+    """The `acts` table, which is created with the first act."""
 
     def __init__(self, database: Database) -> None:
         self._db = database
@@ -36,7 +36,7 @@ class Acts:
         turn: str | None = None,
         prefixes: Sequence[str] | None = None,
     ) -> tuple[Act, ...]:
-        """The newest first, with an id below `after`; only of sessions that begin with one of the prefixes."""
+        """Return acts, newest first, with an id below `after`, of sessions with one of the prefixes."""
         if not OPERATOR_TABLES.has(self._db.engine, acts):
             return ()
         given: dict[str, object] = {"most": limit}

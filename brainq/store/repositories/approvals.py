@@ -1,4 +1,4 @@
-"""Approvals: what people are asked, and what they decided."""
+"""Approval requests and their decisions."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from brainq.store.tables import approvals, turns
 from brainq.store.tables.types import UtcTimestamp, utc_after, utc_now
 
 _A = approvals.c
-_PENDING = _A.state == literal_column("'pending'")  # a literal: only so the partial index is used
+_PENDING = _A.state == literal_column("'pending'")  # a literal, because only then is the partial index used
 _COPIED = ("session_id", "tool", "effect", "args_hash", "args_json", "reason", "expires_at")
 _ASK = upsert(
     approvals,
@@ -33,7 +33,7 @@ _ASK = upsert(
         "comment": literal_column("''"),
         "edited": false(),
     },
-    # A person's decision on these very arguments remains, and so does the end of its turn.
+    # Keep a person's decision on the same arguments, and the void state after the end of its turn.
     where=or_(
         _A.state == "pending",
         _A.state == "expired",
@@ -63,27 +63,28 @@ _FORGET = update(approvals).where(_A.turn_id == bindparam("turn")).values(args_j
 
 
 class Approvals:
-    """The `approvals` table. An approval is `pending` until it is decided, expires or is void, and then stays so."""
+    """The `approvals` table. An approval is `pending` until it is decided, expires or becomes void; that is final."""
 
     def __init__(self, database: Database) -> None:
         self._db = database
         self._ask = database.pick(_ASK)
 
     def request(self, rows: Sequence[ApprovalRequest]) -> None:
-        """Write down what people will be asked, all or nothing. One of the same call is replaced (its place and
-        `created_at` stay): its step was made again. What a person decided of the same arguments stays as it is."""
+        """Insert the approval requests of a step in one transaction. A request for a call that already has one replaces
+        it but keeps its position and `created_at`, because the step was re-run. A decision on the same arguments is
+        kept."""
         if not rows:
             return
         with self._db.transaction() as connection:
             self.write(connection, rows)
 
     def write(self, connection: Transaction, rows: Sequence[ApprovalRequest]) -> None:
-        """Effect: what `ask` writes."""
+        """Effect of `request`: insert the approval requests."""
         connection.write_many(self._ask, [_request_row(row) for row in rows])
 
     def decided_of_open_turns(self, after_row: int, limit: int) -> list[ApprovalRow]:
-        """What people decided in turns that have not ended, in the order they were asked, after this row; unreadable
-        ones, too."""
+        """Return the decided approvals of live turns after this row, in the order of their requests, including
+        unreadable ones."""
         found = self._db.readable(_DECIDED_OF_OPEN, {"after": after_row, "most": limit}, "turn_id")
         return [ApprovalRow(row["row"], _read_approval(row), UNREADABLE in row) for row in found]
 
@@ -92,11 +93,11 @@ class Approvals:
         return None if found is None else _read_approval(found)
 
     def of_turn(self, turn_id: str) -> list[Approval]:
-        """The turn's approvals in the order they were asked for."""
+        """Return the turn's approvals in the order of their requests."""
         return [_read_approval(found) for found in self._db.all(_OF, {"turn": turn_id})]
 
     def row_number(self, turn_id: str, call_id: str, sessions: Sequence[str] | None = None) -> int | None:
-        """The row number of an approval; None for one that is not there, or in none of these sessions."""
+        """Return the row number of an approval, or None if it does not exist in these sessions."""
         statement = select(_A.row).where(_HERE)
         if sessions is not None:
             statement = statement.where(in_sessions(_A.session_id, sessions))
@@ -111,10 +112,11 @@ class Approvals:
         before_row: int | None = None,
         sessions: Sequence[str] | None = None,
     ) -> list[ApprovalRow]:
-        """The newest first; the next page begins `before_row` of the last one here. `sessions`: only of those that
-        begin with one of these prefixes.
+        """Return approvals, newest first. Pass the row of the last one as `before_row` for the next page.
 
-        As SQL has them: one that is pending here may be decided, or have expired, in Redis already.
+        sessions   only approvals of sessions with one of these prefixes
+
+        This is the state in SQL: an approval that is pending here may be decided or expired in Redis.
         """
         statement = _NEWEST
         if session_id is not None:
@@ -128,14 +130,15 @@ class Approvals:
         return [ApprovalRow(found["row"], _read_approval(found)) for found in self._db.all(statement, {"most": limit})]
 
     def decided(self, turn_id: str, call_id: str, status: ApprovalStatus) -> bool:
-        """Write what was decided; False, and nothing changed, unless it was pending. Arguments that were not edited
-        stay as they are."""
+        """Record a decision. Returns False, and changes nothing, if the approval is not pending. Arguments that were
+        not edited stay unchanged."""
         decision = _decision_columns(status)
         return decision is not None and self._db.write(_DECIDE, {"turn": turn_id, "call": call_id, **decision}) == 1
 
     def settle(self, connection: Transaction, turn_id: str, states: Mapping[str, ApprovalStatus]) -> None:
-        """Effect: pending approvals of an ended turn become what Redis says of their calls (call_id -> state), and
-        void where it says nothing or that they are pending. One statement when nothing was decided."""
+        """Effect: settle the pending approvals of an ended turn with their states in Redis (`call_id` to state).
+        Approvals that Redis does not know, or has as pending, become void. Takes one statement if nothing was
+        decided."""
         for call_id, status in states.items():
             decision = _decision_columns(status)
             if decision is not None:
@@ -143,8 +146,8 @@ class Approvals:
         connection.write(_VOID, {"turn": turn_id})
 
     def forget(self, connection: Transaction, turn_id: str) -> None:
-        """Effect: the turn's approvals without arguments, comments and reasons (a rule may quote the arguments in
-        its reason). Who decided what stays."""
+        """Effect: remove arguments, comments and reasons from the turn's approvals, because a reason may quote
+        arguments. The decisions and their authors stay."""
         connection.write(_FORGET, {"turn": turn_id})
 
 
@@ -155,7 +158,7 @@ def _request_row(row: ApprovalRequest) -> dict[str, object]:
 
 
 def _decision_columns(status: ApprovalStatus) -> dict[str, object] | None:
-    """The columns of a decision, those of the arguments only where they changed; None for one that was not decided."""
+    """Return the columns of a decision, with the arguments if they were edited. Returns None without a decision."""
     if status.state not in ("approved", "denied", "expired"):
         return None
     values: dict[str, object] = {

@@ -1,4 +1,4 @@
-"""Blobs: bytes under their hash, and the turns that have them. Fits `ports.sql.Blobs`."""
+"""Blobs: file contents stored under their hash, and the turns that have them."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from brainq.store.tables import attachments, blobs
 
 _A = attachments.c
 _B = blobs.c
-# A blob that is there already is written to as well. A deletion at the same time waits, or is waited for; and the time
-# that it takes does not tell a caller whether another session had sent it.
+# An existing blob is written to as well, so that a concurrent deletion waits, and so that the time does not reveal
+# whether another session has sent the same file.
 _KEEP = upsert(blobs, ["sha256"], copied=("sha256",), changed={})
 _LINK = insert_or_ignore(attachments)
 _HASHES = bindparam("hashes", expanding=True)
@@ -40,10 +40,10 @@ _DROP = delete(blobs).where(_B.sha256.in_(_HASHES), ~exists().where(_A.sha256 ==
 
 
 def drop_unused(connection: Transaction, hashes: Sequence[str]) -> int:
-    """Effect: those of these that no turn has are gone; how many were."""
+    """Effect: delete those of the given blobs that no turn has. Returns how many."""
     if not hashes:
         return 0
-    # Locked by a statement of its own, so that the next one sees the turns of all who kept them until then.
+    # A separate statement takes the locks, so that the next statement sees all turns that have these blobs.
     connection.all(_LOCK, {"hashes": hashes})
     return connection.write(_DROP, {"hashes": hashes})
 
@@ -57,13 +57,13 @@ class Blobs:
         self._link = database.pick(_LINK)
 
     def keep(self, session_id: str, turn_id: str, files: Sequence[File]) -> Sequence[str]:
-        """Write files down for a turn, in one transaction; again changes nothing. The hashes it did not have."""
+        """Store files for a turn in one transaction. Idempotent. Returns the hashes that the turn did not have."""
         each = {file.attachment.sha256: file for file in files}
         new: list[str] = []
         if not each:
             return new
         with self._db.transaction() as connection:
-            # In one order: two that keep the same files do not wait for each other crosswise.
+            # A fixed order prevents a deadlock of two writers of the same files.
             for sha256, file in sorted(each.items()):
                 connection.write(self._keep, {"sha256": sha256, "data": file.data})
                 if connection.write(self._link, _row(session_id, turn_id, file.attachment)):
@@ -71,7 +71,7 @@ class Blobs:
         return new
 
     def take_back(self, turn_id: str, hashes: Sequence[str]) -> None:
-        """The turn has these no more; again changes nothing."""
+        """Take files from a turn. Idempotent."""
         if not hashes:
             return
         with self._db.transaction() as connection:
@@ -79,27 +79,27 @@ class Blobs:
             drop_unused(connection, hashes)
 
     def lend(self, session_id: str, turn_id: str, given: Sequence[Attachment]) -> None:
-        """Let a turn have what another turn of its session has."""
+        """Give a turn the files that another turn of its session has."""
         for attachment in given:
             self._db.write(self._link, _row(session_id, turn_id, attachment))
 
     def drop(self, turn_id: str) -> None:
-        """The turn has none any more; again changes nothing."""
+        """Take all files from a turn. Idempotent."""
         with self._db.transaction() as connection:
             self.forget(connection, turn_id)
 
     def load(self, session_id: str, hashes: Iterable[str]) -> Mapping[str, bytes]:
-        """Those of these that the session has; what is gone, or another's, is left out."""
+        """Return those of the given files that the session has."""
         found = self._db.all(_LOAD, {"session": session_id, "hashes": sorted(set(hashes))})
         return {row["sha256"]: bytes(row["data"]) for row in found}
 
     def of_turn(self, turn_id: str, sha256: str) -> File | None:
-        """One that the turn has; None for any other."""
+        """Return a file of the turn, or None if the turn does not have it."""
         row = self._db.first(_ONE, {"turn": turn_id, "sha256": sha256})
         return None if row is None else File(bytes(row["data"]), row["media_type"], row["name"])
 
     def forget(self, connection: Transaction, turn_id: str) -> None:
-        """Effect: the turn has none any more, and what no other turn has is gone."""
+        """Effect: take all files from the turn, and delete those that no other turn has."""
         hashes = [row["sha256"] for row in connection.all(_OF_TURN, {"turn": turn_id})]
         if hashes:
             connection.write(_UNLINK, {"turn": turn_id})
@@ -107,10 +107,9 @@ class Blobs:
 
 
 class EncryptedBlobs(Blobs):
-    """As Blobs, where content is encrypted: each tenant has a file for itself, under its key.
+    """Blobs with encrypted content. Each tenant has its own copy of a file, under its key.
 
-    In SQL such a file has its tenant in its name. One that was kept in the clear before keeps its name, and is found by
-    it.
+    The name of such a file in SQL contains its tenant. A file that was stored in the clear keeps its name.
     """
 
     def keep(self, session_id: str, turn_id: str, files: Sequence[File]) -> Sequence[str]:
@@ -135,7 +134,7 @@ class EncryptedBlobs(Blobs):
         super().take_back(turn_id, [name for name in self._names(turn_id) if _plain(name) in hashes])
 
     def lend(self, session_id: str, turn_id: str, given: Sequence[Attachment]) -> None:
-        """By the name that the other turn has it under."""
+        """Give a turn the files of another turn, under the names that the other turn has them."""
         for attachment in given:
             names = [attachment.sha256, _name(session_id, attachment.sha256)]
             found = self._db.first(_LENT, {"session": session_id, "hashes": names})

@@ -1,4 +1,4 @@
-"""Brakes: what people were promised would keep a turn from changing anything; and which responses were deleted."""
+"""Brakes: holds, readiness flags and cancels that keep a turn from making changes; and deleted responses."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ _CLOSE = (
 
 
 class Brakes:
-    """The `brakes` table. A brake is in force until it is over, and then stays over."""
+    """The `brakes` table. A brake is in force until it is over; that is final."""
 
     def __init__(self, database: Database) -> None:
         self._db = database
@@ -78,18 +78,18 @@ class Brakes:
         self._db.write(self._timed, {**_brake_row("hold", session_id, turn_id, spec), "seconds": spec.timeout_s})
 
     def flag(self, session_id: str, spec: HoldSpec) -> None:
-        """A readiness flag of a session: its time runs from when a turn takes it."""
+        """Add a readiness flag to a session. Its time starts when a turn takes it."""
         self._db.write(self._endless, _brake_row("flag", session_id, None, spec))
 
     def cancel(self, session_id: str, turn_id: str, reason: str) -> None:
-        """The same turn again changes nothing, whatever the reason."""
+        """Record a cancel of a turn. A second cancel of the turn changes nothing."""
         spec = HoldSpec(id=cancel_brake_id(turn_id), reason=reason, timeout_s=0.0, on_timeout="cancel")
         self._db.write(self._endless, _brake_row("cancel", session_id, turn_id, spec))
 
     def delete_response(self, session_id: str, turn_id: str) -> bool:
-        """The turn's answer is no longer given as a response; False if it was deleted before.
+        """Record that the turn's response was deleted. Returns False if it was deleted before.
 
-        Its row is over from the start: a build that does not know the kind reads only brakes that stand.
+        The row is never in force, because builds that do not know this kind read all brakes in force.
         """
         spec = HoldSpec(id=f"deleted:{turn_id}", timeout_s=0.0)
         return self._db.write(self._released, _brake_row("deleted", session_id, turn_id, spec)) == 1
@@ -98,41 +98,41 @@ class Brakes:
         return self._db.first(_DELETED, {"turn": turn_id}) is not None
 
     def assign_flag(self, session_id: str, flag_id: str, turn_id: str) -> bool:
-        """A turn has taken a flag; False, and nothing changed, if it was taken, or is over."""
+        """Assign a flag to a turn. Returns False, and changes nothing, if it is assigned or over."""
         return self._db.write(_TAKEN, {"session": session_id, "brake": flag_id, "turn": turn_id}) == 1
 
     def end(self, session_id: str, brake_id: str) -> bool:
-        """It is no longer in force; False if it was not."""
+        """End a brake. Returns False if it was not in force."""
         return self._db.write(_OVER, {"session": session_id, "brake": brake_id}) == 1
 
     def released(self, session_id: str, turn_id: str, brake_id: str) -> None:
-        """A hold that its turn's request or input places, and that has no row of its own, was released."""
+        """Record the release of a hold that came with the turn's request or an input and therefore has no row."""
         spec = HoldSpec(id=brake_id, timeout_s=0.0)
         self._db.write(self._released, _brake_row("hold", session_id, turn_id, spec))
 
     def those_released(self, session_id: str, brake_ids: Sequence[str]) -> set[str]:
-        """Which of these are over."""
+        """Return those of the given brakes that are over."""
         found = self._db.all(_THOSE_RELEASED, {"session": session_id, "brakes": list(brake_ids)})
         return {str(row["brake_id"]) for row in found}
 
     def withdraw(self, session_id: str, brake_id: str) -> None:
-        """There is nothing that it could stand on: it never was."""
+        """Delete a brake whose turn does not exist."""
         self._db.write(_WITHDRAW, {"session": session_id, "brake": brake_id})
 
     def lift(self, session_id: str, turn_id: str) -> int:
-        """A newer word on the turn's readiness takes the place of the flags it took; how many those were."""
+        """End the turn's flags because a newer input decides its readiness. Returns how many there were."""
         return self._db.write(_LIFT, {"session": session_id, "turn": turn_id})
 
     def of_turn(self, session_id: str, turn_id: str) -> list[Brake]:
-        """The turn's brakes in force, and the flags of its session that no turn has taken, oldest first."""
+        """Return the turn's brakes in force and its session's unassigned flags, oldest first."""
         return [_read_brake(row) for row in self._db.all(_OF, {"session": session_id, "turn": turn_id})]
 
     def is_in_force(self, session_id: str, brake_id: str) -> bool:
         return self._db.first(_GET, {"session": session_id, "brake": brake_id}) is not None
 
     def of_turns(self, after_row: int, limit: int) -> list[tuple[int, Brake]]:
-        """(row, brake) of all that stand on turns, in row order. On Postgres a row may become visible after a
-        higher one, for as long as its transaction lasts."""
+        """Return (row, brake) of all brakes in force on turns, in row order. On Postgres a row may become visible after
+        a higher one while its transaction lasts."""
         found = self._db.all(_OF_TURNS, {"after": after_row, "most": limit})
         return [(int(row["row"]), _read_brake(row)) for row in found]
 
@@ -141,13 +141,13 @@ class Brakes:
         return self._db.write(_CLOSE, {"after": after_row, "last": last_row})
 
     def forget(self, connection: Transaction, turn_id: str) -> None:
-        """Effect: the turn's brakes without their reasons."""
+        """Effect: remove the reasons of the turn's brakes."""
         connection.write(_FORGET, {"turn": turn_id})
 
 
 def brake_in_force(turn: ColumnElement[str]) -> ColumnElement[bool]:
-    """Whether a brake in force on this turn keeps a call from starting: one that lets go by itself counts until
-    then, any other until it is over."""
+    """Return the condition that a brake keeps the turn's calls from starting: a brake with an automatic release counts
+    until then, any other until it is over."""
     return exists().where(_B.turn_id == turn, _STANDS, or_(_B.on_timeout != "release", _B.ends_at > utc_now()))
 
 

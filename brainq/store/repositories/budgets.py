@@ -1,4 +1,4 @@
-"""Budgets in SQL: standing ones, and what each window was granted, and by whom it was raised."""
+"""Budgets in SQL: the budgets that people set, and the granted and raised amounts of their windows."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ from brainq.store.tables import spends, turns
 from brainq.store.tables.budget_tables import BUDGET_TABLES, budget_windows, budgets
 from brainq.store.tables.types import utc_now
 
-AHEAD = 4  # calls like the one that asks, granted with it; but
-BATCH_SHARE = 0.05  # of a window's amount at most
+AHEAD = 4  # a grant covers this many further calls of the same size, but at most
+BATCH_SHARE = 0.05  # this share of the window's amount
 _B, _W = budgets.c, budget_windows.c
 _STANDING = select(_B.scope, _B.per, _B.usd, _B.at_cap).where(_B.usd.is_not(None))
 _SET = upsert(budgets, ("scope", "per"), copied=("usd", "at_cap", "set_by"), changed={"updated_at": utc_now()})
@@ -60,7 +60,7 @@ _OPEN_WINDOWS = select(budget_windows).where(_W.start_ms >= bindparam("since", t
 
 
 def granted_after(before: float, expected: float, most: float, cap: float) -> float:
-    """What a window has been granted once a call that expects so much in all may begin. Pure."""
+    """Return the granted amount of a window after a grant for a call with this expected total. Pure."""
     ahead = min(AHEAD * max(0.0, expected - before), cap * BATCH_SHARE)
     return before if expected <= before else min(most, expected + ahead)
 
@@ -72,20 +72,21 @@ class Budgets:
         self._db = database
 
     def standing(self) -> list[Budget]:
-        """Those that were set by people; none where nobody ever did."""
+        """Return the budgets that people have set."""
         if not BUDGET_TABLES.has(self._db.engine, budgets):
             return []
         found = self._db.all(_STANDING, {})
         return [check_budget(row["scope"], row["per"], row["usd"], row["at_cap"]) for row in found]
 
     def set(self, scope: str, per: str, usd: float | None, at_cap: str, by: str) -> None:
-        """Write a standing budget down; without an amount the settings' holds again."""
+        """Set a budget. Without an amount the setting applies again."""
         BUDGET_TABLES.make(self._db.engine)
         values = {"scope": scope, "per": per, "usd": usd, "at_cap": at_cap, "set_by": by}
         self._db.write(self._db.pick(_SET), values, durably=True)
 
     def grant(self, scope: str, budget: Budget, refusal: MoneyRefusal) -> MoneyGrant | None:
-        """Grant the window what a call was refused for, and some more ahead; None where its cap is less."""
+        """Grant the window the amount that a refused call needs, and some in advance. Returns None if the cap is
+        lower."""
         BUDGET_TABLES.make(self._db.engine)
         start_ms = refusal.start_ms
         key: dict[str, object] = {"of": scope, "by_per": budget.per, "begin": start_ms}
@@ -110,7 +111,7 @@ class Budgets:
     def window(
         self, connection: Transaction, scope: str, budget: Budget | None, start_ms: int, per: str = ""
     ) -> Record:
-        """What it was granted; made where it is not there."""
+        """Return a window's row. Creates the row if it does not exist."""
         key = {"of": scope, "by_per": budget.per if budget is not None else per, "begin": start_ms}
         found = connection.first(_WINDOW, key)
         if found is None and budget is not None:
@@ -122,16 +123,16 @@ class Budgets:
 
     @staticmethod
     def write_grant(connection: Transaction, key: Mapping[str, object], before: float, after: float) -> bool:
-        """False: another process has granted meanwhile."""
+        """Write a grant. Returns False if another process has granted since the row was read."""
         return connection.write(_GRANT, {**key, "before": before, "after": after, "spent": False}) == 1
 
     def mark_spent(self, scope: str, per: str, start_ms: int, *, is_spent: bool) -> None:
-        """Whether new turns may be refused because of this window."""
+        """Record whether new turns may be refused because of this window."""
         BUDGET_TABLES.make(self._db.engine)
         self._db.write(_SPENT, {"of": scope, "by_per": per, "begin": start_ms, "spent": is_spent})
 
     def _notice(self, connection: Transaction, window: Record, notice: BudgetNotice) -> bool:
-        """Tell people, once of this window and cap; whether this was it."""
+        """Send the notice once per window and cap. Returns whether this call sent it."""
         if window["noticed_usd"] == notice.cap_usd or not notice.cap_usd:
             return False
         key = {"of": notice.scope, "by_per": notice.per, "begin": notice.start_ms}
@@ -140,10 +141,10 @@ class Budgets:
         return True
 
     def announce(self, connection: Transaction, notice: BudgetNotice) -> None:
-        """Effect: people are notified, if the transaction commits. By nothing here."""
+        """Effect: notify people if the transaction commits. This class notifies nobody."""
 
     def raise_by(self, scope: str, budget: Budget, start_ms: int, more: float, by: str) -> float:
-        """More for this window alone; how much its cap is then."""
+        """Raise the cap of this window only. Returns the new cap."""
         BUDGET_TABLES.make(self._db.engine)
         key = {"of": scope, "by_per": budget.per, "begin": start_ms}
         with self._db.transaction() as connection:
@@ -154,7 +155,7 @@ class Budgets:
         return budget.usd + (0.0 if found is None else float(found["raised_usd"]))
 
     def windows(self, since_ms: int) -> list[GrantedWindow]:
-        """Those that began then or later."""
+        """Return the windows that began at or after `since_ms`."""
         if not BUDGET_TABLES.has(self._db.engine, budgets):
             return []
         return [
@@ -163,13 +164,14 @@ class Budgets:
         ]
 
     def is_spent(self, scope: str, per: str, start_ms: int) -> bool:
-        """Whether a call was refused in this window since it was last raised."""
+        """Return whether a call was refused in this window since it was last raised."""
         BUDGET_TABLES.make(self._db.engine)
         found = self._db.first(_WINDOW, {"of": scope, "by_per": per, "begin": start_ms})
         return found is not None and bool(found["is_spent"])
 
     def _begin(self, connection: Transaction, scope: str, budget: Budget, start_ms: int) -> None:
-        """The window's row, with what turns that were accepted in it have cost already: the budget may be new."""
+        """Create the window's row with the cost of turns that were accepted in it before, because the budget may be
+        new."""
         values = {
             "scope": scope,
             "per": budget.per,
@@ -183,7 +185,7 @@ class Budgets:
 
     @staticmethod
     def _spent_since(connection: Transaction, scope: str, start_ms: int) -> float:
-        """What turns have cost that were accepted since then and have ended."""
+        """Return the cost of ended turns that were accepted since `start_ms`."""
         kind, _, name = scope.partition(" ")
         spent = select(func.coalesce(func.sum(spends.c.cost_usd), 0.0).label("usd")).select_from(
             spends.join(turns, turns.c.turn_id == spends.c.turn_id)

@@ -1,4 +1,4 @@
-"""Calls: to start a non-read call is to insert its intent here."""
+"""Calls: a non-read call starts by inserting its intent here."""
 
 from __future__ import annotations
 
@@ -30,15 +30,15 @@ _START = insert_unless(
 )
 _HERE = and_(_C.turn_id == bindparam("turn"), _C.call_id == bindparam("call"), _C.attempt == bindparam("nth"))
 _STATE = select(_C.state, _C.outcome_json, _C.owner).where(_HERE)
-# A redacted call (its intent has no arguments) keeps its outcome only while its turn lives: a rescue may need it.
+# A redacted call (its intent has no arguments) keeps its outcome while its turn is live, because a rescue may need it.
 _ENDED = exists().where(turns.c.turn_id == _C.turn_id, turns.c.ended_at.is_not(None))
 _OUTCOME = case((and_(_C.args_json.is_(None), _ENDED), null()), else_=bindparam("content", type_=_C.outcome_json.type))
 _RECORD = (
     update(calls).where(_HERE, _C.state == "intent").values(state="done", ended_at=utc_now(), outcome_json=_OUTCOME)
 )
 _UNSTARTED = update(calls).where(_HERE, _C.state == "intent").values(state="void")
-# A definite end replaces `unknown` and `timeout`, and the late end of a call that timed out is evidence. That an end
-# was late may be known only after it was recorded.
+# A definite outcome replaces `unknown` and `timeout`; after a timeout it is evidence of a late end. It may be known to
+# be late only after it was recorded.
 _RECORD_LATE = (
     update(calls)
     .where(
@@ -73,9 +73,9 @@ class Calls:
         self._start = database.pick(_START)
 
     def start(self, *, unless_braked: bool = False, **intent: Unpack[Intent]) -> bool:
-        """Insert the intent. False: this attempt was started or voided before, so do not run it.
+        """Insert the intent. Returns False if this attempt was started or voided before and must not run.
 
-        unless_braked   False, too, while SQL has a brake in force on the turn
+        unless_braked   also return False while SQL has a brake in force on the turn
         """
         statement = self._start if unless_braked else self._insert
         values = {**intent, "effect": intent["effect"].value, "state": "intent"}
@@ -84,7 +84,7 @@ class Calls:
     def void(
         self, *, turn_id: str, call_id: str, attempt: int, session_id: str, tool: str, effect: Effect
     ) -> VoidResult:
-        """Take the attempt's row so that it can never start, or learn that it did."""
+        """Insert the attempt's row as void, so that it can never start. Fails if the attempt has started."""
         values = {
             "turn_id": turn_id,
             "call_id": call_id,
@@ -105,17 +105,17 @@ class Calls:
                 return _void_result(found)
 
     def void_unstarted(self, turn_id: str, call_id: str, attempt: int) -> bool:
-        """Make an intent void whose attempt never started, and never will; False where it is no longer an intent."""
+        """Void the intent of an attempt that never started and never will. Returns False if it is no longer an
+        intent."""
         place = {"turn": turn_id, "call": call_id, "nth": attempt}
         return self._db.write(_UNSTARTED, place, durably=True) == 1
 
     def record_outcome(self, turn_id: str, call_id: str, attempt: int, outcome: ToolOutcome, late: bool) -> bool:
-        """Write how a started attempt ended; False if nothing changed.
+        """Record the outcome of a started attempt. Returns False if nothing changed.
 
-        The first end stays, but a success or failure that comes after `timeout` or `unknown` replaces it and
-        is marked late, and one that is recorded again as late is marked so. An attempt without an intent (a read, or
-        a void) has no row to write to. Of a redacted call of a turn that has ended, only the kind of its outcome is
-        kept.
+        The first outcome stays, except that a success or failure after `timeout` or `unknown` replaces it and is marked
+        as late. An outcome that is recorded a second time as late is marked as well. An attempt without an intent (a
+        read, or a void) has no row. For a redacted call of an ended turn, only the kind of the outcome is kept.
         """
         values = {
             "turn": turn_id,
@@ -132,22 +132,22 @@ class Calls:
         return self._db.write(_RECORD_LATE, values | columns) == 1
 
     def settle(self, connection: Transaction, turn_id: str, ended: Mapping[str, str]) -> None:
-        """Effect: calls (call_id -> outcome kind) that ended by a result from outside get that kind. Its
-        sender may have died before it could write it down. What the result was, the transcript has."""
+        """Effect: record the outcome kinds (by `call_id`) of calls that ended with a result from outside, because its
+        sender may have died before recording it. The transcript has the result itself."""
         for call_id, kind in ended.items():
             connection.write(_SETTLE, {"turn": turn_id, "call": call_id, "kind": kind})
 
     def forget(self, connection: Transaction, turn_id: str) -> None:
-        """Effect: the turn's calls without arguments and results; that they ran, and how they ended, stays."""
+        """Effect: remove arguments and results from the turn's calls. Their outcomes stay."""
         connection.write(_FORGET, {"turn": turn_id})
 
     def of_turn(self, turn_id: str) -> list[CallRow]:
-        """All rows of a turn, in the order they were written."""
+        """Return all rows of a turn, in the order in which they were written."""
         return [_call_row(found) for found in self._db.all(_OF, {"turn": turn_id})]
 
     def started(self, turn_id: str) -> StartedWord:
-        """Whether a non-read call of the turn has started. An intent whose worker reported that nothing followed does
-        not count."""
+        """Return whether a non-read call of the turn has started. An intent does not count if its worker reported that
+        it did not start the call."""
         rows = [found for found in self._db.all(_NOT_VOID, {"turn": turn_id}) if not _never_started(found)]
         if not rows:
             return "no"

@@ -1,4 +1,4 @@
-"""Inputs: what was sent into a turn, and what became of each."""
+"""Inputs: messages sent into a turn, and their outcomes."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from brainq.store.tables.types import utc_after, utc_now
 
 _ATTACHMENTS: TypeAdapter[tuple[Attachment, ...]] = TypeAdapter(tuple[Attachment, ...])
 _I = inputs.c
-_ACCEPTED = _I.state == literal_column("'accepted'")  # a literal: only so the partial index is used
+_ACCEPTED = _I.state == literal_column("'accepted'")  # a literal, because only then is the partial index used
 _INSERT = insert_or_ignore(inputs)
 _WHOLE = select(*(_I[field.name] for field in fields(InputRow) if field.name in _I), _I.attachments_json)
 _HERE = and_(_I.session_id == bindparam("session"), _I.client_message_id == bindparam("message"))
@@ -60,7 +60,8 @@ _FORGET = (
 
 
 def _consume(where: ColumnElement[bool]) -> Update:
-    """A step that reads an input again is the one that counts: Redis may have lost the first."""
+    """Return the update that marks inputs as consumed. The last step that read an input counts, because Redis may have
+    lost the first."""
     step = bindparam("at", type_=Integer())
     return (
         update(inputs)
@@ -78,17 +79,17 @@ _CONSUME_OF_TURN = _consume(_I.turn_id == bindparam("turn"))
 
 
 class Inputs:
-    """The `inputs` table. An input is `accepted` until it is `consumed`, `bounced` or `refused`, and then stays so."""
+    """The `inputs` table. An input is `accepted` until it is `consumed`, `bounced` or `refused`; that is final."""
 
     def __init__(self, database: Database) -> None:
         self._db = database
         self._insert = database.pick(_INSERT)
 
     def accept(self, session_id: str, turn_id: str, item: TurnInput) -> InputRow:
-        """Write the input down, or find the one that already has this client_message_id, whatever became of
-        it and whichever turn it was sent to.
+        """Insert an input, or return the session's input with the same `client_message_id`, whatever its turn and
+        outcome.
 
-        Raises SubmitConflict when the id was used in this session with another text or readiness.
+        Raises SubmitConflict if the id was used in this session with another text or readiness.
         """
         digest = _content_hash(item)
         values = {
@@ -116,21 +117,22 @@ class Inputs:
         return None if found is None else _row(found)
 
     def of_turn(self, turn_id: str) -> list[InputRow]:
-        """What was sent to this turn, in the order of acceptance; bounced and refused inputs, too."""
+        """Return the inputs sent to this turn in the order of acceptance, including bounced and refused ones."""
         return [_row(found) for found in self._db.all(_OF, {"turn": turn_id})]
 
     def open(self, after_row: int, limit: int, older_than_s: float) -> list[InputRow]:
-        """Inputs that nothing became of yet, accepted at least this long ago, in row order; unreadable ones, too.
+        """Return inputs without an outcome that were accepted at least this long ago, in row order, including
+        unreadable ones.
 
-        On Postgres a row may become visible after a higher one, for as long as its transaction lasts.
+        On Postgres a row may become visible after a higher one while its transaction lasts.
         """
         values = {"after": after_row, "most": limit, "seconds": -older_than_s}
         return [_row(found) for found in self._db.readable(_OPEN, values, "client_message_id")]
 
     def consumed(self, session_id: str, ids_to_steps: Mapping[str, int]) -> int:
-        """These inputs (client_message_id -> step) were read by the model; how many rows this changed.
+        """Record that the model read these inputs (step by `client_message_id`). Returns the number of changed rows.
 
-        Bounced and refused ones stay as they are, and so do those that are consumed by this very step.
+        Bounced and refused inputs stay unchanged, and so do inputs consumed by the same step.
         """
         by_step = _by_step(ids_to_steps)
         if len(by_step) == 1:
@@ -145,21 +147,21 @@ class Inputs:
         return changed
 
     def bounced(self, session_id: str, client_message_id: str, turn_id: str, *, redact: bool = False) -> bool:
-        """The input became a turn of its own; False, and nothing changed, unless it was still accepted.
+        """Record that an input became a new turn. Returns False, and changes nothing, unless it was still accepted.
 
-        `redact` drops the text: write that turn's row first.
+        redact   remove the text; insert the new turn's row before
         """
         values = {"state": "bounced", "bounced_turn_id": turn_id}
         return self._move(session_id, client_message_id, values, redact)
 
     def refused(self, session_id: str, client_message_id: str, *, redact: bool = False) -> bool:
-        """The input will not be read; False, and nothing changed, unless it was still accepted. `redact` drops its
-        text."""
+        """Record that an input will not be read. Returns False, and changes nothing, unless it was still accepted.
+        `redact` removes the text."""
         return self._move(session_id, client_message_id, {"state": "refused"}, redact)
 
     def settle(self, connection: Transaction, turn_id: str, receipts: Mapping[str, str]) -> None:
-        """Effect: what Redis' receipts of the turn say was consumed. All others stay: who bounces an input moves
-        it. One statement when every row says so already, none when nothing was consumed."""
+        """Effect: mark inputs as consumed according to the turn's receipts in Redis. Other inputs stay, because
+        bouncing moves them. Takes one statement if all rows are up to date, and none if nothing was consumed."""
         steps = {
             message: int(step)
             for message, (word, _, step) in ((key, value.partition(" ")) for key, value in receipts.items())
@@ -174,7 +176,8 @@ class Inputs:
             connection.write(_CONSUME_OF_TURN, {"turn": turn_id, "at": step, "messages": messages})
 
     def forget(self, connection: Transaction, turn_id: str) -> None:
-        """Effect: the turn's inputs without their texts; an open one keeps its text until it is moved."""
+        """Effect: remove the texts of the turn's inputs. An input without an outcome keeps its text until it has
+        one."""
         connection.write(_FORGET, {"turn": turn_id})
 
     def _move(self, session_id: str, client_message_id: str, values: Mapping[str, object], redact: bool) -> bool:
@@ -192,7 +195,7 @@ def _row(found: Record) -> InputRow:
 
 
 def _by_step(ids_to_steps: Mapping[str, int]) -> dict[int, list[str]]:
-    """Steps in order; each one's inputs sorted, so that two writers lock rows in one order."""
+    """Group inputs by step, in order. The inputs are sorted so that two writers lock rows in the same order."""
     found: defaultdict[int, list[str]] = defaultdict(list)
     for message, step in sorted(ids_to_steps.items()):
         found[step].append(message)
@@ -200,6 +203,6 @@ def _by_step(ids_to_steps: Mapping[str, int]) -> dict[int, list[str]]:
 
 
 def _content_hash(item: TurnInput) -> str:
-    """sha256 over what makes two inputs the same."""
+    """Return the sha256 of the fields in which equal inputs must agree."""
     content = [item.text, item.readiness, *(one.sha256 for one in item.attachments)]
     return hashlib.sha256(json.dumps(content).encode()).hexdigest()

@@ -1,5 +1,5 @@
-"""Memories and observations: each kept once per scope, merged when seen again, and found by full-text search;
-and the shipped MemoryRetriever.
+"""Memories and observations: stored once per scope, merged when they are seen again, and found by full-text search;
+and the default MemoryRetriever.
 """
 
 from __future__ import annotations
@@ -36,17 +36,18 @@ from brainq.store.text import normalized, normalized_hash, query_terms, scope_te
 
 _INTERNAL = ("norm_hash", "scope_term", "terms")
 MAX_LISTED = 1000
-MAX_READ_THROUGH = 2000  # encrypted memories of a scope that one search reads: some 30 ms
+MAX_READ_THROUGH = 2000  # encrypted memories that one search reads at most, which takes about 30 ms
 log = logger("brainq.memory")
 Row = TypeVar("Row", bound=KnowledgeRow)
 MAX_RETRIEVED = 8
-HABITS_LISTED = 20  # preferences and habits count for every message, not only where words are shared
+HABITS_LISTED = 20  # preferences and habits apply to every message, not only to one that shares words
 
 
 def search_statement(rows: Table, shown: Select[Any]) -> Dialects:
-    """Rows of a scope that hold any of the words, the best first. Parameters: scope match any_kind kinds limit.
+    """Return the search for rows of a scope with any of the words, best first. Parameters: scope match any_kind kinds
+    limit.
 
-    SQLite ranks by bm25; Postgres by ts_rank over the length, which does not know how rare a word is.
+    SQLite ranks by bm25. Postgres ranks by ts_rank over the length, which ignores how rare a word is.
     """
 
     def statement(dialect: str) -> Executable:
@@ -81,7 +82,7 @@ def _in_tsvector(rows: Table, shown: Select[Any]) -> Select[Any]:
 
 
 def match_query(dialect: str, scope: str, terms: Sequence[str]) -> str:
-    """The query for these terms, each of a-z and 0-9 alone, any of which may be found."""
+    """Return the full-text query for any of these terms, each of which consists of a-z and 0-9."""
     if dialect == "postgresql":
         return " | ".join(terms)
     words = " OR ".join(f'"{term}"' for term in terms)
@@ -89,9 +90,8 @@ def match_query(dialect: str, scope: str, terms: Sequence[str]) -> str:
 
 
 class KnowledgeTable(Generic[Row]):
-    """What a scope knows: each text once, merged when it is seen again, and found by its words.
-
-    Two texts are one when they differ in case, spacing and punctuation only. A scope sees its own rows, and no other's.
+    """A table of the knowledge of scopes. Texts that differ only in case, spacing and punctuation share a row. A scope
+    sees only its own rows.
     """
 
     def __init__(self, database: Database, rows: Table, make_row: Callable[..., Row]) -> None:
@@ -130,13 +130,13 @@ class KnowledgeTable(Generic[Row]):
         items: Sequence[MemoryItem] | Sequence[Observation],
         **values: object,
     ) -> int:
-        """Effect: keep what is new and count what the scope knows already; how many different items there were.
+        """Effect: insert new items, and count those that the scope already has. Returns the number of distinct items.
 
-        The same item twice in one call counts once. The first text stays as it first was. `values`: of further columns
+        Repeats within one call count once. An existing text keeps its wording. `values` are those of further columns.
         """
         in_scope = {"scope": scope, "scope_term": scope_term(scope), "session_id": session_id, **values}
         in_scope |= {"turn_id": turn_id, "last_turn_id": turn_id}
-        # The words of an encrypted text would be its content, in the clear.
+        # The terms of an encrypted text would reveal its content.
         is_encrypted = self._db.codec is not None and self._db.codec.writes
         rows = {
             (item.kind, normalized_hash(item.text)): {
@@ -147,16 +147,16 @@ class KnowledgeTable(Generic[Row]):
             for item in reversed(items)
         }
         if rows:
-            # In one order everywhere: two turns that merge the same rows must not wait for each other in a circle.
+            # A fixed order prevents a deadlock of two turns that merge the same rows.
             connection.write_many(
                 self._merge, [{**in_scope, **row, "norm_hash": key[1]} for key, row in sorted(rows.items())]
             )
         return len(rows)
 
     def search(self, scope: str, query: str, limit: int = 8, kinds: Sequence[str] = ()) -> list[Row]:
-        """What shares words with the query, the best first; the newest when the query has no words.
+        """Return rows that share words with the query, best first, or the newest rows if the query has no words.
 
-        The query is any text: nothing in it is syntax. Of a long one the beginning and the end count.
+        The query may be any text; it has no syntax. Only the beginning and the end of a long text count.
         """
         terms = query_terms(query)
         if not terms:
@@ -167,23 +167,23 @@ class KnowledgeTable(Generic[Row]):
         return self._read(self._search, {**_kind_parameters(scope, kinds, limit), "match": match})
 
     def list(self, scope: str, limit: int = MAX_LISTED) -> list[Row]:
-        """All kinds, the last seen first."""
+        """Return rows of all kinds, most recently seen first."""
         return self._newest_of(scope, (), limit)
 
     def of_kinds(self, scope: str, kinds: Sequence[str], limit: int = 20) -> list[Row]:
-        """Of these kinds, the last seen first; of those seen together, what was seen most."""
+        """Return rows of these kinds, most recently seen first, then most often seen."""
         return self._newest_of(scope, kinds, limit) if kinds else []
 
     def of_turn(self, turn_id: str) -> list[Row]:
-        """What was first seen in this turn."""
+        """Return the rows that were first seen in this turn."""
         return self._read(self._of_turn, {"turn": turn_id})
 
     def page(
         self, scopes: Sequence[str], limit: int, after: int | None = None, sessions: Sequence[str] | None = None
     ) -> list[Row]:
-        """All kinds, those first seen last come first; the next page begins after the `row` of the last one here.
+        """Return rows of all kinds, newest first. Pass the `row` of the last one as `after` for the next page.
 
-        sessions   only what was first seen in a session that begins with one of these prefixes
+        sessions   only rows that were first seen in a session with one of these prefixes
         """
         columns = self._rows.c
         statement = self._shown.where(columns.scope.in_(scopes)).order_by(columns.row.desc()).limit(limit)
@@ -194,7 +194,7 @@ class KnowledgeTable(Generic[Row]):
         return self._read(statement, {})
 
     def forget(self, row: int, sessions: Sequence[str] | None = None) -> bool:
-        """False where there is none of this number, or none of these sessions; see `page`."""
+        """Delete a row. Returns False if it does not exist in these sessions; see `page`."""
         columns = self._rows.c
         statement = delete(self._rows).where(columns.row == row)
         if sessions is not None:
@@ -202,7 +202,7 @@ class KnowledgeTable(Generic[Row]):
         return self._db.write(statement, {}) == 1
 
     def forget_all(self, connection: Transaction, scopes: Sequence[str], sessions: Sequence[str] | None = None) -> int:
-        """Effect: nothing of these scopes stays; how many rows went. See `page`."""
+        """Effect: delete all rows of these scopes. Returns how many; see `page`."""
         columns = self._rows.c
         statement = delete(self._rows).where(columns.scope.in_(scopes))
         if sessions is not None:
@@ -210,9 +210,9 @@ class KnowledgeTable(Generic[Row]):
         return connection.write(statement, {})
 
     def _read_through(self, scope: str, terms: Sequence[str], limit: int, kinds: Sequence[str]) -> list[Row]:
-        """A search where SQL cannot look into texts: the scope's newest are read, those with most of the words first.
+        """Search encrypted texts: read the scope's newest rows, and rank them by the words they share with the query.
 
-        Words are stemmed as little as plurals need; a word that few of them have counts for more.
+        Stemming covers little more than plurals. A word that few rows have counts more.
         """
         found = self._newest_of(scope, kinds, MAX_READ_THROUGH)
         if len(found) == MAX_READ_THROUGH:
@@ -227,7 +227,7 @@ class KnowledgeTable(Generic[Row]):
 
 
 def rank_by_words(rows: Sequence[Row], terms: Sequence[str]) -> list[Row]:
-    """Those that share a word with the query, the best first; of equals in the order given. Pure."""
+    """Return the rows that share a word with the query, best first, and in the given order if they are equal. Pure."""
     wanted = {_stem(term) for term in terms}
     readable = [row for row in rows if row.text != SHREDDED]
     shared = [wanted & {_stem(term) for term in terms_of(row.text)} for row in readable]
@@ -237,7 +237,7 @@ def rank_by_words(rows: Sequence[Row], terms: Sequence[str]) -> list[Row]:
 
 
 def _stem(term: str) -> str:
-    """Without the commonest endings of English: `deployed` and `deploying` are one."""
+    """Remove the most common English endings, so that `deployed` equals `deploying`."""
     for ending in ("ing", "ed", "es", "s", "e"):
         if term.endswith(ending) and len(term) - len(ending) >= 3:
             return term[: -len(ending)]
@@ -245,19 +245,19 @@ def _stem(term: str) -> str:
 
 
 def _kind_parameters(scope: str, kinds: Sequence[str], limit: int) -> dict[str, Any]:
-    """No kinds: any kind."""
+    """Return the parameters of a search by kinds; no kinds means any kind."""
     return {"scope": scope, "any_kind": not kinds, "kinds": list(kinds), "limit": limit}
 
 
 class Memories(KnowledgeTable[MemoryRow]):
-    """The `memories` table: facts, preferences and habits of a scope."""
+    """The `memories` table: the facts, preferences and habits of scopes."""
 
     def __init__(self, database: Database) -> None:
         super().__init__(database, memories, MemoryRow)
 
 
 class Observations(KnowledgeTable[ObservationRow]):
-    """The `observations` table: what turns taught of a scope's subjects, with the event each was learned from."""
+    """The `observations` table: what turns revealed about scopes, each with the event from which it was learned."""
 
     def __init__(self, database: Database) -> None:
         super().__init__(database, observations, ObservationRow)
@@ -265,10 +265,10 @@ class Observations(KnowledgeTable[ObservationRow]):
 
 @dataclass(eq=False)
 class SqlMemoryRetriever:
-    """Finds what is known for a message. Fits `contracts.memory.MemoryRetriever`.
+    """The default `contracts.memory.MemoryRetriever`.
 
-    scope_of   from a session's id to whose memories are read
-    limit      at most so many facts
+    scope_of   returns the scope of a session id
+    limit      the highest number of facts
     """
 
     memories: Memories
@@ -276,9 +276,9 @@ class SqlMemoryRetriever:
     limit: int = MAX_RETRIEVED
 
     def retrieve_for_context(self, query: str, session_id: str) -> RetrievedMemory:
-        """Facts that share words with the query, one a line, the newest first; the preferences and habits that
-        match it, and then those seen last. Each has the day on which it last came up: of two that contradict each
-        other the newer one counts. Nothing is repeated."""
+        """Return one line per memory: facts that share words with the query, newest first, then preferences and habits
+        that match it, then the most recently seen ones. Each line has the day on which it was last seen, so that the
+        newer of two contradicting memories counts. No text is repeated."""
         scope = self.scope_of(session_id)
         found = self.memories.search(scope, query, self.limit, kinds=["fact"])
         facts = sorted(found, key=lambda row: row.updated_at, reverse=True)
@@ -294,7 +294,7 @@ class SqlMemoryRetriever:
 
 
 def _unrepeated(rows: Iterable[MemoryRow], listed: set[str]) -> tuple[str, ...]:
-    """Each text on one line with its day, without those that `listed` holds; it is added to."""
+    """Return a line with the day for each text that is not in `listed`, and add the texts to `listed`."""
     fresh: list[str] = []
     for row in rows:
         if row.text != SHREDDED and (key := normalized(row.text)) not in listed:

@@ -1,4 +1,4 @@
-"""Schedules: what is asked when."""
+"""Schedules: turns that start at a time."""
 
 from __future__ import annotations
 
@@ -130,13 +130,13 @@ class Schedules:
     def list(
         self, names: Sequence[str], limit: int, sessions: Sequence[str] = (ALL_SESSIONS,), after: str = ""
     ) -> list[ScheduleRow]:
-        """By name, those behind `after` whose name, and whose session, begin with one of these prefixes; `*` is any."""
+        """Return schedules after the name `after`, whose names and sessions have one of these prefixes; `*` is any."""
         own = and_(in_sessions(_S.name, names), in_sessions(_S.session_id, sessions), _S.name > after)
         page = select(schedules).where(own).order_by(_S.name).limit(limit)
         return [_row(found) for found in self._db.all(page, {})]
 
     def due(self, now_ms: int, most: int) -> list[ScheduleRow]:
-        """Those whose time has come, the one longest due first. One whose key is missing stays due, and is left out."""
+        """Return due schedules, longest due first. A schedule whose key is missing stays due and is left out."""
         rows: list[ScheduleRow] = []
         behind = 0
         while True:
@@ -154,16 +154,16 @@ class Schedules:
         return self._db.write(_MOVE, values) == 1
 
     def pause(self, name: str, now_ms: int) -> bool:
-        """Let nothing begin until the schedule is resumed. Returns False if it is paused or unknown."""
+        """Pause a schedule. Returns False if it is paused or unknown."""
         return self._db.write(_PAUSE, {"sought": name, "now_ms": now_ms}) == 1
 
     def resume(self, name: str, next_ms: int | None, note: str) -> bool:
-        """Let the schedule go on with `next_ms`, or with the instant that was due when it was paused. Returns False if
-        it is not paused."""
+        """Resume a schedule with `next_ms`, or with the instant that was due when it was paused. Returns False if it is
+        not paused."""
         return self._db.write(_RESUME, {"sought": name, "next_ms": next_ms, "note": note}) == 1
 
     def remove(self, name: str) -> bool:
-        """Turns that it has begun stay as they are."""
+        """Delete a schedule. Turns that it has started stay."""
         return self._db.write(_REMOVE, {"sought": name}) == 1
 
 

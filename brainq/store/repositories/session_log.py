@@ -1,5 +1,5 @@
-"""The log of a session: its messages, its past turns as question and answer, and each turn's number, also after earlier
-ones were pruned. With it, each turn's transcript: what identifies its messages, and their order.
+"""The log of a session: its messages, its past turns as question and answer, and the numbers of its turns, which stay
+correct after pruning. Also the transcript of each turn: the identity and the order of its messages.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _P = pruned_sessions.c
 
 
 def _number_of_kept(column: Column[Any]) -> ScalarSelect[Any]:
-    """Of the nearest earlier turn whose number is written down: as a rule the one just before."""
+    """Return the number of the nearest earlier turn that has one, usually the previous turn."""
     return (
         select(column)
         .where(_KEPT.c.session_id == _T.session_id, _KEPT.c.row < _T.row, _KEPT.c.turn_number.is_not(None))
@@ -41,7 +41,7 @@ def _number_of_kept(column: Column[Any]) -> ScalarSelect[Any]:
 
 
 def _number_of_pruned(column: Column[Any]) -> ScalarSelect[Any]:
-    """Of the session's newest turn that was pruned. `store.prune` leaves no turn before it without a number."""
+    """Return the number of the session's newest pruned turn. `store.prune` leaves no earlier turn without a number."""
     return select(column).where(_P.session_id == _T.session_id, _P.turn_row < _T.row).correlate(turns).scalar_subquery()
 
 
@@ -65,8 +65,8 @@ _COUNTED = (
     .scalar_subquery()
 )
 TURN_NUMBER = _KNOWN_NUMBER + _COUNTED
-"""For statements over `turns`: the number of a turn that has none yet. Costs as much as the session has turns
-that have not ended, not as much as it has turns."""
+"""An expression over `turns`: the number of a turn that has none yet. Its cost grows with the live turns of the
+session, not with all of its turns."""
 
 
 # A session's past turns as what was asked, with its files, and answered.
@@ -97,7 +97,7 @@ PAST_TURNS = (
 
 
 def read_past_turns(found: Sequence[Record]) -> list[EarlierTurn]:
-    """Rows of HISTORY to turns; several messages of one role in a turn are joined by an empty line."""
+    """Convert rows of HISTORY to turns. Several messages of one role in a turn are joined by an empty line."""
     by_turn: dict[str, dict[str, list[str]]] = {}
     hidden: set[str] = set()
     requests: dict[str, str] = {}
@@ -115,7 +115,7 @@ def read_past_turns(found: Sequence[Record]) -> list[EarlierTurn]:
 
 
 def _past_turn(user: str, assistant: str, request_json: str | None) -> EarlierTurn:
-    """The log names the files of a message in its text; the model is shown them beside it again."""
+    """Return a past turn. The log names a message's files in its text; the model gets them as files again."""
     if request_json is not None:
         request = TurnRequest.model_validate_json(request_json)
         if request.attachments and user == with_attachment_labels(request.user_message, request.attachments):
@@ -138,7 +138,8 @@ class Messages:
         self._insert_returning = database.pick(_INSERT_RETURNING)
 
     def log_user(self, request: TurnRequest, redact: bool) -> int:
-        """Log the turn's user message (redacted: that there was one); its row, the same when logged again."""
+        """Log the turn's user message, without its text if redacted. Returns its row; logging it again returns the
+        same."""
         values = _values(request.session_id, request.turn_id, "user", request.message_with_files, redact)
         while True:
             found = self._db.write_returning(self._insert_returning, values) or self._db.first(
@@ -148,19 +149,19 @@ class Messages:
                 return int(found["row"])
 
     def user_row(self, turn_id: str) -> int | None:
-        """The row of the turn's user message; None before it was logged."""
+        """Return the row of the turn's user message, or None before it is logged."""
         found = self._db.first(_ROW, {"turn": turn_id, "said_by": "user", "at": 0})
         return None if found is None else int(found["row"])
 
     def write_user(self, connection: Transaction, *, session_id: str, turn_id: str, content: str, redact: bool) -> bool:
-        """Effect: log the user's message of a turn that never began; False if it was logged before."""
+        """Effect: log the user message of a turn that never started. Returns False if it was logged before."""
         values = _values(session_id, turn_id, "user", content, redact)
         return connection.write(self._insert, values) == 1
 
     def write_assistant(
         self, connection: Transaction, *, session_id: str, turn_id: str, content: str, redact: bool = False
     ) -> bool:
-        """Effect: log the turn's answer; False if it was logged before."""
+        """Effect: log the turn's answer. Returns False if it was logged before."""
         values = _values(session_id, turn_id, "assistant", content, redact)
         return connection.write(self._insert, values) == 1
 
@@ -180,17 +181,17 @@ _FROM_SQL = "earlier-"  # the engine gives such turns to messages it read back f
 _BEFORE, _REPLY, _TOOL, _AFTER = 0, 1, 2, 3
 _RANK_SIZE = 1_000_000  # more messages than a step has
 MessagePosition = tuple[int, int, str]
-"""A message's place in its turn: step, place in the step, digest."""
+"""The position of a message in its turn: step, place in the step, digest."""
 
 
 def other_turn_ids(turn_id: str, messages: Sequence[Message]) -> list[str]:
-    """The other turns these messages are of."""
+    """Return the ids of other turns to which these messages belong."""
     named = {message.turn for message in messages if not message.turn.startswith(_FROM_SQL)}
     return sorted(named - {turn_id, ""})
 
 
 def transcript_rows(session_id: str, turn_id: str, messages: Sequence[Message], redact: bool) -> list[dict[str, Any]]:
-    """The rows of a turn's messages among `messages`."""
+    """Return the transcript rows for the messages of a turn among `messages`."""
     within, repeats = Counter[tuple[int, int]](), Counter[tuple[int, str, str]]()
     rows: list[dict[str, Any]] = []
     for message in _own_messages(turn_id, messages):
@@ -224,7 +225,7 @@ def message_position(row: Any) -> MessagePosition:
 
 
 def messages_after(turn_id: str, messages: Sequence[Message], last: MessagePosition | None) -> list[Message]:
-    """The turn's messages among these that stand behind `last` (None: all of them), in the order of a transcript."""
+    """Return the turn's messages after `last`, or all if it is None, in the order of the transcript."""
     ours = _own_messages(turn_id, messages)
     places = [message_position(row) for row in transcript_rows("", turn_id, ours, redact=False)]
     order = sorted(range(len(ours)), key=places.__getitem__)
@@ -232,14 +233,14 @@ def messages_after(turn_id: str, messages: Sequence[Message], last: MessagePosit
 
 
 def _own_messages(turn_id: str, messages: Sequence[Message]) -> list[Message]:
-    """What a review left in its session's conversation is not a message of the review."""
+    """Return the messages of a turn, without the message that a review adds to its session's conversation."""
     return [message for message in messages if message.turn == turn_id and _extra_value(message, "note") != "review"]
 
 
 def _rank_in_step(message: Message) -> int:
-    """A message's place in its step: input that the step read, the reply, its tool messages, notes after them.
+    """Return a message's place in its step: input that the step read, the reply, its tool messages, then notes.
 
-    It follows from the message alone: a history is archived in parts, and a part does not know its neighbours.
+    The place depends only on the message, because a history is archived in parts that do not know each other.
     """
     match message.role:
         case "assistant":
@@ -255,13 +256,13 @@ def _extra_value(message: Message, name: str) -> object:
 
 
 def _call_index(call_id: str) -> int:
-    """The place in the model's order that our call ids end in, from 1; 0 for other ids."""
+    """Return the place in the model's order, from 1, with which our call ids end. Returns 0 for other ids."""
     last = call_id.rpartition("-")[2]
     return int(last) + 1 if last.isdecimal() and len(last) < 6 else 0
 
 
 def _redact_message(message: Message) -> str:
-    """That there was a message, and whose."""
+    """Return the message without its content."""
     return json.dumps({"role": message.role, "call_id": sql_text(message.call_id)})
 
 
@@ -289,10 +290,10 @@ class Transcripts:
         self._rows = ManyRows(transcripts, database)
 
     def archive(self, session_id: str, turn_id: str, messages: Sequence[Message], redact: bool) -> None:
-        """Keep messages that are about to leave the session's history. Any of them may be kept already.
+        """Store messages that are about to leave the session's history in Redis. Idempotent.
 
-        They may be of earlier turns, too: those of a turn whose own record is not written yet are kept with
-        it, those of any other are there, or were pruned.
+        Messages of earlier turns are stored only if the record of their turn is not yet written; otherwise they are in
+        SQL, or were pruned.
         """
         others = other_turn_ids(turn_id, messages)
         late = {row["turn_id"] for row in self._db.all(_UNRECORDED, {"turns": others})} if others else set()
@@ -308,26 +309,26 @@ class Transcripts:
     def write(
         self, connection: Transaction, *, session_id: str, turn_id: str, messages: Sequence[Message], redact: bool
     ) -> None:
-        """Effect: keep the turn's messages; those archived before stay."""
+        """Effect: store the turn's messages. Messages that were archived before stay unchanged."""
         self._rows.insert(connection, transcript_rows(session_id, turn_id, messages, redact))
 
     def of_turn(self, turn_id: str) -> tuple[Message, ...]:
-        """The conversation in order: the user's message, then step by step the input it read, the reply, its tool
-        messages in the order of the calls, and notes on it. Empty when there is none, or it is redacted."""
+        """Return the conversation in order: the user's message, then for each step the input it read, the reply, its
+        tool messages in the order of the calls, and notes. It is empty if there is none, or if it is redacted."""
         return _messages(self._db.all(_WHOLE, {"turn": turn_id})) or ()
 
     def page(self, turn_id: str, limit: int, after: int) -> tuple[tuple[Message, ...] | None, MessagePosition | None]:
-        """At most `limit` messages behind the first `after`; None where they are redacted. And the place of the last
-        one."""
+        """Return at most `limit` messages after the first `after`, or None if they are redacted; and the position of
+        the last one."""
         found = self._db.all(_PAGE, {"turn": turn_id, "limit": limit, "after": after})
         return _messages(found), message_position(found[-1]) if found else None
 
     def count(self, turn_id: str) -> int:
-        """How many messages there are."""
+        """Return the number of messages."""
         return int((self._db.first(_COUNT, {"turn": turn_id}) or {"kept": 0})["kept"])
 
     def of_calls(self, turn_id: str, first_step: int, last_step: int) -> tuple[Message, ...]:
-        """The replies of these steps and their tool messages; empty when there are none, or they are redacted."""
+        """Return the replies of these steps and their tool messages, without redacted ones."""
         return _messages(self._db.all(_OF_STEPS, {"turn": turn_id, "first": first_step, "last": last_step})) or ()
 
 

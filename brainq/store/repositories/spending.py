@@ -1,4 +1,4 @@
-"""What model calls have cost, and which tools were called, summed by SQL from what the finalizer logged."""
+"""Sum the cost of model calls, and count tool calls, from the finalizer's log."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from brainq.store.statements import in_sessions
 from brainq.store.tables import spends, traces, turns
 
 _T, _S, _C = turns.c, spends.c, traces.c
-# A parent has all of a child turn as one spend; the child has its own.
+# A parent turn counts a child turn as one spend, and the child has its own spends.
 _OF_CHILDREN = "child"
 MAX_LINES = 100_000
 
 
 class tenant_in(FunctionElement[str]):  # noqa: N801 - reads as the SQL function it is
-    """`tenant_in(session_id)`: up to the first colon; `:` where there is none."""
+    """`tenant_in(session_id)`: the session id up to its first colon, or `:` without one."""
 
     type = Text()
     inherit_cache = True
@@ -44,7 +44,7 @@ def _postgres_tenant(element: tenant_in, compiler: Any, **kw: Any) -> str:
 
 
 class utc_day(FunctionElement[str]):  # noqa: N801
-    """`utc_day(instant)`: such as 2026-11-27."""
+    """`utc_day(instant)`: the day, such as 2026-11-27."""
 
     type = Text()
     inherit_cache = True
@@ -91,7 +91,7 @@ _TOOL_FIGURES = (
 
 
 class Spending:
-    """Sums over `spends` and `traces`, with the turns that they belong to."""
+    """Sums over `spends` and `traces`, joined with their turns."""
 
     def __init__(self, database: Database) -> None:
         self._db = database
@@ -99,9 +99,9 @@ class Spending:
     def report(
         self, by: Sequence[SpendBy], since: datetime, until: datetime | None, sessions: Sequence[str] | None
     ) -> list[SpendLine]:
-        """One line a group, in the groups' order: turns that were accepted from `since` on and before `until`.
+        """Return one line per group, in order, over turns accepted from `since` on and before `until`.
 
-        sessions   only those that begin with one of these prefixes; None: all
+        sessions   only sessions with one of these prefixes; None for all
         """
         of_tools = "tool" in by
         table, figures = (traces, _TOOL_FIGURES) if of_tools else (spends, _MODEL_FIGURES)

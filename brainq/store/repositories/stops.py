@@ -1,4 +1,4 @@
-"""Stops: what operators have paused or forbidden by name, until it is lifted."""
+"""Stops: what operators have paused or forbidden."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ _OVER = delete(stops).where(_S.ends_at <= utc_now())
 
 
 class Stops:
-    """The `stops` table, which the first stop makes. Rows are few."""
+    """The `stops` table, which is created with the first stop. It has few rows."""
 
     def __init__(self, database: Database) -> None:
         self._db = database
         self._timed, self._endless = database.pick(_TIMED), database.pick(_ENDLESS)
 
     def put(self, stop: Stop) -> None:
-        """It holds from now on. The same name again takes the place of what stood."""
+        """Put a stop in force. It replaces a stop of the same name."""
         OPERATOR_TABLES.make(self._db.engine, stops)
         values: dict[str, object] = {
             "kind": stop.kind,
@@ -57,21 +57,21 @@ class Stops:
             self._db.write(self._timed, {**values, "seconds": stop.ends_in_s})
 
     def lift(self, stop: Stop) -> bool:
-        """It holds no more; False where it did not."""
+        """Lift a stop. Returns False if there is none."""
         if not OPERATOR_TABLES.has(self._db.engine, stops):
             return False
         given = {"of_kind": stop.kind, "of_name": stop.name, "of_tenant": stop.tenant}
         return self._db.write(_LIFT, given) == 1
 
     def standing(self) -> tuple[Stop, ...]:
-        """Those in force, by kind and name."""
+        """Return the stops in force, by kind and name."""
         if not OPERATOR_TABLES.has(self._db.engine, stops):
             return ()
         found: Sequence[Record] = self._db.all(_STANDING, {})
         return tuple(_stop(row) for row in found if row["kind"] in get_args(StopKind))
 
     def forget_ended(self) -> int:
-        """How many had ended by themselves."""
+        """Delete stops whose time is over. Returns how many."""
         return self._db.write(_OVER, {}) if OPERATOR_TABLES.has(self._db.engine, stops) else 0
 
 

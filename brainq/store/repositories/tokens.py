@@ -1,4 +1,4 @@
-"""Tokens: made once, used often, revoked for good."""
+"""Tokens of HTTP callers."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _USED = (
 
 
 class Tokens:
-    """The `tokens` table. A token that is revoked stays so. Its row stays as evidence of access."""
+    """The `tokens` table. Revoking is final; the row stays as evidence of access."""
 
     def __init__(self, database: Database) -> None:
         self._db = database
@@ -45,7 +45,7 @@ class Tokens:
         verbs: Sequence[str],
         expires_in_s: float | None,
     ) -> None:
-        """Write down a new token. Raises IntegrityError for an id that is there."""
+        """Insert a token. Raises IntegrityError if the id exists."""
         values: dict[str, object] = {
             "token_id": token_id,
             "secret_hash": secret_hash,
@@ -63,15 +63,15 @@ class Tokens:
         return None if found is None else _row(found)
 
     def list(self, limit: int = 1000) -> list[TokenRow]:
-        """The newest first, with those that are expired or revoked."""
+        """Return tokens, newest first, including expired and revoked ones."""
         return [_row(found) for found in self._db.all(_ALL, {"most": limit})]
 
     def revoke(self, token_id: str) -> bool:
-        """Let it in no more; False for one that is unknown. Again changes nothing."""
+        """Revoke a token. Idempotent. Returns False if it is unknown."""
         return self._db.write(_REVOKE, {"token": token_id}) == 1
 
     def used(self, token_id: str) -> bool:
-        """Note that it was used; False, and nothing written, when that was noted in the last minute."""
+        """Record a use. Returns False, and writes nothing, if a use was recorded in the last minute."""
         return self._db.write(_USED, {"token": token_id, "ago": -USED_EVERY_S}) == 1
 
 

@@ -1,4 +1,4 @@
-"""Lists of turns and of sessions, the newest first, by what SQL knows; and searches in requests and results."""
+"""List turns and sessions from SQL, newest first, and search in requests and results."""
 
 from __future__ import annotations
 
@@ -88,42 +88,42 @@ _SESSION_LISTED = _LISTED.add_columns(func.coalesce(_T.turn_number, TURN_NUMBER)
 
 
 def read_parent(request_json: str | None) -> ParentCall | None:
-    """The call that started a turn, by its stored request."""
+    """Return the call that started a turn, from its stored request."""
     parent = None if request_json is None else json.loads(request_json).get("parent")
     return None if parent is None else ParentCall.model_validate(parent)
 
 
 def _decided(strategy: Strategy) -> ColumnElement[bool]:
-    """Whether the turn came to its answer so; looked up a turn, newest first."""
+    """Return the condition that the turn's decision record has this strategy."""
     found = select(literal(1)).where(decisions.c.turn_id == _T.turn_id, decisions.c.strategy == strategy)
     return found.correlate(turns).exists()
 
 
 @dataclass(frozen=True, slots=True)
 class ListRow:
-    """A turn of a list as SQL knows it, and the number of its row."""
+    """A turn of a list with SQL's facts, and its row number."""
 
     row: int
     turn: ListedTurn
 
 
 class TurnLists:
-    """Reads `turns` for lists.
+    """A reader of `turns` for lists.
 
-    Rows hold whole requests and results. So a page is first found by `row` alone, in one index that the statement names
-    by the one column it does not set apart; then the rows of the page are read.
+    Rows contain complete requests and results. So a page is first found by `row` alone in one index, which the
+    statement selects by the only column that it leaves indexable; then the rows of the page are read.
     """
 
     def __init__(self, database: Database) -> None:
         self._db = database
 
     def steps_of(self, turn_id: str) -> int:
-        """How many steps a turn took; 0 before it has ended."""
+        """Return the number of a turn's steps, or 0 before it has ended."""
         found = self._db.first(_STEPS, {"turn": turn_id})
         return 0 if found is None else int(found["steps"] or 0)
 
     def row_number(self, turn_id: str, sessions: Sequence[str] | None) -> int | None:
-        """The row number of a turn; None for one that is not there, or in none of these sessions."""
+        """Return the row number of a turn, or None if it does not exist in these sessions."""
         statement = select(_T.row).where(_T.turn_id == turn_id)
         if sessions is not None:
             statement = statement.where(in_sessions(_T.session_id, sessions))
@@ -131,7 +131,7 @@ class TurnLists:
         return None if found is None else int(found["row"])
 
     def unended(self, filters: TurnFilter, before: int | None, limit: int) -> list[ListRow]:
-        """Of those that have not ended: by everything but what only Redis knows."""
+        """Return live turns, filtered by everything that SQL knows."""
         known = self._known(filters, before)
         if filters.brain is not None:
             known.append(_unindexed(_T.brain) == filters.brain)
@@ -140,7 +140,7 @@ class TurnLists:
         return self._newest(limit, select(_T.row).where(*known, _T.state == "accepted"))
 
     def ended(self, filters: TurnFilter, before: int | None, limit: int) -> list[ListRow]:
-        """Of those that have ended, or were refused."""
+        """Return turns that have ended or were rejected."""
         chosen = select(_T.row).where(*self._known(filters, before))
         if filters.brain is not None:
             chosen = chosen.where(_unindexed(_T.brain) == filters.brain)
@@ -179,8 +179,8 @@ class TurnLists:
         return self._newest(limit, *(chosen.where(_T.state == state) for state in states))
 
     def ordered(self, filters: TurnFilter, behind: int | Figure | None, limit: int) -> list[ListRow]:
-        """Turns in the order that is asked for, those behind this row or figure, and among them all that a search may
-        find: `rows_with_text` says which it does. What only Redis knows of them is not looked at."""
+        """Return turns in the requested order after this row or figure. A search may return too many; `rows_with_text`
+        selects the matches. State that only Redis has is ignored."""
         figure = {"cost": _T.cost_usd, "tokens": _T.tokens}.get(filters.sort)
         chosen = select(_T.row).where(*self._known(filters, None), _state_condition(filters))
         if figure is not None:
@@ -195,14 +195,14 @@ class TurnLists:
         return [_list_row(found) for found in self._db.all(statement, {})]
 
     def recent(self, since: datetime, limit: int) -> list[RecentTurn]:
-        """The newest that were accepted then or later, in no order."""
+        """Return the newest turns accepted at or after `since`, in any order."""
         chosen = select(_T.state, _T.accepted_at, _T.ended_at, _T.cost_usd)
         late = self._accepted() >= self._instant(since)
         newest = chosen.where(late).order_by(_T.accepted_at.desc()).limit(limit)
         return [RecentTurn(*(found[name] for name in RECENT)) for found in self._db.all(newest, {})]
 
     def rows_with_text(self, rows: Sequence[int], filters: TurnFilter) -> set[int]:
-        """Those of these rows that say what is searched for, and have its metadata and tags."""
+        """Return those of the given rows that match the search, the metadata and the tags."""
         statement = select(*_SEARCHED_TEXTS).where(_T.row.in_(rows))
         return {
             int(found["row"])
@@ -213,7 +213,7 @@ class TurnLists:
     def sessions(
         self, sessions: Sequence[str] | None, prefix: str, before: int | None, limit: int
     ) -> list[tuple[ListRow, int]]:
-        """The newest turn of each session, and how many turns were accepted in it up to that."""
+        """Return the newest turn of each session, and its number of accepted turns."""
         newest = func.max(_T.row)
         chosen = select(newest.label("row")).group_by(_T.session_id).order_by(newest.desc()).limit(limit)
         if sessions is not None:
@@ -227,14 +227,14 @@ class TurnLists:
         return [(_list_row(found), int(found["turns"])) for found in self._db.all(statement, {})]
 
     def _newest(self, limit: int, *chosen: Select[Any], by: ColumnElement[Any] = _T.row) -> list[ListRow]:
-        """The newest of the rows that any of these statements chooses."""
+        """Return the newest rows that any of these statements selects."""
         parts = [statement.order_by(by.desc()).limit(limit).subquery() for statement in chosen]
         page = union(*(select(part.c.row) for part in parts)).subquery() if len(parts) > 1 else parts[0]
         statement = _LISTED.join(page, page.c.row == _T.row).order_by(_T.row.desc()).limit(limit)
         return [_list_row(found) for found in self._db.all(statement, {})]
 
     def _known(self, filters: TurnFilter, before: int | None) -> list[ColumnElement[bool]]:
-        """What SQL knows of every turn."""
+        """Return the conditions on facts that SQL has for every turn."""
         known: list[ColumnElement[bool]] = []
         if before is not None:
             known.append(_T.row < before)
@@ -263,7 +263,8 @@ class TurnLists:
         return known
 
     def _searched_from(self, filters: TurnFilter) -> ColumnElement[int]:
-        """Behind this row a search looks: it reads whole requests and answers, and must not read all there are."""
+        """Return the row after which a search starts, because it reads complete requests and must not read all
+        turns."""
         newest = select(func.max(_T.row))
         if filters.until is not None:
             newest = newest.where(self._accepted() < self._instant(filters.until))
@@ -277,13 +278,13 @@ class TurnLists:
 
 
 def _by_figures(filters: TurnFilter) -> bool:
-    """Whether only turns are wanted that came to something; one that was rejected did not."""
+    """Return whether the filters are on figures, which rejected turns do not have."""
     by_value = (filters.stop_reason, filters.min_cost_usd, filters.strategy)
     return filters.failing or filters.unknown or any(value is not None for value in by_value)
 
 
 def _ended_states(filters: TurnFilter) -> list[str]:
-    """The states of turns that are over and wanted; none where no turn can be."""
+    """Return the final states that match the filters; empty if no ended turn can match."""
     if filters.state == "rejected":
         return [] if _by_figures(filters) else ["rejected"]
     if filters.ending is not None:
@@ -293,7 +294,7 @@ def _ended_states(filters: TurnFilter) -> list[str]:
 
 
 def _state_condition(filters: TurnFilter) -> ColumnElement[bool]:
-    """By a turn's state, or its ending. For what no index helps with: the others have statements of their own."""
+    """Return the condition on a turn's state or ending, for lists that no index serves."""
     ways: list[ColumnElement[bool]] = []
     by_brain = true() if filters.brain is None else _T.brain == filters.brain
     if filters.has_live:
@@ -319,7 +320,7 @@ def _state_condition(filters: TurnFilter) -> ColumnElement[bool]:
 
 
 def _after_row(filters: TurnFilter, figure: Column[Any] | None, row: int | Figure) -> ColumnElement[bool]:
-    """Those that come after this row in the order asked for."""
+    """Return the condition for turns after this row in the requested order."""
     if isinstance(row, Figure):
         return true() if figure is None else row.is_behind(figure)
     if filters.sort == "oldest":
@@ -331,12 +332,13 @@ def _after_row(filters: TurnFilter, figure: Column[Any] | None, row: int | Figur
 
 
 def _unindexed(column: Column[str]) -> ColumnElement[str]:
-    """A column by which no index is entered: databases choose among several by guessing."""
+    """Return a column as an expression that no index matches, so that the database cannot choose the wrong index."""
     return column.concat(literal_column("''"))
 
 
 def _row_of(least_or_most: Any, condition: ColumnElement[bool]) -> ColumnElement[int]:
-    """Of the rows that this holds for. The sum keeps a database from walking the rows themselves until it does."""
+    """Return the lowest or highest row with this condition. The sum keeps the database from scanning rows in order
+    until one matches."""
     return select(least_or_most(_T.row + literal_column("0"))).where(condition).scalar_subquery()
 
 

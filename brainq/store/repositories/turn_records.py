@@ -1,5 +1,5 @@
-"""What is recorded of an ended turn: the trace of its calls, what each model call used, what it decided, and
-its finalizer's steps.
+"""The records of an ended turn: the trace of its calls, the usage of its model calls, its decision record, and its
+finalizer steps.
 """
 
 from __future__ import annotations
@@ -65,16 +65,16 @@ class Traces:
     def write(
         self, connection: Transaction, *, session_id: str, turn_id: str, entries: Sequence[ToolTraceEntry], redact: bool
     ) -> None:
-        """Effect: keep the calls' traces; those kept before stay. `redact` leaves out `detail`, which may
-        quote arguments."""
+        """Effect: store the calls' traces. Existing ones stay unchanged. `redact` leaves out `detail`, which may quote
+        arguments."""
         self._rows.insert(connection, [_trace_values(session_id, turn_id, entry, redact) for entry in entries])
 
     def of_turn(self, turn_id: str) -> list[ToolTraceEntry]:
-        """By step, in the model's order; empty before the finalizer's `log` step."""
+        """Return the traces by step, in the model's order. It is empty before the finalizer's `log` step."""
         return _trace_entries(self._db.all(_TRACE_OF_TURN, {"turn": turn_id}))
 
     def page(self, turn_id: str, limit: int, after: str | None) -> list[ToolTraceEntry]:
-        """The first so many; of those behind the call `after`, where one is given."""
+        """Return the first `limit` traces, or those after the call `after`."""
         values: dict[str, object] = {"turn": turn_id, "limit": limit}
         if after is None:
             return _trace_entries(self._db.all(_PAGE, values))
@@ -87,7 +87,7 @@ def _trace_entries(found: Sequence[Record]) -> list[ToolTraceEntry]:
 
 
 def _trace_values(session_id: str, turn_id: str, entry: ToolTraceEntry, redact: bool) -> dict[str, Any]:
-    """More than the columns: the table takes what it has."""
+    """Return a trace's values; the table ignores fields without a column."""
     values = {**vars(entry), "turn_id": turn_id, "session_id": session_id}
     values["effect"], values["status"] = entry.effect.value, entry.status.value
     if redact:
@@ -122,15 +122,15 @@ class Spends:
         self._rows = ManyRows(spends, database)
 
     def write(self, connection: Transaction, turn_id: str, used: Sequence[Spend]) -> None:
-        """Effect: keep the turn's model calls in their order; those kept before stay."""
+        """Effect: store the turn's model calls in their order. Existing ones stay unchanged."""
         self._rows.insert(
             connection, [{"turn_id": turn_id, "seq": seq, **vars(spend)} for seq, spend in enumerate(used, 1)]
         )
 
     def add(self, connection: Transaction, turn_id: str, used: Sequence[Spend]) -> None:
-        """Effect: keep model calls that came after the turn's result, and add them to the turn's figures.
+        """Effect: store model calls made after the turn's result, and add them to the turn's figures.
 
-        The turn's row is written first: who else adds to the turn waits for it, and numbers its calls behind these.
+        The turn's row is written first, so that a concurrent writer waits for it and numbers its calls after these.
         """
         if not used:
             return
@@ -143,7 +143,8 @@ class Spends:
         self._rows.insert(connection, rows)
 
     def of_turn(self, turn_id: str) -> list[Spend]:
-        """In the order they were made, those after the result last; empty before the finalizer's `log` step."""
+        """Return the model calls in their order, with those after the result last. It is empty before the finalizer's
+        `log` step."""
         return [Spend.model_validate(dict(found)) for found in self._db.all(_SPENDS_OF_TURN, {"turn": turn_id})]
 
 
@@ -159,7 +160,7 @@ class Decisions:
         self._insert = database.pick(_INSERT_DECISION)
 
     def write(self, connection: Transaction, record: RuntimeDecisionRecord) -> bool:
-        """Effect: keep the record; False if the turn has one."""
+        """Effect: store the record. Returns False if the turn has one."""
         values: dict[str, object] = record.model_dump(mode="python", exclude={"usage"})
         values |= record.usage.model_dump(exclude={"estimated"})  # the spends say it
         values |= {
@@ -209,9 +210,10 @@ class FinalizerSteps:
         self._failed = database.pick(_STEP_FAILED)
 
     def run_once(self, turn_id: str, step: str, step_key: str, effect: Callable[[Transaction], object]) -> bool:
-        """Mark the step done and run `effect` in the same transaction; False, and no effect, if it was done.
+        """Mark the step as done and run `effect` in the same transaction. Returns False without an effect if it was
+        done.
 
-        What `effect` raises undoes both. It may only use effects that take the connection.
+        An error in `effect` undoes both. `effect` may only use methods that take the connection.
         """
         values = {"turn_id": turn_id, "step": step, "state": "done", "tries": 1, "step_key": step_key, "error": None}
         with self._db.transaction() as connection:
@@ -221,7 +223,7 @@ class FinalizerSteps:
             return True
 
     def note_failure(self, turn_id: str, step: str, step_key: str, error: str, tries: int, dead: bool) -> bool:
-        """Write down a failed try (`dead`: the last one); False if the step was done meanwhile."""
+        """Record a failed try (`dead` for the last one). Returns False if the step was done meanwhile."""
         values = {
             "turn_id": turn_id,
             "step": step,
@@ -233,7 +235,7 @@ class FinalizerSteps:
         return self._db.write(self._failed, values) == 1
 
     def of_turn(self, turn_id: str) -> list[StepRow]:
-        """The turn's steps that were tried, in the order of their last change."""
+        """Return the turn's steps that were tried, in the order of their last change."""
         return [StepRow(**found) for found in self._db.all(_STEPS_OF_TURN, {"turn": turn_id})]
 
 
@@ -252,7 +254,7 @@ _COUNTS = select(
 
 
 def count_given_up(database: Database) -> tuple[GivenUp, int]:
-    """Finalizer steps, judgements and deliveries that are dead; and how many approvals are pending."""
+    """Count dead finalizer steps, judgements and deliveries, and pending approvals."""
     found = {name: int(number) for name, number in (database.first(_COUNTS, {}) or {}).items()}
     approvals = found.pop("approvals", 0)
     return GivenUp(**found), approvals

@@ -1,6 +1,6 @@
-"""What a search in turns finds: their ids, messages, answers, tags and metadata.
+"""Search turns by their ids, messages, answers, tags and metadata.
 
-SQL looks at stored JSON as text and may find too much, so each turn that it finds is read and looked at once more.
+SQL searches the stored JSON as text and may find too much, so each turn that it finds is checked again.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ _IN_REQUEST = ("user_message", "prompt_id", "prompt_version")
 
 
 def may_contain(sought: str) -> ColumnElement[bool]:
-    """Return whether a turn may say this: all that `contains` finds, and more.
+    """Return the condition that a turn may contain this: it matches everything that `contains` does, and more.
 
-    SQL looks at the stored JSON as text, which finds names of fields, prompts and tools, too. So each turn that it
-    finds is read, and looked at once more.
+    SQL searches the stored JSON as text, which also contains names of fields, prompts and tools. So each turn that it
+    finds is checked again.
     """
     ids = [column.icontains(sought, autoescape=True) for column in (_T.turn_id, _T.session_id, _T.request_key)]
     name, equals, value = sought.partition("=")
@@ -37,13 +37,14 @@ def may_contain(sought: str) -> ColumnElement[bool]:
 
 
 def contains(found: Mapping[str, Any], sought: str) -> bool:
-    """Return whether its ids, message, answer, tags or metadata (`key=value`) hold this, whatever the case. Pure."""
+    """Return whether a turn's ids, message, answer, tags or metadata (`key=value`) contain this, ignoring case.
+    Pure."""
     wanted = sought.casefold()
     return any(wanted in text.casefold() for text in _searched_texts(found))
 
 
 def may_have(metadata: Sequence[str], tags: Sequence[str]) -> list[ColumnElement[bool]]:
-    """Return whether a turn's request may have all of these pairs and tags: all that `has_all` finds, and more."""
+    """Return the condition that a request may have all of these pairs and tags: it matches more than `has_all`."""
     words = list(tags)
     for pair in metadata:
         name, _, value = pair.partition("=")
@@ -52,7 +53,7 @@ def may_have(metadata: Sequence[str], tags: Sequence[str]) -> list[ColumnElement
 
 
 def has_all(found: Mapping[str, Any], metadata: Sequence[str], tags: Sequence[str]) -> bool:
-    """Return whether its request has all of these pairs and tags, exactly. Pure."""
+    """Return whether a turn's request has exactly these pairs and tags among its own. Pure."""
     request: dict[str, Any] = json.loads(found["request_json"] or "{}")
     return set(tags) <= set(request.get("prompt_tags") or ()) and set(metadata) <= set(
         metadata_pairs(request.get("metadata"))
@@ -70,5 +71,5 @@ def _searched_texts(found: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _json_fragment(text: str) -> str:
-    """As it is inside a JSON text."""
+    """Return the text as it appears inside JSON."""
     return json.dumps(text, ensure_ascii=False)[1:-1]

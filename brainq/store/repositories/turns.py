@@ -1,5 +1,5 @@
-"""Turns: accepted once, ended once; when two submits are one turn, and what is kept of a submit that was
-refused.
+"""Turns: each is accepted once and ended once. Also decides when two submits are the same turn, and what is kept of a
+rejected submit.
 """
 
 from __future__ import annotations
@@ -101,9 +101,9 @@ _FORGET = (
 
 
 def content_hash(request: TurnRequest) -> str:
-    """sha256 over the canonical request without its ids, and without the trace it is sent in: a retry may be another.
+    """Return the sha256 of the canonical request, without its ids and its trace context, which a retry may change.
 
-    Fields at their defaults are left out, so that a field added later does not change old hashes.
+    Fields with their default value are left out, so that a field that is added later does not change old hashes.
     """
     content = request.model_dump(exclude={"turn_id", "request_key", "traceparent"}, exclude_defaults=True)
     canonical = json.dumps(content, sort_keys=True, separators=(",", ":"))
@@ -111,7 +111,7 @@ def content_hash(request: TurnRequest) -> str:
 
 
 def match_existing(request: TurnRequest, digest: str, found: Sequence[Record]) -> AcceptedTurn:
-    """Decide for a request that met existing rows. The request key counts before the turn id."""
+    """Decide what a request means if rows exist for it. The request key takes precedence over the turn id."""
     by_key = next((row for row in found if row["request_key"] == request.key), None)
     if by_key is not None:
         if by_key["state"] == "rejected":
@@ -135,7 +135,7 @@ def match_existing(request: TurnRequest, digest: str, found: Sequence[Record]) -
 def rejected_values(
     turn_id: object, request_key: object, session_id: object, reason: str, raw: object
 ) -> dict[str, object]:
-    """The columns of a rejected row; never raises."""
+    """Return the columns of a rejected row. Never raises."""
     kept = _raw_text(raw)
     evidence = json.dumps([_shortened(turn_id), _shortened(request_key), _shortened(session_id), kept])
     stand_in = f"rejected-{hashlib.sha256(evidence.encode()).hexdigest()[:32]}"
@@ -173,7 +173,7 @@ def _shortened(value: object) -> str:
 
 
 class Turns:
-    """The `turns` table, and the history that hangs on it."""
+    """The `turns` table, and the history of its turns."""
 
     def __init__(self, database: Database) -> None:
         self._db = database
@@ -181,12 +181,12 @@ class Turns:
         self._insert_ended = database.pick(_INSERT_ENDED)
 
     def accept(self, request: TurnRequest, as_sent: TurnRequest | None = None) -> AcceptedTurn:
-        """Write the turn down, or find the turn that already has this request key.
+        """Insert the turn, or return the turn that already has this request key.
 
-        as_sent   the request as its producer sent it, where that is another: the same again is the same turn
+        as_sent   the request in the form in which its producer sent it, if it differs; it identifies a repeated submit
 
-        One statement when it is new. Raises SubmitConflict when the request key or the turn id was used with
-        other content, TurnRejected when the key was refused before.
+        A new turn takes one statement. Raises SubmitConflict if the request key or turn id was used with other content;
+        TurnRejected if the key was rejected before.
         """
         digest = content_hash(as_sent or request)
         values = {
@@ -206,17 +206,17 @@ class Turns:
         return match_existing(request, digest, found)
 
     def reject(self, turn_id: object, request_key: object, session_id: object, reason: str, raw: object) -> str:
-        """Keep a refused submit as evidence; the turn id it is kept under.
+        """Store a rejected submit as evidence. Returns the turn id under which it is stored.
 
-        Takes anything: values that are not ids are replaced, `raw` is cut to 10 kB. The same refusal twice is
-        one row, and an accepted turn of the same id or key is left as it is.
+        Any input is accepted: malformed ids are replaced, and `raw` is cut to 10 kB. Repeats share one row, and an
+        accepted turn with the same id or key stays unchanged.
         """
         values = rejected_values(turn_id, request_key, session_id, reason, raw)
         self._db.write(self._insert_ended, values)
         return str(values["turn_id"])
 
     def rows(self, turn_ids: Sequence[str]) -> list[TurnRow]:
-        """Those of these turns that are there, in no order."""
+        """Return those of the given turns that exist, in any order."""
         found: list[TurnRow] = []
         for at in range(0, len(turn_ids), ROWS_AT_ONCE):
             some = _BRIEF.where(_T.turn_id.in_(turn_ids[at : at + ROWS_AT_ONCE]))
@@ -224,12 +224,12 @@ class Turns:
         return found
 
     def request(self, turn_id: str) -> TurnRequest | None:
-        """The request of an accepted turn; None for one that is unknown or rejected."""
+        """Return the request of an accepted turn, or None if it is unknown or rejected."""
         found = self._db.first(_REQUEST, {"turn": turn_id})
         return None if found is None else TurnRequest.model_validate_json(found["request_json"])
 
     def result(self, turn_id: str) -> TurnResult | None:
-        """The result, once the finalizer has written it, with a warning for each later step that failed for good."""
+        """Return the result, once the finalizer has written it, with a warning for each dead later step."""
         found = self._db.first(_RESULT, {"turn": turn_id})
         if found is None or found["result_json"] is None:
             return None
@@ -243,21 +243,22 @@ class Turns:
         return None if found is None else turn_row(found)
 
     def is_open(self, turn_id: str) -> bool:
-        """Whether the turn was accepted and has not ended, as far as SQL knows."""
+        """Return whether the turn is accepted and not ended in SQL."""
         found = self._db.first(_GET, {"turn": turn_id})
         return found is not None and found["ended_at"] is None
 
     def by_key(self, request_key: str) -> str | None:
-        """The turn of this request key; a rejected one, too."""
+        """Return the turn with this request key, which may be rejected."""
         found = self._db.first(_SAME, {"key": request_key, "turn": ""})
         return None if found is None else str(found["turn_id"])
 
     def refuse(self, turn_id: str, reason: str) -> bool:
-        """An accepted turn is not to be queued after all; False, and nothing changed, unless it was still open."""
+        """Reject an accepted turn that cannot be queued. Returns False, and changes nothing, unless it is still
+        open."""
         return self._db.write(_REFUSE, {"turn": turn_id, "why": reason}) == 1
 
     def find(self, sought: str, limit: int = 20) -> list[TurnRow]:
-        """Turns whose id begins with `sought`, or whose request key is `sought`; newest first."""
+        """Return the turns whose id begins with `sought` or whose request key is `sought`, newest first."""
         beyond = sought + "~"  # sorts after every character an id may hold
         return _turn_rows(self._db.all(_FIND, {"sought": sought, "beyond": beyond, "limit": limit}))
 
@@ -269,10 +270,10 @@ class Turns:
         before_row: int | None = None,
         sessions: Sequence[str] | None = None,
     ) -> list[TurnRow]:
-        """The newest turns first; the next page begins `before_row` of the last one here.
+        """Return turns, newest first. Pass the row of the last one as `before_row` for the next page.
 
         state      `accepted` (not ended), `rejected`, or an ending
-        sessions   only turns of sessions that begin with one of these prefixes
+        sessions   only turns of sessions with one of these prefixes
         """
         statement = _NEWEST
         if session_id is not None:
@@ -286,7 +287,7 @@ class Turns:
         return _turn_rows(self._db.all(statement, {"limit": limit}))
 
     def page(self, session_id: str, limit: int, before_turn_id: str | None = None) -> list[WholeTurn]:
-        """The session's newest accepted turns, the newest first; those before `before_turn_id`, where one is given."""
+        """Return the session's accepted turns, newest first, or those before `before_turn_id`."""
         values: dict[str, object] = {"session": session_id, "limit": limit}
         if before_turn_id is None:
             found = self._db.all(_PAGE, values)
@@ -295,44 +296,44 @@ class Turns:
         return [_whole_turn(dict(record)) for record in found]
 
     def unended(self, after_row: int, limit: int) -> Sequence[UnendedTurn]:
-        """Accepted turns without a result, in row order.
+        """Return accepted turns without a result, in row order.
 
-        On Postgres a row may become visible after a higher one, for as long as its transaction lasts.
+        On Postgres a row may become visible after a higher one while its transaction lasts.
         """
         found = self._db.all(_UNENDED, {"after": after_row, "limit": limit})
         return [UnendedTurn(**row) for row in found]
 
     def unended_of(self, whose: str, after_row: int, limit: int) -> Sequence[UnendedTurn]:
-        """`unended` of one tenant, which is named by its key, or of one session."""
+        """Return `unended` turns of one tenant, named by its key, or of one session."""
         beyond = prefix_upper_bound(whose) if whose.endswith(PREFIX_BOUNDARY) else whose + "\x01"
         values = {"first": whose, "beyond": beyond, "after": after_row, "limit": limit}
         return [UnendedTurn(**row) for row in self._db.all(_UNENDED_OF, values)]
 
     def number(self, turn_id: str) -> int:
-        """The turn's position among its session's accepted turns, from 1; 0 for a turn SQL does not know."""
+        """Return the turn's position among its session's accepted turns, from 1, or 0 if SQL does not have it."""
         found = self._db.first(_NUMBER, {"turn": turn_id})
         return 0 if found is None else int(found["number"])
 
     def first(self, session_id: str) -> TurnRequest | None:
-        """The request of the session's first turn, as far as it is kept."""
+        """Return the request of the session's first turn that is still stored."""
         found = self._db.first(_FIRST, {"session": session_id})
         return None if found is None else TurnRequest.model_validate_json(found["request_json"])
 
     def newest(self, session_id: str) -> TurnRequest | None:
-        """Return the request of the session's newest turn that talks, as far as it is kept."""
+        """Return the request of the session's newest chat turn that is still stored."""
         found = self._db.first(_NEWEST_CHAT, {"session": session_id})
         return None if found is None else TurnRequest.model_validate_json(found["request_json"])
 
     def history(self, session_id: str, before_turn_id: str, limit_turns: int) -> Sequence[EarlierTurn]:
-        """The session's last turns before this one, oldest first.
+        """Return the session's last turns before this one, oldest first.
 
-        Turns with a redacted message, or without an answer, are left out.
+        Turns with a redacted message or without an answer are left out.
         """
         found = self._db.all(PAST_TURNS, {"session": session_id, "before": before_turn_id, "limit": limit_turns})
         return read_past_turns(found)
 
     def write_result(self, connection: Transaction, result: TurnResult, failed_calls: int = 0) -> bool:
-        """Effect: end the turn. False, and nothing changed, if it has ended or SQL does not know it."""
+        """Effect: end the turn. Returns False, and changes nothing, if it has ended or is not in SQL."""
         ended = connection.write(
             _END,
             {
@@ -354,8 +355,7 @@ class Turns:
     def forget_request(
         self, connection: Transaction, turn_id: str, redacted: Callable[[TurnRequest], TurnRequest]
     ) -> None:
-        """Effect: what `redacted` leaves of it takes the place of the turn's request. What tells a repeated submit
-        stays as it was."""
+        """Effect: replace the turn's request with its redacted form. A repeated submit is still recognised."""
         found = connection.first(_REQUEST, {"turn": turn_id})
         if found is not None:
             kept = redacted(TurnRequest.model_validate_json(found["request_json"]))

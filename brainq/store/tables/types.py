@@ -1,4 +1,4 @@
-"""What all tables share: metadata, text that cannot crash a write, ids that sort by bytes, instants by the
+"""The column types and expressions that tables share: safe text, ids sorted by bytes, encrypted content, and the
 database's clock.
 """
 
@@ -25,15 +25,16 @@ metadata = MetaData(
 
 
 def partial_index(name: str, *columns: Column[Any], where: str) -> None:
-    """An index of the rows `where` holds for, which the migration makes.
+    """Return an index of the rows that match `where`, which a migration creates.
 
-    The condition is noted only: SQLAlchemy's own words for it name each dialect, and import it.
+    The condition is only stored as a note, because SQLAlchemy's own arguments would import every dialect.
     """
     Index(name, *columns, info={"where": where})
 
 
 class SafeText(TypeDecorator[str]):
-    """TEXT whose values pass `sql_text` when bound. No length: long text must not crash a write either."""
+    """TEXT whose values are cleaned with `sql_text`. It has no length limit, because long text must not fail a
+    write."""
 
     impl = Text
     cache_ok = True
@@ -43,7 +44,7 @@ class SafeText(TypeDecorator[str]):
 
 
 class IdText(SafeText):
-    """An id: compared and sorted by bytes, also where the database's own collation is a language's."""
+    """An id, compared and sorted by bytes whatever the database's collation."""
 
     cache_ok = True
 
@@ -52,11 +53,10 @@ class IdText(SafeText):
 
 
 class ContentText(SafeText):
-    """Text that people, models or tools wrote: a database with a codec has it encoded.
+    """Text that people, models or tools wrote. A database with a codec encrypts it.
 
-    unread   what is read in place of a text whose key was removed for good: `text`, a note of it; `null`, nothing;
-             `required`, an error; `line`, a note of it, and also where the key is only missing here: lists show it;
-             `absent`, nothing, and also where the key is only missing
+    unread   the value that is read if the text's key was removed for good: `text` gives a note, `null` None, `required`
+             an error. `line` gives a note and `absent` None, also if the key is only missing here
     """
 
     cache_ok = True
@@ -67,7 +67,7 @@ class ContentText(SafeText):
 
 
 class ContentBytes(TypeDecorator[bytes]):
-    """Bytes of a file; as ContentText."""
+    """The bytes of a file, encrypted like ContentText."""
 
     impl = LargeBinary
     cache_ok = True
@@ -125,7 +125,7 @@ def _postgres_now(element: utc_now, compiler: Any, **_: Any) -> str:
 
 
 class utc_after(FunctionElement[datetime]):  # noqa: N801
-    """`utc_after(seconds)`: the database's clock so many seconds from now; a negative number is in the past."""
+    """`utc_after(seconds)`: the database's time in this many seconds; a negative number is in the past."""
 
     type = UtcTimestamp()
     inherit_cache = True
@@ -143,7 +143,7 @@ def _postgres_after(element: utc_after, compiler: Any, **kw: Any) -> str:
 
 
 class ms_after(FunctionElement[int]):  # noqa: N801
-    """`ms_after(seconds)`: as `utc_after`, in ms since 1970."""
+    """`ms_after(seconds)`: like `utc_after`, in milliseconds since 1970."""
 
     type = BigInteger()
     inherit_cache = True
@@ -179,6 +179,6 @@ def _postgres_greater(element: greater_of, compiler: Any, **kw: Any) -> str:
 
 
 def row_column() -> Column[int]:
-    """`row`: a 64-bit number that grows; on SQLite the rowid itself."""
+    """Return the column `row`, a growing 64-bit number, which is the rowid on SQLite."""
     kind = BigInteger().with_variant(Integer(), "sqlite")
     return Column("row", kind, primary_key=True, autoincrement=True)
