@@ -1,1 +1,1 @@
-"""The gateway: what a client does, over HTTP, for programs in any language. `brainq serve` runs it."""
+"""The gateway: the client's verbs over HTTP, for programs in any language. `brainq serve` runs it."""

@@ -51,7 +51,7 @@ from brainq.gateway.wires.openai.retries import RejectedTryApp, RetryMiddleware,
 from brainq.settings.http import split_list
 
 API_DESCRIPTION = """LLM agent turns over HTTP. Every error is a problem (RFC 9457). A turn's events are a stream of
-server-sent events that any gateway continues from any event."""
+server-sent events, which any gateway can continue from any event."""
 ROUTERS = (
     deployment.router,
     turns.router,
@@ -79,7 +79,7 @@ CORS_EXPOSED_HEADERS = (
     "X-Should-Retry",
     "X-Vercel-AI-UI-Message-Stream",
 )
-"""Response headers that pages of other origins may read."""
+"""The response headers that pages of other origins may read."""
 COMMON_STATUSES = (400, 401, 403, 404, 405, 408, 413, 421, 422, 429, 500, 502, 503, 504)
 COMMON_RESPONSES = problem_responses(*COMMON_STATUSES)
 OPENAI_ROUTERS = (chat_completions.router, responses.router, response_items.router)
@@ -88,7 +88,7 @@ DISCONNECT: Message = {"type": "http.disconnect"}
 
 
 def openapi_document(app: FastAPI) -> dict[str, Any]:
-    """FastAPI's document with problems and bearer tokens in it. Made once."""
+    """Return FastAPI's document with problems and bearer tokens added. It is made once."""
     if app.openapi_schema is None:
         made = get_openapi(title=app.title, version=app.version, description=API_DESCRIPTION, routes=app.routes)
         parts = made.setdefault("components", {})
@@ -110,7 +110,7 @@ def _add_security(operation: dict[str, Any], verb: Verb | None) -> None:
 
 
 def _without_telemetry() -> dict[str, Any]:
-    """Newer versions of FastAPI record three spans a request, with its query, and write exceptions into logs."""
+    """Return the options that switch FastAPI's telemetry off, which would record queries and log exceptions."""
     known = "telemetry" in signature(FastAPI).parameters
     return {"telemetry": {"tracing": False, "metrics": False, "logs": False}} if known else {}
 
@@ -132,7 +132,7 @@ def make_app(gateway: Gateway) -> FastAPI:
     app = FastAPI(
         title="brainq",
         version=__version__,
-        openapi_url=None,  # FastAPI would write the document anew for each request
+        openapi_url=None,  # FastAPI would encode the document for every request
         redirect_slashes=False,
         docs_url=None,
         redoc_url=None,
@@ -163,7 +163,7 @@ def _add_routes(app: FastAPI, wires: Sequence[Wire]) -> None:
 
 
 def _add_middleware(app: FastAPI, gateway: Gateway) -> None:
-    """The last one that is added is the first that a request meets."""
+    """Add the middleware, innermost first."""
     settings = gateway.settings
     max_bytes, within_s = settings.http_body_bytes, settings.http_slow_s
     retried = BodyLimitMiddleware(RejectedTryApp(gateway), max_bytes, within_s)
@@ -176,7 +176,7 @@ def _add_middleware(app: FastAPI, gateway: Gateway) -> None:
             CORSMiddleware,
             allow_origins=origins,
             allow_methods=["GET", "HEAD", "POST", "DELETE"],
-            # Any: a caller is known by its token, which no other page has, and clients add headers with each release.
+            # Any header is allowed, since clients add some with each release; a caller is identified by its token.
             allow_headers=["*"],
             expose_headers=CORS_EXPOSED_HEADERS,
         )
@@ -185,7 +185,7 @@ def _add_middleware(app: FastAPI, gateway: Gateway) -> None:
 
 
 def _document_route(app: FastAPI) -> Callable[[Request], Awaitable[Response]]:
-    """The OpenAPI document, written once. Its path is public."""
+    """Return the route of the OpenAPI document, which is encoded once. Its path is public."""
     written = functools.cache(lambda: json.dumps(app.openapi(), separators=(",", ":")).encode())
 
     async def document(request: Request) -> Response:
@@ -195,7 +195,7 @@ def _document_route(app: FastAPI) -> Callable[[Request], Awaitable[Response]]:
 
 
 class HeadMiddleware:
-    """Answers HEAD as GET without its body. A stream is over with its headers."""
+    """The middleware that answers HEAD like GET without the body. A stream ends after its headers."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
@@ -204,11 +204,11 @@ class HeadMiddleware:
         if scope["type"] != "http" or scope["method"] != "HEAD":
             await self._app(scope, receive, send)
             return
-        got: Scope = {**scope, "method": "GET"}  # a copy: the server drops the body where its own scope has HEAD
+        got: Scope = {**scope, "method": "GET"}  # a copy, because the server reads the method of its own scope
         begun = asyncio.Event()
 
         async def received() -> Message:
-            """The next message. Once the headers are sent, it is a disconnect."""
+            """Return the next message, or a disconnect once the headers are sent."""
             incoming, over = (asyncio.ensure_future(receive()), asyncio.ensure_future(begun.wait()))
             try:
                 await asyncio.wait((incoming, over), return_when=asyncio.FIRST_COMPLETED)
@@ -232,7 +232,7 @@ class HeadMiddleware:
 
 
 def allowed_methods(scope: Scope) -> list[str]:
-    """The methods of this path. Several routes may share it."""
+    """Return the methods of this path, which several routes may share."""
     router: Router = scope["app"].router
     found = [method for method in METHODS if _has_route(router, {**scope, "method": method})]
     return ["HEAD", *found] if "GET" in found else found
@@ -251,7 +251,7 @@ async def _error_response(request: Request, error: Exception) -> JSONResponse:
         case HTTPException(status_code=405):
             return _method_not_allowed(request)
         case HTTPException(status_code=404):
-            return error_response(RequestRejected("no-such-route", "GET /v1/openapi.json has all routes"))
+            return error_response(RequestRejected("no-such-route", "GET /v1/openapi.json lists all routes"))
         case HTTPException():
             return error_response(RequestRejected("bad-json", "send one JSON object, as UTF-8"))
         case _:
@@ -270,11 +270,11 @@ def _method_not_allowed(request: Request) -> JSONResponse:
 
 
 def _first_invalid_field(error: RequestValidationError) -> RequestRejected | InvalidInput:
-    """The first invalid field, by the name that was sent. Its value is left out."""
+    """Return the error of the first invalid field, with the name that was sent but without its value."""
     first: dict[str, Any] = error.errors()[0]
     where = [str(part) for part in first["loc"]]
     if first["type"] == "json_invalid":
-        return RequestRejected("bad-json", f"it is not JSON from character {where[-1]} on; send one JSON object")
+        return RequestRejected("bad-json", f"the body is not JSON after character {where[-1]}; send one JSON object")
     if len(where) == 1:
         return InvalidInput("body", "send one JSON object, with Content-Type: application/json")
     if where[0] != "body":

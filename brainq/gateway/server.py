@@ -1,4 +1,4 @@
-"""The server of `brainq serve`: listens, cuts slow connections, checks readiness, stops without losing streams."""
+"""The server of `brainq serve`. It cuts slow connections, reports readiness, and stops without losing streams."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ LONG_WORK_THREADS = 4
 
 
 class TimedConnection(H11Protocol):
-    """uvicorn's connection, which is cut where the client sends its head, or reads its answer, too slowly."""
+    """A connection that is cut if the client sends its headers or reads its answer too slowly."""
 
     slow_s = 20.0
     _head: asyncio.TimerHandle | None = None
@@ -52,7 +52,7 @@ class TimedConnection(H11Protocol):
         if self.cycle is not before:
             self._head = _cancel_timer(self._head)
         elif self._head is None and self.cycle.response_complete:
-            # The next request of the connection begins: uvicorn's keep-alive timer has just ended.
+            # The connection's next request begins, and uvicorn's keep-alive timer has just ended.
             self._head = self.loop.call_later(self.slow_s, self.transport.abort)
 
     def pause_writing(self) -> None:
@@ -74,24 +74,26 @@ def _cancel_timer(timer: asyncio.TimerHandle | None) -> None:
 
 
 def connection_class(slow_s: float) -> type[TimedConnection]:
-    """The class of connections whose clients have `slow_s` seconds."""
+    """Return the class of connections whose clients have `slow_s` seconds."""
     return type("Connection", (TimedConnection,), {"slow_s": slow_s})
 
 
 def readiness_check(client: AsyncClient, authenticator: Authenticator) -> CachedCall[None]:
-    """Raises if Redis, SQL or any valid token is missing, or a background thread does not work. Cached, because its
-    route is public and not rate-limited."""
+    """Return a check that raises if Redis, SQL or any valid token is missing, or if a background thread has failed.
+
+    It is cached, because its route is public and not rate-limited.
+    """
 
     async def check() -> None:
         await client.ping()
         try:
             await client.handle("readyz")
-        except (NotFound, CellUnreachable):  # SQL answered; of several cells one is enough
+        except (NotFound, CellUnreachable):  # SQL answered; with several cells, one is enough
             pass
         if not await authenticator.admits_anyone():
             raise SetupError(NO_TOKEN_YET)
         if problems := thread_problems():
-            raise SetupError(f"{problems[0]}; the gateway's log says why")
+            raise SetupError(f"{problems[0]}; see the gateway's log for the reason")
 
     return CachedCall(check)
 
@@ -102,9 +104,10 @@ def serve(
     ready: Callable[[Authenticator], None],
     listener: socket.socket | None = None,
 ) -> None:
-    """Serve until SIGTERM or Ctrl+C. `ready` is called once it listens. `settings` name a Redis.
+    """Serve until SIGTERM or Ctrl+C. `settings` must name a Redis.
 
-    listener   a bound socket to listen on, in place of one at the settings' address
+    ready      called once the server listens
+    listener   a bound socket to listen on instead of the settings' address
     """
     stops = [start_traces("gateway")]
     try:
@@ -134,7 +137,7 @@ def make_gateway(settings: Settings, brains: BrainsArgument, authenticator: Auth
 
 
 class GatewayServer(uvicorn.Server):
-    """uvicorn's server, which ends its streams when it stops."""
+    """A server that ends its streams when it stops."""
 
     def __init__(self, gateway: Gateway, ready: Callable[[], None]) -> None:
         settings = gateway.settings
@@ -158,7 +161,7 @@ class GatewayServer(uvicorn.Server):
         )
 
     def run(self, sockets: list[socket.socket] | None = None) -> None:
-        # uvicorn raises the signal that stopped it once more; a requested stop must not kill the process.
+        # uvicorn raises the signal that stopped it again, but a requested stop must not kill the process.
         before = signal.signal(signal.SIGTERM, _ignore_signal)
         try:
             super().run(sockets)
@@ -172,10 +175,10 @@ class GatewayServer(uvicorn.Server):
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         for server in self.servers:
-            server.close()  # first: clients that reconnect must reach another gateway
+            server.close()  # close first, so that clients which reconnect reach another gateway
         self._gateway.streams.stop()
         await super().shutdown(sockets)
 
 
 def _ignore_signal(number: int, frame: FrameType | None) -> None:
-    """The server has ended by itself."""
+    """Ignore the signal, because the server has already ended."""

@@ -1,4 +1,4 @@
-"""Requests of A2A's clients: JSON-RPC 2.0, and messages, which begin a task, answer its requests or go into it."""
+"""Requests of A2A's clients: JSON-RPC 2.0, and messages that begin a task, answer its requests or add input to it."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ M = TypeVar("M", bound=AnyMessage)
 
 @dataclass(frozen=True, slots=True)
 class RpcCall:
-    """A call. `id` is sent back with its result."""
+    """A JSON-RPC call. Its `id` is sent back with the result."""
 
     id: str | int | None
     method: str
@@ -50,7 +50,7 @@ class RpcCall:
 
 
 def read_call(body: bytes) -> RpcCall:
-    """Raises A2AError for an invalid request of JSON-RPC 2.0."""
+    """Read a JSON-RPC 2.0 request. Raises A2AError if it is invalid."""
     try:
         found = json.loads(body)
     except (ValueError, RecursionError):
@@ -60,16 +60,16 @@ def read_call(body: bytes) -> RpcCall:
     given = cast("dict[str, Any]", found)
     number = given.get("id")
     if given.get("jsonrpc") != "2.0" or not isinstance(given.get("method"), str):
-        raise a2a.InvalidRequestError("jsonrpc has to be '2.0', and method a text")
+        raise a2a.InvalidRequestError("jsonrpc must be '2.0', and method must be a text")
     if isinstance(number, bool) or not isinstance(number, str | int | None):
-        raise a2a.InvalidRequestError("id has to be a text, a whole number or null")
+        raise a2a.InvalidRequestError("id must be a text, a whole number or null")
     if isinstance(number, str) and clean(number) != number:
-        raise a2a.InvalidRequestError("id has half of a character; send whole ones")
+        raise a2a.InvalidRequestError("id contains half of a surrogate pair; send whole characters")
     return RpcCall(number, given["method"], given.get("params", {}))
 
 
 def check_version(version: str) -> None:
-    """Raise VersionNotSupportedError for any but 1.x. By the protocol, a missing version is 0.3."""
+    """Raise VersionNotSupportedError for any version but 1.x. The protocol defines a missing version as 0.3."""
     if version.partition(".")[0] != VERSION.partition(".")[0]:
         raise a2a.VersionNotSupportedError(
             f"A2A {version or '0.3'} is not supported; send the header `A2A-Version: {VERSION}`"
@@ -77,7 +77,7 @@ def check_version(version: str) -> None:
 
 
 def read_params(params: Any, message: M) -> M:
-    """The params as this message. Raises InvalidParamsError, which names the field where it can."""
+    """Read the params into `message`. Raises InvalidParamsError, which names the field if it can."""
     try:
         json_format.ParseDict(params, message, ignore_unknown_fields=True)
     except (json_format.ParseError, AttributeError, TypeError, RecursionError) as wrong:
@@ -87,7 +87,7 @@ def read_params(params: Any, message: M) -> M:
 
 
 def message_json(message: AnyMessage) -> Any:
-    """As JSON, with whole numbers as such: the protocol's own are all floats, and `3` would come back as `3.0`.
+    """Return a message as JSON, with whole numbers as integers: protobuf's numbers are floats, so 3 would become 3.0.
 
     Raises InvalidInput for NaN and Infinity.
     """
@@ -122,14 +122,15 @@ def rpc_error(call_id: str | int | None, error: a2a.A2AError) -> dict[str, Any]:
 
 
 def to_a2a_error(error: BrainqError) -> a2a.A2AError | None:
-    """A2A's error for one of brainq's. None for those that HTTP reports as on every route, such as Unreachable."""
+    """Return A2A's error for one of brainq's, or None for an error that HTTP reports on every route, such as
+    Unreachable."""
     match error:
         case NotFound():
             return a2a.TaskNotFoundError("no task of yours has this id")
         case InvalidInput():
             return a2a.InvalidParamsError(str(error), {"errors": [{"field": error.field, "message": error.problem}]})
         case SubmitConflict():
-            return a2a.InvalidParamsError("this messageId was used before, with other content", {"errors": []})
+            return a2a.InvalidParamsError("this messageId was already used with other content", {"errors": []})
         case ApprovalDecided() | ResultRefused() | SessionBusy() | StaleTurn():
             return a2a.UnsupportedOperationError(str(error))
         case _:
@@ -137,7 +138,7 @@ def to_a2a_error(error: BrainqError) -> a2a.A2AError | None:
 
 
 class ApprovalDecision(BaseModel):
-    """An approval is decided. `arguments` are put in place of the model's, and approved."""
+    """A decision about an approval. `arguments` replace the model's and are approved."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -149,7 +150,7 @@ class ApprovalDecision(BaseModel):
 
 
 class ClientResult(BaseModel):
-    """The result of a call of the client's own tool; or the error, in one line."""
+    """The result of a call of the client's own tool, or the error in one line."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -171,12 +172,12 @@ class TaskMessage:
 
     @property
     def has_input(self) -> bool:
-        """Whether it has text or files for the model."""
+        """Return whether the message has text or files for the model."""
         return bool(self.text.strip() or self.files)
 
 
 def message_text(message: Message) -> str:
-    """All of a message that begins a task, as the user's words; data as JSON. Raises ContentTypeNotSupportedError."""
+    """Return the text of a message that begins a task, with data as JSON. Raises ContentTypeNotSupportedError."""
     return "\n\n".join(
         part.text if part.HasField("text") else json.dumps(_read_data(part), ensure_ascii=False)
         for part in message.parts
@@ -185,12 +186,12 @@ def message_text(message: Message) -> str:
 
 
 def message_files(message: Message) -> tuple[File, ...]:
-    """The files of a message, by their bytes. Raises InvalidInput."""
+    """Return the files that a message contains as bytes. Raises InvalidInput."""
     return tuple(File(part.raw, part.media_type, part.filename) for part in message.parts if part.HasField("raw"))
 
 
 def read_task_message(message: Message) -> TaskMessage:
-    """A message to a task. Raises ContentTypeNotSupportedError; InvalidInput for data that is not an answer."""
+    """Read a message to a task. Raises ContentTypeNotSupportedError, and InvalidInput for data that is no answer."""
     return TaskMessage(
         "\n\n".join(part.text for part in message.parts if part.HasField("text")),
         tuple(
@@ -205,7 +206,7 @@ def read_task_message(message: Message) -> TaskMessage:
 def _read_data(part: Part) -> Any:
     if not part.HasField("data"):
         raise a2a.ContentTypeNotSupportedError(
-            "text, data and raw bytes are supported; send a file's bytes, for URLs are not fetched"
+            "text, data and raw bytes are supported; send a file's bytes, because URLs are not fetched"
         )
     return message_json(part.data)
 
@@ -218,14 +219,14 @@ def _read_answer(data: Any) -> CallAnswer:
         problem = first_problem(wrong.errors(include_url=False), data, under="message.parts.data")
         raise InvalidInput(
             problem.field,
-            f"{problem.problem}; send {{call, decision: approve or deny}}, or {{call, result}} of a tool of your own",
+            f"{problem.problem}; send {{call, decision: approve or deny}}, or {{call, result}} for your own tool",
         ) from None
 
 
 async def send_message(request: GatewayRequest, brain: str, params: SendMessageRequest) -> AsyncTurnHandle:
-    """The turn of `brain` that the message began, or the one it went to. The same message again does nothing more.
+    """Return the turn of `brain` that the message began, or the one that it was sent to. Idempotent.
 
-    Raises A2AError, BrainqError, and RequestRejected where the caller lacks a verb.
+    Raises A2AError, BrainqError, and RequestRejected if the caller lacks a verb.
     """
     if params.configuration.HasField("task_push_notification_config"):
         raise a2a.PushNotificationNotSupportedError("push notifications are not supported; use SubscribeToTask")
@@ -248,13 +249,13 @@ async def _begin_task(request: GatewayRequest, brain: str, params: SendMessageRe
     try:
         return await request.client.submit(context_id, words, **options)
     except Unreachable as error:
-        raise Unreachable(str(error)) from error  # without the request key: the message's own id makes a retry safe
+        raise Unreachable(str(error)) from error  # no request key is needed: the message's id makes a retry safe
 
 
 async def _send_to_task(request: GatewayRequest, message: Message) -> AsyncTurnHandle:
     handle = await request.own_turn(message.task_id)
     if message.context_id not in ("", handle.session_id):
-        raise InvalidInput("message.contextId", "the task is of another context; leave it out")
+        raise InvalidInput("message.contextId", "the task belongs to another context; leave contextId out")
     content = read_task_message(message)
     _check_message(request, handle, content)
     if content.has_input and (await read_task(handle)).is_over:
@@ -275,14 +276,14 @@ async def _send_to_task(request: GatewayRequest, message: Message) -> AsyncTurnH
 
 
 def _check_message(request: GatewayRequest, handle: AsyncTurnHandle, content: TaskMessage) -> None:
-    """Before anything is applied."""
+    """Check all of a message before any of it is applied. Raises RequestRejected and InvalidInput."""
     for answer in content.answers:
         request.require_verb(Verb.DECIDE if isinstance(answer, ApprovalDecision) else Verb.STEER)
         if split_call_id(answer.call)[0] != handle.turn_id:
-            raise InvalidInput("message.parts.data.call", "it is a call of another task")
+            raise InvalidInput("message.parts.data.call", "the call belongs to another task")
     if content.has_input:
         request.require_verb(Verb.STEER)
-        request.require_verb(Verb.SUBMIT)  # input that comes as the task ends becomes a task of its own
+        request.require_verb(Verb.SUBMIT)  # input that arrives as the task ends becomes a task of its own
     elif not content.answers:
         raise InvalidInput("message.parts", "they are empty; send a text, or an answer to the task's requests")
 
@@ -299,11 +300,11 @@ async def _give_result(handle: AsyncTurnHandle, answer: ClientResult) -> None:
 
 
 def default_context(caller: Caller, message_id: str) -> str:
-    """The context of a message that names none: the caller's own, and the same for the same message."""
+    """Return the context of a message that names none. It has the caller's prefix, and is the same for a repeat."""
     prefix = (caller.prefixes or ("",))[0]
     return f"{prefix}{hashed_id(caller.counted_as, message_id)}"
 
 
 def hashed_id(scope: str, message_id: str) -> str:
-    """An id for any text, which a message's id may be."""
+    """Return an id for a message's id, which may be any text."""
     return f"a2a-{hashlib.sha256(f'{scope} {message_id}'.encode()).hexdigest()[:40]}"

@@ -54,11 +54,11 @@ VERBS: dict[str, Verb] = {"POST /a2a/{brain}": Verb.READ}
 router = APIRouter(include_in_schema=False)  # agent cards document it
 CARD_MAX_AGE_S = 300
 CANCEL_WAIT_S = 2.0
-"""How long a cancel is waited for, so that a running call can stop by itself."""
+"""How long to wait for a cancel, so that a running call can stop by itself."""
 
 
 def public_card(brain: Brain, url: str, *, needs_token: bool) -> pb.AgentCard:
-    """The public card, without tools. `url` is the gateway's public address."""
+    """Return the public card, which lists no tools. `url` is the gateway's public address."""
     card = pb.AgentCard(
         name=brain.name,
         description=_description(brain),
@@ -79,7 +79,7 @@ def public_card(brain: Brain, url: str, *, needs_token: bool) -> pb.AgentCard:
 
 
 def extended_card(brain: Brain, url: str, *, needs_token: bool) -> pb.AgentCard:
-    """The card for authenticated callers: each tool is a skill, tagged with its effect."""
+    """Return the card for authenticated callers, in which each tool is a skill tagged with its effect."""
     card = public_card(brain, url, needs_token=needs_token)
     for name in brain.tools:
         spec = brain.tools[name].spec
@@ -95,7 +95,7 @@ def _description(brain: Brain) -> str:
 
 @dataclass(frozen=True, slots=True)
 class A2aRequest(HttpRequest):
-    """One JSON-RPC request to an agent."""
+    """A JSON-RPC request to an agent."""
 
     brain: Brain
     call: RpcCall
@@ -106,19 +106,19 @@ class A2aRequest(HttpRequest):
 
 @router.get(AGENT_CARD_PATH)
 async def default_card(gateway: GatewayDep) -> Response:
-    """The card of the default agent."""
+    """Return the card of the default agent."""
     return _card_response(gateway, gateway.brains.default)
 
 
 @router.get(f"/a2a/{{brain}}{AGENT_CARD_PATH}")
 async def card(brain: str, gateway: GatewayDep) -> Response:
-    """The card of one agent."""
+    """Return the card of an agent."""
     return _card_response(gateway, _require_brain(gateway, brain))
 
 
 @router.post("/a2a/{brain}", dependencies=[Depends(current_request)])
 async def call_method(brain: str, request: RequestDep) -> Response:
-    """Call a method. Verbs that a method needs beside `read` are in its function."""
+    """Call a method. Its function checks the verbs that it needs in addition to `read`."""
     found, call_id = _require_brain(request.gateway, brain), None
     try:
         if request.http.headers.get("content-type", "").partition(";")[0].strip() != "application/json":
@@ -189,8 +189,8 @@ async def _extended_card(request: A2aRequest) -> Response:
 
 
 async def _list(request: A2aRequest) -> Response:
-    """A2A needs their count, and an order by last change. Both would read every turn."""
-    raise a2a.UnsupportedOperationError("tasks are not listed over A2A; GET /v1/turns lists them, the newest first")
+    # A2A requires a count and an order by last change, both of which would have to read every turn.
+    raise a2a.UnsupportedOperationError("tasks are not listed over A2A; GET /v1/turns lists them, newest first")
 
 
 async def _no_push(request: A2aRequest) -> Response:
@@ -213,12 +213,12 @@ METHODS: dict[str, Callable[[A2aRequest], Awaitable[Response]]] = {
 
 
 def _is_clients_turn(task: FoldedTask) -> bool:
-    """Whether the client acts next: it reads the end, or answers a request."""
+    """Return whether the client acts next, by reading the end or answering a request."""
     return task.is_over or task.is_interrupted
 
 
 async def _stream_task(request: A2aRequest, handle: AsyncTurnHandle, task: FoldedTask, *, is_whole: bool) -> Response:
-    """The task, and its updates, unless `is_whole`: the client acts next."""
+    """Stream the task, followed by its updates unless `is_whole`, because then the client acts next."""
     wire = TaskStream(handle, task, request.call.id)
 
     async def begin() -> EventReader | None:
@@ -238,7 +238,7 @@ async def _task_with_history(handle: AsyncTurnHandle, task: FoldedTask, history:
 def _history_length(params: Message) -> int:
     length = int(getattr(params, "history_length", 0))
     if length < 0:
-        raise a2a.InvalidParamsError("historyLength has to be 0 or more")
+        raise a2a.InvalidParamsError("historyLength must be 0 or more")
     return length
 
 
@@ -257,9 +257,9 @@ def _require_brain(gateway: Gateway, name: str) -> Brain:
 
 
 class TaskStream(StreamEncoding):
-    """Writes a task's stream: first the task, then an update for each difference.
+    """The encoding of a task's stream: first the task, then an update for each difference.
 
-    It ends when the task does, and when the task begins to wait for its client.
+    The stream ends when the task ends or begins to wait for its client.
     """
 
     def __init__(self, handle: AsyncTurnHandle, task: FoldedTask, call_id: str | int | None) -> None:
@@ -276,5 +276,5 @@ class TaskStream(StreamEncoding):
 
 
 def rpc_frame(call_id: str | int | None, update: pb.StreamResponse) -> bytes:
-    """One update of a stream."""
+    """Return the frame of one update."""
     return format_sse_event(data_str=json.dumps(rpc_result(call_id, update)))

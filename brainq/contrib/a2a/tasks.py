@@ -1,7 +1,7 @@
-"""A turn as a task of A2A: a pure fold over its chat events, and the updates between two states.
+"""A turn as an A2A task: a pure fold of its chat events, and the updates between two states.
 
-`fold_event` takes a state over one event. `render_task` is a state as a whole, and `task_updates` leads from one to a
-later one. A client that has the first as a task and takes the updates has the second, wherever it was cut off.
+`fold_event` advances a state by one event. `render_task` renders a state, and `task_updates` the difference between two
+states. A client that has the first state and applies the updates has the second, wherever it was cut off.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from brainq.gateway.wires.chat.fold import (
 
 JSON_TYPE = "application/json"
 ANSWER, PARSED = "answer", "parsed"
-"""The artifacts: the answer's text, and the answer as JSON where the turn had an `output_schema`."""
+"""The artifacts: the answer's text, and the answer as JSON if the turn had an `output_schema`."""
 END_STATES = frozenset({pb.TASK_STATE_COMPLETED, pb.TASK_STATE_FAILED, pb.TASK_STATE_CANCELED, pb.TASK_STATE_REJECTED})
 _ENDINGS: dict[Ending, pb.TaskState] = {
     Ending.COMPLETED: pb.TASK_STATE_COMPLETED,
@@ -52,14 +52,15 @@ _ENDINGS: dict[Ending, pb.TaskState] = {
 
 @dataclass(frozen=True, slots=True)
 class FoldedTask:
-    """A task after so many events.
+    """The state of a task after some events.
 
     seq        the number of the last event
-    state      submitted, working, or how it ended; `visible_state` is what a client sees
-    since_ms   when its status changed last, Redis time, and since_seq by which event; 0: unknown
-    text       of the newest attempt that has any; at the end the answer's
-    note       why it ended so, for one that did not complete
-    approvals  arguments of the approvals that it waits for, which events do not hold, by id
+    state      submitted, working, or how the task ended; clients see `visible_state`
+    since_ms   the Redis time of the last change of status, or 0 if it is unknown
+    since_seq  the number of the event that changed the status
+    text       the text of the newest attempt that has any; at the end, the answer's
+    note       the reason if the task did not complete
+    approvals  the approvals that the task waits for, by id; events do not contain their arguments
     """
 
     chat: ChatState
@@ -79,7 +80,7 @@ class FoldedTask:
 
     @property
     def is_interrupted(self) -> bool:
-        """Whether it is parked until its client answers a request."""
+        """Return whether the task is parked until its client answers a request."""
         return self.chat.waits_for_reader and not self.is_over
 
     @property
@@ -88,12 +89,12 @@ class FoldedTask:
 
 
 def new_task(task_id: str, context_id: str) -> FoldedTask:
-    """A task before its first event."""
+    """Return a task before its first event."""
     return FoldedTask(ChatState(task_id), context_id)
 
 
 def fold_event(task: FoldedTask, event: TurnEvent, result: TurnResult | None = None) -> FoldedTask:
-    """The task after one more event. `result` comes with the final one."""
+    """Return the task after one more event. `result` comes with the final event."""
     chat, chat_events = fold(task.chat, event, EventDetails(result=result))
     after = replace(task, chat=chat, seq=event.seq)
     for chat_event in chat_events:
@@ -112,14 +113,14 @@ def fold_event(task: FoldedTask, event: TurnEvent, result: TurnResult | None = N
 
 
 def fold_events(task: FoldedTask, events: Iterable[TurnEvent], result: TurnResult | None = None) -> FoldedTask:
-    """The task after all of these."""
+    """Return the task after all of these events."""
     for event in events:
         task = fold_event(task, event, result)
     return task
 
 
 def end_task(task: FoldedTask, result: TurnResult) -> FoldedTask:
-    """The task as its turn's result ends it."""
+    """Return the task in the final state of the turn's result."""
     state = _ENDINGS[result.ending]
     if result.stop_reason is StopReason.INVALID_OUTPUT:
         text, note, state = result.text, _failure_text(result), _ENDINGS[Ending.FAILED]
@@ -131,13 +132,13 @@ def end_task(task: FoldedTask, result: TurnResult) -> FoldedTask:
 
 
 def _failure_text(result: TurnResult) -> str:
-    """Why a turn did not complete. A turn that failed has no text of its own, only its error."""
+    """Return why a turn did not complete. A turn that failed has only its error, and no text."""
     reason = result.error or result.text
     return reason if reason.strip() else f"{result.ending.value}: {result.stop_reason.value}"
 
 
 def render_task(task: FoldedTask) -> pb.Task:
-    """The task as a whole."""
+    """Return the task as a message."""
     artifacts = [_answer_artifact(task.text)] if task.text else []
     if task.parsed is not None:
         artifacts.append(_parsed_artifact(task.parsed))
@@ -145,7 +146,7 @@ def render_task(task: FoldedTask) -> pb.Task:
 
 
 def task_updates(before: FoldedTask, after: FoldedTask) -> list[pb.StreamResponse]:
-    """The updates from one state to a later one of the same task; none where a client sees no difference."""
+    """Return the updates from one state of a task to a later one. They are empty if a client sees no difference."""
     updates: list[pb.StreamResponse] = []
     if after.text != before.text:
         goes_on = bool(before.text) and after.text.startswith(before.text)
@@ -177,7 +178,7 @@ def _status(task: FoldedTask) -> pb.TaskStatus:
 
 
 def _status_message(task: FoldedTask, parts: list[pb.Part]) -> pb.Message:
-    """The same status has the same message id at every gateway."""
+    """Return the message of a status, whose id is the same at every gateway."""
     task_id = task.chat.turn_id
     message_id = f"{task_id}-{task.since_seq}"
     return pb.Message(
@@ -186,7 +187,7 @@ def _status_message(task: FoldedTask, parts: list[pb.Part]) -> pb.Message:
 
 
 def _request_parts(task: FoldedTask) -> list[pb.Part]:
-    """Words for people, then one data part for each request."""
+    """Return a text part for people, followed by one data part for each request."""
     requests = list(task.chat.waiting.values())
     words = "; ".join(
         f"{request.tool} needs {'an approval' if isinstance(request, ApprovalRequested) else 'its result'}"
@@ -197,7 +198,7 @@ def _request_parts(task: FoldedTask) -> list[pb.Part]:
 
 
 def _request_data(request: ReaderRequest, approvals: Mapping[str, Approval]) -> dict[str, Any]:
-    """`call` is the id over all turns, also the approval's; a decision may be bound to `args_hash`."""
+    """Return the data of a request. `call` is unique over all turns; a decision can be bound to `args_hash`."""
     if isinstance(request, ClientCallRequested):
         arguments = json.loads(request.arguments)
         return {"call": request.id, "wants": "result", "tool": request.tool, "arguments": arguments}
@@ -239,7 +240,7 @@ def _artifact_update(task: FoldedTask, artifact: pb.Artifact, *, append: bool) -
 
 
 async def read_task(handle: AsyncTurnHandle) -> FoldedTask:
-    """The task after all events so far; where they are gone, by its result."""
+    """Return the task after all events so far or, if they are gone, made from its result."""
     task = new_task(handle.turn_id, handle.session_id)
     so_far = await handle.events_so_far()
     try:
@@ -260,8 +261,10 @@ async def wait_for_task(
     condition: Callable[[FoldedTask], bool],
     wait_s: float,
 ) -> FoldedTask:
-    """The task as soon as the condition holds; or as it is after `wait_s`, when the gateway stops or the client
-    disconnects, and at once where no stream slot is free."""
+    """Return the task as soon as the condition holds.
+
+    Returns its current state after `wait_s`, if the gateway stops or the client disconnects, or if no slot is free.
+    """
 
     async def follow() -> None:
         nonlocal task
@@ -279,7 +282,7 @@ async def wait_for_task(
 
 
 async def task_history(handle: AsyncTurnHandle, newest: int) -> list[pb.Message]:
-    """The newest messages of user and agent; none where they are not stored."""
+    """Return the newest messages of user and agent, or none if they are not stored."""
     try:
         messages = await handle.transcript()
     except ContentNotKept:
@@ -299,13 +302,13 @@ async def task_history(handle: AsyncTurnHandle, newest: int) -> list[pb.Message]
 
 
 async def fold_next(handle: AsyncTurnHandle, task: FoldedTask, event: TurnEvent) -> FoldedTask:
-    """The task after its turn's next event, with what the event does not hold."""
+    """Return the task after its turn's next event, with details that the event does not contain."""
     result = await handle.result(timeout_s=0) if event.is_final else None
     return await _with_arguments(handle, fold_event(task, event, result))
 
 
 async def _with_arguments(handle: AsyncTurnHandle, task: FoldedTask) -> FoldedTask:
-    """With the arguments of approvals, which events do not hold."""
+    """Add the arguments of approvals, which events do not contain."""
     approvals = [request.id for request in task.chat.waiting.values() if isinstance(request, ApprovalRequested)]
     if not task.is_interrupted or all(approval in task.approvals for approval in approvals):
         return task

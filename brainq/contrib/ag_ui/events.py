@@ -1,8 +1,8 @@
-"""From a turn's chat events to events of AG-UI 1.0.
+"""A fold of a turn's chat events to events of AG-UI 1.0.
 
-Each step is an assistant message with its calls, each result a tool message. The text of an attempt that is replaced
-is retracted by a snapshot of the messages without it. A span of reasoning is a message of its own. A run ends with its
-turn, with requests to the client, or cut off.
+Each step is an assistant message with its calls, each result a tool message, and each span of reasoning a message. The
+text of a replaced attempt is retracted by a snapshot of the messages without it. A run ends with its turn, with
+requests to the client, or when it is cut off.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ DECISION_SCHEMA: dict[str, Any] = {
 
 
 def interrupt_event(thread_id: str, run_id: str, waiting: Mapping[str, chat.ReaderRequest]) -> ag.BaseEvent:
-    """The run's turn waits for its reader: for approvals, or for results of the client's own calls."""
+    """Return the end of a run whose turn waits for approvals or for results of the client's own tools."""
     interrupts = [_interrupt(ask) for ask in waiting.values() if isinstance(ask, chat.ApprovalRequested)]
     outcome = (
         ag.RunFinishedInterruptOutcome(interrupts=interrupts)
@@ -44,7 +44,7 @@ def interrupt_event(thread_id: str, run_id: str, waiting: Mapping[str, chat.Read
 
 
 def end_event(thread_id: str, run_id: str, result: TurnResult) -> ag.BaseEvent:
-    """The run's turn is over."""
+    """Return the end of a run whose turn has ended."""
     usage = _usage(result)
     if result.ending is Ending.FAILED or result.stop_reason is StopReason.INVALID_OUTPUT:
         return ag.RunErrorEvent(message=result.error or "the turn failed", code=result.stop_reason.value, usage=usage)
@@ -75,7 +75,7 @@ def _final_result(result: TurnResult) -> dict[str, Any]:
 
 
 def _usage(result: TurnResult) -> list[ag.TokenUsage]:
-    """One entry a model."""
+    """Return the usage of each model."""
     models = list(dict.fromkeys(spend.model for spend in result.spends))
     return [
         ag.TokenUsage(
@@ -104,11 +104,11 @@ def _interrupt(ask: chat.ApprovalRequested) -> ag.Interrupt:
 
 
 class RunWriter(ChatWire[ag.BaseEvent]):
-    """Renders a turn as a run, or what follows an interrupt.
+    """A wire that renders a turn as a run, or as the run after an interrupt.
 
-    messages     the conversation as the client has it by now; at first, before the turn's own
-    answered     calls whose result the client has, so it is not sent
-    takes_back   messages of the turn that the client has, which will be sent again
+    messages     the client's conversation before the turn's own messages
+    answered     the calls whose results the client has, so they are not sent
+    takes_back   the turn's messages that the client has, which will be sent again
     """
 
     def __init__(
@@ -127,8 +127,8 @@ class RunWriter(ChatWire[ag.BaseEvent]):
         self._messages = {message.id: message for message in messages}
         self._answered = frozenset(answered)
         self._takes_back = takes_back
-        self._step = 0  # the open one
-        self._message_id = ""  # of the open text
+        self._step = 0  # the open step
+        self._message_id = ""  # the id of the open text
         self._text = ""
 
     def encode(self, piece: ag.BaseEvent) -> bytes:
@@ -220,7 +220,7 @@ class RunWriter(ChatWire[ag.BaseEvent]):
         return [ag.ReasoningMessageEndEvent(message_id=message_id), ag.ReasoningEndEvent(message_id=message_id)]
 
     def _closing_events(self) -> list[ag.BaseEvent]:
-        """Those that end the open text and the open step."""
+        """Return the events that end the open text and the open step."""
         text: list[ag.BaseEvent] = [ag.TextMessageEndEvent(message_id=self._message_id)] if self._message_id else []
         return [*text, ag.StepFinishedEvent(step_name=_step_name(self._step))] if self._step else text
 
@@ -242,9 +242,9 @@ class RunWriter(ChatWire[ag.BaseEvent]):
         return [*events, *self._retraction_snapshots(gone)]
 
     def _retraction_snapshots(self, gone: Iterable[ag.Message]) -> list[ag.BaseEvent]:
-        """Snapshots without messages that are retracted.
+        """Return snapshots without the retracted messages.
 
-        Clients ignore that reasoning is missing from a snapshot, so it becomes another kind of message first.
+        Clients do not remove reasoning that is missing from a snapshot, so it first becomes another kind of message.
         """
         left = list(self._messages.values())
         thoughts = [

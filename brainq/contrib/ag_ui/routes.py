@@ -1,4 +1,4 @@
-"""`/agui`: runs of AG-UI 1.0, and the meaning of their bodies."""
+"""`/agui`: runs of AG-UI 1.0 and their bodies."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ router = APIRouter(tags=["AG-UI"], dependencies=[Depends(current_request)])
 
 
 class InterruptAnswer(CamelBody):
-    """An answer to one interrupt. A tool call's `payload` has `approved`, and may have `editedArgs` and `reason`."""
+    """An answer to an interrupt. A tool call's `payload` has `approved`, and optionally `editedArgs` and `reason`."""
 
     interrupt_id: str = Field(max_length=200)
     status: Literal["resolved", "cancelled"]
@@ -76,7 +76,7 @@ class RunBody(CamelBody):
 
 
 def read_messages(body: RunBody) -> list[Message]:
-    """Raises InvalidInput for one that is not of the protocol."""
+    """Read the messages of a run. Raises InvalidInput for a message that the protocol does not define."""
     try:
         return MESSAGES.validate_python(body.messages)
     except ValidationError as wrong:
@@ -84,15 +84,15 @@ def read_messages(body: RunBody) -> list[Message]:
 
 
 def read_question(messages: Sequence[Message]) -> Question:
-    """The user's last message. Raises InvalidInput where there is none, or it has a file without its bytes."""
+    """Return the user's last message. Raises InvalidInput if there is none, or if it has a file without its bytes."""
     for message in reversed(messages):
         if isinstance(message, UserMessage):
             return Question(_text_of(message), message.id, _files_of(message))
-    raise InvalidInput("messages", "none of them is the user's; send the last one, too")
+    raise InvalidInput("messages", "none of them is the user's; include the user's last message")
 
 
 def read_run_history(messages: Sequence[Message], question: Question) -> list[dict[str, Any]]:
-    """The messages before the question, as text and the user's files: a new session begins with them."""
+    """Return the messages before the question, as text and the user's files. A new session begins with them."""
     history: list[dict[str, Any]] = []
     for message in messages:
         if message.id == question.message_id:
@@ -106,8 +106,10 @@ def read_run_history(messages: Sequence[Message], question: Question) -> list[di
 
 
 def submit_options(body: RunBody, messages: Sequence[Message], *, configures: bool) -> SubmitOptions:
-    """The application's tools and metadata; and, of a caller that `configures`, its additions to the brain's prompt.
-    Applications send these with every run, so of any other caller they are dropped."""
+    """Return the application's tools and metadata and, if the caller `configures`, its additions to the prompt.
+
+    Applications send additions with every run, so those of other callers are dropped rather than refused.
+    """
     context_texts = [message.content for message in messages if isinstance(message, SystemMessage | DeveloperMessage)]
     context_texts += [f"{context.description}: {context.value}" for context in body.context or ()]
     metadata = {"state": body.state, "forwarded_props": body.forwarded_props}
@@ -119,7 +121,7 @@ def submit_options(body: RunBody, messages: Sequence[Message], *, configures: bo
 
 
 def read_answers(body: RunBody, messages: Sequence[Message]) -> list[CallAnswer]:
-    """The decisions about interrupts, and the newest results of the application's own tools.
+    """Return the decisions about interrupts and the newest results of the application's own tools.
 
     Raises InvalidInput for an answer without a decision.
     """
@@ -133,7 +135,7 @@ def read_answers(body: RunBody, messages: Sequence[Message]) -> list[CallAnswer]
 
 
 def messages_before_turn(messages: Iterable[Message], turn_id: str) -> list[Message]:
-    """The conversation without the turn's own messages."""
+    """Return the conversation without the turn's own messages."""
     return [message for message in messages if not is_of_turn(message, turn_id)]
 
 
@@ -143,7 +145,7 @@ def is_of_turn(message: Message, turn_id: str) -> bool:
 
 
 def answered_calls(messages: Iterable[Message]) -> list[str]:
-    """The calls whose results the client has."""
+    """Return the calls whose results the client has."""
     return [message.tool_call_id for message in messages if message.role == "tool"]
 
 
@@ -161,7 +163,7 @@ def _files_of(message: UserMessage) -> tuple[File, ...]:
 
 
 def _file(field: str, part: dict[str, Any]) -> File:
-    """Of an image, a document, sound or a film, by its source."""
+    """Return the file of an image, document, audio or video part."""
     source: dict[str, Any] = part.get("source") or {}
     return decode_file(f"{field}.source", source.get("value"), source.get("mime_type"))
 
@@ -169,14 +171,14 @@ def _file(field: str, part: dict[str, Any]) -> File:
 def _read_decision(entry: InterruptAnswer) -> ApprovalDecision:
     split_call_id(entry.interrupt_id)
     if entry.status == "cancelled":
-        return ApprovalDecision(entry.interrupt_id, False, "it was cancelled")
+        return ApprovalDecision(entry.interrupt_id, False, "the approval was cancelled")
     payload = entry.payload
     match payload:
         case {"approved": bool(approved)}:
             edited: Any = cast("dict[str, Any]", payload).get("editedArgs")
             reason: Any = cast("dict[str, Any]", payload).get("reason")
         case _:
-            raise InvalidInput("resume.payload", 'send {"approved": true}, or false')
+            raise InvalidInput("resume.payload", 'send {"approved": true} or {"approved": false}')
     if edited is not None and not isinstance(edited, dict):
         raise InvalidInput("resume.payload.editedArgs", "it is not an object; send all arguments, or leave it out")
     reason_text = reason if isinstance(reason, str) else ""
@@ -185,8 +187,8 @@ def _read_decision(entry: InterruptAnswer) -> ApprovalDecision:
 
 STREAM_RESPONSES: dict[int | str, dict[str, Any]] = {
     200: {
-        "description": "Events of AG-UI 1.0: server-sent events whose `data` are events, from RUN_STARTED to "
-        "RUN_FINISHED or RUN_ERROR.",
+        "description": "Server-sent events whose `data` are events of AG-UI 1.0, from RUN_STARTED to RUN_FINISHED or "
+        "RUN_ERROR.",
         "content": {"text/event-stream": {"schema": {"type": "string"}}},
     },
     204: {"description": "There is nothing to follow."},
@@ -195,16 +197,16 @@ STREAM_RESPONSES: dict[int | str, dict[str, Any]] = {
 
 @router.post("/agui", response_model=None, responses={**STREAM_RESPONSES, **problem_responses(409, 410)})
 async def run(body: RunBody, request: RequestDep) -> Response:
-    """Run the default brain on a thread. See `/agui/{brain}`."""
+    """Run the default brain on a thread; see `/agui/{brain}`."""
     return await _run(body, None, request)
 
 
 @router.post("/agui/{brain}", response_model=None, responses={**STREAM_RESPONSES, **problem_responses(409, 410)})
 async def run_brain(brain: Annotated[str, Path(pattern=ID)], body: RunBody, request: RequestDep) -> Response:
-    """Run a brain on a thread: the user's last message begins a turn, and repeated it is the same turn from its
-    beginning; `resume`, and results of the application's tools, answer what a run stopped for, and stream the rest.
+    """Run a brain on a thread. The user's last message begins a turn; if it is repeated, the same turn is streamed from
+    its beginning. `resume` and results of the application's tools answer what a run stopped for, and stream the rest.
 
-    Needs `read`, too; `decide` for `resume`, `steer` for results.
+    Also needs `read`, `decide` for `resume`, and `steer` for results.
     """
     return await _run(body, brain, request)
 

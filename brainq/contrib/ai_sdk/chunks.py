@@ -1,7 +1,7 @@
-"""From a turn's chat events to chunks of the AI SDK's UI message stream.
+"""A fold of a turn's chat events to chunks of the AI SDK's UI message stream.
 
-A turn is one assistant message, whose id is the turn's; each step of it is a step of the message. The text
-of an attempt that is replaced is retracted by `reset-step`.
+A turn is one assistant message with the turn's id, and its steps are steps of the message. `reset-step` retracts the
+text of an attempt that is replaced.
 """
 
 from __future__ import annotations
@@ -32,15 +32,15 @@ FINISH: dict[StopReason, str] = {
     StopReason.INTERNAL_ERROR: "error",
     StopReason.LOST: "error",
 }
-"""Any other stop is `other`."""
+"""The finish reason of each stop reason. Any other is `other`."""
 
 
 class MessageWriter(ChatWire[Chunk]):
-    """Renders a turn as one message, or continues the one that the client has.
+    """A wire that renders a turn as one message, or continues the message that the client has.
 
-    in_step     the open step's data parts: a reset removes them from the client, so they are sent again
-    text_id     of the open text; empty: none is open
-    is_marked   a part shows the turn's state
+    in_step     the open step's data parts, which are sent again after a reset removes them from the client
+    text_id     the id of the open text, or "" if none is open
+    is_marked   True if a part shows the turn's state
     """
 
     end = b"data: [DONE]\n\n"
@@ -94,7 +94,7 @@ class MessageWriter(ChatWire[Chunk]):
                 begins = {"type": "tool-input-start", "toolCallId": call.id, "toolName": call.tool}
                 return [{**begins, "providerExecuted": True}, _input(call.id, call.tool, call.arguments)]
             case chat.ClientCallRequested(id, tool, arguments):
-                # It was announced as the brain's own while it waited for the calls before it.
+                # While it waited for the calls before it, it was announced as a call of the brain's tool.
                 return [{**_input(id, tool, json.loads(arguments)), "providerExecuted": False}]
             case chat.ApprovalRequested(id, _, reason):
                 ask: Chunk = {"type": "tool-approval-request", "approvalId": id, "toolCallId": id}
@@ -148,7 +148,7 @@ class MessageWriter(ChatWire[Chunk]):
                 return [{"type": "data-event", "data": {**data, "event": event.kind.value}, "transient": True}]
 
     def _part(self, name: str, part_id: str, data: Any) -> list[Chunk]:
-        """A data part. It replaces an earlier one of the same name and id."""
+        """Return a data part, which replaces an earlier one of the same name and id."""
         chunk: Chunk = {"type": f"data-{name}", "id": part_id, "data": data}
         if self._is_in_step:
             self._in_step.append(chunk)
@@ -162,7 +162,7 @@ class MessageWriter(ChatWire[Chunk]):
         about = {"messageMetadata": _metadata(result)}
         match result.ending:
             case Ending.FAILED:
-                # A client stops at an error, so the turn's metadata comes before it.
+                # A client stops at an error, so the turn's metadata must precede it.
                 chunks.append({"type": "message-metadata", **about})
                 chunks.append({"type": "error", "errorText": result.error or "the turn failed"})
             case Ending.COMPLETED if result.stop_reason is StopReason.INVALID_OUTPUT:
@@ -177,7 +177,7 @@ class MessageWriter(ChatWire[Chunk]):
 
 
 def _input(call_id: str, tool: str, arguments: Any) -> Chunk:
-    """The brain runs its tools itself, so to a client they are `providerExecuted`."""
+    """Return the chunk of a call's input. The brain runs its own tools, so they are `providerExecuted`."""
     return {
         "type": "tool-input-available",
         "toolCallId": call_id,
@@ -210,7 +210,7 @@ def _output(call: TurnCall) -> Chunk:
 
 
 def _value(result: str) -> Any:
-    """A result is text to the model. Clients expect an object or a list where that text is its JSON."""
+    """Return a result for clients: an object or a list if the model's text is its JSON, or else the text."""
     if result[:1] not in ("{", "["):
         return result
     try:

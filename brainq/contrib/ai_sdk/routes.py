@@ -1,4 +1,4 @@
-"""`/api/chat`: the routes of `useChat` of the AI SDK, and the meaning of their bodies."""
+"""`/api/chat`: the routes for `useChat` of the AI SDK, and their bodies."""
 
 from __future__ import annotations
 
@@ -40,12 +40,12 @@ VERBS = {
 router = APIRouter(prefix="/api/chat", tags=["AI SDK"], dependencies=[Depends(current_request)])
 ChatId = Annotated[str, Path(alias="session_id", pattern=ID, description="The chat's id.")]
 TurnQuery = Annotated[
-    str | None, Query(pattern=TURN_ID, description="This turn, as the message's id; without it the live one.")
+    str | None, Query(pattern=TURN_ID, description="The turn, which is the message's id; by default the live turn.")
 ]
 
 
 class PartApproval(CamelBody):
-    """The page's approval of a call."""
+    """The page's decision about a call."""
 
     id: str = Field(max_length=200)
     approved: bool | None = None
@@ -53,7 +53,7 @@ class PartApproval(CamelBody):
 
 
 class MessagePart(CamelBody):
-    """A part of a message: its text, a file, or a tool's call by its state."""
+    """A part of a message: text, a file, or a tool call in some state."""
 
     type: str
     text: str | None = None
@@ -69,7 +69,7 @@ class MessagePart(CamelBody):
 
 
 class UiMessage(CamelBody):
-    """A message as the client holds it."""
+    """A message of the client."""
 
     id: str = Field(max_length=500)
     role: Literal["system", "user", "assistant"]
@@ -80,7 +80,7 @@ class UiMessage(CamelBody):
         return "\n".join(part.text for part in self.parts if part.type == "text" and part.text)
 
     def files(self, field: str) -> tuple[File, ...]:
-        """Those of a user's. Raises InvalidInput."""
+        """Return the files of a user's message. Raises InvalidInput."""
         return tuple(
             decode_file(f"{field}.parts[{at}].url", part.url, part.media_type, part.filename)
             for at, part in enumerate(self.parts)
@@ -89,10 +89,10 @@ class UiMessage(CamelBody):
 
 
 class ChatBody(CamelBody):
-    """`id` is the chat's, and the session's; the last message is what is new.
+    """A chat, whose last message is new. `id` is the id of both the chat and its session.
 
-    tools   tools that the page runs itself, in `onToolCall`
-    brain   whose turn it is; left out: the default one's
+    tools   the tools that the page runs itself in `onToolCall`
+    brain   the brain of the turn; by default the default brain
     """
 
     id: str = Field(pattern=ID)
@@ -104,8 +104,10 @@ class ChatBody(CamelBody):
 
 
 def read_question(body: ChatBody, newest_turn: str | None) -> Question | None:
-    """The last message where it is the user's; else None. Each request for another answer is a question of its own,
-    by the session's newest turn."""
+    """Return the last message if it is the user's, or else None.
+
+    Each request to regenerate an answer is a separate question, identified by the session's newest turn.
+    """
     last = body.messages[-1]
     if last.role != "user":
         return None
@@ -114,7 +116,7 @@ def read_question(body: ChatBody, newest_turn: str | None) -> Question | None:
 
 
 def read_chat_history(body: ChatBody) -> list[dict[str, Any]]:
-    """The messages before the last one, as text and the user's files: a new session begins with them."""
+    """Return the messages before the last one, as text and the user's files. A new session begins with them."""
     history: list[dict[str, Any]] = [
         {"role": message.role, "content": message.text, "attachments": message.files(f"messages[{at}]")}
         for at, message in enumerate(body.messages[:-1])
@@ -124,7 +126,7 @@ def read_chat_history(body: ChatBody) -> list[dict[str, Any]]:
 
 
 def read_answers(message: UiMessage) -> list[CallAnswer]:
-    """The page's answers to the calls of the message's last step."""
+    """Return the page's answers to the calls of the message's last step."""
     steps = [at for at, part in enumerate(message.parts) if part.type == "step-start"]
     answers = (_read_answer(part) for part in message.parts[steps[-1] if steps else 0 :])
     return [answer for answer in answers if answer is not None]
@@ -154,7 +156,7 @@ def _check_call_id(call_id: str) -> str:
 STREAM_RESPONSES: dict[int | str, dict[str, Any]] = {
     200: {
         "description": "The UI message stream, version 1, of the AI SDK: server-sent events whose `data` are chunks, "
-        "then `[DONE]`. Their `id` continues the stream, as `Last-Event-ID`.",
+        "then `[DONE]`. `Last-Event-ID` with the `id` of one continues the stream after it.",
         "content": {"text/event-stream": {"schema": {"type": "string"}}},
     }
 }
@@ -164,10 +166,10 @@ NO_STREAM_RESPONSE: dict[int | str, dict[str, Any]] = {204: {"description": "The
 
 @router.post("", response_model=None, responses={**STREAM_RESPONSES, **problem_responses(409, 410)})
 async def chat(body: ChatBody, request: RequestDep) -> Response:
-    """Answer the last message as a stream: a user's begins a turn, and repeated it is the same turn; an
-    assistant's has decisions, or results of the page's own tools, and its turn goes on.
+    """Stream the answer to the last message. A user's message begins a turn; if it is repeated, it is the same turn. An
+    assistant's message contains decisions or results of the page's own tools, and its turn resumes.
 
-    Needs `read`, too; `decide` for decisions, `steer` for results.
+    Also needs `read`, `decide` for decisions, and `steer` for results.
     """
     request.require_own_prefix(body.id)
     newest = await _newest_turn(request, body.id) if body.trigger == "regenerate-message" else None
@@ -178,7 +180,7 @@ async def chat(body: ChatBody, request: RequestDep) -> Response:
         return await _stream_chat(request, handle)
     answers = read_answers(body.messages[-1])
     if not answers:
-        raise InvalidInput("messages", "the last one is the assistant's, and answers nothing; send the user's last")
+        raise InvalidInput("messages", "the last one is the assistant's and answers nothing; end with the user's")
     handle, behind = await apply_answers(request, body.id, answers)
     return await _stream_chat(request, handle, behind, opens=True)
 
@@ -192,9 +194,9 @@ async def resume(
     chat_id: ChatId,
     request: RequestDep,
     turn: TurnQuery = None,
-    last_event_id: Annotated[str | None, Header(max_length=30, description="Begin behind this piece.")] = None,
+    last_event_id: Annotated[str | None, Header(max_length=30, description="Begin after this piece.")] = None,
 ) -> Response:
-    """Follow the chat's live turn, or the one that is named, from its beginning. 204 when nothing is live."""
+    """Stream the chat's live turn, or the named turn, from its beginning. 204 if no turn is live."""
     request.require_session(chat_id)
     found = turn or await request.client.session(chat_id).live()
     if found is None:
@@ -205,7 +207,7 @@ async def resume(
 
 @router.post("/{session_id}/stop")
 async def stop(chat_id: ChatId, request: RequestDep, turn: TurnQuery = None) -> AffectedTurn:
-    """Cancel the chat's live turn, or the one that is named: `stop()` of the client only stops reading."""
+    """Cancel the chat's live turn or the named turn. The client's own `stop()` only stops reading."""
     request.require_session(chat_id)
     if turn is None:
         return AffectedTurn(turn_id=await request.client.session(chat_id).interrupt("stopped in its chat"))

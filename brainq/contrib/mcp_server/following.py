@@ -1,6 +1,4 @@
-"""Follows a turn for a client that waits: its events as progress, and its approvals as questions to the
-client's user.
-"""
+"""Following a turn for a waiting client: events become progress, and approvals become questions to its user."""
 
 from __future__ import annotations
 
@@ -31,15 +29,15 @@ from brainq.gateway.rest.event_stream import EventReader
 from brainq.gateway.rest.turn_control import decide
 
 EVERY_S = 0.25
-"""Deltas of text are gathered, for a model sends too many for a notification each."""
+"""The minimum interval between notifications of text, because a model sends too many deltas."""
 SendProgress = Callable[[float, str], Awaitable[None]]
-"""Sends a progress value, which only grows, and a message."""
+"""A function that sends a progress value, which only grows, and a message."""
 MAX_SHOWN_CHARS = 4_000
 FORM: dict[str, Any] = {
     "type": "object",
     "properties": {
         "decision": {"type": "string", "title": "Decision", "enum": ["approve", "deny"]},
-        "reason": {"type": "string", "title": "Reason", "description": "If you deny, the model reads it."},
+        "reason": {"type": "string", "title": "Reason", "description": "The model reads it if you deny."},
     },
     "required": ["decision"],
 }
@@ -47,7 +45,7 @@ Decision = tuple[Literal["approve", "deny"], str]
 
 
 def progress_text(event: TurnEvent) -> str:
-    """A short message; "" for events that are not reported. Text is passed through."""
+    """Return a short message about an event, or "" if it is not reported. Text is passed through."""
     data = cast("dict[str, Any]", event.data)
     match event.kind:
         case EventKind.TURN_QUEUED:
@@ -56,9 +54,9 @@ def progress_text(event: TurnEvent) -> str:
             return "begins"
         case EventKind.STEP_STARTED:
             again = f", attempt {data['attempt']}" if data["attempt"] > 1 else ""
-            return f"step {data['step']}{again}: the model is asked"
+            return f"step {data['step']}{again}: calling the model"
         case EventKind.STEP_RETRIED:
-            return f"step {data['step']}: the model failed, and is asked again"
+            return f"step {data['step']}: the model failed; calling it again"
         case EventKind.TEXT_DELTA:
             return data["text"]
         case EventKind.CALL_RUNNING:
@@ -70,15 +68,15 @@ def progress_text(event: TurnEvent) -> str:
         case EventKind.APPROVAL_REQUESTED:
             return f"{data['tool']} needs an approval"
         case EventKind.APPROVAL_DECIDED:
-            return f"an approval is decided: {data['decision']}"
+            return f"an approval was decided: {data['decision']}"
         case EventKind.TURN_PARKED:
             return f"waits for: {data['awaits']}"
         case EventKind.TURN_RESUMED:
-            return "goes on"
+            return "resumes"
         case EventKind.INPUT_CONSUMED:
             return "has read your input"
         case EventKind.TURN_CANCELLING:
-            return "is cancelled"
+            return "is being cancelled"
         case EventKind.TURN_CLOSING:
             return f"ends: {data['ending']}"
         case _:
@@ -90,13 +88,13 @@ def _queue_text(ahead: int, why: str) -> str:
         case "paused":
             return "waits: its session is paused"
         case "room":
-            return f"waits for capacity; {ahead} turns of its tenant are before it"
+            return f"waits for capacity behind {ahead} turns of its tenant"
         case _:
             return f"waits for {ahead} earlier turns of its session"
 
 
 class ProgressReporter:
-    """Reports events in order; text at least EVERY_S seconds after the last one, or when another event follows."""
+    """A reporter of events in order. It sends text every EVERY_S seconds, and before another event."""
 
     def __init__(self, send: SendProgress, now: Callable[[], float] = time.monotonic) -> None:
         self._send = send
@@ -125,7 +123,7 @@ class ProgressReporter:
 
 @dataclass(frozen=True, slots=True)
 class FollowOutcome:
-    """The last event that was read; and the approvals that the turn waits for, where that stopped it."""
+    """The last event that was read, and the approvals that the turn waits for, if any."""
 
     last_event: int
     approvals: tuple[Approval, ...] = ()
@@ -139,7 +137,7 @@ async def follow_turn(
     wait_s: float,
     progress: ProgressReporter,
 ) -> FollowOutcome:
-    """Report the events after `after`, for `wait_s` at most. Raises RequestRejected once the token is not valid."""
+    """Report the events after `after` for at most `wait_s`. Raises RequestRejected once the token is invalid."""
     clock = asyncio.get_running_loop().time
     until, checked_at, seq = clock() + wait_s, clock(), after
     heartbeat_s = request.gateway.settings.http_heartbeat_s
@@ -174,15 +172,15 @@ def _waits_for_people(event: TurnEvent) -> bool:
 
 
 async def pending_approvals(handle: AsyncTurnHandle) -> tuple[Approval, ...]:
-    """The approvals that the turn waits for now."""
+    """Return the approvals that the turn waits for now."""
     return tuple(found for found in await handle.approvals() if found.state == "pending")
 
 
 class ElicitationRound(BaseModel):
-    """A client sends this back with its user's decisions. It is not trusted: all of it is looked up again.
+    """The state that a client sends back with its user's decisions. It is not trusted, so all of it is checked.
 
-    seq    the last event that was reported
-    asks   approval id -> hash of the arguments that were shown
+    seq    the number of the last event that was reported
+    asks   approval id -> the hash of the arguments that were shown
     """
 
     model_config = ConfigDict(extra="forbid")
@@ -193,7 +191,7 @@ class ElicitationRound(BaseModel):
 
 
 def can_elicit(request: McpRequest) -> bool:
-    """Whether the client can ask its user, and the caller may decide."""
+    """Return whether the client can question its user and the caller may decide."""
     session = request.context.session
     capable = session.client_capabilities and session.client_capabilities.elicitation
     if not capable or (capable.url is not None and capable.form is None):
@@ -202,7 +200,7 @@ def can_elicit(request: McpRequest) -> bool:
 
 
 def elicitation_result(handle: AsyncTurnHandle, seq: int, pending: Sequence[Approval]) -> InputRequiredResult:
-    """The call's result for now, in modern versions: the client asks its user, and sends the call again."""
+    """Return the provisional result of a call in modern versions. The client questions its user and calls again."""
     asks = {approval.id: approval.args_hash for approval in pending}
     return InputRequiredResult(
         input_requests={approval.id: ElicitRequest(params=_form(approval)) for approval in pending},
@@ -211,7 +209,7 @@ def elicitation_result(handle: AsyncTurnHandle, seq: int, pending: Sequence[Appr
 
 
 def read_round(state: str) -> ElicitationRound:
-    """Raises InvalidInput."""
+    """Read the state that a client sent back. Raises InvalidInput."""
     try:
         state_json: Any = json.loads(state)
     except ValueError:
@@ -219,12 +217,12 @@ def read_round(state: str) -> ElicitationRound:
     found = read_input(ElicitationRound, "requestState", state_json)
     for approval_id in found.asks:
         if split_call_id(approval_id)[0] != found.turn_id:
-            raise InvalidInput("requestState", "it has an approval of another turn")
+            raise InvalidInput("requestState", "it names an approval of another turn; send it back unchanged")
     return found
 
 
 async def apply_decisions(request: McpRequest, shown: ElicitationRound, answers: Mapping[str, Any]) -> bool:
-    """Apply the user's decisions. Whether there was one for every approval."""
+    """Apply the user's decisions. Returns whether there was one for every approval."""
     deciding, is_complete = request.needing(Verb.DECIDE), True
     for approval_id, args_hash in shown.asks.items():
         answer = answers.get(approval_id)
@@ -243,7 +241,7 @@ async def apply_decisions(request: McpRequest, shown: ElicitationRound, answers:
 async def elicit_now(
     request: McpRequest, handle: AsyncTurnHandle, seq: int, pending: Sequence[Approval], slot: StreamSlot
 ) -> bool:
-    """Ask the client while its call is open, in old versions. Whether nothing is left to decide."""
+    """Question the client's user while the call is open, in old versions. Returns whether nothing is left to decide."""
     shown = ElicitationRound(turn_id=handle.turn_id, seq=seq, asks={each.id: each.args_hash for each in pending})
     asking = asyncio.ensure_future(_elicit_all(request, pending))
     elsewhere = asyncio.ensure_future(_wait_for_resume(handle, seq))
@@ -263,7 +261,7 @@ async def _elicit_all(request: McpRequest, pending: Sequence[Approval]) -> dict[
     found: dict[str, ElicitResult] = {}
     for approval in pending:
         form = _form(approval)
-        with suppress(MCPError):  # the client or its user does not answer: others may decide
+        with suppress(MCPError):  # if the client or its user does not answer, others may decide
             found[approval.id] = await session.elicit_form(form.message, FORM, related_request_id=request_id)
     return found
 
@@ -279,12 +277,12 @@ def _form(approval: Approval) -> ElicitRequestFormParams:
     if len(arguments) > MAX_SHOWN_CHARS:
         arguments = f"{arguments[:MAX_SHOWN_CHARS]}\n[{len(arguments) - MAX_SHOWN_CHARS:,} more characters]"
     why = f"\n{approval.reason}" if approval.reason else ""
-    message = f"{approval.tool} ({approval.effect.value}) asks to run.{why}\n{arguments}"
+    message = f"{approval.tool} ({approval.effect.value}) requests to run.{why}\n{arguments}"
     return ElicitRequestFormParams(message=message, requested_schema=FORM)
 
 
 def _read_decision(answer: ElicitResult) -> Decision | None:
-    """None: the user did not decide."""
+    """Return the user's decision, or None if the user did not decide."""
     if answer.action == "decline":
         return "deny", ""
     content = answer.content or {}

@@ -1,4 +1,4 @@
-"""Requests of MCP clients, and the turns that their calls begin: a repeated call is the same turn."""
+"""Requests of MCP clients, and the turns that their calls begin. A repeated call is the same turn."""
 
 from __future__ import annotations
 
@@ -31,20 +31,20 @@ B = TypeVar("B", bound=BaseModel)
 log = logger("brainq.gateway")
 RequestId = str | int
 ON_DISCONNECT = "brainq/on-disconnect"
-"""In a call's `_meta`: with `continue` a disconnect cancels nothing."""
+"""A key in a call's `_meta`. With the value `continue`, a disconnect does not cancel the turn."""
 MAX_KEY_CHARS = 500
 MAX_NOTED_CALLS = 10_000
 CANCEL_TRIES = 20
 CANCEL_RETRY_S = 0.1
-"""A cancel may arrive before its call's turn is accepted, so the turn is looked up repeatedly."""
+"""The turn of a cancelled call is looked up repeatedly, because the cancel may arrive before the turn is accepted."""
 
 
 @dataclass(frozen=True, slots=True)
 class McpRequest(GatewayRequest):
-    """One request of an MCP client. `verb` is that of all; most tools need others: see `needing`.
+    """A request of an MCP client. It has the verb that all requests need; see `needing` for others.
 
-    context   the SDK's: the session with the client, the request's id and its `_meta`
-    scope     within which the client's request ids are unique; "": unknown, so every request is new
+    context   the SDK's context: the session with the client, the request's id and its `_meta`
+    scope     the scope within which the client's request ids are unique, or "" if it is unknown
     """
 
     context: McpContext
@@ -56,7 +56,7 @@ class McpRequest(GatewayRequest):
 
     @property
     def is_modern(self) -> bool:
-        """Whether the client speaks a version without sessions, of 2026 or later."""
+        """Return whether the client's version of the protocol, of 2026 or later, has no sessions."""
         return self.context.protocol_version in MODERN_PROTOCOL_VERSIONS
 
     @property
@@ -64,19 +64,19 @@ class McpRequest(GatewayRequest):
         return dict(self.context.meta or {})
 
     def needing(self, verb: Verb) -> McpRequest:
-        """The request with this verb. Raises RequestRejected where the caller lacks it."""
+        """Return the request with this verb. Raises RequestRejected if the caller lacks it."""
         self.require_verb(verb)
         return replace(self, verb=verb)
 
     async def require_valid_token(self) -> None:
-        """Raise RequestRejected once the token was revoked or has expired while its request waits."""
+        """Raise RequestRejected if the token was revoked or expired while the request waited."""
         request = self.context.request
         if request is not None and await self.gateway.authenticator.authenticate(dict(request.headers)) != self.caller:
             raise RequestRejected("unauthorized", "the token is no longer valid")
 
 
 def read_input(model: type[B], field: str, given: object) -> B:
-    """A client's input as `model`. Raises InvalidInput naming the first invalid field, without its value."""
+    """Read a client's input. Raises InvalidInput that names the first invalid field, without its value."""
     try:
         return model.model_validate(given)
     except ValidationError as wrong:
@@ -84,10 +84,10 @@ def read_input(model: type[B], field: str, given: object) -> B:
 
 
 class CallsInFlight:
-    """Finds the turn of a call by the id that its client gave the request.
+    """The calls that may be cancelled, by the request id from their client.
 
-    The id is unique in its scope, so the turn's request key follows from it, at every gateway. For the newest calls
-    of this process that have a key of their own, or continue a turn, the key or turn id is stored.
+    A request id is unique in its scope, so every gateway can derive the turn's request key from it. For recent calls
+    of this process that have their own key or continue a turn, the key or turn id is stored.
     """
 
     def __init__(self, client: AsyncClient) -> None:
@@ -96,7 +96,7 @@ class CallsInFlight:
         self._cancelling: set[asyncio.Task[None]] = set()
 
     def request_key(self, request: McpRequest) -> str:
-        """The key that the call submits its turn under. Raises InvalidInput for an invalid key of the client's."""
+        """Return the key under which the call submits its turn. Raises InvalidInput for an invalid client key."""
         client_key = _client_key(request.meta)
         if client_key is not None:
             return _hashed_key(request.caller, f"given {client_key}")
@@ -106,8 +106,11 @@ class CallsInFlight:
 
     @contextmanager
     def cancelled_with(self, request: McpRequest, slot: StreamSlot, sought: str) -> Generator[None]:
-        """While a call waits for the turn with this request key or id. In modern versions of the protocol a client
-        cancels over HTTP by disconnecting; else it sends a notification, see `cancelled`."""
+        """Cancel the turn with this request key or id if the client disconnects within the context.
+
+        That is how clients with modern versions of the protocol cancel over HTTP. Other clients send a notification;
+        see `cancelled`.
+        """
         request_id = request.context.request_id
         if request.scope and request_id is not None:
             self._noted[request.scope, request_id] = sought
@@ -122,14 +125,14 @@ class CallsInFlight:
             raise
 
     def cancelled(self, request: McpRequest, request_id: RequestId) -> None:
-        """The client cancels this request, which may have begun no turn."""
+        """Cancel the turn of this request, if it has begun one, because the client sent a notification."""
         if not request.scope:
             return
         noted = self._noted.pop((request.scope, request_id), None)
         self._cancel_soon(request.caller, noted or _hashed_key(request.caller, f"{request.scope} {request_id!r}"))
 
     async def close(self) -> None:
-        """Finish the cancels that have begun."""
+        """Wait for the cancels that have begun."""
         if self._cancelling:
             await asyncio.wait(self._cancelling)
 
@@ -154,7 +157,7 @@ class CallsInFlight:
 
 
 def default_session(caller: Caller, request_key: str) -> str:
-    """The session of a call that names none: the caller's own, and the same for the same call."""
+    """Return the session of a call that names none. It has the caller's prefix, and is the same for a repeated call."""
     return f"{(caller.prefixes or ('',))[0]}{request_key[:28]}"
 
 
@@ -166,6 +169,6 @@ def _client_key(meta: Mapping[str, Any]) -> str | None:
 
 
 def _hashed_key(caller: Caller, text: str) -> str:
-    """A key from any text, distinct for each caller."""
+    """Return a key made from any text, distinct for each caller."""
     scoped = f"{caller.counted_as} {text}".encode("utf-8", "surrogatepass")
     return f"mcp-{hashlib.sha256(scoped).hexdigest()[:40]}"

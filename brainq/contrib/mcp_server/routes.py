@@ -1,4 +1,4 @@
-"""`POST /mcp`: MCP over streamable HTTP. The SDK is imported, and started, at the first request."""
+"""`POST /mcp`: MCP over streamable HTTP. The SDK is imported and started at the first request."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 SESSION_HEADER = b"mcp-session-id"
 VERBS: dict[str, Verb] = {"POST /mcp": Verb.READ}
-"""Every request needs this verb; most tools need others, too."""
+"""Every request needs this verb; most tools need additional ones."""
 router = APIRouter(include_in_schema=False)  # tools/list documents it
 
 
@@ -38,21 +38,24 @@ class McpWire(Wire):
     def __init__(self, gateway: Gateway) -> None:
         super().__init__("mcp_server", router, VERBS)
         self._gateway = gateway
-        self._manager: StreamableHTTPSessionManager | None = None  # the one that runs
+        self._manager: StreamableHTTPSessionManager | None = None  # the running one
         self._running = KeptTask("brainq-mcp", self._run)
         self._changed = asyncio.Event()
         self._calls: CallsInFlight | None = None
 
     def require(self) -> None:
-        """Raise RequestRejected where MCP is off, or its extra is not installed."""
+        """Raise RequestRejected if MCP is off or its extra is not installed."""
         if not self._gateway.settings.http_mcp:
             raise RequestRejected("no-such-route", "MCP is off; the operator may set BRAINQ_HTTP_MCP")
         if importlib.util.find_spec("mcp") is None:
             raise RequestRejected("no-such-route", "MCP needs an extra: pip install 'brainq[mcp]'")
 
     async def answer(self, scope: Scope, receive: Receive, send: Send, *, opens: bool) -> None:
-        """Have the SDK answer a request. `opens`: it begins a session of an older client, which gets a session id, in
-        which the ids of its requests are unique. Raises SetupError while the SDK's server does not start."""
+        """Let the SDK answer a request. Raises SetupError while the SDK's server does not start.
+
+        opens   True if the request begins a session of an older client. It gets a session id, within which the ids of
+                its requests are unique.
+        """
         manager = await self._started()
 
         async def named(message: Message) -> None:
@@ -76,11 +79,13 @@ class McpWire(Wire):
             self._changed.clear()
             await self._changed.wait()
         if self._manager is None:
-            raise SetupError("the MCP server did not start, and is started again; the gateway's log says why")
+            raise SetupError(
+                "the MCP server did not start and is being restarted; see the gateway's log for the reason"
+            )
         return self._manager
 
     async def _run(self) -> None:
-        """Run one manager until it is cancelled, or breaks: it cannot be run twice."""
+        """Run a new manager until it is cancelled or fails. A manager cannot run twice."""
         try:
             manager = await self._make()
             async with manager.run():
@@ -92,7 +97,7 @@ class McpWire(Wire):
             self._changed.set()
 
     async def _make(self) -> StreamableHTTPSessionManager:
-        # The import takes half a second, during which other requests are answered.
+        # The import takes half a second. In a thread it does not delay other requests.
         await asyncio.to_thread(importlib.import_module, "brainq.contrib.mcp_server.server")
         from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 
@@ -118,7 +123,7 @@ class McpWire(Wire):
 
 
 class _McpResponse(Response):
-    """The SDK's answer, written as it comes."""
+    """The SDK's answer, which is sent as it is made."""
 
     def __init__(self, wire: McpWire, body: bytes, *, opens: bool) -> None:
         super().__init__()
@@ -132,7 +137,7 @@ class _McpResponse(Response):
 
 @router.post("/mcp", dependencies=[Depends(current_request)])
 async def post_message(request: Request) -> Response:
-    """One message of an MCP client. Verbs that a tool needs beside `read` are in the table of tools."""
+    """Answer a message of an MCP client. The table of tools has the verbs that tools need in addition to `read`."""
     wire = cast("McpWire", request.app.state.wires["mcp_server"])
     wire.require()
     body = await request.body()

@@ -1,4 +1,4 @@
-"""The MCP server that the SDK drives: the list of tools, turns as resources, failures; and the server over stdio."""
+"""The MCP server: the list of tools, turns as resources, failures, and the server over stdio."""
 
 from __future__ import annotations
 
@@ -7,14 +7,16 @@ import base64
 import hashlib
 import re
 import secrets
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any
 
 import mcp_types as types
 from mcp import MCPError
 from mcp.server import Server
+from mcp.server.context import CallNext, HandlerResult
 from mcp.server.stdio import stdio_server
+from pydantic import ValidationError
 
 from brainq import __version__
 from brainq.access import Caller, Verb
@@ -30,7 +32,7 @@ from brainq.contrib.mcp_server.tools import BRAIN_TOOL_VERBS, TURN_TOOLS, BrainT
 from brainq.contrib.mcp_server.turn_report import TurnReport, report_schema, report_turn, tool_error, tool_result
 from brainq.errors import BrainqError, ContentNotKept, NotFound
 from brainq.gateway.edge.authentication import LOCAL_CALLER
-from brainq.gateway.edge.problems import NOT_FOUND, RequestRejected
+from brainq.gateway.edge.problems import NOT_FOUND, RequestRejected, problem_of
 from brainq.gateway.edge.request import Gateway
 from brainq.gateway.rest.bodies import DEFAULT_LIST_PAGE, DEFAULT_PAGE
 from brainq.gateway.rest.turns import TranscriptPage
@@ -40,12 +42,11 @@ from brainq.tools.mcp.sdk import keep_sdk_quiet
 JSON_TYPE = "application/json"
 _URI = re.compile(rf"brainq://turns/({TURN_ID_PATTERN[1:-1]})(/transcript|/files/([0-9a-f]{{64}}))?")
 log = logger("brainq.gateway")
-R = TypeVar("R")
 MAX_TOOL_NAME_CHARS = 64
 INSTRUCTIONS = (
-    "Each agent is a tool: call it with a message, and it answers. What it does goes on if you do not wait for it: "
-    "`result` has the answer later. Give the session of an answer to go on with its conversation. Where an agent "
-    "waits for an approval, ask your user before you approve."
+    "Each agent is a tool: call it with a message, and it answers. If you do not wait, it continues by itself, and "
+    "`result` has the answer later. Pass the session of an answer to continue its conversation. If an agent waits for "
+    "an approval, ask your user before you approve."
 )
 
 
@@ -55,26 +56,26 @@ def turn_templates() -> types.ListResourceTemplatesResult:
             types.ResourceTemplate(
                 name="turn",
                 uri_template="brainq://turns/{turn_id}",
-                description="How a turn ended, or its state.",
+                description="A turn's outcome or state.",
                 mime_type=JSON_TYPE,
             ),
             types.ResourceTemplate(
                 name="transcript",
                 uri_template="brainq://turns/{turn_id}/transcript",
-                description="A turn's messages: the user's, the model's with its calls, and their results.",
+                description="A turn's messages: the user's, the model's with its calls, and the results of the calls.",
                 mime_type=JSON_TYPE,
             ),
             types.ResourceTemplate(
                 name="file",
                 uri_template="brainq://turns/{turn_id}/files/{sha256}",
-                description="A file of a turn's messages or of its tools' results.",
+                description="A file of a turn's messages or tool results.",
             ),
         ]
     )
 
 
 async def turn_resources(request: McpRequest, cursor: str | None) -> types.ListResourcesResult:
-    """The caller's turns, the newest first. Empty where the caller lacks the verb."""
+    """List the caller's turns, newest first. The list is empty if the caller lacks the verb."""
     if Verb.READ not in request.caller.verbs:
         return types.ListResourcesResult(resources=[])
     after = None if cursor is None else check_turn_id("cursor", cursor)
@@ -94,7 +95,7 @@ async def turn_resources(request: McpRequest, cursor: str | None) -> types.ListR
 
 
 async def read_resource(request: McpRequest, uri: str) -> types.ReadResourceResult:
-    """Raises MCPError for one that does not exist, or is another caller's."""
+    """Read a resource. Raises MCPError if it does not exist or is another caller's."""
     found = _URI.fullmatch(uri)
     if found is None:
         raise MCPError(
@@ -126,7 +127,7 @@ def _file_resource(uri: str, file: File) -> types.ReadResourceResult:
 
 
 async def _all_messages(handle: AsyncTurnHandle) -> tuple[Message, ...]:
-    """A resource has no pages."""
+    """Return all messages, because a resource has no pages."""
     messages: tuple[Message, ...] = ()
     while page := await handle.transcript(DEFAULT_PAGE, len(messages)):
         messages += page
@@ -136,7 +137,7 @@ async def _all_messages(handle: AsyncTurnHandle) -> tuple[Message, ...]:
 
 
 def brains_by_tool(brains: Iterable[Brain]) -> dict[str, Brain]:
-    """The brains by their tools' names: letters, digits, _ and -, 64 at most, and none twice."""
+    """Return the brains by the names of their tools: at most 64 letters, digits, _ and -, all different."""
     found: dict[str, Brain] = {}
     for brain in brains:
         name = re.sub(r"[^A-Za-z0-9_-]", "_", brain.name)
@@ -150,7 +151,7 @@ def brains_by_tool(brains: Iterable[Brain]) -> dict[str, Brain]:
 
 
 def tools_for(caller: Caller, brains: dict[str, Brain]) -> list[types.Tool]:
-    """The tools whose verbs the caller has: those of the brains first."""
+    """Return the tools whose verbs the caller has, the brains' first."""
     world = _world_hints(brains.values())
     agents = [_brain_tool(name, brain) for name, brain in brains.items()]
     verbs = [_turn_tool(tool, caller, world) for tool in TURN_TOOLS.values() if tool.needs <= caller.verbs]
@@ -193,21 +194,20 @@ def _turn_tool(tool: TurnTool, caller: Caller, world: tuple[bool, bool]) -> type
 
 
 def _world_hints(brains: Iterable[Brain]) -> tuple[bool, bool]:
-    """Whether the brains' tools may destroy something, and whether they reach the outside world, as anything that is
-    read may do."""
+    """Return whether the brains' tools may destroy something, and whether they may reach the outside world."""
     effects = {spec.effect for brain in brains for spec in brain.tools.specs.values()}
     return Effect.DESTRUCTIVE in effects, bool(effects - {Effect.LOCAL_WRITE})
 
 
 def make_server(gateway: Gateway, calls: CallsInFlight, to_request: Callable[[McpContext], McpRequest]) -> Server[Any]:
-    """`to_request` adds the caller to the SDK's context of a request."""
+    """Build the server. `to_request` adds the caller to the SDK's context of a request."""
     keep_sdk_quiet()
     handlers = _Handlers(brains_by_tool(gateway.brains), calls, to_request)
     server: Server[Any] = Server(
         "brainq",
         version=__version__,
         instructions=INSTRUCTIONS,
-        get_tool_input_schema=lambda tool: None,  # no tool's input is repeated in headers, so none is looked up
+        get_tool_input_schema=lambda tool: None,  # no tool repeats its input in headers, so no schema is needed
         on_list_tools=handlers.list_tools,
         on_call_tool=handlers.call_tool,
         on_list_resources=handlers.list_resources,
@@ -215,7 +215,23 @@ def make_server(gateway: Gateway, calls: CallsInFlight, to_request: Callable[[Mc
         on_read_resource=handlers.read_resource,
     )
     server.add_notification_handler("notifications/cancelled", types.CancelledNotificationParams, handlers.cancelled)
+    server.middleware.append(_report_failures)
     return server
+
+
+async def _report_failures(ctx: McpContext, call_next: CallNext) -> HandlerResult:
+    """Convert refusals to errors of the protocol, and log a bug under an id that its error contains."""
+    try:
+        return await call_next(ctx)
+    except (MCPError, ValidationError):
+        raise
+    except (BrainqError, RequestRejected) as refusal:
+        problem = problem_of(refusal)
+        raise MCPError(types.INVALID_REQUEST, f"{problem.title}: {problem.detail}") from None
+    except Exception as failure:
+        problem_id = new_turn_id()
+        log.error("a request failed", failure=failure, problem_id=problem_id, route="mcp")
+        raise MCPError(types.INTERNAL_ERROR, f"a bug in brainq; its log has the details under {problem_id}") from None
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,7 +249,7 @@ class _Handlers:
         self, context: McpContext, params: types.CallToolRequestParams
     ) -> types.CallToolResult | types.InputRequiredResult:
         try:
-            return await _with_problem_id(self._call(self.to_request(context), params))
+            return await self._call(self.to_request(context), params)
         except (BrainqError, RequestRejected) as refusal:
             return tool_error(refusal)
 
@@ -246,13 +262,12 @@ class _Handlers:
         if tool is not None and request.caller.verbs >= tool.needs:
             args = read_input(tool.input, "arguments", params.arguments or {})
             return tool_result(request, await tool.run(request, args, self.calls))
-        raise MCPError(types.INVALID_PARAMS, "there is no such tool; tools/list has them all")
+        raise MCPError(types.INVALID_PARAMS, "there is no such tool; tools/list lists them all")
 
     async def list_resources(
         self, context: McpContext, params: types.PaginatedRequestParams | None
     ) -> types.ListResourcesResult:
-        found = turn_resources(self.to_request(context), params.cursor if params else None)
-        return await _as_mcp_error(_with_problem_id(found))
+        return await turn_resources(self.to_request(context), params.cursor if params else None)
 
     async def list_templates(
         self, context: McpContext, params: types.PaginatedRequestParams | None
@@ -262,37 +277,18 @@ class _Handlers:
     async def read_resource(
         self, context: McpContext, params: types.ReadResourceRequestParams
     ) -> types.ReadResourceResult:
-        return await _as_mcp_error(_with_problem_id(read_resource(self.to_request(context), params.uri)))
+        return await read_resource(self.to_request(context), params.uri)
 
     async def cancelled(self, context: McpContext, params: types.CancelledNotificationParams) -> None:
         if params.request_id is not None:
             self.calls.cancelled(self.to_request(context), params.request_id)
 
 
-async def _with_problem_id(made: Awaitable[R]) -> R:
-    """An unexpected failure is reported by an id, which is in the log, too."""
-    try:
-        return await made
-    except (BrainqError, RequestRejected, MCPError):
-        raise
-    except Exception as failure:
-        problem_id = new_turn_id()
-        log.error("a request failed", failure=failure, problem_id=problem_id, route="mcp")
-        raise MCPError(types.INTERNAL_ERROR, f"a bug in brainq; its log has the details under {problem_id}") from None
-
-
-async def _as_mcp_error(made: Awaitable[R]) -> R:
-    """Rejections of requests that are not tool calls."""
-    try:
-        return await made
-    except (BrainqError, RequestRejected) as refusal:
-        reported = tool_error(refusal)
-        raise MCPError(types.INVALID_REQUEST, str(getattr(reported.content[0], "text", ""))) from None
-
-
 def serve_stdio(gateway: Gateway) -> None:
-    """Serve the program that started this one until stdin ends, with all rights of the deployment's environment. Turns
-    that have begun go on."""
+    """Serve the program that started this one until stdin ends, with all rights of the deployment's environment.
+
+    Turns that have begun continue afterwards.
+    """
     asyncio.run(_serve_stdio(gateway))
 
 
@@ -309,6 +305,6 @@ async def _serve_stdio(gateway: Gateway) -> None:
 
 
 def connection_requests(gateway: Gateway, caller: Caller) -> Callable[[McpContext], McpRequest]:
-    """Makes the requests of one connection, in which their ids are unique."""
+    """Return a function that makes the requests of one connection, within which their ids are unique."""
     scope = f"connection {secrets.token_hex(16)}"
     return lambda context: McpRequest(gateway, caller, Verb.READ, context, scope)

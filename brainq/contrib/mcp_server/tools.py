@@ -1,4 +1,4 @@
-"""The tools: the verbs of turns, with the input, required verbs, output and effect of each; and a brain's own."""
+"""The tools: one for each verb of turns, and the tool of a brain."""
 
 from __future__ import annotations
 
@@ -33,6 +33,7 @@ from brainq.contrib.mcp_server.turn_report import TurnReport, report_turn, tool_
 from brainq.gateway.edge.limits import StreamSlot
 from brainq.gateway.edge.request import CALL_ID, ID, TURN_ID
 from brainq.gateway.rest.bodies import (
+    AFTER,
     DEFAULT_LIST_PAGE,
     Answer,
     Body,
@@ -47,9 +48,9 @@ from brainq.gateway.rest.turn_control import ApprovalList, CancelAnswer, decide
 from brainq.gateway.rest.turns import TurnPage, hide_foreign_parent
 
 MAX_EVENTS = 200
-WAIT_FIELD = Field(default=0, ge=0, allow_inf_nan=False, description="How many seconds to wait.")
+WAIT_FIELD = Field(default=0, ge=0, allow_inf_nan=False, description="The number of seconds to wait.")
 WAIT_S = 50.0
-"""Less than the minute after which clients give up a call, and cancel its turn."""
+"""The default wait. It is less than the minute after which clients abandon a call and cancel its turn."""
 BRAIN_TOOL_VERBS = frozenset({Verb.SUBMIT, Verb.READ})
 Run = Callable[[McpRequest, Any, CallsInFlight], Awaitable[BaseModel]]
 
@@ -59,16 +60,16 @@ class TurnInput(Body):
 
 
 class SubmitInput(Body):
-    """Options that are left out are the agent's own."""
+    """A message and options, which default to the agent's own."""
 
     message: str = Field(min_length=1, max_length=MAX_MESSAGE_CHARS)
-    session: str | None = Field(default=None, pattern=ID, description="The conversation; left out: a new one.")
-    brain: str | None = Field(default=None, pattern=ID, description="Which agent; left out: the default one.")
+    session: str | None = Field(default=None, pattern=ID, description="The conversation; by default a new one.")
+    brain: str | None = Field(default=None, pattern=ID, description="The agent; by default the default agent.")
     on_busy: Literal["enqueue", "reject"] = Field(
-        default="enqueue", description="Where the session has a turn that runs: wait behind it, or refuse."
+        default="enqueue", description="Whether to wait or to refuse if the session already has a turn."
     )
     metadata: dict[str, JsonValue] | None = None
-    output_schema: dict[str, Any] | None = Field(default=None, description="A JSON schema that the answer has to fit.")
+    output_schema: dict[str, Any] | None = Field(default=None, description="A JSON schema that the answer must fit.")
     model: str | None = None
     provider: str | None = None
     system_prompt: str | None = Field(default=None, max_length=MAX_EXTRA_CHARS)
@@ -83,14 +84,14 @@ class ResultInput(TurnInput):
 
 
 class WatchInput(TurnInput):
-    after: int = Field(default=0, ge=0, description="Begin behind this event: `next` of the last answer.")
+    after: int = Field(default=0, ge=0, description="Begin after this event: `next` of the previous answer.")
     wait_s: float = WAIT_FIELD
     limit: int = Field(default=MAX_EVENTS, ge=1, le=1_000)
 
 
 class SteerInput(TurnInput):
     text: str = Field(min_length=1, max_length=MAX_MESSAGE_CHARS, description="The agent reads it next.")
-    client_message_id: str | None = Field(default=None, pattern=ID, description="The same id again is the same input.")
+    client_message_id: str | None = Field(default=None, pattern=ID, description="A repeated id is the same input.")
 
 
 class CancelInput(TurnInput):
@@ -100,10 +101,10 @@ class CancelInput(TurnInput):
 class ApproveInput(Body):
     approval_id: str = Field(pattern=CALL_ID)
     args_hash: str | None = Field(
-        default=None, max_length=200, description="As it was shown: refused if the arguments are others now."
+        default=None, max_length=200, description="The hash that was shown; refused if the arguments have changed."
     )
     arguments: dict[str, JsonValue] | None = Field(
-        default=None, description="Run it with these arguments in place of the agent's."
+        default=None, description="Arguments to run it with instead of the agent's."
     )
 
 
@@ -116,11 +117,11 @@ class ListInput(Body):
     session: str | None = Field(default=None, pattern=ID)
     brain: str | None = Field(default=None, pattern=ID)
     state: Literal["accepted", "ended"] | None = Field(
-        default=None, description="`accepted`: those that have not ended."
+        default=None, description="`accepted`: turns that have not ended."
     )
-    text: str = Field(default="", max_length=128, description="In the turn's id, or its session's.")
+    text: str = Field(default="", max_length=128, description="Part of the turn's id or its session's.")
     limit: int = Field(default=DEFAULT_LIST_PAGE, ge=1, le=1_000)
-    after: str | None = Field(default=None, pattern=TURN_ID, description="`next` of the page at hand.")
+    after: str | None = Field(default=None, pattern=TURN_ID, description=AFTER)
 
 
 class ApprovalsInput(Body):
@@ -129,7 +130,7 @@ class ApprovalsInput(Body):
 
 
 class EventPage(Answer):
-    """Events of a turn, in order. `next`: give it as `after`. `is_over`: no more will come."""
+    """Events of a turn in order. Pass `next` as `after` to continue; `is_over` is true after the last event."""
 
     turn_id: str
     session: str
@@ -140,11 +141,11 @@ class EventPage(Answer):
 
 @dataclass(frozen=True, slots=True)
 class TurnTool:
-    """One verb.
+    """A tool for a verb of turns.
 
-    needs           the caller's verbs without which it is not listed
-    effect          `looks`: reads only; `acts`: whatever the agents' tools may do; `ends`: destructive; `neutral`
-    is_idempotent   doing it again changes nothing
+    needs           the verbs without which a caller does not see the tool
+    effect          `looks`: only reads; `acts`: may do what the agents' tools do; `ends`: is destructive; `neutral`
+    is_idempotent   True if a repeated call changes nothing
     """
 
     name: str
@@ -168,7 +169,7 @@ def _tool(
     *needs: Verb,
     is_idempotent: bool = False,
 ) -> Callable[[Run], Run]:
-    """The function becomes a tool, which its docstring describes to clients."""
+    """Register the function as a tool. Its docstring is the description for clients."""
 
     def add(run: Run) -> Run:
         description = " ".join((run.__doc__ or "").split())
@@ -180,8 +181,7 @@ def _tool(
 
 @_tool("submit", SubmitInput, TurnReport, "acts", Verb.SUBMIT)
 async def _submit(request: McpRequest, args: SubmitInput, calls: CallsInFlight) -> TurnReport:
-    """Begin a turn of an agent and return at once, with the turn's id. It goes on by itself; `result` has its
-    answer."""
+    """Begin a turn of an agent and return its id at once. The turn continues by itself; `result` has its answer."""
     key = calls.request_key(request)
     fields = {name: getattr(args, name) for name in args.model_fields_set - {"message", "session"}}
     body = SubmitBody(
@@ -196,7 +196,7 @@ async def _submit(request: McpRequest, args: SubmitInput, calls: CallsInFlight) 
 
 @_tool("result", ResultInput, TurnReport, "looks", Verb.READ)
 async def _result(request: McpRequest, args: ResultInput, calls: CallsInFlight) -> TurnReport:
-    """How a turn ended, or its state; with wait_s, wait for its end."""
+    """Get a turn's outcome or state. With wait_s, wait for its end."""
     handle = await request.own_turn(args.turn_id)
     if not args.wait_s:
         return await report_turn(request, handle)
@@ -209,7 +209,7 @@ async def _result(request: McpRequest, args: ResultInput, calls: CallsInFlight) 
 
 @_tool("watch", WatchInput, EventPage, "looks", Verb.READ)
 async def _watch(request: McpRequest, args: WatchInput, calls: CallsInFlight) -> EventPage:
-    """What a turn did since an event's number: steps, tool calls, text. With wait_s, wait for something new."""
+    """List a turn's events after a number: steps, tool calls, text. With wait_s, wait for a new event."""
     handle = await request.own_turn(args.turn_id)
     clock = asyncio.get_running_loop().time
     until = clock() + min(args.wait_s, request.gateway.settings.http_wait_s)
@@ -245,7 +245,7 @@ async def _watch(request: McpRequest, args: WatchInput, calls: CallsInFlight) ->
 
 @_tool("list", ListInput, TurnPage, "looks", Verb.READ)
 async def _list(request: McpRequest, args: ListInput, calls: CallsInFlight) -> TurnPage:
-    """Turns, the newest first."""
+    """List turns, newest first."""
     found = await request.client.turns(
         args.session,
         args.state,
@@ -261,7 +261,7 @@ async def _list(request: McpRequest, args: ListInput, calls: CallsInFlight) -> T
 
 @_tool("approvals", ApprovalsInput, ApprovalList, "looks", Verb.READ)
 async def _approvals(request: McpRequest, args: ApprovalsInput, calls: CallsInFlight) -> ApprovalList:
-    """Tool calls of agents that wait for an approval, with their arguments."""
+    """List the agents' tool calls that wait for an approval, with their arguments."""
     if args.session is not None:
         request.require_session(args.session)
     found = await request.client.approvals(
@@ -272,7 +272,7 @@ async def _approvals(request: McpRequest, args: ApprovalsInput, calls: CallsInFl
 
 @_tool("steer", SteerInput, Receipt, "acts", Verb.STEER, Verb.SUBMIT)
 async def _steer(request: McpRequest, args: SteerInput, calls: CallsInFlight) -> Receipt:
-    """Send a message to an agent while its turn runs. If the turn has ended, it becomes a turn of its own."""
+    """Send a message to an agent during its turn. If the turn has ended, the message begins a new turn."""
     request.require_verb(Verb.SUBMIT)
     handle = await request.needing(Verb.STEER).own_turn(args.turn_id)
     return await handle.steer(args.text, client_message_id=args.client_message_id)
@@ -280,20 +280,20 @@ async def _steer(request: McpRequest, args: SteerInput, calls: CallsInFlight) ->
 
 @_tool("cancel", CancelInput, CancelAnswer, "ends", Verb.STEER, is_idempotent=True)
 async def _cancel(request: McpRequest, args: CancelInput, calls: CallsInFlight) -> CancelAnswer:
-    """Stop a turn. What its tools have done already stays done."""
+    """Stop a turn. What its tools have already done is not undone."""
     handle = await request.needing(Verb.STEER).own_turn(args.turn_id)
     return CancelAnswer(cancelled=await handle.cancel(args.reason))
 
 
 @_tool("approve", ApproveInput, Approval, "acts", Verb.DECIDE, is_idempotent=True)
 async def _approve(request: McpRequest, args: ApproveInput, calls: CallsInFlight) -> Approval:
-    """Let a tool call run that waits for an approval. Only for people to decide: ask your user first."""
+    """Approve a tool call that waits for an approval. This is for people to decide, so ask your user first."""
     return await _decide_own(request, approves=True, **args.model_dump())
 
 
 @_tool("deny", DenyInput, Approval, "neutral", Verb.DECIDE, is_idempotent=True)
 async def _deny(request: McpRequest, args: DenyInput, calls: CallsInFlight) -> Approval:
-    """Refuse a tool call that waits for an approval; its turn goes on without it."""
+    """Deny a tool call that waits for an approval. Its turn continues without it."""
     return await _decide_own(request, approves=False, **args.model_dump())
 
 
@@ -306,25 +306,25 @@ async def _decide_own(request: McpRequest, approval_id: str, **decision: Any) ->
 class BrainToolInput(Body):
     """A message for the agent."""
 
-    message: str = Field(min_length=1, max_length=MAX_MESSAGE_CHARS, description="What the agent is to do or answer.")
+    message: str = Field(min_length=1, max_length=MAX_MESSAGE_CHARS, description="The task or question.")
     session: str | None = Field(
         default=None,
         pattern=ID,
-        description="The session of an earlier answer, to go on with that conversation. Left out: a new one.",
+        description="The session of an earlier answer, to continue that conversation; by default a new one.",
     )
     wait_s: float | None = Field(
         default=None,
         ge=0,
         allow_inf_nan=False,
-        description=f"How many seconds to wait for the answer; {WAIT_S:g} if left out. An agent that is not done by "
-        "then goes on, and `result` has its answer later.",
+        description=f"The number of seconds to wait for the answer; by default {WAIT_S:g}. An agent that has not "
+        "finished continues, and `result` has its answer later.",
     )
 
 
 async def run_brain_tool(
     request: McpRequest, brain: Brain, params: CallToolRequestParams, calls: CallsInFlight
 ) -> CallToolResult | InputRequiredResult:
-    """Begin a turn of this brain, or continue the one whose approvals the client's user has decided."""
+    """Begin a turn of this brain, or continue the turn whose approvals the client's user has decided."""
     request.require_verb(Verb.READ)
     args = read_input(BrainToolInput, "arguments", params.arguments or {})
     wait_s = min(WAIT_S if args.wait_s is None else args.wait_s, request.gateway.settings.http_wait_s)

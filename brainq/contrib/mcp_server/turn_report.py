@@ -1,4 +1,4 @@
-"""Reports of a turn: the structured content of every tool about one turn, its schema, tool results and errors."""
+"""Reports of a turn, which are the structured content of the tools, with their schema, tool results and errors."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ ANSWER_DEFINITION = "answer"
 REQUIRED = ("turn_id", "session", "state")
 PROBLEM_META = "brainq/problem"
 LINKS_SINCE = "2025-06-18"
-"""The first version of the protocol with links in tool results."""
+"""The first version of the protocol that has links in tool results."""
 
 
 class PendingApproval(Answer):
-    """A call that starts only once it is approved. `args_hash` binds a decision to these arguments."""
+    """A call that waits for an approval. `args_hash` binds a decision to these arguments."""
 
     approval_id: str
     tool: str
@@ -42,7 +42,7 @@ class PendingApproval(Answer):
 
 
 class FileLink(Answer):
-    """A file of a tool's result. `uri` is a resource with its bytes."""
+    """A file of a tool's result. The resource `uri` has its bytes."""
 
     uri: str
     name: str
@@ -54,14 +54,14 @@ class FileLink(Answer):
 class TurnReport(Answer):
     """A turn's outcome or state.
 
-    session      name it to go on with the conversation
-    state        queued, active, parked, closing; or how it ended: completed, timed_out, cancelled, failed
-    text         the answer; of a turn that did not complete, the reason
-    parsed       the answer as JSON, where the brain has a schema for its answers
-    stop_reason  why it stopped
-    files        of the turn's tools
+    session      the session, which continues the conversation
+    state        queued, active, parked or closing; or completed, timed_out, cancelled or failed
+    text         the answer, or the reason if the turn did not complete
+    parsed       the answer as JSON, if the brain has a schema for its answers
+    stop_reason  the reason why the turn stopped
+    files        the files of the turn's tools
     last_event   the number of the last event that was read; `watch` continues after it
-    next         of a turn that has not ended: the possible actions
+    next         what you can do if the turn has not ended
     """
 
     turn_id: str
@@ -78,7 +78,7 @@ class TurnReport(Answer):
     next: str = ""
 
     def compact(self) -> dict[str, Any]:
-        """As JSON, without empty fields."""
+        """Return the report as JSON without empty fields."""
         fields = self.model_dump(mode="json")
         return {name: fields[name] for name in fields if name in REQUIRED or fields[name] not in ("", None, 0, [])}
 
@@ -89,7 +89,7 @@ class TurnReport(Answer):
 
 
 async def report_turn(request: McpRequest, handle: AsyncTurnHandle, last_event: int = 0) -> TurnReport:
-    """The turn at this moment. Raises TurnRejected."""
+    """Return the current report of a turn. Raises TurnRejected."""
     result = await result_if_ready(handle)
     if result is not None:
         files = await _file_links(handle) if result.tool_calls else ()
@@ -106,7 +106,7 @@ async def report_turn(request: McpRequest, handle: AsyncTurnHandle, last_event: 
 
 
 def report_schema(answers: dict[str, Any] | None) -> dict[str, Any]:
-    """The JSON schema of a TurnReport whose `parsed` fits `answers`, a schema with references of its own."""
+    """Return the JSON schema of a TurnReport whose `parsed` fits the schema `answers`."""
     schema = TurnReport.model_json_schema(mode="serialization")
     schema["required"] = list(REQUIRED)
     if answers is not None:
@@ -116,7 +116,7 @@ def report_schema(answers: dict[str, Any] | None) -> dict[str, Any]:
 
 
 def _rebase_references(value: Any) -> Any:
-    """With its references rebased to its place in the whole schema."""
+    """Return a schema with its references changed to its place in the whole schema."""
     if isinstance(value, dict):
         return {
             name: f"#/$defs/{ANSWER_DEFINITION}{each[1:]}"
@@ -128,7 +128,7 @@ def _rebase_references(value: Any) -> Any:
 
 
 async def _file_links(handle: AsyncTurnHandle) -> tuple[FileLink, ...]:
-    """The files of the turn's calls, each once."""
+    """Return the files of the turn's calls, each once."""
     found: dict[str, FileLink] = {}
     for call in await handle.calls():
         for file in call.attachments:
@@ -172,14 +172,14 @@ def _pending_approval(approval: Approval) -> PendingApproval:
 
 def _next_action(pending: Sequence[Approval], *, may_decide: bool) -> str:
     if pending and may_decide:
-        return "It waits for approvals: ask your user, and call approve or deny; then call result."
+        return "The turn waits for approvals. Ask your user, call approve or deny, and then call result."
     if pending:
-        return "It waits for an approval by somebody else. Call result later."
-    return "It goes on by itself. Call result with wait_s to wait for it, or watch to see what it does."
+        return "The turn waits for an approval by somebody else. Call result later."
+    return "The turn continues by itself. Call result with wait_s to wait for it, or watch to see what it does."
 
 
 def tool_result(request: McpRequest, answer: BaseModel) -> CallToolResult:
-    """Structured content, the same as text for clients that read only text, and links to files."""
+    """Return an answer as structured content, as text for clients that read only text, and as links to files."""
     links: list[ContentBlock] = []
     if isinstance(answer, TurnReport) and request.context.protocol_version >= LINKS_SINCE:
         links += [
@@ -195,7 +195,7 @@ def tool_result(request: McpRequest, answer: BaseModel) -> CallToolResult:
 
 
 def tool_error(error: BrainqError | RequestRejected) -> CallToolResult:
-    """An error that the model can act on; programs find the problem in `_meta`."""
+    """Return an error that the model can act on. Programs find the problem in `_meta`."""
     problem = problem_of(error)
     return CallToolResult(
         content=[TextContent(text=f"{problem.title}: {problem.detail}")],

@@ -1,1 +1,1 @@
-"""The page at `/`: a shell and modules that a browser runs. They use the native routes, and nothing else."""
+"""The page at `/`: a shell and modules that run in a browser and use the native routes only."""

@@ -1,4 +1,4 @@
-"""The routes of the page, which are public, and its files. All that the page shows comes from the API."""
+"""The page's public routes and files. All data on the page comes from the API."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ CONTENT_SECURITY_POLICY = "; ".join(
         "trusted-types 'none'",
     )
 )
-"""The output of a model or a tool cannot become a script, a picture or a form of the page, or be sent elsewhere."""
+"""This policy keeps a model's or tool's output from becoming a script, image or form, and from being sent elsewhere."""
 SECURITY_HEADERS = {
     "Content-Security-Policy": CONTENT_SECURITY_POLICY,
     "Cross-Origin-Opener-Policy": "same-origin",
@@ -45,7 +45,7 @@ REVALIDATE = {"Cache-Control": "no-cache"}
 
 @dataclass(frozen=True, slots=True)
 class PageAssets:
-    """`release` is a hash of all files, so what was fetched under it never changes. `shell` refers to all of them."""
+    """The page's files. `release` is a hash of all of them, so an address never changes content; `shell` lists them."""
 
     release: str
     shell: bytes
@@ -54,7 +54,7 @@ class PageAssets:
 
 @cache
 def load_assets() -> PageAssets:
-    """The files by their paths in the folder."""
+    """Load the files, by their paths in the folder."""
     found = {
         path.relative_to(FOLDER).as_posix(): path.read_bytes()
         for path in sorted(FOLDER.rglob("*"))
@@ -73,7 +73,7 @@ def media_type(name: str) -> str:
 
 
 def _fill_shell(page: str, release: str, files: dict[str, bytes]) -> str:
-    """The shell with its places filled. It names every module, so that a browser fetches all of them at once."""
+    """Fill in the shell. It names every module, so that a browser fetches all of them at once."""
     at = f"page/{release}"
     styles = "\n".join(
         f'<link rel="stylesheet" href="{escape(f"{at}/{name}")}">' for name in files if name.endswith(".css")
@@ -86,16 +86,16 @@ def _fill_shell(page: str, release: str, files: dict[str, bytes]) -> str:
 
 @router.get("/")
 async def shell() -> Response:
-    """The page. What it shows is in the fragment of its address, which is not sent."""
+    """Return the page. The fragment of its address, which is not sent, selects what it shows."""
     return Response(load_assets().shell, headers=SECURITY_HEADERS | REVALIDATE, media_type="text/html; charset=utf-8")
 
 
 @router.get("/page/{release}/{name:path}")
 async def asset(release: str, name: str) -> Response:
-    """A file of the page. The shell of another release, from another gateway, gets ours, and does not cache it."""
+    """Return a file of the page. The shell of another gateway's release gets our file, without caching it."""
     ours = load_assets()
     content = ours.files.get(name)
     if content is None:
-        raise RequestRejected("no-such-route", "the page has no such file; load it again")
+        raise RequestRejected("no-such-route", "the page has no such file; reload the page")
     caching = IMMUTABLE if release == ours.release else REVALIDATE
     return Response(content, headers=SECURITY_HEADERS | caching, media_type=media_type(name))

@@ -1,1 +1,1 @@
-"""Wires: protocols of others, over which turns are submitted, followed and answered."""
+"""OpenAI's wires, and the common parts of all chat wires."""

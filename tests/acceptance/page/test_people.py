@@ -76,7 +76,7 @@ def test_a_steer_has_its_receipt(page: Page, world: World, session: str) -> None
     gate = f"{session}-steer"
     handle = world.client.submit(session, script([("read", {"name": "a", "gate": gate})], final="$seen"))
     page.goto(f"/#/turns/{handle.turn_id}")
-    page.get_by_label("Say something to the turn while it runs").fill("The red ones, please.")
+    page.get_by_label("Message the running turn").fill("The red ones, please.")
     page.keyboard.press("Enter")
     receipt = page.locator(".receipts li")
     expect(receipt).to_contain_text("accepted")
@@ -93,7 +93,7 @@ def test_a_turn_is_held_released_and_cancelled(page: Page, world: World, session
     page.goto(f"/#/turns/{handle.turn_id}")
     page.get_by_role("button", name="Hold").click()
     strip = page.locator(".strip.park")
-    expect(strip).to_contain_text("Held: held from the page. No change starts.")
+    expect(strip).to_contain_text("Held: held from the page. Calls that change something wait.")
     assert len(handle.holds()) == 1
     strip.get_by_role("button", name="Release").click()
     expect(strip).to_have_count(0)
@@ -108,7 +108,7 @@ def test_a_turn_is_held_released_and_cancelled(page: Page, world: World, session
 def test_a_session_is_paused_queued_dropped_and_resumed(page: Page, world: World, session: str) -> None:
     world.client.submit(session, script([("read", {"name": "a", "gate": f"{session}-go"})]))
     page.goto(f"/#/sessions/{session}")
-    page.get_by_label("Say something to the turn that runs").fill("and then this")
+    page.get_by_label("Message the running turn").fill("and then this")
     page.get_by_role("button", name="Queue as the next turn").click()
     waiting = page.locator(".waiting li")
     expect(waiting).to_contain_text("and then this")
@@ -117,7 +117,7 @@ def test_a_session_is_paused_queued_dropped_and_resumed(page: Page, world: World
     page.get_by_role("button", name="Pause").click()
     expect(page.locator(".head .badge")).to_have_text("paused")
     assert world.client.session(session).is_paused()
-    page.get_by_role("button", name="Let turns begin").click()
+    page.get_by_role("button", name="Resume").click()
     expect(page.locator(".head .badge")).to_have_count(0)
     diary.open_gate(f"{session}-go")
 
@@ -127,7 +127,7 @@ def test_a_tool_is_stopped_by_name_and_lifted(page: Page, world: World, session:
     page.get_by_text("Stop something…").click()
     page.get_by_label("Name").fill("write")
     page.get_by_label("Only of tenant").fill("page")
-    page.get_by_label("Because").fill("it writes to the wrong list")
+    page.get_by_label("Reason").fill("it writes to the wrong list")
     page.get_by_role("button", name="Stop it").click()
     row = page.get_by_role("table", name="Stopped by operators").get_by_role("row").nth(1)
     expect(row).to_contain_text("tool write of tenant page")

@@ -71,7 +71,7 @@ def test_a_turn_says_in_plain_words_what_it_does_and_what_it_waits_for(tmp_path:
     active = events((K.TURN_ACTIVE, {"deadline_in_ms": 60_000}))
     assert standing(tmp_path, "active", active, 51_100) == "Waiting: for a coordinator, 50 s so far."
     asked = PARKED[:2]
-    assert standing(tmp_path, "active", asked, 3_200) == "Running: Step 1: the model was asked, 2.0 s so far."
+    assert standing(tmp_path, "active", asked, 3_200) == "Running: Step 1: the model was called, 2.0 s so far."
     approval = {"call_id": "c1-0", "tool": "refund", "state": "pending", "expires_at": "1970-01-01T00:57:10+00:00"}
     assert standing(tmp_path, "parked", PARKED, 10_000, approvals=[approval]) == (
         "Waiting: for your approval of refund, 57 min left."
@@ -224,7 +224,7 @@ def test_arguments_are_edited_as_what_they_are(tmp_path: Path) -> None:
     found = run(tmp_path, source, given)
     assert found["same"] == given
     assert (found["fields"]["order"], found["fields"]["text"]) == ("0012", "two\nlines")
-    assert found["wrong"] == {"wrong": "amount: This has to be a number", "field": "amount"}
+    assert found["wrong"] == {"wrong": "amount: This must be a number", "field": "amount"}
     assert found["changed"] == {**given, "order": "1", "amount": 80, "ok": False}
     assert found["exact"] == [True, False]
 
@@ -262,7 +262,7 @@ def test_a_list_says_why_in_plain_words(tmp_path: Path) -> None:
     assert run(tmp_path, source, turns) == [
         "12 tokens",
         "OpenAI rejected the key (401).",
-        "All its steps were used before there was an answer.",
+        "It used all of its steps before it had an answer.",
         "Waiting for approval of refund; then c2-1",
         "Redis lost it",
     ]

@@ -1,4 +1,4 @@
-/** The page: the frame around the views, and which view the address names. */
+/** The page: the frame around the views, and the choice of the view by the address. */
 
 import { go, link, placeOf } from "./core/address.js";
 import { connectionTrouble, onConnection } from "./core/connection.js";
@@ -20,7 +20,7 @@ import { turnView } from "./views/turn.js";
 import { turnsView } from "./views/turns.js";
 
 /**
- * A view draws what it knows; `go` takes another query of the same place, `stop` ends what it asks for.
+ * A view draws its data; `go` changes its query, and `stop` ends its requests.
  *
  * @typedef {import("./core/address.js").Place} Place
  * @typedef {{title: () => string, render: () => import("./core/dom.js").Loose[], go?: (place: Place) => void, stop: () => void}} View
@@ -54,11 +54,11 @@ let pending = null;
 /** @type {import("./core/source.js").Source<any> | null} what the caller may do */
 let caller = null;
 
-/** Draw once, before the next frame, however often it is asked for. */
+/** Draw once before the next frame, however often this is called. */
 function update() {
   if (drawing) return;
   drawing = true;
-  // A hidden tab has no frames; what it shows is drawn when it is looked at.
+  // A hidden tab has no frames, so it is drawn when it becomes visible.
   requestAnimationFrame(draw);
 }
 
@@ -79,7 +79,7 @@ function content() {
   return view ? view.render() : [];
 }
 
-/** The fleet is of no one session: only who may see it is offered it. */
+/** The fleet belongs to no session, so only callers with all sessions see the link. */
 function sees(/** @type {string} */ at) {
   if (at !== "fleet") return true;
   const known = caller?.value;
@@ -118,17 +118,17 @@ function sidebar(waiting) {
   );
 }
 
-/** What does not answer, said once for all views. It has its place always: nothing below it moves. */
+/** A line about what does not answer, for all views. Its place is reserved, so nothing below it moves. */
 function banner() {
   const trouble = connectionTrouble();
   return h(
     "div",
     { class: "trouble", role: "status", key: "trouble", "data-shown": trouble ? "yes" : "no" },
-    trouble ? `${trouble.why}. Trying again, for ${duration(Date.now() - trouble.since)} by now; what is shown is from before.` : "",
+    trouble ? `${trouble.why}. Retrying for ${duration(Date.now() - trouble.since)}; the page shows the last known state.` : "",
   );
 }
 
-/** Show what the address names. */
+/** Show the view of the address. */
 function arrive() {
   const place = placeOf(location.hash);
   const [kind = "turns", id] = place.path;
@@ -147,7 +147,7 @@ function arrive() {
   update();
 }
 
-/** Who asks has changed: everything is asked for anew. */
+/** The token has changed, so everything is read again. */
 function restart() {
   pending?.stop();
   caller?.stop();

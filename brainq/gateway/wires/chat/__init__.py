@@ -1,1 +1,1 @@
-"""The common parts of chat wires: one fold of a turn's events, its stream, and clients' requests."""
+"""The common parts of chat wires: the fold of a turn's events, its stream, and the requests of clients."""

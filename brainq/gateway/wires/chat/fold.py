@@ -1,7 +1,7 @@
-"""A turn as chats show it: a pure fold from its numbered events to chat events, which each wire encodes.
+"""A turn as a chat: a pure fold from the turn's numbered events to chat events, which each wire encodes.
 
-An event holds no arguments and no results, so these come beside it, as EventDetails. Equal events with equal details
-are the same chat at every gateway, so any of them continues a stream after any event.
+Events contain no arguments and no results, so these are passed in as EventDetails. The same events and details give
+the same chat at every gateway, so any gateway can continue a stream after any event.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class StepStarted:
 
 @dataclass(frozen=True, slots=True)
 class StepReset:
-    """The step is attempted again: its text so far is replaced."""
+    """The step is attempted again, which replaces its text so far."""
 
     step: int
     attempt: int
@@ -40,7 +40,7 @@ class TextAdded:
 
 @dataclass(frozen=True, slots=True)
 class TextEnded:
-    """The reply's text is complete; its calls follow. The tokens are those of the step."""
+    """The reply's text is complete, and its calls follow. The tokens are those of the step."""
 
     input_tokens: int
     output_tokens: int
@@ -48,7 +48,7 @@ class TextEnded:
 
 @dataclass(frozen=True, slots=True)
 class ReasoningStarted:
-    """The model thinks. `id` is of this span of its reasoning, unique in the turn."""
+    """A span of the model's reasoning begins. `id` identifies the span in the turn."""
 
     id: str
 
@@ -61,7 +61,7 @@ class ReasoningAdded:
 
 @dataclass(frozen=True, slots=True)
 class ReasoningEnded:
-    """`text`: the whole span."""
+    """A span of reasoning is complete. `text` is the whole span."""
 
     id: str
     text: str
@@ -69,15 +69,14 @@ class ReasoningEnded:
 
 @dataclass(frozen=True, slots=True)
 class CallRequested:
-    """The reply requests a call. Of `call` only its id, tool and arguments are final."""
+    """The reply requests a call. Only the id, tool and arguments of `call` are final."""
 
     call: TurnCall
 
 
 @dataclass(frozen=True, slots=True)
 class ClientCallRequested:
-    """A call of the client's own tool, which the client is to run now. `id` is unique over all turns; `arguments` is
-    JSON text."""
+    """The client must now run a call of its own tool. `id` is unique over all turns; `arguments` is JSON text."""
 
     id: str
     tool: str
@@ -86,7 +85,7 @@ class ClientCallRequested:
 
 @dataclass(frozen=True, slots=True)
 class ApprovalRequested:
-    """A call needs an approval. `id` is the call's and the approval's, unique over all turns."""
+    """A call needs an approval. Call and approval share the `id`, which is unique over all turns."""
 
     id: str
     tool: str
@@ -96,7 +95,7 @@ class ApprovalRequested:
 
 @dataclass(frozen=True, slots=True)
 class ApprovalResolved:
-    """`arguments`: those that a person put in place of the model's; None: they are the model's."""
+    """An approval was decided. `arguments` replace the model's, or are None if a person did not change them."""
 
     id: str
     tool: str
@@ -111,17 +110,17 @@ class CallEnded:
 
 @dataclass(frozen=True, slots=True)
 class OtherEvent:
-    """An event without a meaning of its own in chats."""
+    """An event that has no special meaning in chats."""
 
     event: TurnEvent
 
 
 @dataclass(frozen=True, slots=True)
 class TurnEnded:
-    """The final one.
+    """The turn has ended.
 
     rest     the part of the answer that was not sent yet
-    is_new   the rest is a text of its own, and does not continue the last one
+    is_new   True if `rest` is a separate text that does not continue the last one
     """
 
     result: TurnResult
@@ -148,16 +147,16 @@ ChatEvent = (
 
 
 ReaderRequest = ApprovalRequested | ClientCallRequested
-"""What only the reader can answer."""
+"""A request that only the reader can answer."""
 
 
 @dataclass(frozen=True, slots=True)
 class EventDetails:
-    """Details of an event that the event does not hold.
+    """Details that the event itself does not contain.
 
-    calls      of `step.ended`: the calls that the reply requests; of `call.ended`: that call
-    arguments  of `approval.decided`: those that a person put in place of the model's
-    result     of `result`
+    calls      for `step.ended`, the calls that the reply requests; for `call.ended`, that call
+    arguments  for `approval.decided`, the arguments that a person put in place of the model's
+    result     for `result`, the turn's result
     """
 
     calls: tuple[TurnCall, ...] = ()
@@ -167,16 +166,16 @@ class EventDetails:
 
 @dataclass(frozen=True, slots=True)
 class ChatState:
-    """A chat so far.
+    """The state of a chat after some events.
 
-    step, attempt  those whose text is being added
+    step, attempt  the step and attempt whose text is being added
     text           the text of this attempt
-    spans          how many spans of reasoning this attempt has
-    reasoning      the text of the open span; empty: none is open
-    is_replied     the step's reply requests calls, so its text is complete
-    tools          the tools of the step's calls, by id
-    waiting        by call id, the requests that the reader can answer: an approval, or a client's own call
-    is_parked      the turn waits for input from outside
+    spans          the number of spans of reasoning in this attempt
+    reasoning      the text of the open span, or "" if none is open
+    is_replied     True once the step's reply is complete and its calls are known
+    tools          the tools of the step's calls, by call id
+    waiting        the requests that the reader can answer, by call id: approvals and calls of the client's tools
+    is_parked      True while the turn waits for input from outside
     """
 
     turn_id: str
@@ -192,7 +191,7 @@ class ChatState:
 
     @property
     def waits_for_reader(self) -> bool:
-        """Whether the turn is parked until the reader decides or gives a result."""
+        """Return whether the turn is parked until the reader decides or gives a result."""
         return self.is_parked and bool(self.waiting)
 
 
@@ -200,7 +199,7 @@ Folded = tuple[ChatState, tuple[ChatEvent, ...]]
 
 
 def fold(state: ChatState, event: TurnEvent, more: EventDetails) -> Folded:
-    """The state after an event, and the event's chat events."""
+    """Return the state after an event, and the event's chat events."""
     data: dict[str, Any] = cast("dict[str, Any]", event.data)
     match event.kind:
         case EventKind.STEP_STARTED:
@@ -300,7 +299,7 @@ def _without(waiting: Mapping[str, ReaderRequest], call_id: str) -> Mapping[str,
 
 def _end_turn(state: ChatState, result: TurnResult | None) -> TurnEnded:
     if result is None:
-        raise ValueError("the final event came without its result")
+        raise ValueError("the final event has no result")
     goes_on = bool(state.text) and not state.is_replied and result.text.startswith(state.text)
     rest = result.text.removeprefix(state.text) if goes_on else result.text
     return TurnEnded(result, rest, not goes_on)

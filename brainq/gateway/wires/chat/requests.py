@@ -1,7 +1,7 @@
-"""Requests of chat clients: files, a new message, or answers to calls that wait. A repeated request changes nothing.
+"""Requests of chat clients: files, new messages, and answers to calls that wait. All of them are idempotent.
 
-A web address is rejected in place of a file's bytes: brainq fetches no address of a request, for its network reaches
-further than the caller's.
+A web address in place of a file's bytes is rejected. brainq fetches no address from a request, because its network may
+reach hosts that the caller cannot.
 """
 
 from __future__ import annotations
@@ -31,21 +31,21 @@ from brainq.gateway.wires.chat.stream import StreamPosition, position_of_reply
 from brainq.observe.tasks import start_task
 
 NO_FILE_IDS = "file ids are not supported; send the bytes, as base64 or as a data: URL"
-ABANDONED = "the client went on without the results of its calls"
+ABANDONED = "the client sent a new message without the results of its calls"
 ABANDON_AFTER_S = 60.0
-"""How long a turn that reaches calls of its client may hold up a newer one: its client may be connected, too."""
-DECIDE_FIRST = "it waits for an approval: decide it, or cancel the turn, then send the message again"
+"""How long a turn that waits for its client may delay a newer turn. Its client may still be connected, too."""
+DECIDE_FIRST = "it waits for an approval: decide on it or cancel the turn, then send the message again"
 _watched: dict[str, asyncio.Task[None]] = {}
 
 
 def decode_file(field: str, data: object, media_type: object = "", name: object = "") -> File:
-    """Raises InvalidInput naming `field`."""
+    """Decode the file of a request. Raises InvalidInput that names `field`."""
     kind = media_type if isinstance(media_type, str) else ""
     return File.from_base64(field, data, media_type=kind, name=name if isinstance(name, str) else "")
 
 
 def decode_openai_file(field: str, part: Mapping[str, Any]) -> File | None:
-    """The file in a part of a user's message, over either of OpenAI's wires; None for a part of another type."""
+    """Return the file in a part of a user's message on either of OpenAI's wires, or None for another type of part."""
     match part.get("type"):
         case "image_url" | "input_image":
             held = part.get("image_url")
@@ -65,7 +65,7 @@ def decode_openai_file(field: str, part: Mapping[str, Any]) -> File | None:
 
 
 def embed_files(messages: Sequence[Message], files: Mapping[str, File]) -> list[Message | Mapping[str, Any]]:
-    """The messages as `submit` takes them: each file reference is replaced by the file."""
+    """Return the messages in the form that `submit` accepts, with each file reference replaced by the file."""
     return [
         {
             "role": message.role,
@@ -81,7 +81,7 @@ def embed_files(messages: Sequence[Message], files: Mapping[str, File]) -> list[
 
 
 def read_history(history: Sequence[Mapping[str, Any]]) -> list[Message | Mapping[str, Any]]:
-    """The newest of these messages that a session may begin with; `attachments` are Files."""
+    """Return the newest of these messages, as many as a session may begin with. Their `attachments` are Files."""
     files: dict[str, File] = {}
     messages: list[Message] = []
     for entry in history:
@@ -93,14 +93,14 @@ def read_history(history: Sequence[Mapping[str, Any]]) -> list[Message | Mapping
 
 
 def bound_waits(options: SubmitOptions, max_wait_s: float) -> None:
-    """Limit how long calls of the client's tools wait, in seconds."""
+    """Limit the seconds for which calls of the client's tools wait."""
     if "client_tools" in options:
         tools = cast("Sequence[dict[str, Any]]", options["client_tools"])
         options["client_tools"] = [{**tool, "timeout_s": max_wait_s} for tool in tools]
 
 
 async def require_no_client_wait(request: GatewayRequest, session_id: str) -> None:
-    """Raise SessionBusy where the live turn waits for its client, and this caller may not cancel it."""
+    """Raise SessionBusy if the live turn waits for its client and this caller may not cancel it."""
     if Verb.STEER in request.caller.verbs:
         return
     live = await request.client.session(session_id).live()
@@ -109,8 +109,10 @@ async def require_no_client_wait(request: GatewayRequest, session_id: str) -> No
 
 
 async def cancel_abandoned_calls(request: GatewayRequest, session_id: str, turn_id: str) -> None:
-    """Cancel the session's live turn where it waits for its client, which has begun `turn_id` since. It could hold up
-    the session for a day."""
+    """Cancel the session's live turn if it waits for its client, which has since begun `turn_id`.
+
+    Without this it could block the session for a day.
+    """
     live = await request.client.session(session_id).live()
     if not live or live == turn_id or Verb.STEER not in request.caller.verbs:
         return
@@ -137,14 +139,14 @@ async def _waits_for_client(handle: AsyncTurnHandle) -> bool:
 
 
 class CamelBody(BaseModel):
-    """A part of a body with names in camel case. Unknown fields are ignored."""
+    """The base of bodies with names in camel case. Unknown fields are ignored."""
 
     model_config = ConfigDict(strict=True, frozen=True, alias_generator=to_camel, validate_by_name=False)
 
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """One message of the user's. `message_id` makes it unique in the session, together with its text and files."""
+    """A message from the user. `message_id`, text and files together identify it in the session."""
 
     text: str
     message_id: str
@@ -153,7 +155,7 @@ class Question:
 
 @dataclass(frozen=True, slots=True)
 class ApprovalDecision:
-    """A person's decision about a call. `arguments`: in place of the model's; None: as they are."""
+    """A person's decision about a call. `arguments` replace the model's unless they are None."""
 
     call_id: str
     is_approved: bool
@@ -163,7 +165,7 @@ class ApprovalDecision:
 
 @dataclass(frozen=True, slots=True)
 class ClientResult:
-    """The result of a call of the client's own tool; with `error` there is none."""
+    """The result of a call of the client's own tool, or the `error` that prevented one."""
 
     call_id: str
     result: Any = None
@@ -180,13 +182,12 @@ async def submit_question(
     options: SubmitOptions,
     history: Sequence[dict[str, Any]] = (),
 ) -> AsyncTurnHandle:
-    """The turn of a question: the one that its first request began, or a new one.
+    """Return the turn of a question: a new one, or the one that an earlier request with the same question began.
 
-    history   the messages before it, which a new session begins with
+    history   the messages before the question, with which a new session begins
 
-    No turn begins while the live one waits for an approval, for it and its reader would wait behind that.
-
-    Raises as `AsyncClient.submit`; SessionBusy.
+    Raises SessionBusy if the live turn waits for an approval, because the new turn and its reader would wait for that.
+    Raises what `AsyncClient.submit` raises.
     """
     request.require_verb(Verb.READ)
     key = own_request_key(request.caller, session_id, _request_key(session_id, question, options.get("brain")))
@@ -198,14 +199,14 @@ async def submit_question(
     if history and not await request.client.session(session_id).history(1):
         options = {**options, "history": read_history(history)}
     if options.get("client_tools"):
-        # A closed page never answers, and the model must not go on without a reader.
+        # A closed page never answers, and the model must not continue without a reader.
         options = {**options, "turn_id": attended_turn_id()}
         bound_waits(options, request.gateway.settings.http_client_tools_s)
     if question.files:
         options = {**options, "attachments": question.files}
     try:
         handle = await request.client.submit(session_id, question.text, **{**options, "request_key": key})
-    except SubmitConflict:  # it was sent twice at once, with other options
+    except SubmitConflict:  # the question was sent twice at the same time with different options
         found = await _find_turn(request, session_id, key)
         if found is None:
             raise
@@ -225,16 +226,16 @@ async def _require_no_pending_approval(request: GatewayRequest, session_id: str)
 async def apply_answers(
     request: GatewayRequest, session_id: str, answers: Sequence[CallAnswer]
 ) -> tuple[AsyncTurnHandle, StreamPosition]:
-    """Apply decisions and results, each once. Returns the turn, and how far the client has read it.
+    """Apply decisions and results, each once. Returns the turn and the position up to which the client has read it.
 
-    Raises InvalidInput for calls of several turns; NotFound for those of another session; ApprovalDecided.
+    Raises InvalidInput for calls of several turns, NotFound for calls of another session, and ApprovalDecided.
     """
     request.require_verb(Verb.READ)
     for one in answers:
         request.require_verb(Verb.DECIDE if isinstance(one, ApprovalDecision) else Verb.STEER)
     turn_ids = {split_call_id(one.call_id)[0] for one in answers}
     if len(turn_ids) != 1:
-        raise InvalidInput("messages", "they answer calls of several turns; answer those of one at a time")
+        raise InvalidInput("messages", "they answer calls of several turns; answer the calls of one turn at a time")
     handle = await request.own_turn(turn_ids.pop())
     if handle.session_id != session_id:
         raise NotFound("a turn of another session")
@@ -256,7 +257,7 @@ async def _give_result(handle: AsyncTurnHandle, answer: ClientResult) -> None:
         else:
             await handle.give_result(answer.call_id, answer.result)
     except ResultRefused:
-        pass  # it has one, which the stream shows next
+        pass  # the call already has a result, which the stream shows next
 
 
 def _request_key(session_id: str, question: Question, brain: str | None) -> str:

@@ -1,4 +1,4 @@
-"""A turn's stream over a chat wire, from its start or after the client's position, with details that events lack."""
+"""A turn's stream over a chat wire, from the beginning or after the client's position."""
 
 from __future__ import annotations
 
@@ -30,19 +30,19 @@ LAST_INDEX = 10**9 - 1
 """The highest index of a call in its step."""
 C = TypeVar("C")
 ALL_PIECES = 2**31
-RECONNECT_TEXT = "the gateway ends this stream before the turn's end; reconnect, nothing is lost"
+RECONNECT_TEXT = "the gateway ends this stream before the turn has ended; reconnect to continue, nothing is lost"
 _POSITION = re.compile(r"(\d{1,15})(?:\.(\d{1,9}))?")
 
 
 class DetailsLookup:
-    """Looks details of one turn up. A call that has ended is looked up once."""
+    """A lookup of the details of one turn's events. A call that has ended is looked up once."""
 
     def __init__(self, handle: AsyncTurnHandle) -> None:
         self._handle = handle
         self._ended_calls: dict[str, TurnCall] = {}
 
     async def look_up(self, event: TurnEvent) -> EventDetails:
-        """Raises as the handle's verbs do."""
+        """Return the details of an event. Raises what the handle's verbs raise."""
         data = cast("dict[str, Any]", event.data)
         match event.kind:
             case EventKind.STEP_ENDED if data["calls"]:
@@ -59,7 +59,7 @@ class DetailsLookup:
                 return NO_DETAILS
 
     async def _calls(self, wanted: list[str]) -> tuple[TurnCall, ...]:
-        """The calls of these ids, all of one step. Only those from the first to the last of them are read."""
+        """Return the calls with these ids, all of one step. Reads only the range from the first to the last of them."""
         ids = [full_call_id(self._handle.turn_id, call) for call in wanted]
         if all(full in self._ended_calls for full in ids):
             return tuple(self._ended_calls[full] for full in ids)
@@ -71,7 +71,7 @@ class DetailsLookup:
         return tuple(calls[full] for full in ids if full in calls)
 
     def _before(self, step: int, index: int) -> str | None:
-        """The id before a call's in order, whether or not there is such a call; None for the first."""
+        """Return the id that precedes a call's, whether or not such a call exists, or None for the first call."""
         if index:
             return full_call_id(self._handle.turn_id, call_id(step, index - 1))
         return full_call_id(self._handle.turn_id, call_id(step - 1, LAST_INDEX)) if step else None
@@ -79,7 +79,7 @@ class DetailsLookup:
 
 @dataclass(frozen=True, slots=True)
 class StreamPosition:
-    """How far a client has read: `count` pieces of event `seq`, and all before it."""
+    """The position up to which a client has read: `count` pieces of event `seq`, and all events before it."""
 
     seq: int = 0
     count: int = ALL_PIECES
@@ -89,20 +89,20 @@ FROM_START = StreamPosition()
 
 
 def read_position(last_event_id: str | None) -> StreamPosition:
-    """From the id of the last piece that arrived. Raises InvalidInput."""
+    """Return the position after the piece with this id. Raises InvalidInput for an id of no stream."""
     if not last_event_id:
         return FROM_START
     found = _POSITION.fullmatch(last_event_id)
     if found is None:
-        raise InvalidInput("Last-Event-ID", "it is not an id of this stream; send the last one that arrived, or none")
+        raise InvalidInput("Last-Event-ID", "it is not an id of this stream; send the last id that arrived, or none")
     return StreamPosition(int(found[1]), ALL_PIECES if found[2] is None else int(found[2]) + 1)
 
 
 class ChatWire(ABC, Generic[C]):
-    """A turn as a chat wire renders it: a fold over its chat events into pieces. It is the same at every gateway.
+    """A chat wire's rendering of one turn: a fold of chat events into pieces, which is the same at every gateway.
 
-    end      bytes after the last piece
-    headers  beside those of every stream
+    end      the bytes after the last piece
+    headers  headers in addition to those of every stream
     """
 
     end: ClassVar[bytes] = b""
@@ -112,37 +112,37 @@ class ChatWire(ABC, Generic[C]):
         self.chat = ChatState(turn_id)
 
     def read(self, event: TurnEvent, more: EventDetails) -> list[C]:
-        """The pieces of the turn's next event."""
+        """Return the pieces of the turn's next event."""
         self.chat, chat_events = fold(self.chat, event, more)
         return [piece for chat_event in chat_events for piece in self.render(chat_event)]
 
     @abstractmethod
     def render(self, event: ChatEvent) -> list[C]:
-        """The pieces of the next chat event."""
+        """Return the pieces of the next chat event."""
 
     @abstractmethod
     def opening(self) -> list[C]:
-        """The pieces that begin a stream here."""
+        """Return the pieces that begin a stream at this point."""
 
     @abstractmethod
     def rest(self) -> list[C]:
-        """Those that end one whose turn waits for its reader. Changes nothing."""
+        """Return the pieces that end a stream whose turn waits for its reader. Has no side effect."""
 
     @abstractmethod
     def cut(self, why: str) -> list[C]:
-        """Those that end one whose turn goes on: the client reconnects."""
+        """Return the pieces that end a stream whose turn continues, so that the client reconnects."""
 
     @abstractmethod
     def encode(self, piece: C) -> bytes:
-        """A piece as JSON."""
+        """Encode a piece as JSON."""
 
     def frames(self, pieces: Iterable[C]) -> bytes:
-        """Frames without ids, for no event has these pieces, so a stream cannot continue after them."""
+        """Return frames without ids: these pieces belong to no event, so a stream cannot continue after them."""
         return b"".join(b"data: %s\n\n" % self.encode(piece) for piece in pieces)
 
 
 class ChatWriter(StreamEncoding, Generic[C]):
-    """Encodes a turn's events. Those up to `behind` only bring the wire to their state."""
+    """An encoder of a turn's events. Events up to `behind` only update the wire's state."""
 
     def __init__(self, wire: ChatWire[C], details: DetailsLookup, behind: StreamPosition, *, opens: bool) -> None:
         self._wire = wire
@@ -184,19 +184,19 @@ async def chat_stream(
     *,
     opens: bool = False,
 ) -> EventStream | None:
-    """The turn from its beginning, or after a position; None where nothing follows it.
+    """Stream the turn from the beginning or after a position. Returns None if nothing follows the position.
 
-    opens   the wire's opening comes first
+    opens   True to begin with the wire's opening
 
-    Of a turn that ended some time ago only the answer is left. Raises RequestRejected where no slot is free, or the
-    events after the position are gone.
+    If the turn ended so long ago that its events are gone, the stream has only the answer. Raises RequestRejected if no
+    slot is free, or if the events after the position are gone.
     """
     writer = ChatWriter(wire, DetailsLookup(handle), behind, opens=opens)
     return await stream_events(request, lambda: _begin_reading(handle, behind), writer)
 
 
 async def _begin_reading(handle: AsyncTurnHandle, behind: StreamPosition) -> EventReader | None:
-    """All events, for those up to the position build the state; None where none follows it."""
+    """Read all events, because the ones up to the position build the state. Returns None if none follows it."""
     try:
         found = await open_events(handle, behind.seq if behind.count == ALL_PIECES else behind.seq - 1)
     except RequestRejected as refusal:
@@ -214,7 +214,7 @@ async def _result_event_only() -> AsyncGenerator[TurnEvent]:
 
 
 async def position_of_reply(handle: AsyncTurnHandle, step: int) -> StreamPosition:
-    """The event of a step's reply: a client that answers one of its calls has read up to there."""
+    """Return the position of a step's reply. A client that answers one of its calls has read up to there."""
     for event in await handle.events_so_far():
         if event.kind is EventKind.STEP_ENDED and event.data["step"] == step:
             return StreamPosition(event.seq)

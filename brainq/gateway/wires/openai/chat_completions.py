@@ -1,4 +1,4 @@
-"""`/v1/chat/completions`: a turn of the brain, or the next part of one whose calls the client has run; `/v1/models`."""
+"""`/v1/chat/completions` and `/v1/models`. A completion is a turn, or the part of one that follows a client's calls."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ class StreamOptions(OpenAiBody):
 
 
 class ChatCompletionBody(AnswerRequestBody):
-    """A chat completion, as OpenAI's clients ask for it."""
+    """A request for a chat completion."""
 
     model: str
     messages: list[dict[str, JsonValue]] = Field(min_length=1, max_length=2_000)
@@ -87,11 +87,11 @@ class ChatCompletionBody(AnswerRequestBody):
     response_format: dict[str, JsonValue] | None = None
     max_tokens: int | None = Field(default=None, ge=1)
     max_completion_tokens: int | None = Field(default=None, ge=1)
-    # Options of the model, for callers that may configure turns.
+    # Options of the model for callers that may configure turns.
     seed: int | None = Field(default=None, ge=-(2**63), lt=2**63)
     stop: JsonValue = None
     reasoning_effort: Effort | None = None
-    # Accepted, without effect.
+    # Accepted without effect.
     frequency_penalty: float | None = None
     presence_penalty: float | None = None
     verbosity: str | None = None
@@ -110,16 +110,16 @@ class ChatCompletionBody(AnswerRequestBody):
 @router.post(
     "/v1/chat/completions",
     response_model=None,
-    responses=answer_responses("A chat completion; with `stream` its chunks as server-sent events.", 409, streams=True),
+    responses=answer_responses("A chat completion, or with `stream` its chunks as events.", 409, streams=True),
 )
 async def chat_completions(
     body: ChatCompletionBody,
     request: RequestDep,
     session: Annotated[str | None, Header(alias=SESSION_HEADER, pattern=ID)] = None,
 ) -> Response:
-    """Have the brain that `model` names answer a conversation, as OpenAI's chat completions do.
+    """Answer a conversation with the brain that `model` names, as OpenAI's chat completions do.
 
-    Needs the verbs `submit` and `read`; results of the client's own tools need `steer`, too.
+    Needs the verbs `submit` and `read`; results of the client's own tools also need `steer`.
     """
     brain = check_request(request.gateway, body, body.model, UNSUPPORTED)
     given_input = read_messages("messages", [read_message(i, message) for i, message in enumerate(body.messages)])
@@ -146,7 +146,7 @@ async def chat_completions(
 
 
 def read_message(at: int, message: dict[str, JsonValue]) -> InputMessage:
-    """One message of the request. Raises InvalidInput naming it."""
+    """Read a message of the request. Raises InvalidInput that names it."""
     field, role = f"messages[{at}]", message.get("role")
     content = message.get("content")
     if role not in ("system", "developer", "user", "assistant", "tool"):
@@ -156,7 +156,7 @@ def read_message(at: int, message: dict[str, JsonValue]) -> InputMessage:
     if role == "tool":
         call_id = message.get("tool_call_id")
         if not isinstance(call_id, str):
-            raise InvalidInput(f"{field}.tool_call_id", "it is missing; say which call this is the result of")
+            raise InvalidInput(f"{field}.tool_call_id", "it is missing; send the id of the call with this result")
         return InputMessage(field, role, text, call_id=call_id)
     if role == "assistant":
         return InputMessage(field, role, text, calls=_read_calls(field, message.get("tool_calls")))
@@ -178,7 +178,7 @@ def _read_calls(field: str, given: JsonValue) -> tuple[tuple[str, str, str], ...
 
 @dataclass(slots=True)
 class ChunkWriter:
-    """The fold to chunks of a stream."""
+    """A fold of part events to the chunks of a stream."""
 
     turn_id: str
     model: str
@@ -228,7 +228,7 @@ class ChunkWriter:
 
 
 def render_completion(turn_id: str, model: str, at_s: int, last: ToolCallsRequested | PartCompleted) -> dict[str, Any]:
-    """A part that was answered, or requests calls of the client."""
+    """Return the body of a part that was answered, or that requests calls of the client."""
     message: dict[str, Any] = {"role": "assistant", "content": last.text, "refusal": None}
     if last.thoughts:
         message["reasoning_content"] = SEPARATOR.join(last.thoughts)
@@ -263,19 +263,21 @@ def _frame(body: dict[str, Any]) -> bytes:
     return b"data: " + json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode() + b"\n\n"
 
 
-STOPPING_FRAME = _frame(openai_error("the gateway stops; the turn goes on, try again for the rest", 503, "stopping"))
-"""Before an unfinished stream is closed."""
+STOPPING_FRAME = _frame(
+    openai_error("the gateway is stopping; the turn continues, try again for the rest", 503, "stopping")
+)
+"""The last frame of a stream that is closed before its turn has ended."""
 
 
 @router.get("/v1/models", response_model=None, responses=error_responses())
 async def models(gateway: GatewayDep) -> dict[str, Any]:
-    """The brains that a request may name as its model."""
+    """List the brains that a request may name as its model."""
     return {"object": "list", "data": [_render_model(name) for name in gateway.brains.names]}
 
 
 @router.get("/v1/models/{model}", response_model=None, responses=error_responses())
 async def model(model: Annotated[str, Path(min_length=1, max_length=200)], gateway: GatewayDep) -> dict[str, Any]:
-    """One brain."""
+    """Show a brain."""
     return _render_model(require_brain(gateway, model).name)
 
 

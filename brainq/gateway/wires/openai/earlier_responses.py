@@ -1,6 +1,4 @@
-"""Earlier responses that a request names: looked up, and followed by a new turn, in their session or in a
-branch of it.
-"""
+"""Earlier responses that a request names, and the turns that follow them in their session or in a branch of it."""
 
 from __future__ import annotations
 
@@ -29,25 +27,27 @@ T = TypeVar("T")
 R = TypeVar("R")
 FIELD = "previous_response_id"
 MAX_TURNS = 100
-"""Of a branch, the newest: each is looked up."""
+"""The number of newest turns that a branch takes over. Each is looked up."""
 LOOKUPS_AT_ONCE = 8
 _NEWEST = 20
-"""Turns among which the newest of the conversation is sought, behind compactions and reviews."""
+"""The number of newest turns among which to find the newest one that is not a compaction or a review."""
 
 
 async def find_part(request: GatewayRequest, given: str) -> tuple[AsyncTurnHandle, int]:
-    """The turn of a response of the caller's own, and the part. Raises NotFound for any other, and for one that was
-    deleted."""
+    """Return the turn and the part of one of the caller's own responses.
+
+    Raises NotFound for any other response, and for a deleted one.
+    """
     split = split_response_id(given)
     if split is None:
-        raise NotFound(f"{given[:100]!r} is not an id of a response; they begin with {RESPONSE_ID_PREFIX}")
+        raise NotFound(f"{given[:100]!r} is not the id of a response, which begins with {RESPONSE_ID_PREFIX}")
     handle = await request.own_turn(split[0])
     await require_not_deleted(handle)
     return handle, split[1]
 
 
 async def require_not_deleted(handle: AsyncTurnHandle) -> None:
-    """Raise NotFound for a turn whose response was deleted."""
+    """Raise NotFound if the turn's response was deleted."""
     if await handle.is_response_deleted():
         raise NotFound("the response was deleted")
 
@@ -55,24 +55,24 @@ async def require_not_deleted(handle: AsyncTurnHandle) -> None:
 async def follow_response(
     request: GatewayRequest, previous: AsyncTurnHandle, question: TurnInput, key: str
 ) -> tuple[str, TurnInput]:
-    """The session in which the question follows the response, and the question with what it brings there.
+    """Return the session in which the question follows the response, and the question with the history it needs there.
 
-    key   the request's: the same again is the same branch
+    key   the request's key; a repeated request gets the same branch
 
-    Raises InvalidInput where the session went on and the response has no end yet, or its content is not kept.
+    Raises InvalidInput if the session has newer turns and the response has not ended or its content is not kept.
     """
     request.require_verb(Verb.READ)
     if await _is_newest(request, previous) or await _is_known(request, previous, key):
         return previous.session_id, question
     if await result_if_ready(previous) is None:
         raise InvalidInput(
-            FIELD, "it has not ended, and its session went on; wait for it, or send the conversation as input"
+            FIELD, "it has not ended, and its session has newer turns; wait for it, or send the conversation as input"
         )
     try:
         messages, files = await _conversation(request, previous)
     except ContentNotKept:
         raise InvalidInput(
-            FIELD, "its session went on, and the conversation up to it is not kept; send the conversation as input"
+            FIELD, "its session has newer turns, and its conversation is not kept; send the conversation as input"
         ) from None
     return _branch_session(request.caller, previous, key), replace(
         question, history=(*messages, *question.history), brought={**files, **question.brought}
@@ -86,7 +86,7 @@ async def _is_newest(request: GatewayRequest, previous: AsyncTurnHandle) -> bool
 
 
 async def _is_known(request: GatewayRequest, previous: AsyncTurnHandle, key: str) -> bool:
-    """Whether the request was made before, when the response was the newest: the session went on by it."""
+    """Return whether the newer turn of the session is this same request, made when the response was the newest."""
     own = own_request_key(request.caller, previous.session_id, key)
     try:
         found = await request.client.find(own)
@@ -96,7 +96,7 @@ async def _is_known(request: GatewayRequest, previous: AsyncTurnHandle, key: str
 
 
 async def _conversation(request: GatewayRequest, previous: AsyncTurnHandle) -> tuple[list[Message], dict[str, File]]:
-    """The session's conversation up to the response, and the files that are still there."""
+    """Return the session's conversation up to the response, and the files that still exist."""
     session = request.client.session(previous.session_id)
     before = await session.history(limit=MAX_TURNS - 1, after=previous.turn_id)
     handles = [await request.client.handle(turn.turn_id) for turn in before if turn.kind == "chat"]
@@ -114,7 +114,7 @@ async def _conversation(request: GatewayRequest, previous: AsyncTurnHandle) -> t
 
 
 async def look_up_all(look_up: Callable[[T], Awaitable[R]], items: Sequence[T]) -> list[R]:
-    """What each lookup returns, some of them at once."""
+    """Return the result of each lookup, of which LOOKUPS_AT_ONCE run concurrently."""
     found: list[R] = []
     for begin in range(0, len(items), LOOKUPS_AT_ONCE):
         found += await asyncio.gather(*map(look_up, items[begin : begin + LOOKUPS_AT_ONCE]))
@@ -127,7 +127,7 @@ async def _load_turn(handle: AsyncTurnHandle) -> tuple[tuple[Message, ...], dict
 
 
 async def _load_files(handle: AsyncTurnHandle, messages: Sequence[Message]) -> dict[str, File]:
-    """Those that were not pruned."""
+    """Return the files that were not pruned, by hash."""
     files: dict[str, File] = {}
     for sha256 in {one.sha256 for message in messages for one in message.attachments}:
         with suppress(AttachmentNotFound):
@@ -136,7 +136,7 @@ async def _load_files(handle: AsyncTurnHandle, messages: Sequence[Message]) -> d
 
 
 def _as_history(message: Message, files: Mapping[str, File]) -> Message | None:
-    """The message as a submit brings it along; None for a note of the runtime's own, and where nothing is left."""
+    """Return the message as history of a submit, or None for a note of the runtime or an empty message."""
     kept = tuple(one for one in message.attachments if one.sha256 in files)
     is_empty = not (message.content.strip() or message.calls or kept)
     if (message.extra or {}).get("note") or (message.role != "tool" and is_empty):
@@ -146,7 +146,7 @@ def _as_history(message: Message, files: Mapping[str, File]) -> Message | None:
 
 
 def _branch_session(caller: Caller, previous: AsyncTurnHandle, key: str) -> str:
-    """Of the same tenant as the session that it branches from."""
+    """Return the id of a branch, which belongs to the tenant of the session that it branches from."""
     prefixes = caller.prefixes or ("",)
     prefix = next(one for one in prefixes if previous.session_id.startswith(one))
     digest = hashlib.sha256(f"{previous.session_id} {previous.turn_id} {key}".encode())

@@ -1,6 +1,4 @@
-"""Errors in OpenAI's shape: `{"error": {"message", "type", "param", "code"}}`, for rejected requests and for
-turns without an answer.
-"""
+"""Errors of rejected requests and of turns without an answer, in OpenAI's form `{"error": {"message", ...}}`."""
 
 from __future__ import annotations
 
@@ -21,9 +19,9 @@ PATHS = ("/v1/chat/completions", "/v1/responses", "/v1/models")
 _TYPES = {401: "authentication_error", 403: "permission_error", 429: "rate_limit_error"}
 _CODES = {"unauthorized": "invalid_api_key", "too-many-requests": "rate_limit_exceeded"}
 _RETRIED_IN_VAIN = (409, 410, 500)
-"""Statuses that official clients would retry in vain."""
+"""The statuses after which official clients retry although a retry must fail."""
 OPENAI_FIELDS = {"client_tools": "tools", "user_message": "messages", "output_schema": "response_format"}
-"""Names of a turn's fields on these wires, where they differ."""
+"""The names of a turn's fields on these wires, if they differ."""
 _ENDING_STATUS = {
     Ending.COMPLETED: (500, "invalid_output"),
     Ending.CANCELLED: (409, "turn_cancelled"),
@@ -40,7 +38,7 @@ _FAILURE_STATUS: dict[str, tuple[int, str]] = {
 
 
 def client_retries(status: int, headers: Iterable[tuple[bytes, bytes]]) -> bool:
-    """Whether an official client sends a request again that was answered so."""
+    """Return whether an official client retries a request after this answer."""
     given = {name.lower(): value for name, value in headers}.get(b"x-should-retry")
     if given is not None:
         return given == b"true"
@@ -57,7 +55,7 @@ class ErrorDetail(BaseModel):
 
 
 class ErrorBody(BaseModel):
-    """The body of an error of OpenAI's."""
+    """The body of an error response in OpenAI's form."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -69,19 +67,19 @@ def is_openai_path(path: str) -> bool:
 
 
 def openai_error(message: str, status: int, code: str, param: str | None = None) -> dict[str, Any]:
-    """The body of an error."""
+    """Return the body of an error."""
     kind = _TYPES.get(status, "invalid_request_error" if status < 500 else "server_error")
     return {"error": {"message": message, "type": kind, "param": param, "code": code}}
 
 
 def error_responses(*statuses: int) -> dict[int | str, dict[str, Any]]:
-    """The answers of a route that are errors, for its OpenAPI."""
+    """Return the error responses of a route for the OpenAPI document."""
     body = {"application/json": {"schema": {"$ref": "#/components/schemas/ErrorBody"}}}
     return {status: {**problem, "content": body} for status, problem in problem_responses(*statuses).items()}
 
 
 def answer_responses(description: str, *errors: int, streams: bool = False) -> dict[int | str, dict[str, Any]]:
-    """The answers of a route, for its OpenAPI: an object, also as a stream of events, and these errors."""
+    """Return the responses of a route for the OpenAPI document: an object, perhaps a stream, and these errors."""
     content: dict[str, Any] = {"application/json": {"schema": {"type": "object"}}}
     if streams:
         content["text/event-stream"] = {}
@@ -89,7 +87,7 @@ def answer_responses(description: str, *errors: int, streams: bool = False) -> d
 
 
 class OpenAiErrorMiddleware:
-    """Reshapes every problem on the paths of OpenAI's wires."""
+    """The middleware that converts every problem on the paths of OpenAI's wires to OpenAI's form."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
@@ -123,7 +121,7 @@ def _is_problem(start: Message) -> bool:
 
 
 def _openai_messages(start: Message, problem: dict[str, Any]) -> tuple[Message, Message]:
-    # A field that is wrong is a bad request there; 422 is another class of the official clients.
+    # OpenAI answers an invalid field with 400; the official clients treat 422 as another class of error.
     status = 400 if problem["status"] == 422 else problem["status"]
     word = problem["type"].rpartition(":")[2]
     field = problem.get("field")
@@ -142,19 +140,19 @@ def _openai_messages(start: Message, problem: dict[str, Any]) -> tuple[Message, 
 
 
 def failure_status(ending: Ending, message: str) -> tuple[int, str]:
-    """Return the status and the code of a turn without an answer, which ended with this message."""
+    """Return the status and the code of a turn that ended without an answer, with this message."""
     failure = parse_failure(message) if ending is Ending.FAILED else None
     return _ENDING_STATUS[ending] if failure is None else _FAILURE_STATUS[failure.kind]
 
 
 def failure_body(failed: PartFailed) -> dict[str, Any]:
-    """The error of a turn that ended without an answer."""
+    """Return the error of a turn that ended without an answer."""
     status, code = failure_status(failed.ending, failed.message)
     return openai_error(failed.message, status, code, "messages" if code == "context_length_exceeded" else None)
 
 
 def failure_response(failed: PartFailed) -> JSONResponse:
-    """The same as a response. It says that the same request would fail again."""
+    """Return the response of a turn that ended without an answer. It tells clients not to retry."""
     status, _ = failure_status(failed.ending, failed.message)
     headers, failure = {"x-should-retry": "false"}, parse_failure(failed.message)
     if status == 429 and failure is not None and failure.retry_after_s:

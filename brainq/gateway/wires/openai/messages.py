@@ -1,4 +1,4 @@
-"""Messages of a request: read into a new turn, which is submitted, or into results, which are given to their turn."""
+"""The messages of a request. They become a new turn, which is submitted, or results for a turn that waits for them."""
 
 from __future__ import annotations
 
@@ -38,16 +38,16 @@ from brainq.tools.results import WithFiles
 
 ITEM_ROLES = ("user", "assistant", "system", "developer")
 _SKIPPED_ITEMS = ("reasoning",)
-"""Items that other services gave, and that say nothing here."""
+"""The types of items that other services produce and that have no meaning here."""
 
 
 @dataclass(frozen=True, slots=True)
 class InputMessage:
-    """One message in the words of neither wire. `field` is where it stood in the request.
+    """A message in a form common to both wires. `field` is its place in the request.
 
-    calls     (id, name, arguments as text) of an assistant's
-    call_id   of a result
-    files     of a user's, or of a result
+    calls     the assistant's calls: (id, name, arguments as text)
+    call_id   the call that a result is for
+    files     the files of a user's message or of a result
     """
 
     field: str
@@ -60,10 +60,10 @@ class InputMessage:
 
 @dataclass(frozen=True, slots=True)
 class TurnInput:
-    """A new turn: the user's last message, the conversation before it, and the developer's instructions for both.
+    """A new turn: the user's last message, the conversation before it, and the developer's instructions.
 
-    files     beside the text
-    brought   the files that the history refers to, by their sha256
+    files     the files of the last message
+    brought   the files that the history refers to, by sha256
     """
 
     text: str
@@ -75,9 +75,10 @@ class TurnInput:
 
 @dataclass(frozen=True, slots=True)
 class ToolResults:
-    """Results for calls of a turn that waits for them: (call's id in the turn, text, files); and what the user adds.
+    """Results for calls of a turn that waits for them, and what the user adds in `text` and `files`.
 
-    field   where they stood in the request
+    results   (id of the call in the turn, text, files)
+    field     the place in the request
     """
 
     turn_id: str
@@ -92,29 +93,29 @@ class ToolResults:
 
 
 def read_messages(field: str, entries: Sequence[InputMessage]) -> TurnInput | ToolResults:
-    """A request's new turn or results, by its last messages. Raises InvalidInput naming the message."""
+    """Read a request's last messages as a new turn or as results. Raises InvalidInput that names the message."""
     instructions = "\n\n".join(
         entry.text for entry in entries if entry.role in ("system", "developer") and entry.text.strip()
     )
     messages = [entry for entry in entries if entry.role not in ("system", "developer")]
     if not messages:
-        raise InvalidInput(field, "it says nothing of a user's; send a message of the role user")
+        raise InvalidInput(field, "there is no message from a user; send one with the role user")
     last = messages[-1]
     if last.role == "tool":
         return _read_results(messages)
     if messages[0].role == "tool" and all(entry.role != "assistant" for entry in messages):
-        # Results for an answer that the request names elsewhere, then the user's message.
+        # These are results for an answer that the request names elsewhere, followed by the user's message.
         at = next(i for i, entry in enumerate(messages) if entry.role != "tool")
         if all(entry.role == "user" for entry in messages[at:]):
             return replace(_read_results(messages[:at]), text=_join_texts(messages[at:]), files=_files(messages[at:]))
     if last.role != "user":
         raise InvalidInput(
-            last.field, "the last message is the assistant's, and nothing is left to answer; send the user's"
+            last.field, "the last message is the assistant's, so there is nothing to answer; end with a user's message"
         )
     begin = next((i + 1 for i in range(len(messages) - 1, -1, -1) if messages[i].role != "user"), 0)
     text, files = _join_texts(messages[begin:]), _files(messages[begin:])
     if not text and not files:
-        raise InvalidInput(last.field, "it is empty; say something")
+        raise InvalidInput(last.field, "it is empty; send a text or a file")
     brought = {file.attachment.sha256: file for file in _files(messages[:begin])}
     return TurnInput(text, tuple(_history(messages[:begin])), instructions, files, brought)
 
@@ -122,7 +123,7 @@ def read_messages(field: str, entries: Sequence[InputMessage]) -> TurnInput | To
 def read_content(
     field: str, content: object, kinds: Sequence[str], *, with_files: bool
 ) -> tuple[str, tuple[File, ...]]:
-    """The text of a message's content, and the files beside it. Raises InvalidInput naming the part."""
+    """Return the text and the files of a message's content. Raises InvalidInput that names the part."""
     if content is None:
         return "", ()
     if isinstance(content, str):
@@ -140,7 +141,7 @@ def read_content(
             files.append(file)
             continue
         if kind not in kinds:
-            raise InvalidInput(where, f"parts of the type {kind!r} are not taken; send {', '.join(kinds)}")
+            raise InvalidInput(where, f"parts of the type {kind!r} are not supported; send {', '.join(kinds)}")
         text = found.get("refusal" if kind == "refusal" else "text")
         if not isinstance(text, str):
             raise InvalidInput(where, "its text is missing")
@@ -149,7 +150,7 @@ def read_content(
 
 
 def _read_results(messages: Sequence[InputMessage]) -> ToolResults:
-    """The results at the end, for calls of one turn of ours."""
+    """Read the results at the end of the messages, which must be for calls of one turn."""
     begin = next((i + 1 for i in range(len(messages) - 1, -1, -1) if messages[i].role != "tool"), 0)
     turns: set[str] = set()
     results: dict[str, tuple[str, tuple[File, ...]]] = {}
@@ -160,13 +161,13 @@ def _read_results(messages: Sequence[InputMessage]) -> ToolResults:
         except InvalidInput:
             raise InvalidInput(
                 entry.field,
-                f"{entry.call_id[:80]!r} is not a call that was made here; send results for the ids that were given, "
-                "or a message of the user behind them",
+                f"{entry.call_id[:80]!r} is not a call that was made here; send results for the ids of the answer, or "
+                "a user's message after them",
             ) from None
         turns.add(turn_id)
         results[call] = (entry.text, entry.files)
     if len(turns) > 1:
-        raise InvalidInput(messages[-1].field, "the results are for calls of several answers; send those of one")
+        raise InvalidInput(messages[-1].field, "the results are for calls of several answers; send results for one")
     requested = messages[begin - 1].calls if begin else ()
     given = {entry.call_id for entry in messages[begin:]}
     if missing := [call for call, _, _ in requested if call not in given]:
@@ -184,7 +185,7 @@ def _files(messages: Sequence[InputMessage]) -> tuple[File, ...]:
 
 
 def _history(messages: Sequence[InputMessage]) -> list[Message]:
-    """The messages, the results of each reply in the order of its calls."""
+    """Return the messages, with the results after each reply in the order of its calls."""
     history: list[Message] = []
     at = 0
     while at < len(messages):
@@ -193,7 +194,7 @@ def _history(messages: Sequence[InputMessage]) -> list[Message]:
         if entry.role == "tool":
             raise InvalidInput(entry.field, f"no message before it made the call {entry.call_id[:80]!r}")
         if not entry.text.strip() and not entry.calls and not entry.files:
-            continue  # services leave such behind; there is nothing in it
+            continue  # some services produce empty messages
         calls = tuple(ToolCall(id=i, name=name, arguments=_arguments(text)) for i, name, text in entry.calls)
         references = tuple(file.attachment for file in entry.files)
         history.append(Message(role=cast("Any", entry.role), content=entry.text, calls=calls, attachments=references))
@@ -204,7 +205,7 @@ def _history(messages: Sequence[InputMessage]) -> list[Message]:
         for call in calls:
             found = results.pop(call.id, None)
             if found is None:
-                raise InvalidInput(entry.field, f"its call {call.id[:80]!r} has no result behind it")
+                raise InvalidInput(entry.field, f"its call {call.id[:80]!r} has no result after it")
             shown = tuple(file.attachment for file in found.files)
             history.append(Message(role="tool", content=found.text, call_id=call.id, name=call.name, attachments=shown))
         if results:
@@ -222,7 +223,7 @@ def _arguments(text: str) -> dict[str, Any] | str:
 
 
 def read_items(given: str | list[dict[str, JsonValue]]) -> list[InputMessage]:
-    """Raises InvalidInput naming the item. Calls that stand one behind another are of one reply."""
+    """Read the items of a request and join consecutive calls into one reply. Raises InvalidInput naming the item."""
     if isinstance(given, str):
         return [InputMessage("input", "user", given)]
     entries: list[InputMessage] = []
@@ -251,7 +252,7 @@ def read_items(given: str | list[dict[str, JsonValue]]) -> list[InputMessage]:
         else:
             raise InvalidInput(
                 field,
-                f"items of the type {str(kind)[:60]!r} are not taken; send message, function_call or "
+                f"items of the type {str(kind)[:60]!r} are not supported; send message, function_call or "
                 "function_call_output",
             )
     return entries
@@ -260,7 +261,7 @@ def read_items(given: str | list[dict[str, JsonValue]]) -> list[InputMessage]:
 def _text(field: str, item: dict[str, JsonValue], name: str) -> str:
     value = item.get(name)
     if not isinstance(value, str):
-        raise InvalidInput(f"{field}.{name}", "it is missing, or no text")
+        raise InvalidInput(f"{field}.{name}", "it is missing or not a text")
     return value
 
 
@@ -272,23 +273,22 @@ async def submit_request(
     options: SubmitOptions,
     turn_id: str | None = None,
 ) -> AsyncTurnHandle:
-    """The turn of a question. Without a session it begins one of its own, among the caller's.
+    """Submit a question. Without `session_id` it begins a new session with one of the caller's prefixes.
 
-    turn_id   of a turn that is new
+    turn_id   the id for a new turn
     """
     request.require_verb(Verb.READ)
     session = session_id or _unnamed_session(request.caller, key)
     request.require_own_prefix(check_id("session", session))
     await require_no_client_wait(request, session)
     if is_unnamed_session(session):
-        # Many clients read the arguments of a call, never send a result, and never use such a session again.
+        # Many clients read the arguments of a call but never send a result or use the session again.
         bound_waits(options, request.gateway.settings.http_client_tools_s)
     options["request_key"] = own_request_key(request.caller, session, key)
     if question.instructions:
         options["skill_context"] = question.instructions
-    request.require_options(
-        name for name in options if name not in ("limits", "options")
-    )  # these were narrowed, where they had to be
+    # `limits` and `options` were already narrowed for callers that may not configure turns.
+    request.require_options(name for name in options if name not in ("limits", "options"))
     if turn_id is not None:
         options["turn_id"] = turn_id
     if question.files:
@@ -306,9 +306,9 @@ async def submit_request(
 
 
 async def give_results(request: GatewayRequest, given: ToolResults) -> tuple[AsyncTurnHandle, PartSelector]:
-    """The turn that the results are for, with them given; sending them again changes nothing.
+    """Give results to their turn and return it. Idempotent.
 
-    Raises InvalidInput where a call that was requested with them has none: the turn would wait for it.
+    Raises InvalidInput if a call that was requested with them has no result, because the turn would wait for it.
     """
     request.require_verb(Verb.READ)
     request.require_verb(Verb.STEER)
@@ -318,11 +318,11 @@ async def give_results(request: GatewayRequest, given: ToolResults) -> tuple[Asy
     if missing := sorted(waiting - calls):
         raise InvalidInput(given.field, f"the call {missing[0]!r} has no result; send one for each call")
     if (given.text or given.files) and waiting:
-        request.require_verb(Verb.SUBMIT)  # input that comes as the turn ends becomes a turn of its own
+        request.require_verb(Verb.SUBMIT)  # input that arrives as the turn ends becomes a turn of its own
         hashes = [file.attachment.sha256 for file in given.files]
         content = f"{given.turn_id} {sorted(given.calls)} {given.text}{hashes or ''}"
         digest = hashlib.sha256(content.encode("utf-8", "surrogatepass")).hexdigest()
-        # Before the results: with the last of them the turn goes on.
+        # The input comes before the results, because the turn resumes with the last of them.
         await handle.steer(given.text, client_message_id=f"oa-{digest[:40]}", attachments=given.files)
     for call, text, files in given.results:
         try:
@@ -339,8 +339,10 @@ async def give_results(request: GatewayRequest, given: ToolResults) -> tuple[Asy
 async def _submit_to_known_session(
     request: GatewayRequest, session: str, text: str, options: SubmitOptions, brings: SubmitOptions
 ) -> AsyncTurnHandle:
-    """A session that goes on takes only what is new. What brought its conversation along when it was tried first does
-    so again: the same key with other content would be refused."""
+    """Submit only the new text to a session that has turns, or text and history if the first try sent both.
+
+    The first try has to be repeated exactly, because the same key with other content is refused.
+    """
     if not await request.client.session(session).history(limit=1):
         return await request.client.submit(session, text, **brings)
     try:

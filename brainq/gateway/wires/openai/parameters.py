@@ -1,6 +1,4 @@
-"""Parameters of both OpenAI wires: the model, tools, the answer's format, limits and options; and those that
-are rejected.
-"""
+"""The parameters of both OpenAI wires: model, tools, answer format, limits, options, and rejected parameters."""
 
 from __future__ import annotations
 
@@ -21,12 +19,12 @@ from brainq.gateway.edge.request import Gateway
 from brainq.gateway.rest.event_stream import result_if_ready
 
 SESSION_KEY = "session_id"
-"""The key of `metadata` that names a session; so does the header."""
+"""The key of `metadata` that names a session. SESSION_HEADER does the same."""
 SESSION_HEADER = "X-Session-ID"
 Unsupported = Mapping[str, Sequence[Any]]
-"""Parameters that are rejected, except for these values, which change nothing."""
+"""Parameters that are rejected unless they have one of these values, which have no effect."""
 COMMON_UNSUPPORTED: Unsupported = {"top_logprobs": (0,), "moderation": ()}
-"""Those of both wires."""
+"""The unsupported parameters of both wires."""
 _MODEL_OPTIONS = ("temperature", "top_p", "seed", "parallel_tool_calls", "reasoning_effort")
 
 
@@ -37,18 +35,18 @@ class OpenAiBody(BaseModel):
 
 
 def require_brain(gateway: Gateway, model: str | None) -> Brain:
-    """The brain that `model` names; the default one, where it names none. Raises RequestRejected."""
+    """Return the brain that `model` names, or the default one for None. Raises RequestRejected if there is none."""
     found = gateway.brains.of(model)
     if found is None:
         names = ", ".join(gateway.brains.names)
         raise RequestRejected(
-            "model-not-found", f"{str(model)[:100]!r} is not a brain here; GET /v1/models has them: {names}"
+            "model-not-found", f"{str(model)[:100]!r} is not a brain here; GET /v1/models lists them: {names}"
         )
     return found
 
 
 class AnswerRequestBody(OpenAiBody):
-    """The parameters that both wires have. Unknown ones are collected: see `check_request`."""
+    """The parameters that both wires have. Unknown parameters are kept for `check_request`."""
 
     model_config = ConfigDict(extra="allow", json_schema_extra={"additionalProperties": False})
 
@@ -56,11 +54,11 @@ class AnswerRequestBody(OpenAiBody):
     tools: list[dict[str, JsonValue]] | None = None
     tool_choice: JsonValue = None
     metadata: dict[str, str] | None = None
-    # Options of the model, for callers that may configure turns.
+    # Options of the model for callers that may configure turns.
     temperature: float | None = Field(default=None, ge=0, le=2, allow_inf_nan=False)
     top_p: float | None = Field(default=None, gt=0, le=1, allow_inf_nan=False)
     parallel_tool_calls: bool | None = None
-    # Accepted, without effect.
+    # Accepted without effect.
     store: bool | None = None
     user: str | None = None
     safety_identifier: str | None = None
@@ -68,21 +66,23 @@ class AnswerRequestBody(OpenAiBody):
     prompt_cache_options: JsonValue = None
     prompt_cache_retention: str | None = None
     service_tier: str | None = None
-    # Rejected, except for values that change nothing: see COMMON_UNSUPPORTED.
+    # Rejected unless the value has no effect; see COMMON_UNSUPPORTED.
     top_logprobs: JsonValue = None
     moderation: JsonValue = None
 
 
 async def brain_name(gateway: Gateway, handle: AsyncTurnHandle) -> str:
-    """The name of a turn's brain."""
     snapshot = await handle.snapshot()
     named = snapshot.brain if snapshot is not None else getattr(await result_if_ready(handle), "brain", None)
     return named or gateway.brains.default.name
 
 
 def check_request(gateway: Gateway, body: AnswerRequestBody, model: str | None, unsupported: Unsupported) -> Brain:
-    """The brain that the request is for. Raises InvalidInput for an unknown parameter, unless the gateway is lenient,
-    and for an unsupported one that would change the answer."""
+    """Return the brain that the request is for.
+
+    Raises InvalidInput for an unknown parameter, unless the gateway is lenient, and for an unsupported parameter that
+    would change the answer.
+    """
     if not gateway.settings.http_openai_lenient:
         for name in body.model_extra or ():
             raise InvalidInput(name, "it is unknown; leave it out")
@@ -97,15 +97,17 @@ def check_request(gateway: Gateway, body: AnswerRequestBody, model: str | None, 
 
 
 def read_client_tools(given: Sequence[Mapping[str, Any]] | None, choice: object) -> list[dict[str, Any]]:
-    """The client's function tools, as of both wires; the choice `none` leaves them out. Raises InvalidInput naming the
-    tool."""
+    """Read the client's function tools in the form of either wire. `choice` "none" drops them all.
+
+    Raises InvalidInput that names the tool.
+    """
     if choice == "none":
         return []
     tools: list[dict[str, Any]] = []
     for at, tool in enumerate(given or ()):
         where = f"tools[{at}]"
         if tool.get("type") != "function":
-            raise InvalidInput(where, "only tools of the type 'function' are taken; the brain has its own beside them")
+            raise InvalidInput(where, "only tools of the type 'function' are supported; the brain also has its own")
         inner = tool.get("function", tool)
         found = cast("Mapping[str, Any]", inner) if isinstance(inner, dict) else {}
         name = found.get("name")
@@ -119,8 +121,8 @@ def read_client_tools(given: Sequence[Mapping[str, Any]] | None, choice: object)
 
 
 def read_limits(brain: Brain, caller: Caller, output_tokens: int | None, tool_calls: int | None = None) -> LimitsFields:
-    """The limits that a request sets. A caller that may not configure turns can only narrow the brain's: clients send
-    such numbers by default."""
+    """Return the limits that a request sets. A caller that may not configure turns can only narrow the brain's limits;
+    larger numbers are ignored, because clients send them by default."""
     limits: LimitsFields = {}
     base, may_widen = brain.limits, Verb.CONFIGURE in caller.verbs
     if output_tokens is not None and (may_widen or output_tokens <= (base.max_output_tokens or output_tokens)):
@@ -131,7 +133,7 @@ def read_limits(brain: Brain, caller: Caller, output_tokens: int | None, tool_ca
 
 
 def read_output_schema(field: str, given: Mapping[str, Any] | None) -> dict[str, Any] | None:
-    """The schema that the answer has to fit, of `response_format` or `text.format`."""
+    """Read the schema of the answer from `response_format` or `text.format`."""
     if given is None or given.get("type") == "text":
         return None
     if given.get("type") == "json_object":
@@ -154,7 +156,7 @@ def submit_options(
     *,
     effort: object = None,
 ) -> SubmitOptions:
-    """The options that a request's turn is submitted with. `effort`: see `model_options`."""
+    """Return the options of the submit. For `effort` see `model_options`."""
     tools = read_client_tools(body.tools, body.tool_choice)
     forced = forced_choice(body.tool_choice, {tool["name"] for tool in tools})
     turn_options = model_options(caller, body.model_dump(exclude_unset=True), forced, effort=effort)
@@ -175,14 +177,13 @@ def submit_options(
 def model_options(
     caller: Caller, given: Mapping[str, Any], choice: str | None, *, effort: object = None
 ) -> OptionsFields:
-    """The options that a request sets. A caller that may not configure turns can only force calls of its own tools:
-    clients send such numbers by default.
+    """Return the model options that a request sets. A caller that may not configure turns can only force calls of its
+    own tools; its other options are ignored, because clients send them by default.
 
-    choice   from `forced_choice`
-    effort   where the wire has it in a place of its own
+    choice   the return value of `forced_choice`
+    effort   the reasoning effort, if the wire has a separate place for it
 
-    Raises InvalidInput, and RequestRejected for `stop` of such a caller: an answer that goes on would be taken for
-    one that stopped.
+    Raises InvalidInput, and RequestRejected for `stop` from such a caller, because ignoring it would change the answer.
     """
     found: dict[str, Any] = {}
     if stop := _read_stops(given.get("stop")):
@@ -199,7 +200,7 @@ def model_options(
 
 
 def forced_choice(choice: object, tools: Collection[str]) -> str | None:
-    """The call that the request forces: `required`, or a tool of its own; None: no such. Raises InvalidInput."""
+    """Return "required", the name of the client's tool that the request forces, or None. Raises InvalidInput."""
     if choice in (None, "auto", "none"):
         return None
     if not tools:
@@ -215,7 +216,7 @@ def forced_choice(choice: object, tools: Collection[str]) -> str | None:
 
 
 def _function_name(choice: object) -> str | None:
-    """The name in `{"type": "function", "function": {"name": ...}}`, or with the name beside the type."""
+    """Return the name in `{"type": "function", "function": {"name": ...}}` or `{"type": "function", "name": ...}`."""
     if not isinstance(choice, dict):
         return None
     fields = cast("dict[str, Any]", choice)

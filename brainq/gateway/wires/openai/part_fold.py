@@ -1,7 +1,7 @@
-"""From a turn's chat events to parts, which both OpenAI wires encode: a fold, the same at every gateway.
+"""A fold of a turn's chat events to parts, which both OpenAI wires encode. It is the same at every gateway.
 
-A turn that requests results of the client's own tools has several **parts**. Each ends where the turn waits for the
-client, and the next one begins after that. A request, or a response, is one part.
+A turn that requests results of the client's own tools has several **parts**. A part ends when the turn waits for the
+client, and the next part begins after that. One request, or one response, is one part.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from brainq.contracts.turn import TurnResult
 from brainq.gateway.wires.chat import fold as chat
 
 SEPARATOR = "\n\n"
-"""Between the texts of two steps; and before a text that had to begin anew."""
+"""The separator between the texts of two steps, and before the text of a new attempt."""
 _FINISH = {StopReason.LENGTH: "length", StopReason.MAX_TOTAL_TOKENS: "length", StopReason.FILTERED: "content_filter"}
 
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """Tokens of a part. `input_tokens` includes those from a cache."""
+    """The tokens of a part. `input_tokens` includes cached tokens."""
 
     input_tokens: int = 0
     output_tokens: int = 0
@@ -38,7 +38,7 @@ class PartStarted:
 
 @dataclass(frozen=True, slots=True)
 class PartText:
-    """More text."""
+    """An addition to the text."""
 
     part: int
     text: str
@@ -46,7 +46,7 @@ class PartText:
 
 @dataclass(frozen=True, slots=True)
 class PartReasoning:
-    """More of the model's reasoning. `span` counts from 1: text between two stretches separates them."""
+    """An addition to the model's reasoning. `span` counts from 1; text separates two spans."""
 
     part: int
     text: str
@@ -55,10 +55,10 @@ class PartReasoning:
 
 @dataclass(frozen=True, slots=True)
 class PartEnded:
-    """The part ends.
+    """The end of a part.
 
-    text       its text, without that of a broken attempt
-    thoughts   the spans of reasoning that belong to it
+    text       the part's text without that of abandoned attempts
+    thoughts   the part's spans of reasoning
     """
 
     part: int
@@ -69,7 +69,7 @@ class PartEnded:
 
 @dataclass(frozen=True, slots=True)
 class ToolCallsRequested(PartEnded):
-    """The client is to run these calls. `finish` is a finish_reason."""
+    """The end of a part whose calls the client must run. `finish` is a finish_reason."""
 
     calls: tuple[chat.ClientCallRequested, ...]
     finish: str = "tool_calls"
@@ -77,15 +77,14 @@ class ToolCallsRequested(PartEnded):
 
 @dataclass(frozen=True, slots=True)
 class PartCompleted(PartEnded):
-    """The turn ends with the part. `finish` is a finish_reason."""
+    """The end of a turn with an answer. `finish` is a finish_reason."""
 
     finish: str
 
 
 @dataclass(frozen=True, slots=True)
 class PartFailed(PartEnded):
-    """The turn ends with the part, without an answer. The `ending` is `completed` where the answer does not fit its
-    schema."""
+    """The end of a turn without an answer. `ending` is `completed` if the answer does not fit its schema."""
 
     ending: Ending
     message: str
@@ -96,10 +95,10 @@ PartEvent = PartStarted | PartText | PartReasoning | PartEnd
 
 
 class PartFold:
-    """A turn so far, and the part that its next events belong to.
+    """The state of a turn after some events, and the part to which its next events belong.
 
-    in_one_piece   the text is sent at the end: text before an answer that fits its schema is not part of it
-    parked_in      call id -> the part that ended with it
+    in_one_piece   True to send the text at the end, because text before an answer that fits a schema is not part of it
+    parked_in      call id -> the part that ended with this call
     """
 
     def __init__(self, turn_id: str, part: int = 1, *, in_one_piece: bool = False) -> None:
@@ -113,31 +112,31 @@ class PartFold:
     def _begin_part(self, part: int) -> None:
         self.part = part
         self._is_begun = False
-        self._new_calls: set[str] = set()  # those that this part will end with
+        self._new_calls: set[str] = set()  # the calls that this part will end with
         self._usage = Usage()
-        self._earlier_text = ""  # of the part's earlier steps, as the thoughts
+        self._earlier_text = ""  # text and thoughts of the part's earlier steps
         self._earlier_thoughts: tuple[str, ...] = ()
-        self._span = 0  # how many spans of reasoning readers have
+        self._span = 0  # the number of spans of reasoning that were sent
         self._begin_step()
 
     def _begin_step(self) -> None:
-        self._text = ""  # of the newest attempt, as the thoughts
+        self._text = ""  # text and thoughts of the newest attempt
         self._thoughts: tuple[str, ...] = ()
-        self._sent_text = ""  # what readers have of the step; more than `_text`, where an attempt began anew
-        self._is_repeating = False  # a new attempt has not yet more text than the one before it
+        self._sent_text = ""  # the sent text of the step, which may exceed `_text` after a new attempt began
+        self._is_repeating = False  # True while a new attempt has no more text than the one before it
 
     @property
     def whole_text(self) -> str:
-        """The part's text, without that of a broken attempt."""
+        """Return the part's text without that of abandoned attempts."""
         return _join(self._earlier_text, self._text)
 
     @property
     def waiting(self) -> tuple[chat.ClientCallRequested, ...]:
-        """The client's calls that have not ended."""
+        """Return the client's calls that have not ended."""
         return tuple(call for call in self.chat.waiting.values() if isinstance(call, chat.ClientCallRequested))
 
     def read(self, event: TurnEvent, result: TurnResult | None = None) -> list[PartEvent]:
-        """The part events of the turn's next event. `result` comes with the final event, which is ignored without."""
+        """Return the part events of the turn's next event. The final event is ignored unless it comes with `result`."""
         parts: list[PartEvent] = [] if self._is_begun else [PartStarted(self.part, event.at_ms // 1000)]
         self._is_begun = True
         if event.is_final and result is None:
@@ -175,14 +174,14 @@ class PartFold:
         return ()
 
     def _enter_attempt(self, place: tuple[int, int]) -> None:
-        """A new step keeps the text of the one before; a new attempt replaces it."""
+        """Begin a new step, which keeps the previous step's text, or a new attempt, which replaces its text."""
         if place == self._place:
             return
         if place[0] != self._place[0]:
             self._earlier_text, self._earlier_thoughts = self.whole_text, (*self._earlier_thoughts, *self._thoughts)
             self._begin_step()
         else:
-            # Sent text cannot be retracted: of the new attempt only the text that differs, or follows, is sent.
+            # Sent text cannot be retracted, so only text of the new attempt that differs or follows is sent.
             self._text, self._thoughts, self._is_repeating = "", (), bool(self._sent_text)
         self._place = place
 
@@ -200,7 +199,7 @@ class PartFold:
         return [PartText(self.part, whole.removeprefix(sent) if whole.startswith(sent) else SEPARATOR + whole)]
 
     def _end_part(self) -> list[PartEvent]:
-        """The turn waits for its client: the part ends, unless it has requested no call since the last one."""
+        """End the part because the turn waits for its client, unless this part has requested no call."""
         calls = self.waiting
         if self._new_calls.isdisjoint(call.id for call in calls):
             return []
@@ -212,7 +211,7 @@ class PartFold:
         return ended
 
     def end_turn(self, result: TurnResult) -> list[PartEvent]:
-        """The last part events, of the turn's result."""
+        """Return the last part events, made from the turn's result."""
         usage = Usage(
             max(0, result.input_tokens - self._earlier_usage.input_tokens),
             max(0, result.output_tokens - self._earlier_usage.output_tokens),
@@ -235,8 +234,7 @@ class PartFold:
         return [PartText(self.part, self.whole_text)] if self.in_one_piece and self.whole_text else []
 
     def _remaining_text(self, text: str) -> tuple[str, str]:
-        """The part's whole text, and what of it was not sent: sources under the text, or a text in place of an
-        answer."""
+        """Return the part's whole text and its unsent rest, such as sources under the text."""
         sent = self._sent_text
         if not text or sent.startswith(text):
             return _join(self._earlier_text, text or self._text), ""
@@ -246,7 +244,7 @@ class PartFold:
 
 
 def part_of_result(turn_id: str, part: int, result: TurnResult) -> list[PartEvent]:
-    """The last part of a turn whose events are gone, from its result."""
+    """Return the last part of a turn whose events are gone, made from its result."""
     return [PartStarted(part, 0), *PartFold(turn_id, part).end_turn(result)]
 
 

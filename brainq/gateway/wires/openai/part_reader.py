@@ -1,4 +1,4 @@
-"""Reads one part of a turn, as a stream or as a whole."""
+"""Reading one part of a turn, as a stream or as a whole."""
 
 from __future__ import annotations
 
@@ -26,8 +26,10 @@ from brainq.gateway.wires.openai.part_fold import PartEnd, PartEnded, PartEvent,
 
 @dataclass(frozen=True, slots=True)
 class PartSelector:
-    """A part of a turn: by its number, or the one after the part that requested these calls. See
-    `PartFold.in_one_piece`."""
+    """A selection of one part: by its number, or as the one after the part that requested these calls.
+
+    For `in_one_piece` see PartFold.
+    """
 
     part: int = 1
     after_calls: frozenset[str] = frozenset()
@@ -43,13 +45,13 @@ class PartSelector:
 async def select_part(
     gateway: Gateway, handle: AsyncTurnHandle, part: int = 1, after_calls: frozenset[str] = frozenset()
 ) -> PartSelector:
-    """This part of the turn; in one piece where the turn has an output schema."""
+    """Select this part of the turn, in one piece if the turn has an output schema."""
     request = complete_request(gateway.brains, await handle.request())
     return PartSelector(part, after_calls, in_one_piece=request.output_schema is not None)
 
 
 class PartReader:
-    """Folds a turn's events into those of the selected part."""
+    """A fold of a turn's events to the events of the selected part."""
 
     def __init__(self, handle: AsyncTurnHandle, selector: PartSelector) -> None:
         self._handle = handle
@@ -57,7 +59,7 @@ class PartReader:
         self._fold = PartFold(handle.turn_id, in_one_piece=selector.in_one_piece)
 
     async def read(self, event: TurnEvent) -> list[PartEvent]:
-        """The part's events that the turn's next event makes."""
+        """Return the part's events for the turn's next event."""
         part_events = await _read_event(self._fold, self._handle, event)
         return [each for each in part_events if self._selector.selects(each, self._fold)]
 
@@ -67,7 +69,8 @@ async def _read_event(fold: PartFold, handle: AsyncTurnHandle, event: TurnEvent)
 
 
 async def fold_so_far(handle: AsyncTurnHandle, *, in_one_piece: bool = False) -> tuple[PartFold, list[PartEvent]]:
-    """The turn's events so far, and the events of all its parts. Once the events are gone, nothing is begun."""
+    """Fold the turn's events so far. Returns the fold and the events of all parts, which are empty if the turn's events
+    are gone."""
     fold, part_events = PartFold(handle.turn_id, in_one_piece=in_one_piece), list[PartEvent]()
     for event in await handle.events_so_far():
         part_events += await _read_event(fold, handle, event)
@@ -75,7 +78,7 @@ async def fold_so_far(handle: AsyncTurnHandle, *, in_one_piece: bool = False) ->
 
 
 async def read_part_so_far(handle: AsyncTurnHandle, selector: PartSelector) -> list[PartEvent]:
-    """The part's events so far."""
+    """Return the part's events so far."""
     fold, part_events = await fold_so_far(handle, in_one_piece=selector.in_one_piece)
     if not part_events:
         return await _events_of_result(handle, selector, await result_if_ready(handle))
@@ -85,19 +88,19 @@ async def read_part_so_far(handle: AsyncTurnHandle, selector: PartSelector) -> l
 async def read_part(
     request: HttpRequest, handle: AsyncTurnHandle, selector: PartSelector
 ) -> tuple[list[PartEvent], PartEnd]:
-    """All events of the part, once it has ended, and its last one.
+    """Wait for the end of the part. Returns all of its events, and the last one.
 
-    Raises RequestRejected when the gateway stops before that, or the turn's events are gone and the part is unknown.
+    Raises RequestRejected if the gateway stops first, or if the turn's events are gone and the part is unknown.
     """
     with request.stream_slot() as slot:
         part_events = await unless_over(_collect(handle, selector), request, slot)
     if part_events is None:
-        raise RequestRejected("stopping", "the turn goes on; try again, under the same Idempotency-Key")
+        raise RequestRejected("stopping", "the turn continues; try again with the same Idempotency-Key")
     return part_events, require_end(part_events)
 
 
 def require_end(part_events: Sequence[PartEvent]) -> PartEnd:
-    """The last event. Raises RequestRejected where the part has none, and its turn is over."""
+    """Return the last event. Raises RequestRejected if the turn has ended but the part's end is gone."""
     last = part_events[-1] if part_events else None
     if isinstance(last, PartEnded):
         return last
@@ -105,7 +108,7 @@ def require_end(part_events: Sequence[PartEvent]) -> PartEnd:
 
 
 class PartStream(StreamEncoding):
-    """Writes the part's events, and `cut` before an unfinished stream is closed."""
+    """The encoding of a part. `cut` returns the last bytes of a stream that is closed before the part has ended."""
 
     def __init__(self, reader: PartReader, write: Callable[[PartEvent], bytes], cut: Callable[[], bytes]) -> None:
         self._reader = reader
@@ -131,8 +134,10 @@ async def stream_part(
     *,
     is_continued: bool = False,
 ) -> Response:
-    """The part as a stream. Of a turn whose events are gone it is the result as one text, which continues no stream:
-    RequestRejected is raised for one that `is_continued`."""
+    """Stream the part. If the turn's events are gone, the stream has the result as one text.
+
+    Raises RequestRejected if the events are gone and the stream `is_continued`, because one text continues no stream.
+    """
     encoding = PartStream(PartReader(handle, selector), write, cut)
     try:
         found = await stream_events(request, lambda: open_events(handle, 0), encoding)
@@ -162,9 +167,9 @@ async def _collect(handle: AsyncTurnHandle, selector: PartSelector) -> list[Part
 async def _events_of_result(
     handle: AsyncTurnHandle, selector: PartSelector, result: TurnResult | None
 ) -> list[PartEvent]:
-    """Of a turn whose events are gone only the end is left, which is its last part's.
+    """Return the end of a turn whose events are gone, which is the end of its last part.
 
-    Raises RequestRejected for any other part, and where the last part is unknown.
+    Raises RequestRejected for any other part, and if the number of the last part is unknown.
     """
     if result is None:
         return []

@@ -1,7 +1,7 @@
-"""The fold from a part's events to a response of OpenAI's, and to the numbered events of its stream. Pure.
+"""A pure fold of a part's events to an OpenAI response and to the numbered events of its stream.
 
-Numbers count from 0 in the order of the events, and the same turn gives the same events: a stream is continued behind
-any number, at any gateway, by telling it anew from its begin and leaving out what was seen.
+Events are numbered from 0, and the same turn always gives the same events. Any gateway can therefore continue a stream
+after any number: it folds the turn from the beginning and skips the events that were seen.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ _INCOMPLETE = {"length": "max_output_tokens", "content_filter": "content_filter"
 
 
 def response_id(turn_id: str, part: int) -> str:
-    """The id of a turn's part: `resp_TURN`, `resp_TURN.2` ..."""
+    """Return the id of a turn's part: `resp_TURN`, `resp_TURN.2` and so on."""
     return f"{RESPONSE_ID_PREFIX}{turn_id}" if part == 1 else f"{RESPONSE_ID_PREFIX}{turn_id}.{part}"
 
 
 def split_response_id(given: str) -> tuple[str, int] | None:
-    """(turn id, part); None for an id that is not one of ours."""
+    """Return (turn id, part), or None for an id that is not one of ours."""
     turn_id, dot, part = given.removeprefix(RESPONSE_ID_PREFIX).partition(".")
     if (
         not given.startswith(RESPONSE_ID_PREFIX)
@@ -49,11 +49,11 @@ def split_response_id(given: str) -> tuple[str, int] | None:
 
 @dataclass(slots=True)
 class ResponseFold:
-    """Written event by event: the response as it is, and its events.
+    """The state of a response after some events of its part.
 
     seen   the number of the last event that need not be sent again
-    spans  of the reasoning: each is a part of its item's summary
-    order  the items that were begun, `reasoning` and `message`, as they stand in the output; calls follow
+    spans  the spans of reasoning, each of which is a part of its item's summary
+    order  the kinds of items in the output so far, `reasoning` and `message`; calls follow them
     """
 
     turn_id: str
@@ -75,7 +75,7 @@ class ResponseFold:
     frames: list[bytes] = field(default_factory=list[bytes])
 
     def write(self, event: PartEvent) -> bytes:
-        """The frames of the events that a part event makes."""
+        """Return the frames of the events that a part event produces."""
         self.frames = []
         match event:
             case PartStarted():
@@ -106,18 +106,18 @@ class ResponseFold:
         return b"".join(self.frames)
 
     def cut(self) -> bytes:
-        """Before a stream is closed that is not over. Its number is the last event's: behind that it is continued."""
+        """Return the last frame of an unfinished stream. Its number is the last event's, after which to continue."""
         event = {
             "type": "error",
             "code": "stopping",
-            "message": "the gateway stops; go on with starting_after",
+            "message": "the gateway is stopping; continue with starting_after",
             "param": None,
             "sequence_number": max(self.seen, self.number - 1, 0),
         }
         return b"event: error\ndata: " + json.dumps(event, separators=(",", ":")).encode() + b"\n\n"
 
     def body(self) -> dict[str, Any]:
-        """The response as it is."""
+        """Return the response in its current state."""
         usage = self.usage
         return {
             "id": response_id(self.turn_id, self.part),
@@ -195,7 +195,7 @@ class ResponseFold:
         }
 
     def _open(self, kind: str, item: dict[str, Any]) -> bool:
-        """Whether the item is new."""
+        """Begin an item unless it has begun. Returns whether it is new."""
         if kind in self.order:
             return False
         self.order = (*self.order, kind)
@@ -207,7 +207,7 @@ class ResponseFold:
             self._emit("response.content_part.added", **self._where(), part=_content(""))
 
     def _end_items(self, whole: str, thoughts: tuple[str, ...]) -> None:
-        """The thoughts of a broken attempt were sent, and are not in the item that is done."""
+        """End all items. The thoughts of an abandoned attempt were sent, but the ended item does not contain them."""
         self._end_span()
         if whole:
             self._open_text()
@@ -237,7 +237,7 @@ class ResponseFold:
 
     def _end(self, status: str, usage: Usage) -> None:
         self.status, self.usage = status, usage
-        # There is no event of a cancelled response: it is one that did not come to its end.
+        # OpenAI has no event for a cancelled response, so it is reported as failed.
         kind = {"cancelled": "failed"}.get(status, status)
         self._emit(f"response.{kind}", response=self.body())
 
@@ -250,14 +250,14 @@ class ResponseFold:
 
 
 def render_response(fold: ResponseFold, part_events: Sequence[PartEvent]) -> dict[str, Any]:
-    """The response after these events."""
+    """Return the response after these events."""
     for event in part_events:
         fold.write(event)
     return fold.body()
 
 
 def _error(failed: PartFailed) -> dict[str, str] | None:
-    """Its code where a client may act on it; who cancelled a response needs none."""
+    """Return the error with a code that a client can act on. Returns None for a cancelled response."""
     if failed.ending is Ending.CANCELLED:
         return None
     code = failure_status(failed.ending, failed.message)[1]

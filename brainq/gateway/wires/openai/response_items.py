@@ -1,6 +1,4 @@
-"""Items of earlier responses: those that a request refers to by their ids, and the list of a response's input
-items.
-"""
+"""Items of responses: the earlier items that a request refers to by id, and the list of a response's input items."""
 
 from __future__ import annotations
 
@@ -29,16 +27,16 @@ from brainq.gateway.wires.openai.part_reader import fold_so_far, select_part
 
 InputItem = dict[str, JsonValue]
 MAX_TURNS = 200
-"""Of one request: each is looked up."""
+"""The maximum number of turns that a request refers to. Each is looked up."""
 router = APIRouter(tags=["openai"])
 Item = dict[str, Any]
 WITH_IMAGES = "message.input_image.image_url"
-"""The value of `include` that brings the bytes of images."""
+"""The value of `include` that adds the bytes of images."""
 
 
 @dataclass(frozen=True, slots=True)
 class ItemReference:
-    """`msg_TURN.N`, the message of a part; `rs_TURN.N`, what was thought there; `fc_CALL`, a call of the client's."""
+    """A reference to an item: `msg_TURN.N`, a part's message; `rs_TURN.N`, its reasoning; or `fc_CALL`, a call."""
 
     field: str
     kind: str
@@ -49,17 +47,17 @@ class ItemReference:
 
 @dataclass(slots=True)
 class StoredItems:
-    """A turn's messages by part, and its calls by their ids in the turn."""
+    """A turn's messages by part, and its calls by id."""
 
     texts: dict[int, str] = field(default_factory=dict[int, str])
     calls: dict[str, tuple[str, str]] = field(default_factory=dict[str, tuple[str, str]])
 
 
 async def resolve_references(request: GatewayRequest, given: str | list[InputItem]) -> str | list[InputItem]:
-    """The items of a request, those that are named by their ids as they are.
+    """Return the items of a request with each reference replaced by the item.
 
-    Raises InvalidInput for an id that is not one of ours, or whose content is no longer kept; TurnNotFound for one of
-    another caller's turns.
+    Raises InvalidInput for an id that is not one of ours or whose content is no longer kept, and TurnNotFound for an
+    item of another caller's turn.
     """
     if isinstance(given, str):
         return given
@@ -68,7 +66,7 @@ async def resolve_references(request: GatewayRequest, given: str | list[InputIte
         return given
     turns = sorted({reference.turn_id for reference in found.values() if reference.kind != "rs"})
     if len(turns) > MAX_TURNS:
-        raise InvalidInput("input", f"it names items of {len(turns)} responses; send the oldest as they are")
+        raise InvalidInput("input", f"it names items of {len(turns)} responses; send the oldest items themselves")
 
     async def load(turn_id: str) -> StoredItems:
         calls = {ref.call for ref in found.values() if ref.turn_id == turn_id and ref.call}
@@ -80,13 +78,13 @@ async def resolve_references(request: GatewayRequest, given: str | list[InputIte
         reference = found.get(at)
         if reference is None:
             items.append(item)
-        elif reference.kind != "rs":  # what was thought is kept here, and not part of the text
+        elif reference.kind != "rs":  # reasoning is kept here and is not part of the input
             items.append(_item(reference, known[reference.turn_id]))
     return items
 
 
 def is_reference(item: InputItem) -> bool:
-    """Whether the item refers to one of an earlier response: its type says so, or it is an id alone."""
+    """Return whether the item refers to an earlier one: it has that type, or consists of an id alone."""
     return item.get("type") == "item_reference" or (item.get("type") is None and set(item) <= {"type", "id"})
 
 
@@ -122,14 +120,14 @@ async def _load_items(request: GatewayRequest, turn_id: str, calls: set[str]) ->
 
 
 async def _texts_of_parts(gateway: Gateway, handle: AsyncTurnHandle) -> dict[int, str]:
-    """The text of each part that has ended; nothing once the turn's events are gone."""
+    """Return the text of each part that has ended, or nothing once the turn's events are gone."""
     selector = await select_part(gateway, handle)
     _, part_events = await fold_so_far(handle, in_one_piece=selector.in_one_piece)
     return {event.part: event.text for event in part_events if isinstance(event, PartEnded)}
 
 
 def texts_by_part(messages: tuple[Message, ...], theirs: set[str]) -> dict[int, str]:
-    """The same of a turn's messages: a part ends with a reply that calls a tool of the client's."""
+    """Return the text of each part, from a turn's messages: a part ends with a reply that calls a client's tool."""
     texts: dict[int, str] = {1: ""}
     part = 1
     for message in messages:
@@ -166,7 +164,7 @@ def _not_kept(reference: ItemReference) -> InvalidInput:
 
 @dataclass(frozen=True, slots=True)
 class InputEntry:
-    """A message that a part was made from, with the id of its item. `call_id` is a result's, over all turns."""
+    """A message of a part's input, with the id of its item. `call_id` is set for a result, unique over all turns."""
 
     id: str
     message: Message
@@ -176,7 +174,7 @@ class InputEntry:
 @router.get(
     "/v1/responses/{response_id}/input_items",
     response_model=None,
-    responses=answer_responses("A page of the items, the newest first unless `order` says `asc`.", 410),
+    responses=answer_responses("A page of the items, newest first unless `order` is `asc`.", 410),
 )
 async def list_input_items(
     response_id: ResponseId,
@@ -184,13 +182,13 @@ async def list_input_items(
     after: Annotated[str | None, Query(max_length=200, description="The id of the last item seen.")] = None,
     limit: Annotated[int, Query(ge=1, le=100)] = 20,
     order: Literal["asc", "desc"] = "desc",
-    include: Annotated[list[str] | None, Query(description=f"`{WITH_IMAGES}` brings images.")] = None,
+    include: Annotated[list[str] | None, Query(description=f"`{WITH_IMAGES}` adds images.")] = None,
     in_brackets: Annotated[
-        list[str] | None, Query(alias="include[]", description="`include`, as official clients write it.")
+        list[str] | None, Query(alias="include[]", description="The spelling of `include` in official clients.")
     ] = None,
 ) -> dict[str, Any]:
-    """What a response was made from: the conversation that its request brought, and the user's message; behind the
-    client's calls their results."""
+    """List the input of a response: the conversation in its request and the user's message, or, after calls of the
+    client's tools, their results."""
     handle, part = await find_part(request, response_id)
     items = [item for entry in await _load_entries(handle, part) for item in render_entry(entry)]
     page, has_more = page_of(items, after, limit, is_newest_first=order == "desc")
@@ -206,7 +204,7 @@ async def list_input_items(
 
 
 def entries_of_request(request: TurnRequest) -> list[InputEntry]:
-    """Of a turn's first part: the conversation that was brought along, and the user's message."""
+    """Return the input of a turn's first part: the conversation in the request, and the user's message."""
     question = Message(role="user", content=request.user_message, attachments=request.attachments)
     return [
         InputEntry(f"{request.turn_id}.1.{number}", message, message.call_id)
@@ -215,10 +213,10 @@ def entries_of_request(request: TurnRequest) -> list[InputEntry]:
 
 
 def entries_of_part(turn_id: str, messages: Sequence[Message], requested: set[str], part: int) -> list[InputEntry]:
-    """Of a later part: the results of the calls that the part before it requested, and the user's messages beside them.
+    """Return the input of a later part: the results of the calls that the previous part requested, and user messages.
 
-    messages    the turn's
-    requested   ids of those calls, in the turn
+    messages    the messages of the turn
+    requested   the ids of those calls in the turn
     """
     entries: list[InputEntry] = []
     is_behind = False
@@ -234,7 +232,7 @@ def entries_of_part(turn_id: str, messages: Sequence[Message], requested: set[st
 
 
 def render_entry(entry: InputEntry) -> list[Item]:
-    """The items of a message: one, but for an assistant's, whose calls are items of their own."""
+    """Return the items of a message. An assistant's calls are separate items."""
     message = entry.message
     match message.role:
         case "tool":
@@ -258,13 +256,13 @@ def render_entry(entry: InputEntry) -> list[Item]:
 
 
 def page_of(items: Sequence[Item], after: str | None, limit: int, *, is_newest_first: bool) -> tuple[list[Item], bool]:
-    """The page behind the item `after`, and whether there are more. Raises InvalidInput for an unknown id."""
+    """Return the page after the item `after`, and whether more follow. Raises InvalidInput for an unknown id."""
     ordered = list(reversed(items)) if is_newest_first else list(items)
     begin = 0
     if after is not None:
         known = [item["id"] for item in ordered]
         if after not in known:
-            raise InvalidInput("after", "the response has no such input item; send the last_id of a page")
+            raise InvalidInput("after", "the response has no such input item; send a page's last_id")
         begin = known.index(after) + 1
     return ordered[begin : begin + limit], len(ordered) > begin + limit
 
@@ -326,7 +324,7 @@ def _message(entry: InputEntry, role: str, content: list[Item]) -> Item:
 
 
 def _is_of_user(message: Message) -> bool:
-    """Whether it is the user's own message, not a note of the runtime's."""
+    """Return whether this is the user's own message rather than a note of the runtime."""
     return message.role == "user" and not (message.extra or {}).get("note")
 
 

@@ -1,4 +1,4 @@
-"""`/v1/responses`: a part of a turn as a response, which may be followed, taken up again, and cancelled."""
+"""`/v1/responses`: a response is a part of a turn. It can be streamed, read later, cancelled and deleted."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ from brainq.gateway.wires.openai.retries import request_key
 
 router = APIRouter(tags=["openai"])
 CANCEL_S = 3.0
-"""How long a cancel is waited for, which takes a grace of two seconds at most where workers run."""
+"""How long to wait for a cancel, which takes at most its grace of two seconds if workers are running."""
 
 UNSUPPORTED: Unsupported = {
     **COMMON_UNSUPPORTED,
@@ -60,11 +60,11 @@ UNSUPPORTED: Unsupported = {
     "access_programs": (),
     "image": (),
 }
-RESPONSE_TEXT = "A response; with `stream` its events as server-sent events."
+RESPONSE_TEXT = "A response, or with `stream` its events as server-sent events."
 
 
 class ResponseBody(AnswerRequestBody):
-    """A response, as OpenAI's clients ask for it."""
+    """A request for a response."""
 
     model: str | None = None
     input: str | list[dict[str, JsonValue]]
@@ -75,9 +75,9 @@ class ResponseBody(AnswerRequestBody):
     text: dict[str, JsonValue] | None = None
     max_output_tokens: int | None = Field(default=None, ge=1)
     max_tool_calls: int | None = Field(default=None, ge=0, le=100_000)
-    # Options of the model, for callers that may configure turns.
+    # Options of the model for callers that may configure turns.
     reasoning: dict[str, JsonValue] | None = None
-    # Accepted, without effect.
+    # Accepted without effect.
     stream_options: dict[str, JsonValue] | None = None
     truncation: str | None = None
     # Rejected, except for values that change nothing.
@@ -95,9 +95,9 @@ async def create(
     request: RequestDep,
     session: Annotated[str | None, Header(alias=SESSION_HEADER, pattern=ID)] = None,
 ) -> Response:
-    """Have the brain that `model` names answer, as OpenAI's responses do.
+    """Answer with the brain that `model` names, as OpenAI's responses do.
 
-    Needs the verbs `submit` and `read`; results of the client's own tools need `steer`, too.
+    Needs the verbs `submit` and `read`; results of the client's own tools also need `steer`.
     """
     brain = check_request(request.gateway, body, body.model, UNSUPPORTED)
     given_input = read_messages("input", _input_messages(body, await resolve_references(request, body.input)))
@@ -130,11 +130,11 @@ async def retrieve(
     response_id: ResponseId,
     request: RequestDep,
     stream: bool = False,
-    starting_after: Annotated[int | None, Query(ge=0, le=MAX_NUMBER, description="Go on behind this number.")] = None,
+    starting_after: Annotated[int | None, Query(ge=0, le=MAX_NUMBER, description="Begin after this event.")] = None,
     include_obfuscation: bool | None = None,
-    include: Annotated[list[str] | None, Query(description="Of no effect.")] = None,
+    include: Annotated[list[str] | None, Query(description="Has no effect.")] = None,
 ) -> Response:
-    """A response as it is; with `stream` its events, behind the number `starting_after`."""
+    """Return a response in its current state, or with `stream` its events after `starting_after`."""
     handle, selector, fold = await _find_response(request, response_id)
     if not stream:
         return JSONResponse(await _current_response(handle, selector, fold))
@@ -149,7 +149,7 @@ async def retrieve(
     responses=answer_responses(RESPONSE_TEXT, 410, streams=True),
 )
 async def cancel(response_id: ResponseId, request: RequestDep) -> Response:
-    """Cancel the turn of a response, and give it as it is then. Needs the verbs `steer` and `read`."""
+    """Cancel the turn of a response, and return the response. Needs the verbs `steer` and `read`."""
     request.require_verb(Verb.READ)
     handle, selector, fold = await _find_response(request, response_id)
     await handle.cancel("cancelled over HTTP")
@@ -157,15 +157,14 @@ async def cancel(response_id: ResponseId, request: RequestDep) -> Response:
     return JSONResponse(await _current_response(handle, selector, fold))
 
 
-@router.delete("/v1/responses/{response_id}", response_model=None, responses=answer_responses("It is deleted."))
+@router.delete(
+    "/v1/responses/{response_id}", response_model=None, responses=answer_responses("The response was deleted.")
+)
 async def delete(response_id: ResponseId, request: RequestDep) -> dict[str, Any]:
-    """Delete the response of a turn, all its parts: it is not found from then on, and a turn that lives is cancelled.
-
-    Needs the verbs `steer` and `read`.
-    """
+    """Delete all parts of a turn's response, and cancel the turn if it is live. Needs the verbs `steer` and `read`."""
     request.require_verb(Verb.READ)
     handle, _ = await find_part(request, response_id)
-    # The cancel first: a request that breaks in between can be sent again.
+    # Cancel first, so that a request which breaks in between can be repeated.
     await handle.cancel("its response was deleted over HTTP")
     await handle.delete_response()
     return {"id": response_id, "object": "response", "deleted": True}
@@ -200,11 +199,11 @@ async def _submit(
 
 
 async def _previous_turn(body: ResponseBody, request: GatewayRequest) -> AsyncTurnHandle | None:
-    """The turn of the response that the question follows."""
+    """Return the turn of the response that the question follows, if it names one."""
     if body.previous_response_id is None:
         return None
     if body.conversation is not None:
-        raise InvalidInput("conversation", "with previous_response_id it is known; send one of the two")
+        raise InvalidInput("conversation", "previous_response_id already determines it; send only one of the two")
     return (await find_part(request, body.previous_response_id))[0]
 
 

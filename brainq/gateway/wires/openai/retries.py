@@ -1,7 +1,7 @@
-"""Tries of clients that say which try a request is, and not of which request: official clients, on their own retries.
+"""Retries of official clients, which send the number of a retry but not the request that it belongs to.
 
-A try is noted in Redis when it begins and when it ends, also where it is refused. Each retry then finds the
-request that it belongs to, beside others of the same content. What an `Idempotency-Key` names needs none of this.
+Redis records when each try begins and how it ends, also if it is refused. A retry can then be matched to its request
+even if other requests have the same content. Requests with an `Idempotency-Key` need none of this.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ MAX_TRIES = 100
 
 @dataclass(frozen=True, slots=True)
 class Try:
-    """One try: `digest` of its content, the key of its request, its number from 0."""
+    """A try: the digest of its content, the key of its request, and its number, from 0."""
 
     digest: str
     key: str
@@ -42,7 +42,7 @@ class Try:
 
 
 def try_number(scope: Scope) -> int | None:
-    """Which try the client says it is; None where it says nothing, or names its request by a key of its own."""
+    """Return the number of the try that the client sends, or None if it sends none or an Idempotency-Key."""
     if scope["type"] != "http" or scope["method"] != "POST" or scope["path"] not in PATHS:
         return None
     headers = Headers(scope=scope)
@@ -53,8 +53,8 @@ def try_number(scope: Scope) -> int | None:
 
 
 async def request_key(request: HttpRequest, body: dict[str, Any]) -> str:
-    """The request's key. Official clients send only the number of the try; then the caller and the content identify the
-    request. Of other clients each request is new."""
+    """Return the request's key. If the client sends only the number of the try, caller and content identify the
+    request. Every request of other clients is new."""
     given = request.http.headers.get("idempotency-key")
     if given is None:
         number = try_number(request.http.scope)
@@ -63,7 +63,7 @@ async def request_key(request: HttpRequest, body: dict[str, Any]) -> str:
 
 
 async def _begin_try(request: HttpRequest, number: int, body: dict[str, Any]) -> str:
-    """The key of the request that this try is of. RetryMiddleware notes how it ends."""
+    """Record that a try began, and return the key of its request. RetryMiddleware records how it ends."""
     digest = try_digest(request.http.scope, request.caller, await request.http.body())
     older = json.dumps([request.caller.counted_as, request.http.url.path, body], sort_keys=True) if number else ""
     key = await request.client.begin_try(digest, number, older=older)
@@ -72,14 +72,14 @@ async def _begin_try(request: HttpRequest, number: int, body: dict[str, Any]) ->
 
 
 def try_digest(scope: Scope, caller: Caller, body: bytes) -> str:
-    """Of the caller, path, session and body: a retry has the same bytes."""
+    """Return a digest of caller, path, session and body, which are the same for a retry."""
     session = Headers(scope=scope).get(SESSION_HEADER, "")
     prefix = json.dumps([caller.counted_as, scope["path"], session]).encode()
     return hashlib.sha256(prefix + b"\n" + body).hexdigest()
 
 
 class RetryMiddleware:
-    """Notes how the tries end that routes began. A refusal is noted before its client hears of it and comes again."""
+    """The middleware that records how each try ended. It records a refusal before it sends it."""
 
     def __init__(self, app: ASGIApp, gateway: Gateway) -> None:
         self._app = app
@@ -111,12 +111,12 @@ class RetryMiddleware:
             return
         try:
             await self._gateway.client.end_try(tried.digest, tried.key, tried.number, how)
-        except BrainqError as failure:  # its retry takes it for open, then
-            log.warning("how a try ended is not noted", failure=failure)
+        except BrainqError as failure:  # a retry will treat this try as unfinished
+            log.warning("the end of a try was not recorded", failure=failure)
 
 
 class AnswerWatch:
-    """An answer on its way: how its try ended, so far as is known."""
+    """A watch over an answer while it is sent. `end` is how its try has ended so far."""
 
     def __init__(self, receive: Receive, send: Send) -> None:
         self._receive = receive
@@ -149,8 +149,10 @@ class AnswerWatch:
 
 
 class RejectedTryApp:
-    """Answers a request that the door refuses, and notes its try: its client comes again, and must not be taken for
-    another. It reaches no route."""
+    """The app that answers a refused request and records its try, so that the client's retry is recognized.
+
+    Such a request reaches no route.
+    """
 
     def __init__(self, gateway: Gateway) -> None:
         self._gateway = gateway
@@ -162,10 +164,10 @@ class RejectedTryApp:
         try:
             await self._gateway.client.begin_try(digest, number, is_refused=True)
         except BrainqError as failure:
-            log.warning("a try that is refused is not noted", failure=failure)
+            log.warning("a refused try was not recorded", failure=failure)
         await error_response(refusal)(scope, receive, send)
 
 
 def is_rejected_try(scope: Scope, refusal: Exception) -> bool:
-    """Whether a refusal of the door's is to be noted: its client is known, and comes again."""
+    """Return whether a refusal must be recorded, because its client is known and will retry."""
     return isinstance(refusal, RequestRejected) and refusal.kind.status == 429 and try_number(scope) is not None

@@ -1,6 +1,6 @@
 /**
- * What the page shows stands in its address, behind the `#`: `#/turns/01k7x2?call=c1-0`. Links are plain links, the
- * back button works, and a reload shows the same.
+ * The address after the `#` selects what the page shows: `#/turns/01k7x2?call=c1-0`. Links are plain links, the back
+ * button works, and a reload shows the same.
  *
  * @typedef {{path: string[], query: Record<string, string>}} Place
  */

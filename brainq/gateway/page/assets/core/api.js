@@ -1,5 +1,5 @@
 /**
- * The gateway's API, which is all that the page can do. A refusal is a Problem (RFC 9457) with the API's own words.
+ * The gateway's API, through which the page does everything. A refusal is a Problem (RFC 9457) with the API's text.
  */
 
 import { heard, lost, sent as sending } from "./connection.js";
@@ -8,7 +8,7 @@ import { authorization, forget } from "./token.js";
 const AWAY = "urn:brainq:page:away";
 const LONGEST_MS = 30_000; // a question that has no answer by then is asked again; a change is never cut off
 
-/** What was refused, or did not arrive. `status` 0: nobody answered. */
+/** A refusal, or a request without an answer, which has the `status` 0. */
 export class Problem extends Error {
   /** @param {{status: number, type?: string, title?: string, detail?: string, field?: string, state?: string}} told */
   constructor(told) {
@@ -20,12 +20,12 @@ export class Problem extends Error {
     this.state = told.state ?? "";
   }
 
-  /** The word for programs, such as `approval-decided`. */
+  /** A word for programs, such as `approval-decided`. */
   get word() {
     return this.type.split(":").pop() ?? "";
   }
 
-  /** Whether the same may be answered later: nothing is wrong with what was asked. */
+  /** Whether the same request may succeed later, because nothing is wrong with it. */
   get passes() {
     return this.status === 0 || this.status === 429 || this.status >= 500;
   }

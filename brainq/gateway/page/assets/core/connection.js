@@ -1,4 +1,4 @@
-/** Whether the gateway, and what stands behind it, answers: said in one place, whoever found it out. */
+/** Whether the gateway and the services behind it answer. All views report to this module. */
 
 /** @type {{why: string, since: number} | null} */
 let trouble = null;
@@ -16,7 +16,7 @@ export function sent() {
   return () => open.delete(one);
 }
 
-/** The gateway answered. */
+/** Record that the gateway answered. */
 export function heard() {
   if (!trouble) return;
   trouble = null;

@@ -1,7 +1,7 @@
 /**
- * Views as plain objects (`h`), and the one function that makes the document be what they say (`patch`).
+ * Views as plain objects (`h`), and the function that updates the document to match them (`patch`).
  *
- * Text enters the document as text nodes and attributes only: nothing that was said or returned is ever read as HTML.
+ * Text enters the document only as text nodes and attributes, so no message or result is ever parsed as HTML.
  *
  * @typedef {{tag: string, props: Record<string, any>, children: Child[], key: string | undefined}} VNode
  * @typedef {VNode | string} Child
@@ -39,7 +39,7 @@ function flatten(loose, into) {
 }
 
 /**
- * Make the children of `parent` be these, keeping the elements that are there already.
+ * Make these the children of `parent`, keeping existing elements.
  *
  * @param {Element} parent
  * @param {Child[]} wanted
@@ -88,7 +88,7 @@ function draw(node, child) {
   else become(/** @type {HTMLElement} */ (node), child);
 }
 
-/** Which node each child keeps: that of its key, else the next one without a key of the same kind. */
+/** The node that each child keeps: the one with its key, or else the next one of the same kind without a key. */
 function matched(/** @type {Element} */ parent, /** @type {Child[]} */ wanted) {
   /** @type {Map<string, Node>} */
   const keyed = new Map();
@@ -137,7 +137,7 @@ function become(element, wanted) {
   }
   /** @type {any} */ (element)[DRAWN] = wanted;
   patch(element, wanted.children);
-  // A select has its value only once its options are there.
+  // A select can take its value only after its options exist.
   if ("value" in wanted.props) {
     const field = /** @type {HTMLInputElement} */ (element);
     if (field.value !== String(wanted.props.value ?? "")) field.value = String(wanted.props.value ?? "");

@@ -1,6 +1,6 @@
 /**
- * Something that is asked for again and again: the newest answer stays while the next one is on its way, or while
- * nobody answers. Nothing is asked while the tab is hidden.
+ * Data that is read repeatedly. The newest answer is kept while the next one is on its way or nobody answers. Nothing is
+ * read while the tab is hidden.
  *
  * @template T
  * @typedef {{

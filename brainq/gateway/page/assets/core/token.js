@@ -1,4 +1,4 @@
-/** The caller's token: asked for once, kept for this tab alone, forgotten when the gateway refuses it. */
+/** The caller's token. It is entered once, kept for this tab only, and dropped if the gateway refuses it. */
 
 const NAME = "brainq.token";
 
@@ -13,12 +13,12 @@ export function authorization() {
   return token ? { Authorization: `Bearer ${token}` } : {};
 }
 
-/** Why a token is asked for; empty while none is. */
+/** The reason why a token is needed, or "" if none is. */
 export function wanted() {
   return refusal;
 }
 
-/** Whether one was sent, and refused: it is wrong, revoked or expired, not missing. */
+/** Whether a token was sent and refused because it is wrong, revoked or expired. */
 export function isRefused() {
   return wasRefused;
 }
@@ -45,7 +45,7 @@ export function forget(why) {
   tell();
 }
 
-/** The person leaves: this tab keeps nothing. */
+/** Sign out, so that this tab keeps nothing. */
 export function signOut() {
   sessionStorage.removeItem(NAME);
   wasRefused = false;

@@ -1,4 +1,4 @@
-/** Times and durations in words. Instants are ms of the gateway's clock; `clock` says how far ours is from it. */
+/** Times and durations in words. Times are ms of the gateway's clock; `clock` has the offset of this machine's. */
 
 import { h } from "./dom.js";
 
@@ -9,7 +9,7 @@ export function clockSays(ms) {
   ahead = Date.now() - ms;
 }
 
-/** Now, by the gateway's clock as far as it is known. */
+/** The current time by the gateway's clock, as far as it is known. */
 export function now() {
   return Date.now() - ahead;
 }

@@ -1,4 +1,4 @@
-/** The words for how things stand, and the tone each is shown in. One word for one thing, as in brainq's pages. */
+/** The words for states, and the tone of each. They are the words of brainq's documentation. */
 
 /** @type {Record<string, {word: string, tone: string}>} */
 const STATES = {
@@ -34,22 +34,22 @@ const STATES = {
 export const ENDINGS = ["completed", "timed_out", "cancelled", "failed"];
 
 /**
- * How a turn ended, by why it stopped: in a word for a badge, in its tone, and in a sentence. Only `answered` is good.
+ * A turn's ending by its stop reason: a word for a badge, a tone, and a sentence. Only `answered` is good.
  *
  * @type {Record<string, {word: string, tone: string, sentence: string}>}
  */
 const STOPS = {
   answered: { word: "completed", tone: "good", sentence: "The model answered." },
-  empty_reply: { word: "no answer", tone: "park", sentence: "The model replied with nothing." },
+  empty_reply: { word: "no answer", tone: "park", sentence: "The model's reply was empty." },
   length: { word: "answer cut off", tone: "park", sentence: "The answer was cut off at the model's length limit." },
   filtered: { word: "filtered", tone: "bad", sentence: "A content filter stopped the answer, or the model refused." },
   invalid_output: { word: "invalid answer", tone: "bad", sentence: "The answer does not match the output schema." },
-  max_steps: { word: "step limit", tone: "park", sentence: "All its steps were used before there was an answer." },
-  max_total_tokens: { word: "token limit", tone: "park", sentence: "All its tokens were used before there was an answer." },
-  max_cost: { word: "cost limit", tone: "park", sentence: "Its cost limit was reached before there was an answer." },
-  deadline: { word: "timed out", tone: "bad", sentence: "Its time limit passed before there was an answer." },
-  waited: { word: "waited too long", tone: "bad", sentence: "It waited longer than it may before it could begin; nothing was done." },
-  limited: { word: "rate limited", tone: "bad", sentence: "The model's rate limit had no room for it within a day." },
+  max_steps: { word: "step limit", tone: "park", sentence: "It used all of its steps before it had an answer." },
+  max_total_tokens: { word: "token limit", tone: "park", sentence: "It used all of its tokens before it had an answer." },
+  max_cost: { word: "cost limit", tone: "park", sentence: "It reached its cost limit before it had an answer." },
+  deadline: { word: "timed out", tone: "bad", sentence: "It reached its time limit before it had an answer." },
+  waited: { word: "waited too long", tone: "bad", sentence: "It waited too long to begin, so nothing was done." },
+  limited: { word: "rate limited", tone: "bad", sentence: "The model's rate limit left no capacity for it within a day." },
   cancelled: { word: "cancelled", tone: "off", sentence: "It was cancelled." },
   model_error: { word: "model error", tone: "bad", sentence: "The model's service failed." },
   lost: { word: "lost", tone: "bad", sentence: "Its state was lost after it had begun to write." },
@@ -60,12 +60,12 @@ const STOPS = {
 export function endingOf(state, stopReason) {
   const stop = stopReason ? STOPS[stopReason] : undefined;
   if (!stop || !ENDINGS.includes(state)) return { word: wordOf(state), tone: toneOf(state), sentence: "" };
-  // Whatever its reason says: a turn that failed is never shown as one that went well.
+  // A turn that failed is never shown as a success, whatever its reason is.
   return state === "completed" || stop.tone === toneOf(state) ? stop : { ...stop, tone: toneOf(state) };
 }
 
 /**
- * What a model's service said, where its status alone says it: `OpenAI rejected the key (401).`
+ * A model service's refusal in words, by its status: `OpenAI rejected the key (401).`
  *
  * @param {string | null | undefined} error as the result has it
  */

@@ -1,4 +1,4 @@
-/** The brains of the deployment, asked for once: they change only when the gateway starts anew. */
+/** The brains of the deployment. They are read once, because they change only when the gateway restarts. */
 
 import { Problem, ask } from "../core/api.js";
 

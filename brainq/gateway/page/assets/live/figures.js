@@ -1,8 +1,8 @@
-/** What a turn has used of its time. Pure: from its events, what its routes say, and the time. */
+/** A turn's use of its time. Pure functions of its events, its routes' answers and the time. */
 
 /**
- * For how long it was parked. Its events know exactly; without them its result or its snapshot does, which have the
- * wait that is open in their sum.
+ * How long the turn was parked. Its events give the exact time. Without them its result or snapshot does, whose sum
+ * includes the current wait.
  *
  * @param {import("./fold.js").Turn} events
  * @param {{parked_ms?: number} | null | undefined} known its result, else its snapshot

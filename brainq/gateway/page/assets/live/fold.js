@@ -1,6 +1,6 @@
 /**
- * What a turn's events say, as one pure fold: `fold(state, event)` is the next state and changes nothing. Reading
- * the same events in any number of pieces gives the same whole.
+ * A pure fold of a turn's events: `fold(state, event)` returns the next state. The same events give the same state, in
+ * however many pieces they arrive.
  *
  * @typedef {import("./follow.js").TurnEvent} TurnEvent
  * @typedef {{phase: "waiting" | "queued" | "running" | "parked", from: number, to: number | null, why: string, attempt: number}} Span
@@ -64,7 +64,7 @@ const TELLS = {
   "turn.queued": (_, data) => ({ state: "queued", ahead: data.ahead, waitsFor: data.why ?? "session" }),
   "turn.active": (_, data, at) => ({ state: "active", activeAt: at, deadlineAt: at + data.deadline_in_ms }),
   "turn.opening": (turn, data, at) => ({
-    asides: [...turn.asides, { kind: "opening", from: at, to: null, label: "Memory and context are read" }],
+    asides: [...turn.asides, { kind: "opening", from: at, to: null, label: "Reading memory and context" }],
     calls: planned(turn.calls, data.plan, 0),
   }),
   "step.started": (turn, data, at) => ({

@@ -1,5 +1,5 @@
 /**
- * Many calls of one tool that ran side by side, as one bar: 128 reads are one line, and what failed among them is said.
+ * Concurrent calls of one tool as one bar: 128 reads are one line, which shows how many of them failed.
  *
  * @typedef {import("./rows.js").Bar} Bar
  */
@@ -20,7 +20,7 @@ export function foldedBars(bars) {
 }
 
 /**
- * Runs of neighbours of one kind, in order; an empty kind stands alone.
+ * Group neighbours of the same kind, in order. An item of an empty kind is a group of its own.
  *
  * @template T
  * @param {T[]} all

@@ -1,7 +1,7 @@
 /**
- * Follows a turn's events to the final one, from any number on. A stream that breaks is taken up behind the last event
- * that was seen: nothing is missed, nothing comes twice. A hidden tab lets its stream go, because a browser grants
- * one gateway six connections in all.
+ * Follows a turn's events from any number to the final one. A broken stream continues after the last event that was
+ * seen, so no event is missed or repeated. A hidden tab closes its stream, because browsers allow six connections to one
+ * gateway in all.
  *
  * @typedef {{seq: number, kind: string, at_ms: number, data: Record<string, any>}} TurnEvent
  * @typedef {"connecting" | "live" | "waiting" | "over" | "gone" | "refused"} FollowState

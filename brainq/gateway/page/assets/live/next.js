@@ -1,6 +1,6 @@
 /**
- * How a turn stands, and what happens next, as a person says it. Pure: from its events, what its routes say, and the
- * time. What it cannot say better it leaves to the API's own sentence.
+ * A turn's state and what happens next, in words for people. Pure functions of its events, its routes' answers and the
+ * time. If they have nothing better to say, the API's own sentence is shown.
  *
  * @typedef {import("./fold.js").Turn} Turn
  * @typedef {import("./fold.js").Call} Call
@@ -31,7 +31,7 @@ function going(state, events, known, now) {
     case "parked":
       return { title: "Waiting", text: parked(events, known.approvals ?? [], now), tone: "park" };
     case "closing":
-      return { title: "Finishing", text: "The answer is there; the turn is being recorded.", tone: "run" };
+      return { title: "Finishing", text: "The answer is ready; the turn is being recorded.", tone: "run" };
     case "active":
       return { ...active(events, now), tone: "run" };
     case "queued":
@@ -48,7 +48,7 @@ function ended(state, events, { snapshot, result, finalizerStep, stopReason }) {
   const service = why === "model_error" ? modelError(result?.error) : "";
   const after = finalizerStep ? `Still to be recorded: ${finalizerStep}.` : "";
   const title = ending.word.charAt(0).toUpperCase() + ending.word.slice(1);
-  if (state === "rejected") return { title: "Rejected", text: "It was rejected when it was submitted, and never ran.", tone: "bad" };
+  if (state === "rejected") return { title: "Rejected", text: "It was rejected on submission and never ran.", tone: "bad" };
   return { title, text: [service || ending.sentence, after].filter(Boolean).join(" "), tone: ending.tone, detail: result?.error || undefined };
 }
 
@@ -84,8 +84,8 @@ function active(events, now) {
   if (waits) return { title: "Waiting", text: `${waits.label}.` };
   if (step && step.to === null) {
     const retry = step.retries.at(-1);
-    if (retry && !step.text) return { title: "Running", text: `Step ${step.step}: the model failed (${retry.kind}) and is asked again, try ${step.retries.length + 1}.` };
-    const does = step.text ? "is writing" : step.thought ? "is thinking" : "was asked";
+    if (retry && !step.text) return { title: "Running", text: `Step ${step.step}: the model failed (${retry.kind}) and is being called again, try ${step.retries.length + 1}.` };
+    const does = step.text ? "is writing" : step.thought ? "is thinking" : "was called";
     return { title: "Running", text: `Step ${step.step}: the model ${does}, ${duration(now - step.from)} so far.` };
   }
   const open = Object.values(events.calls).filter((call) => call.spans.at(-1)?.to === null);

@@ -1,5 +1,5 @@
 /**
- * A turn's timeline as its route tells it: all there is of a turn whose events are gone, and of every ended one the
+ * A turn's timeline from its route. It is the only source once a turn's events are gone, and the only source of the
  * finalizer's steps, which come after the last event.
  *
  * @typedef {{id: string, kind: string, name: string, from_ms: number, to_ms: number | null, step: number, call_id: string,
@@ -75,7 +75,7 @@ function barOf(one, at) {
       ["ran", ran ? duration(ran) : ""],
       ["tokens", one.input_tokens ? `${one.input_tokens} in, ${one.output_tokens} out` : ""],
       ["", one.detail],
-      ["", one.is_exact ? "" : "its exact times were not written down"],
+      ["", one.is_exact ? "" : "its exact times were not recorded"],
     ]),
     parts: one.kind === "call" ? one.spans.map((span) => ({ from: at(span.from_ms), to: at(span.to_ms), tone: PHASES[span.kind] === "running" ? tone : (PHASE_TONES[PHASES[span.kind] ?? ""] ?? "run") })) : [],
     call: one.call_id || undefined,

@@ -1,6 +1,6 @@
 /**
- * A turn as rows of bars: coordinator, the pools' lanes, people, outside, finalizer. Pure: from what its events said,
- * what its routes say beside, and the time.
+ * A turn as rows of bars: coordinator, the pools' lanes, people, outside, finalizer. Pure functions of its events, its
+ * routes' answers and the time.
  *
  * @typedef {import("./fold.js").Turn} Turn
  * @typedef {{from: number, to: number, tone: string}} Part
@@ -63,7 +63,7 @@ function coordinator(turn, now) {
       parts: tries(step, now),
       ...named(`step ${step.step}`, step.from, step.to ?? now, step.to === null, step.problem ? "bad" : "model", `step ${step.step}`, [
         ["attempt", step.attempt > 1 ? String(step.attempt) : ""],
-        ["asks for", step.calls ? `${step.calls} ${step.calls === 1 ? "call" : "calls"}` : ""],
+        ["requests", step.calls ? `${step.calls} ${step.calls === 1 ? "call" : "calls"}` : ""],
         ["tokens", tokens],
         [step.retries.length === 1 ? "retry" : "retries", step.retries.map((retry) => `${retry.kind.replaceAll("_", " ")}, then ${duration(retry.waitMs)} of waiting`).join("; ")],
         ["not acted on", step.problem],
@@ -211,7 +211,7 @@ function finalizer(turn, now, steps) {
       bar(`final ${step.step}`, step.from, step.to, false, step.state === "done" ? "good" : "bad", step.step, [
         ["state", wordOf(step.state)],
         ["", step.error],
-        ["", step.isExact ? "" : "its exact times were not written down"],
+        ["", step.isExact ? "" : "its exact times were not recorded"],
       ]),
     );
   }

@@ -1,6 +1,6 @@
 /**
- * From instants to places on a timeline. Long waits for people take hours where the rest takes seconds: they are drawn
- * shorter, and marked as such.
+ * The scale of a timeline. Waits for people take hours while the rest takes seconds, so long waits are shortened and
+ * marked.
  *
  * @typedef {{from: number, to: number, x0: number, x1: number, real: number}} Break in ms; x from 0 to 1
  * @typedef {{at: number, x: number, label: string}} Tick

@@ -1,4 +1,4 @@
-/** Server-sent events out of bytes, as the HTML standard says. A frame that is cut off is never given. */
+/** A parser of server-sent events, by the HTML standard. It never returns an incomplete frame. */
 
 /**
  * @param {(data: string, id: string) => void} given called with each whole frame that has data

@@ -1,6 +1,6 @@
 /**
- * All that the API tells of one turn, kept fresh: its events as they come, and what they do not hold (arguments, results,
- * messages, what happens next), asked for again when an event says that it changed.
+ * All data of one turn, kept up to date: its events as they arrive, and the data that they do not contain (arguments,
+ * results, messages, what happens next), which is read again when an event reports a change.
  */
 
 import { ask, enc } from "../core/api.js";
@@ -52,10 +52,10 @@ export function watchTurn(turnId, changed) {
   const calls = lazily(async (signal) => (await ask("GET", `${at}/calls?limit=${PAGE}`, { signal })).calls);
   const approvals = lazily(async (signal) => (await ask("GET", `${at}/approvals`, { signal })).approvals);
   const holds = lazily(async (signal) => (await ask("GET", `${at}/holds`, { signal })).holds);
-  // What was asked for does not change: it is read once.
+  // The request does not change, so it is read once.
   const request = lazily((signal) => ask("GET", `${at}/request`, { signal }));
   const children = lazily(async (signal) => (await ask("GET", `${at}/children`, { signal })).children);
-  // Of a turn that has ended: its finalizer's steps come after the last event, and are told here.
+  // The finalizer's steps of an ended turn come after the last event, so they are read here.
   const past = lazily(
     async (signal) => {
       const told = await ask("GET", `${at}/timeline`, { signal });
@@ -107,7 +107,7 @@ export function watchTurn(turnId, changed) {
     get isOver() {
       return isOver(self.state);
     },
-    /** Ask again for what a person has just changed. */
+    /** Read again what a person has just changed. */
     refresh() {
       seen.refresh();
       for (const one of Object.values(lazy)) if (one.begun) one.refresh();
@@ -154,7 +154,7 @@ export function watchTurn(turnId, changed) {
   }
 
   /**
-   * A source that asks for nothing before it is told to.
+   * A source that reads nothing until it is started.
    *
    * @template T
    * @param {(signal: AbortSignal) => Promise<T>} load

@@ -1,5 +1,5 @@
 /**
- * Something that a person asks the API to do: a button that says while it is done, and what the API said if it refused.
+ * An action that a person starts through the API: a button that shows its progress, and the API's refusal.
  *
  * @typedef {{busy: boolean, problem: import("../core/api.js").Problem | null, said: string}} Outcome
  */
@@ -8,7 +8,7 @@ import { Problem } from "../core/api.js";
 import { h } from "../core/dom.js";
 
 /**
- * Keeps how one action stands. `run` does it, once at a time.
+ * The state of one action. `run` performs it, one run at a time.
  *
  * @param {() => void} update
  */

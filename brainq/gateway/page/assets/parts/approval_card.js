@@ -1,4 +1,4 @@
-/** One call that asks first: who wanted what, what it would do, and approve, deny, or approve with other arguments. */
+/** A call that needs an approval: who requested it, what it would change, and the buttons to decide. */
 
 import { ask, enc } from "../core/api.js";
 import { link } from "../core/address.js";
@@ -97,7 +97,7 @@ export function approvalCards(update, decided) {
   /** @param {any} draft */
   function toggleJson(draft) {
     const { value = draft.given } = readDraft(draft);
-    // A name that JSON brought or took away is a field, or none, from now on.
+    // From now on, the fields are those of the edited JSON.
     Object.assign(draft, { isJson: !draft.isJson, given: value, text: JSON.stringify(value, null, 2), fields: fieldsOf(value) });
     update();
   }
@@ -107,7 +107,7 @@ export function approvalCards(update, decided) {
     await draft.doing.run(async () => {
       await ask("POST", `v1/approvals/${enc(approval.id)}/${verb}`, { body });
       draft.mode = "";
-      return verb === "deny" ? "Denied; the model is told." : "Approved.";
+      return verb === "deny" ? "Denied. The model will see that." : "Approved.";
     });
     decided();
   }
@@ -137,7 +137,7 @@ export function approvalCards(update, decided) {
       { class: "editor", key: draft.isJson ? "editor json" : "editor" },
       draft.isJson ? jsonField(id, draft, Boolean(wrong), checked) : argumentFields(id, draft.given, draft.fields, draft.field, (name, text) => ((draft.fields[name] = text), checked())),
       h("p", { class: "wrong", id: `${id}-wrong`, role: "status" }, wrong),
-      value === undefined || JSON.stringify(value) === JSON.stringify(approval.arguments) ? null : valueDiff(approval.arguments, value, "What you changed"),
+      value === undefined || JSON.stringify(value) === JSON.stringify(approval.arguments) ? null : valueDiff(approval.arguments, value, "Your changes"),
     );
   }
 
@@ -166,7 +166,7 @@ export function approvalCards(update, decided) {
     return h(
       "div",
       { class: "editor", key: "reason" },
-      h("label", { for: id }, "Why not? The model reads it."),
+      h("label", { for: id }, "Reason (the model reads it)"),
       h("input", {
         id,
         initial: draft.reason,
@@ -227,7 +227,7 @@ export function parsed(text) {
   try {
     const value = JSON.parse(text);
     const isObject = value !== null && typeof value === "object" && !Array.isArray(value);
-    return isObject ? { value, wrong: "" } : { wrong: "It has to be an object: { … }" };
+    return isObject ? { value, wrong: "" } : { wrong: "It must be an object: { … }" };
   } catch (failure) {
     return { wrong: `It is not valid JSON: ${/** @type {Error} */ (failure).message}` };
   }

@@ -1,4 +1,4 @@
-/** The arguments of a call, as a person reads and changes them: texts as text, a field for each, JSON where it has to be. */
+/** The arguments of a call for people to read and edit: a field for each, and JSON for nested values. */
 
 import { h } from "../core/dom.js";
 import { pretty } from "./json.js";
@@ -38,7 +38,7 @@ export function fieldsOf(given) {
 }
 
 /**
- * What stands in the fields, as arguments; or what is wrong with which.
+ * The arguments in the fields, or the problem with each invalid field.
  *
  * @param {Arguments} given
  * @param {Record<string, string>} fields
@@ -64,11 +64,11 @@ export function readFields(given, fields) {
 function parsedAs(kind, text) {
   try {
     const value = JSON.parse(text);
-    if (kind === "number" && typeof value !== "number") return { wrong: "This has to be a number" };
-    if (kind === "boolean" && typeof value !== "boolean") return { wrong: "This has to be yes or no" };
+    if (kind === "number" && typeof value !== "number") return { wrong: "This must be a number" };
+    if (kind === "boolean" && typeof value !== "boolean") return { wrong: "This must be yes or no" };
     return { value, wrong: "" };
   } catch {
-    return { wrong: kind === "number" ? "This has to be a number" : "This is not valid JSON" };
+    return { wrong: kind === "number" ? "This must be a number" : "This is not valid JSON" };
   }
 }
 

@@ -1,4 +1,4 @@
-/** Small pieces that every view is made of. */
+/** Small elements that every view uses. */
 
 import { h } from "../core/dom.js";
 import { counted, endingOf, toneOf, wordOf } from "../core/words.js";
@@ -17,7 +17,7 @@ export function toneBadge(tone, word) {
 }
 
 /**
- * How a turn stands; of one that ended, how well. A write that may have happened is never shown as a success.
+ * A turn's state or ending. A turn with a write that may have happened is never shown as a success.
  *
  * @param {string} state @param {string | null | undefined} [stopReason] @param {number} [unknown] how many writes have an unknown outcome
  */

@@ -1,4 +1,4 @@
-/** Budgets in their present windows: what is left, how many turns are parked for each, and raising one. */
+/** Budgets in their current windows: what is left, how many turns are parked for each, and a way to raise one. */
 
 import { ask } from "../core/api.js";
 import { h } from "../core/dom.js";
@@ -30,7 +30,7 @@ export function budgetsPanel(update) {
   const raise = async (one) => {
     await raising.run(async () => {
       const { cap_usd } = await ask("POST", "v1/budgets/raise", { body: { scope: one.scope, per: one.per, usd: Number(amount) } });
-      return `${one.scope} may cost ${dollars(cap_usd)} this ${one.per}; turns that are parked for it go on.`;
+      return `The budget of ${one.scope} is now ${dollars(cap_usd)} for this ${one.per}. Turns that were parked for it resume.`;
     });
     budgets.refresh();
   };

@@ -1,4 +1,4 @@
-/** What a call would change, or has changed, where its arguments say so: a text before and after, or a diff. */
+/** The change that a call makes, if its arguments show it: a text before and after, or a diff. */
 
 import { unifiedDiff, valueDiff } from "./diff.js";
 

@@ -1,4 +1,4 @@
-/** A field for what a person says to a turn or a session. What is typed stays until it was accepted. */
+/** A field for messages to a turn or a session. The text stays until it is accepted. */
 
 import { h } from "../core/dom.js";
 import { actionButton, said } from "./action.js";
@@ -7,7 +7,7 @@ import { actionButton, said } from "./action.js";
  * @param {{
  *   id: string, label: string, placeholder: string, name: string, outcome: import("./action.js").Outcome,
  *   send: (text: string) => Promise<boolean>, beside?: import("../core/dom.js").Loose, focus?: boolean,
- * }} wanted `send` says whether it was accepted
+ * }} wanted `send` returns whether the text was accepted
  */
 export function composer({ id, label, placeholder, name, outcome, send, beside, focus = false }) {
   const submit = async (/** @type {Event} */ event) => {

@@ -1,4 +1,4 @@
-/** What was said and done in a turn: messages in order, calls with what they were given and gave, the text as it streams. */
+/** A turn's conversation: messages in order, calls with arguments and results, and the text as it streams. */
 
 import { h } from "../core/dom.js";
 import { copyButton } from "./copy.js";
@@ -37,7 +37,7 @@ export function conversation(turn, ways) {
       );
     } else if (message.role === "system" && message.content) shown.push(note(message.content, `system ${index}`));
   }
-  // Calls that the transcript does not name yet: those of a step that has only just ended, and what came before the first.
+  // Calls that are not in the transcript yet: those of a step that has just ended, and those before the first step.
   const unnamed = [...calls.values()].filter((call) => !named.has(call.call_id));
   const opening = callCards(turn, unnamed.filter((call) => call.step === 0), ways);
   const newest = callCards(turn, unnamed.filter((call) => call.step !== 0), ways);
@@ -69,8 +69,8 @@ function userSaid(turn, message, index) {
   const isInput = Boolean(message.extra?.input);
   return h(
     "article",
-    { class: "message user", key: `user ${index}`, "aria-label": isInput ? "Input while it ran" : "The user" },
-    h("header", null, isInput ? "Input while it ran" : "User"),
+    { class: "message user", key: `user ${index}`, "aria-label": isInput ? "Input during the turn" : "The user" },
+    h("header", null, isInput ? "Input during the turn" : "User"),
     message.content ? h("div", { class: "prose plain", dir: "auto" }, message.content) : null,
     files(turn.turnId, message.attachments),
   );
@@ -108,5 +108,5 @@ function live(turn, messages) {
 function asking(turn, step) {
   if (turn.isOver || step.to !== null) return null;
   const retry = step.retries.at(-1);
-  return h("p", { class: "thinking", key: "thinking" }, retry ? `The model failed (${retry.kind}) and is asked again, try ${step.retries.length + 1}.` : step.thought ? "The model is thinking…" : "Waiting for the model…");
+  return h("p", { class: "thinking", key: "thinking" }, retry ? `The model failed (${retry.kind}) and is being called again, try ${step.retries.length + 1}.` : step.thought ? "The model is thinking…" : "Waiting for the model…");
 }

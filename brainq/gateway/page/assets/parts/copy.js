@@ -1,4 +1,4 @@
-/** Copying: a button beside what it copies, and what it says once it has. */
+/** A button that copies, and reports that it has. */
 
 import { h } from "../core/dom.js";
 

@@ -1,4 +1,4 @@
-/** Changes, line by line: a unified diff as it is, or two values compared. */
+/** Changes line by line: a unified diff, or a comparison of two values. */
 
 import { h } from "../core/dom.js";
 import { pretty } from "./json.js";
@@ -37,7 +37,7 @@ function row(kind, line) {
 }
 
 /**
- * The longest common subsequence decides what stayed.
+ * Lines in the longest common subsequence are unchanged.
  *
  * @param {string[]} before
  * @param {string[]} after

@@ -1,4 +1,4 @@
-/** Files of a message: each is named, and images are shown. */
+/** The files of a message, each with its name; images are shown. */
 
 import { enc, request } from "../core/api.js";
 import { h } from "../core/dom.js";
@@ -48,7 +48,7 @@ async function load(image, path) {
     image.src = address;
     await image.decode();
   } catch (failure) {
-    image.alt += `: ${address ? "it cannot be shown" : /** @type {Error} */ (failure).message}`;
+    image.alt += `: ${address ? "cannot be shown" : /** @type {Error} */ (failure).message}`;
     image.removeAttribute("src");
   }
   URL.revokeObjectURL(address); // what is drawn stays

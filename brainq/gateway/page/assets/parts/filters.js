@@ -1,4 +1,4 @@
-/** The filters of a list of turns. They stand in the address: each change is a place one can come back to. */
+/** The filters of a list of turns. They are part of the address, so the back button undoes a change. */
 
 import { h } from "../core/dom.js";
 import { knownBrains } from "../live/brains.js";
@@ -56,7 +56,7 @@ export function filters(query, choose) {
   return h(
     "form",
     { class: "filters", role: "search", "aria-label": "Filter turns", onsubmit: (/** @type {Event} */ event) => event.preventDefault(), key: "filters" },
-    h("input", { type: "search", "aria-label": "Find in messages, answers, metadata and ids", placeholder: "Find turns", title: "Also metadata, such as customer=42. The newest 20,000 turns are searched; dates lead further back.", value: query.text ?? "", oninput: typed("text"), key: "text" }),
+    h("input", { type: "search", "aria-label": "Find in messages, answers, metadata and ids", placeholder: "Find turns", title: "Also in metadata, such as customer=42. The search covers the newest 20,000 turns; use dates to search older ones.", value: query.text ?? "", oninput: typed("text"), key: "text" }),
     query.session ? h("span", { class: "badge", "data-tone": "run" }, `session ${query.session}`) : null,
     brains(query, pick("brain")),
     choice("State", STATES, query.state, pick("state")),

@@ -1,4 +1,4 @@
-/** JSON, or text, as a block: pretty, and cut when it is long. */
+/** JSON or text as a block, indented, and cut if it is long. */
 
 import { h } from "../core/dom.js";
 import { copyButton } from "./copy.js";

@@ -48,12 +48,12 @@ function isTyping(target) {
   return target instanceof HTMLElement && (target.isContentEditable || ["INPUT", "TEXTAREA", "SELECT"].includes(target.tagName));
 }
 
-/** To the field that finds; in a view that has none, to the list of turns first. */
+/** Focus the search field. A view without one first changes to the list of turns. */
 function find() {
   const field = () => /** @type {HTMLElement | null} */ (document.querySelector('main input[type="search"]'));
   if (field()) return field()?.focus();
   go("#/turns");
-  // The view is there after the address changed and was drawn.
+  // The view exists once the changed address has been drawn.
   addEventListener("hashchange", () => requestAnimationFrame(() => requestAnimationFrame(() => field()?.focus())), { once: true });
 }
 

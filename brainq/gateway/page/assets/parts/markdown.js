@@ -1,6 +1,6 @@
 /**
- * Markdown as elements: headings, lists, tasks, tables, code, rules, links. markdown-it reads it; its tokens become
- * elements one by one, so that what a model wrote is never HTML.
+ * Markdown as elements: headings, lists, tasks, tables, code, rules, links. markdown-it parses it, and its tokens become
+ * elements one by one, so a model's text is never interpreted as HTML.
  */
 
 import { h, isSafe } from "../core/dom.js";

@@ -1,9 +1,9 @@
-/** A new chat in one click: a session of its own, whose id nobody has to think of. */
+/** A button that begins a chat in a new session with a random id. */
 
 import { go, link } from "../core/address.js";
 import { h } from "../core/dom.js";
 
-/** An id that no session has: 52 random bits. A caller who may begin sessions of one prefix only gets it first. */
+/** An unused session id of 52 random bits, with the caller's prefix if its sessions must have one. */
 export function newSessionId(prefix = "") {
   const [high = 0, low = 0] = crypto.getRandomValues(new Uint32Array(2));
   return `${prefix}chat-${(high & 0xfffff).toString(36)}${low.toString(36)}`;
@@ -22,7 +22,7 @@ export function sessionsAre(own) {
   prefixes = own;
 }
 
-/** The beginning that the caller's sessions must have; empty where any will do. */
+/** The prefix that the caller's sessions must have, or "" if any id is allowed. */
 export function ownPrefix() {
   return prefixes.includes("*") ? "" : (prefixes.find((one) => /[^A-Za-z0-9]$/.test(one)) ?? prefixes[0] ?? "");
 }

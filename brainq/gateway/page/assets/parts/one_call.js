@@ -1,4 +1,4 @@
-/** Calls of a turn: what each was given and gave, how it stands, and why it failed or was refused. */
+/** A call of a turn: its arguments, result and state, and why it failed or was refused. */
 
 import { link } from "../core/address.js";
 import { h } from "../core/dom.js";

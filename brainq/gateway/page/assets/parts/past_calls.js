@@ -1,4 +1,4 @@
-/** The calls of a turn that is over, in a chat: read when somebody asks for them, and shown as in the turn. */
+/** The calls of an ended turn in a chat. They are read when they are opened, and shown as in the view of a turn. */
 
 import { ask, enc } from "../core/api.js";
 import { h } from "../core/dom.js";

@@ -1,4 +1,4 @@
-/** Input that was sent into turns from here, and what became of it. */
+/** Input that was sent into turns from this view, and its receipts. */
 
 import { ask, enc } from "../core/api.js";
 import { link } from "../core/address.js";

@@ -1,4 +1,4 @@
-/** Taking a turn elsewhere: its address, the same as curl or Python, its raw JSON; and asking the same again. */
+/** Ways to share a turn: its address, its request as curl or Python, its raw JSON; and a way to run it again. */
 
 import { ask } from "../core/api.js";
 import { go, link } from "../core/address.js";

@@ -1,4 +1,4 @@
-/** A row of bars, a minute each: the shape of an hour, with its figure beside it. */
+/** An hour as a row of bars, one for each minute, with a figure next to it. */
 
 import { h } from "../core/dom.js";
 

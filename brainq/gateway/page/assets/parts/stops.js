@@ -1,4 +1,4 @@
-/** What operators have stopped: lifting one, and stopping something by its name. */
+/** The stops: a list, a button to lift each, and a form to stop something by name. */
 
 import { ask, enc } from "../core/api.js";
 import { h } from "../core/dom.js";
@@ -7,7 +7,7 @@ import { knownBrains } from "../live/brains.js";
 import { action, actionButton, said } from "./action.js";
 
 const KINDS = ["tool", "model", "brain", "server", "tenant"];
-const HOW = { pause: "Pause: what meets it waits", forbid: "Forbid: what meets it is refused" };
+const HOW = { pause: "Pause: affected calls wait", forbid: "Forbid: affected calls are refused" };
 
 /** A tenant without its colon. @param {string} name */
 const bare = (name) => name.replace(/:$/, "");
@@ -34,7 +34,7 @@ export function stopsPanel(update, changed) {
     const body = { ...asked, name: asked.name.trim(), tenant: asked.kind === "tenant" ? "" : asked.tenant.trim() };
     const done = await doing.run(async () => {
       const made = await ask("POST", "v1/stops", { body });
-      return `${subjectOf(made)} is ${made.mode === "pause" ? "paused" : "forbidden"} for every worker. What has begun goes on.`;
+      return `${subjectOf(made)} is ${made.mode === "pause" ? "paused" : "forbidden"} on every worker. Calls that have begun continue.`;
     });
     if (done) Object.assign(asked, { name: "", tenant: "", reason: "" });
     changed();
@@ -45,7 +45,7 @@ export function stopsPanel(update, changed) {
   const lift = async (one) => {
     await doing.run(async () => {
       await ask("DELETE", liftOf(one));
-      return `${subjectOf(one)} goes on.`;
+      return `${subjectOf(one)} is no longer stopped.`;
     });
     changed();
   };
@@ -84,7 +84,7 @@ export function stopsPanel(update, changed) {
         h("datalist", { id: "stoppable", key: "stoppable" }, namesOf(asked.kind).map((name) => h("option", { value: name, key: name }))),
         asked.kind === "tenant" ? null : field("tenant", "Only of tenant"),
         choice("mode", "How", Object.entries(HOW)),
-        field("reason", "Because"),
+        field("reason", "Reason"),
         h("button", { class: "button bad", type: "submit", disabled: doing.outcome.busy, key: "submit" }, "Stop it"),
       ),
     );
@@ -92,7 +92,7 @@ export function stopsPanel(update, changed) {
   /** @param {any[]} found */
   const table = (found) => {
     const areTimed = found.some((one) => one.ends_in_s !== null);
-    const columns = ["What", "How", "Lift", "By", ...(areTimed ? ["Ends in"] : []), "Because"];
+    const columns = ["Subject", "Mode", "Lift", "By", ...(areTimed ? ["Ends in"] : []), "Reason"];
     const heads = columns.map((column) => h("th", { scope: "col", key: column }, column));
     return h(
       "div",

@@ -1,4 +1,4 @@
-/** Light, dark, or as the system has it; remembered by this browser. */
+/** The colour theme: light, dark or the system's. The browser remembers the choice. */
 
 import { h } from "../core/dom.js";
 

@@ -1,4 +1,4 @@
-/** The timeline, drawn: rows of bars, one of which can be reached by Tab and all by arrows; the same as a table. */
+/** The timeline as rows of bars, which Tab and the arrow keys reach, and as a table. */
 
 import { h } from "../core/dom.js";
 import { duration } from "../core/when.js";

@@ -1,4 +1,4 @@
-/** Asks for a token, where the gateway does. */
+/** The form for a token, shown if the gateway requires one. */
 
 import { h } from "../core/dom.js";
 import { isRefused, keep } from "../core/token.js";

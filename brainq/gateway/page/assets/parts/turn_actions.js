@@ -1,4 +1,4 @@
-/** What a person may do to a turn: hold and release, cancel, run given-up finalizer steps again. */
+/** Actions on a turn: hold and release, cancel, and retry abandoned finalizer steps. */
 
 import { ask, enc } from "../core/api.js";
 import { h } from "../core/dom.js";
@@ -25,12 +25,12 @@ export function turnActions(turn, update) {
   const hold = () =>
     act(async () => {
       await ask("POST", `${at}/holds`, { body: { reason: "held from the page" } });
-      return "Held: no change starts until it is released.";
+      return "Held: calls that change something wait until you release it.";
     });
   const cancel = () =>
     act(async () => {
       const { cancelled } = await ask("POST", `${at}/cancel`, { body: { reason: "cancelled from the page" } });
-      return cancelled === "ended" ? "It had ended already." : cancelled === "cancelled" ? "Cancelled before it began." : "It is asked to stop.";
+      return cancelled === "ended" ? "The turn had already ended." : cancelled === "cancelled" ? "The turn was cancelled before it began." : "The turn was asked to stop.";
     });
   /** @param {any} one */
   const release = (one) =>
@@ -43,13 +43,13 @@ export function turnActions(turn, update) {
   const retry = async (step) => {
     await mending.run(async () => {
       const { steps } = await ask("POST", `${at}/finalizer/retry`, { body: { step } });
-      return steps.map((/** @type {any} */ one) => `${one.step}: ${one.outcome}${one.error ? `, ${one.error}` : ""}`).join("; ") || "There was nothing to run again.";
+      return steps.map((/** @type {any} */ one) => `${one.step}: ${one.outcome}${one.error ? `, ${one.error}` : ""}`).join("; ") || "There was nothing to retry.";
     });
     turn.past.refresh();
   };
 
   return {
-    /** Beside the title. */
+    /** The buttons next to the title. */
     bar() {
       if (turn.isOver || !turn.state || turn.state === "closing") return said(doing.outcome);
       const { outcome } = doing;
@@ -60,20 +60,20 @@ export function turnActions(turn, update) {
           "div",
           { class: "buttons" },
           isAsking
-            ? [actionButton("Cancel the turn", outcome, cancel, "bad"), actionButton("Let it go on", outcome, () => ((isAsking = false), update()), "quiet")]
+            ? [actionButton("Cancel the turn", outcome, cancel, "bad"), actionButton("Keep it running", outcome, () => ((isAsking = false), update()), "quiet")]
             : [actionButton("Hold", outcome, hold), actionButton("Cancel…", outcome, () => ((isAsking = true), update()))],
         ),
         said(outcome),
       );
     },
-    /** What stands in the way of changes. */
+    /** The holds that keep calls from starting. */
     holds() {
       const standing = turn.isOver ? [] : (turn.holds.value ?? []);
       return standing.map((/** @type {any} */ one) =>
         h(
           "div",
           { class: "strip park", key: one.id },
-          h("span", null, one.kind === "readiness" ? "Not ready yet" : "Held", one.reason ? `: ${one.reason}` : "", ". No change starts."),
+          h("span", null, one.kind === "readiness" ? "Not ready yet" : "Held", one.reason ? `: ${one.reason}` : "", ". Calls that change something wait."),
           h("span", { class: "muted" }, `Ends in ${duration(one.ends_in_ms)}; then calls that wait are ${{ deny: "denied", release: "let go", cancel: "cancelled with the turn" }[/** @type {"deny"} */ (one.on_timeout)]}.`),
           actionButton("Release", doing.outcome, () => release(one)),
         ),

@@ -1,4 +1,4 @@
-/** Writes that may or may not have happened: what each was, when it started, and what to do. */
+/** Writes that may or may not have happened: each write, when it started, and what to do. */
 
 import { link } from "../core/address.js";
 import { h } from "../core/dom.js";

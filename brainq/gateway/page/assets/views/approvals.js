@@ -1,4 +1,4 @@
-/** The inbox of approvals: what calls of all sessions ask people for, decided one by one or several at once. */
+/** The inbox of approvals of all sessions, which can be decided one by one or several at once. */
 
 import { Problem, ask, enc } from "../core/api.js";
 import { go, link } from "../core/address.js";
@@ -37,12 +37,12 @@ export function approvalsView(first, update) {
     );
   }
 
-  /** Whether there is something to pick from. */
+  /** Whether there are calls to select. */
   function isMany() {
     return !id && (found.value ?? []).filter((one) => one.state === "pending").length > 1;
   }
 
-  /** Those that are picked and still ask for the same. */
+  /** The selected calls whose arguments have not changed. */
   function chosen() {
     return (found.value ?? []).filter((one) => one.state === "pending" && picked.get(one.id) === one.args_hash);
   }
@@ -91,7 +91,7 @@ export function approvalsView(first, update) {
           ? h(
               "div",
               { class: "buttons", key: "denying" },
-              h("input", { "aria-label": "Why not? The model reads it.", placeholder: "Why not? The model reads it.", initial: reason, maxlength: "2000", oninput: (/** @type {Event} */ event) => (reason = /** @type {HTMLInputElement} */ (event.target).value), once: (/** @type {HTMLElement} */ field) => field.focus() }),
+              h("input", { "aria-label": "Reason (the model reads it)", placeholder: "Reason (the model reads it)", initial: reason, maxlength: "2000", oninput: (/** @type {Event} */ event) => (reason = /** @type {HTMLInputElement} */ (event.target).value), once: (/** @type {HTMLElement} */ field) => field.focus() }),
               actionButton(`Deny ${now.length} selected`, outcome, () => decide("deny"), "bad"),
               actionButton("Back", outcome, () => ((isDenying = false), update()), "quiet"),
             )

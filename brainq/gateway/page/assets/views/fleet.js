@@ -1,4 +1,4 @@
-/** What runs turns: pools and their workers, queues, lanes, the sweeper, what was given up, Redis. */
+/** The fleet: pools and workers, queues, lanes, the sweeper, abandoned work, and Redis. */
 
 import { ask } from "../core/api.js";
 import { link } from "../core/address.js";
@@ -15,10 +15,10 @@ import { stopsPanel } from "../parts/stops.js";
 
 /** @type {Record<string, string>} */
 const STATES = {
-  active: "Turns that run now",
-  parked: "Turns that wait for a person or an outside result; they hold no worker",
+  active: "Running turns",
+  parked: "Turns that wait for a person or an outside result; they occupy no worker",
   queued: "Turns that wait to begin",
-  closing: "Turns that have their answer and are being recorded",
+  closing: "Turns that have an answer and are being recorded",
   accepted: "Turns that were submitted and are not queued yet",
 };
 const SPEND_DAYS = 30;
@@ -60,14 +60,14 @@ function hour(told, lines) {
   const recent = minutes.slice(-6, -1); // the minute that goes on is not whole
   const rate = recent.reduce((total, one) => total + one.accepted, 0) / recent.length;
   const longest = Math.max(0, ...minutes.map((one) => one.p95_s ?? 0));
-  const note = told.is_whole ? "" : " Only the newest 20,000 turns were looked at.";
+  const note = told.is_whole ? "" : " Only the newest 20,000 turns were examined.";
   return h(
     "section",
     { class: "sparks", key: "hour", "aria-label": "The last hour" },
     sparkline("Turns per minute", rate.toLocaleString("en", { maximumFractionDigits: 1 }), minutes.map((one) => one.accepted), { title: `Turns accepted in each minute of the last hour; the figure is the mean of the last five.${note}`, of: (value) => counted(value, "turn") }),
-    sparkline("p95", longest ? duration(longest * 1000) : "–", minutes.map((one) => one.p95_s), { tone: "model", title: `How long 95 of 100 turns took at most, by the minute in which they ended; the figure is the highest.${note}`, of: (value) => duration(value * 1000) }),
+    sparkline("p95", longest ? duration(longest * 1000) : "–", minutes.map((one) => one.p95_s), { tone: "model", title: `The duration that 95 % of turns did not exceed, by the minute in which they ended; the figure is the highest.${note}`, of: (value) => duration(value * 1000) }),
     sparkline("Failures", ended ? `${failed.toLocaleString("en")} of ${ended.toLocaleString("en")}` : "–", minutes.map((one) => one.failed), { tone: "bad", title: `Turns that failed or timed out, of those that ended.${note}`, of: (value) => counted(value, "turn") }),
-    sparkline("Cost, last hour", dollars(cost || costOfCalls(lines) !== null ? cost : null), minutes.map((one) => one.cost_usd), { tone: "aside", title: `Of the turns that ended, where the price of the model is known.${note}`, of: dollars }),
+    sparkline("Cost, last hour", dollars(cost || costOfCalls(lines) !== null ? cost : null), minutes.map((one) => one.cost_usd), { tone: "aside", title: `The cost of the turns that ended, as far as prices are known.${note}`, of: dollars }),
   );
 }
 
@@ -78,13 +78,13 @@ function shown(fleet, stops) {
       "dl",
       { class: "figures", key: "turns" },
       ["active", "parked", "queued", "closing", "accepted"].map((state) => figure(capital(wordOf(state)), h("a", { href: link(["turns"], { state }) }, `${fleet.turns[state].toLocaleString("en")}${fleet.turns.is_whole ? "" : "+"}`), STATES[state])),
-      figure("Capacity", fleet.room.size === null ? "–" : `${fleet.room.live} of ${fleet.room.size}`, "Turns that run at once, of those that may; the others are queued, and tenants take turns"),
-      fleet.room.brains.map((/** @type {any} */ brain) => figure(`Brain ${brain.name}`, `${brain.live} of ${brain.cap}`, "Turns of this brain that run at once, of those that may")),
+      figure("Capacity", fleet.room.size === null ? "–" : `${fleet.room.live} of ${fleet.room.size}`, "Running turns out of the maximum; the others are queued, and tenants take turns"),
+      fleet.room.brains.map((/** @type {any} */ brain) => figure(`Brain ${brain.name}`, `${brain.live} of ${brain.cap}`, "Running turns of this brain out of the maximum")),
       figure("Approvals", h("a", { href: "#/approvals" }, String(fleet.turns.approvals)), "Calls that wait for a person"),
-      figure("Lanes held", String(fleet.lanes.held), "Calls that have the exclusive use of what they change"),
+      figure("Lanes held", String(fleet.lanes.held), "Calls with exclusive access to what they change"),
       figure("Waiting for lanes", String(fleet.lanes.waiting), "Calls that wait for another call to finish its change"),
       figure("Expired leases", warned(String(fleet.lanes.lapsed), fleet.lanes.lapsed > 0), "Calls whose worker has stopped sending heartbeats"),
-      figure("Sweeper", sweeper(fleet.sweeper), "When lost messages and dead workers were last looked for"),
+      figure("Sweeper", sweeper(fleet.sweeper), "The last check for lost messages and dead workers"),
     ),
     troubles(fleet.troubles ?? []),
     stops,
@@ -168,7 +168,7 @@ function redis(found) {
 
 /** @param {any} found */
 function sweeper(found) {
-  if (found.last_round_s === null) return warned("not for a day", true);
+  if (found.last_round_s === null) return warned("not in the last day", true);
   const late = found.overdue_s > LATE_S;
   return warned(late ? `${duration(found.overdue_s * 1000)} late` : `${duration(found.last_round_s * 1000)} ago`, late);
 }

@@ -1,4 +1,4 @@
-/** For an address that names nothing. */
+/** The view for an unknown address. */
 
 import { h } from "../core/dom.js";
 

@@ -1,4 +1,4 @@
-/** One session as a chat: what was said, the turn that runs now as it streams, those that wait, and a field to go on. */
+/** A session as a chat: its messages, the running turn as it streams, the waiting turns, and a message field. */
 
 import { ask, enc } from "../core/api.js";
 import { link } from "../core/address.js";
@@ -52,7 +52,7 @@ export function sessionView(place, update) {
     update();
   }
 
-  /** Of a session whose newest turn has not ended: it may be accepted, and not live yet. */
+  /** The newest turn if it has not ended. It may be accepted but not live yet. */
   function newestOpen() {
     const turn = history.value?.findLast?.((/** @type {any} */ one) => !isOver(one.state));
     return current && !current.isOver ? undefined : turn?.turn_id;
@@ -134,9 +134,9 @@ export function sessionView(place, update) {
         h(
           "div",
           { class: "buttons" },
-          isNew ? null : seen.value?.is_paused ? actionButton("Let turns begin", acting.outcome, act("POST", "resume", "Turns begin again.")) : actionButton("Pause", acting.outcome, act("POST", "pause", "No further turn begins."), "", { title: "No further turn begins; a live one goes on" }),
-          seen.value?.live ? actionButton("Interrupt", acting.outcome, act("POST", "interrupt", "The live turn is asked to stop."), "", { title: "Cancel the live turn; the next one begins" }) : null,
-          h("a", { class: "button quiet", href: link(["turns"], { session: sessionId }) }, "Its turns"),
+          isNew ? null : seen.value?.is_paused ? actionButton("Resume", acting.outcome, act("POST", "resume", "Turns can begin again.")) : actionButton("Pause", acting.outcome, act("POST", "pause", "No further turn will begin."), "", { title: "Keep further turns from beginning; a live turn continues" }),
+          seen.value?.live ? actionButton("Interrupt", acting.outcome, act("POST", "interrupt", "The live turn was asked to stop."), "", { title: "Cancel the live turn, so that the next one begins" }) : null,
+          h("a", { class: "button quiet", href: link(["turns"], { session: sessionId }) }, "Turns in this session"),
           isNew ? null : newChatButton(),
         ),
         said(acting.outcome),
@@ -164,8 +164,8 @@ export function sessionView(place, update) {
         { class: "dock", key: "dock" },
         composer({
           id: "say",
-          label: isLive ? "Say something to the turn that runs" : "Your message",
-          placeholder: isLive ? "Read at the next step" : "Ask something",
+          label: isLive ? "Message the running turn" : "Your message",
+          placeholder: isLive ? "The model reads it at the next step" : "Ask something",
           name: isLive ? "Steer" : "Send",
           outcome: sending.outcome,
           send: isLive ? steer : say,
@@ -237,7 +237,7 @@ function messageOf(turn, history) {
   return history.find((one) => one.turn_id === turn.turn_id)?.user_message || `Turn ${turn.turn_id}, ${counted(turn.place, "turn")} to go`;
 }
 
-/** Who reads the end goes on reading the end. */
+/** Keep the end in view for a reader who is at the end. */
 function stick() {
   const bottom = document.documentElement.scrollHeight - innerHeight - scrollY;
   if (bottom < NEAR_PX) toEnd();

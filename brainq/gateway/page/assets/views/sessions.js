@@ -1,4 +1,4 @@
-/** Sessions, the one that was last used first; and a way to any session by its id. */
+/** The sessions, most recently used first, and a way to open any session by its id. */
 
 import { ask } from "../core/api.js";
 import { go, link } from "../core/address.js";
@@ -25,7 +25,7 @@ export function sessionsView(_, update) {
         opener(),
         found.problem && !found.problem.passes ? refusal(found.problem) : null,
         cellsAway(found.value),
-        !sessions ? (found.problem && !found.problem.passes ? null : loading(10)) : sessions.length ? table(sessions) : empty("No sessions yet", "A session begins with the first thing that is said in it."),
+        !sessions ? (found.problem && !found.problem.passes ? null : loading(10)) : sessions.length ? table(sessions) : empty("No sessions yet", "A session begins with its first message."),
       ];
     },
   };
@@ -44,9 +44,9 @@ function opener() {
     h("input", {
       id: "session-id",
       name: "session",
-      placeholder: "its id, such as acme:42",
+      placeholder: "Session id, such as acme:42",
       pattern: ID,
-      title: "Letters, digits and . _ : @ + = - , at most 128; a token may ask for a beginning, such as acme:",
+      title: "At most 128 letters, digits and . _ : @ + = - characters; your token may require a prefix, such as acme:",
       autocomplete: "off",
       spellcheck: "false",
       required: true,

@@ -1,4 +1,4 @@
-/** One turn: what it does, why it waits, what was said, what it cost, and what a person may do to it. */
+/** A turn: its state, messages, calls and costs, and the actions that a person can take. */
 
 import { ask, enc } from "../core/api.js";
 import { go, link } from "../core/address.js";
@@ -44,7 +44,7 @@ export function turnView(place, update) {
   let draftId = messageId("page");
   /** @type {import("../parts/timeline.js").Chosen} */
   const chosen = { at: "", showTable: false, zoom: 1, isUnfolded: false };
-  // Bars grow while the turn runs; who wants no motion sees them once a second.
+  // Bars grow while the turn runs, or once a second for people who prefer reduced motion.
   const still = matchMedia("(prefers-reduced-motion: reduce)");
   const growing = setInterval(() => !turn.isOver && !still.matches && !document.hidden && update(), GROW_MS);
   let lastKind = "";
@@ -139,7 +139,7 @@ export function turnView(place, update) {
             ? h("p", { class: "muted" }, h("a", { href: link(["sessions", told.session_id]) }, "Go on in its session"))
             : composer({
                 id: "steer",
-                label: "Say something to the turn while it runs",
+                label: "Message the running turn",
                 placeholder: "The red ones, please.",
                 name: "Steer",
                 outcome: steering.outcome,
@@ -155,7 +155,7 @@ export function turnView(place, update) {
     return (turn.messages.value ?? []).find((/** @type {any} */ one) => one.role === "user")?.content || turn.request.value?.user_message || "";
   }
 
-  /** To go to a step of a long turn. */
+  /** A menu of the steps of a long turn. */
   function stepList() {
     const steps = (turn.messages.value ?? []).filter((/** @type {any} */ one) => one.role === "assistant" && one.step);
     if (steps.length < STEPS_LISTED) return null;
@@ -177,7 +177,7 @@ export function turnView(place, update) {
     const finalizerStep = turn.seen.value?.snapshot?.finalizer_step ?? "";
     const known = { snapshot: turn.seen.value?.snapshot, result: turn.result.value, approvals: turn.approvals.value, finalizerStep };
     const { title, text, tone, detail } = standingOf(turn.state, turn.events, known, now());
-    // The API's own sentence, where it says more: what is not said here, or a command that mends.
+    // The API's own sentence, if it has more to say, such as a command that helps.
     const sentence = turn.isOver ? "" : (next.value?.next ?? "");
     const told = !text || sentence.includes("`") ? sentence : "";
     const problem = next.problem && !next.problem.passes ? next.problem.message : "";
@@ -249,12 +249,12 @@ function figures(snapshot, result, events) {
   return h(
     "dl",
     { class: "figures", key: "figures" },
-    figure(isOver ? "Took" : "Running for", duration(ran), "From its beginning, waits included"),
+    figure(isOver ? "Took" : "Running for", duration(ran), "From its beginning, including waits"),
     figure("Steps", `${result?.steps ?? budget?.steps_used ?? events.steps.length}${of(budget?.steps_max)}`),
     figure("Calls", `${result?.tool_calls ?? budget?.tool_calls_used ?? 0}${of(budget?.tool_calls_max)}`),
     figure("Tokens", `${(tokens ?? 0).toLocaleString("en")}${of(budget?.tokens_max)}`, result ? `${result.input_tokens} in, ${result.output_tokens} out` : undefined),
     figure("Cost", dollars(costOf(result, budget)) + (budget?.cost_max_usd ? ` of ${dollars(budget.cost_max_usd)}` : "")),
-    figure("Parked", parked ? duration(parked) : "none", "How long it waited for people and outside results; it does not count against its time limit"),
+    figure("Parked", parked ? duration(parked) : "none", "The time that it waited for people and outside results, which does not count against its time limit"),
     isOver ? null : figure("Time left", left ? `${duration(left.ms)}${left.isPaused ? ", paused" : ""}` : "–", left?.isPaused ? "The time limit is paused while the turn waits for people or outside results" : undefined),
   );
 }

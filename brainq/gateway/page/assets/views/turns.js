@@ -1,4 +1,4 @@
-/** Turns, filtered and sorted; live ones as Redis knows them, the rest from SQL. */
+/** A filtered and sorted list of turns. Live ones come from Redis, the rest from SQL. */
 
 import { ask } from "../core/api.js";
 import { go, link } from "../core/address.js";
@@ -55,7 +55,7 @@ export function turnsView(place, update) {
     });
   }
 
-  /** The first page as it stands, and what was read behind it: what new turns pushed off the first page stays. */
+  /** The current first page and the pages read after it. Turns that leave the first page stay in the list. */
   function rows() {
     const first = found.value?.turns ?? [];
     const known = new Set(first.map((/** @type {any} */ turn) => turn.turn_id));
