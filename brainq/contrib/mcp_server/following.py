@@ -277,7 +277,7 @@ def _form(approval: Approval) -> ElicitRequestFormParams:
     if len(arguments) > MAX_SHOWN_CHARS:
         arguments = f"{arguments[:MAX_SHOWN_CHARS]}\n[{len(arguments) - MAX_SHOWN_CHARS:,} more characters]"
     why = f"\n{approval.reason}" if approval.reason else ""
-    message = f"{approval.tool} ({approval.effect.value}) requests to run.{why}\n{arguments}"
+    message = f"{approval.tool} ({approval.effect.value}) asks to run.{why}\n{arguments}"
     return ElicitRequestFormParams(message=message, requested_schema=FORM)
 
 

@@ -153,5 +153,5 @@ def test_files_kept_elsewhere_are_refused_with_the_remedy(part: dict[str, Any]) 
 
 
 def test_only_users_send_files() -> None:
-    with pytest.raises(InvalidInput, match="parts of the type 'image_url' are not taken"):
+    with pytest.raises(InvalidInput, match="parts of the type 'image_url' are not supported"):
         read_message(0, {"role": "assistant", "content": [{"type": "image_url", "image_url": {"url": URL}}]})
