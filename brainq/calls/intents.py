@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from brainq.calls.report import NEVER_STARTED
 from brainq.contracts.call import NOT_STARTED, Intent, ToolFailure, ToolOutcome
 from brainq.contracts.claim import CallClaim
 from brainq.observe.logs import logger
-from brainq.ports.people import Brakes
-from brainq.ports.redis_calls import Calls
-from brainq.ports.sql import CallRows
+
+if TYPE_CHECKING:
+    from brainq.people.brakes import BrakeDesk
+    from brainq.state.calls import RedisCalls
+    from brainq.store.repositories.calls import Calls
 
 log = logger("brainq.calls")
 StartWord = Literal["started", "closed", "left"]
@@ -28,9 +30,9 @@ class IntentGate:
     brakes   puts back the holds that Redis has lost
     """
 
-    calls: Calls
-    intents: CallRows
-    brakes: Brakes | None
+    calls: RedisCalls
+    intents: Calls
+    brakes: BrakeDesk | None
 
     def start(self, claim: CallClaim, *, redact: bool) -> StartWord:
         """Insert the intent, then check the leases once more. Only after `started` may its function be called."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from brainq.calls.function_run import one_line
 from brainq.calls.report import source_rows
@@ -11,10 +11,13 @@ from brainq.calls.server_tasks import ServerTaskWatcher
 from brainq.contracts.call import ChildTurn, ServerTask, ToolFailure, new_outside_token, parse_outside_token
 from brainq.contracts.claim import CallClaim, SettleReply
 from brainq.errors import SubmitConflict
-from brainq.ports.people import ChildTurns
-from brainq.ports.redis_calls import Calls, OutsideResults
 from brainq.tools.context import SideOutputs
 from brainq.tools.results import Pending
+
+if TYPE_CHECKING:
+    from brainq.people.children import ChildDesk
+    from brainq.state.calls import RedisCalls
+    from brainq.state.outside import RedisOutsideResults
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,9 +29,9 @@ class Parker:
     watch      asks servers for their tasks
     """
 
-    calls: Calls
-    outside: OutsideResults | None
-    children: ChildTurns | None
+    calls: RedisCalls
+    outside: RedisOutsideResults | None
+    children: ChildDesk | None
     watch: ServerTaskWatcher | None = None
 
     def park(

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from opentelemetry.trace import INVALID_SPAN
 
@@ -32,14 +32,20 @@ from brainq.observe import telemetry_names as names
 from brainq.observe import tracing
 from brainq.observe.logs import MissingBrainLog, logger
 from brainq.observe.spans import call_span
-from brainq.ports.people import Brakes, ChildTurns
-from brainq.ports.redis_calls import Calls, Holds, OutsideResults, StopSignals
-from brainq.ports.sql import CallRows
 from brainq.tools.context import RunContext
 from brainq.tools.context_pack import MEMORY_TOOL
 from brainq.tools.deadline import DeadlineToken
 from brainq.tools.mcp.session import close_sessions
 from brainq.tools.tool import Tool, make_tool
+
+if TYPE_CHECKING:
+    from brainq.people.brakes import BrakeDesk
+    from brainq.people.children import ChildDesk
+    from brainq.state.calls import RedisCalls
+    from brainq.state.listener import RedisStopSignals
+    from brainq.state.outside import RedisOutsideResults
+    from brainq.state.people import RedisHolds
+    from brainq.store.repositories.calls import Calls
 
 log = logger("brainq.calls")
 NOT_STARTED = "not started"
@@ -69,7 +75,7 @@ class CallBeat:
     progress   gives the newest that the function reported, or None
     """
 
-    calls: Calls
+    calls: RedisCalls
     claim: CallClaim
     progress: Callable[[], Progress | None] = lambda: None
     _newest: Progress | None = None
@@ -107,17 +113,17 @@ class CallRunner:
 
     owner: str
     brains: ByBrain[Brain]
-    calls: Calls
-    intents: CallRows
+    calls: RedisCalls
+    intents: Calls
     beats: LeaseRenewer
     executor: BoundedToolExecutor
     files: ResultFiles
     retriever: Callable[[Brain], MemoryRetriever | None] = lambda brain: None
-    stops: StopSignals | None = None
-    holds: Holds | None = None
-    outside: OutsideResults | None = None
-    children: ChildTurns | None = None
-    brakes: Brakes | None = None
+    stops: RedisStopSignals | None = None
+    holds: RedisHolds | None = None
+    outside: RedisOutsideResults | None = None
+    children: ChildDesk | None = None
+    brakes: BrakeDesk | None = None
     watch: ServerTaskWatcher | None = None
     _missing: MissingBrainLog = field(default_factory=MissingBrainLog, init=False)
     # Each claim signs as an owner of its own, as in turn/coordinator.py.

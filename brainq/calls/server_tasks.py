@@ -19,7 +19,7 @@ from collections.abc import Callable, Coroutine
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from brainq.brain.brain import Brain
 from brainq.brain.brains import ByBrain
@@ -31,10 +31,12 @@ from brainq.contracts.status import Effect
 from brainq.errors import InvalidInput, TokenRefused
 from brainq.leases import LeaseRenewer
 from brainq.observe.logs import OutageLog, logger, turn_log_ids
-from brainq.ports.redis_calls import OutsideResults
 from brainq.tools.mcp.calls import ServerTool
 from brainq.tools.results import OutcomeUnknown, ToolError, WithFiles, split_files
 from brainq.tools.tool import TaskEnd
+
+if TYPE_CHECKING:
+    from brainq.state.outside import RedisOutsideResults
 
 log = logger("brainq.calls")
 
@@ -61,7 +63,7 @@ class ServerTaskWatcher:
     fail       tells it that there is none
     """
 
-    tasks: OutsideResults
+    tasks: RedisOutsideResults
     brains: ByBrain[Brain]
     beats: LeaseRenewer
     lease_s: float

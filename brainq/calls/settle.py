@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import TYPE_CHECKING
 
 from opentelemetry.trace import INVALID_SPAN, Span
 
@@ -25,11 +26,13 @@ from brainq.observe import telemetry_names as names
 from brainq.observe.logs import logger
 from brainq.observe.spans import end_call
 from brainq.observe.tracing import end_span
-from brainq.ports.redis_calls import Calls
-from brainq.ports.sql import Blobs
 from brainq.tools.context import RunContext
 from brainq.tools.results import Pending
 from brainq.tools.tool import Tool
+
+if TYPE_CHECKING:
+    from brainq.state.calls import RedisCalls
+    from brainq.store.repositories.blobs import Blobs
 
 log = logger("brainq.calls")
 
@@ -92,7 +95,7 @@ class CallSettler:
     beats   renews the leases of lanes whose function was cut off, and still runs
     """
 
-    calls: Calls
+    calls: RedisCalls
     intents: IntentGate
     parker: Parker
     files: ResultFiles

@@ -1,8 +1,7 @@
 """TurnFinalizer: answers a doorbell of the chain by a visit, one step or several of a turn.
 
-Each step is claimed, retried, given up and recorded by itself. The worker that has settled one may take the next
-with the same script, instead of ringing for it: a doorbell costs more than most steps do. A step that is to be tried
-again lets those behind go ahead of it that do not need it.
+Each step is claimed, retried, given up and recorded by itself. The worker that has settled a step may claim the next
+in the same script, because a doorbell costs more than most steps. Steps that do not need a failed step pass it.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from opentelemetry.trace import INVALID_SPAN
 
@@ -40,12 +39,15 @@ from brainq.observe.metrics import catalogue as m
 from brainq.observe.metrics.counters import COUNTERS
 from brainq.observe.spans import final_span, record_turn
 from brainq.observe.tracing import in_span, tracer
-from brainq.ports.people import UNWATCHED, ChildTurns, WorkEvents
-from brainq.ports.redis_turns import FinalChain
-from brainq.ports.sql import FinalizerRecords
+from brainq.observe.work_events import UNWATCHED, WorkEvents
 from brainq.processes.later_threads import LaterThreads
 from brainq.processes.threads import ThreadCall, call_within
 from brainq.text.failures import failure_words
+
+if TYPE_CHECKING:
+    from brainq.people.children import ChildDesk
+    from brainq.state.finals import RedisFinalChain
+    from brainq.store.records import SqlRecords
 
 log = logger("brainq.finalize")
 FIRST_RETRY_S = 0.5
@@ -77,10 +79,10 @@ class TurnFinalizer:
         owner: str,
         brains: ByBrain[FinalizerRuntime],
         missing: FinalizerRuntime | None = None,
-        chain: FinalChain,
-        records: FinalizerRecords,
+        chain: RedisFinalChain,
+        records: SqlRecords,
         beats: LeaseRenewer,
-        parents: ChildTurns | None = None,
+        parents: ChildDesk | None = None,
         quarantine: RunInQuarantine | None = None,
         later: LaterThreads | None = None,
         max_tries: int = MAX_TRIES,
@@ -262,13 +264,11 @@ class TurnFinalizer:
             step.run(self._context(claim))
 
     def _span(self, claim: FinalStepClaim) -> AbstractContextManager[object]:
-        """Of one try of a step. The turn is read for it: only where it is recorded."""
         if tracer() is None:
             return INVALID_SPAN
         return in_span(final_span(claim, self._read.turn(claim).request), redact=self._work(claim).redacts)
 
     def _record_turn(self, claim: FinalStepClaim) -> None:
-        """The result is out: nothing that telemetry does may fail the step."""
         try:
             record_turn(self._read.turn(claim), self._work(claim).brain.name)
         except Exception as failure:

@@ -7,7 +7,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from brainq.contracts.call import ToolTraceEntry
 from brainq.contracts.claim import FinalStepClaim, NoFinalStepClaim
@@ -19,8 +19,10 @@ from brainq.contracts.turn import CONTENT_NOT_STORED, TurnRequest, TurnResult
 from brainq.contracts.view import EndedTurn, TurnDetails
 from brainq.errors import TurnNotFound
 from brainq.finalize.result import citations, with_citations
-from brainq.ports.redis_turns import FinalChain
-from brainq.ports.sql import TurnRows
+
+if TYPE_CHECKING:
+    from brainq.state.finals import RedisFinalChain
+    from brainq.store.repositories.turns import Turns
 
 OPENING_STEP = 0  # calls made before the first step are brainq's, no tool use of the model's
 MAX_CACHED_BYTES = 16_000_000  # about; a chain's steps come far apart when many turns end at once
@@ -114,7 +116,7 @@ class EndedTurnCache:
     Nothing of an ended turn changes but its text, and each change counts up its revision.
     """
 
-    def __init__(self, chain: FinalChain, max_bytes: int = MAX_CACHED_BYTES) -> None:
+    def __init__(self, chain: RedisFinalChain, max_bytes: int = MAX_CACHED_BYTES) -> None:
         self._chain = chain
         self._max_bytes = max_bytes
         self._turns: OrderedDict[tuple[str, str], tuple[int, EndedTurn, int]] = OrderedDict()
@@ -181,8 +183,8 @@ class Recall:
     system_prompt   as an ended turn had it; "" where it cannot be made again
     """
 
-    live: FinalChain
-    turns: TurnRows
+    live: RedisFinalChain
+    turns: Turns
     transcript: Callable[[str], tuple[Message, ...]]
     trace: Callable[[str], Sequence[ToolTraceEntry]]
     decision: Callable[[str], RuntimeDecisionRecord | None]
@@ -254,7 +256,7 @@ class RerunChain:
     recall: Recall
 
     @property
-    def live(self) -> FinalChain:
+    def live(self) -> RedisFinalChain:
         return self.recall.live
 
     def ended(self, session_id: str, turn_id: str) -> EndedTurn | None:

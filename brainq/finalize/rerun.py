@@ -20,12 +20,12 @@ from brainq.memory.judge_runner import JudgeRunner
 from brainq.observe.logs import logger
 from brainq.observe.spans import final_span
 from brainq.observe.tracing import in_span
-from brainq.ports.people import ChildTurns
-from brainq.ports.redis_turns import FinalChain
-from brainq.ports.sql import FinalizerRecords
 from brainq.text.failures import failure_name, failure_text
 
 if TYPE_CHECKING:
+    from brainq.people.children import ChildDesk
+    from brainq.state.finals import RedisFinalChain
+    from brainq.store.records import SqlRecords
     from brainq.store.repositories.judgements import Judgements
 
 log = logger("brainq.finalize")
@@ -55,13 +55,13 @@ class StepRerunner:
 
     brains: ByBrain[FinalizerRuntime]
     brain_of: Callable[[str], str | None]
-    chain: FinalChain
-    records: FinalizerRecords
+    chain: RedisFinalChain
+    records: SqlRecords
     steps: Callable[[str], Sequence[StepRow]]
     judgements: Judgements
     recall: Recall
     judges: JudgeRunner
-    parents: ChildTurns | None = None
+    parents: ChildDesk | None = None
 
     def steps_to_run(self, turn_id: str, name: str | None) -> list[str]:
         """What to run: every dead step and judgement of the turn (None), or what `name` says.

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Iterable
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from brainq.brain.brain import Brain
 from brainq.brain.middleware import FinalStepInfo, notify_hooks_in_time, run_every_hook
@@ -24,11 +24,13 @@ from brainq.finalize.result import citations, early_result_warning, make_result,
 from brainq.models.providers import provider_name
 from brainq.observe.metrics.counters import COUNTERS
 from brainq.observe.metrics.recording import count_lost, count_turn
-from brainq.ports.people import ChildTurns
-from brainq.ports.redis_turns import FinalChain
-from brainq.ports.sql import FinalizerRecords
 from brainq.processes.threads import call_within
 from brainq.text.failures import failure_name
+
+if TYPE_CHECKING:
+    from brainq.people.children import ChildDesk
+    from brainq.state.finals import RedisFinalChain
+    from brainq.store.records import SqlRecords
 
 # A process that dies takes all its steps with it, and none of them shows which one did it. A step that lost so many
 # runs by itself: then its death is surely its own, and the others' steps end. As for turns (`state/turns.py`).
@@ -68,10 +70,10 @@ class StepContext:
 
     claim: FinalStepClaim
     read_turn: Callable[[], EndedTurn]
-    chain: FinalChain | RerunChain
-    records: FinalizerRecords
+    chain: RedisFinalChain | RerunChain
+    records: SqlRecords
     brain: Brain
-    parents: ChildTurns | None = None
+    parents: ChildDesk | None = None
     outgoing: list[TurnResult] | None = None
     made: list[TurnResult] = field(default_factory=list[TurnResult])
 

@@ -26,12 +26,12 @@ from brainq.models.auxiliary import AuxiliaryModel
 from brainq.observe.logs import logger
 from brainq.observe.spans import judge_span
 from brainq.observe.tracing import in_span
-from brainq.ports.people import StopsInForce
 from brainq.processes.threads import call_within
 from brainq.text.failures import failure_words
 
 if TYPE_CHECKING:
     from brainq.state.finals import RedisFinalChain
+    from brainq.state.stops import RedisStops
     from brainq.store.repositories.judgements import Judgements
 
 log = logger("brainq.finalize")
@@ -165,7 +165,7 @@ class JudgeRunner:
     max_tries: int = MAX_TRIES
     places: int = 4
     digests: Collection[str] = ()
-    stops: StopsInForce | None = None
+    stops: RedisStops | None = None
 
     def __post_init__(self) -> None:
         self._free = threading.BoundedSemaphore(self.places)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Generator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 from json_repair import repair_json
@@ -22,9 +22,12 @@ from brainq.models.costs import worst_cost_usd
 from brainq.models.providers import Provider
 from brainq.observe.spans import chat_span
 from brainq.observe.tracing import in_span
-from brainq.ports.people import Budgets, StopsInForce
 from brainq.processes.threads import call_within
 from brainq.text.estimate import estimate_request
+
+if TYPE_CHECKING:
+    from brainq.people.budgets import BudgetDesk
+    from brainq.state.stops import RedisStops
 
 MAX_ANSWER_TOKENS = 1_000  # of one answer, if its caller sets no other limit
 OVERRUN_S = 1.0  # for a provider that raises at its deadline itself
@@ -43,9 +46,9 @@ class AuxiliaryModel:
     provider: Provider
     model: str
     permits: PermitPolicy | None = None
-    budgets: Budgets | None = None
+    budgets: BudgetDesk | None = None
     brain: str = ""
-    stops: StopsInForce | None = None
+    stops: RedisStops | None = None
 
     def ask(
         self,

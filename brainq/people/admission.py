@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pydantic import ValidationError
 
@@ -17,7 +17,9 @@ from brainq.contracts.turn import LimitsOverride, TurnRequest
 from brainq.errors import InvalidInput
 from brainq.gates.answer_schema import check_answer_schema
 from brainq.people.turn_queue import TurnQueue
-from brainq.ports.sql import TurnRows
+
+if TYPE_CHECKING:
+    from brainq.store.repositories.turns import Turns
 
 MAX_FOREIGN_BYTES = 1_000_000  # of files in one message of the broker, which is Redis
 
@@ -89,7 +91,7 @@ def read_foreign(
 class Admission:
     """Accepts requests. Doing it again with the same request is harmless, at any point of it."""
 
-    accepted: TurnRows
+    accepted: Turns
     turn_queue: TurnQueue
 
     def admit(self, request: TurnRequest, original: TurnRequest | None = None) -> AcceptedTurn:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from itertools import islice
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from brainq.brain.brains import Brains, require_brain
 from brainq.contracts.claim import CallRef
@@ -21,8 +21,11 @@ from brainq.errors import ApprovalDecided, ApprovalNotFound, InvalidInput, TurnN
 from brainq.observe.logs import logger
 from brainq.people.edited_call import edited_call
 from brainq.people.tenant_places import ONE_CELL, TenantPlaces
-from brainq.ports.redis_calls import Holds
-from brainq.ports.sql import ApprovalRows, TurnRows
+
+if TYPE_CHECKING:
+    from brainq.state.people import RedisHolds
+    from brainq.store.repositories.approvals import Approvals
+    from brainq.store.repositories.turns import Turns
 
 log = logger("brainq.people")
 # SQL has an approval before its step is committed to Redis. For as long as this, one that Redis does not know may
@@ -92,9 +95,9 @@ class ApprovalDesk:
     tenants  where one is decided that Redis does not show because its tenant moves
     """
 
-    rows: ApprovalRows
-    holds: Holds
-    requests: TurnRows
+    rows: Approvals
+    holds: RedisHolds
+    requests: Turns
     brains: Brains
     redact: Callable[[str], bool]
     tenants: TenantPlaces = ONE_CELL
@@ -284,7 +287,7 @@ def _ref(approval: Approval) -> CallRef:
 class ApprovalHealer:
     """People are not asked twice about the same arguments. Arguments that a person chose may not be in SQL."""
 
-    def __init__(self, rows: ApprovalRows, holds: Holds) -> None:
+    def __init__(self, rows: Approvals, holds: RedisHolds) -> None:
         self._rows = rows
         self._holds = holds
 

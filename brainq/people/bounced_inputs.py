@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from brainq.contracts.ids import BOUNCED_TURN_PREFIX
 from brainq.contracts.people import TurnInput
@@ -13,7 +13,11 @@ from brainq.contracts.rows import InputRow
 from brainq.contracts.turn import TurnRequest
 from brainq.observe.logs import logger
 from brainq.people.admission import Admission
-from brainq.ports.sql import Blobs, InputRows, TurnRows
+
+if TYPE_CHECKING:
+    from brainq.store.repositories.blobs import Blobs
+    from brainq.store.repositories.inputs import Inputs
+    from brainq.store.repositories.turns import Turns
 
 log = logger("brainq.people")
 
@@ -59,8 +63,8 @@ class BouncedInputs:
     redact   whether SQL is to keep no texts of the turn with this id
     """
 
-    inputs: InputRows
-    requests: TurnRows
+    inputs: Inputs
+    requests: Turns
     admission: Admission
     redact: Callable[[str], bool]
     blobs: Blobs

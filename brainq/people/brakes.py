@@ -8,14 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from brainq.contracts.fleet import ComparedPage
 from brainq.contracts.people import Brake, HoldSpec, cancel_brake_id
 from brainq.observe.logs import logger
 from brainq.people.tenant_places import ONE_CELL, TenantPlaces
-from brainq.ports.redis_calls import Holds
-from brainq.ports.redis_turns import Turns
-from brainq.ports.sql import BrakeRows
+
+if TYPE_CHECKING:
+    from brainq.state.people import RedisHolds
+    from brainq.state.turns import RedisTurns
+    from brainq.store.repositories.brakes import Brakes
 
 log = logger("brainq.people")
 PAGE = 500
@@ -28,9 +31,9 @@ class BrakeDesk:
     tenants   where a turn is braked that Redis does not show because its tenant moves: TenantMoved, TenantMoving
     """
 
-    rows: BrakeRows
-    holds: Holds
-    turns: Turns
+    rows: Brakes
+    holds: RedisHolds
+    turns: RedisTurns
     tenants: TenantPlaces = ONE_CELL
 
     def hold(self, session_id: str, turn_id: str, spec: HoldSpec) -> str:

@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from typing import TYPE_CHECKING
 
 from brainq.contracts.budget_lease import is_shared
 from brainq.contracts.budgets import (
@@ -28,7 +29,10 @@ from brainq.contracts.budgets import (
 )
 from brainq.errors import BudgetSpent, CellUnreachable, InvalidInput
 from brainq.observe.logs import logger
-from brainq.ports.people import BudgetRows, MoneyCounters
+
+if TYPE_CHECKING:
+    from brainq.state.money import RedisMoney
+    from brainq.store.repositories.budgets import Budgets
 
 log = logger("brainq.people")
 READ_AGAIN_S = 60.0  # in case the message about a budget that was set is lost
@@ -45,8 +49,8 @@ class BudgetDesk:
     listen     subscribes to the budgets that other processes set
     """
 
-    rows: BudgetRows
-    counters: MoneyCounters
+    rows: Budgets
+    counters: RedisMoney
     defaults: Sequence[Budget]
     zone: str
     listen: Callable[[], None]

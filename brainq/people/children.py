@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from brainq.brain.brains import ByBrain
 from brainq.contracts.brain import Children
@@ -22,10 +22,14 @@ from brainq.observe.logs import logger
 from brainq.observe.tracing import current_traceparent
 from brainq.people.admission import Admission, read_request
 from brainq.people.tenant_places import ONE_CELL, TenantPlaces
-from brainq.ports.redis_calls import Calls, OutsideResults
-from brainq.ports.redis_turns import Turns
-from brainq.ports.sql import CallRows, TurnRows
 from brainq.tools.results import outcome_text
+
+if TYPE_CHECKING:
+    from brainq.state.calls import RedisCalls
+    from brainq.state.outside import RedisOutsideResults
+    from brainq.state.turns import RedisTurns
+    from brainq.store.repositories.calls import Calls
+    from brainq.store.repositories.turns import Turns
 
 log = logger("brainq.people")
 PARENT_OVER = "its parent turn is over"
@@ -45,12 +49,12 @@ class ChildDesk:
     """
 
     limits: ByBrain[Children]
-    requests: TurnRows
+    requests: Turns
     admission: Admission
-    turns: Turns
-    calls: Calls
-    outside: OutsideResults
-    intents: CallRows
+    turns: RedisTurns
+    calls: RedisCalls
+    outside: RedisOutsideResults
+    intents: Calls
     check_request: Callable[[TurnRequest], TurnRequest]
     tenants: TenantPlaces = ONE_CELL
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from brainq.contracts.cell import tenant_key
 from brainq.contracts.file import File
@@ -16,9 +17,12 @@ from brainq.people.bounced_inputs import BouncedInputs
 from brainq.people.brakes import BrakeDesk
 from brainq.people.tenant_places import ONE_CELL, TenantPlaces
 from brainq.people.turn_queue import TurnQueue
-from brainq.ports.redis_calls import Holds
-from brainq.ports.redis_turns import Sessions
-from brainq.ports.sql import Blobs, InputRows, TurnRows
+
+if TYPE_CHECKING:
+    from brainq.state.people import RedisHolds, RedisSessions
+    from brainq.store.repositories.blobs import Blobs
+    from brainq.store.repositories.inputs import Inputs
+    from brainq.store.repositories.turns import Turns
 
 log = logger("brainq.people")
 LIVE_STATES = ("queued", "active", "parked")
@@ -34,12 +38,12 @@ class InputDesk:
     tenants  where input is taken whose tenant is not this cell's any more
     """
 
-    inputs: InputRows
-    sessions: Sessions
-    requests: TurnRows
+    inputs: Inputs
+    sessions: RedisSessions
+    requests: Turns
     bounced: BouncedInputs
     turn_queue: TurnQueue
-    holds: Holds
+    holds: RedisHolds
     brakes: BrakeDesk
     redact: Callable[[str], bool]
     blobs: Blobs

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from brainq.contracts.file import File
 from brainq.contracts.ids import PREFIX_BOUNDARY, tenant_of
@@ -17,8 +18,11 @@ from brainq.people.admission import Admission
 from brainq.people.budgets import BudgetDesk
 from brainq.people.inputs import InputDesk
 from brainq.people.tenant_places import ONE_CELL, TenantPlaces
-from brainq.ports.redis_turns import Sessions
-from brainq.ports.sql import Blobs, TurnRows
+
+if TYPE_CHECKING:
+    from brainq.state.people import RedisSessions
+    from brainq.store.repositories.blobs import Blobs
+    from brainq.store.repositories.turns import Turns
 
 SESSION_SETTING = "BRAINQ_MAX_WAITING_TURNS_A_SESSION"
 TENANT_SETTING = "BRAINQ_MAX_WAITING_TURNS_A_TENANT"
@@ -34,7 +38,7 @@ class QueueLimits:
     The check comes before the turn is queued, so submits at the same moment may pass a limit by as many as they are.
     """
 
-    sessions: Sessions
+    sessions: RedisSessions
     a_session: int | None
     a_tenant: int | None
     budgets: BudgetDesk
@@ -63,9 +67,9 @@ class Intake:
 
     check_request: Callable[[TurnRequest], TurnRequest]
     admission: Admission
-    keys: TurnRows
+    keys: Turns
     desk: InputDesk
-    sessions: Sessions
+    sessions: RedisSessions
     blobs: Blobs
     limits: QueueLimits
     tenants: TenantPlaces = ONE_CELL

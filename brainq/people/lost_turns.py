@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import time
+from typing import TYPE_CHECKING
 
 from brainq.contracts.fleet import ComparedPage
 from brainq.errors import BuildUnserved, SessionBusy
 from brainq.observe.logs import logger
 from brainq.people.turn_queue import PAGE, TurnQueue
-from brainq.ports.redis_turns import SweeperState
-from brainq.ports.sql import CallRows, TurnRows
+
+if TYPE_CHECKING:
+    from brainq.state.sweeper import RedisSweeperState
+    from brainq.store.repositories.calls import Calls
+    from brainq.store.repositories.turns import Turns
 
 log = logger("brainq.upkeep")
 
@@ -23,7 +27,7 @@ class LostTurns:
     """
 
     def __init__(
-        self, *, state: SweeperState, accepted: TurnRows, turn_queue: TurnQueue, calls: CallRows, patience_s: float
+        self, *, state: RedisSweeperState, accepted: Turns, turn_queue: TurnQueue, calls: Calls, patience_s: float
     ) -> None:
         self._state = state
         self._accepted = accepted

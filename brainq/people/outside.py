@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, cast
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 from brainq.contracts.base import check_json
 from brainq.contracts.call import (
@@ -23,8 +23,6 @@ from brainq.contracts.status import TraceStatus
 from brainq.errors import CallNotFound, InvalidInput, ResultRefused, TokenRefused
 from brainq.observe.logs import logger
 from brainq.people.tenant_places import ONE_CELL, TenantPlaces
-from brainq.ports.redis_calls import Calls, Holds, OutsideResults
-from brainq.ports.sql import Blobs, CallRows
 from brainq.text.shorten import beginning
 from brainq.tools.results import (
     MAX_TOKEN_CHARS,
@@ -36,6 +34,13 @@ from brainq.tools.results import (
     tool_message,
     unknown_outcome,
 )
+
+if TYPE_CHECKING:
+    from brainq.state.calls import RedisCalls
+    from brainq.state.outside import RedisOutsideResults
+    from brainq.state.people import RedisHolds
+    from brainq.store.repositories.blobs import Blobs
+    from brainq.store.repositories.calls import Calls
 
 log = logger("brainq.people")
 MAX_RESULT_CHARS = 256_000  # as of what a tool returns
@@ -73,10 +78,10 @@ class OutsideDesk:
     tenants   where a result comes for a call that Redis does not show because its tenant moves
     """
 
-    outside: OutsideResults
-    calls: Calls
-    holds: Holds
-    intents: CallRows
+    outside: RedisOutsideResults
+    calls: RedisCalls
+    holds: RedisHolds
+    intents: Calls
     blobs: Blobs
     limits: FileLimits
     tenants: TenantPlaces = ONE_CELL

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from brainq.contracts.stop import Stop
 from brainq.observe.logs import logger
-from brainq.ports.people import StopSwitch
-from brainq.ports.sql import StopRows
+
+if TYPE_CHECKING:
+    from brainq.state.stops import RedisStops
+    from brainq.store.repositories.stops import Stops
 
 log = logger("brainq.people")
 
@@ -16,8 +19,8 @@ log = logger("brainq.people")
 class StopDesk:
     """Every stop goes into SQL first and out of it first: SQL's rows hold, and outlive Redis."""
 
-    rows: StopRows
-    switch: StopSwitch
+    rows: Stops
+    switch: RedisStops
 
     def stop(self, stop: Stop) -> None:
         """From when this returns nothing that it meets is claimed. Where Redis is away, SQL has it all the same, and a

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
-from typing import Literal, TypeVar
+from typing import TYPE_CHECKING, Literal, TypeVar
 
 from brainq.brain.brains import ByBrain
 from brainq.contracts.cell import Placement
@@ -15,8 +15,13 @@ from brainq.errors import BrainqError, BuildUnserved, SessionBusy, TurnForbidden
 from brainq.observe.logs import logger
 from brainq.people.brakes import BrakeDesk
 from brainq.people.tenant_places import ONE_CELL, TenantPlaces
-from brainq.ports.redis_turns import SweeperState, Turns
-from brainq.ports.sql import CallRows, InputRows, TurnRows
+
+if TYPE_CHECKING:
+    from brainq.state.sweeper import RedisSweeperState
+    from brainq.state.turns import RedisTurns
+    from brainq.store.repositories.calls import Calls
+    from brainq.store.repositories.inputs import Inputs
+    from brainq.store.repositories.turns import Turns
 
 log = logger("brainq.people")
 LOST_AFTER_WRITE = "Redis lost this turn after it had begun to write; see its calls for what was started"
@@ -37,16 +42,16 @@ class TurnQueue:
     state         which turns Redis knows; asked where there are several cells
     """
 
-    accepted: TurnRows
-    turns: Turns
+    accepted: Turns
+    turns: RedisTurns
     limits: ByBrain[Limits]
     _: KW_ONLY
     children: ByBrain[int] | None = None
-    calls: CallRows | None = None
+    calls: Calls | None = None
     brakes: BrakeDesk | None = None
-    inputs: InputRows | None = None
+    inputs: Inputs | None = None
     tenants: TenantPlaces = ONE_CELL
-    state: SweeperState | None = None
+    state: RedisSweeperState | None = None
 
     def queue(self, request: TurnRequest, inputs: Sequence[TurnInput] = (), *, is_new: bool = True) -> None:
         """Make an accepted turn known to Redis, if it is not, with the brakes that SQL has for it, and with `inputs`.

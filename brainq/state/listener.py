@@ -122,7 +122,7 @@ class RedisListener:
 
 class RedisStopSignals(RedisListener):
     """Who runs something of a turn learns within a moment that the turn was cancelled. One listening thread a process,
-    started by the first `watch`, which may hear other channels, too. Fits `ports.redis_calls.StopSignals`.
+    started by the first `watch`, which may hear other channels, too.
 
     The cancel itself is a field of the turn's hash; a message only says "look". Nothing rests on one: what is published
     while nobody listens is found by the beats, at the latest, and at once where `on_gap` makes them.

@@ -20,8 +20,8 @@ from brainq.contracts.turn import TurnRequest
 from brainq.errors import BrainqError, InvalidInput
 from brainq.observe.logs import logger, turn_log_ids
 from brainq.observe.spans import set_parent_context, submit_span
+from brainq.observe.work_events import UNWATCHED, WorkEvents
 from brainq.people.admission import read_foreign
-from brainq.ports.people import UNWATCHED, WorkEvents
 from brainq.tasks.task_events import TaskEvents, WorkFailed, raise_failure
 from brainq.wiring import Wiring
 

@@ -10,7 +10,7 @@ from brainq.broker import names
 from brainq.contracts.claim import CallRef, FinalStepClaim
 from brainq.contracts.status import WorkFailure, WorkOutcome
 from brainq.observe.logs import logger
-from brainq.ports.people import WorkEvents
+from brainq.observe.work_events import WorkEvents
 
 log = logger("brainq.tasks")
 MAX_REASON_CHARS = 64

@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import TYPE_CHECKING
 
 from brainq.brain.brain import Brain
 from brainq.contracts.message import Message
@@ -19,8 +20,6 @@ from brainq.models.auxiliary import MAX_ANSWER_TOKENS, AuxiliaryModel
 from brainq.models.costs import first_model, worst_cost_usd
 from brainq.models.providers import resolve_model
 from brainq.observe.logs import logger
-from brainq.ports.people import Budgets
-from brainq.ports.redis_turns import Turns
 from brainq.text.estimate import estimate_messages
 from brainq.turn.opening_wave import OpeningWave
 from brainq.turn.owned_turn import LOST, Did, Outcome, OwnedTurn, did_or_lost
@@ -28,6 +27,10 @@ from brainq.turn.prompt.compaction import MAX_SUMMARY_TOKENS, ContextCompactor, 
 from brainq.turn.reflection import ReflectionEngine, note_of
 from brainq.turn.step_money import begin_beside
 from brainq.turn.step_request import PreparedStep, turn_allowance
+
+if TYPE_CHECKING:
+    from brainq.people.budgets import BudgetDesk
+    from brainq.state.turns import RedisTurns
 
 log = logger("brainq.turn")
 MAX_REFLECTION_TOKENS = 4_000  # of the transcript that a reflection reads, which is cut to 16,000 characters
@@ -43,10 +46,10 @@ class AuxiliaryWork:
     """The work before a step. Each method returns its outcome, or None if the step is to be made now."""
 
     brain: Brain
-    turns: Turns
+    turns: RedisTurns
     archive: ArchiveMessages
     price: Price
-    budgets: Budgets
+    budgets: BudgetDesk
 
     def dispatch_opening(self, turn: OwnedTurn, opening: OpeningWave) -> Outcome | None:
         """Dispatch the calls of the opening wave."""

@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from difflib import get_close_matches
+from typing import TYPE_CHECKING
 
 from brainq.brain.brain import Brain, StepChoice, StepInfo
 from brainq.brain.checks import checked_model, checked_options
@@ -24,13 +25,15 @@ from brainq.errors import InvalidInput
 from brainq.models.providers import Provider, is_same_service, resolve_model
 from brainq.observe.logs import logger
 from brainq.observe.spans import note_prompt_hash
-from brainq.ports.sql import TurnRows
 from brainq.text.estimate import with_sizes
 from brainq.text.failures import failure_text
 from brainq.turn.client_tools import turn_specs
 from brainq.turn.owned_turn import OwnedTurn
 from brainq.turn.prompt.request_messages import render_hash
 from brainq.turn.reflection import PREFIXES
+
+if TYPE_CHECKING:
+    from brainq.store.repositories.turns import Turns
 
 log = logger("brainq.turn")
 _PLACEHOLDER = re.compile(r"\{([A-Za-z_][A-Za-z0-9_]*)\}")
@@ -146,7 +149,7 @@ class TurnStarter:
 
     brain: Brain
     log_user: Callable[[TurnRequest, bool], object]
-    remembered: TurnRows
+    remembered: Turns
     _ready_logged_at: float = field(default=float("-inf"), init=False)
 
     def earlier_turns(self, turn: OwnedTurn) -> int:

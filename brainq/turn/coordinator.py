@@ -6,6 +6,7 @@ import itertools
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import partial
+from typing import TYPE_CHECKING
 
 from brainq.brain.brain import Brain
 from brainq.brain.brains import ByBrain
@@ -28,9 +29,6 @@ from brainq.observe.spans import advance_span
 from brainq.observe.tracebacks import where_raised
 from brainq.observe.tracing import in_span, tracer
 from brainq.outage import NO_WAITING, OutagePolicy
-from brainq.ports.people import Brakes
-from brainq.ports.redis_calls import StopSignals
-from brainq.ports.redis_turns import Turns
 from brainq.processes.resources import is_short_now
 from brainq.text.failures import failure_name
 from brainq.turn.before_step import AuxiliaryWork
@@ -41,6 +39,11 @@ from brainq.turn.explain import waits_for_build
 from brainq.turn.owned_turn import LOST, Did, LoopEnd, Lost, Outcome, OwnedTurn, Waits
 from brainq.turn.reflection import ThinkingManager
 from brainq.turn.step import StepPipeline, middleware_end
+
+if TYPE_CHECKING:
+    from brainq.people.brakes import BrakeDesk
+    from brainq.state.listener import RedisStopSignals
+    from brainq.state.turns import RedisTurns
 
 log = logger("brainq.turn")
 CONTINUING_RANK = 0
@@ -94,7 +97,7 @@ def requester_of(view: TurnView) -> Requester:
     return Requester(rank, may_wait_s, has_begun=view.step > 0)
 
 
-def call_due_hooks(brain: Brain, turns: Turns, turn: OwnedTurn) -> None:
+def call_due_hooks(brain: Brain, turns: RedisTurns, turn: OwnedTurn) -> None:
     """Call `on_post_tool_use` for the calls that no worker ended: results from outside and of child turns, rescued
     calls, and waits that are over. If the owner dies before this is noted, the next owner calls the hooks. A hook that
     raises changes nothing."""
@@ -139,11 +142,11 @@ class Coordinator:
 
     owner: str
     brains: ByBrain[CoordinatorRuntime]
-    turns: Turns
+    turns: RedisTurns
     beats: LeaseRenewer
-    stops: StopSignals
+    stops: RedisStopSignals
     ender: Ender
-    brakes: Brakes
+    brakes: BrakeDesk
     is_unavailable: Callable[[Exception], bool]
     permits: PermitPolicy
     quarantine: Callable[[str, str, int], str] | None = None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from brainq.contracts.claim import TurnClaim, TurnCleanup
 from brainq.contracts.message import Message
@@ -13,11 +13,13 @@ from brainq.contracts.model import Spend
 from brainq.contracts.status import TURN_FAILURES, Ending, StopReason, TraceStatus, WorkOutcome
 from brainq.contracts.view import TurnView
 from brainq.observe.logs import logger
-from brainq.ports.people import ChildTurns
-from brainq.ports.redis_turns import Turns
 from brainq.turn.decide import End
 from brainq.turn.owned_turn import LOST, Did, LoopEnd, Lost, OwnedTurn, did_or_lost
 from brainq.turn.turn_diff import turn_diff
+
+if TYPE_CHECKING:
+    from brainq.people.children import ChildDesk
+    from brainq.state.turns import RedisTurns
 
 log = logger("brainq.turn")
 # The script that ends a turn fills %SECONDS% in.
@@ -65,9 +67,9 @@ class Ender:
     bounce   makes turns of inputs that a turn ended without reading
     """
 
-    turns: Turns
+    turns: RedisTurns
     bounce: Callable[[str, str, Sequence[str]], None]
-    children: ChildTurns
+    children: ChildDesk
     first_final_step: str
 
     def end(self, turn: OwnedTurn, end: End, answer: LoopEnd | None = None) -> Did | Lost:

@@ -7,7 +7,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from brainq.brain.brain import Brain
 from brainq.contracts.claim import CallsOverBudget, TurnClaim
@@ -18,11 +18,13 @@ from brainq.contracts.view import TurnView
 from brainq.gates.answer_schema import read_answer
 from brainq.models.asking.bill import ReplyCost
 from brainq.observe.logs import logger
-from brainq.ports.redis_turns import Turns
-from brainq.ports.sql import ApprovalRows
 from brainq.turn.call_plan import CallPlan, CallPlanner, approval_rows, deny_over_budget
 from brainq.turn.decide import End
 from brainq.turn.owned_turn import Did, LoopEnd, Lost, OwnedTurn, StepOutcome, did_or_lost
+
+if TYPE_CHECKING:
+    from brainq.state.turns import RedisTurns
+    from brainq.store.repositories.approvals import Approvals
 
 log = logger("brainq.turn")
 CALLS_COMMITTED = "committed calls"
@@ -129,8 +131,8 @@ class ReplyHandler:
     """Acts on replies. A finished one is paid for: while Redis or SQL is away it is kept, and committed later."""
 
     brain: Brain
-    turns: Turns
-    approvals: ApprovalRows
+    turns: RedisTurns
+    approvals: Approvals
 
     def handle(self, turn: OwnedTurn, made: StepReply) -> StepOutcome:
         """Commit the calls of the reply, ask again, or return the turn's end."""

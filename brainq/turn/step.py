@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import TYPE_CHECKING
 
 from brainq.brain.brain import Brain
 from brainq.brain.middleware import MiddlewareFailed, notify_hooks, run_hooks
@@ -31,8 +32,6 @@ from brainq.models.asking.reply_size import MAX_REPLY_BYTES, REPLIES_A_TURN, mes
 from brainq.models.costs import first_model
 from brainq.models.providers import Provider
 from brainq.observe.logs import logger
-from brainq.ports.people import Brakes
-from brainq.ports.redis_turns import Turns
 from brainq.text.estimate import CHARS_PER_TOKEN as MAX_BYTES_PER_TOKEN
 from brainq.turn.before_step import AuxiliaryWork
 from brainq.turn.begin import TurnStarter, begin_history
@@ -50,6 +49,10 @@ from brainq.turn.step_request import (
 )
 from brainq.turn.text_stream import AttemptReader, TurnLost
 
+if TYPE_CHECKING:
+    from brainq.people.brakes import BrakeDesk
+    from brainq.state.turns import RedisTurns
+
 log = logger("brainq.turn")
 RESTART_PAUSE_S = 1.0  # the longest pause before a broken stream is begun again, for each attempt made
 MAX_ATTEMPTS_A_STEP = 3  # of streams that broke after they began, or stalled; other retries are the provider's
@@ -62,7 +65,7 @@ class StepRunner:
     """Makes one step of a turn: sends the request, again if its stream breaks, and handles the reply."""
 
     brain: Brain
-    turns: Turns
+    turns: RedisTurns
     replies: ReplyHandler
     price: Price
     blobs: BlobCache
@@ -245,10 +248,10 @@ class StepPipeline:
     """Takes one step of a turn: begins the turn if needed, does what is due before the step, and makes the step."""
 
     brain: Brain
-    turns: Turns
+    turns: RedisTurns
     starter: TurnStarter
     auxiliary: AuxiliaryWork
-    brakes: Brakes
+    brakes: BrakeDesk
     price: Price
     preparer: StepPreparer
     attempts: StepRunner

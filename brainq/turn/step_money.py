@@ -6,7 +6,7 @@ import random
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from brainq.brain.brain import Brain
 from brainq.contracts.budgets import AtCap, MoneyHold, MoneyRefusal, reservation_for
@@ -14,11 +14,13 @@ from brainq.contracts.claim import StepAttempt, StepOverBudget, StepStart
 from brainq.contracts.status import Ending, StopReason
 from brainq.models.asking.bill import Bill
 from brainq.observe.logs import logger
-from brainq.ports.people import Budgets
-from brainq.ports.redis_turns import Turns
 from brainq.turn.decide import BUDGET_ENDS, LIMIT_HINT, End
 from brainq.turn.owned_turn import LOST, LoopEnd, Lost, OwnedTurn, StepOutcome, Waits, did_or_lost
 from brainq.turn.step_request import StepRequest
+
+if TYPE_CHECKING:
+    from brainq.people.budgets import BudgetDesk
+    from brainq.state.turns import RedisTurns
 
 log = logger("brainq.turn")
 WAIT_S = 1.0  # for model calls in flight, which may cost less than they hold; up to twice as long
@@ -62,8 +64,8 @@ class StepMoney:
     """Begins attempts within the limits of the turn and all budgets."""
 
     brain: Brain
-    turns: Turns
-    budgets: Budgets
+    turns: RedisTurns
+    budgets: BudgetDesk
 
     def begin(self, turn: OwnedTurn, asking: StepRequest, begin: StepStart, bill: Bill) -> BegunStep | StepOutcome:
         """Begin an attempt. Returns another outcome if the turn is lost, has to wait, or is to be ended."""
@@ -110,7 +112,7 @@ def _begun(step: StepAttempt | StepOverBudget | Literal["LOST"], asking: StepReq
 
 def begin_beside(
     turn: OwnedTurn,
-    budgets: Budgets,
+    budgets: BudgetDesk,
     brain: Brain,
     usd: float | None,
     begin: Callable[[MoneyHold | None], MoneyRefusal | AuxiliaryWord],

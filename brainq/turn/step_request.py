@@ -10,6 +10,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from typing import TYPE_CHECKING
 
 from brainq.brain.brain import Brain
 from brainq.contracts.claim import StepStart, TurnStart
@@ -21,7 +22,6 @@ from brainq.contracts.view import TurnView
 from brainq.models.asking.bill import Allowance
 from brainq.models.asking.reply_size import MAX_REPLY_BYTES
 from brainq.models.costs import worst_cost_usd
-from brainq.ports.sql import Blobs
 from brainq.text.estimate import estimate_tools, with_sizes
 from brainq.tools.context_pack import opening_memory, opening_pack
 from brainq.turn.begin import StepSetting
@@ -37,6 +37,9 @@ from brainq.turn.prompt.request_messages import (
 )
 from brainq.turn.prompt.tool_selection import SemanticToolSelector, selection_context
 from brainq.turn.reflection import PREFIXES
+
+if TYPE_CHECKING:
+    from brainq.store.repositories.blobs import Blobs
 
 MAX_CACHED_BYTES = 64_000_000
 CACHED_S = 120.0  # what SQL has let go (pruned, redacted) is not shown much longer

@@ -9,6 +9,7 @@ from collections.abc import Callable, Generator
 from contextlib import closing
 from dataclasses import dataclass, field
 from functools import partial
+from typing import TYPE_CHECKING
 
 from brainq.brain.middleware import Hook, notify_hooks
 from brainq.contracts.callbacks import StreamChunk
@@ -22,12 +23,14 @@ from brainq.observe.logs import logger
 from brainq.observe.spans import chat_span
 from brainq.observe.tracing import in_span
 from brainq.outage import OutageRetry, never_unavailable
-from brainq.ports.redis_turns import Turns
 from brainq.processes.resources import is_short_now, is_shortage
 from brainq.processes.threads import is_shutdown
 from brainq.text.estimate import with_usage
 from brainq.text.failures import failure_name
 from brainq.turn.owned_turn import OwnedTurn
+
+if TYPE_CHECKING:
+    from brainq.state.turns import RedisTurns
 
 log = logger("brainq.turn")
 DELTA_EVERY_S = 0.05  # at most about 20 text events a second a turn
@@ -119,7 +122,7 @@ class AttemptReader:
     tail    the text that is not published yet
     """
 
-    turns: Turns
+    turns: RedisTurns
     turn: OwnedTurn
     step: StepAttempt
     hooks: tuple[Hook, ...]

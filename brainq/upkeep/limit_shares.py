@@ -7,11 +7,13 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from brainq.contracts.limit_share import ASK_EVERY_S, WHOLE, Share, ShareReport, share_without_home
 from brainq.observe.logs import OutageLog, logger
-from brainq.ports.redis_turns import CellShares
+
+if TYPE_CHECKING:
+    from brainq.state.rates import RedisRates
 
 log = logger("brainq.upkeep")
 LOOK_EVERY_S = 1.0
@@ -44,7 +46,7 @@ class ShareKeeper:
 
     cell: str
     cells: int
-    limits: CellShares
+    limits: RedisRates
     home: Callable[[], HomeShares]
     now: Callable[[], float] = time.monotonic
     _asked: dict[str, _Asked] = field(default_factory=dict[str, _Asked])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from opentelemetry.trace import INVALID_SPAN, Span
 from pydantic import TypeAdapter
@@ -25,10 +25,12 @@ from brainq.observe.metrics import catalogue as m
 from brainq.observe.metrics.counters import COUNTERS
 from brainq.observe.spans import end_call, rescue_span
 from brainq.observe.tracing import in_span, tracer
-from brainq.ports.people import UNWATCHED, WorkEvents
-from brainq.ports.redis_calls import Calls
-from brainq.ports.sql import CallRows
+from brainq.observe.work_events import UNWATCHED, WorkEvents
 from brainq.tools.results import tool_message
+
+if TYPE_CHECKING:
+    from brainq.state.calls import RedisCalls
+    from brainq.store.repositories.calls import Calls
 
 log = logger("brainq.upkeep")
 RESCUED = frozenset({"again", "settled"})  # what this rescue did, and no other before it
@@ -67,8 +69,8 @@ def rescue_verdict(
 class Rescuer:
     """Judges lapsed calls and acts on it."""
 
-    calls: Calls
-    intents: CallRows
+    calls: RedisCalls
+    intents: Calls
     max_attempts: int
 
     def rescue(self, ref: CallRef, attempt: int, watchers: WorkEvents = UNWATCHED) -> str:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 from zoneinfo import ZoneInfo
 
 from brainq.contracts.encryption import ContentKeyMissing
@@ -17,7 +17,9 @@ from brainq.contracts.schedule import ScheduleRow
 from brainq.contracts.turn import TurnRequest
 from brainq.errors import BrainqError, InvalidInput, QueueFull, SubmitConflict, TenantMoved
 from brainq.observe.logs import logger
-from brainq.ports.sql import ScheduleRows
+
+if TYPE_CHECKING:
+    from brainq.store.repositories.schedules import Schedules
 
 log = logger("brainq.upkeep")
 AT_ONCE = 500
@@ -104,7 +106,7 @@ class ScheduleRunner:
     is_unavailable    whether a failure is SQL's or Redis' that is away
     """
 
-    rows: ScheduleRows
+    rows: Schedules
     submit: Callable[[TurnRequest], str]
     runs: Callable[[str], bool]
     next_ms: Callable[[str, str, int, int], int | None]

@@ -19,6 +19,7 @@ from brainq.finalize.finalizer import TurnFinalizer
 from brainq.observe.logs import OutageLog, logger, turn_log_ids
 from brainq.observe.metrics import catalogue as m
 from brainq.observe.metrics.counters import COUNTERS
+from brainq.observe.work_events import UNWATCHED, WorkEvents
 from brainq.people.approvals import ApprovalHealer
 from brainq.people.brakes import BrakeDesk
 from brainq.people.budgets import BudgetDesk
@@ -27,15 +28,16 @@ from brainq.people.inputs import InputDesk
 from brainq.people.lost_turns import LostTurns
 from brainq.people.stops import StopDesk
 from brainq.people.tenant_places import ONE_CELL, TenantPlaces
-from brainq.ports.people import UNWATCHED, WorkEvents
-from brainq.ports.redis_calls import Calls
-from brainq.ports.redis_turns import FinalChain, SweeperState, Turns
 from brainq.turn.coordinator import Coordinator
 from brainq.turn.decide import FALLBACK_TEXTS
 from brainq.upkeep.lost_calls import Rescuer
 from brainq.upkeep.schedules import ScheduleRunner
 
 if TYPE_CHECKING:
+    from brainq.state.calls import RedisCalls
+    from brainq.state.finals import RedisFinalChain
+    from brainq.state.sweeper import RedisSweeperState
+    from brainq.state.turns import RedisTurns
     from brainq.store.repositories.judgements import Judgements
 
 log = logger("brainq.upkeep")
@@ -88,7 +90,7 @@ class CapacityKeeper:
     cap       that of the only brain, whose turns name none
     """
 
-    state: SweeperState
+    state: RedisSweeperState
     threads: Callable[[], int]
     max_turns: int | None
     max_turns_a_tenant: int | None
@@ -148,15 +150,15 @@ class Sweeper:
     """One loop a coordinator process. Everything it does is fenced: any number may run."""
 
     every_s: float
-    state: SweeperState
-    calls: Calls
+    state: RedisSweeperState
+    calls: RedisCalls
     rescuer: Rescuer
     lost_turns: LostTurns
     coordinator: Coordinator
     finalizer: TurnFinalizer
-    turns: Turns
+    turns: RedisTurns
     judgements: Judgements
-    finals: FinalChain
+    finals: RedisFinalChain
     children: ChildDesk
     inputs: InputDesk
     brakes: BrakeDesk

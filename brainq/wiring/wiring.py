@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from brainq.finalize.finalizer import TurnFinalizer
     from brainq.finalize.rerun import StepRerunner
     from brainq.memory.judge_runner import JudgeRunner
+    from brainq.people.tenant_places import TenantPlaces
     from brainq.people.webhook_delivery import WebhookSender
     from brainq.state.stream_reader import StreamReaders
     from brainq.turn.coordinator import Coordinator

@@ -5,13 +5,19 @@ from __future__ import annotations
 import struct
 import zlib
 from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from brainq.contracts.file import File
 from brainq.contracts.message import Attachment
 
+if TYPE_CHECKING:
+    from brainq.store.repositories.blobs import Blobs
+else:
+    Blobs = object  # a child process of the tests must not import SQLAlchemy
 
-class BlobsInMemory:
-    """Stands for `store.repositories.blobs.Blobs`. `loaded` is what was read, in order; `fails` is raised instead."""
+
+class BlobsInMemory(Blobs):
+    """Files in a dict. `loaded` is what was read, in order; `fails` is raised instead."""
 
     def __init__(self) -> None:
         self.kept: dict[tuple[str, str], bytes] = {}

@@ -9,6 +9,7 @@ from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from brainq.contracts.model import ModelRequest, TokenUsage
 from brainq.contracts.rate import EMPTY_RATE_REPORT, QueueTicket, RateReport, RateWait, TokenCount
@@ -17,8 +18,10 @@ from brainq.errors import ProviderError
 from brainq.models.asking.deferred import DEFAULT_REQUESTER, PermitDeferred, Requester, refuse_stopped
 from brainq.models.asking.retry import ServiceError
 from brainq.observe.logs import logger
-from brainq.ports.redis_turns import RateLimits
 from brainq.text.estimate import estimate_request
+
+if TYPE_CHECKING:
+    from brainq.state.rates import RedisRates
 
 log = logger("brainq.models")
 MAX_FALLBACK_WAIT_S = 2.0  # the longest wait for one of several models
@@ -34,7 +37,7 @@ class PermitPolicy:
     stops: stops that concern models.
     """
 
-    limits: RateLimits
+    limits: RedisRates
     max_thread_wait_s: float = float("inf")
     pause: Callable[[float], None] = time.sleep
     requester: Requester = DEFAULT_REQUESTER

@@ -92,7 +92,7 @@ def _set_again(new: Any) -> dict[str, Any]:
 
 
 class Schedules:
-    """The `schedules` table. Fits `ports.sql.ScheduleRows`."""
+    """The `schedules` table."""
 
     def __init__(self, database: Database) -> None:
         self._db = database

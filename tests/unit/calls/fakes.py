@@ -209,7 +209,7 @@ class Rig:
             intents=stand_in(self.intents),
             beats=self.beats,
             executor=self.executor,
-            stops=self.stops,
+            stops=stand_in(self.stops),
             holds=stand_in(self.holds),
             outside=stand_in(self.outside),
             children=stand_in(self.children),

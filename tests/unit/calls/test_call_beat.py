@@ -12,7 +12,7 @@ from brainq.contracts.call import Progress
 from brainq.contracts.claim import CallClaim
 from brainq.contracts.status import Effect
 from brainq.errors import InvalidInput
-from brainq.ports.redis_calls import Calls as CallsPort
+from brainq.state.calls import RedisCalls
 from brainq.tools.context import RunContext
 from brainq.tools.deadline import DeadlineToken
 from tests.support.wait import wait_until
@@ -22,7 +22,7 @@ from tests.unit.calls.support import context_for
 
 def beating(calls: Calls, said: list[Progress]) -> CallBeat:
     claim = cast(CallClaim, None)  # only handed on
-    return CallBeat(cast(CallsPort, calls), claim, lambda: said[-1] if said else None)
+    return CallBeat(cast(RedisCalls, calls), claim, lambda: said[-1] if said else None)
 
 
 def test_the_newest_word_is_told_once() -> None:

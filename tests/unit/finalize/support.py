@@ -20,6 +20,7 @@ from brainq.contracts.view import EndedTurn, TurnDetails
 from brainq.finalize.steps import StepContext
 from brainq.models.auxiliary import AuxiliaryModel
 from brainq.models.scripted import ScriptedFailure, ScriptedProvider, says
+from tests.support.stand_in import stand_in
 
 ANSWERED = (Ending.COMPLETED, StopReason.ANSWERED)
 TIMED_OUT = (Ending.TIMED_OUT, StopReason.DEADLINE)
@@ -161,7 +162,7 @@ class OwnJudge:
 
 @dataclass
 class Rows:
-    """Finalizer rows in memory: each `record_*` takes effect once a step. Fits `ports.sql.FinalizerRecords`."""
+    """Finalizer rows in memory: each `record_*` takes effect once a step."""
 
     event_id: str = "chat_message:7"
     kept: tuple[Message, ...] = ()
@@ -219,7 +220,7 @@ class Rows:
 
 @dataclass
 class LiveChain:
-    """Redis, as far as steps see it. Fits `ports.redis_turns.FinalChain`."""
+    """Redis, as far as steps see it. Stands for `state.finals.RedisFinalChain`."""
 
     turn: EndedTurn | None = None
     messages: tuple[Message, ...] = ()
@@ -312,5 +313,9 @@ def context(
     held = turn or ended()
     claim = FinalStepClaim("s1", "turn-1", step, "worker", 1, tries)
     return StepContext(
-        claim, lambda: held, chain or LiveChain(held), rows or Rows(), brain_with() if brain is None else brain
+        claim,
+        lambda: held,
+        stand_in(chain or LiveChain(held)),
+        stand_in(rows or Rows()),
+        brain_with() if brain is None else brain,
     )

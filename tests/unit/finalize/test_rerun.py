@@ -141,12 +141,14 @@ class Stage:
         self.chain = LiveChain(self.live, out=self.out)
         sql = Sql(self.tried, self.result, self.redacted)
         said = Conversation(talk(("user", "Where?")))
-        recall = Recall(self.chain, stand_in(sql), said.of_turn, Empty().of_turn, NoDecision().get, lambda turn: "")
+        recall = Recall(
+            stand_in(self.chain), stand_in(sql), said.of_turn, Empty().of_turn, NoDecision().get, lambda turn: ""
+        )
         self.step_rerunner = StepRerunner(
             brains=only(FinalizerRuntime(brain_with(show_citations=False), StepOrder([OneStep("first"), self.step]))),
             brain_of=lambda turn_id: None,
-            chain=self.chain,
-            records=self.rows,
+            chain=stand_in(self.chain),
+            records=stand_in(self.rows),
             steps=sql.of_turn,
             judgements=stand_in(self.judgements),
             recall=recall,

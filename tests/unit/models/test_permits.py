@@ -19,6 +19,7 @@ from brainq.models.asking.retry import RetryPolicy, ServiceError, call_with_retr
 from brainq.models.asking.stall_clock import Deadline
 from brainq.models.auxiliary import AuxiliaryModel
 from brainq.models.scripted import says
+from tests.support.stand_in import stand_in
 from tests.unit.models.requests import request
 
 Settled = tuple[str, int | None, bool, RateReport]
@@ -68,7 +69,7 @@ class Limits:
 
 def taking(limits: Limits, hold_s: float = 2.0) -> tuple[PermitPolicy, list[float]]:
     slept: list[float] = []
-    return PermitPolicy(limits, hold_s, slept.append), slept
+    return PermitPolicy(stand_in(limits), hold_s, slept.append), slept
 
 
 def test_without_limits_nothing_is_asked_and_nobody_waits() -> None:
@@ -165,7 +166,7 @@ def test_a_429_is_waited_for_once_in_line_and_not_here() -> None:
 
 def test_a_turn_that_has_not_begun_waits_whatever_its_time_and_no_longer_than_it_may() -> None:
     limits = Limits([RateWait(600.0, "requests", 60)])
-    taker = PermitPolicy(limits, 2.0, [].append, Requester(1, 900.0))
+    taker = PermitPolicy(stand_in(limits), 2.0, [].append, Requester(1, 900.0))
     with taker.activate(), pytest.raises(PermitDeferred) as later:
         reply_with_permits(ScriptedProvider([says("hi")]), request(timeout_s=5.0))
     assert (later.value.wait_s, limits.ranks) == (600.0, [1])
@@ -181,7 +182,7 @@ def test_a_turn_that_has_not_begun_waits_whatever_its_time_and_no_longer_than_it
 def test_when_it_may_wait_no_longer_it_is_told_so() -> None:
     limits = Limits([RateWait(300.0, "requests", 60, is_late=True)])
     with (
-        PermitPolicy(limits, 2.0, [].append, Requester(1, 1.0)).activate(),
+        PermitPolicy(stand_in(limits), 2.0, [].append, Requester(1, 1.0)).activate(),
         pytest.raises(ProviderError, match="max_wait_s") as end,
     ):
         reply_with_permits(ScriptedProvider([says("hi")]), request())
@@ -192,14 +193,14 @@ def test_when_it_may_wait_no_longer_it_is_told_so() -> None:
 def test_what_has_begun_waits_past_its_time_and_for_a_day_at_most() -> None:
     limits = Limits([RateWait(600.0, "requests", 60)])
     with (
-        PermitPolicy(limits, 2.0, [].append, Requester(0, 86_000.0, has_begun=True)).activate(),
+        PermitPolicy(stand_in(limits), 2.0, [].append, Requester(0, 86_000.0, has_begun=True)).activate(),
         pytest.raises(PermitDeferred) as later,
     ):
         reply_with_permits(ScriptedProvider([says("hi")]), request(timeout_s=5.0))
     assert later.value.wait_s == 600.0
     limits.waits = [RateWait(600.0, "requests", 60, is_late=True)]
     with (
-        PermitPolicy(limits, 2.0, [].append, Requester(0, 1.0, has_begun=True)).activate(),
+        PermitPolicy(stand_in(limits), 2.0, [].append, Requester(0, 1.0, has_begun=True)).activate(),
         pytest.raises(ProviderError, match="past the day that a turn may wait") as end,
     ):
         reply_with_permits(ScriptedProvider([says("hi")]), request())
@@ -208,7 +209,7 @@ def test_what_has_begun_waits_past_its_time_and_for_a_day_at_most() -> None:
 
 def test_little_of_its_own_time_is_slept() -> None:
     slept: list[float] = []
-    taker = PermitPolicy(Limits([RateWait(1.5, "requests", 60)]), 2.0, slept.append, Requester(1, 900.0))
+    taker = PermitPolicy(stand_in(Limits([RateWait(1.5, "requests", 60)])), 2.0, slept.append, Requester(1, 900.0))
     with taker.activate(), pytest.raises(PermitDeferred):
         reply_with_permits(ScriptedProvider([says("hi")]), request(timeout_s=2.0))
     assert slept == []

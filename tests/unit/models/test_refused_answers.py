@@ -16,6 +16,7 @@ from brainq.models.asking.retry import RetryPolicy
 from brainq.models.vendors.anthropic.provider import AnthropicProvider
 from brainq.models.vendors.open_answer import sse_events
 from brainq.models.vendors.openai.provider import OpenAIProvider
+from tests.support.stand_in import stand_in
 from tests.unit.models.requests import request
 from tests.unit.models.test_permits import Limits
 from tests.unit.models.vendor_wires import HELLO, Answered, hello_chunks, refusal, stream
@@ -111,7 +112,7 @@ def test_no_other_member_is_asked_what_was_refused_for_what_it_is(answer: Any) -
 def test_a_limit_in_whatever_answer_stops_the_fleet(answer: Any) -> None:
     limits, waits = Limits(any_limited=False), list[float]()
     asked = Answered(OpenAIProvider, [answer, stream(*hello_chunks())], RetryPolicy(sleep=waits.append))
-    with PermitPolicy(limits).activate():
+    with PermitPolicy(stand_in(limits)).activate():
         *_, last = stream_with_permits(asked.provider, request())
     assert last.reply is not None
     assert [report.stop_s for *_, report in limits.settled] == [30.0, 0.0]

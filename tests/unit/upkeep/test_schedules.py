@@ -13,6 +13,7 @@ from brainq.contracts.turn import TurnRequest
 from brainq.errors import InvalidInput, QueueFull, SessionBusy
 from brainq.upkeep import schedules
 from brainq.upkeep.schedules import ScheduleRunner, schedule_verdict, scheduled_request, tenants_in_turn
+from tests.support.stand_in import stand_in
 
 HOUR_MS = 3_600_000
 DUE_MS = 1_925_708_400_000  # 2031-01-09 07:00 UTC
@@ -74,7 +75,7 @@ class World:
 
     def runner(self) -> ScheduleRunner:
         return ScheduleRunner(
-            rows=self,
+            rows=stand_in(self),
             submit=self.submit,
             runs=lambda turn_id: turn_id in self.running,
             next_ms=lambda timing, zone, start, after: start + ((after - start) // HOUR_MS + 1) * HOUR_MS,

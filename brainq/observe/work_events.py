@@ -1,0 +1,30 @@
+"""Events of work that no queue message shows."""
+
+from __future__ import annotations
+
+from brainq.contracts.claim import CallRef, FinalStepClaim
+
+
+class WorkEvents:
+    """Publishes work that has no queue message of its own. This class publishes nothing; `tasks.task_events.TaskEvents`
+    publishes it as task events of Celery.
+
+    turn         the sweeper ended a turn
+    call         the sweeper gave up an attempt of a call, or found it lost; `rung_again_ms` as `RedisCalls` returns it
+    step_began, step_ended   a worker that was already running the finalizer continued with this step
+    """
+
+    def turn(self, session_id: str, turn_id: str, fence: int, did: str) -> None:
+        return
+
+    def call(self, ref: CallRef, attempt: int, tool: str, did: str, rung_again_ms: int | None) -> None:
+        return
+
+    def step_began(self, claim: FinalStepClaim) -> None:
+        return
+
+    def step_ended(self, claim: FinalStepClaim, did: str, took_s: float) -> None:
+        return
+
+
+UNWATCHED = WorkEvents()
