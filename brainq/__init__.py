@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from brainq.client.content_keys import ContentKeys
     from brainq.client.handle import Hold, TurnHandle
     from brainq.client.memories import Memories
+    from brainq.client.operator import Operator
     from brainq.client.options import BulkOptions, Cancelled, SubmitOptions, TurnFilters, WaitFor
     from brainq.client.session import Flag, Session, WaitingTurn
     from brainq.client.turn_facts import CallFacts, TurnFacts
@@ -140,7 +141,6 @@ if TYPE_CHECKING:
     from brainq.models.asking.fallback import Fallback
     from brainq.models.providers import Provider
     from brainq.models.scripted import ScriptedProvider
-    from brainq.operator import Operator
     from brainq.people.outside import Taken
     from brainq.settings.deployment import Settings
     from brainq.tools.context import RunContext
@@ -212,7 +212,7 @@ _NAMES = {
     "brainq.models.asking.fallback": "Fallback",
     "brainq.models.providers": "Provider",
     "brainq.models.scripted": "ScriptedProvider",
-    "brainq.operator": "Operator",
+    "brainq.client.operator": "Operator",
     "brainq.people.outside": "Taken",
     "brainq.settings": "Settings",
     "brainq.tools.context": "RunContext",

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from brainq.client.client import Client
-    from brainq.operator import Operator
+    from brainq.client.operator import Operator
     from brainq.store.store import Store
 
 COMPLETED = 50  # turns offered to the shell's completion
@@ -27,7 +27,7 @@ def export_redis_url() -> str:
 
 def open_client() -> Client:
     """Open a client with the brain, for commands that change turns. Raises SetupError if Redis does not answer."""
-    from brainq.operator import open_client
+    from brainq.client.operator import open_client
     from brainq.settings.deployment import load_settings
 
     return open_client(load_settings())
@@ -45,7 +45,7 @@ def open_operator() -> Operator:
 
     Raises SetupError if there is neither Redis nor a database.
     """
-    from brainq.operator import Operator
+    from brainq.client.operator import Operator
 
     return Operator()
 

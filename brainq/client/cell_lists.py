@@ -106,6 +106,9 @@ def list_approvals(
 
     def page(wiring: Wiring) -> tuple[Approval, ...]:
         row = cursor.row_in(cells, wiring, "approvals") if cursor else None
+        if wiring.redis_away:
+            rows = wiring.store.approvals.list(session, state, limit, row, prefixes)
+            return tuple(each.approval for each in rows)
         return wiring.people.approvals.list(session, state, limit, prefixes, behind_row=row)
 
     asked = cells.ask(page, session, prefixes)

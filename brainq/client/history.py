@@ -17,29 +17,20 @@ from brainq.contracts.message import Message, ToolCall
 from brainq.contracts.rows import WholeTurn
 from brainq.contracts.turn import CONTENT_NOT_STORED
 from brainq.errors import ContentNotKept
-from brainq.state.snapshots import RedisSnapshots
-from brainq.state.transcripts import RedisTranscripts
 from brainq.store.repositories.session_log import messages_after
 from brainq.store.store import Store
 from brainq.wiring import Wiring
+from brainq.wiring.state import RedisState
 
 _TRACE_FIELDS = [name for name in ToolTraceEntry.model_fields if name in TurnCall.model_fields]
 
 
 @dataclass(frozen=True, slots=True)
-class RedisHistory:
-    """What Redis has of turns that live."""
-
-    transcripts: RedisTranscripts
-    snapshots: RedisSnapshots
-
-
-@dataclass(frozen=True, slots=True)
 class History:
-    """Reads pages. Without `redis`, while Redis is away, what SQL knows."""
+    """The pages of turns, messages and calls. Without `redis`, while Redis is away, they have what SQL knows."""
 
     store: Store
-    redis: RedisHistory | None
+    redis: RedisState | None
 
     def turns(self, session_id: str, limit: int, before: str | None) -> tuple[HistoryTurn, ...]:
         """See `Session.history`."""
@@ -120,7 +111,7 @@ def child_turns(wiring: Wiring, session_id: str, turn_id: str) -> tuple[StartedT
 
 
 def make_history(wiring: Wiring) -> History:
-    return History(wiring.store, RedisHistory(wiring.state.transcripts, wiring.state.snapshots))
+    return History(wiring.store, None if wiring.redis_away else wiring.state)
 
 
 def _history_turn(turn: WholeTurn, is_first: bool, live: tuple[str, str] | None) -> HistoryTurn:

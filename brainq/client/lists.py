@@ -226,7 +226,7 @@ def no_such_turn(after: str) -> InvalidInput:
 
 
 def make_turn_list(wiring: Wiring) -> TurnList:
-    return TurnList(wiring.store, wiring.state.live_turns)
+    return TurnList(wiring.store, None if wiring.redis_away else wiring.state.live_turns)
 
 
 def checked_filter(

@@ -62,6 +62,6 @@ class StopVerbs:
 
     def stops(self) -> tuple[Stop, ...]:
         """What is stopped now, by kind and name, with who did it and why."""
-        asked = self._connection.ask(lambda wiring: wiring.people.stops.standing())
+        asked = self._connection.ask(lambda wiring: wiring.store.stops.standing())
         found = {stop.field: stop for standing in asked.values for stop in standing}
         return listed((found[field] for field in sorted(found)), asked)

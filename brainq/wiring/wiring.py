@@ -70,6 +70,8 @@ class Wiring:
         # Judgements' leases are in SQL: a slow database must not keep those in Redis from being renewed.
         self.judge_beats = LeaseRenewer(settings.beat_s)
         self._redis_url = redis_url
+        self.redis_away = ""
+        """Why Redis could not be reached when an Operator was opened, which then reads SQL alone; else ""."""
 
     @cached_property
     def redis_url(self) -> str:

@@ -12,11 +12,11 @@ import pytest
 
 from brainq.client.connection import cells_of
 from brainq.client.erase import erase, erase_everywhere
+from brainq.client.operator import Operator
 from brainq.contracts.claim import FinalStepClaim
 from brainq.contracts.erasure import Erasure, ErasureScope
 from brainq.contracts.memory import MemoryItem
 from brainq.errors import InvalidInput, NotFound, ResultTimeout
-from brainq.operator import Operator
 from brainq.store.erase import BY_SESSION, BY_TURN, KNOWLEDGE, SqlErasure
 from brainq.store.records import SqlRecords
 from brainq.store.repositories.cells import Directory

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from brainq.brain.brain import Brain
+from brainq.client.operator import Operator
 from brainq.contracts.brain import Memory
 from brainq.contracts.model import ModelReply, ModelRequest, TokenUsage
 from brainq.contracts.status import Ending
@@ -19,7 +20,6 @@ from brainq.finalize.rerun import Retried
 from brainq.finalize.steps import StepContext
 from brainq.models.asking.fallback import Fallback
 from brainq.models.scripted import ScriptedFailure, ScriptedProvider, fails, says
-from brainq.operator import Operator
 from brainq.wiring.finalizer import finalizer_runtime
 from tests.support.parts import (
     ANSWER,

@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 
 from brainq.client.handle import TurnHandle
+from brainq.client.operator import Operator
 from brainq.contracts.brain import Approvals
 from brainq.contracts.people import Approval
 from brainq.contracts.status import Effect, Ending
 from brainq.errors import ApprovalDecided, ApprovalNotFound, InvalidInput
 from brainq.models.scripted import calls, says
-from brainq.operator import Operator
 from brainq.people.approvals import ApprovalDesk
 from tests.support.people import (
     Pumps,
@@ -120,7 +120,7 @@ def test_several_calls_of_one_reply_are_asked_for_at_once(pumps: Pumps) -> None:
             operator.approvals(after="t-9-c1-0")
     foreigners: list[dict[str, Any]] = [{"after": "t-9-c1-0"}, {"after": asked[0].id, "session_prefixes": ("other:",)}]
     for foreign in foreigners:
-        with pytest.raises(InvalidInput, match="before: there is no approval"):
+        with pytest.raises(InvalidInput, match="after: there is no approval"):
             pump.client.approvals(**foreign)
     # The model's order stands, in whatever order people answer.
     pump.client.approve(asked[2].id)

@@ -218,8 +218,8 @@ def retry(
       brainq finalize retry 01k7x2 judges              every dead judgement
     """
     from brainq.brain.brains import load_brains
+    from brainq.client.operator import Operator
     from brainq.observe.otel_setup import start_traces
-    from brainq.operator import Operator
     from brainq.settings.deployment import load_settings
 
     failed = False

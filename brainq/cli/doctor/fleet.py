@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from brainq.client.connection import cells_of
+from brainq.client.operator import Operator
 from brainq.fleet.snapshot import read_redis_fleet
 from brainq.fleet.troubles import RESTART
-from brainq.operator import Operator
 from brainq.settings.deployment import Settings
 from brainq.state.connection import make_client
 from brainq.state.fleet import RedisWorkers

@@ -10,6 +10,7 @@ from pydantic import Field, JsonValue
 
 from brainq.access import Caller, Verb
 from brainq.client.checks import MAX_COMMENT_CHARS, MAX_HOLD_S, MAX_REASON_CHARS
+from brainq.client.operator import Operator
 from brainq.client.options import Cancelled
 from brainq.contracts.call import parse_outside_token
 from brainq.contracts.file import MAX_FILES, read_files
@@ -32,7 +33,6 @@ from brainq.gateway.rest.bodies import (
     NextName,
     page_end,
 )
-from brainq.operator import Operator
 from brainq.tools.results import WithFiles
 
 ByField = Field("", max_length=90, description="The person who does it, recorded after the caller's name.")

@@ -78,8 +78,8 @@ BUGS = (
     Bug(
         "runs that a pause left out are not named",
         "brainq/client/schedules.py",
-        "wiring.store.schedules.resume(name, following, note)",
-        'wiring.store.schedules.resume(name, following, "")',
+        "wiring.store.schedules.resume(row.name, following, note)",
+        'wiring.store.schedules.resume(row.name, following, "")',
         ("tests/integration/client/test_schedules.py",),
     ),
     Bug(
@@ -175,7 +175,7 @@ BUGS = (
     ),
     Bug(
         "a call whose trace Redis lost is not shown from its intent",
-        "brainq/operator.py",
+        "brainq/client/operator.py",
         "        if intents:\n",
         "        if not intents:\n",
         UNKNOWN,

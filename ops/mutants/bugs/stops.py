@@ -7,7 +7,7 @@ from ops.mutants.bug import Bug
 STOPS = "brainq/state/lua/lib/stops.lua"
 CLAIM = "brainq/state/lua/call_claim.lua"
 DESK = "brainq/people/stops.py"
-AUDIT = "brainq/store/audit.py"
+CONNECTION = "brainq/client/connection.py"
 TESTS = ("tests/lua/test_stops.py",)
 WHOLE = ("tests/integration/test_operator_stops.py",)
 BULK = "brainq/client/bulk_run.py"
@@ -61,9 +61,11 @@ BUGS = (
     ),
     Bug(
         "audit: what was not done is in the log",
-        AUDIT,
-        "if result not in NOTHING_DONE or",
-        "if True or",
+        CONNECTION,
+        "            raise with_retry_id(away, request_key, client_message_id) from away.__cause__\n"
+        "        if isinstance(act, NewAct) and result not in NOTHING_DONE:",
+        "            raise with_retry_id(away, request_key, client_message_id) from away.__cause__\n"
+        "        if isinstance(act, NewAct):",
         ("tests/integration/test_audit.py",),
     ),
     Bug(

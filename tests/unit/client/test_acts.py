@@ -14,7 +14,7 @@ from brainq.access.tokens import Tokens
 from brainq.client import async_client, async_handle, bulk_run, content_keys, handle, retries, runtime_state
 from brainq.client.async_handle import async_action, async_lookup
 from brainq.client.connection import Connection
-from brainq.operator import Operator
+from brainq.client.operator import Operator
 
 CLIENT = Path(brainq.client.__file__).parent
 READ_ONLY = {
