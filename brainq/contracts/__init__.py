@@ -1,1 +1,1 @@
-"""What crosses a process line: frozen pydantic models and enumerations. Imports nothing else of brainq."""
+"""Data that crosses a process boundary: frozen pydantic models and enumerations. Imports nothing else of brainq."""

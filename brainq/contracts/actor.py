@@ -1,4 +1,5 @@
-"""Who is acting at the moment, as the front says, for the audit log. It imports nothing: `brainq --help` is quick."""
+"""The caller of the current act, as the front knows it, for the audit log. Imports nothing, so that `brainq --help` is
+quick."""
 
 from __future__ import annotations
 
@@ -9,12 +10,12 @@ from dataclasses import dataclass
 from typing import Literal
 
 ActSource = Literal["http", "cli", "client"]
-"""Where it came from: the gateway, the command line, or a program of one's own."""
+"""The front of an act: the gateway, the command line, or a user's own program."""
 
 
 @dataclass(frozen=True, slots=True)
 class Actor:
-    """Who acts, as far as the front knows, and which front it is."""
+    """The caller of an act, as far as the front knows, and the front itself."""
 
     name: str = ""
     source: ActSource = "client"
@@ -29,7 +30,7 @@ def current_actor() -> Actor:
 
 @contextmanager
 def acting_as(name: str, source: ActSource) -> Generator[None]:
-    """What is done in it is done by this caller."""
+    """Attribute all acts to this caller until the context ends."""
     token = _actor.set(Actor(name, source))
     try:
         yield

@@ -1,6 +1,4 @@
-"""The base class of models that cross processes, the check of JSON that comes in, and what was wrong with a
-field.
-"""
+"""The base class of models that cross processes, the check of incoming JSON, and the errors of its fields."""
 
 from __future__ import annotations
 
@@ -30,11 +28,11 @@ def _without_nul(text: str) -> str:
 
 
 UserText = Annotated[str, AfterValidator(_without_nul)]
-"""What a person wrote, with U+FFFD for each NUL: no database keeps one, and every place is to read the same text."""
+"""A person's text, with U+FFFD for each NUL. Databases keep no NUL, and every reader must get the same text."""
 
 
 class Wire(BaseModel):
-    """Frozen, refuses unknown fields, cheap to validate from JSON."""
+    """A frozen model that refuses unknown fields and is cheap to validate from JSON."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -47,9 +45,9 @@ class OfTurn(Wire):
 
 
 def check_json(field: str, value: object) -> object:
-    """Return `value` if it is JSON that every reader can take; raise InvalidInput naming `field` if not.
+    """Return `value` if it is JSON that every reader can accept. Raises InvalidInput naming `field` if it is not.
 
-    Refused: what JSON has no form for (NaN, too), text that is no Unicode, more than 64 levels, more than a
+    Refused are values without a form in JSON (including NaN), invalid Unicode, more than 64 levels, and more than a
     million characters.
     """
     if _nests_too_deep(value):
@@ -90,12 +88,12 @@ def _children(value: object) -> Iterable[object]:
 def first_problem(
     errors: Sequence[Mapping[str, Any]], given: object, *, under: str = "", whole: str = "body"
 ) -> InvalidInput:
-    """Of the first of `ValidationError.errors()`: `options.temperature`, `history[2].calls[0].id`. Never says what was
-    sent.
+    """Return the error for the first of `ValidationError.errors()`, as in `options.temperature` or
+    `history[2].calls[0].id`. It never quotes the input.
 
-    given   what was validated; it tells the names of fields from pydantic's own, such as that of a union's branch
-    under   the name of the field that it was
-    whole   the name of all of it, where no field of it is to blame
+    given: the validated input. It separates the names of fields from pydantic's own, such as that of a union's branch.
+    under: the name of the field that held the input.
+    whole: the name of the whole input, for errors without a field.
     """
     first = errors[0]
     where = field_path(first["loc"], given, under=under, is_missing=first["type"] == "missing") or whole
@@ -107,7 +105,7 @@ def first_problem(
 
 
 def field_path(loc: Sequence[object], given: object, *, under: str = "", is_missing: bool = False) -> str:
-    """A place as people write it. Pure."""
+    """Return the path of a field in the form that people write."""
     path, here = under, given
     for at, part in enumerate(loc):
         if isinstance(part, int) and isinstance(here, list | tuple):

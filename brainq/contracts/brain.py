@@ -1,6 +1,5 @@
-"""What a brain is made of: its optional parts, its prompt templates, how much it reflects, and its description
-for those who submit turns.
-"""
+"""The parts of a brain: its optional parts, its prompt templates, how much it reflects, and its description for those
+who submit turns."""
 
 from __future__ import annotations
 
@@ -23,20 +22,20 @@ MAX_APPROVAL_S = 31_536_000.0  # a year
 MAX_CHILD_DEPTH = 100
 MAX_CHILD_TURNS = 10_000
 AfterUntrusted = Literal["ask", "ask_in_session"] | None
-"""What changes do once the turn, or the session, has read a result of an untrusted tool; None: they run."""
+"""What happens to changes once the turn, or the session, has read a result of an untrusted tool. None: they run."""
 ThinkLevelName = Literal["off", "low", "medium", "high"]
 """A ThinkLevel as a plain word."""
 
 
 @dataclass(frozen=True, slots=True)
 class Memory:
-    """What a brain remembers over turns. `Memory()` takes the shipped parts, over brainq's own SQL tables.
+    """The memory of a brain across turns. `Memory()` uses the built-in parts, on brainq's own SQL tables.
 
-    retriever   finds what is known at the start of a turn: `sql` (full-text search), or one of your own
-    extractor   picks what is worth remembering of an ended turn: `model` (rules where the model fails), `rules`
-    learner     notes topics, sources and open questions of an ended turn: `rules`
-    scope       from a session's id to whose memories it reads and writes, such as a user's id; by default
-                each session has memories of its own
+    retriever: finds known facts at the start of a turn: `sql` (full-text search), or your own.
+    extractor: chooses what is worth remembering from an ended turn: `model` (with rules if the model fails) or `rules`.
+    learner: records topics, sources and open questions of an ended turn: `rules`.
+    scope: maps a session's id to the owner of its memories, such as a user's id. By default each session has its own
+        memories.
     """
 
     retriever: MemoryRetriever | Literal["sql"] | None = "sql"
@@ -49,18 +48,18 @@ class Memory:
 
 
 class ToolRanker(Protocol):
-    """Scores tools against a query: one number a tool, in their order; higher is nearer."""
+    """Scores tools against a query, with one number for each tool in order. A higher score is a better match."""
 
     def rank(self, query: str, specs: Sequence[ToolSpec]) -> Sequence[float]: ...
 
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """Which tools a model sees when the brain has more than `max_tools_per_turn`.
+    """The choice of tools that a model sees if the brain has more than `max_tools_per_turn`.
 
-    pinned    names of tools that are always shown
-    ranking   `bm25`: by words, offline; `embedding`: by meaning, needs the extra `brainq[embeddings]`; or a
-              ToolRanker of your own
+    pinned: the names of tools that are always shown.
+    ranking: `bm25` ranks by words, offline. `embedding` ranks by meaning, and needs the extra `brainq[embeddings]`. It
+        may also be your own ToolRanker.
     """
 
     max_tools_per_turn: int = 64
@@ -70,12 +69,12 @@ class Selection:
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """What a model call is made of, beside the conversation.
+    """The parts of a model call beside the conversation.
 
-    pack_tool       the READ_ONLY tool that is called with the user's message when a turn begins, where the
-                    brain has a tool of that name; its result is shown to the model as data
-    opening_s       how long a turn waits for memory and pack together, seconds; it then goes on without
-    auto_compact    True: older messages are replaced by a summary when the context is nearly full
+    pack_tool: the READ_ONLY tool that is called with the user's message when a turn begins, if the brain has one of
+        this name. Its result is shown to the model as data.
+    opening_s: how long a turn waits for memory and pack together, in seconds. It then continues without them.
+    auto_compact: whether a summary replaces older messages when the context is nearly full.
     """
 
     pack_tool: str | None = "get_context_pack"
@@ -85,11 +84,11 @@ class Context:
 
 @dataclass(frozen=True, slots=True)
 class Approvals:
-    """Which calls of a brain a person must let through before they start, beside what its tools say themselves.
+    """The calls of a brain that a person must approve before they start, in addition to what its tools require.
 
-    effects     every call with one of these effects needs an approval; a tool with `approval=False` is exempt
-    timeout_s   how long a call waits for a person, seconds; then it is denied. It counts for calls that need
-                an approval because of their tool, too, and the turn's time limit does not run meanwhile
+    effects: every call with one of these effects needs an approval, except calls of tools with `approval=False`.
+    timeout_s: how long a call waits for a person, in seconds, before it is denied. It also applies to approvals that a
+        tool requires. The turn's time limit is paused meanwhile.
 
     Raises InvalidInput.
     """
@@ -104,10 +103,10 @@ class Approvals:
 
 @dataclass(frozen=True, slots=True)
 class Children:
-    """How far a turn may start turns in other sessions.
+    """The limits for turns that a turn starts in other sessions.
 
-    max_depth   how deep: 1 lets a turn start children, but no child one of its own; 0: no children
-    max_turns   how many one turn may start; 0: none
+    max_depth: how deep children may nest. 1 allows children, but none of their own. 0 allows none.
+    max_turns: how many turns one turn may start. 0 allows none.
 
     Raises InvalidInput.
     """
@@ -121,7 +120,7 @@ class Children:
 
 
 def _checked_effects(given: object) -> tuple[Effect, ...]:
-    # An Effect is a text itself, and would be taken apart into letters.
+    # An Effect is itself a str, and would be split into letters.
     if isinstance(given, str) or not isinstance(given, tuple | list):
         raise InvalidInput("effects", f"{given!r} must be a tuple of Effects, such as (Effect.DESTRUCTIVE,)")
     for effect in cast("tuple[object, ...]", given):
@@ -145,13 +144,13 @@ def _check_number(field: str, given: object, most: int) -> None:
 
 
 class PromptTemplate(Wire):
-    """A system prompt that turns name by `prompt_id`.
+    """A system prompt that turns select by `prompt_id`.
 
-    text      the system prompt; `{session_id}`, `{turn_number}` and `{prompt_version}` are filled in, and
-              `{key}` from the turn's metadata
-    version, tags
-              recorded with each turn that names it: the turn's own version comes before, its own tags stand first
-    judges    names of judges: `faithfulness`, `relevance`, or one of the brain's own
+    text: the system prompt. `{session_id}`, `{turn_number}` and `{prompt_version}` are filled in, and `{key}` from the
+        turn's metadata.
+    version, tags: recorded with each turn that selects it. The turn's own version takes precedence, and its own tags
+        come first.
+    judges: the names of judges: `faithfulness`, `relevance`, or one of the brain's own.
     """
 
     id: str = Field(min_length=1, max_length=200)
@@ -167,7 +166,7 @@ class PromptTemplate(Wire):
 
 
 class ThinkLevel(StrEnum):
-    """How much a brain reflects. Every level above OFF reflects after a failed call; see `PERIODS` for the rest."""
+    """How often a brain reflects. Every level above OFF reflects after a failed call; `PERIODS` has the rest."""
 
     OFF = "off"
     LOW = "low"
@@ -176,10 +175,10 @@ class ThinkLevel(StrEnum):
 
 
 class ReflectionResult(Wire):
-    """What a reflection brought; always one, also when none could be made.
+    """The result of a reflection. There is always one, even if no reflection was possible.
 
-    text      what the model reads before its next step; empty in a stub
-    stub      why there is no text: `budget`, `deadline`, `model`; empty when a model reflected
+    text: what the model reads before its next step. Empty in a stub.
+    stub: why there is no text: `budget`, `deadline` or `model`. Empty if a model reflected.
     """
 
     step: int
@@ -198,10 +197,10 @@ class ToolDescription(Wire):
 class BrainDescription(Wire):
     """A brain of the deployment.
 
-    model        `provider:model`, or the name of the brain's own Provider
-    is_default   it has the turns that name no brain
-    tools        in the order they were added
-    max_live_turns   how many of its turns may be live at once; None: no cap
+    model: `provider:model`, or the name of the brain's own Provider.
+    is_default: whether it runs the turns that name no brain.
+    tools: in the order they were added.
+    max_live_turns: how many of its turns may be live at once, or None for no cap.
     """
 
     name: str

@@ -1,25 +1,25 @@
-"""Budgets of all tenants or of a brain over several cells: how much of a window's cap each cell may spend, decided in
-home's SQL. What cells were leased never comes to more than the cap.
-"""
+"""Leases of budgets that several cells share: how much of a window's cap each cell may spend. Home's SQL decides, and
+leases never exceed the cap together."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-LEASE_SHARE = 0.05  # of the cap, leased at once beyond what the call wants; but no more than a
-LAST_SHARE = 0.25  # of what is free: near the cap little lies unused
+LEASE_SHARE = 0.05  # of the cap, leased at once beyond what the call needs, but at most the next share
+LAST_SHARE = 0.25  # of what is free: near the cap, little stays unused
 UNUSED_S = 60.0
-"""A lease of which nothing was spent for so long is given back."""
+"""A lease is returned if nothing of it was spent for this long."""
 SHARED_KINDS = ("all", "brain")
 
 
 @dataclass(frozen=True, slots=True)
 class LeaseWish:
-    """What a cell has to have been leased of a window in all, in dollars.
+    """The dollars that a cell must have been leased of a window in all.
 
-    granted    by its own SQL before: it may have spent that
-    wanted     for the call to begin alone; `expected`: for it to be billed what its like are
+    granted: granted by its own SQL before, and possibly spent.
+    wanted: needed for the call to begin alone.
+    expected: needed for the call to be billed like similar calls.
     """
 
     granted: float
@@ -29,14 +29,14 @@ class LeaseWish:
 
 @dataclass(frozen=True, slots=True)
 class Lease:
-    """What one cell was leased of a window, and has given back of it, ever."""
+    """The dollars that one cell was leased of a window, and has returned of it, in all."""
 
     leased_usd: float = 0.0
     returned_usd: float = 0.0
 
 
 def decide_lease(wish: LeaseWish, own: Lease, others: Iterable[Lease], cap_usd: float) -> tuple[float, bool]:
-    """What the cell has been leased from now on, and whether its call may begin. Pure."""
+    """Return the cell's new lease in all, and whether its call may begin."""
     leased = max(own.leased_usd, wish.granted)
     free = cap_usd - (leased - own.returned_usd) - sum(other.leased_usd - other.returned_usd for other in others)
     if wish.wanted - leased > free + 1e-9:
@@ -46,5 +46,5 @@ def decide_lease(wish: LeaseWish, own: Lease, others: Iterable[Lease], cap_usd: 
 
 
 def is_shared(scope: str) -> bool:
-    """Whether calls of several cells are held to this scope."""
+    """Return whether calls of several cells count in this scope."""
     return scope.partition(" ")[0] in SHARED_KINDS

@@ -1,4 +1,4 @@
-"""Budgets: how much money model calls may cost by hour, day or month: of a tenant, a user, a brain, or all."""
+"""Budgets: caps on the cost of model calls per hour, day or month, for a tenant, a user, a brain, or all together."""
 
 from __future__ import annotations
 
@@ -28,12 +28,13 @@ _NAME = re.compile(r"\S{1,200}")
 
 
 class Budget(Wire):
-    """So much money by window.
+    """A cap on the cost of model calls in a window.
 
-    scope    `all`, `tenant`, `user` or `brain` of each; or of one: `tenant acme:`, `user acme:ann:`, `brain support`
-    usd      US dollars a window
-    at_cap   when it is spent: `park` turns until the window turns or somebody raises it; `refuse` new turns, and end
-             those that go on; `finish`: turns give a last answer without tools
+    scope: `all`, or `tenant`, `user` or `brain` for each of them, or one of them: `tenant acme:`, `user acme:ann:`,
+        `brain support`.
+    usd: US dollars per window.
+    at_cap: what happens when it is spent: `park` turns until the next window begins or somebody raises it; `refuse` new
+        turns, and end live ones; `finish`: turns give a last answer without tools.
     """
 
     scope: str
@@ -47,13 +48,13 @@ class Budget(Wire):
 
 
 class BudgetState(Wire):
-    """A budget in the window that goes on.
+    """A budget in the current window.
 
-    scope        of one: `tenant acme:`; with all its money left where nothing was spent
-    usd          its standing amount; `raised_usd` more in this window
-    spent_usd    what calls that began in it have cost; `held_usd` the worst case of those in flight
-    parked       turns that wait for it
-    noticed_at   when people were notified that four fifths of what its cap is now are granted; None: not yet
+    scope: one tenant, user or brain, such as `tenant acme:`, or `all`.
+    usd: its standing amount. `raised_usd` comes on top in this window.
+    spent_usd: the cost of calls that began in the window. `held_usd` is the worst case of calls in flight.
+    parked: turns that wait for it.
+    noticed_at: when people were notified that four fifths of its present cap are granted, or None.
     """
 
     scope: str
@@ -76,18 +77,20 @@ class BudgetState(Wire):
 
     @property
     def used_share(self) -> float:
-        """How much of it is spent and held, from 0 on: 0.81."""
+        """The spent and held part of the cap, such as 0.81."""
         cap = self.usd + self.raised_usd
         return (self.spent_usd + self.held_usd) / cap if cap else float(self.is_spent)
 
 
 @dataclass(frozen=True, slots=True)
 class MoneyRefusal:
-    """Why a model call may not begin now: `wait` for calls in flight, or `short`: the window has too little left.
+    """Why a model call may not begin now: `wait` for calls in flight, or `short` because the window has too little
+    left.
 
-    window      of which budget: `tenant acme:/day`; start_ms: when it began
-    wanted      dollars that it has to have been granted in all; of a new counter on top of what was spent before
-    expected    so counted what it is likely to be billed: granted, too, while there is so much
+    window: of the budget: `tenant acme:/day`. start_ms: when it began.
+    wanted: the dollars that the window must have been granted in all. For a new counter they come on top of the earlier
+        spending.
+    expected: likewise, for the expected bill. They are granted, too, while there is enough.
     """
 
     why: Literal["wait", "short"]
@@ -112,7 +115,7 @@ class BudgetWindow:
         return f"{self.scope}/{self.budget.per}"
 
     def end_ms(self, start_ms: int) -> int:
-        """When the window that began then is over."""
+        """Return when the window that began at `start_ms` ends."""
         later = [start for start in self.starts if start > start_ms]
         return later[0] if later else self.starts[-1]
 
@@ -143,11 +146,11 @@ def reservation_for(
 
 @dataclass(frozen=True, slots=True)
 class MoneyGrant:
-    """What a window was granted in all. `spent_before`: what a counter that is new is to begin with.
+    """The dollars that a window was granted in all. `spent_before` is the first value of a new counter.
 
-    is_all        its cap is not higher
-    returned_usd  of it, to home, where cells share it
-    has_noticed   it has passed four fifths of its cap just now
+    is_all: whether this is all of its cap.
+    returned_usd: returned to home, if cells share the budget.
+    has_noticed: whether it has passed four fifths of its cap just now.
     """
 
     granted_usd: float
@@ -160,7 +163,7 @@ class MoneyGrant:
 
 @dataclass(frozen=True, slots=True)
 class BudgetNotice:
-    """Four fifths of a window's cap are granted: people are notified, once for each window and cap."""
+    """Four fifths of a window's cap are granted. People are notified once for each window and cap."""
 
     scope: str
     per: Per
@@ -171,9 +174,12 @@ class BudgetNotice:
 
 @dataclass(frozen=True, slots=True)
 class GrantedWindow:
-    """One window as SQL has it. `is_spent`: a call was refused in it since it was last raised. `noticed_usd`: the cap
-    of which four fifths were granted at `noticed_at`; `leased_usd`, `returned_usd`: by home and to it, where
-    cells share the budget."""
+    """One window in SQL.
+
+    is_spent: whether a call was refused in it since it was last raised.
+    noticed_usd: the cap of which four fifths were granted at `noticed_at`.
+    leased_usd, returned_usd: leased by home and returned to it, if cells share the budget.
+    """
 
     scope: str
     per: Per
@@ -189,7 +195,7 @@ class GrantedWindow:
 
 @dataclass(frozen=True, slots=True)
 class WindowCounter:
-    """What Redis has of a window, and how many turns are parked for its budget."""
+    """The counters of a window in Redis, and the number of turns that are parked for its budget."""
 
     spent_usd: float = 0.0
     held_usd: float = 0.0
@@ -199,8 +205,8 @@ class WindowCounter:
 
 @dataclass(frozen=True, slots=True)
 class AtCap:
-    """A budget is spent: `what` is to be done in the window that began at `start_ms`. `wait`: calls in flight may leave
-    some of it."""
+    """A spent budget, and the action (`what`) for the window that began at `start_ms`. `wait` means that calls in
+    flight may leave some of it."""
 
     what: Literal["park", "refuse", "finish", "wait"]
     window: BudgetWindow
@@ -212,21 +218,21 @@ class AtCap:
 
 
 def user_of(session_id: str) -> str | None:
-    """What the ids of its user's sessions begin with: `acme:ann:7` is of `acme:ann:`; None for one without a user."""
+    """Return the prefix of its user's sessions: `acme:ann:` for `acme:ann:7`, or None for a session without a user."""
     parts = session_id.split(PREFIX_BOUNDARY)
     return PREFIX_BOUNDARY.join(parts[:2]) + PREFIX_BOUNDARY if len(parts) > 2 else None
 
 
 def scopes_of(session_id: str, brain: str) -> dict[str, str]:
-    """By kind, whose money a call of this session and brain is."""
+    """Return the scopes of a call of this session and brain, by kind."""
     scopes = {"all": "all", "tenant": f"tenant {tenant_of(session_id)}", "brain": f"brain {brain}"}
     user = user_of(session_id)
     return scopes if user is None else scopes | {"user": f"user {user}"}
 
 
 def budgets_for(budgets: Sequence[Budget], session_id: str, brain: str) -> list[tuple[str, Budget]]:
-    """The budgets that a call is held to, each with the one scope it is of. Of one window that of the one wins over
-    that of each."""
+    """Return the budgets of a call, each with its scope. For one window, a budget of one scope replaces a budget of
+    each."""
     chosen: dict[tuple[str, Per], Budget] = {}
     for kind, scope in scopes_of(session_id, brain).items():
         for budget in budgets:
@@ -236,7 +242,7 @@ def budgets_for(budgets: Sequence[Budget], session_id: str, brain: str) -> list[
 
 
 def window_starts(per: Per, at_ms: int, zone: str) -> tuple[int, ...]:
-    """The begins of the window before, that of this instant, and the two after it, in ms; days and months by `zone`."""
+    """Return the begins of the previous, the current and the next two windows, in ms. Days and months follow `zone`."""
     at = datetime.fromtimestamp(at_ms / 1000, UTC).astimezone(ZoneInfo(zone))
     if per == "hour":
         begin = at_ms - at_ms % 3_600_000
@@ -256,7 +262,7 @@ def _ms(at: datetime) -> int:
 
 
 def check_budget(scope: str, per: str, usd: object, at_cap: str = "park") -> Budget:
-    """Raises InvalidInput naming the field."""
+    """Return the budget. Raises InvalidInput naming the field."""
     kind, _, name = scope.partition(" ")
     if kind not in SCOPE_KINDS or (kind == "all" and name) or (name and not _NAME.fullmatch(name)):
         raise InvalidInput("scope", f"{scope!r} is not all, tenant, user, brain, or one of them such as `tenant acme:`")
@@ -276,7 +282,7 @@ def check_usd(usd: object, field: str = "usd") -> float:
 
 
 def parse_budgets(text: str) -> tuple[Budget, ...]:
-    """The budgets of BRAINQ_BUDGETS. Raises ValueError, which says what is wrong and how it is written."""
+    """Return the budgets of BRAINQ_BUDGETS. Raises ValueError, which shows the problem and the format."""
     found: dict[tuple[str, str], Budget] = {}
     for entry in filter(None, (part.strip() for part in re.split(r"[;\n]", text))):
         words = entry.split()
@@ -300,5 +306,5 @@ def parse_budgets(text: str) -> tuple[Budget, ...]:
 
 
 def over(standing: Iterable[Budget], defaults: Iterable[Budget]) -> tuple[Budget, ...]:
-    """What SQL has wins over what the settings say."""
+    """Return the budgets of SQL, and those of the settings without a counterpart there."""
     return tuple(({(one.scope, one.per): one for one in defaults} | {(s.scope, s.per): s for s in standing}).values())

@@ -1,6 +1,5 @@
-"""A call: its outcome, progress, trace and intent. A call that waits for its result has a token, a server's
-task or a child turn.
-"""
+"""A call: its outcome, progress, trace and intent. A call that waits for its result has a token, a server's task or a
+child turn."""
 
 from __future__ import annotations
 
@@ -26,8 +25,8 @@ DenialReason = Literal[
     "duplicate", "blocked", "pre_hook", "validation", "budget", "approval", "hold", "cut", "too_many"
 ]
 NOT_STARTED = "brainq.NotStarted"
-"""The `error_type` of a call whose intent is in SQL and whose function was surely never called. No exception's name
-has a dot, so no tool can say this."""
+"""The `error_type` of a call with an intent in SQL whose function was certainly never called. No exception's name has a
+dot, so no tool can report this."""
 MAX_MESSAGE_CHARS = 300
 OUTSIDE_TOKEN_PREFIX = "out_"
 _NONCE_BYTES = 16
@@ -36,10 +35,11 @@ _MAX_TOKEN_CHARS = 500
 
 
 class ToolSuccess(Wire):
-    """The function returned. `partial` says that a cooperative tool stopped early and gave what it had.
+    """The outcome of a function that returned.
 
-    attachments   the files it returned, once they are kept
-    files_lost    why they were not kept
+    partial: a cooperative tool stopped early and returned what it had.
+    attachments: the files that it returned, once they are stored.
+    files_lost: why they were not stored.
     """
 
     kind: Literal["success"] = "success"
@@ -53,10 +53,10 @@ class ToolSuccess(Wire):
 
 
 class ToolFailure(Wire):
-    """The function raised, or its process died. `error` is one line for the model.
+    """The outcome of a function that raised, or whose process died. `error` is one line for the model.
 
-    own_words   `error` is what the tool wrote for the model, of any length
-    where       `file:line` of the raise, for people; empty where that is not known
+    own_words: whether the tool wrote `error` for the model. It may then have any length.
+    where: `file:line` of the raise, for people. Empty if unknown.
     """
 
     kind: Literal["failure"] = "failure"
@@ -70,7 +70,7 @@ class ToolFailure(Wire):
 
 
 class ToolTimeout(Wire):
-    """The deadline passed first. A function that ignores its token may still be running."""
+    """The outcome of a call whose deadline passed first. A function that ignores its token may still be running."""
 
     kind: Literal["timeout"] = "timeout"
     after_ms: int
@@ -80,7 +80,7 @@ class ToolTimeout(Wire):
 
 
 class ToolDenied(Wire):
-    """A gate refused the call before it started. `repairs` of its arguments were tried."""
+    """The outcome of a call that a gate refused before it started, after `repairs` of its arguments."""
 
     kind: Literal["denied"] = "denied"
     reason: DenialReason
@@ -91,9 +91,9 @@ class ToolDenied(Wire):
 
 
 class ToolUnknown(Wire):
-    """A non-read call started and did not report its end: it may or may not have taken effect.
+    """The outcome of a non-read call that started and did not report its end: it may or may not have taken effect.
 
-    why   a word for people: what kept it from reporting; empty: its worker was lost
+    why: the reason in a word, for people. Empty if its worker was lost.
     """
 
     kind: Literal["unknown"] = "unknown"
@@ -104,18 +104,18 @@ class ToolUnknown(Wire):
 
 
 ToolOutcome = Annotated[ToolSuccess | ToolFailure | ToolTimeout | ToolDenied | ToolUnknown, Field(discriminator="kind")]
-"""How a call ended. A closed union: every reader matches all five."""
+"""How a call ended. The union is closed: every reader matches all five."""
 
 
 @dataclass(frozen=True, slots=True)
 class CallReport:
-    """What Redis records of a call's end.
+    """The end of a call, as Redis records it.
 
-    message    answers the call
-    detail     a few words for people, without content
-    notice     what the model reads where a write ends after it was given up
-    block_tool   deny every later call of the tool in this turn
-    sources, changes   rows that are kept with the turn: what it cited and rendered, and the files it changed
+    message: answers the call.
+    detail: a few words for people, without content.
+    notice: the message for the model if a write ends after it was given up.
+    block_tool: whether to deny every later call of the tool in this turn.
+    sources, changes: rows that are kept with the turn: its citations and rendered files, and the files it changed.
     """
 
     status: TraceStatus
@@ -130,10 +130,10 @@ class CallReport:
 
 
 class Progress(Wire):
-    """How far a running call is.
+    """The progress of a running call.
 
-    done, total   in units of the tool's own; `total` is None where it is not known
-    message          a short line for people
+    done, total: in the tool's own units. `total` is None if it is unknown.
+    message: a short line for people.
     """
 
     done: float
@@ -142,7 +142,8 @@ class Progress(Wire):
 
 
 def check_progress(done: object, total: object, message: object) -> Progress:
-    """Raises InvalidInput for what is no finite number, or no text; a long message is cut."""
+    """Return the progress, with a long message cut. Raises InvalidInput for a number that is not finite, or a message
+    that is not text."""
     if not isinstance(message, str):
         raise InvalidInput("message", f"it must be a text, not {type(message).__name__}")
     line = " ".join(message.split())[:MAX_MESSAGE_CHARS]
@@ -157,13 +158,13 @@ def _number(field: str, given: object) -> float:
 
 
 class ToolTraceEntry(Wire):
-    """One call's trace. Instants are Redis time in ms; 0 means not yet.
+    """The trace of one call. Times are Redis time in ms; 0 means not yet.
 
-    lane_wait_ms   how long it waited for its lanes, the last time that it did
-    repairs     mends of the arguments that were tried, also of a call that was denied
-    retryable   its tool, or how it ended, says that it may be tried again
-    park   what a parked call waits for: approval, hold, outside, child or client; empty for any other
-    stop   what operators have paused that a parked call waits for: `tool send_email`; empty for any other
+    lane_wait_ms: how long it last waited for its lanes.
+    repairs: the attempts to repair its arguments, also of a denied call.
+    retryable: whether its tool, or its outcome, allows another try.
+    park: what a parked call waits for: approval, hold, outside, child or client. Empty for any other call.
+    stop: the paused subject that a parked call waits for, such as `tool send_email`. Empty for any other call.
     """
 
     call_id: str
@@ -189,17 +190,18 @@ class ToolTraceEntry(Wire):
 
     @property
     def tool_name(self) -> str:
-        """Return `tool`, under the name that it has in a single-process harness."""
+        """Return `tool`, under its name in a single-process harness."""
         return self.tool
 
     @property
     def trace_id(self) -> str:
-        """Return `call_id`, under the name that it has in a single-process harness."""
+        """Return `call_id`, under its name in a single-process harness."""
         return self.call_id
 
 
 class Intent(TypedDict):
-    """What SQL has of an attempt at a non-read call before it starts. `args_json` is None where no content is kept."""
+    """The row that SQL has of an attempt at a non-read call before it starts. `args_json` is None if no content is
+    kept."""
 
     turn_id: str
     call_id: str
@@ -215,7 +217,7 @@ class Intent(TypedDict):
 
 @dataclass(frozen=True, slots=True)
 class DueHook:
-    """A call that no worker ended, as the brain's hook gets it, with the arguments that it was to run with."""
+    """A call that no worker ended, with the arguments that it should have run with, for the brain's hook."""
 
     call_id: str
     tool: str
@@ -225,14 +227,15 @@ class DueHook:
 
 @dataclass(frozen=True, slots=True)
 class ChildTurn:
-    """The call parks until a turn in another session has ended; that turn's answer is the call's result.
+    """A result that parks the call until a turn in another session has ended. That turn's answer becomes the call's
+    result.
 
-    session_id   of the child; another one than the parent's. None: a new session, named after the call,
-                 with the parent's prefix: `acme:42` has children in `acme:ch-...`
-    message      the child's user message
-    brain        the name of the brain that is to have it; None: its parent's
-    options      more fields of the TurnRequest: model, system_prompt, limits, metadata, ...
-    timeout_s    how long to wait for it at most, its waiting in its session's queue included
+    session_id: the child's session, which differs from the parent's. None means a new session, named after the call,
+        with the parent's prefix: `acme:42` has children in `acme:ch-...`.
+    message: the child's user message.
+    brain: the name of the child's brain, or None for the parent's.
+    options: more fields of the TurnRequest: model, system_prompt, limits, metadata, ...
+    timeout_s: how long to wait for it at most, including its wait in its session's queue.
     """
 
     message: str
@@ -244,12 +247,12 @@ class ChildTurn:
 
 @dataclass(frozen=True, slots=True)
 class ServerTask:
-    """What the function of a server's tool returns in place of the result.
+    """A result of a server's tool that will come later.
 
-    task_id     the server's name of the task
-    poll_ms     how often the server wants to be asked; 0: it does not say
-    timeout_s   how long the call waits at most
-    held_by     the one connection that can ask; "": any
+    task_id: the server's name of the task.
+    poll_ms: how often the server wants to be polled, or 0 if it does not say.
+    timeout_s: how long the call waits at most.
+    held_by: the one connection that can poll the task, or "" for any.
     """
 
     task_id: str
@@ -262,10 +265,10 @@ class ServerTask:
 class ServerTaskWatch:
     """A server's task, and the attempt of a call that waits for it.
 
-    brain, effect   whose processes ask: those that run calls of this effect of this brain ("": the default one)
-    token           completes the call
-    begun_ms        when it was given, by Redis' clock
-    row             as it is in Redis
+    brain, effect: the processes that poll: those that run calls of this effect of this brain ("" for the default one).
+    token: completes the call.
+    begun_ms: when the task was returned, by Redis' clock.
+    row: its form in Redis.
     """
 
     ref: CallRef
@@ -281,15 +284,15 @@ class ServerTaskWatch:
 
 
 def new_outside_token(ref: CallRef) -> str:
-    """A token for this call that nobody can guess. Whoever has it can complete the call; it is a secret."""
+    """Return a token for this call. It is a secret: whoever has it can complete the call."""
     text = f"{ref.session_id} {ref.turn_id} {ref.call_id} {secrets.token_urlsafe(_NONCE_BYTES)}"
     return OUTSIDE_TOKEN_PREFIX + base64.urlsafe_b64encode(text.encode()).decode().rstrip("=")
 
 
 def parse_outside_token(token: str) -> CallRef | None:
-    """The call that a token of `new_outside_token` names, or None for any other text.
+    """Return the call that a token of `new_outside_token` names, or None for any other text.
 
-    That the token is genuine it does not say: only the call itself knows which one it was given.
+    It does not prove that the token is genuine: only the call itself knows its token.
     """
     if not token.startswith(OUTSIDE_TOKEN_PREFIX) or len(token) > _MAX_TOKEN_CHARS:
         return None
@@ -306,6 +309,6 @@ def parse_outside_token(token: str) -> CallRef | None:
 
 
 def client_token(call_id: str) -> str:
-    """What is in the place of a token where the client's own call waits. It is no secret, and completes nothing
-    but through `TurnHandle.give_result`."""
+    """Return the text in place of a token for a call that the client runs itself. It is not secret, and completes
+    nothing except through `TurnHandle.give_result`."""
     return f"client {call_id}"

@@ -1,8 +1,8 @@
-"""What a brain's callbacks get, and what the one that may refuse can answer.
+"""The arguments of a brain's callbacks, and the answer of the one that may refuse a call.
 
 Callbacks are functions, plain or async, that run in brainq's own workers. Those of the finalizer (`on_usage`,
-`on_turn_end`) run at least once: a crash can bring them again with the same `step_key`, and
-`on_post_tool_use` with the same `call_key`.
+`on_turn_end`) run at least once: after a crash they may run again with the same `step_key`, and `on_post_tool_use` with
+the same `call_key`.
 """
 
 from __future__ import annotations
@@ -42,7 +42,6 @@ class TurnInfo(TurnCallback):
 
     @classmethod
     def from_request(cls, request: TurnRequest, turn_number: int) -> TurnInfo:
-        """What a request says of its turn."""
         return cls(
             turn_id=request.turn_id,
             session_id=request.session_id,
@@ -57,7 +56,7 @@ class TurnInfo(TurnCallback):
 
 @dataclass(frozen=True, slots=True)
 class UsageInfo(TurnCallback):
-    """The tokens of a whole turn. `cost_usd` is None where the price of the model is not known."""
+    """The tokens of a whole turn. `cost_usd` is None if the price of the model is unknown."""
 
     step_key: str
     usage: TokenUsage
@@ -67,7 +66,7 @@ class UsageInfo(TurnCallback):
 
 @dataclass(frozen=True, slots=True)
 class PreToolUse(TurnCallback):
-    """A call about to be judged. `call.arguments` is as the model gave it: not yet validated."""
+    """A call before it is judged. `call.arguments` come from the model, and are not validated yet."""
 
     call: ToolCall
     spec: ToolSpec
@@ -77,8 +76,8 @@ class PreToolUse(TurnCallback):
 class Deny:
     """The answer of `on_pre_tool_use` that refuses a call.
 
-    message      shown to the model
-    block_tool   True: refuse every later call of this tool in the turn, too
+    message: shown to the model.
+    block_tool: whether to refuse every later call of this tool in the turn, too.
     """
 
     message: str
@@ -89,7 +88,7 @@ class Deny:
 class PostToolUse(PreToolUse):
     """A call that ended, with its outcome.
 
-    call_key   the same whenever the hook is called again for this call; no other call has it
+    call_key: unique to this call, and the same whenever the hook is called again for it.
     """
 
     outcome: ToolOutcome
@@ -101,7 +100,7 @@ class PostToolUse(PreToolUse):
 
 @dataclass(frozen=True, slots=True)
 class StreamChunk(TurnCallback):
-    """A part of the model's text. A higher `attempt` of a step replaces the text of the lower."""
+    """A part of the model's text. A higher `attempt` of a step replaces the text of a lower one."""
 
     step: int
     attempt: int
@@ -110,7 +109,7 @@ class StreamChunk(TurnCallback):
 
 @dataclass(frozen=True, slots=True)
 class TurnEnd(TurnCallback):
-    """A turn that ended, however it ended."""
+    """A turn that ended, with any ending."""
 
     result: TurnResult
     step_key: str
@@ -123,12 +122,13 @@ AsyncPreToolHook = Callable[[PreToolUse], Awaitable[PreToolAnswer]]
 
 @dataclass(frozen=True, slots=True)
 class Callbacks:
-    """The functions a brain calls at fixed points of a turn; each may be left out, and may be async: then it runs on
-    one event loop a process, and is waited for.
+    """The functions that a brain calls at fixed points of a turn. Each is optional. An async function runs on the
+    process's event loop, and its end is awaited.
 
-    on_turn_start, on_turn_end   for turns that ask the model: not for those that compact a session (`kind="compact"`)
-    on_pre_tool_use   returns None to allow the call, `Deny` to refuse it, or a dict: the arguments to use
-                      instead. If it raises, the call is denied.
+    on_turn_start, on_turn_end: called for turns that call the model, and not for those that compact a session
+        (`kind="compact"`).
+    on_pre_tool_use: returns None to allow the call, `Deny` to refuse it, or a dict with other arguments. If it raises,
+        the call is denied.
     """
 
     on_turn_start: Callable[[TurnInfo], object] | None = None

@@ -1,8 +1,8 @@
-"""Cells: whole deployments (Redis, SQL, four pools) that serve some tenants each, and how an id says its own.
+"""Cells: complete deployments (Redis, SQL, four pools) that each serve some tenants, and the cell's name in ids.
 
-A tenant key is what the directory places: `acme:` for every session that begins so, and a session's own id where it has
-no colon. A turn id that brainq makes for a session in cell `b` begins with `b-`, the cell it was born in. That is only
-a hint, because tenants move.
+The directory places tenant keys: `acme:` for every session with this prefix, or the id of a session without a colon. A
+turn id that brainq makes for a session in cell `b` begins with `b-`, the cell where it was made. That is only a hint,
+because tenants move.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from brainq.errors import InvalidInput
 
 CELL_NAME_PATTERN = "^[a-z][a-z0-9]{0,7}$"
 RESERVED_NAMES = ("ch", "in", "oa")
-"""What ids of brainq's own begin with, before a dash, that are of no cell."""
+"""The words before a dash in brainq's own ids that are not names of cells."""
 ID_BOUNDARY = "-"
 CELLS_FORM = '{"a": {"redis": "redis://...", "sql": "postgresql://..."}, "b": {...}}'
 ROW_ID_PATTERN = "^([a-z][a-z0-9]{0,7}-)?[1-9][0-9]{0,18}$"
@@ -39,9 +39,9 @@ _FIELDS = ("redis", "sql", "broker")
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """One cell, by name. Neither repr nor str shows a password.
+    """One cell. Neither repr nor str shows a password.
 
-    broker_url   None: the cell's Redis
+    broker_url: None means the cell's Redis.
     """
 
     name: str
@@ -52,10 +52,10 @@ class Cell:
 
 @dataclass(frozen=True, slots=True)
 class Placement:
-    """Where a tenant is. `epoch` is 1 at first, and one more with each move; the higher one is right.
+    """The cell of a tenant. `epoch` is 1 at first and grows by one with each move; the higher epoch is right.
 
-    A cell's own SQL may say of a tenant that it has just come, with a mark below 0 in place of the epoch: it is here,
-    and rows of it may wait that Redis does not know.
+    A cell's own SQL may mark a tenant that has just arrived with an epoch below 0: rows of it may wait that Redis does
+    not know.
     """
 
     cell: str
@@ -68,8 +68,11 @@ class Placement:
 
 @dataclass(frozen=True, slots=True)
 class Move:
-    """A tenant's move, as home's SQL has it. `lease_until`: its owner may go on alone until then; `counts`: of what was
-    copied, by kind."""
+    """A tenant's move in home's SQL.
+
+    lease_until: its owner may continue alone until then.
+    counts: the number of copied rows by kind.
+    """
 
     tenant: str
     from_cell: str
@@ -89,7 +92,11 @@ MovePhase = Literal["claimed", "waiting", "copying", "deciding", "flipping", "cl
 
 @dataclass(frozen=True, slots=True)
 class MoveStep:
-    """How far a move is. `counts`: of what was copied, by kind; `waits_for`: turns that have to end or park first."""
+    """The progress of a move.
+
+    counts: the number of copied rows by kind.
+    waits_for: turns that must end or park first.
+    """
 
     tenant: str
     from_cell: str
@@ -100,9 +107,9 @@ class MoveStep:
 
 
 def parse_cells(text: str) -> tuple[Cell, ...]:
-    """Cells of a JSON object, in its order; the first is home. Empty for an empty text.
+    """Return the cells of a JSON object, in its order. The first is home. An empty text has none.
 
-    Raises InvalidInput, which shows no url.
+    Raises InvalidInput, which shows no URL.
     """
     if not text.strip():
         return ()
@@ -129,30 +136,30 @@ def parse_cells(text: str) -> tuple[Cell, ...]:
 
 
 def tenant_key(session_id: str) -> str:
-    """What the directory places: `acme:` of `acme:42`; the session itself where it has no colon."""
+    """Return the key that the directory places: `acme:` for `acme:42`, or the id itself if it has no colon."""
     tenant, boundary, _ = session_id.partition(PREFIX_BOUNDARY)
     return tenant + boundary
 
 
 def hashed_cell(key: str, names: Sequence[str]) -> str:
-    """The cell of a tenant that is written down nowhere, by rendezvous: a further cell takes its share, and moves
-    nobody else's."""
+    """Return the cell of a tenant without an entry in the directory, by rendezvous hashing: a further cell takes its
+    share, and moves no tenant between the others."""
     return ranked_cells(key, names)[0]
 
 
 def ranked_cells(key: str, names: Sequence[str]) -> list[str]:
-    """All of them, the one that this key is hashed to first."""
+    """Return all cells, beginning with the one that this key hashes to."""
     return sorted(names, key=lambda name: (hashlib.sha256(f"{name} {key}".encode()).digest(), name), reverse=True)
 
 
 def birth_cell(turn_id: str, names: Sequence[str]) -> str | None:
-    """The cell that a turn, schedule or approval id says it was made in; None where it says none of these."""
+    """Return the cell in which a turn, schedule or approval id was made, or None if the id does not name one."""
     name, boundary, _ = turn_id.partition(ID_BOUNDARY)
     return name if boundary and name in names else None
 
 
 def with_birth_cell(name: str, turn_id: str) -> str:
-    """`turn_id` as one made in this cell; as it is where there is but one ("")."""
+    """Return `turn_id` as made in this cell. It is unchanged if there is only one cell ("")."""
     return f"{name}{ID_BOUNDARY}{turn_id}" if name else turn_id
 
 
@@ -173,7 +180,7 @@ def parse_row(field: str, shown: object) -> tuple[str, int]:
 
 
 class _Pairs(list[tuple[str, Any]]):
-    """A JSON object with its keys as they stand, repeated ones, too."""
+    """A JSON object with all its keys in order, including repeated ones."""
 
 
 def _parse_cell(name: str, given: object) -> Cell:
@@ -198,7 +205,7 @@ def _url(where: str, value: object) -> SecretStr:
 
 
 def _require_apart(kind: str, cells: Sequence[Cell], urls: Sequence[SecretStr]) -> None:
-    """Two cells on one server would take each other's turns for their own."""
+    """Raise InvalidInput if two cells share a server: each would take the other's turns for its own."""
     seen: dict[str, str] = {}
     for cell, url in zip(cells, urls, strict=True):
         other = seen.setdefault(url.get_secret_value(), cell.name)

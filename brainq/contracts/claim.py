@@ -1,4 +1,5 @@
-"""What a worker holds after a claim. Plain frozen dataclasses: made on the hot path, never sent anywhere."""
+"""The right that a worker holds after a claim, as plain frozen dataclasses: they are made on the hot path and never
+sent anywhere."""
 
 from __future__ import annotations
 
@@ -22,16 +23,16 @@ SettleResult = Literal["SETTLED", "PARKED", "LATE", "LOST", "ALIVE", "GONE", "EA
 
 @dataclass(frozen=True, slots=True)
 class NoClaim(Generic[DropReason]):
-    """In place of a claim: the doorbell is to be dropped."""
+    """The answer to a doorbell that is to be dropped."""
 
     why: DropReason
 
 
 @dataclass(slots=True)
 class RunningAttempt:
-    """The attempt at a step that is made under a claim.
+    """The attempt at a step that runs under a claim.
 
-    spends   reads what its model call has come to, should it end here; any thread may call it. None: no model is asked
+    spends: reads the cost of its model call, should it end here. Any thread may call it. None if no model is called.
     """
 
     step: int = 0
@@ -67,18 +68,18 @@ NoTurnClaim = NoClaim[
     TurnState
     | Literal["gone", "stale", "held", "grace", "suspect", "awaits", "no_brain", "other_build", "other_format"]
 ]
-"""`suspect`: the turn lost its worker too often to be worked on beside others; `awaits`: its calls; `no_brain`: this
-worker does not have its brain; `other_build`: it is pinned to another brain, or begins elsewhere; `other_format`: this
-build does not read its state."""
+"""`suspect`: the turn lost its worker too often to run beside others. `awaits`: its calls are open. `no_brain`: this
+worker does not have its brain. `other_build`: it is pinned to another brain, or begins elsewhere. `other_format`: this
+build cannot read its state."""
 
 
 @dataclass(frozen=True, slots=True)
 class TurnStart:
-    """What a turn begins with: it enters the history, once.
+    """The first entries of a turn in the history. They are entered once.
 
-    messages      the user's is the last; before it what SQL kept of a session whose history Redis has let go
-    prompt_hash   of the system prompt
-    earlier       turns of the session that only SQL still counts
+    messages: the user's message last, after what SQL kept of a session whose history Redis has dropped.
+    prompt_hash: the hash of the system prompt.
+    earlier: the number of the session's turns that only SQL still counts.
     """
 
     messages: tuple[Message, ...]
@@ -88,18 +89,18 @@ class TurnStart:
 
 @dataclass(frozen=True, slots=True)
 class StepStart:
-    """What an attempt at a step is begun with.
+    """The data with which an attempt at a step begins.
 
-    estimate    tokens of its input, as they are compared with the bill later
-    most_tokens, max_usd   what the step is thought to take at most, its reply included where that is bounded
-    shown       names of the tools chosen for this turn; the first choice remains
-    drained     so many of the mailbox's oldest inputs are consumed by this step
-    inputs      the messages they become in the history
-    readiness   the newest word of theirs about it: `ready`, a hold, or "" for none
-    full        how much of the context it fills, in per cent, where that is worth a warning; else 0
-    turn        what the turn begins with, if it has not begun
-    lost        what the attempt before came to, if that broke off; None: nobody knows
-    money       what it holds against its budgets; None if no budget applies
+    estimate: the estimated input tokens, which are compared with the bill later.
+    most_tokens, max_usd: the most that the step may take, including its reply if that has a limit.
+    shown: the names of the tools chosen for this turn. The first choice remains.
+    drained: how many of the mailbox's oldest inputs this step consumes.
+    inputs: the messages that they become in the history.
+    readiness: what the newest of them says about readiness: `ready`, a hold, or "".
+    full: the percentage of the context that it fills, if that is worth a warning, or else 0.
+    turn: the first entries of the turn, if it has not begun.
+    lost: the cost of the previous attempt if that broke off, or None if it is unknown.
+    money: what it holds against its budgets, or None if no budget applies.
     """
 
     estimate: int
@@ -116,13 +117,13 @@ class StepStart:
 
     @property
     def for_retry(self) -> StepStart:
-        """Another attempt at it: what the first one brought is there."""
+        """The data of another attempt. What the first attempt entered is there already."""
         return replace(self, drained=0, inputs=(), readiness="", turn=None)
 
 
 @dataclass(frozen=True, slots=True)
 class StepAttempt:
-    """The right to ask the model: the step, and which attempt at it this is. Both count from 1."""
+    """The right to call the model, with the step and the number of the attempt. Both count from 1."""
 
     step: int
     attempt: int
@@ -130,24 +131,24 @@ class StepAttempt:
 
 @dataclass(frozen=True, slots=True)
 class StepOverBudget:
-    """In place of it: the budget does not allow the step."""
+    """The answer to a step that the budget does not allow."""
 
     what: Literal["steps", "tokens", "cost"]
 
 
 @dataclass(frozen=True, slots=True)
 class CallsOverBudget:
-    """In place of a commit: these calls are over the budget. The others are paid for."""
+    """The answer to a commit with calls that are over the budget. The other calls are paid for."""
 
     calls: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class TurnCleanup:
-    """What ending a turn left to be done.
+    """The work left after a turn has ended.
 
-    bounced    inputs no step has read: they become turns of their own
-    children   child turns nobody waits for any more
+    bounced: inputs that no step has read. They become separate turns.
+    children: child turns that nobody waits for any more.
     """
 
     bounced: tuple[str, ...] = ()
@@ -158,10 +159,12 @@ class TurnCleanup:
 class CallClaim:
     """The right to run one attempt of a call.
 
-    cap_ms         the tool's own limit; remaining_ms: until the turn's deadline, at the claim
-    brain          the one that the turn names; "": the default
-    waited_ms      in its queue, to the claim; lane_waited_ms: before that, for its lanes
-    traceparent    of the turn's request
+    cap_ms: the tool's own limit.
+    remaining_ms: the time until the turn's deadline, at the claim.
+    brain: the brain that the turn names, or "" for the default.
+    waited_ms: the time in its queue until the claim.
+    lane_waited_ms: the time before that, for its lanes.
+    traceparent: from the turn's request.
     """
 
     session_id: str
@@ -199,21 +202,26 @@ NoCallClaim = NoClaim[
     | Literal["gone", "stale", "unserved", "closed", "expired", "held", "stopped"]
     | Literal["no_brain", "other_build", "other_format"]
 ]
-"""`unserved`: another pool serves the call's effect; `closed`: the turn no longer wants it; `held`: a hold is in force;
-`stopped`: operators have paused or forbidden it; `no_brain`: this worker does not have its turn's brain."""
+"""`unserved`: another pool serves the call's effect. `closed`: the turn no longer needs it. `held`: a hold is in force.
+`stopped`: operators have paused or forbidden it. `no_brain`: this worker does not have its turn's brain."""
 
 
 @dataclass(frozen=True, slots=True)
 class FinalStepClaim:
-    """The right to run one finalizer step once. `tries` counts from 1; `revision` counts changes of the text;
-    `sent` says that the result went out before; `lost` counts the workers that took the step before and reported no end
-    of it. `replies` are what was read of the turn with the claim; `look` makes the turn of it. `details` likewise, for
-    `details_of`. `brain` is the one that the turn names; "": the default. `waited_ms`: from its doorbell to the
-    claim.
+    """The right to run one finalizer step once.
 
-    base      the chain's own step, where this one goes ahead of it; "": this one is it
-    past      what went ahead of it so far, as `finalize.step_order.StepHistory` writes it
-    failing   why the chain's own step waits: `memory: ValueError`; "" where none was given"""
+    tries: counts from 1.
+    revision: counts changes of the text.
+    sent: whether the result went out before.
+    lost: how many workers took the step before and reported no end of it.
+    replies: what was read of the turn with the claim. `look` makes the turn of it.
+    details: likewise, for `details_of`.
+    brain: the brain that the turn names, or "" for the default.
+    waited_ms: the time from its doorbell to the claim.
+    base: the chain's own step if this step runs ahead of it, or "" if it is the chain's own.
+    past: the steps that ran ahead of it so far, in the form of `finalize.step_order.StepHistory`.
+    failing: why the chain's own step waits, such as `memory: ValueError`, or "".
+    """
 
     session_id: str
     turn_id: str
@@ -233,7 +241,7 @@ class FinalStepClaim:
     failing: str = ""
 
     def followed_by(self, step: str, *, fence: int, tries: int, revision: int, sent: bool) -> FinalStepClaim:
-        """The claim of the step that its owner goes on with. What was read with this one is handed on."""
+        """Return the claim of the step that its owner continues with, including what was read with this one."""
         return FinalStepClaim(
             *(self.session_id, self.turn_id, step, self.owner, fence, tries, revision, sent),
             details=self.details,
@@ -248,7 +256,7 @@ class FinalStepClaim:
 
     @property
     def step_key(self) -> str:
-        """The same for every try of this step of this turn: give it to services as idempotency key."""
+        """The idempotency key of this step of this turn for services. It is the same for every try."""
         return f"{self.turn_id}:{self.step}"
 
 
@@ -257,7 +265,7 @@ NoFinalStepClaim = NoClaim[Literal["gone", "stale", "held", "later", "no_brain",
 
 @dataclass(frozen=True, slots=True)
 class CallRef:
-    """Where a call lives."""
+    """The session, turn and id of a call."""
 
     session_id: str
     turn_id: str
@@ -265,7 +273,7 @@ class CallRef:
 
     @property
     def holder(self) -> str:
-        """The call's name in the lines of its lanes."""
+        """The call's name in the queues of its lanes."""
         return f"{self.session_id} {self.turn_id} {self.call_id}"
 
     @classmethod
@@ -278,9 +286,9 @@ class CallRef:
 class CallFacts:
     """A call as its turn knows it.
 
-    attempt           the newest
-    client_arguments  where the client runs it, the beginning of its arguments
-    is_awaited        a result from outside would be its own: neither late nor a second one
+    attempt: the newest one.
+    client_arguments: the beginning of its arguments if the client runs it.
+    is_awaited: whether it waits for a result from outside, which would be neither late nor a second one.
     """
 
     status: TraceStatus
@@ -295,7 +303,7 @@ class CallFacts:
 
 @dataclass(frozen=True, slots=True)
 class ClientCall:
-    """How a call of a client's tool parks: `arguments_json` is published, a text of JSON."""
+    """How a call of a client's tool parks. `arguments_json` is published as JSON text."""
 
     arguments_json: str
     timeout_s: float
@@ -303,7 +311,7 @@ class ClientCall:
 
 @dataclass(frozen=True, slots=True)
 class PlannedCall:
-    """One call of a reply as the step's commit records it. `denied` is a gate's reason, or empty."""
+    """One call of a reply, as the step's commit records it. `denied` is a gate's reason, or empty."""
 
     id: str
     tool: str
@@ -324,7 +332,7 @@ class PlannedCall:
 
 @dataclass(frozen=True, slots=True)
 class SettleReply:
-    """What recording a call's end did: `SETTLED`, `PARKED`, `LATE` or `LOST`; after the last two its status."""
+    """The result of recording a call's end: `SETTLED`, `PARKED`, or `LATE` and `LOST` with its status."""
 
     word: SettleResult
     status: TraceStatus | Literal["gone", ""] = ""

@@ -1,6 +1,5 @@
-"""Conversations: the messages of a session with their estimated sizes, its earlier turns, and the history that
-a session's first turn may bring along.
-"""
+"""Conversations: the messages of a session with their estimated sizes, its earlier turns, and the history that a
+session's first turn may bring along."""
 
 from __future__ import annotations
 
@@ -13,22 +12,22 @@ from brainq.contracts.base import check_json
 from brainq.contracts.message import Attachment, Message
 from brainq.errors import InvalidInput
 
-MAX_HISTORY_MESSAGES = 1_000  # messages; a session's history in Redis has twice as many at most
-MAX_HISTORY_CHARS = 1_000_000  # as of one user message
+MAX_HISTORY_MESSAGES = 1_000  # messages; a session's history in Redis has at most twice as many
+MAX_HISTORY_CHARS = 1_000_000  # the same as for one user message
 EARLIER_TURN_PREFIX = "earlier-"
-"""Begins the turn ids of messages that are not of a turn of this session."""
+"""The prefix of turn ids for messages that belong to no turn of this session."""
 OPENING_PLACEHOLDER = "[The user opened the conversation and has not said anything yet.]"
 _ENGINE_FIELDS = ("turn", "step", "extra")
 
 
 @dataclass(frozen=True, slots=True)
 class Conversation:
-    """Messages, oldest first. Nothing here looks at all of them again when some are added: made by `EMPTY.plus`.
+    """Messages, oldest first. Adding some never reads all of them again. Make one with `EMPTY.plus`.
 
-    sizes    tokens of each message, estimated
-    tokens   their sum
-    begins   turn id -> the place of its first message
-    older    messages that stand before these, and were not read
+    sizes: the estimated tokens of each message.
+    tokens: their sum.
+    begins: the position of the first message by turn id.
+    older: how many messages before these were not read.
     """
 
     messages: tuple[Message, ...] = ()
@@ -39,19 +38,18 @@ class Conversation:
 
     @property
     def length(self) -> int:
-        """Messages in all, those not read included."""
+        """The number of all messages, including those that were not read."""
         return self.older + len(self.messages)
 
     def begin_of(self, turn_id: str) -> int:
-        """The place of this turn's first message; the end where it has none."""
+        """Return the position of this turn's first message, or the end if it has none."""
         return self.begins.get(turn_id, len(self.messages))
 
     def of_turn(self, turn_id: str) -> tuple[Message, ...]:
-        """The messages of one turn."""
         return tuple(message for message in self.messages[self.begin_of(turn_id) :] if message.turn == turn_id)
 
     def plus(self, messages: Sequence[Message], sizes: Sequence[int]) -> Conversation:
-        """With these behind."""
+        """Return the conversation with these messages added."""
         if not messages:
             return self
         return Conversation(
@@ -63,12 +61,13 @@ class Conversation:
         )
 
     def without_oldest(self, count: int, *, older: int) -> Conversation:
-        """Without so many of its oldest messages; `older` is how many stand before the rest now."""
+        """Return the conversation without its `count` oldest messages. `older` is the number of messages before the
+        rest."""
         kept, sizes = self.messages[count:], self.sizes[count:]
         return Conversation(kept, sizes, sum(sizes), _turn_begins(kept, 0, {}), older)
 
     def of_newest(self, most: int) -> Conversation:
-        """At most so many of the newest; the others count as older."""
+        """Return the conversation with at most the `most` newest messages. The others count as older."""
         over = len(self.messages) - most
         return self if over <= 0 else self.without_oldest(over, older=self.older + over)
 
@@ -84,7 +83,7 @@ def _turn_begins(messages: Iterable[Message], offset: int, known: Mapping[str, i
 
 
 class EarlierTurn(NamedTuple):
-    """What is left of a turn that Redis has let go: the user's message with its files, and the answer."""
+    """The rest of a turn that Redis has dropped: the user's message with its files, and the answer."""
 
     user: str
     assistant: str
@@ -92,7 +91,8 @@ class EarlierTurn(NamedTuple):
 
 
 def check_history(messages: tuple[Message, ...]) -> None:
-    """Raises InvalidInput naming the message: each call has its one result behind it, in the order of the calls."""
+    """Raise InvalidInput naming the message unless each call is followed by its one result, in the order of the
+    calls."""
     if len(messages) > MAX_HISTORY_MESSAGES:
         raise InvalidInput("history", f"it is {len(messages):,} messages; send the newest {MAX_HISTORY_MESSAGES:,}")
     size = sum(_message_size(message) for message in messages)
@@ -122,8 +122,8 @@ def check_history(messages: tuple[Message, ...]) -> None:
 
 
 def newest_within_limits(messages: Sequence[Message]) -> tuple[Message, ...]:
-    """All of them where they may be brought along; else the newest that may, from a user's message on. For clients that
-    send the whole conversation each time, however long it is."""
+    """Return the newest messages within the limits, beginning with a user's message. This is for clients that send the
+    whole conversation each time."""
     begin, left = len(messages), MAX_HISTORY_CHARS
     for at in range(len(messages) - 1, -1, -1):
         left -= _message_size(messages[at])
@@ -135,13 +135,13 @@ def newest_within_limits(messages: Sequence[Message]) -> tuple[Message, ...]:
 
 
 def opening_messages(greeting: str | None, history: Sequence[Message]) -> list[Message]:
-    """The messages that the session's history begins with. Each of the user's begins an earlier turn."""
+    """Return the first messages of the session's history. Each message of the user begins an earlier turn."""
     messages = [Message(role="assistant", content=greeting)] if greeting else list(history)
     if not messages:
         return []
     kind = "greeting" if greeting else "history"
     if messages[0].role != "user":
-        # An answer to nobody: services and templates want a user's message before each of the assistant's.
+        # An answer without a question: services and templates require a user's message before each of the assistant's.
         messages.insert(0, Message(role="user", content=OPENING_PLACEHOLDER, extra={"note": "greeting"}))
     opened: list[Message] = []
     number = 0

@@ -1,7 +1,8 @@
-"""Content at rest under one's own keys: what a codec does, how a value names its key, and what operators see of keys.
+"""Encryption of stored content under the operator's keys: what a codec does, how a value names its key, and what
+operators see of keys.
 
-A value is `bqe1:KEYID:...`, with base64 of nonce, ciphertext and tag behind the second colon. The key is a tenant's,
-which is that of the row's session (`ids.tenant_of`). Reading needs the value alone.
+A value is `bqe1:KEYID:...`, with base64 of nonce, ciphertext and tag after the second colon. The key belongs to the
+tenant of the row's session (`ids.tenant_of`). Reading needs only the value.
 """
 
 from __future__ import annotations
@@ -15,25 +16,25 @@ from typing import Literal, Protocol, Self
 from brainq.errors import ContentNotKept, SetupError, Unreachable
 
 MARK = "bqe1:"
-"""Begins every value that is encoded."""
+"""The prefix of every encoded value."""
 ENCODED = re.compile(r"bqe1:([0-9a-f]{12}|clear):([A-Za-z0-9+/]*={0,2})")
 IN_CLEAR = "clear"
-"""In place of a key: content is written as it is. As a first line of the file of keys it ends encryption."""
+"""Stands for a key: content is written unencrypted. As the first line of the file of keys it ends encryption."""
 SHREDDED = "[shredded]"
-"""What is read in place of a text whose key was removed for good."""
+"""The text shown in place of content whose key was removed for good."""
 OWNER_SEPARATOR = "@"
-"""Between a file's hash and its tenant, in the name of an encrypted file: each tenant has one of its own."""
+"""Separates a file's hash and its tenant in the name of an encrypted file. Each tenant has its own copy."""
 KEY_CACHE_S = 10.0
-"""How long a process goes on with a tenant's key without asking for it again."""
+"""How long a process uses a tenant's key before it reads the key again."""
 KeyState = Literal["current", "old", "leaving", "shredded"]
 
 
 class ContentKeyMissing(Unreachable):
-    """Content in SQL is under a key that this process does not have, or has otherwise. It is waited for as SQL is:
-    nothing is lost, and what waits goes on once the key is there.
+    """The error of content under a key that this process does not have, or has in another form. Work waits as it does
+    for SQL, and continues once the key is there.
 
-    key_id   of the tenant's key, or the name of the operator's
-    remedy   the message, which logs show: it names keys and files, and quotes nothing
+    key_id: the id of the tenant's key, or the name of the operator's.
+    remedy: the message that logs show. It names keys and files, and quotes nothing.
     """
 
     def __init__(self, key_id: str, problem: str) -> None:
@@ -43,23 +44,26 @@ class ContentKeyMissing(Unreachable):
 
 
 class ContentShredded(ContentNotKept):
-    """The content was encrypted under a tenant's key that was removed for good (`brainq keys shred`)."""
+    """The error of content under a tenant's key that was removed for good (`brainq keys shred`)."""
 
 
 class ContentCodec(Protocol):
-    """Encodes what people, models and tools wrote, on its way to SQL, and decodes it on its way back. Thread-safe."""
+    """Encodes the texts of people, models and tools on their way to SQL, and decodes them on their way back.
+    Thread-safe."""
 
     @property
     def writes(self) -> bool:
-        """Whether new values are encrypted; False while it only reads what is."""
+        """Whether new values are encrypted. False while it only reads encrypted ones."""
         ...
 
     def encode(self, session_id: str, text: str) -> str:
-        """Under the current key of the session's tenant. Raises ContentKeyMissing, and what SQL raises."""
+        """Return the text under the current key of the session's tenant. Raises ContentKeyMissing, and what SQL
+        raises."""
         ...
 
     def decode(self, value: str) -> str:
-        """Text in the clear is itself. Raises ContentKeyMissing, ContentShredded, and what SQL raises."""
+        """Return the text of a value. Unencrypted text is unchanged. Raises ContentKeyMissing, ContentShredded, and
+        what SQL raises."""
         ...
 
     def encode_bytes(self, session_id: str, data: bytes) -> bytes: ...
@@ -67,8 +71,8 @@ class ContentCodec(Protocol):
     def decode_bytes(self, value: bytes) -> bytes: ...
 
     def removed(self, tenant: str) -> tuple[str, ...]:
-        """The ids of the tenant's keys that were removed for good. Raises ContentKeyMissing where another of its keys
-        cannot be used here."""
+        """Return the ids of the tenant's keys that were removed for good. Raises ContentKeyMissing if another of its
+        keys cannot be used here."""
         ...
 
     def close(self) -> None: ...
@@ -76,10 +80,10 @@ class ContentCodec(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class KeyPlace:
-    """Where keys are.
+    """The places of the keys.
 
-    file   the operator's keys, one a line, `KEY_ID:base64 of 32 bytes`; the first is the current one
-    url    SQLAlchemy url of the database of the tenants' keys, each wrapped by one of these
+    file: the operator's keys, one on each line as `KEY_ID:base64 of 32 bytes`. The first is the current one.
+    url: the SQLAlchemy URL of the database of the tenants' keys, each wrapped by one of these.
     """
 
     file: str
@@ -87,8 +91,11 @@ class KeyPlace:
 
     @classmethod
     def of(cls, file: str, url: str, sql_url: str) -> Self | None:
-        """None without a file. Without an url: a file beside a SQLite's, for a key is written down while a transaction
-        has the content's; or the same Postgres. Raises SetupError where url is that very file."""
+        """Return the places, or None without a file.
+
+        Without a URL the tenants' keys are in a file beside SQLite's, because a key is written while a transaction has
+        the content's, or in the same Postgres. Raises SetupError if the URL is that of the content.
+        """
         if not file:
             return None
         if url.startswith("sqlite") and url.partition("?")[0] == sql_url.partition("?")[0]:
@@ -105,13 +112,13 @@ class KeyPlace:
 
 @dataclass(frozen=True, slots=True)
 class TenantKey:
-    """One key of one tenant, without the key.
+    """The facts about one key of one tenant, without the key.
 
-    tenant         what its sessions begin with, such as `acme:`; `:` of sessions without a colon
-    generation     1 for the tenant's first
-    operator_key   the name of the operator's key that wraps it
-    state          `current`: new values are under it; `old`: only old ones are; `leaving`: it is being shredded;
-                   `shredded`: it is gone, and so is what was under it
+    tenant: the prefix of its sessions, such as `acme:`, or `:` for sessions without a colon.
+    generation: 1 for the tenant's first key.
+    operator_key: the name of the operator's key that wraps it.
+    state: `current` for new values, `old` for existing values only, `leaving` while it is being shredded, and
+        `shredded` once it and its content are gone.
     """
 
     key_id: str
@@ -124,11 +131,11 @@ class TenantKey:
 
 @dataclass(frozen=True, slots=True)
 class ReencryptProgress:
-    """How far a re-encryption is.
+    """The progress of a re-encryption.
 
-    rows      rows that were written anew
-    left      rows that were not yet under the current key when it began
-    table     the one that it is at
+    rows: the rows that were rewritten.
+    left: the rows that were not under the current key when it began.
+    table: the current table.
     """
 
     rows: int
@@ -137,6 +144,6 @@ class ReencryptProgress:
 
 
 def key_id_of(value: str) -> str | None:
-    """The id of the key that a value is under; None for one in the clear. Pure."""
+    """Return the id of the key of a value, or None if it is not encrypted."""
     found = ENCODED.fullmatch(value) if value.startswith(MARK) else None
     return None if found is None or found[1] == IN_CLEAR else found[1]

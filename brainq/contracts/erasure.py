@@ -1,4 +1,5 @@
-"""What an erasure is of, one session or a tenant; and its receipt, which says what went and that nothing is left."""
+"""The scope of an erasure, which is one session or a tenant, and its receipt: what was deleted, and that nothing is
+left."""
 
 from __future__ import annotations
 
@@ -16,8 +17,8 @@ from brainq.errors import InvalidInput
 class ErasureScope:
     """One session, or every session of a tenant.
 
-    name        the session's id, or what the tenant's sessions begin with, such as `acme:`
-    is_tenant   whether it is the latter
+    name: the session's id, or the prefix of the tenant's sessions, such as `acme:`.
+    is_tenant: whether it is a tenant.
     """
 
     name: str
@@ -25,7 +26,7 @@ class ErasureScope:
 
     @classmethod
     def of(cls, session: str | None, tenant: str | None) -> Self:
-        """Raises InvalidInput unless exactly one is given, and is an id or a prefix."""
+        """Return the scope. Raises InvalidInput unless exactly one is given, and is a valid id or prefix."""
         if (session is None) == (tenant is None):
             raise InvalidInput("session", "give one of session and tenant: what is erased is gone for good")
         if session is not None:
@@ -45,11 +46,11 @@ class ErasureScope:
 class Erasure(Wire):
     """The receipt of an erasure. It has counts and no content.
 
-    scope      a session's id, or a tenant's prefix
-    rows       deleted rows of SQL, by table; `blobs` are files that nobody else has
-    keys       deleted keys of Redis, and entries of keys that are shared
-    left       what a second look found, by table and place; empty: nothing
-    notes      what it could not do itself, such as rewriting the file of a Redis that does not allow it
+    scope: a session's id, or a tenant's prefix.
+    rows: the deleted rows of SQL, by table. `blobs` are files that nobody else has.
+    keys: the deleted keys of Redis, and entries of shared keys.
+    left: what a second look found, by table and place. Empty if nothing is left.
+    notes: what it could not do itself, such as rewriting the file of a Redis that does not allow it.
     """
 
     scope: str

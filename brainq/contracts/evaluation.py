@@ -17,12 +17,12 @@ ALL_STRATEGIES: tuple[Strategy, ...] = get_args(Strategy)
 
 
 class JudgeCase(OfTurn):
-    """What a judge reads.
+    """The material of a judge.
 
-    transcript       `[role] text` lines of the turn's messages, tool results cut to a length
-    system_prompt    the turn's; "" where it is no longer known
-    history          `[role] text` lines of the session's last turns before this one, which the question may refer to
-    relevant_facts   the context pack's `relevant_facts`, or the texts its notes carry
+    transcript: `[role] text` lines of the turn's messages. Tool results are cut to a maximum length.
+    system_prompt: the turn's system prompt, or "" if it is no longer known.
+    history: `[role] text` lines of the session's previous turns, which the question may refer to.
+    relevant_facts: the context pack's `relevant_facts`, or the texts of its notes.
     """
 
     question: str
@@ -34,9 +34,9 @@ class JudgeCase(OfTurn):
 
 
 class Judgement(Wire):
-    """A score from 0 (bad) to 1 (good), with its reason. `method`: a model judged, or rules did in its place.
+    """A score from 0 (bad) to 1 (good), with its reason. `method` is `model`, or `rules` if they judged in its place.
 
-    input_tokens, output_tokens   what asking a model took; None where none was asked
+    input_tokens, output_tokens: the usage of the model, or None if no model was called.
     """
 
     score: float = Field(ge=0, le=1)
@@ -49,7 +49,7 @@ class Judgement(Wire):
 
 @runtime_checkable
 class Judge(Protocol):
-    """Scores one aspect of an answer. `name` is what prompt templates call it by."""
+    """Scores one aspect of an answer. Prompt templates refer to it by `name`."""
 
     @property
     def name(self) -> str: ...
@@ -58,13 +58,13 @@ class Judge(Protocol):
 
 
 class RuntimeDecisionRecord(Wire):
-    """What a turn decided, kept for audits and evaluation: one row a turn, with key `support.chat.turn`.
+    """The decisions of a turn, kept for audits and evaluation: one row for each turn, with key `support.chat.turn`.
 
-    turn_number    which of its session's turns it was, from 1
-    strategy       how the turn came to its answer, by the tools that ran; see docs/guides/after-the-answer.md
-    tools          names of those that ran, in the order of their first call
-    context_hash   of memory and context pack that the answer stood on, 16 hex digits; "" where there was neither
-    prompt_hash    of the system prompt as rendered for the turn; "" for a turn that never began
+    turn_number: the number of the turn in its session, from 1.
+    strategy: how the turn came to its answer, by the tools that ran; see docs/guides/after-the-answer.md.
+    tools: the names of those that ran, in the order of their first call.
+    context_hash: of memory and context pack for the answer, 16 hex digits, or "" if there was neither.
+    prompt_hash: of the system prompt as rendered for the turn, or "" for a turn that never began.
     """
 
     key: str = DECISION_KEY
@@ -85,13 +85,13 @@ class RuntimeDecisionRecord(Wire):
 
 
 class DecisionStore(Protocol):
-    """Where a brain's decision records are kept, in place of SQL: `Brain(decisions=...)`. Any process may call it."""
+    """A place for a brain's decision records instead of SQL: `Brain(decisions=...)`. Any process may call it."""
 
     def write(self, record: RuntimeDecisionRecord, step_key: str) -> None:
-        """Keep the record of a turn, in a finalizer worker, within a minute. After a crash it may be called again with
-        the same `step_key` and record. What it raises is tried again, as any finalizer step."""
+        """Store the record of a turn, in a finalizer worker, within a minute. After a crash it may be called again with
+        the same `step_key` and record. An exception is retried, as for any finalizer step."""
         ...
 
     def get(self, turn_id: str) -> RuntimeDecisionRecord | None:
-        """The record of a turn; None where there is none."""
+        """Return the record of a turn, or None if there is none."""
         ...

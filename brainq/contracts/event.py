@@ -1,6 +1,5 @@
-"""Events of a turn: one Redis Stream, numbered 1, 2, 3 ... without gaps; and its timeline, the same as bars
-over time.
-"""
+"""Events of a turn: one Redis Stream, numbered 1, 2, 3 ... without gaps. A turn's timeline has the same facts as bars
+over time."""
 
 from __future__ import annotations
 
@@ -19,20 +18,20 @@ SpanKind = Literal["attempt", "retry", "planned", "waiting", "parked", "dispatch
 
 
 class EventKind(StrEnum):
-    """What an event tells; `FIELDS` says what its `data` holds."""
+    """The kind of an event. `FIELDS` has the fields of its `data`."""
 
     TURN_QUEUED = "turn.queued"
     TURN_ACTIVE = "turn.active"
     TURN_OPENING = "turn.opening"  # memory and the context pack are read
     STEP_STARTED = "step.started"  # a higher attempt replaces the text of the lower
-    STEP_RETRIED = "step.retried"  # the model failed, and is asked again after the wait
+    STEP_RETRIED = "step.retried"  # the model failed, and is called again after the wait
     TEXT_DELTA = "text.delta"
-    REASONING_DELTA = "reasoning.delta"  # what the model thinks, before and between its text
-    STEP_ENDED = "step.ended"  # the reply asks for calls, or could not be acted on
+    REASONING_DELTA = "reasoning.delta"  # the model's reasoning, before and between its text
+    STEP_ENDED = "step.ended"  # the reply has calls, or could not be used
     CALL_WAITING = "call.waiting"  # for its lanes
     CALL_DISPATCHED = "call.dispatched"
     CALL_RUNNING = "call.running"
-    CALL_PROGRESS = "call.progress"  # the newest of what its function, or its server's task, says
+    CALL_PROGRESS = "call.progress"  # the newest report of its function, or of its server's task
     CALL_PARKED = "call.parked"
     CALL_ENDED = "call.ended"
     APPROVAL_REQUESTED = "approval.requested"
@@ -44,14 +43,14 @@ class EventKind(StrEnum):
     INPUT_BOUNCED = "input.bounced"
     TURN_PARKED = "turn.parked"  # the deadline does not run
     TURN_RESUMED = "turn.resumed"
-    TURN_CANCELLING = "turn.cancelling"  # a cancel was asked for
-    BUDGET = "budget"  # something of it is used up
+    TURN_CANCELLING = "turn.cancelling"  # a cancel was requested
+    BUDGET = "budget"  # a part of it is used up
     REFLECTION = "reflection"
     COMPACTION = "compaction"
-    NOTICE = "notice"  # once a turn: its context is nearly full; and each time it waits for its model's limits
+    NOTICE = "notice"  # once a turn if its context is nearly full, and each time it waits for its model's limits
     TURN_DIFF = "turn.diff"  # once, before the ending
     TURN_CLOSING = "turn.closing"
-    RESULT = "result"  # the one final event; after it nothing comes
+    RESULT = "result"  # the one final event, and the last of all
 
 
 FIELDS: dict[EventKind, tuple[str, ...]] = {
@@ -87,12 +86,12 @@ FIELDS: dict[EventKind, tuple[str, ...]] = {
     EventKind.TURN_CLOSING: ("ending", "stop_reason"),
     EventKind.RESULT: ("ending", "stop_reason", "elapsed_ms"),
 }
-"""The fields of each kind's `data`; docs/guides/events.md says what they mean."""
+"""The fields of each kind's `data`. docs/guides/events.md explains them."""
 
 
 class TurnEvent(Wire):
-    """One event. `data` never holds prompts, arguments or results, but for the arguments of a call that the reader is
-    to run itself; text and reasoning deltas are the model's words, and a turn's diff is what its tools changed."""
+    """One event. `data` never holds prompts, arguments or results, except the arguments of a call that the reader runs
+    itself. Text and reasoning deltas are the model's words, and a turn's diff is what its tools changed."""
 
     seq: int
     kind: EventKind
@@ -107,10 +106,10 @@ class TurnEvent(Wire):
 class TimelineSpan(Wire):
     """A part of a bar. `to_ms` is None while it lasts.
 
-    kind      of a step: `attempt`, and in it `retry`, a wait after the model could not be had; of a call what it was:
-              `planned` (for a later wave), `waiting` (for its lanes), `parked`, `dispatched` (in its queue), `running`
-    attempt   of the step or the call
-    why       of `retry` what went wrong; of `parked` what is waited for
+    kind: of a step: `attempt`, and in it `retry`, a wait after the model was unavailable. Of a call its state:
+        `planned` (for a later wave), `waiting` (for its lanes), `parked`, `dispatched` (in its queue) or `running`.
+    attempt: of the step or the call.
+    why: the failure before a `retry`, or what a `parked` call waits for.
     """
 
     kind: SpanKind
@@ -121,16 +120,16 @@ class TimelineSpan(Wire):
 
 
 class TimelineBar(Wire):
-    """Something that took time. `to_ms` is None while it lasts.
+    """A part of a turn that took time. `to_ms` is None while it lasts.
 
-    id        unique in its turn: `step:1`, `call:c1-0`, `parked:1`, `hold:ID`, `input:ID`, `reflection:1`,
-              `compaction:1`, `finalizer`, `finalizer:STEP`, `queued`, `cancelling`
-    name      a call's tool, a hold's reason, whom a parked turn waits for, a finalizer step's name
-    pool      of a step, a call, a finalizer step: coordinator, parallel, serial, finalizer; empty for no pool
-    lanes     of a call, as far as Redis still has the turn
-    outcome   once it is over: a call's status; of a step `calls`, `answer`, or what was wrong with its reply; of
-              input `consumed` or `bounced`; of the finalizer the ending; of its steps done, failed or dead
-    is_exact  False: nobody wrote down when it began and ended; it lies between what is known
+    id: unique in its turn: `step:1`, `call:c1-0`, `parked:1`, `hold:ID`, `input:ID`, `reflection:1`, `compaction:1`,
+        `finalizer`, `finalizer:STEP`, `queued`, `cancelling`.
+    name: a call's tool, a hold's reason, whom a parked turn waits for, or a finalizer step's name.
+    pool: of a step, a call or a finalizer step: coordinator, parallel, serial or finalizer. Empty for no pool.
+    lanes: of a call, while Redis still has the turn.
+    outcome: once it is over: a call's status; for a step `calls`, `answer`, or what was wrong with its reply; for input
+        `consumed` or `bounced`; for the finalizer the ending; for its steps done, failed or dead.
+    is_exact: False if its beginning and end were not recorded, so that it lies between known times.
     """
 
     id: str
@@ -154,12 +153,12 @@ class TimelineBar(Wire):
 class Timeline(Wire):
     """A turn's bars, in the order they began.
 
-    source         `events` while Redis has the turn, then `sql`, which knows less (docs/guides/events.md says what)
-    began_at_ms    what all instants count from, as Redis' clock had it; of `sql` as the database's clock had it
-    seq            the number of the last event that is in it; 0: none. The bars go on from the events above it
-    state          queued, active, parked, closing, or the ending; `accepted` where Redis does not know the turn yet
-    now_ms         when the last event that is in it was; of a timeline that was read, when that was
-    idle_since_ms  since when the coordinator could go on, as far as it is known
+    source: `events` while Redis has the turn, then `sql`, which has less (see docs/guides/events.md).
+    began_at_ms: the origin of all times, by Redis' clock, or by the database's clock for `sql`.
+    seq: the number of the last event in it, or 0. Later events continue the bars.
+    state: queued, active, parked, closing, or the ending; `accepted` if Redis does not know the turn yet.
+    now_ms: the time of the last event in it, or of reading a timeline that was read.
+    idle_since_ms: since when the coordinator could continue, as far as it is known.
     """
 
     source: Literal["events", "sql"] = "events"
@@ -174,7 +173,5 @@ class Timeline(Wire):
 
 
 class TurnTimeline(Timeline):
-    """The timeline of one turn."""
-
     turn_id: str
     session_id: str

@@ -1,6 +1,4 @@
-"""Files on their way in: bytes with a type and a name, checked before they are stored, and taken out of a
-submit's fields.
-"""
+"""Incoming files: bytes with a type and a name, checked before they are stored, and taken out of a submit's fields."""
 
 from __future__ import annotations
 
@@ -21,7 +19,7 @@ from brainq.errors import InvalidInput
 
 MAX_FILES = 20
 MAX_FILE_BYTES = 40_000_000
-"""Of a message or a result, whatever the settings say: it may come from a tool's process in one frame."""
+"""The limit for a message or a result, whatever the settings are: a tool's process sends it in one frame."""
 MAX_NAME_CHARS = 255
 _MEDIA_TYPE = re.compile(r"[a-z0-9.+-]+/[a-z0-9.+-]+")
 _DATA_URL = re.compile(r"data:([^;,]*)((?:;[^,]*?)?),", re.DOTALL)
@@ -34,14 +32,14 @@ HISTORY_FIELD = "history"
 
 @dataclass(frozen=True)
 class File:
-    """An image or a file, whole, in memory: `File.of("plan.png")`, or `File(data=..., media_type="image/png")`.
+    """An image or a file in memory: `File.of("plan.png")`, or `File(data=..., media_type="image/png")`.
 
-    data         its bytes
-    media_type   left out: what its first bytes say, else its name, else `text/plain` for UTF-8
-    name         its name for the model and people; may be empty
+    data: its bytes.
+    media_type: by default, the type of its first bytes, or else of its name, or else `text/plain` for UTF-8.
+    name: its name for the model and people. May be empty.
 
-    Raises InvalidInput for no bytes, for a type that is none, and for an image or a PDF whose bytes are of another
-    kind: models' services refuse the whole request for it.
+    Raises InvalidInput for an empty file, for an invalid type, and for an image or a PDF with bytes of another kind:
+    models' services refuse the whole request for it.
     """
 
     data: bytes = field(repr=False)
@@ -61,7 +59,7 @@ class File:
 
     @classmethod
     def of(cls, path: str | PathLike[str], *, media_type: str = "", name: str = "") -> Self:
-        """The file at `path`, under its own name. Raises InvalidInput where it cannot be read."""
+        """Read the file at `path`, under its own name. Raises InvalidInput if it cannot be read."""
         try:
             data = Path(path).read_bytes()
         except OSError as error:
@@ -70,7 +68,7 @@ class File:
 
     @classmethod
     def from_base64(cls, field: str, data: object, *, media_type: str = "", name: str = "") -> Self:
-        """Of base64, or of a `data:` URL, as JSON carries files. Raises InvalidInput naming `field`."""
+        """Read base64, or a `data:` URL, as JSON carries files. Raises InvalidInput naming `field`."""
         if not isinstance(data, str):
             raise InvalidInput(field, "send the bytes as base64 text, or as a data: URL")
         if data[:5].lower() == "data:":
@@ -106,17 +104,17 @@ class File:
 
 @dataclass(frozen=True, slots=True)
 class FileLimits:
-    """How large files may be, bytes: one, and all of a message together."""
+    """The maximum size of one file, and of all files of a message together, in bytes."""
 
     one: int = 10_000_000
     message: int = 30_000_000
 
     def at_most(self, size: int) -> FileLimits:
-        """The same, and no more than `size` bytes together."""
+        """Return the same limits with at most `size` bytes together."""
         return FileLimits(min(self.one, size), min(self.message, size))
 
     def problem_with(self, files: Sequence[File]) -> str:
-        """Why these cannot come with one message; empty where they can."""
+        """Return why these files exceed the limits of one message, or "" if they do not."""
         if len(files) > MAX_FILES:
             return f"they are {len(files)}; send at most {MAX_FILES} with a message"
         for file in files:
@@ -136,7 +134,8 @@ WIDEST_FILE_LIMITS = FileLimits(MAX_FILE_BYTES, MAX_FILE_BYTES)
 
 
 def read_files(field: str, given: object) -> tuple[File, ...]:
-    """What a producer gave as attachments: Files, or objects of base64 `data`, and `media_type` and `name` where known.
+    """Return the attachments of a producer: Files, or objects with base64 `data`, and optionally `media_type` and
+    `name`.
 
     Raises InvalidInput naming the file.
     """
@@ -172,7 +171,7 @@ def _read_file(field: str, given: object) -> File:
 def _safe_name(name: object) -> str:
     if not isinstance(name, str):
         raise InvalidInput("name", "it must be a text")
-    # One line, and no path: it is shown to models and people, and offered to browsers.
+    # One line without a path: it is shown to models and people, and offered to browsers.
     plain = "".join(c if c.isprintable() else " " for c in name.encode("utf-8", "ignore").decode())
     return " ".join(re.split(r"[\\/]", plain)[-1].split())[:MAX_NAME_CHARS]
 
@@ -196,7 +195,7 @@ def _checked_type(given: object, data: bytes, name: str) -> str:
 
 
 def _sniffed_type(data: bytes) -> str:
-    """The type that the first bytes show, of those that models' services look at; else empty."""
+    """Return the type that the first bytes show, if models' services check it, or else ""."""
     if data.startswith(b"\x89PNG\r\n\x1a\n"):
         return "image/png"
     if data.startswith(b"\xff\xd8\xff"):
@@ -221,10 +220,10 @@ def _guessed_type(data: bytes, name: str) -> str:
 
 
 def extract_files(fields: Mapping[str, Any], limits: FileLimits) -> tuple[dict[str, Any], tuple[File, ...]]:
-    """The fields as a TurnRequest takes them, and the files of its message and of its history.
+    """Return the fields of a TurnRequest, and the files of its message and of its history.
 
-    A producer sends bytes. What refers to bytes by their hash is brainq's own, and refused: a hash opens nothing.
-    Raises InvalidInput naming the field.
+    A producer sends bytes. References by hash are brainq's own, and are refused, so that a hash gives access to
+    nothing. Raises InvalidInput naming the field.
     """
     parted = dict(fields)
     files = check_files("attachments", parted.pop("attachments", None), limits)
@@ -247,7 +246,7 @@ def extract_files(fields: Mapping[str, Any], limits: FileLimits) -> tuple[dict[s
 
 
 def check_files(field: str, given: object, limits: FileLimits) -> tuple[File, ...]:
-    """The files of one message. Raises InvalidInput naming what is wrong, or over the limits."""
+    """Return the files of one message. Raises InvalidInput naming the file that is invalid or over the limits."""
     files = read_files(field, given)
     if why := limits.problem_with(files):
         raise InvalidInput(field, why)

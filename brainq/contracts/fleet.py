@@ -1,6 +1,5 @@
-"""What runs turns, at one moment: pools and their workers, queues, lanes, what was given up, Redis; and what
-the sweeper looks at and finds.
-"""
+"""The processes that run turns, at one moment: pools and their workers, queues, lanes, work that was given up, Redis;
+and what the sweeper looks at and finds."""
 
 from __future__ import annotations
 
@@ -17,10 +16,10 @@ TurnKey = tuple[str, str]  # session, turn
 class FleetWorker(Wire):
     """A worker process that is alive: it reported within the last seconds.
 
-    name            its node name in Celery, as Flower shows it: `serial@host`
-    threads, busy   how many tasks it may run at once, and how many it ran when it reported
-    build           the name of its code; "" where it did not say
-    lacks           why it cannot work, or is not ready; "" while it is
+    name: its node name in Celery, as Flower shows it: `serial@host`.
+    threads, busy: how many tasks it may run at once, and how many it ran when it reported.
+    build: the name of its code, or "" if it did not report one.
+    lacks: why it cannot work, or is not ready, or "".
     """
 
     name: str
@@ -48,7 +47,8 @@ class Pool(Wire):
 
 
 class StopCandidate(Wire):
-    """A worker that may stop, and how many tasks it ran when it reported. `draining`: it was asked to stop already."""
+    """A worker that may stop, and how many tasks it ran when it reported. `draining` means that it was asked to
+    stop."""
 
     name: str
     busy: int
@@ -56,19 +56,20 @@ class StopCandidate(Wire):
 
 
 class PoolScale(Wire):
-    """How many workers a pool wants, and why.
+    """How many workers a pool needs, and why.
 
-    wanted        `load` over `threads`, rounded up, within the bounds that hold
-    workers       that take work now; `draining` ones only end what they run, and do not count
-    queued        messages in the pool's queues; `running`: tasks of its workers when they last reported
-    threads       of one worker: the mean of those alive, else as BRAINQ_CONCURRENCY__POOL says
-    load          threads that all of it needs: `queued` and `running`. Of coordinators at least four for every five
-                  turns that are live or wait for capacity, where that follows from their threads
-    oldest_age_s  for how many whole seconds the oldest message waits; None: nothing does, or it does not say
-    stop_first    all workers, in the order in which they may stop: draining first, then the least busy
-    build         of one build alone: what is in its own queues, and its part of what all builds read. A worker that
-                  drains belongs to none. While turns are pinned to the build `wanted` is 1 at least
-    builds        each of them, where there are several
+    wanted: `load` divided by `threads`, rounded up, within the configured bounds.
+    workers: workers that accept work now. Workers that are `draining` only finish their tasks, and do not count.
+    queued: messages in the pool's queues.
+    running: tasks of its workers when they last reported.
+    threads: of one worker: the mean of those alive, or else BRAINQ_CONCURRENCY__POOL.
+    load: the threads needed for `queued` and `running`. For coordinators it is at least four for every five turns that
+        are live or wait for capacity, if that follows from their threads.
+    oldest_age_s: how many whole seconds the oldest message has waited, or None if there is none or its age is unknown.
+    stop_first: all workers, in the order in which they may stop: draining first, then the least busy.
+    build: of one build alone: the messages in its own queues, and its share of what all builds read. A draining worker
+        belongs to none. While turns are pinned to the build, `wanted` is at least 1.
+    builds: each of them, if there are several.
     """
 
     pool: str
@@ -86,7 +87,7 @@ class PoolScale(Wire):
 
 
 class FleetScale(Wire):
-    """How many workers are `wanted`: of the pool that was asked for, else of all; and each pool by itself."""
+    """How many workers are `wanted` in the requested pool or in all pools, and in each pool."""
 
     at_ms: int
     wanted: int
@@ -94,14 +95,14 @@ class FleetScale(Wire):
 
 
 class CellState(Wire):
-    """A cell.
+    """The state of a cell.
 
-    is_home   it has the directory and the tokens
-    is_up     its Redis and SQL answered within a second; of one that is away only `tenants` are known
-    redis     where its Redis is, without a password
-    tenants   how many the directory has there; None while that is away, and where there is one cell
-    active, parked, waiting   turns, of the newest 2,000 that have not ended
-    workers   that are alive
+    is_home: whether it has the directory and the tokens.
+    is_up: whether its Redis and SQL answered within a second. If not, only `tenants` are known.
+    redis: the address of its Redis, without a password.
+    tenants: how many tenants the directory places there, or None if the directory is down or there is one cell.
+    active, parked, waiting: of its newest 2,000 turns that have not ended.
+    workers: how many are alive.
     """
 
     name: str
@@ -116,7 +117,7 @@ class CellState(Wire):
 
 
 class CellMove(Wire):
-    """A tenant that is under way to another cell, and how far it has come."""
+    """The progress of a tenant's move to another cell."""
 
     tenant: str
     from_cell: str
@@ -127,7 +128,7 @@ class CellMove(Wire):
 
 
 class CellsState(Wire):
-    """All cells, home first, and moves under way, the first to begin first. `directory` is home's SQL."""
+    """All cells, home first, and the moves in progress, oldest first. `directory` is home's SQL."""
 
     cells: tuple[CellState, ...]
     moves: tuple[CellMove, ...] = ()
@@ -135,9 +136,11 @@ class CellsState(Wire):
 
 
 class FleetQueue(Wire):
-    """A queue: how many doorbells lie in it, and for how many whole seconds the next one has; None: it does not say.
+    """A queue: how many doorbells it holds, and how many whole seconds the next one has waited, or None if that is
+    unknown.
 
-    build   whose workers alone read it; "" where all of the pool do. Such a queue is listed while something lies in it
+    build: the build whose workers alone read it, or "" if all workers of the pool do. Such a queue is listed while it
+        holds a message.
     """
 
     name: str
@@ -148,7 +151,7 @@ class FleetQueue(Wire):
 
 
 class FleetLanes(Wire):
-    """Calls that hold all their lanes, those that wait for theirs, and of those that hold how many leases lapsed."""
+    """Calls that hold all their lanes, calls that wait for theirs, and how many of the holders have lapsed leases."""
 
     held: int = 0
     waiting: int = 0
@@ -164,8 +167,8 @@ class FleetBrain(Wire):
 
 
 class FleetCapacity(Wire):
-    """How many turns may be live, how many of one tenant, how many are, and how many tenants have turns that wait for
-    room, or for their brain's. `size` and `share` are None before a sweeper has reported them."""
+    """How many turns may be live, of all tenants (`size`) and of one (`share`), how many are, and how many tenants have
+    turns that wait for capacity. `size` and `share` are None until a sweeper has reported them."""
 
     size: int | None = None
     share: int | None = None
@@ -175,10 +178,10 @@ class FleetCapacity(Wire):
 
 
 class FleetTurns(Wire):
-    """Turns that have not ended, by state; `accepted` are known to SQL alone.
+    """Turns that have not ended, by state. `accepted` turns are known to SQL alone.
 
-    is_whole   False: there are more than were looked at, and these are the newest
-    approvals  calls that wait for a person
+    is_whole: False if there are more than were counted. The newest were.
+    approvals: calls that wait for a person.
     """
 
     accepted: int = 0
@@ -191,12 +194,12 @@ class FleetTurns(Wire):
 
 
 class FleetModel(Wire):
-    """A model whose service's limits the fleet keeps, at one account.
+    """A model at one account whose service's limits the fleet keeps.
 
-    requests, tokens   the limits of a minute, as they are set or were learned; None: none is known
-    taken       requests that count now
-    waiting     turns and calls in line for a place
-    stopped_s   for how long its service asked to wait, from now on
+    requests, tokens: the limits per minute, as they were set or learned, or None if unknown.
+    taken: requests that count now.
+    waiting: turns and calls in its queue.
+    stopped_s: for how long its service asked to wait, from now.
     """
 
     name: str
@@ -209,19 +212,19 @@ class FleetModel(Wire):
 
 
 class FleetSweeper(Wire):
-    """How long ago a sweeper last took what is due (None: not within a day), and how long the oldest look is due."""
+    """How long ago a sweeper last did its round (None if not within a day), and how overdue the oldest look is."""
 
     last_round_s: float | None = None
     overdue_s: float = 0.0
 
 
 class FleetMinute(Wire):
-    """What happened within one minute.
+    """The activity within one minute.
 
-    accepted   turns
-    ended      turns, and of these those that failed or timed out
-    p95_s      how long 95 of 100 of those that ended took at most, from their submit; None: none ended
-    cost_usd   of those that ended and have a price
+    accepted: turns that were accepted.
+    ended: turns that ended, and `failed` the ones of these that failed or timed out.
+    p95_s: the 95th percentile of their durations from submit, or None if none ended.
+    cost_usd: the cost of those that ended and have a price.
     """
 
     accepted: int = 0
@@ -232,10 +235,11 @@ class FleetMinute(Wire):
 
 
 class FleetActivity(Wire):
-    """The last minutes, the oldest first; the last one goes on. Of turns that were accepted within them.
+    """The activity of the last minutes, oldest first. The last minute is incomplete. Only turns accepted within these
+    minutes count.
 
-    is_whole   False: there were more turns than were looked at, and the first minutes lack some
-    cells_away   of several cells those that did not answer
+    is_whole: False if there were more turns than were read. The first minutes are then incomplete.
+    cells_away: the cells that did not answer.
     """
 
     minutes: tuple[FleetMinute, ...]
@@ -244,18 +248,19 @@ class FleetActivity(Wire):
 
 
 class GivenUp(Wire):
-    """What was given up: `brainq finalize retry`, `brainq webhook retry`, and docs/operate/operations.md mend it."""
+    """Work that was given up. `brainq finalize retry`, `brainq webhook retry` and docs/operate/operations.md tell how
+    to repair it."""
 
     finalizer_steps: int = 0
     judgements: int = 0
     deliveries: int = 0
     quarantined: int = 0
     unprefixed: int = 0
-    """Messages in a queue without BRAINQ_PREFIX, which no worker reads: their producer does not know of the prefix."""
+    """Messages in a queue without BRAINQ_PREFIX, which no worker reads: their producer does not have the prefix."""
 
 
 class FleetRedis(Wire):
-    """`max_bytes` is None where there is no limit; `policy` has to be `noeviction`."""
+    """The state of Redis. `max_bytes` is None if there is no limit. `policy` must be `noeviction`."""
 
     version: str
     used_bytes: int
@@ -265,12 +270,12 @@ class FleetRedis(Wire):
 
 
 class FleetTrouble(Wire):
-    """Something that is wrong though processes look healthy.
+    """A problem although all processes look healthy.
 
-    kind      unfit_worker, idle_queue, unserved_queue, full_pool, late_sweep or unannounced
-    subject   the worker, the queue, the process, or `sweeper`
-    text      what was seen, in a sentence
-    remedy    what to do about it
+    kind: unfit_worker, idle_queue, unserved_queue, full_pool, late_sweep or unannounced.
+    subject: the worker, the queue, the process, or `sweeper`.
+    text: the observation, in a sentence.
+    remedy: what to do about it.
     """
 
     kind: str
@@ -280,11 +285,11 @@ class FleetTrouble(Wire):
 
 
 class Fleet(Wire):
-    """All of it. `queues` and `quarantined` are given where broker and state are one Redis; else there are none.
+    """The state of the fleet. `queues` and `quarantined` are known only if broker and state are one Redis.
 
-    stops        what operators have paused or forbidden by name
-    troubles     what is wrong though processes look healthy
-    cells_away   of several cells those that did not answer within a second
+    stops: what operators have paused or forbidden by name.
+    troubles: problems although all processes look healthy.
+    cells_away: the cells that did not answer within a second.
     """
 
     at_ms: int
@@ -304,8 +309,8 @@ class Fleet(Wire):
 
 @dataclass(frozen=True, slots=True)
 class SweepResult:
-    """What one look at a turn found that is to be done beyond Redis; `fence` is the turn's. `lost`: its owner had
-    stopped beating, and others were rung."""
+    """The work beyond Redis that one look at a turn found. `fence` is the turn's. `lost` means that its owner had
+    stopped beating, and that its doorbell was rung again."""
 
     fence: int = 0
     actions: tuple[tuple[str, ...], ...] = ()
@@ -314,8 +319,8 @@ class SweepResult:
 
 @dataclass(frozen=True, slots=True)
 class DueTurns:
-    """Turns to be looked at. `stepped` looks were brought nearer, because the clock has stepped back since they were
-    put off."""
+    """Turns that are due for a look. `stepped` counts looks that were moved closer, because the clock has stepped
+    back."""
 
     turns: tuple[TurnKey, ...] = ()
     stepped: int = 0
@@ -323,8 +328,11 @@ class DueTurns:
 
 @dataclass(frozen=True, slots=True)
 class GoneProcess:
-    """A process that was killed, or ended. `absent_at`: Redis' time in ms at the first look that missed it. `leases`:
-    how many of its leases were ended for that."""
+    """A process that was killed, or has ended.
+
+    absent_at: Redis' time in ms at the first look that missed it.
+    leases: how many of its leases were ended for that.
+    """
 
     process: str
     absent_at: int
@@ -333,11 +341,11 @@ class GoneProcess:
 
 @dataclass(frozen=True, slots=True)
 class ComparedPage:
-    """What comparing a page of SQL's rows with Redis came to.
+    """The result of comparing a page of SQL's rows with Redis.
 
-    last_row   where the next page begins after
-    more       False when no rows are left behind it
-    healed     counts what Redis did not know, and knows now
+    last_row: the start of the next page, exclusive.
+    more: False if no rows are left after it.
+    healed: how many rows Redis did not know before.
     """
 
     last_row: int

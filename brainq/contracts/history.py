@@ -1,6 +1,4 @@
-"""Turns, calls and sessions as readers see them, in lists and one by one: from Redis while a turn lives, from
-SQL later.
-"""
+"""Turns, calls and sessions for readers, in lists and one by one: from Redis while a turn lives, and from SQL later."""
 
 from __future__ import annotations
 
@@ -18,26 +16,26 @@ from brainq.contracts.turn import ParentCall, TurnKind
 
 LIVE_TURN_STATES = ("queued", "active", "parked", "closing")
 LIST_STATES = (*LIVE_TURN_STATES, "accepted", "ended", "rejected")
-"""What lists can be asked for; `accepted` is any turn that has not ended."""
+"""The states by which lists can be filtered. `accepted` is any turn that has not ended."""
 Sort = Literal["newest", "oldest", "cost", "tokens"]
 SORTS: tuple[Sort, ...] = get_args(Sort)
-"""How lists are ordered; by cost and tokens stand turns that have ended, the highest first."""
+"""The orders of lists. By cost and by tokens, only ended turns are listed, the highest first."""
 MAX_SEARCHED_TURNS = 20_000
-"""How many of the newest turns up to `until` a search looks through."""
+"""How many of the newest turns up to `until` a search reads."""
 
 
 class HistoryTurn(OfTurn):
     """One turn of a session.
 
-    state         as `brainq list` shows it: queued, active, parked, closing, or the ending; `accepted` where only SQL
-                  knows the turn yet
-    brain         the one that the turn names; None in a deployment of one
-    greeting      the assistant's first message, where this is the session's first turn
-    user_message  the user's message
-    attachments   images and files of the user's message
-    text          the answer; of a live turn the model's newest text
-    calls         how many calls it made; 0 before it has ended
-    is_kept       False: the brain keeps content out of SQL (`redact_logs`), and both texts are empty
+    state: as `brainq list` shows it: queued, active, parked, closing, or the ending; `accepted` if only SQL knows the
+        turn yet.
+    brain: the brain that the turn names, or None in a deployment with one brain.
+    greeting: the assistant's first message, if this is the session's first turn.
+    user_message: the user's message.
+    attachments: images and files of the user's message.
+    text: the answer, or the model's newest text while the turn is live.
+    calls: how many calls it made, or 0 before it has ended.
+    is_kept: False if the brain keeps content out of SQL (`redact_logs`). Both texts are then empty.
     """
 
     kind: TurnKind = "chat"
@@ -55,19 +53,19 @@ class HistoryTurn(OfTurn):
 
 
 class TurnCall(Wire):
-    """One call of a turn, with what it was given and what it gave back. Instants are Redis time in ms; 0 means not yet.
+    """One call of a turn, with its arguments and its result. Times are Redis time in ms; 0 means not yet.
 
-    id         unique over all turns, `TURN-CALL`; `call_id` is unique in its turn
-    step       the model call that asked for it; 0: the runtime did, before the first (memory, the context pack)
-    attempt    how often it was asked for, after workers that were lost
-    arguments  as the model gave them: an object, or text that is none; None where they are not kept
-    result     the text that the model reads; None while there is none, or where it is not kept
-    attachments   images and files of the result
-    is_error   the model gets it as an error
-    repairs    mends of the arguments that were tried
-    detail     why it ended so, in a word or two
-    park       what a parked call waits for: approval, hold, outside, child or client; empty for any other
-    is_kept    False: `arguments` and `result` are kept no more (`redact_logs`), or never were (step 0)
+    id: unique over all turns: `TURN-CALL`. `call_id` is unique in its turn.
+    step: the model call that made it. 0 means that the runtime did, before the first step (memory, the context pack).
+    attempt: how often it was dispatched, including after lost workers.
+    arguments: as the model wrote them: an object, or text that is not an object. None if they are not kept.
+    result: the text that the model reads. None if there is none yet, or if it is not kept.
+    attachments: images and files of the result.
+    is_error: whether the model gets it as an error.
+    repairs: the attempts to repair its arguments.
+    detail: the reason for its status, in a word or two.
+    park: what a parked call waits for: approval, hold, outside, child or client. Empty for any other call.
+    is_kept: False if `arguments` and `result` are no longer kept (`redact_logs`), or never were (step 0).
     """
 
     id: str
@@ -96,7 +94,8 @@ class TurnCall(Wire):
 
 
 def metadata_pairs(value: object, path: str = "") -> Iterator[str]:
-    """Each value of metadata with its name, as text: `customer=42`, `order.id=A-1`. Each of a list's is one."""
+    """Yield each value of metadata with its name, as text: `customer=42`, `order.id=A-1`. The items of a list are
+    separate values."""
     if isinstance(value, Mapping):
         for name, inner in cast("Mapping[str, object]", value).items():
             yield from metadata_pairs(inner, f"{path}.{name}" if path else name)
@@ -108,20 +107,19 @@ def metadata_pairs(value: object, path: str = "") -> Iterator[str]:
 
 
 class ListedTurn(OfTurn):
-    """A turn as a line of a list.
+    """A turn in a list.
 
-    state         queued, active, parked or closing; `accepted` where Redis does not know it yet; `rejected`; or the
-                  ending
-    brain         the one that the turn names; None in a deployment of one
-    note          what happens next while it is open, and why it stopped afterwards
-    message       how the user's message begins; empty where content is not kept
-    awaits        who is to act next, while it is open
-    steps, calls  so far; `calls` are those that were paid for
-    failed_calls  so far: failed, timed out, or unknown
-    unknown_calls writes of which nobody knows whether they happened
-    dead_steps    finalizer steps that were given up
-    cost_usd      None where the price of the model is not known
-    parent        the call that started it, of a child turn
+    state: queued, active, parked or closing; `accepted` if Redis does not know it yet; `rejected`; or the ending.
+    brain: the brain that the turn names, or None in a deployment with one brain.
+    note: what happens next while it is open, and why it stopped afterwards.
+    message: the beginning of the user's message, or "" if content is not kept.
+    awaits: who must act next, while it is open.
+    steps, calls: their number so far. `calls` counts those that were paid for.
+    failed_calls: calls so far that failed, timed out, or are unknown.
+    unknown_calls: writes that may or may not have happened.
+    dead_steps: finalizer steps that were given up.
+    cost_usd: None if the price of the model is unknown.
+    parent: the call that started it, if it is a child turn.
     """
 
     request_key: str
@@ -153,13 +151,13 @@ class StartedTurn(OfTurn):
 
 
 class ListedSession(Wire):
-    """A session as a line of a list.
+    """A session in a list.
 
-    last_turn   the newest that was accepted
-    live        the turn that runs now, parked or not
-    waiting     how many wait for it
-    turns       how many were accepted, those that were pruned among them
-    flags       readiness flags that no turn has taken yet
+    last_turn: the turn that was accepted last.
+    live: the turn that runs now, parked or not.
+    waiting: how many turns wait for it.
+    turns: how many were accepted, including those that were pruned.
+    flags: readiness flags that no turn has taken yet.
     """
 
     session_id: str
@@ -173,7 +171,7 @@ class ListedSession(Wire):
 
 @dataclass(frozen=True, slots=True)
 class TurnFilter:
-    """Which turns a list has; see `Client.turns`. `sessions` are prefixes. Instants are UTC. `metadata` are pairs as
+    """The turns of a list; see `Client.turns`. `sessions` are prefixes. Times are UTC. `metadata` are pairs as
     `metadata_pairs` makes them."""
 
     session: str | None = None
@@ -196,12 +194,12 @@ class TurnFilter:
 
     @property
     def needs_content(self) -> bool:
-        """Whether what turns say has to be read: SQL alone finds too many."""
+        """Whether the content of turns must be read, because SQL alone finds too many."""
         return bool(self.search or self.metadata or self.prompt_tags)
 
     @property
     def has_live(self) -> bool:
-        """Whether a turn that has not ended can be among them."""
+        """Whether turns that have not ended can match."""
         return (
             self.state in (None, "accepted", *LIVE_TURN_STATES)
             and self.ending is None
@@ -212,16 +210,16 @@ class TurnFilter:
 
     @property
     def has_ended(self) -> bool:
-        """Whether a turn that has ended, or was refused, can be among them."""
+        """Whether turns that have ended, or were refused, can match."""
         return self.state in (None, "ended", "rejected")
 
     @property
     def needs_redis(self) -> bool:
-        """Whether only Redis knows which of the turns that have not ended are among them."""
+        """Whether only Redis knows which of the turns that have not ended match."""
         return self.state in LIVE_TURN_STATES or self.failing or self.unknown or self.min_cost_usd is not None
 
     def fits(self, turn: ListedTurn) -> bool:
-        """Whether a turn that has not ended is one of them, by what only Redis knows of it."""
+        """Return whether a turn that has not ended matches, by the facts that only Redis has."""
         return (
             (self.state not in LIVE_TURN_STATES or turn.state == self.state)
             and (not self.failing or turn.failed_calls + turn.dead_steps > 0)

@@ -1,9 +1,9 @@
-"""Shares: how much of a model's limit each of several cells may use, decided where all ask, in home's SQL.
+"""Shares of a model's limit: how much each of several cells may use, as home's SQL decides.
 
-A share is counted in parts of the limit, WHOLE of them. What cells may use, or have used within the service's window,
-never comes to more than WHOLE, with two exceptions. A request that is greater than its share goes when its cell uses
-nothing else. And a cell that cannot ask home while others can goes on with at most an equal part, which those may have
-been given by then.
+A share is counted in parts of the limit, which has WHOLE parts. What cells may use, or have used within the service's
+window, never exceeds WHOLE together, with two exceptions. A request that is larger than its share is sent when its cell
+uses nothing else. And a cell that cannot reach home, while others can, continues with at most an equal part, which the
+others may have been given by then.
 """
 
 from __future__ import annotations
@@ -13,23 +13,24 @@ from dataclasses import dataclass
 
 WHOLE = 1_000_000
 LEASE_S = 15.0
-"""For so long a share is given; it is asked for anew every few seconds."""
+"""How long a share lasts. It is requested again every few seconds."""
 ASK_EVERY_S = 5.0
 USED_S = 65.0
-"""So long what was taken counts at the service: a minute, and the time in which a request arrives."""
-HEADROOM = 2  # a cell that uses its share without waiting wants twice what it uses, so that more finds room
-ROTATE_S = 180.0  # the turn of those who get a request more than others, where a limit has fewer than they ask for
+"""How long usage counts at the service: a minute, and the time in which a request arrives."""
+HEADROOM = 2  # a cell that uses its share without waiting gets twice what it uses, so that more requests find room
+ROTATE_S = 180.0  # how long one cell has the extra request, if a limit has fewer requests than cells
 
 
 @dataclass(frozen=True, slots=True)
 class ShareReport:
-    """What one cell's Redis says of a model.
+    """The usage of a model as one cell's Redis reports it.
 
-    mark      greater at each look: what was decided for an earlier look is not put there any more
-    share     parts that it may use now
-    used      parts that count within the window
-    waits     requests wait for their place
-    requests  the limit a minute, the smaller of what is set and learned; None: only tokens are limited, or nothing is
+    mark: grows with each look. A decision for an earlier look is not stored any more.
+    share: the parts that it may use now.
+    used: the parts that count within the window.
+    waits: whether requests wait.
+    requests: the limit per minute, the smaller of the configured and the learned one. None if only tokens are limited,
+        or nothing is.
     """
 
     model: str
@@ -41,7 +42,7 @@ class ShareReport:
 
     @property
     def wanted(self) -> int:
-        """Parts that the cell would use: all where requests wait, none where nothing is used."""
+        """The parts that the cell needs: all if requests wait, and none if nothing is used."""
         if self.waits:
             return WHOLE
         return min(WHOLE, self.used * HEADROOM)
@@ -53,10 +54,10 @@ class ShareReport:
 
 @dataclass(frozen=True, slots=True)
 class ShareRow:
-    """One cell's part of a model's limit as home has it.
+    """The share of one cell in a model's limit, as home has it.
 
-    held      parts that it may use, or has used within the window
-    silent_s  since it last asked
+    held: the parts that it may use, or has used within the window.
+    silent_s: the seconds since its last report.
     """
 
     cell: str
@@ -66,13 +67,13 @@ class ShareRow:
 
     @property
     def is_silent(self) -> bool:
-        """Its share has lapsed; what it took of it may count yet."""
+        """Whether its share has lapsed. The parts that it used may still count."""
         return self.silent_s > LEASE_S
 
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """Parts that a cell may use for LEASE_S, and those that are held for it in home until it asks again."""
+    """The parts that a cell may use for LEASE_S, and those that home reserves for it until its next report."""
 
     share: int
     held: int
@@ -81,14 +82,14 @@ class Share:
 def decide_share(
     cell: str, report: ShareReport, others: Iterable[ShareRow], *, cells: int, asking_s: float, turn: int = 0
 ) -> Share:
-    """The share of a cell that asks, of what the others leave. Pure.
+    """Return the share of a cell that reports, out of what the others leave.
 
-    A cell gives back what is more than its fair share when it asks itself, so another gets it at its own next look.
+    A cell returns the excess over its fair share with its own report, so another cell gets it at its own next look.
 
-    cells      how many there are, those that never asked included
-    asking_s   how long this cell has been asking without a break. At first it gets an equal part at most, and the
-               silent are waited for: home may have been away for all, and they only be about to ask
-    turn       whose turn it is where there are fewer requests than cells (`share_turn`)
+    cells: the number of all cells, including those that never reported.
+    asking_s: how long this cell has been reporting without a break. At first it gets at most an equal part, and silent
+        cells are waited for: home may have been down for all cells, and they may be about to report.
+    turn: whose turn it is if there are fewer requests than cells (`share_turn`).
     """
     counted = [row for row in others if not _is_over(row, asking_s)]
     wants = {row.cell: row.wanted for row in counted if not row.is_silent} | {cell: report.wanted}
@@ -108,10 +109,10 @@ def share_turn(now_s: float) -> int:
 
 
 def fair_shares(wants: Mapping[str, int], requests: int | None, turn: int = 0) -> dict[str, int]:
-    """Parts for each: none gets more than it wants, and what one leaves the others have. Pure.
+    """Return the parts for each cell. None gets more than it needs, and what one leaves goes to the others.
 
-    Of few requests a minute each share is whole ones: a share of half a request would let none go. Those that are left
-    over go to one more cell each, in turn.
+    If a limit has few requests per minute, shares are whole requests: half a request would allow none. The remaining
+    requests go to one more cell each, in turn.
     """
     if requests is None or requests >= WHOLE:
         return _level(wants, WHOLE)
@@ -126,7 +127,7 @@ def fair_shares(wants: Mapping[str, int], requests: int | None, turn: int = 0) -
 
 
 def _level(wants: Mapping[str, int], whole: int) -> dict[str, int]:
-    """Who wants least is served first, and at most an equal part of what is left."""
+    """Serve the cells that need least first, each with at most an equal part of what is left."""
     left = len(wants)
     for want in sorted(wants.values()):
         if want > whole // left:
@@ -137,10 +138,10 @@ def _level(wants: Mapping[str, int], whole: int) -> dict[str, int]:
 
 
 def share_without_home(report: ShareReport, cells: int, away_s: float) -> int | None:
-    """What a cell goes on with that could not ask home for so long: an equal part at most. Pure.
+    """Return the share of a cell that has not reached home for this long: at most an equal part.
 
-    None: what it has holds yet. A cell that had less gets its equal part only when what the others may have used of
-    theirs counts no more.
+    Returns None while its present share lasts. A cell with a smaller share gets its equal part only once the usage of
+    the others has expired.
     """
     if away_s < LEASE_S - ASK_EVERY_S:
         return None
@@ -149,7 +150,7 @@ def share_without_home(report: ShareReport, cells: int, away_s: float) -> int | 
 
 
 def _equal_part(requests: int | None, cells: int) -> int:
-    """None where the limit has fewer requests than there are cells."""
+    """Return an equal part, or None if the limit has fewer requests than there are cells."""
     if requests is None or requests >= WHOLE:
         return WHOLE // cells
     return -(-(requests // cells) * WHOLE // requests)

@@ -1,6 +1,4 @@
-"""Memory: an ended turn as extractors, learners and judges read it; facts about the user, and what a turn
-taught.
-"""
+"""Memory: an ended turn for extractors, learners and judges; facts about the user, and what a turn taught."""
 
 from __future__ import annotations
 
@@ -21,15 +19,15 @@ ObservationKind = Literal["topic", "source", "open_question"]
 class RecordedTurn(OfTurn):
     """A turn with its whole conversation.
 
-    messages            the turn's own messages in order, tool calls and results included, the user's first
-    context_pack_json   the pack the turn began with, merged with the preferences found in memory
-    tools               names of the tools the model used, in the order of their first use
-    system_prompt       as the turn had it; "" where it is no longer known
-    history             the session's last turns before this one, oldest first
-    step_key            the same for every try of the finalizer step that asks: an idempotency key
-    traceparent         of the turn's request
-    pin                 the digest of the brain that it is pinned to; "" where it is not, or that is unknown by now
-    format              of its state in Redis, where that has it
+    messages: the turn's own messages in order, the user's first, including tool calls and results.
+    context_pack_json: the pack that the turn began with, merged with the preferences found in memory.
+    tools: the names of the tools that the model used, in the order of their first use.
+    system_prompt: the turn's system prompt, or "" if it is no longer known.
+    history: the session's previous turns, oldest first.
+    step_key: an idempotency key: the same for every try of the finalizer step.
+    traceparent: from the turn's request.
+    pin: the digest of the brain that it is pinned to, or "" if it is not pinned or the digest is no longer known.
+    format: the format of its state in Redis, while that exists.
     """
 
     user_message: str
@@ -57,7 +55,7 @@ class MemoryItem(Wire):
 
 
 class RetrievedMemory(Wire):
-    """What a retriever found for a query. `text` is for the model; the other two join the context pack."""
+    """The result of a retriever for a query. `text` is for the model; the other two join the context pack."""
 
     text: str = ""
     preferences: tuple[str, ...] = ()
@@ -65,7 +63,7 @@ class RetrievedMemory(Wire):
 
 
 class Observation(Wire):
-    """What a turn taught about the session's subject: a topic, a source that helped, a question left open."""
+    """A lesson of a turn about the session's subject: a topic, a useful source, or an open question."""
 
     kind: ObservationKind
     text: str = Field(min_length=1, max_length=1000)
@@ -73,16 +71,16 @@ class Observation(Wire):
 
 @runtime_checkable
 class MemoryRetriever(Protocol):
-    """Finds what is known. Runs as a call on the read-only pool at the start of a turn."""
+    """Finds known facts. It runs as a call on the read-only pool at the start of a turn."""
 
     def retrieve_for_context(self, query: str, session_id: str) -> RetrievedMemory: ...
 
 
 @runtime_checkable
 class MemoryExtractor(Protocol):
-    """Says what of an ended turn is worth remembering. brainq stores what it returns, repeats merged.
+    """Chooses what is worth remembering from an ended turn. brainq stores the result and merges repeated items.
 
-    May run again after a crash: effects of its own need `turn.step_key` as idempotency key.
+    It may run again after a crash: its own effects need `turn.step_key` as idempotency key.
     """
 
     def extract_turn(self, turn: RecordedTurn) -> Sequence[MemoryItem]: ...
@@ -90,6 +88,6 @@ class MemoryExtractor(Protocol):
 
 @runtime_checkable
 class AutonomousResearchLearner(Protocol):
-    """Says what an ended turn taught. `source_event_id` is `chat_message:<id>`, the user's message in SQL."""
+    """Returns what an ended turn taught. `source_event_id` is `chat_message:<id>`, the user's message in SQL."""
 
     def observe_turn(self, turn: RecordedTurn, source_event_id: str) -> Sequence[Observation]: ...

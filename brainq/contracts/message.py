@@ -1,6 +1,5 @@
-"""The messages a model sees, with their attachments and reasoning. One shape for every provider; providers
-translate it to their wire.
-"""
+"""The messages that a model reads, with their attachments and reasoning. All providers use this one shape, and
+translate it to their wire."""
 
 from __future__ import annotations
 
@@ -15,12 +14,12 @@ _SIZE_UNITS = ((1_000_000, "MB"), (1_000, "kB"))
 
 
 class Attachment(Wire):
-    """An image or a file. Its bytes are kept once, in SQL, under their hash; messages carry this in their place.
+    """A reference to an image or a file. Its bytes are kept once, in SQL, under their hash.
 
-    sha256       of the bytes, as 64 hexadecimal digits
-    media_type   such as `image/png` or `application/pdf`
-    size         bytes
-    name         its name for the model and people; may be empty
+    sha256: of the bytes, as 64 hexadecimal digits.
+    media_type: such as `image/png` or `application/pdf`.
+    size: bytes.
+    name: its name for the model and people. May be empty.
     """
 
     sha256: str = Field(pattern=r"^[0-9a-f]{64}$")
@@ -34,28 +33,28 @@ class Attachment(Wire):
 
     @property
     def label(self) -> str:
-        """It in words, for people and for models that are not shown it: `plan.png (image/png, 12.3 kB)`."""
+        """Its description for people, and for models that cannot see it: `plan.png (image/png, 12.3 kB)`."""
         size = next((f"{self.size / unit:.1f} {word}" for unit, word in _SIZE_UNITS if self.size >= unit), "")
         what = f"{self.media_type}, {size or f'{self.size} bytes'}"
         return f"{self.name} ({what})" if self.name else f"{'an image' if self.is_image else 'a file'} ({what})"
 
 
 def with_attachment_labels(text: str, attachments: Sequence[Attachment]) -> str:
-    """A message in words, with its files by name: for people, and for models that are asked about a conversation."""
+    """Return a message's text with its files by name, for people and for models that review a conversation."""
     if not attachments:
         return text
     return f"{text} [with {', '.join(one.label for one in attachments)}]".lstrip()
 
 
 class Reasoning(Wire):
-    """One piece of a reply's reasoning, kept with its message and sent back to the service it came from.
+    """One piece of a reply's reasoning, kept with its message and sent back to its service.
 
-    wire     whose API takes `block` back: `anthropic`, `openai-responses`, ...; other wires leave it out. With `:call`
-             behind it, `block` has the keys of the call number `before` that brainq does not know
-    text     what may be read of it; empty where the service keeps it to itself
-    block    the rest of it as it came: signature, encrypted content, or where it stood; it is sent back unchanged
-    before   how many of the reply's calls stand before it
-    model    who thought it, as it was asked for: after a change of model a service may refuse it
+    wire: the API that accepts `block`: `anthropic`, `openai-responses`, ... Other wires omit it. With the suffix
+        `:call`, `block` has the unknown keys of call number `before`.
+    text: the readable part. Empty if the service does not show it.
+    block: the rest in its original form: signature, encrypted content, or its position. It is sent back unchanged.
+    before: how many of the reply's calls come before it.
+    model: the model that produced it, by the requested name. After a change of model a service may refuse it.
     """
 
     wire: str
@@ -66,10 +65,10 @@ class Reasoning(Wire):
 
 
 class ToolCall(Wire):
-    """One call the model asked for.
+    """One call that the model made.
 
-    `id` is ours (`c<step>-<index>`), unique in the turn. `arguments` is the parsed object, or the raw text
-    when it could not be parsed (the validation gate repairs or denies it).
+    `id` is brainq's (`c<step>-<index>`), unique in the turn. `arguments` is the parsed object, or the raw text if it
+    could not be parsed (the validation gate repairs or denies it).
     """
 
     id: str
@@ -81,12 +80,12 @@ class ToolCall(Wire):
 class Message(Wire):
     """One entry of a conversation.
 
-    role        what the entry is; `tool` answers the call named by `call_id`
-    content     text; for `tool` the text the model reads as the call's result
-    calls       for `assistant`: the calls of this reply, in the model's order
-    turn, step  where it came from; empty and 0 for what a preparer adds
-    attachments images and files, for `user` and `tool`
-    reasoning   for `assistant`: what the model thought, in its order
+    role: the kind of entry. `tool` answers the call `call_id`.
+    content: the text. For `tool` it is the result that the model reads.
+    calls: for `assistant`, the calls of this reply in the model's order.
+    turn, step: where the message came from. Empty and 0 for what a preparer adds.
+    attachments: images and files, for `user` and `tool`.
+    reasoning: for `assistant`, the model's reasoning in order.
     """
 
     role: Literal["system", "user", "assistant", "tool"]
@@ -103,5 +102,6 @@ class Message(Wire):
 
     @property
     def note_kind(self) -> str:
-        """Which note of the runtime this is: `summary`, `reflection`, ...; "" for what people and models wrote."""
+        """The kind of a note of the runtime, such as `summary` or `reflection`, or "" for the words of people and
+        models."""
         return "" if self.extra is None else str(self.extra.get("note") or "")

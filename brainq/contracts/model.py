@@ -1,6 +1,5 @@
-"""Model calls: the request, the reply and its finish reason, the tokens and money it used, and the error of a
-turn whose model failed.
-"""
+"""Model calls: the request, the reply and its finish reason, the tokens and the money used, and the error of a turn
+whose model failed."""
 
 from __future__ import annotations
 
@@ -20,7 +19,7 @@ from brainq.contracts.tool import ToolSpec
 from brainq.contracts.usage import TokenUsage
 
 SpendKind = Literal["step", "lost", "reflection", "compaction", "child", "memory", "judge"]
-# Our words, which are OpenAI's, and what other services say for them.
+# brainq's words, which are OpenAI's, and the corresponding words of other services.
 _VENDOR_FINISH_REASONS = {
     "stop": ("eos", "eos_token", "end_turn", "stop_sequence"),
     "tool_calls": ("function_call", "tool_use"),
@@ -41,23 +40,23 @@ _RETRY_HINT = re.compile(r" \(again in (\d{1,6}) s\)")
 
 
 Price = Callable[[str, str, TokenUsage], float | None]
-"""From a provider, a model and what it used to US dollars; None where the price is not known."""
+"""Maps a provider, a model and its usage to US dollars, or to None if the price is unknown."""
 
 
 def unknown_price(provider: str, model: str, usage: TokenUsage) -> float | None:
-    """The Price of who knows none."""
+    """Return None for every model."""
     return None
 
 
 class Spend(Wire):
-    """What one model call of a turn used.
+    """The cost of one model call of a turn.
 
-    kind       `step`; `lost`: a request that broke off; `child`: all of a child turn; or a call beside the steps.
-               `memory` and `judge` come after the result: SQL has them
-    model      the one that was asked, by its own name: never that of a `Fallback`
-    cost_usd   None where the price of the model is not known
-    estimated  the service did not count the tokens, or not all of them. So it is with what broke off: what the stream
-               had reported of usage is taken, else the input is estimated, and output from what had been streamed
+    kind: `step`; `lost` for a request that broke off; `child` for a whole child turn; or the purpose of a call beside
+        the steps. `memory` and `judge` come after the result, and are in SQL only.
+    model: the model that was called, by its own name, never that of a `Fallback`.
+    cost_usd: None if the price of the model is unknown.
+    estimated: whether some tokens were not counted by the service. For a request that broke off, the usage reported so
+        far counts, or else estimates of the input and of the streamed output.
     """
 
     kind: SpendKind = "step"
@@ -96,21 +95,21 @@ class Spend(Wire):
 
 
 class FinishKind(StrEnum):
-    """Whether a reply is whole. Only calls of a whole one run."""
+    """Whether a reply is whole. Only the calls of a whole reply run."""
 
     WHOLE = "whole"
     LENGTH = "length"  # cut off at its length limit, or at the end of the model's context
     FILTERED = "filtered"  # stopped by a content filter, or refused
-    BROKEN = "broken"  # the service gave it up, or says so in a word that is not known
+    BROKEN = "broken"  # the service gave it up, or gives an unknown reason
 
     @classmethod
     def of(cls, finish_reason: str) -> FinishKind:
-        """Return what a finish reason means, in our words or a service's."""
+        """Return the meaning of a finish reason, in brainq's words or a service's."""
         return _FINISH_KINDS.get(finish_reason.lower(), cls.BROKEN)
 
 
 _FINISH_KINDS = {
-    "": FinishKind.WHOLE,  # a service that gives no word has sent a whole stream: one that was cut raises ProviderError
+    "": FinishKind.WHOLE,  # a service without reasons has sent a whole stream: a cut one raises ProviderError
     "stop": FinishKind.WHOLE,
     "tool_calls": FinishKind.WHOLE,
     "length": FinishKind.LENGTH,
@@ -120,7 +119,7 @@ _FINISH_KINDS.update({theirs: _FINISH_KINDS[ours] for theirs, ours in _STANDARD_
 
 
 def standard_finish_reason(reason: object) -> str:
-    """Our word for a service's finish reason; an unknown one as it is, in lower case."""
+    """Return brainq's word for a service's finish reason. An unknown one is returned in lower case."""
     word = str(reason or "").lower()
     return _STANDARD_FINISH_REASONS.get(word, word)
 
@@ -128,19 +127,19 @@ def standard_finish_reason(reason: object) -> str:
 class ModelRequest(Wire):
     """One model call.
 
-    step, session_id, turn_id, attempt   where the call belongs; scripted models answer by them
-    turn_number     which turn of its session it is, counted from 1; 0 for a call beside the steps
-    metadata        the turn's, as its producer gave it; None for a call beside the steps
-    purpose         what the answer is for; only a `step` moves a turn, the others are calls beside it
-    options         how it is asked; what a service does not take is left out
-    output_schema   JSON schema the final text should follow, where the provider can hold the model to it
-    timeout_s       the whole call, retries included, must end within this; a provider raises
-                    ProviderError(kind="timeout") when it cannot
-    estimate        tokens of the messages and tools, where whoever asks has estimated them already
-    first_token_s, idle_s   how long a stream may say nothing before its first output, and between two
-                    pieces; None: as long as `timeout_s` allows
-    in_line         whether it may wait in line where its model is limited; a Fallback that has another to ask does not
-    blobs           the bytes of the messages' attachments, by their sha256
+    step, session_id, turn_id, attempt: where the call belongs. Scripted models answer by them.
+    turn_number: the number of the turn in its session, from 1, or 0 for a call beside the steps.
+    metadata: the turn's, from its producer. None for a call beside the steps.
+    purpose: the purpose of the answer. Only a `step` advances a turn.
+    options: the model's options. A service ignores those that it does not support.
+    output_schema: the JSON schema of the final text, if the provider can enforce it.
+    timeout_s: the time within which the whole call, retries included, must end. A provider that cannot answer in time
+        raises ProviderError(kind="timeout").
+    estimate: the tokens of messages and tools, if the caller has estimated them.
+    first_token_s, idle_s: how long a stream may be silent before its first output, and between two pieces. None means
+        as long as `timeout_s` allows.
+    in_line: whether it may wait in the queue of a limited model. A Fallback with another model left does not.
+    blobs: the bytes of the messages' attachments, by their sha256.
     """
 
     model: str
@@ -165,21 +164,21 @@ class ModelRequest(Wire):
 
 
 class AnsweredBy(Wire):
-    """A provider's name and a model's, as it was asked for there."""
+    """The name of a provider, and of a model as it was requested there."""
 
     provider: str
     model: str
 
 
 class ModelReply(Wire):
-    """A whole reply: text, the calls in the model's order, and what it used.
+    """A whole reply: text, the calls in the model's order, and the usage.
 
-    Call ids are the provider's own here; the coordinator replaces them by `c<step>-<index>`.
+    Call ids are the provider's own here. The coordinator replaces them with `c<step>-<index>`.
 
-    finish_reason   `stop`, `tool_calls`, `length` (cut at the output limit), `content_filter`, or a service's own word;
-                    what a turn makes of it is `finish`
-    reasoning       what the model thought, in its order
-    answered_by     who of several answered (a `Fallback`); None: who was asked
+    finish_reason: `stop`, `tool_calls`, `length` (cut at the output limit), `content_filter`, or a service's own word.
+        `finish` has its meaning for a turn.
+    reasoning: the model's reasoning in order.
+    answered_by: the one of several models that answered (a `Fallback`), or None for the requested model.
     """
 
     text: str = ""
@@ -192,14 +191,13 @@ class ModelReply(Wire):
 
     @property
     def finish(self) -> FinishKind:
-        """What its finish reason means, in our words or a service's."""
         return FinishKind.of(self.finish_reason)
 
 
 class ModelRetry(Wire):
-    """The model could not be had (`kind`: rate_limited, server, ...), and is asked again after `wait_s` seconds.
+    """A retry after `wait_s` seconds, because the model was unavailable (`kind`: rate_limited, server, ...).
 
-    model   who is asked then, where that is one of several; empty: the same one
+    model: the model that is called next, or "" for the same one.
     """
 
     kind: str
@@ -208,10 +206,10 @@ class ModelRetry(Wire):
 
 
 class ModelChunk(Wire):
-    """A part of a streamed reply: retries, text and reasoning deltas, then one chunk that carries the whole `reply`.
+    """A part of a streamed reply: retries, text and reasoning deltas, then one chunk with the whole `reply`.
 
-    arguments   what came of a call: its name, or a part of its arguments. Nobody is shown it; it is counted, should the
-                stream break off
+    arguments: a part of a call: its name, or a piece of its arguments. It is not shown, and counts if the stream breaks
+        off.
     """
 
     text: str = ""
@@ -223,10 +221,10 @@ class ModelChunk(Wire):
 
 @dataclass(frozen=True, slots=True)
 class ModelFailure:
-    """Why a turn's model could not be asked, where its caller may act on the reason. It is how the turn's error begins:
-    a result crosses processes of several releases, and older ones read it as a text.
+    """Why a turn's model could not be called, if the caller may act on the reason. The turn's error begins with it: a
+    result crosses processes of several releases, and older ones read it as text.
 
-    retry_after_s   when the service takes requests again, where it gave a time
+    retry_after_s: when the service accepts requests again, if it gave a time.
     """
 
     kind: FailureKind
@@ -234,7 +232,7 @@ class ModelFailure:
 
 
 def render_failure(kind: str, message: str, retry_after_s: float | None = None) -> str:
-    """The error of a turn, from a ProviderError's kind and message."""
+    """Return the error of a turn, from a ProviderError's kind and message."""
     begin = _FAILURE_PREFIXES.get(kind)
     if begin is None:
         return message
@@ -243,7 +241,7 @@ def render_failure(kind: str, message: str, retry_after_s: float | None = None) 
 
 
 def parse_failure(error: str | None) -> ModelFailure | None:
-    """The text of `render_failure`; None of any other error."""
+    """Read the text of `render_failure`. Returns None for any other error."""
     for kind, begin in _FAILURE_PREFIXES.items():
         if error and error.startswith(begin):
             again = _RETRY_HINT.match(error, len(begin))

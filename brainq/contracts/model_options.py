@@ -1,4 +1,4 @@
-"""ModelOptions: how a model is asked, beside what it is asked."""
+"""ModelOptions: the options of a model call, beside its messages and tools."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from brainq.errors import InvalidInput
 Effort = Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"]
 """How much a model may think before it answers."""
 TOOL_CHOICES = ("auto", "none", "required")
-"""What `tool_choice` says beside a tool's name. A tool that is called so cannot be named by it."""
-MAX_STOPS = 4  # what the strictest service takes
+"""The values of `tool_choice` beside a tool's name. They cannot select a tool of the same name."""
+MAX_STOPS = 4  # the most that the strictest service accepts
 CODE_ONLY = frozenset({"extra_headers", "extra_body"})
 """They may hold secrets, and a turn is stored."""
 _HEADER = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,200}")
@@ -37,16 +37,16 @@ class OptionsFields(TypedDict, total=False):
 
 
 class TurnOptions(Wire):
-    """What a turn may say of how its model is asked. None says nothing: it is as the brain or the service has it.
+    """The model options of a turn. None keeps the value of the brain or the service.
 
-    temperature, top_p    how much chance there is in the words
-    seed                  asks for the same words again; few services hold to it
-    stop                  up to 4 texts; the reply ends before the first of them
-    tool_choice           `auto`; `none`: no call; `required`: a call of some tool; or the name of the tool to call.
-                          What forces a call holds for the turn's first step; later ones may answer
-    parallel_tool_calls   False: one call a reply at most
-    reasoning_effort      how much it may think; a service that has fewer words is given the nearest
-    prompt_cache          False: no cache breakpoints, no cache key
+    temperature, top_p: how random the words are.
+    seed: requests the same words again. Few services guarantee them.
+    stop: up to 4 texts. The reply ends before the first of them.
+    tool_choice: `auto`; `none` for no call; `required` for a call of any tool; or the name of the tool to call. A
+        forced call applies to the turn's first step only.
+    parallel_tool_calls: False allows at most one call in a reply.
+    reasoning_effort: how much the model may think. A service with fewer levels gets the nearest one.
+    prompt_cache: False turns off cache breakpoints and the cache key.
     """
 
     temperature: float | None = Field(default=None, ge=0, le=2, allow_inf_nan=False)
@@ -90,18 +90,18 @@ class TurnOptions(Wire):
         return value
 
     def explicit(self) -> dict[str, Any]:
-        """The fields that say something."""
-        # Asked at every step: pydantic's own iteration takes eight times as long.
+        """Return the fields that are set."""
+        # This runs at every step: pydantic's own iteration takes eight times as long.
         return {name: value for name, value in self.__dict__.items() if value is not None}
 
 
 class ModelOptions(TurnOptions):
-    """How the model of a brain, a turn or a step is asked: what a turn may say, and what only code may.
+    """The model options of a brain, a turn or a step: those of a turn, and those that only code may set.
 
-    extra_headers   HTTP headers beside the SDK's. They may hold secrets: a turn cannot bring them, and nothing stores,
-                    logs or shows them
-    extra_body      the service's own parameters, for which there is no option; merged into the request's JSON. As
-                    `extra_headers`
+    extra_headers: HTTP headers beside the SDK's. They may hold secrets, so a turn cannot bring them, and they are never
+        stored, logged or shown.
+    extra_body: parameters of the service without an option here, merged into the request's JSON. They are treated like
+        `extra_headers`.
     """
 
     model_config = ConfigDict(hide_input_in_errors=True)  # it may be a key with its newline
@@ -136,14 +136,15 @@ class ModelOptions(TurnOptions):
         return check_json("options.extra_body", given)
 
     def for_another_service(self) -> ModelOptions:
-        """Without what was meant for the service of the brain's own model: another would read its secrets."""
+        """Return the options without those for the service of the brain's own model. Another service would read their
+        secrets."""
         if self.extra_headers is None and self.extra_body is None:
             return self
         return self.model_copy(update=dict.fromkeys(CODE_ONLY))
 
     def over(self, below: ModelOptions) -> ModelOptions:
-        """The options set here, and where none is, those set `below`. Headers, and the parameters of the body, are
-        merged one by one."""
+        """Return these options, and those `below` for the ones that are not set. Headers, and the parameters of the
+        body, are merged one by one."""
         if self is NO_OPTIONS or not (fields := self.explicit()):
             return below
         for name in CODE_ONLY & fields.keys():
@@ -152,7 +153,7 @@ class ModelOptions(TurnOptions):
 
 
 def as_model_options(turn: TurnOptions) -> ModelOptions:
-    """A turn's explicit options, which can go over others."""
+    """Return a turn's explicit options, which can override others."""
     fields = turn.explicit()
     return ModelOptions.model_construct(**fields) if fields else NO_OPTIONS
 

@@ -1,4 +1,4 @@
-"""What people do to a turn: approvals, holds, mid-turn input; and what of it SQL restores to Redis."""
+"""People's actions on a turn: approvals, holds, mid-turn input; and the part of them that SQL restores to Redis."""
 
 from __future__ import annotations
 
@@ -13,23 +13,22 @@ from brainq.contracts.message import Attachment
 from brainq.contracts.status import Effect
 
 DecideResult = Literal["APPROVED", "DENIED", "DECIDED", "EXPIRED", "STALE", "ENDED", "GONE"]
-"""What deciding an approval did."""
+"""The result of a decision about an approval."""
 ApprovalState = Literal["pending", "approved", "denied", "expired", "void"]
 """`void`: its turn ended before anybody decided."""
 HoldPolicy = Literal["deny", "release", "cancel"]
-"""What becomes of a hold that outlives its timeout: the calls that wait are denied, or may go, or the turn is
-cancelled."""
+"""What happens to a hold after its timeout: waiting calls are denied, or released, or the turn is cancelled."""
 DEFAULT_HOLD_S = 3_600.0
 PutResult = Literal["ACCEPTED", "ALREADY", "SEALED", "FULL", "GONE", "MOVED", "MOVING"]
 SubmitWord = Literal["ACTIVE", "QUEUED", "EXISTS", "BUSY", "FORBIDDEN", "MOVED", "MOVING", "UNSERVED"]
-"""What putting an input into a mailbox did."""
+"""The result of a submit."""
 ReceiptState = Literal["accepted", "consumed", "bounced", "refused"]
 BrakeKind = Literal["hold", "flag", "cancel"]
-"""`flag`: a readiness flag of a session, until a turn takes it, and of that turn from then on."""
+"""`flag`: a readiness flag of a session until a turn takes it, and of that turn from then on."""
 
 
 class ApprovalRequirement(Wire):
-    """Why one planned call needs an approval, and for how long it may be waited for."""
+    """Why one planned call needs an approval, and how long the call may wait for it."""
 
     reason: str
     timeout_s: float
@@ -38,14 +37,14 @@ class ApprovalRequirement(Wire):
 class Approval(Wire):
     """One call that needs, or needed, an approval.
 
-    id           of the call, unique over all turns: `TURN-CALL`
-    arguments    as they will run (edited ones after an edit); None where they are no longer kept
-    args_hash    what a decision is bound to: one made for other arguments is refused
-    edited       the person who approved it changed the arguments
-    decided_by   who, as the decider named himself; empty where nobody did
-    comment      the comment on the decision
-    message      how the user's message begins, which led to the call; empty where content is not kept
-    brain        the one that its turn names; None: the default
+    id: of the call, unique over all turns: `TURN-CALL`.
+    arguments: the arguments that will run, including a person's edit. None if they are no longer kept.
+    args_hash: binds a decision to these arguments. One made for other arguments is refused.
+    edited: whether the person who approved it changed the arguments.
+    decided_by: the name that the person gave, or "" if nobody decided.
+    comment: the comment on the decision.
+    message: the beginning of the user's message that led to the call, or "" if content is not kept.
+    brain: the brain that its turn names, or None for the default.
     """
 
     id: str
@@ -72,9 +71,9 @@ class Approval(Wire):
 class EditedCall:
     """A call with the arguments that a person put in place of the model's.
 
-    arguments_json   what its worker reads, as a plan makes it, with `"edited": true`
-    args_hash        of the new arguments; also in `arguments_json`
-    lanes            what it must hold now; empty for a read
+    arguments_json: read by its worker, in the form of a plan, with `"edited": true`.
+    args_hash: of the new arguments; also in `arguments_json`.
+    lanes: the lanes that it needs now. Empty for a read.
     """
 
     arguments_json: str
@@ -99,8 +98,7 @@ class ApprovalStatus:
 
 @dataclass(frozen=True, slots=True)
 class ApprovalRequest:
-    """A call that needs an approval, as SQL keeps it from before it is committed. `args_json` is None where no
-    content is kept."""
+    """A call that needs an approval, in SQL since before its commit. `args_json` is None if no content is kept."""
 
     session_id: str
     turn_id: str
@@ -114,7 +112,7 @@ class ApprovalRequest:
 
 
 class HoldSpec(Wire):
-    """A hold as it is placed. `timeout_s` counts from then on; a readiness flag's from when its turn takes it."""
+    """A hold as it is placed. `timeout_s` counts from then on, or for a readiness flag from when its turn takes it."""
 
     id: str
     reason: str = ""
@@ -123,7 +121,7 @@ class HoldSpec(Wire):
 
 
 def readiness_hold_id(client_message_id: str) -> str:
-    """The hold that an input with `readiness=False` places when it is read."""
+    """Return the id of the hold that an input with `readiness=False` places when it is read."""
     return f"ready:{client_message_id}"
 
 
@@ -140,10 +138,10 @@ class StandingHold(Wire):
 class TurnInput(Wire):
     """One follow-up input.
 
-    client_message_id   unique in its session: the same one twice is one message
-    readiness           True lifts the turn's readiness hold, False sets one, None leaves it as it is
-    attachments         images and files; their bytes are in SQL
-    merged              it belongs to the question itself, because it came before the turn began
+    client_message_id: unique in its session. A repeated id is the same message.
+    readiness: True releases the turn's readiness hold, False places one, and None changes nothing.
+    attachments: images and files. Their bytes are in SQL.
+    merged: whether it is a part of the question itself, because it came before the turn began.
     """
 
     client_message_id: str
@@ -154,11 +152,11 @@ class TurnInput(Wire):
 
 
 class Receipt(Wire):
-    """What became of an input.
+    """The outcome of an input.
 
-    turn_id            the turn it was sent to
-    step               the model call that read it, once `consumed`
-    bounced_turn_id    the turn it became, once `bounced`
+    turn_id: the turn that it was sent to.
+    step: the model call that read it, once it is `consumed`.
+    bounced_turn_id: the turn that it became, once it is `bounced`.
     """
 
     client_message_id: str
@@ -170,8 +168,7 @@ class Receipt(Wire):
 
 
 class Brake(Wire):
-    """A brake in force, as SQL has it. `left_s` is what is left of its time, by SQL's clock: 0 or less when it is
-    up."""
+    """A brake in force, in SQL. `remaining_s` is 0 or less once its time is up, by SQL's clock."""
 
     kind: BrakeKind
     id: str
@@ -184,17 +181,17 @@ class Brake(Wire):
 
     @property
     def hold(self) -> HoldSpec:
-        """The brake as a hold with the time that is left."""
+        """The brake as a hold for the remaining time."""
         return HoldSpec(
             id=self.id, reason=self.reason, timeout_s=max(0.0, self.remaining_s), on_timeout=self.on_timeout
         )
 
 
 class RestoredState(Wire):
-    """What SQL knows of a turn that Redis may have lost.
+    """The state of a turn in SQL that Redis may have lost.
 
-    brakes   of the turn, and the flags of its session that no turn has taken, in the order they were promised
-    inputs   that were accepted and that a step of the turn has read or will read, in the order they came
+    brakes: of the turn, and the flags of its session that no turn has taken, in the order they were promised.
+    inputs: accepted inputs that a step of the turn has read or will read, in order.
     """
 
     brakes: tuple[Brake, ...] = ()
@@ -205,5 +202,5 @@ NOTHING_TO_RESTORE = RestoredState()
 
 
 def cancel_brake_id(turn_id: str) -> str:
-    """The id of a turn's cancel among its session's brakes: a turn has one."""
+    """Return the id of a turn's one cancel among its session's brakes."""
     return f"cancel:{turn_id}"

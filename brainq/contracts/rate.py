@@ -1,4 +1,5 @@
-"""How many requests and tokens a minute a model's service takes: what an operator sets, and what its answers say."""
+"""The limits of a model's service in requests and tokens per minute: as operators set them, and as answers report
+them."""
 
 from __future__ import annotations
 
@@ -8,15 +9,15 @@ from fnmatch import fnmatchcase
 from typing import Literal, Self
 
 RateLimitKind = Literal["requests", "tokens", "stop", "count"]
-"""What is waited for: a place among the requests, or tokens, of a minute; the end of a stop that the service asked for;
-or the fleet's count, which cannot be reached."""
+"""What a request waits for: a place among the requests, or tokens, of a minute; the end of a stop that the service
+asked for; or the fleet's count, which cannot be reached."""
 _RATE_PART = re.compile(r"(\d{1,12})(?:\s+(tokens|requests))?\s*/\s*min(?:ute)?")
 _RATE_FORM = "write `openai:gpt-5=60/min,200000 tokens/min`; models are parted by `;`, `none` holds one to no limit"
 
 
 @dataclass(frozen=True, slots=True)
 class Rate:
-    """At most so many requests, and tokens, in any minute; None: no limit."""
+    """The most requests and tokens in any minute. None means no limit."""
 
     requests: int | None = None
     tokens: int | None = None
@@ -27,7 +28,8 @@ NO_RATE = Rate()
 
 @dataclass(frozen=True, slots=True)
 class RateWait:
-    """No place yet. `most` is the limit that is reached, a minute; 0 for a stop. `is_late`: it would come too late."""
+    """A wait for a place. `most` is the limit per minute that is reached, or 0 for a stop. `is_late` means that the
+    place would come too late."""
 
     wait_s: float
     what: RateLimitKind
@@ -35,7 +37,7 @@ class RateWait:
     is_late: bool = False
 
     def describe(self, model: str) -> str:
-        """For people, such as `openai:gpt-5: 60 requests a minute`."""
+        """Return the reason for people, such as `openai:gpt-5: 60 requests a minute`."""
         match self.what:
             case "requests" | "tokens":
                 return f"{model}: {self.most} {self.what} a minute"
@@ -47,10 +49,10 @@ class RateWait:
 
 @dataclass(frozen=True, slots=True)
 class QueueTicket:
-    """What a request waits with for its place at a limited model. Its text, which is kept, has both parts on two lines.
+    """The ticket of a request in the queue of a limited model. Its stored text has the two parts on two lines.
 
-    queue    `provider:model`, and ` #` with a word for the account where there is one
-    holder   who waits there: `SESSION TURN STEP PURPOSE`; for a request of no turn a word of its own
+    queue: `provider:model`, and ` #` with a word for the account if there is one.
+    holder: `SESSION TURN STEP PURPOSE`, or a unique word for a request without a turn.
     """
 
     queue: str
@@ -58,7 +60,7 @@ class QueueTicket:
 
     @classmethod
     def of_step(cls, queue: str, session_id: str, turn_id: str, step: int, purpose: str) -> Self:
-        """The ticket of a step's request. It is the same for each try of the step."""
+        """Return the ticket of a step's request. It is the same for each try of the step."""
         return cls(queue, f"{session_id} {turn_id} {step} {purpose}")
 
     @classmethod
@@ -71,13 +73,13 @@ class QueueTicket:
 
     @property
     def step(self) -> int:
-        """The step whose request it is. Raises ValueError for a request of no turn."""
+        """The step of the request. Raises ValueError if the request belongs to no turn."""
         return int(self.holder.rsplit(" ", 2)[-2])
 
 
 @dataclass(frozen=True, slots=True)
 class TokenCount:
-    """What a request used, as its service counted it; of that it `counted` so many for those that were `estimated`."""
+    """The tokens that a request used. Its service `counted` this many for the `estimated` ones."""
 
     used: int
     estimated: int
@@ -86,7 +88,7 @@ class TokenCount:
 
 @dataclass(frozen=True, slots=True)
 class RateReport:
-    """What one answer of a service says: its limits a minute, and for how long it takes nothing (0: it does)."""
+    """The limits per minute in one answer of a service, and how long the service accepts nothing (0 if it does)."""
 
     requests: int | None = None
     tokens: int | None = None
@@ -98,19 +100,19 @@ EMPTY_RATE_REPORT = RateReport()
 
 @dataclass(frozen=True, slots=True)
 class RateRules:
-    """The limits that are set, by `provider:model`; a `*` fits any letters. Of several that fit the longest name
-    counts. Each model has its own count, also where one name fits several."""
+    """The configured limits by `provider:model`, in which `*` matches any letters. Of several matching names the
+    longest one applies. Each model has its own count, even if one name matches several."""
 
     by_name: tuple[tuple[str, Rate | None], ...] = ()
 
     def for_model(self, model: str) -> Rate | Literal["unknown"] | None:
-        """The limits of `provider:model`: None where it is to be held to none, `unknown` where nothing is set."""
+        """Return the limits of `provider:model`: None if it has no limit, and `unknown` if nothing is configured."""
         fitting = [(len(name), rate) for name, rate in self.by_name if fnmatchcase(model, name)]
         return max(fitting, key=lambda each: each[0])[1] if fitting else "unknown"
 
 
 def parse_rates(text: str) -> RateRules:
-    """The limits of BRAINQ_RATES. Raises ValueError, which says what is wrong and how it is written."""
+    """Return the limits of BRAINQ_RATES. Raises ValueError, which shows the problem and the format."""
     found: dict[str, Rate | None] = {}
     for entry in filter(None, (part.strip() for part in re.split(r"[;\n]", text))):
         name, sign, limits = (part.strip() for part in entry.partition("="))

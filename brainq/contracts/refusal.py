@@ -1,4 +1,4 @@
-"""A server that answers, and does not do what it is asked for."""
+"""A server that answers, but does not do what is requested."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """Why a server refuses, as in "Redis ...", and what ends that."""
+    """Why a server refuses, as in "Redis ...", and what ends the refusal."""
 
     reason: str
     remedy: str

@@ -1,4 +1,4 @@
-"""Rows that the repositories take and return. Instants are the database's clock, aware, UTC."""
+"""Rows that the repositories accept and return. Times are the database's clock, aware, UTC."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ TokenState = Literal["live", "expired", "revoked"]
 
 @dataclass(frozen=True, slots=True)
 class AcceptedTurn:
-    """The turn that a submit is, or went into. `created` is False when the request key was sent before.
+    """The turn of a submit, or the turn that it joined. `created` is False if the request key was sent before.
 
-    ended     that turn has its ending: it must not be queued again, however long ago Redis forgot it
-    receipt   where it is input of that turn, or was meant to be
+    ended: whether that turn has its ending. It must not be queued again, even if Redis has forgotten it.
+    receipt: set if it is input of that turn, or was meant to be.
     """
 
     turn_id: str
@@ -59,7 +59,7 @@ class TurnRow:
 
 @dataclass(frozen=True, slots=True)
 class RecentTurn:
-    """When a turn was accepted and ended, how, and for how much."""
+    """The times, the ending and the cost of a turn."""
 
     state: str
     accepted_at: datetime
@@ -87,7 +87,7 @@ class UnendedTurn:
 
 @dataclass(frozen=True, slots=True)
 class CallRow:
-    """An intent, a void, or how a started call ended. `late`: its end came after the turn had given it up."""
+    """An intent, a void, or the end of a started call. `late` means that it ended after the turn had given it up."""
 
     row: int
     turn_id: str
@@ -113,16 +113,16 @@ class CallRow:
 
 
 StartedWord = Literal["no", "unsaid", "yes"]
-"""Whether non-read calls of a turn have started. `unsaid`: there are intents, and no report of what came of them."""
+"""Whether non-read calls of a turn have started. `unsaid`: there are intents without a report of their outcome."""
 
 
 @dataclass(frozen=True, slots=True)
 class VoidResult:
-    """What a rescue learns when it tries to void an attempt.
+    """The answer to a rescue that tries to void an attempt.
 
-    void      the attempt never started and never will
-    started   its intent is there, which `owner` wrote, and nobody knows how it ended
-    done      it ended; `outcome_json` says how
+    void: the attempt never started and never will.
+    started: its intent was written by `owner`, and its outcome is unknown.
+    done: it ended, with `outcome_json`.
     """
 
     state: Literal["void", "started", "done"]
@@ -136,7 +136,7 @@ class VoidResult:
 
 @dataclass(frozen=True, slots=True)
 class StepRow:
-    """A finalizer step's own row. `failed` is tried again; `dead` is not."""
+    """A finalizer step's own row. `failed` is retried; `dead` is not."""
 
     turn_id: str
     step: str
@@ -168,14 +168,12 @@ class KnowledgeRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemoryRow(KnowledgeRow):
-    """One memory."""
-
     kind: MemoryKind
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ObservationRow(KnowledgeRow):
-    """One observation; `source_event_id` is the user's message it was first learned from."""
+    """One observation. `source_event_id` is the user's message that it was first learned from."""
 
     kind: ObservationKind
     source_event_id: str
@@ -183,7 +181,7 @@ class ObservationRow(KnowledgeRow):
 
 @dataclass(frozen=True, slots=True)
 class JudgementRow:
-    """A judgement, scored or still to be. `due_at`: until then it is held by a try, or waits for the next."""
+    """A judgement, scored or pending. Until `due_at` a try holds it, or it waits for the next one."""
 
     turn_id: str
     judge: str
@@ -205,11 +203,11 @@ class JudgementRow:
 
 @dataclass(frozen=True, slots=True)
 class InputRow:
-    """One mid-turn input. `turn_id` is the turn it was sent to first; `settled_at`: when it was no longer open.
+    """One mid-turn input. `turn_id` is the turn that it was sent to first, and `settled_at` is when it was settled.
 
     With `redact_logs` its text is empty once it is settled, and it has no attachments.
 
-    is_unreadable   it is encrypted under a key that is missing: it has neither, and waits
+    is_unreadable: whether it is encrypted under a missing key. It then has no text and no attachments, and waits.
     """
 
     row: int
@@ -252,8 +250,10 @@ class InputRow:
 
 @dataclass(frozen=True, slots=True)
 class ApprovalRow:
-    """An approval and its place in the table. `decided_at` is when it stopped being pending, `decided_by` empty
-    where no person did that. `is_unreadable`: it is encrypted under a key that is missing, and has no texts."""
+    """An approval and its row.
+
+    is_unreadable: whether it is encrypted under a missing key. It then has no texts.
+    """
 
     row: int
     approval: Approval
@@ -262,13 +262,13 @@ class ApprovalRow:
 
 @dataclass(frozen=True, slots=True)
 class TokenRow:
-    """Instants are the database's clock, aware, UTC.
+    """A token. Times are the database's clock, aware, UTC.
 
-    sessions       prefixes, or ("*",)
-    verbs          as they were given; a word that this brainq does not know lets nobody do anything
-    expires_at     None: never
-    last_used_at   to the minute, and None before its first use
-    read_at        when the row was read
+    sessions: prefixes, or ("*",).
+    verbs: as they were given. A word that this brainq does not know allows nothing.
+    expires_at: None means never.
+    last_used_at: to the minute, or None before its first use.
+    read_at: when the row was read.
     """
 
     token_id: str
@@ -284,17 +284,17 @@ class TokenRow:
 
     @property
     def remaining_s(self) -> float | None:
-        """Until it expires, from `read_at`; None: for ever."""
+        """The seconds until it expires, from `read_at`, or None if it does not expire."""
         return None if self.expires_at is None else (self.expires_at - self.read_at).total_seconds()
 
     @property
     def idle_s(self) -> float | None:
-        """Since its use was noted, at `read_at`; None: it never was."""
+        """The seconds since its last recorded use, at `read_at`, or None if it was never used."""
         return None if self.last_used_at is None else (self.read_at - self.last_used_at).total_seconds()
 
     @property
     def state(self) -> TokenState:
-        """As it was at `read_at`."""
+        """Its state at `read_at`."""
         if self.revoked_at is not None:
             return "revoked"
         return "expired" if self.remaining_s is not None and self.remaining_s <= 0 else "live"

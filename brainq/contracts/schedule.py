@@ -1,4 +1,4 @@
-"""Schedules: turns that begin at a time, once or again and again."""
+"""Schedules: turns that begin at a time, once or repeatedly."""
 
 from __future__ import annotations
 
@@ -8,19 +8,20 @@ from typing import Any, Literal
 from brainq.contracts.base import Wire
 
 OnRunning = Literal["skip", "queue"]
-"""What a run does whose last one still runs: it is left out, or its turn waits for its session as any turn does."""
+"""What happens to a run while the previous one still runs: it is skipped, or its turn waits for its session as any turn
+does."""
 Missed = Literal["once", "skip"]
-"""What becomes of runs that nobody could begin in their time: the first of them is made up for, or none is."""
+"""What happens to runs that could not begin in time: the first of them is made up for, or none is."""
 
 
 class ScheduleRow(Wire):
-    """A schedule as SQL keeps it; instants in ms since 1970.
+    """A schedule in SQL. Times are in ms since 1970.
 
-    timing        `once`, `every SECONDS`, or `cron M H DOM MON DOW`
-    session_id    may hold {date} and {time}: those of the due instant in its zone
-    request       the fields of the TurnRequest beside ids and session
-    start_ms      the first due instant; intervals count from it
-    next_ms       None: there is none any more
+    timing: `once`, `every SECONDS`, or `cron M H DOM MON DOW`.
+    session_id: may contain {date} and {time}, which are filled from the due time in its zone.
+    request: the fields of the TurnRequest beside ids and session.
+    start_ms: the first due time, from which intervals count.
+    next_ms: None if there is no further run.
     """
 
     schedule_id: str
@@ -40,13 +41,12 @@ class ScheduleRow(Wire):
 
 
 class Schedule(Wire):
-    """A schedule as its owner sees it.
+    """A schedule for its owner.
 
-    when           `at` a time, `every 300 s`, or the five fields of a crontab
-    next_at        None: it ran its last time; while it is paused when it would run
-    last_turn_id   the turn of its newest run
-    note           why the newest due instant began no turn, or which earlier ones were missed, until there is something
-                   newer to say; "" where all began
+    when: `at` a time, `every 300 s`, or the five fields of a crontab.
+    next_at: when it runs next, or would run if it were not paused. None if it ran its last time.
+    last_turn_id: the turn of its newest run.
+    note: why the newest due time began no turn, or which earlier ones were missed. "" if all began.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""What model calls have cost, and tool calls were made: by tenant, brain, model, tool and day."""
+"""The cost of model calls, and the number of tool calls, by tenant, brain, model, tool and day."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ SPEND_FIGURES = (
 
 
 class SpendLine(Wire):
-    """One group of a spend report. Of `day`, `tenant`, `brain`, `model`, `kind` and `tool` it has those by which the
+    """One group of a spend report. It has those of `day`, `tenant`, `brain`, `model`, `kind` and `tool` by which the
     report is grouped.
 
-    day              the UTC day on which the turn was accepted, as 2026-11-27
-    tenant           as its sessions' ids begin: `acme:`; `:` for those without a colon
-    brain            "" for a turn that never began
-    kind             what the model was asked for: step, lost, reflection, compaction, memory, judge
-    calls            model calls; with `tool`, tool calls
-    failed_calls     tool calls that did not complete
-    cost_usd         US dollars of what has a price; an amount that a service did not count is estimated
-    estimated_usd    the part of it that is an estimate
-    unpriced_calls   calls of models whose price is not known: they add no money
+    day: the UTC day on which the turn was accepted, as 2026-11-27.
+    tenant: the prefix of its sessions: `acme:`, or `:` for sessions without a colon.
+    brain: "" for a turn that never began.
+    kind: the purpose of the model call: step, lost, reflection, compaction, memory, judge.
+    calls: model calls, or tool calls if grouped by `tool`.
+    failed_calls: tool calls that did not complete.
+    cost_usd: US dollars of the calls with a price. Tokens that a service did not count are estimated.
+    estimated_usd: the estimated part of it.
+    unpriced_calls: calls of models whose price is unknown. They add no money.
     """
 
     day: str | None = None
@@ -52,7 +52,8 @@ class SpendLine(Wire):
 
 
 def check_spend_by(by: Sequence[str]) -> tuple[SpendBy, ...]:
-    """What a report is grouped by, each once. Raises InvalidInput for other words, and for what cannot be combined."""
+    """Return the grouping of a report, each word once. Raises InvalidInput for unknown words, and for words that cannot
+    be combined."""
     words = [by] if isinstance(by, str) else list(by)
     known: tuple[SpendBy, ...] = tuple(word for word in SPEND_BY if word in words)
     for word in words:
@@ -64,7 +65,8 @@ def check_spend_by(by: Sequence[str]) -> tuple[SpendBy, ...]:
 
 
 def spend_csv(by: Sequence[SpendBy], lines: Sequence[SpendLine]) -> str:
-    """The report as CSV with a header. A name that a spreadsheet would take for a formula begins with an apostrophe."""
+    """Return the report as CSV with a header. A name that a spreadsheet would read as a formula gets an apostrophe in
+    front."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\r\n")
     writer.writerow([*by, *SPEND_FIGURES])

@@ -1,7 +1,8 @@
-"""Effects of tools, states of turns and calls with the one table of legal moves for each, and outcomes of doorbells.
+"""Effects of tools; states of turns and calls, each with its table of legal moves; and outcomes of doorbells.
 
 The Lua scripts hold the truth. `tests/unit/contracts/test_moves.py` checks that every state is reachable and can end.
-The seeded model test checks that no script makes an unlisted move."""
+The seeded model test checks that no script makes an unlisted move.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +10,7 @@ from enum import EnumType, StrEnum
 from typing import Any, Literal, Self
 
 RequestTryEnd = Literal["refused", "cut", "sent", "over"]
-"""How a client's try of a request ended: refused, cut before all was sent, sent whole, or turned away for good."""
+"""How a client's try of a request ended: refused, cut before all was sent, sent whole, or rejected for good."""
 
 
 class _EffectNames(EnumType):
@@ -21,7 +22,8 @@ class _EffectNames(EnumType):
 
 
 class Effect(StrEnum, metaclass=_EffectNames):
-    """`READ_ONLY` calls run side by side; every other effect runs alone, in the model's order, in a lane."""
+    """The effect of a tool. `READ_ONLY` calls run side by side; any other call runs alone, in the model's order, in a
+    lane."""
 
     READ_ONLY = "read_only"
     LOCAL_WRITE = "local_write"
@@ -37,8 +39,8 @@ class Effect(StrEnum, metaclass=_EffectNames):
 class TurnState(StrEnum):
     """The states of a turn. The last four are its endings."""
 
-    QUEUED = "queued"  # accepted; an earlier turn of its session is live, or the fleet has no room
-    ACTIVE = "active"  # somebody is, or should be, advancing it; its deadline runs
+    QUEUED = "queued"  # accepted; an earlier turn of its session is live, or the fleet has no capacity
+    ACTIVE = "active"  # a coordinator advances it, or should; its deadline runs
     PARKED = "parked"  # everything open in it waits for people or outside results; its deadline does not run
     CLOSING = "closing"  # the write gate is shut and the ending decided; the finalizer runs
     COMPLETED = "completed"
@@ -52,17 +54,17 @@ class TurnState(StrEnum):
 
 
 class Awaits(StrEnum):
-    """Who is to act next for a turn to go on."""
+    """Who must act next for a turn to continue."""
 
     SESSION = "session"  # queued: its session's earlier turns
     ROOM = "room"  # queued: other turns of the fleet
     BRAIN = "brain"  # queued: other turns of its brain, which has a cap
-    PAUSED = "paused"  # queued: whoever paused its session
+    PAUSED = "paused"  # queued: the person who paused its session
     COORDINATOR = "coordinator"  # the next step
     CALLS = "calls"
     PEOPLE = "people"  # parked
     OUTSIDE = "outside"  # parked
-    CLIENT = "client"  # parked, for whoever runs the client's tools
+    CLIENT = "client"  # parked, for the runner of the client's tools
     FINALIZER = "finalizer"
     NOBODY = "nobody"
 
@@ -95,14 +97,14 @@ class StopReason(StrEnum):
 
     ANSWERED = "answered"
     EMPTY_REPLY = "empty_reply"
-    LENGTH = "length"  # the model's last reply was cut off, and is kept as far as it came
+    LENGTH = "length"  # the model's last reply was cut off, and is kept up to there
     FILTERED = "filtered"  # a content filter stopped it, or the model refused
-    INVALID_OUTPUT = "invalid_output"  # it does not fit the output schema, however often the model was asked
+    INVALID_OUTPUT = "invalid_output"  # the answer does not fit the output schema, after all attempts
     MAX_STEPS = "max_steps"
     MAX_TOTAL_TOKENS = "max_total_tokens"
     MAX_COST = "max_cost"
     DEADLINE = "deadline"
-    WAITED = "waited"  # it had not begun when it had waited for `max_wait_s`; nothing was done, and nothing paid
+    WAITED = "waited"  # it had not begun after `max_wait_s`; nothing was done, and nothing paid
     LIMITED = "limited"  # its model's limit had no place for its next request within a day
     CANCELLED = "cancelled"
     MODEL_ERROR = "model_error"
@@ -113,13 +115,14 @@ class StopReason(StrEnum):
 REPLY_STOP_REASONS = frozenset(
     {StopReason.ANSWERED, StopReason.EMPTY_REPLY, StopReason.LENGTH, StopReason.FILTERED, StopReason.INVALID_OUTPUT}
 )
-"""Of a turn whose last reply ended it: that reply is a step, too."""
+"""The reasons of a turn whose last reply ended it. That reply counts as a step, too."""
 
 
 class TraceStatus(StrEnum):
     """The status of one call.
 
-    `planned` is ours: the call is in a later wave of its step and nothing has been asked for yet.
+    `planned` is an addition of brainq: the call is in a later wave of its step, and nothing has been requested for it
+    yet.
     """
 
     PLANNED = "planned"
@@ -133,7 +136,7 @@ class TraceStatus(StrEnum):
     TIMED_OUT = "timed_out"
     TIMED_OUT_LATE = "timed_out_late"  # timed out, and its late end was recorded
     CANCELLED = "cancelled"
-    UNKNOWN = "unknown"  # a non-read call started and nobody knows how it ended
+    UNKNOWN = "unknown"  # a non-read call that started, with an unknown end
 
     @property
     def is_settled(self) -> bool:
@@ -153,7 +156,7 @@ SETTLED = frozenset(
 )
 
 FAILED_CALLS = frozenset({TraceStatus.FAILED, TraceStatus.TIMED_OUT, TraceStatus.TIMED_OUT_LATE, TraceStatus.UNKNOWN})
-"""Calls that went wrong; one that was denied or cancelled was not wanted."""
+"""Calls that went wrong. Denied and cancelled calls were not wanted."""
 
 _STOPPED = frozenset({TraceStatus.DENIED, TraceStatus.TIMED_OUT, TraceStatus.CANCELLED})
 
@@ -171,7 +174,7 @@ TRACE_MOVES: dict[TraceStatus, frozenset[TraceStatus]] = {
     | {
         TraceStatus.DISPATCHED,
         TraceStatus.PARKED,
-        TraceStatus.UNKNOWN,  # an attempt of it was lost, and the next one was held back or not wanted any more
+        TraceStatus.UNKNOWN,  # an attempt of it was lost, and the next one was held back or is no longer needed
     },
     TraceStatus.DISPATCHED: _STOPPED
     | {
@@ -203,7 +206,7 @@ TRACE_MOVES: dict[TraceStatus, frozenset[TraceStatus]] = {
 
 
 class WorkFailure(StrEnum):
-    """Work that was done and recorded, and failed. Its task is shown as failed by those who watch tasks."""
+    """Work that was done and recorded, and failed. Its task is shown as failed in monitoring."""
 
     CALL_FAILED = "call_failed"
     CALL_TIMED_OUT = "call_timed_out"
@@ -217,8 +220,8 @@ class WorkFailure(StrEnum):
 
 
 class WorkOutcome(str):
-    """A word for logs and tests. `failed` and `why` (a word of ours, or the name of an error's class) say that and
-    how the work failed; None and "" that it did not."""
+    """The outcome of work, as a word for logs and tests. `failed` and `why` (a word, or the name of an error's class)
+    describe a failure; they are None and "" without one."""
 
     failed: WorkFailure | None
     why: str

@@ -1,6 +1,4 @@
-"""Tools, as the model and the scheduler see them: a brain's own, and those that the caller of a turn runs
-itself.
-"""
+"""Tools, for the model and the scheduler: a brain's own, and those that the caller of a turn runs."""
 
 from __future__ import annotations
 
@@ -21,21 +19,21 @@ DEFAULT_CLIENT_TOOL_TIMEOUT_S = 86_400.0
 MAX_CLIENT_TOOL_TIMEOUT_S = 31_536_000.0  # a year
 MAX_CLIENT_TOOLS = 128
 MAX_DESCRIPTION_CHARS = 20_000
-MAX_CLIENT_TOOLS_CHARS = 400_000  # of all schemas and descriptions: each step sends them
+MAX_CLIENT_TOOLS_CHARS = 400_000  # of all schemas and descriptions, because each step sends them
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,63}", re.ASCII)
 
 
 class ToolSpec(Wire):
-    """A tool as the model and the scheduler see it.
+    """A tool for the model and the scheduler.
 
-    parameters   JSON schema (an object) of the arguments
-    timeout_s    the longest one call may take, counted from when its function starts
-    idempotent   True: a rescue may run a started call again, with the same idempotency key
-    resources    templates such as `note:{path}`, `item:{order.sku}` or `cart:{session}`; filled from the call they
-                 name lanes (non-read calls) or keep two reads out of one wave (READ_ONLY calls)
-    deny_repeats   True: the same call again, after it brought a result and with no change made since, is denied. So
-                 it is for READ_ONLY and idempotent tools, whatever is set here
-    isolation    `thread` abandons a function that misses its deadline; `process` kills it
+    parameters: the JSON schema (of an object) of the arguments.
+    timeout_s: the longest time of one call, counted from when its function starts.
+    idempotent: True if a rescue may run a started call again, with the same idempotency key.
+    resources: templates such as `note:{path}`, `item:{order.sku}` or `cart:{session}`, filled from the call. They name
+        lanes (non-read calls), or keep two reads out of one wave (READ_ONLY calls).
+    deny_repeats: True denies a repeated call after it brought a result, if no change was made since. This always
+        applies to READ_ONLY and idempotent tools.
+    isolation: `thread` abandons a function that misses its deadline; `process` kills it.
     """
 
     name: str
@@ -55,11 +53,11 @@ class ToolSpec(Wire):
 
 
 class ClientTool(Wire):
-    """A function that the caller runs itself.
+    """A function that the caller runs.
 
-    parameters   the JSON schema (of an object) of its arguments; left out: it takes none
-    timeout_s    how long a call of it waits for its result; it has timed out then. The turn's time limit does not run
-                 meanwhile
+    parameters: the JSON schema (of an object) of its arguments. Omit it if there are none.
+    timeout_s: how long a call of it waits for its result before it times out. The turn's time limit is paused
+        meanwhile.
     """
 
     name: str
@@ -87,7 +85,7 @@ class ClientTool(Wire):
 
 
 def check_client_tools(tools: tuple[ClientTool, ...]) -> None:
-    """Raises InvalidInput for too many of them, too much, or a name that two have."""
+    """Raise InvalidInput if there are too many, if they are too large, or if two have the same name."""
     if len(tools) > MAX_CLIENT_TOOLS:
         raise InvalidInput("client_tools", f"there are {len(tools)}; send at most {MAX_CLIENT_TOOLS}")
     names = [tool.name for tool in tools]

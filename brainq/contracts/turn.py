@@ -18,7 +18,7 @@ from brainq.contracts.tool import ClientTool
 from brainq.errors import InvalidInput, NoParsedOutput, TurnFailed
 
 DEFAULT_STEPS = 20
-"""Enough for an agent that reads a few files, changes one and looks again; a loop still ends within minutes."""
+"""Enough for an agent that reads a few files, changes one and looks again. A loop still ends within minutes."""
 M = TypeVar("M", bound=BaseModel)
 MAX_MESSAGE_CHARS = 1_000_000
 MAX_TAGS = 100
@@ -32,33 +32,33 @@ OnBusy = Literal["enqueue", "steer", "interrupt", "replace", "reject", "merge"]
 
 enqueue     wait in order
 steer       go into the live turn's mailbox
-interrupt   stop the live turn, then run, before those that wait
-replace     the same, and drop those that wait
+interrupt   stop the live turn, then run before the waiting turns
+replace     the same, and drop the waiting turns
 reject      refuse with SessionBusy
-merge       join the newest turn that waits into one; where none waits, wait
+merge       join the newest waiting turn into one; wait if there is none
 """
 Priority = Literal["high", "normal", "low"]
-"""Whose turn is first where turns of one tenant wait for room in the fleet."""
+"""The order of one tenant's turns while they wait for capacity."""
 TurnKind = Literal["chat", "review", "compact"]
 CONTENT_NOT_STORED = "[not kept: redact_logs]"
-"""Stands in SQL for the user's message of an ended turn whose content is kept out."""
+"""Replaces the user's message of an ended turn in SQL if its content is not kept."""
 LATE_FAILURE_WARNINGS = {
     "learner": "nothing was learned from this turn: the step `learner` failed for good",
     "memory": "nothing of this turn was kept in memory: the step `memory` failed for good",
 }
-"""What a result says of a finalizer step that was given up after it went out, by the step."""
+"""The warnings about finalizer steps that were given up after the result went out, by step."""
 
 
 class Limits(Wire):
-    """What one turn may use. `max_tool_calls=None` means `max_steps`.
+    """The limits of one turn. `max_tool_calls=None` means `max_steps`.
 
-    timeout_s            active time until the deadline, seconds
-    max_wait_s           how long it may wait, for its session or for room, before it begins, seconds; None: no limit
-    first_token_s        how long a model's stream may take until its first output, seconds
-    idle_s               how long it may be silent after that, seconds; at most `first_token_s` counts
-    max_output_tokens    length of one reply; where it is set, tokens and money of a step are reserved whole
-    max_total_tokens     input + output tokens over all steps; None: no limit
-    max_cost_usd         money over all steps; None: no limit
+    timeout_s: the active time until the deadline, in seconds.
+    max_wait_s: how long it may wait for its session or for capacity before it begins, in seconds, or None for no limit.
+    first_token_s: how long a model's stream may take until its first output, in seconds.
+    idle_s: how long a stream may be silent after that, in seconds. At most `first_token_s` counts.
+    max_output_tokens: the length of one reply. With this limit, tokens and money of a step are reserved in full.
+    max_total_tokens: input and output tokens over all steps, or None for no limit.
+    max_cost_usd: money over all steps, or None for no limit.
     """
 
     timeout_s: float = Field(default=300.0, gt=0, le=86_400)
@@ -102,7 +102,7 @@ class LimitsFields(TypedDict, total=False):
 
 
 class LimitsOverride(Wire):
-    """Limits of one turn that differ from the brain's; what is None keeps the brain's value."""
+    """Limits of one turn that differ from the brain's. None keeps the brain's value."""
 
     timeout_s: float | None = Field(default=None, gt=0, le=86_400)
     max_wait_s: float | None = Field(default=None, gt=0, le=30 * 86_400)
@@ -117,7 +117,7 @@ class LimitsOverride(Wire):
     max_cost_usd: float | None = Field(default=None, gt=0)
 
     def over(self, base: Limits) -> Limits:
-        """`base` with this override's values in place of its own."""
+        """Return `base` with the values that are set here."""
         changed = {name: value for name, value in self.__dict__.items() if value is not None}
         return base if not changed else Limits.model_validate(base.model_dump() | changed)
 
@@ -132,7 +132,7 @@ class ParentCall(Wire):
 
 
 class TurnChoices(Wire):
-    """What a producer may choose for a turn, in the same form over every wire; TurnRequest explains it."""
+    """The choices of a producer for a turn, in the same form on every wire. TurnRequest explains them."""
 
     model: str | None = None
     provider: str | None = None
@@ -154,24 +154,24 @@ class TurnChoices(Wire):
 class TurnRequest(TurnChoices):
     """One user message to one session, with the overrides of this turn.
 
-    turn_id        chosen by the producer, or made by the client
-    request_key    sending the same key again is the same turn; defaults to turn_id
-    options        how its model is asked, where that differs from the brain's
-    metadata       small JSON of the producer's; comes back in callbacks, never read by brainq
-    on_busy        what to do when the session has a live turn; see `OnBusy`
-    priority       which turns of its tenant it goes before when the fleet has no room; no other tenant's
-    kind           `review` and `compact` turns do not enter the session's history, only their outcome does
-    seed           what a review begins with: the session's conversation so far, or nothing
-    parent         the call that started this turn, for a child turn
-    readiness      False: a readiness hold is on the turn from its beginning; True: it is ready, and takes no flag
-                   of its session; None: it takes the oldest flag. As input of another turn: see `TurnInput`
-    greeting       the assistant's message before the user's; only the first turn of a session takes it
-    attachments    images and files of the user's message, which may be empty then; their bytes are in SQL
-    history        a conversation that was had elsewhere, before the user's message; as the greeting, and in its place
-    client_tools   tools that the caller runs itself, beside the brain's
-    brain          the name of the brain that has the turn; None: the only one, or the default
-    traceparent    the W3C trace context of its producer: the turn's trace goes on from there. It is no content: with
-                   another one, and the same request_key, it is the same request
+    turn_id: chosen by the producer, or made by the client.
+    request_key: identifies the request: a repeated key means the same turn. Defaults to turn_id.
+    options: the model options that differ from the brain's.
+    metadata: small JSON of the producer. It is passed to callbacks, and never read by brainq.
+    on_busy: what to do if the session has a live turn; see `OnBusy`.
+    priority: its order among its tenant's turns while the fleet has no capacity. It never passes another tenant's turn.
+    kind: `review` and `compact` turns do not enter the session's history; only their outcome does.
+    seed: what a review begins with: the session's conversation so far, or nothing.
+    parent: the call that started this turn, for a child turn.
+    readiness: False places a readiness hold at the beginning. True means that the turn is ready, and takes no flag of
+        its session. None takes the oldest flag. For input of another turn see `TurnInput`.
+    greeting: the assistant's message before the user's. Only the first turn of a session uses it.
+    attachments: images and files of the user's message, which may then be empty. Their bytes are in SQL.
+    history: a conversation that took place elsewhere, before the user's message. Like the greeting, which it replaces.
+    client_tools: tools that the caller runs, beside the brain's.
+    brain: the name of the turn's brain, or None for the only one or the default.
+    traceparent: the W3C trace context of its producer, which the turn's trace continues. It is not content: a request
+        with another one, and the same request_key, is the same request.
     """
 
     turn_id: str
@@ -207,7 +207,7 @@ class TurnRequest(TurnChoices):
     @field_validator("options", mode="before")
     @classmethod
     def _of_a_turn(cls, value: object) -> object:
-        # What was made for a brain may be more than a turn can bring.
+        # Options that were made for a brain may hold more than a turn can bring.
         return value.explicit() if isinstance(value, TurnOptions) else value
 
     @field_validator("turn_id")
@@ -250,7 +250,7 @@ class TurnRequest(TurnChoices):
 
 
 class Citation(Wire):
-    """A source the answer rests on: a local path or a URL."""
+    """A source of the answer: a local path or a URL."""
 
     source: str
     title: str = ""
@@ -258,22 +258,22 @@ class Citation(Wire):
 
 
 class TurnResult(OfTurn):
-    """How a turn ended. Goes out for every ending.
+    """The result of a turn. It goes out for every ending.
 
-    text                     the answer, or the text that reports a limit, a timeout or a failure
-    rendered_content_paths   files the tools rendered for the user
-    ending, stop_reason      which of the four endings, and why the loop stopped
-    warnings                 what went wrong on the way without changing the ending
-    cost_usd                 None where the price of the model is not known
-    spends                   what each model call of the turn used, in order
-    error                    one line, for `failed`, where no worker had the turn's brain in time, and where the answer
-                             does not fit its schema
-    last_agent_message       the model's last text, where that is not `text`: a turn that was cut off
-    diff                     one unified diff of all changes the tools reported; None where there were none
-    parked_ms                how long the turn waited for people and outside results; no part of its time limit
-    brain                    the one that the turn named; None in a deployment of one
-    parsed                   the answer as JSON, where the turn had an `output_schema` and the answer fits it; else
-                             None. `parsed_as(Model)` gives it as a pydantic model
+    text: the answer, or the text that reports a limit, a timeout or a failure.
+    rendered_content_paths: files that the tools rendered for the user.
+    ending, stop_reason: which of the four endings, and why the loop stopped.
+    warnings: problems that did not change the ending.
+    cost_usd: None if the price of the model is unknown.
+    spends: the cost of each model call of the turn, in order.
+    error: one line, for a `failed` turn, if no worker had the turn's brain in time, or if the answer does not fit its
+        schema.
+    last_agent_message: the model's last text if it is not `text`, as in a turn that was cut off.
+    diff: one unified diff of all changes that the tools reported, or None if there are none.
+    parked_ms: how long the turn waited for people and outside results. This is no part of its time limit.
+    brain: the brain that the turn named, or None in a deployment with one brain.
+    parsed: the answer as JSON if the turn had an `output_schema` and the answer fits it, or else None.
+        `parsed_as(Model)` returns it as a pydantic model.
     """
 
     text: str = ""
@@ -303,23 +303,22 @@ class TurnResult(OfTurn):
     @property
     def ok(self) -> bool:
         """True for a whole answer of the model's own (`answered`). False for every other stop reason: a limit, a cut, a
-        filter, an output schema that nothing fitted, a failure."""
+        filter, an output schema that was not met, a failure."""
         return self.stop_reason is StopReason.ANSWERED
 
     def raise_for_ending(self) -> Self:
-        """This result, where it is `ok`; else raise TurnFailed, which says how the turn ended."""
+        """Return this result if it is `ok`. Raises TurnFailed otherwise, with the turn's ending."""
         if not self.ok:
             raise TurnFailed(self.turn_id, self.ending.value, self.stop_reason.value, self.error or "")
         return self
 
     def parsed_as(self, model: type[M]) -> M:
-        """The answer as `model`: usually the class that was given as `output_schema`.
+        """Return the answer as `model`, usually the class that was given as `output_schema`.
 
-        A result crosses processes as JSON and may be read by one that did not submit it, so no handle can know its
-        type. The type is named here instead, where it is used: `result.parsed_as(Order)` is an `Order` to every type
-        checker, however the result was come by.
+        A result crosses processes as JSON, and a process that did not submit it may read it. So no handle can know its
+        type, and the type is named here: `result.parsed_as(Order)` is an `Order` to every type checker.
 
-        Raises NoParsedOutput where there is none, and pydantic's ValidationError for one that does not fit `model`.
+        Raises NoParsedOutput if there is none, and pydantic's ValidationError if it does not fit `model`.
         """
         if self.parsed is None:
             raise NoParsedOutput(self.turn_id, self.stop_reason.value, self.error or "")

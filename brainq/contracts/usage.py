@@ -1,4 +1,4 @@
-"""Token counts of model calls, as services report them: a count that cannot be is never taken as it is.
+"""Token counts of model calls, as services report them. An impossible count is never used unchanged.
 
 Services send negative, fractional and missing counts, counts as text, and cached tokens beside the prompt's
 (langsmith-sdk issue 1858). A reply is never lost over such a count, and never becomes free by it.
@@ -15,21 +15,21 @@ from pydantic import Field, ModelWrapValidatorHandler, ValidationError, model_va
 
 from brainq.contracts.base import Wire
 
-MAX_COUNT = 2**53 - 1  # the largest whole number that Lua and JSON readers have exactly
+MAX_COUNT = 2**53 - 1  # the largest whole number that Lua and JSON readers represent exactly
 MAX_REPLY_TOKENS = 100_000_000
-"""More than one reply can take: the longest contexts on offer have 10,000,000 tokens (Llama 4 Scout, model card)."""
+"""More than one reply can use: the longest contexts on offer have 10,000,000 tokens (Llama 4 Scout, model card)."""
 _NUMBER = re.compile(r"[0-9]{1,16}(\.[0-9]{1,16})?")
 
 Count = Annotated[int, Field(strict=True, ge=0, le=MAX_COUNT)]
 
 
 class TokenUsage(Wire):
-    """Token counts of one reply, or a sum of several. `input_tokens` includes the cached ones.
+    """The token counts of one reply, or a sum of several. `input_tokens` includes the cached ones.
 
-    A count that cannot be is rounded up, or becomes 0, and the usage is `estimated`. So it is where more tokens are
-    cached than were sent: they were counted beside the others, and are added.
+    A fractional count is rounded up, and an impossible one becomes 0. If more tokens are cached than were sent, they
+    were counted separately, and are added. In all these cases the usage is `estimated`.
 
-    estimated   some of it was not counted by the service
+    estimated: whether a part of it was not counted by the service.
     """
 
     input_tokens: Count = 0
@@ -73,16 +73,16 @@ _COUNTS = ("input_tokens", "output_tokens", "cache_read_tokens", "cache_creation
 
 
 def _possible(given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the fields of a TokenUsage with counts that can be."""
+    """Return the fields of a TokenUsage with possible counts."""
     read = {name: read_count(given[name]) for name in _COUNTS if name in given}
     estimated = bool(given.get("estimated")) or not all(exact for _, exact in read.values())
     return {**given, **{name: count for name, (count, _) in read.items()}, "estimated": estimated}
 
 
 def read_count(value: object, most: int = MAX_COUNT) -> tuple[int, bool]:
-    """Return the count that a service means by `value`, and whether it said exactly that.
+    """Return the count that a service means by `value`, and whether the value is exact.
 
-    A fraction is rounded up. What cannot be a count is 0, and not exact; nothing (None) is exactly 0.
+    A fraction is rounded up. An impossible count becomes 0 and is not exact; None is exactly 0.
     """
     if value is None:
         return 0, True
@@ -103,10 +103,10 @@ def reported_usage(
     thought: object = None,
     total: object = None,
 ) -> TokenUsage:
-    """Return the usage that one reply's service reports, whatever values it has for its counts.
+    """Return the usage that one reply's service reports, whatever values its counts have.
 
-    thought   what `written` should include. Where it does not (xAI), or `total` shows that something was left out
-              (thinking over Gemini's OpenAI endpoint), it is added: it is billed, too.
+    thought: tokens that `written` should include. If it does not (xAI), or if `total` shows that something is missing
+        (thinking over Gemini's OpenAI endpoint), they are added, because they are billed.
     """
     values = (sent, written, cache_read, cache_creation, thought, total)
     counts, exact = zip(*(read_count(value, MAX_REPLY_TOKENS) for value in values), strict=True)

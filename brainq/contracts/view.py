@@ -1,6 +1,4 @@
-"""A turn at one moment: the snapshot for readers, the view that decisions are made from, and the ended turn
-that the finalizer records.
-"""
+"""A turn at one moment: the snapshot for readers, the view for decisions, and the ended turn for the finalizer."""
 
 from __future__ import annotations
 
@@ -22,16 +20,17 @@ from brainq.contracts.turn import Priority, TurnRequest
 class QueuePosition(Wire):
     """A queued turn's position, and what it waits for.
 
-    live         its session's live turn; "": none is
-    ahead        turns of its session that wait before it
-    is_paused    its session is; `paused_ms` for how long, `paused_why` for what reason
-    ahead_for_capacity   how many of its tenant's sessions will get room before its own; None: it does not wait for room
-    full         what has no room: the `fleet`, or its `tenant`'s `share` of it alone; "": there is room
-    brain        its session waits for this brain, of which `brain_live` turns are live, and no more than `brain_cap`
-                 may be; "": for none. `ahead_for_capacity` then counts its tenant's sessions that wait for that brain.
-                 If it is the brain of a turn before this one, the numbers are 0
-    share        how many turns of its tenant may be live; None: no sweeper has reported it yet
-    gives_up_ms  in how long it ends unbegun, by its `max_wait_s`; None: it waits as long as it takes
+    live: its session's live turn, or "".
+    ahead: the turns of its session that wait before it.
+    is_paused: whether its session is paused, for `paused_ms` so far, because of `paused_why`.
+    ahead_for_capacity: how many of its tenant's sessions will get capacity before its own, or None if it does not wait
+        for capacity.
+    full: what has no capacity: the `fleet`, or its `tenant`'s `share` alone. "" if there is capacity.
+    brain: the brain that its session waits for, of which `brain_live` turns are live and at most `brain_cap` may be, or
+        "". `ahead_for_capacity` then counts its tenant's sessions that wait for that brain. The numbers are 0 if an
+        earlier turn of the session waits for the brain.
+    share: how many turns of its tenant may be live, or None until a sweeper has reported it.
+    gives_up_ms: the time until it ends unbegun, by its `max_wait_s`, or None if it has no such limit.
     """
 
     live: str = ""
@@ -50,7 +49,7 @@ class QueuePosition(Wire):
 
 
 class BudgetSnapshot(Wire):
-    """What a turn may use and has used, at one moment. `cost_known` is False until a model call had a price."""
+    """The limits of a turn and its usage, at one moment. `cost_known` is False until a model call had a price."""
 
     remaining_s: float
     expired: bool
@@ -69,19 +68,18 @@ class BudgetSnapshot(Wire):
 
 
 class TurnSnapshot(Wire):
-    """A turn as Redis knows it.
+    """A turn as Redis has it.
 
-    awaits      who is to act
-    waiting_behind   of a queued turn: how many of its session are before it, the live one included; where it awaits
-                     room or its brain, how many of its tenant's sessions are before its own, and how many turns of
-                     its own
-    queue       of a queued turn: why it has not begun
-    parked_ms   how long it has waited for people and outside results so far
-    brain       the one that the turn names; None in a deployment of one
-    waits_for   the limit of its model that it waits for, such as `openai:gpt-5: 60 requests a minute`, and for how
-                long still (`waits_ms`)
-    waits_for_build   the build whose brain it is pinned to, where no coordinator has that
-    text        the turn's answer; while it lives the newest text of its model, as far as it was published
+    awaits: who must act next.
+    waiting_behind: for a queued turn, how many turns of its session are before it, including the live one. If it waits
+        for capacity or its brain, how many of its tenant's sessions and of its own turns are before it.
+    queue: for a queued turn, why it has not begun.
+    parked_ms: how long it has waited for people and outside results so far.
+    brain: the brain that the turn names, or None in a deployment with one brain.
+    waits_for: the limit of its model that it waits for, such as `openai:gpt-5: 60 requests a minute`, for `waits_ms`
+        more.
+    waits_for_build: the build whose brain it is pinned to, if no coordinator has that.
+    text: the turn's answer, or the newest published text of its model while it lives.
     """
 
     turn_id: str
@@ -115,28 +113,28 @@ class TurnSnapshot(Wire):
 
 @dataclass(slots=True)
 class TurnView:
-    """A live turn as its owner sees it. Instants are Redis time in ms. Nobody else has it: what the brain adds to the
-    request, and what the turn begins with, are put into it.
+    """A live turn as its owner sees it. Times are Redis time in ms. Nobody else has it, so the additions of the brain
+    to the request, and the beginning of the turn, are stored in it.
 
-    lost_attempts   workers that it lost since it last went on
-    quarantine_deaths   how many of them died while they worked on this turn alone
-    died_how        how the last of those died, such as `was killed by signal 9`
-    succeeded       fingerprints of calls that succeeded -> the write epoch they did so in
-    steps_max       the budget's; a step that was begun (`thinking_step`) is already paid for
-    opened          the opening wave (memory, context pack) was dispatched
-    opening         what the opening calls that succeeded brought: tool -> its text
-    reflected_step  the step whose reflection was tried last
-    compaction_tried_at   tokens of the context when a compaction was tried last; 0: not in this turn
-    known           (input tokens reported, estimated) of the session's last model call; (0, 0): none yet
-    shown           the tools chosen for this turn; empty: all, or not chosen yet
-    compacted       its history was compacted in this turn
-    flag            the readiness flag of its session that it took when it became live
-    inputs          follow-up input that no step has read yet, oldest first
-    rung_at_ms      when its doorbell was rung last
-    parked_ms       how long it was parked so far
-    max_wait_ms     how long it may wait before it begins; None: no limit of its own
-    queue_ticket    its last place in a queue for a model's limit; None: it had none so far
-    hooks_due       calls that no worker ended, and of which the brain's `on_post_tool_use` has not heard yet
+    lost_attempts: workers that it lost since it last advanced.
+    quarantine_deaths: how many of them died while they worked on this turn alone.
+    died_how: how the last of those died, such as `was killed by signal 9`.
+    succeeded: maps fingerprints of calls that succeeded to the write epoch of their success.
+    steps_max: the budget's. A step that was begun (`thinking_step`) is already paid for.
+    opened: whether the opening wave (memory, context pack) was dispatched.
+    opening: maps the tools of opening calls that succeeded to their text.
+    reflected_step: the step of the last attempt to reflect.
+    compaction_tried_at: the tokens of the context at the last attempt to compact, or 0 if there was none in this turn.
+    known: (input tokens reported, estimated) of the session's last model call; (0, 0) if there is none.
+    shown: the tools chosen for this turn. Empty for all, or before the choice.
+    compacted: whether its history was compacted in this turn.
+    flag: the readiness flag of its session that it took when it became live.
+    inputs: follow-up input that no step has read yet, oldest first.
+    rung_at_ms: when its doorbell was last rung.
+    parked_ms: how long it was parked so far.
+    max_wait_ms: how long it may wait before it begins, or None for no limit of its own.
+    queue_ticket: its last place in a queue for a model's limit, or None.
+    hooks_due: calls that no worker ended, whose `on_post_tool_use` has not run yet.
     """
 
     request: TurnRequest
@@ -186,12 +184,11 @@ class TurnView:
 
     @property
     def own_messages(self) -> tuple[Message, ...]:
-        """The messages of this turn."""
         return self.history.of_turn(self.request.turn_id)
 
     @property
     def failed_calls(self) -> int:
-        """Calls of the last step that did not succeed."""
+        """The number of calls of the last step that did not succeed."""
         return sum(
             message.is_error for message in self.own_messages if message.role == "tool" and message.step == self.step
         )
@@ -199,19 +196,19 @@ class TurnView:
 
 @dataclass(frozen=True, slots=True)
 class EndedTurn:
-    """An ended turn, as the finalizer sees it.
+    """An ended turn for the finalizer.
 
-    context_hash, prompt_hash   as in RuntimeDecisionRecord
-    opening_failed   what was to be read before the first step and was not: tool -> how its call ended
-    notes      warnings that its result went out with before
-    problems   what was wrong with replies on which the turn could not act -> how many those were
-    wait_ms    how long it was queued before it became active, or was ended
-    context_full   how much of the context a step filled at most, in per cent, where that is worth a warning; else 0
-    unsummarised   why rules wrote a summary that a model was to write; "" if none did
-    created_at_ms, ended_at_ms   Redis time in ms
-    pin        the digest of the brain that it is pinned to; "" where it is not
-    builds     those that went on with it, in turn: `BUILD#DIGEST`, with the digest of its brain
-    format     of its state in Redis
+    context_hash, prompt_hash: as in RuntimeDecisionRecord.
+    opening_failed: maps the tools of opening calls that failed to how the call ended.
+    notes: warnings of the result that went out before.
+    problems: maps problems of replies that could not be used to their number.
+    wait_ms: how long it was queued before it became active, or was ended.
+    context_full: the highest percentage of the context that a step filled, if that is worth a warning, or else 0.
+    unsummarised: why rules wrote a summary that a model should have written, or "".
+    created_at_ms, ended_at_ms: Redis time in ms.
+    pin: the digest of the brain that it is pinned to, or "".
+    builds: those that advanced it, in order: `BUILD#DIGEST`, with the digest of its brain.
+    format: the format of its state in Redis.
     """
 
     request: TurnRequest
@@ -251,9 +248,9 @@ class EndedTurn:
 
 @dataclass(frozen=True, slots=True)
 class TurnDetails:
-    """What SQL keeps of an ended turn beside its answer: its conversation, the trace of its calls, what became of its
-    inputs (client_message_id -> word), how its approvals stand (by call), and how its changes ended that were completed
-    from outside (by call: `success`, `failure` or `unknown`)."""
+    """What SQL keeps of an ended turn beside its answer: its conversation, the trace of its calls, the outcomes of its
+    inputs (by client_message_id), the states of its approvals (by call), and the outcomes of changes that were
+    completed from outside (by call: `success`, `failure` or `unknown`)."""
 
     messages: tuple[Message, ...] = ()
     trace: tuple[ToolTraceEntry, ...] = ()

@@ -1,4 +1,4 @@
-"""Webhooks: where deliveries about endings, approvals and budgets go, and what they hold."""
+"""Webhooks: the destinations of deliveries about endings, approvals and budgets, and their content."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ WebhookEvent = Literal["turn.ended", "approval.requested", "budget.nearly_spent"
 WEBHOOK_EVENTS: tuple[WebhookEvent, ...] = get_args(WebhookEvent)
 DeliveryState = Literal["pending", "done", "dead"]
 SECRET_PREFIX = "whsec_"
-_LEAST_SECRET_BYTES, _MOST_SECRET_BYTES = 24, 64  # as the Standard Webhooks specification says
+_LEAST_SECRET_BYTES, _MOST_SECRET_BYTES = 24, 64  # from the Standard Webhooks specification
 _FIELDS = ("url", "secret", "events", "sessions")
 
 
 @dataclass(frozen=True, slots=True)
 class Webhook:
-    """Where to send what. Its repr has no secret.
+    """A destination of deliveries. Its repr does not show the secret.
 
-    url        http or https; deliveries are distinguished by it
-    secret     what they are signed with
-    events     which
-    sessions   of sessions that begin with one of these prefixes; ("*",) is all
+    url: http or https. It identifies the webhook's deliveries.
+    secret: signs them.
+    events: the events that are sent.
+    sessions: prefixes of the sessions that it covers. ("*",) covers all.
     """
 
     url: str
@@ -41,8 +41,8 @@ class Webhook:
 
 @dataclass(frozen=True, slots=True)
 class NewDelivery:
-    """What is to be sent to one webhook. The same `message_id` to the same url again is the same delivery. One about a
-    budget has no turn, and of session only what its scope's begin with, if it is of a tenant or user."""
+    """A message to one webhook. A repeated `message_id` for the same URL is the same delivery. A delivery about a
+    budget has no turn. Its session is the prefix of the budget's tenant or user, if it has one."""
 
     message_id: str
     url: str
@@ -90,9 +90,9 @@ class DeliveryRow:
 
 
 def parse_webhooks(text: str) -> tuple[Webhook, ...]:
-    """Webhooks of a JSON list of objects with `url`, `secret`, and, if wanted, `events` and `sessions`.
+    """Return the webhooks of a JSON list of objects with `url`, `secret`, and optionally `events` and `sessions`.
 
-    Raises InvalidInput, which shows no url and no secret.
+    Raises InvalidInput, which shows no URL and no secret.
     """
     if not text.strip():
         return ()
