@@ -18,13 +18,13 @@ from brainq.errors import SetupError
 from brainq.settings.deployment import Settings
 from brainq.settings.redis_url import KEEPALIVE_OPTIONS, parse_redis_url, parse_sentinel_url
 
-# The broker's default exchange: a message goes to the queue its routing key names, with nothing to bind
-# first. A named exchange drops messages until its queue is bound.
+# The broker's default exchange: a message goes to the queue that its routing key names, without any binding. A named
+# exchange drops messages until its queue is bound.
 _DEFAULT_EXCHANGE = Exchange("", type="direct")
 
 
 class _CheckedConnection(Connection):
-    """Swaps kombu's Redis transports for ours; the url stays as it is, so that Flower knows it."""
+    """Replaces kombu's Redis transports with brainq's. The URL is unchanged, so that Flower recognises it."""
 
     def get_transport_cls(self) -> Any:
         transport: Any = super().get_transport_cls()
@@ -44,7 +44,7 @@ class _App(Celery):
         return self.subclass_with_self("brainq.broker.celery57.worker:Worker")
 
     def task(self, *args: Any, **options: Any) -> Any:
-        # Celery's default copies a task into every app of the process; a pool must serve only its own.
+        # Celery copies a task into every app of the process by default; a pool must serve its own tasks only.
         options.setdefault("shared", False)
         options.setdefault("Strategy", "brainq.broker.celery57.task_execution:strategy")
         return super().task(*args, **options)
@@ -59,13 +59,13 @@ def make_app(
     name: str = "brainq",
     builds: Sequence[str] = (),
 ) -> Celery:
-    """A Celery app that can publish to every brainq queue, and whose workers consume `queues`.
+    """Return a Celery app that can publish to every brainq queue, and whose workers consume `queues`.
 
-    builds   those whose queues of their own its workers read, too (`names.build_queue`)
+    The broker is `broker_url`, or else `settings.broker_url`, or else `settings.redis_url`. The app does not become the
+    current one, so it can live beside your own app. Raises SetupError without a broker, or if `queues` names one that
+    does not exist.
 
-    The broker is `broker_url`, else `settings.broker_url`, else `settings.redis_url`. The app is not made
-    the current one, so it can live beside an app of your own. Raises SetupError without a broker, or if
-    `queues` names one that does not exist.
+    builds: the builds whose separate queues its workers read, too (`names.build_queue`).
     """
     unknown = sorted(set(queues) - set(names.ALL_QUEUES))
     if unknown:
@@ -75,8 +75,8 @@ def make_app(
     url = celery_url(given)
     app = _App(name, set_as_current=False, amqp=_DirectAMQP)
     conf = cast("Any", app.conf)
-    # CELERY_RESULT_BACKEND and CELERY_BROKER_URL may be set for the user's own app in the same environment;
-    # these three keep them from reaching ours.
+    # CELERY_RESULT_BACKEND and CELERY_BROKER_URL may be set for the user's own app in the same environment. These three
+    # keep them out of brainq's app.
     app.backend_cls = cast("Any", "disabled")
     conf.broker_read_url = url
     conf.broker_write_url = url
@@ -96,14 +96,15 @@ def make_app(
 
 
 def celery_url(url: str) -> str:
-    """Return `url` as kombu reads it. Raises SetupError for one that kombu and redis-py do not both understand."""
+    """Return `url` in the form that kombu reads. Raises SetupError for one that kombu and redis-py do not both
+    understand."""
     if url.startswith("sentinel://"):
         return parse_sentinel_url(url).celery_url
     return parse_redis_url(url).celery_url if url.startswith(("redis", "unix")) else url
 
 
 _FIXED: dict[str, Any] = {
-    # Recovery is ours, by leases; acks only steer how much a worker takes. See the design, section 8.
+    # Recovery is by brainq's leases; acks only control how much a worker takes. See the design, section 8.
     "task_acks_late": True,
     "worker_prefetch_multiplier": 1,
     "task_reject_on_worker_lost": False,
@@ -124,7 +125,7 @@ _FIXED: dict[str, Any] = {
     "accept_content": ["json"],
     "result_accept_content": ["json"],
     "task_compression": None,
-    # Redis full, read-only or refusing is waited out; the default is to exit.
+    # A Redis that is full, read-only or refuses is waited for; by default the worker would exit.
     "broker_channel_error_retry": True,
     "broker_connection_retry": True,
     "broker_connection_retry_on_startup": True,
@@ -132,7 +133,7 @@ _FIXED: dict[str, Any] = {
     "broker_connection_timeout": 5,
     "broker_pool_limit": 64,
     "broker_pool_acquire_timeout": 5,
-    # The sweeper is the real retry; a publisher does not wait long.
+    # The sweeper retries for good; a publisher does not wait long.
     "task_publish_retry_policy": {"max_retries": 2, "interval_start": 0, "interval_step": 0.2, "interval_max": 0.5},
     "worker_pool": "brainq.broker.celery57.thread_pool:TaskPool",
     "worker_consumer": "brainq.broker.celery57.consumer:Consumer",
@@ -167,9 +168,9 @@ def _transport_options(settings: Settings, url: str) -> dict[str, Any]:
         "socket_connect_timeout": 5,
         "socket_keepalive": True,
         "socket_keepalive_options": KEEPALIVE_OPTIONS,
-        # A pop that is not answered is given up after the second it waits, and one to two of these: within 10 s.
+        # A pop without an answer is given up after the second it waits, and one or two more: within 10 s.
         "health_check_interval": 3,
-        # Two lists a queue, not four: what leads to a result, and what can wait behind it.
+        # Two lists for each queue, not four: one for work that leads to a result, and one for work that can wait.
         "priority_steps": [0, names.LATER_PRIORITY],
         # A retried LPUSH whose first reply was lost is a second message.
         "retry_on_timeout": False,
@@ -181,16 +182,16 @@ def _transport_options(settings: Settings, url: str) -> dict[str, Any]:
 
 
 def _keep_own_tasks(sender: Celery, **_: Any) -> None:
-    # celery.map and its like run any task from any queue, so also a write from the queue of the reads. And
-    # tasks of the user's own apps in this process arrive here by Celery's sharing.
+    # celery.map and similar tasks run any task from any queue, so also a write from the queue of reads. Tasks of the
+    # user's own apps in this process arrive here, because Celery shares them.
     for task in [task for task in sender.tasks if not task.startswith(names.TASK_PREFIX)]:
         sender.tasks.pop(task)
 
 
 def publish_doorbell(app: Celery, text: str) -> None:
-    """Publish one whole envelope (see `broker.envelope`) as the Celery message it describes.
+    """Publish one whole envelope (see `broker.envelope`) as the Celery message that it describes.
 
-    Raises kombu's OperationalError when the broker is away; the bell is then lost and the sweeper rings again.
+    Raises kombu's OperationalError if the broker is down. The doorbell is then lost, and the sweeper rings again.
     """
     message: dict[str, Any] = json.loads(text)
     properties: dict[str, Any] = message["properties"]

@@ -1,19 +1,19 @@
-"""The text of a doorbell, as Celery's Redis transport would write it (message protocol 2).
+r"""The text of a doorbell, in the form of Celery's Redis transport (message protocol 2).
 
-A Lua script rings a doorbell by filling in a template and pushing it with LPUSH, in the same step as its
-state change. A stock Celery 5.7 worker, `celery events` and Flower read the result like any other message.
-A call's task is shown under its tool's name (Celery's `shadow`), in Flower, metrics and logs.
-It differs from what Celery publishes in three ways: the body is plain JSON instead of base64, `origin` is
-"brainq", and `body_encoding` is left out. tests/integration/broker/test_envelope.py compares the two.
+A Lua script rings a doorbell by filling in a template and pushing it with LPUSH, in the same step as its state change.
+A stock Celery 5.7 worker, `celery events` and Flower read the result like any other message. A call's task is shown
+under its tool's name (Celery's `shadow`) in Flower, metrics and logs. It differs from Celery's own messages in three
+ways: the body is plain JSON instead of base64, `origin` is "brainq", and `body_encoding` is missing.
+tests/integration/broker/test_envelope.py compares the two.
 
-Filling in is plain text replacement, so every value must come from the alphabet of ids, or be an integer.
-In Lua (`%` must be doubled in a pattern):
+Filling in is plain text replacement, so every value must come from the alphabet of ids, or be an integer. In Lua (`%`
+must be doubled in a pattern):
 
-    args  = '["s1","t1",3]'  ->  gsub('"', '\\\\"')  ->  %ARGS%       (it sits inside a JSON string)
-    repr  = "('s1', 't1', 3)"                        ->  %ARGSREPR%   (Flower's search looks in it)
+    args  = '["s1","t1",3]'  ->  gsub('"', '\\"')  ->  %ARGS%       (it is inside a JSON string)
+    repr  = "('s1', 't1', 3)"                        ->  %ARGSREPR%   (Flower's search reads it)
     task id, root id (the turn's id), a tag unique among messages in flight -> %TASK_ID% %ROOT_ID% %TAG%
     a call's tool  ->  %TOOL%
-    where telemetry is on, `,"traceparent":"..."` or nothing  ->  %TRACE%   (among the headers: `traced`)
+    with telemetry, `,"traceparent":"..."`, or nothing  ->  %TRACE%   (among the headers: `traced`)
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _EMBED = {"callbacks": None, "errbacks": None, "chain": None, "chord": None}
 
 @cache
 def template(task: str, queue: str, priority: int = 0) -> str:
-    """The envelope of a `task` for `queue`, as JSON text with placeholders."""
+    """Return the envelope of a `task` for `queue`, as JSON text with placeholders."""
     headers = {
         "lang": "py",
         "task": task,
@@ -81,13 +81,13 @@ def template(task: str, queue: str, priority: int = 0) -> str:
 
 
 def with_trace_header(text: str) -> str:
-    """A template with room for a header `traceparent`, which instrumentations of Celery read."""
+    """Return a template with a place for the header `traceparent`, which instrumentations of Celery read."""
     last = '"stamps":{}'
     return text.replace(last, last + TRACE, 1)
 
 
 def envelope(task: str, args: Sequence[str | int], task_id: str, queue: str, root_id: str, tool: str = "") -> str:
-    """The complete envelope, ready for LPUSH on `queue_key(settings, queue)`; a call's has its `tool`.
+    """Return the complete envelope, ready for LPUSH on `queue_key(settings, queue)`. `tool` is for calls.
 
     Raises InvalidInput if an argument or id is not of the strict alphabet.
     """

@@ -1,4 +1,4 @@
-"""Queue and task names, each written once."""
+"""The names of queues and tasks, each defined once."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ POOL_QUEUES = {
     "serial": SERIAL_QUEUES,
     "finalizer": FINALIZER_QUEUES,
 }
-"""The queues that each pool serves."""
+"""The queues of each pool."""
 
 ALL_QUEUES = tuple(queue for queues in POOL_QUEUES.values() for queue in queues)
 
 TASK_PREFIX = "brainq."
-"""Begins every task name; a worker serves no other."""
+"""The prefix of every task name. A worker serves no other tasks."""
 
 TURN_ADVANCE = "brainq.turn.advance"
 """Arguments: session_id, turn_id, fence."""
@@ -48,7 +48,8 @@ SHOWN_NAME = re.compile(re.escape(CALL_RUN) + _NAMED, re.ASCII)
 
 
 def shown_name(tool: str) -> str:
-    """What monitors call the task of a call of `tool`. Never with an id: names become metric labels."""
+    """Return the display name for the task of a call of `tool`. It never has an id, because names become metric
+    labels."""
     return f"{CALL_RUN}:{tool}"
 
 
@@ -59,19 +60,19 @@ JUDGE_RUN = "brainq.judge.run"
 """Arguments: session_id, turn_id, judge. Shown as `brainq.judge.run:<judge>`."""
 
 NAMED_BY_ARGUMENT = {FINALIZE_STEP: 2, JUDGE_RUN: 2}
-"""Tasks that are shown by one of their arguments, and which."""
+"""Tasks that are displayed under one of their arguments, with its position."""
 
 _SHOWN_PART = re.compile(_NAMED, re.ASCII)
 
 
 def shown_part(task: str, name: object) -> str | None:
-    """What monitors call a task of this step or judge; None for a name that could be anything."""
+    """Return the display name for a task of this step or judge, or None if the name could be anything."""
     part = f":{name}"
     return task + part if _SHOWN_PART.fullmatch(part) else None
 
 
-# brainq.call.run is not here: its queue follows from the call's effect, and a wrong guess would run a write
-# in the parallel pool.
+# brainq.call.run is missing here: its queue follows from the call's effect, and a wrong guess would run a write in the
+# parallel pool.
 TASK_QUEUES = {
     TURN_ADVANCE: TURNS_QUEUE,
     TURN_SUBMIT: TURNS_QUEUE,
@@ -80,10 +81,10 @@ TASK_QUEUES = {
 }
 
 POISON_LIST = "brainq.poison"
-"""The Redis list (under the key prefix) that keeps items no worker could accept."""
+"""The Redis list (under the key prefix) of items that no worker could accept."""
 
 UNSERVED_HEADER = "brainq-unserved"
-"""Of a foreign submit: the header by which it asks for what is not served."""
+"""The header of a foreign submit that requests something unsupported."""
 
 _TOOL_QUEUES = {
     Effect.READ_ONLY: READ_ONLY_QUEUE,
@@ -100,42 +101,42 @@ _WORDS = {
 }
 
 TAKEN_IN_TURN = {FINALIZE_QUEUE: "finalize"} | {queue: effect.value for effect, queue in _TOOL_QUEUES.items()}
-"""Queues whose first lists tenants take turns for, where the state's Redis has them: as scripts call those."""
+"""Queues whose first lists are shared fairly between tenants if the state's Redis has them, by their names in
+scripts."""
 
 
 def tool_queue(effect: Effect) -> str:
-    """The queue that carries calls of this effect."""
     return _TOOL_QUEUES[effect]
 
 
 def effects_of_queues(queues: Iterable[str]) -> frozenset[Effect]:
-    """The effects whose calls these queues carry."""
+    """Return the effects of the calls in these queues."""
     return frozenset(effect for effect, queue in _TOOL_QUEUES.items() if queue in queues)
 
 
 def build_queue(queue: str, build: str) -> str:
-    """The queue beside this one that only the workers of `build` read."""
+    """Return the queue beside this one that only the workers of `build` read."""
     return f"{queue}@{build}"
 
 
 def shared_name(name: str) -> str:
-    """A queue's or a list's name, without whose build's it is."""
+    """Return the name of a queue or list without its build."""
     queue, at, build = name.partition("@")
     return queue + build[build.find(_PRIORITY_SEPARATOR) :] if at and _PRIORITY_SEPARATOR in build else queue
 
 
 def script_word(queue: str) -> str:
-    """What scripts call a queue."""
+    """Return the name of a queue in scripts."""
     return _WORDS[queue]
 
 
 def queue_key(settings: Settings, queue: str) -> str:
-    """The Redis list that is this queue: LPUSH rings, workers pop from the right end."""
+    """Return the Redis list of this queue: LPUSH rings, and workers pop from the right end."""
     return settings.prefix + queue
 
 
 LATER_PRIORITY = 6
-"""Celery's Redis transport keeps messages of this priority in a list of their own, read after priority 0."""
+"""Celery's Redis transport keeps messages of this priority in a separate list, which is read after priority 0."""
 
 _PRIORITY_SEPARATOR = "\x06\x16"
 _OWN_PRIORITIES = (0, LATER_PRIORITY)
@@ -143,10 +144,10 @@ _ALL_PRIORITIES = tuple(range(10))
 
 
 def priorities_of(queue: str) -> tuple[int, ...]:
-    """The priorities whose lists the workers of a queue read, in this order.
+    """Return the priorities whose lists the workers of a queue read, in this order.
 
-    We use two. Foreign producers send to one queue, and which lists their messages reach follows from their own
-    settings: all that Celery knows are read there.
+    brainq uses two. Foreign producers send to one queue, and their own settings decide which lists their messages
+    reach: all of Celery's lists are read there.
     """
     return _ALL_PRIORITIES if queue == TURNS_QUEUE else _OWN_PRIORITIES
 
@@ -155,27 +156,27 @@ _STOCK_PRIORITIES = (0, 3, 6, 9)  # kombu's Redis transport: `priority_steps`
 
 
 def list_name(queue: str, priority: int) -> str:
-    """The list of a queue's messages of this priority, without the key prefix, as kombu names it."""
+    """Return the list of a queue's messages of this priority, without the key prefix, under kombu's name."""
     return f"{queue}{_PRIORITY_SEPARATOR}{priority}" if priority else queue
 
 
 def read_order(queues: Sequence[str]) -> list[str]:
-    """The lists that a worker of these queues reads, first to last: a list of a higher priority goes before any queue's
-    next one, and the queues keep their order within a priority."""
+    """Return the lists that a worker of these queues reads, in order: a list of a higher priority comes before the next
+    list of any queue, and the queues keep their order within a priority."""
     lists = [(priority, queue) for queue in queues for priority in priorities_of(queue)]
     return [list_name(queue, priority) for priority, queue in sorted(lists, key=itemgetter(0))]
 
 
 def later_key(settings: Settings, queue: str) -> str:
-    """The Redis list of this queue's messages that wait behind its others."""
+    """Return the Redis list of this queue's messages that wait for its others."""
     return settings.prefix + list_name(queue, LATER_PRIORITY)
 
 
 def unprefixed_lists() -> tuple[str, ...]:
-    """Return the lists of a stock Celery, with its four priorities, that does not know of the key prefix."""
+    """Return the lists, with its four priorities, of a stock Celery without the key prefix."""
     return tuple(list_name(queue, priority) for queue in ALL_QUEUES for priority in _STOCK_PRIORITIES)
 
 
 def queue_keys(settings: Settings, queue: str) -> tuple[str, ...]:
-    """All lists of a queue, in the order workers read them."""
+    """Return all lists of a queue, in the order in which workers read them."""
     return tuple(settings.prefix + list_name(queue, priority) for priority in priorities_of(queue))

@@ -1,4 +1,4 @@
-"""When a schedule is due: in Celery beat's own words, and by its parser."""
+"""The due times of a schedule, in the terms of Celery beat, and with its parser."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from brainq.errors import InvalidInput
 
 MINUTE_MS = 60_000
 MIN_INTERVAL_S = 10.0  # a sweeper looks every few seconds
-MAX_DAYS_AHEAD = 366 * 9  # 29 February comes within eight years, but for 2096 to 2104
+MAX_DAYS_AHEAD = 366 * 9  # 29 February comes within eight years, except from 2096 to 2104
 
 
 class _Field(NamedTuple):
@@ -46,13 +46,14 @@ _PART = re.compile(rf"(?:\*|(?P<first>{_VALUE})(?:-(?P<last>{_VALUE}))?)(?:/(?P<
 
 
 def read_timing(when: object) -> str:
-    """`every SECONDS` or `cron M H DOM MON DOW`, from what `app.conf.beat_schedule` takes, or a crontab's text.
+    """Return `every SECONDS` or `cron M H DOM MON DOW` for a value of `app.conf.beat_schedule`, or for a crontab's
+    text.
 
     Raises InvalidInput.
     """
     match when:
         case crontab():
-            # Their order as a crontab has it; this is what Celery itself pickles.
+            # The order of a crontab; Celery itself pickles these.
             minute, hour, day_of_week, day_of_month, month = when.__reduce__()[1][:5]
             fields = (minute, hour, day_of_month, month, day_of_week)
             return _read_crontab(" ".join(map(_field_text, fields)))
@@ -73,7 +74,7 @@ def read_timing(when: object) -> str:
 
 
 def read_zone(name: str) -> ZoneInfo:
-    """Raises InvalidInput for what is not an IANA time zone."""
+    """Return the time zone. Raises InvalidInput for a name that is not an IANA time zone."""
     try:
         return ZoneInfo(name)
     except (ZoneInfoNotFoundError, ValueError, TypeError, OSError):
@@ -81,11 +82,11 @@ def read_zone(name: str) -> ZoneInfo:
 
 
 def next_ms(timing: str, zone: str, start_ms: int, after_ms: int) -> int | None:
-    """The first due instant after `after_ms`; None: there is none. Pure.
+    """Return the first due time after `after_ms`, or None if there is none.
 
-    A crontab goes by the clock on the wall of its zone. Where that is put forward, a time that does not come is due
-    when the clock has passed it; where it is put back, a time that comes twice is due the first time, but every instant
-    is where the crontab names every hour.
+    A crontab follows the local time of its zone. If the clock is put forward, a time that is skipped is due when the
+    clock has passed it. If it is put back, a time that comes twice is due the first time; a crontab for every hour is
+    due both times.
     """
     kind, _, rest = timing.partition(" ")
     if kind == "once":
@@ -99,13 +100,13 @@ def next_ms(timing: str, zone: str, start_ms: int, after_ms: int) -> int | None:
 
 
 def _minutes(named: crontab, zone: ZoneInfo, after_ms: int) -> Iterator[int]:
-    """Of a crontab for every hour: each minute as it passes, whatever the clock on the wall does."""
+    """Yield the minutes of a crontab for every hour, as they pass, whatever the local clock does."""
     at_ms = (after_ms // MINUTE_MS + 1) * MINUTE_MS
     last_ms = at_ms + MAX_DAYS_AHEAD * 86_400_000
     while at_ms < last_ms:
         wall = datetime.fromtimestamp(at_ms / 1000, zone)
         if not _is_on_day(named, wall.date()):
-            # On to midnight, or to the hour that follows it where there is none.
+            # Continue at midnight, or at the first hour after it that exists.
             midnight = datetime(wall.year, wall.month, wall.day, tzinfo=zone) + timedelta(days=1)
             at_ms = max(at_ms + MINUTE_MS, _wall_ms(midnight))
             continue
@@ -115,7 +116,7 @@ def _minutes(named: crontab, zone: ZoneInfo, after_ms: int) -> Iterator[int]:
 
 
 def _times_of_day(named: crontab, zone: ZoneInfo, after_ms: int) -> Iterator[int]:
-    # From the day before: where the clock was put forward over midnight, its last times are due today.
+    # From the day before: if the clock was put forward over midnight, its last times are due today.
     first = datetime.fromtimestamp(after_ms / 1000, zone).date() - timedelta(days=1)
     for days in range(MAX_DAYS_AHEAD):
         day = first + timedelta(days=days)
@@ -130,14 +131,15 @@ def _times_of_day(named: crontab, zone: ZoneInfo, after_ms: int) -> Iterator[int
 
 
 def _is_on_day(named: crontab, day: date) -> bool:
-    # Celery's rule, not cron's: a day has to fit both its date and its weekday.
+    # Celery's rule, which differs from cron's: a day must match both its date and its weekday.
     return (
         day.month in named.month_of_year and day.day in named.day_of_month and day.isoweekday() % 7 in named.day_of_week
     )
 
 
 def _wall_ms(at: datetime) -> int:
-    """A time on the wall that does not come (fold 0) is the same span after the hour before the gap."""
+    """Return a local time in ms. A time that is skipped (fold 0) comes as long after the gap as it would after its
+    begin."""
     return round(at.astimezone(UTC).timestamp() * 1000)
 
 
@@ -170,7 +172,7 @@ def _parse_fields(text: str) -> crontab:
 
 
 def _check_field(field: _Field, value: str, text: str) -> None:
-    """Raise InvalidInput for what other crontabs have and Celery's does not, or reads in another way."""
+    """Raise InvalidInput for syntax of other crontabs that Celery's does not have, or reads differently."""
     for part in value.split(","):
         found = _PART.fullmatch(part)
         if found is None or (found["step"] and found["first"] and not found["last"]):

@@ -15,10 +15,10 @@ JOIN_TIMEOUT_S = 5.0
 
 
 def thread_step(name: str, loop: Callable[[threading.Event, Any], object]) -> type[bootsteps.StartStopStep]:
-    """Return a worker bootstep that runs `loop(stopping, worker)` in a kept thread; add it to `app.steps["worker"]`.
+    """Return a worker bootstep that runs `loop(stopping, worker)` in a kept thread. Add it to `app.steps["worker"]`.
 
-    `loop` returns soon after `stopping` is set; the worker waits 5 s for it. A worker that cannot start the thread ends
-    with an error.
+    `loop` must return soon after `stopping` is set; the worker waits 5 s for it. A worker that cannot start the thread
+    ends with an error.
     """
 
     class ThreadStep(bootsteps.StartStopStep):

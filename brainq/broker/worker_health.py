@@ -1,8 +1,8 @@
-"""Whether a worker can work: it looks before it consumes, and stops consuming for as long as it cannot.
+"""Whether a worker can work: it checks before it consumes, and stops consuming while it cannot work.
 
-A worker that cannot work takes messages from others and fails them; each costs its turn a lease. Nothing of it is
-remembered: each look compares what is (does it consume, is its ready file there?) with what should be, and what could
-not be done is tried again at the next look.
+A worker that cannot work takes messages from others and fails them, and each failure costs its turn a lease. Nothing is
+remembered: each look compares the present state (does it consume, is its ready file there?) with the state that it
+should have. An action that failed is tried again at the next look.
 """
 
 from __future__ import annotations
@@ -28,20 +28,20 @@ RECHECK_EVERY_S = 0.5  # while something is missing: it consumes again within a 
 PAUSE_S = 0.1  # between two looks
 GAP_REPORT_S = 5.0
 LOOK_LIMIT_S = 8.0  # a frozen server is not waited for until its connection gives up
-SETUP_EXIT = 6  # as the command line's Exit.SETUP: another attempt would find the same
+SETUP_EXIT = 6  # the command line's Exit.SETUP: another attempt would fail in the same way
 Action = Literal["consume", "pause", "mark", "unmark"]
 Look = Callable[[], object]
-"""Raises what is wrong; the message of a SetupError is for people, such as that of Unreachable."""
+"""Raises what is wrong. The message of a SetupError is for people, as in Unreachable."""
 
 
 @dataclass(frozen=True, slots=True)
 class WorkerState:
-    """What is found at one moment.
+    """The state of a worker at one moment.
 
     lacks: why it cannot work, or "".
     gap: why it is not ready although it works, or "".
     consumes: whether it takes messages.
-    is_marked: whether its ready file is there. None: it has no such file.
+    is_marked: whether its ready file exists, or None if it has none.
     is_draining: whether it was asked to stop.
     """
 
@@ -53,7 +53,7 @@ class WorkerState:
 
 
 def due_actions(state: WorkerState) -> tuple[Action, ...]:
-    """Return what is to be done for the worker to be what it should be. Ready means consuming."""
+    """Return the actions that bring the worker into the state that it should have. Ready means consuming."""
     if state.is_draining:  # Celery ends its consuming
         return ("unmark",) if state.is_marked else ()
     can_work = not state.lacks
@@ -67,14 +67,14 @@ def due_actions(state: WorkerState) -> tuple[Action, ...]:
 
 
 def end_by_setup(wrong: SetupError) -> NoReturn:
-    """End the process with exit code 6, which tells a supervisor not to start it again."""
+    """End the process with exit code 6, so that a supervisor does not restart it."""
     log.error("this worker cannot work, and ends", why=str(wrong))
     raise SystemExit(SETUP_EXIT) from wrong
 
 
 @dataclass(slots=True)
 class _Looks:
-    """Looks of one kind, by the name of what is looked at; and what they found last."""
+    """Looks of one kind by name, and their last results."""
 
     by_name: Mapping[str, Look]
     found: str = ""
@@ -82,7 +82,7 @@ class _Looks:
     asked_at: float = field(default_factory=time.monotonic)
 
     def run(self) -> None:
-        """Look at each, until one finds something wrong."""
+        """Run the looks until one finds something wrong."""
         found = ""
         for name, look in self.by_name.items():
             self.asked_at, self.asking = time.monotonic(), name
@@ -95,17 +95,17 @@ class _Looks:
 
     @property
     def wrong(self) -> str:
-        """What is wrong; a look that lasts too long is."""
+        """The problem, which may also be a look that takes too long."""
         asking, age_s = self.asking, time.monotonic() - self.asked_at
         return f"{asking} has not answered for {age_s:.0f} s" if asking and age_s > LOOK_LIMIT_S else self.found
 
 
 class WorkerHealth:
-    """One a worker.
+    """The health of one worker.
 
-    prepare: opens what the worker needs. Raises Unreachable while that is away, SetupError when it is wrong.
-    needs: looks at what it cannot work without.
-    wants: looks at what it is not ready without; it consumes also then.
+    prepare: opens what the worker needs. Raises Unreachable while that is down, and SetupError if it is wrong.
+    needs: the looks at what it cannot work without.
+    wants: the looks at what it needs to be ready. It consumes even without them.
     """
 
     def __init__(self, prepare: Look, needs: Mapping[str, Look], wants: Mapping[str, Look] | None = None) -> None:
@@ -119,9 +119,9 @@ class WorkerHealth:
         self._outage = OutageLog(log, "marking this worker as ready or not")
 
     def wait_fit(self, give_up: Callable[[], object]) -> None:
-        """Come back once the worker can work. `give_up` is called now and then, and raises when it is to stop.
+        """Wait until the worker can work. `give_up` is called now and then, and raises to stop the wait.
 
-        Raises SystemExit(6) when waiting would not help, such as for a schema newer than this release.
+        Raises SystemExit(6) if waiting would not help, such as for a schema newer than this release.
         """
         while reason := self._cannot_begin():
             self._report(WorkerState(lacks=reason))
@@ -130,7 +130,7 @@ class WorkerHealth:
                 give_up()
 
     def follow(self, consumer: Consumer) -> None:
-        """Let `consumer` consume from now on, for as long as the worker can work."""
+        """Control `consumer` from now on: it consumes while the worker can work."""
         self._consumer = consumer
 
     def drain(self) -> None:
@@ -147,21 +147,21 @@ class WorkerHealth:
 
     @property
     def lacks(self) -> str:
-        """Why the worker cannot work, or for a while was not ready; "" if it is. For people who look at the fleet."""
+        """Why the worker cannot work, or has not been ready for a while, or "". People see it in the fleet."""
         return self._needs.wrong or (self._wants.wrong if self._reported_gap else "")
 
     def check_soon(self) -> None:
-        """A task failed in a way that it should not: look at once."""
+        """Look at once, because a task failed in an unexpected way."""
         self._doubted.set()
 
     def note_change(self) -> None:
-        """Compare at once, because the worker itself has changed. Where something was missing, look again, too."""
+        """Compare at once, because the worker itself has changed. If something was missing, look again, too."""
         if self._needs.found or self._wants.found:
             self._doubted.set()
         self._changed.set()
 
     def look(self, stopping: threading.Event, _worker: Any = None) -> None:
-        """Look at what is needed again and again until it is stopped."""
+        """Look at the worker's needs repeatedly until it is stopped."""
         looked_at = float("-inf")
         while not stopping.is_set():
             if self._consumer is None:
@@ -180,14 +180,14 @@ class WorkerHealth:
             stopping.wait(PAUSE_S)  # however many tasks fail
 
     def watch(self, stopping: threading.Event, _worker: Any = None) -> None:
-        """Compare what is with what should be, again and again until it is stopped."""
+        """Compare the present state with the required one repeatedly until it is stopped."""
         while not stopping.is_set():
             self._changed.wait(TICK_S)
             self._changed.clear()
             self.compare()
 
     def compare(self) -> None:
-        """Do what is due; what fails is due at the next look, too."""
+        """Run the due actions. A failed one is due again at the next look."""
         consumer = self._consumer
         if consumer is None:
             return
@@ -216,7 +216,7 @@ class WorkerHealth:
             self._outage.worked()
 
     def _cannot_begin(self) -> str:
-        """Why it cannot begin yet, or ""."""
+        """Return why it cannot begin yet, or ""."""
         try:
             self._prepare()
         except Unreachable as away:

@@ -1,4 +1,4 @@
-"""Which of Celery's worker options brainq's workers accept, and what to do instead of each that they refuse."""
+"""Celery's worker options: which ones brainq's workers accept, and what to use instead of the others."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class RefusedOption:
-    """An option that would do nothing here, or harm.
+    """An option that has no effect here, or a harmful one.
 
-    flag: as it is typed.
+    flag: the option as it is typed.
     why: what it would do.
     remedy: what to do instead.
     harmless: values that are accepted, besides None and False.
@@ -34,11 +34,12 @@ ACCEPTED = frozenset(
     {
         *("hostname", "loglevel", "logfile", "task_events", "heartbeat_interval", "without_heartbeat"),
         *("detach", "pidfile", "uid", "gid", "umask", "executable", "workdir", "quiet", "no_color"),
-        # They change nothing: threads share one queue of tasks, and there is neither gossip nor mingling.
+        # Without effect: threads share one queue of tasks, and there is neither gossip nor mingling.
         *("optimization", "without_gossip", "without_mingle", "schedule_filename"),
     }
 )
-"""Options that do what they say, or nothing. Names are those of Celery 5.7's command (`celery worker --help`)."""
+"""Options that have their usual effect, or none. The names are those of Celery 5.7's command (`celery worker
+--help`)."""
 
 REFUSED: Mapping[str, RefusedOption] = {
     "concurrency": RefusedOption(
@@ -101,7 +102,7 @@ REFUSED: Mapping[str, RefusedOption] = {
 
 
 def find_refusals(options: Mapping[str, Any], queues: Collection[str], pools: Collection[object]) -> list[str]:
-    """Return why a worker may not start with these options of Celery's, a sentence each; empty if it may.
+    """Return the reasons why a worker may not start with these options of Celery's, one sentence each.
 
     queues: those of the worker's pool. pools: the classes that may run its tasks.
     """

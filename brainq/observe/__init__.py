@@ -1,1 +1,1 @@
-"""Watching: one logger factory. What is logged never holds prompts, arguments or results."""
+"""Observation: logs, metrics and traces. They never hold prompts, arguments or results by default."""

@@ -16,24 +16,25 @@ from typing import Any, cast
 from brainq.observe.tracebacks import print_user_traceback
 from brainq.text.failures import failure_name
 
-# Of the turn that a thread works on, in each line it logs. Set where a task enters: a record costs one look at it.
+# The ids of the turn that a thread works on, in each line it logs. They are set where a task enters, so a record costs
+# one read.
 _ids: ContextVar[dict[str, str] | None] = ContextVar("brainq_log_ids", default=None)
 REQUEST = "request_id"
-# Whose records are rewritten. An application's own loggers are left alone.
+# The loggers whose records are rewritten. An application's own loggers are not.
 _REDACTED_LOGGERS = frozenset(
     {"brainq", "celery", "kombu", "amqp", "redis", "sqlalchemy", "alembic", "psycopg", "asyncio", "concurrent"}
 )
 _CELERY_TRACE = "celery.app.trace"
-# They log requests with their content at DEBUG.
+# These log requests with their content at DEBUG.
 _LOGGERS_WITH_CONTENT = ("openai", "anthropic", "httpx", "httpcore")
 MAX_FRAMES = 40
 REMIND_S = 60.0
-WARN_EVERY_S = 60.0  # such a worker may be asked all the time while a deployment is rolled out
+WARN_EVERY_S = 60.0  # such a worker may be rung constantly while a deployment is rolled out
 
 
 @contextmanager
 def request_log_ids(request_id: str) -> Generator[None]:
-    """What is logged within, in this context, is about this request of a gateway's."""
+    """Add the id of a gateway's request to all lines logged in this context."""
     token = _ids.set({REQUEST: request_id})
     try:
         yield
@@ -43,7 +44,7 @@ def request_log_ids(request_id: str) -> Generator[None]:
 
 @contextmanager
 def turn_log_ids(session_id: str, turn_id: str, call_id: str = "") -> Generator[None]:
-    """What is logged within, in this context, is about this turn, and this call of it."""
+    """Add the ids of this turn, and of this call, to all lines logged in this context."""
     ids = {"turn_id": turn_id, "session_id": session_id}
     above = _ids.get()
     if above is not None and REQUEST in above:
@@ -56,9 +57,9 @@ def turn_log_ids(session_id: str, turn_id: str, call_id: str = "") -> Generator[
 
 
 def current_log_ids() -> dict[str, str]:
-    """turn_id, session_id, call_id, and request_id in a gateway; with telemetry on trace_id and span_id, as W3C writes
-    them. Empty: no turn, and no request."""
-    from brainq.observe.tracing import current_place  # here: `brainq --help` needs no OpenTelemetry
+    """Return turn_id, session_id, call_id, and request_id in a gateway. With telemetry, trace_id and span_id are
+    included, in W3C's form. Empty if there is neither a turn nor a request."""
+    from brainq.observe.tracing import current_place  # here, because `brainq --help` does not load OpenTelemetry
 
     ids = _ids.get()
     if ids is None:
@@ -70,19 +71,19 @@ def current_log_ids() -> dict[str, str]:
 
 
 def stamp_record(record: logging.LogRecord) -> None:
-    """Note the ids on a record, in the thread that makes it."""
+    """Store the ids on a record, in the thread that makes it."""
     if _ids.get() is not None:
         record.brainq_ids = current_log_ids()
 
 
 def ids_of_record(record: logging.LogRecord) -> dict[str, str]:
-    """The ids of a record; empty for one that is about no turn."""
+    """Return the ids of a record, or none if it belongs to no turn."""
     return getattr(record, "brainq_ids", {})
 
 
 def stack_lines(failure: BaseException) -> str:
-    """The frames of an exception and of what it came from, a line each. Messages and variables are left out: they may
-    quote what a user wrote, or hold a password."""
+    """Return the frames of an exception and of its causes, one on each line. Messages and variables are left out: they
+    may quote a user's text, or hold a password."""
     lines: list[str] = []
     visited: set[int] = set()
     at: BaseException | None = failure
@@ -100,8 +101,8 @@ def _frames(trace: TracebackType | None) -> list[str]:
 
 
 def redact_log_records() -> None:
-    """Have every record of ours, of Celery's and of the drivers' show of an exception what `stack_lines` does, and
-    every record know the turn that it was made for."""
+    """Make every record of brainq, Celery and the drivers show exceptions like `stack_lines`, and store the ids of its
+    turn."""
     for name in _LOGGERS_WITH_CONTENT:
         if logging.getLogger(name).level == logging.NOTSET:
             logging.getLogger(name).setLevel(logging.INFO)
@@ -123,7 +124,7 @@ def redact_log_records() -> None:
 def _rewrite(record: logging.LogRecord) -> None:
     failure = record.exc_info[1] if record.exc_info else None
     if failure is not None:
-        # A formatter prints the text where there is no exception to be formatted.
+        # A formatter prints the text if there is no exception to format.
         record.exc_info, record.exc_text = None, stack_lines(failure)
         record.stacked = record.exc_text
     if isinstance(record.args, Mapping):
@@ -139,9 +140,9 @@ def _plain(value: object) -> object:
 
 
 class EventLogger:
-    """Writes `event key=value ...` lines through the standard library, cheap when the level is off.
+    """Writes lines `event key=value ...` through the standard library. It is cheap when the level is off.
 
-    structlog renders them where a process asks for it (`configure_logs`); importing brainq does not.
+    structlog renders them in a process that calls `configure_logs`; importing brainq does not.
     """
 
     def __init__(self, name: str) -> None:
@@ -160,8 +161,8 @@ class EventLogger:
         self._write(logging.ERROR, event, fields)
 
     def _write(self, level: int, event: str, fields: dict[str, Any]) -> None:
-        """A `failure` is logged by its type and place; at DEBUG with the frames it came by. Its message never is,
-        but for a `remedy` of ours, which quotes nobody."""
+        """Write a line. A `failure` is logged by type and place, and at DEBUG with its frames. Its message never is,
+        except for a `remedy` of brainq's, which quotes nobody."""
         failure = fields.pop("failure", None)
         if isinstance(failure, BaseException):
             fields = {**fields, "why": failure_name(failure), "where": _place(failure)}
@@ -199,7 +200,7 @@ def _formatter(*, json_lines: bool) -> logging.Formatter:
         if stacked := getattr(record, "stacked", ""):
             row = {**row, "stack": stacked}
         fields = getattr(record, "brainq", None)
-        # Our lines say their fields in the text for plain handlers; here they are fields of their own.
+        # brainq's lines have their fields in the text for plain handlers; here they are separate fields.
         return {**row, **({} if record is None else ids_of_record(record)), **(fields or {})}
 
     return structlog.stdlib.ProcessorFormatter(
@@ -215,7 +216,8 @@ def _formatter(*, json_lines: bool) -> logging.Formatter:
 
 
 def _with_exception(_: Any, __: str, row: Any) -> Any:
-    """structlog drops that of a record it did not make. What ours show of one is in `stacked` already."""
+    """Add the exception of a record that structlog did not make, which it would drop. brainq's own is in `stacked`
+    already."""
     record: logging.LogRecord = row["_record"]
     if record.exc_info:
         row["exception"] = logging.Formatter().formatException(record.exc_info)
@@ -223,21 +225,21 @@ def _with_exception(_: Any, __: str, row: Any) -> Any:
 
 
 class WithIds(logging.Formatter):
-    """Another formatter's lines; one that was logged while a turn was worked on ends with the ids."""
+    """A formatter that adds the turn's ids to the lines of another one."""
 
     def __init__(self, other: logging.Formatter) -> None:
         super().__init__()
         self._other = other
 
     def format(self, record: logging.LogRecord) -> str:
-        """The line, and after it ` turn_id=... session_id=...`."""
         line = self._other.format(record)
         text = " ".join(f"{name}={value}" for name, value in ids_of_record(record).items())
         return f"{line} {text}" if text else line
 
 
 def configure_library_logs(handlers: list[logging.Handler], *, json_lines: bool) -> None:
-    """Have what Celery and the libraries log in a worker carry the ids, too; with `json_lines`, as JSON like ours."""
+    """Add the ids to the log lines of Celery and other libraries in a worker. With `json_lines` they are JSON like
+    brainq's."""
     for handler in handlers:
         handler.setFormatter(
             _formatter(json_lines=True)
@@ -247,7 +249,7 @@ def configure_library_logs(handlers: list[logging.Handler], *, json_lines: bool)
 
 
 def configure_logs(level: str = "warning", *, json_lines: bool = False) -> None:
-    """Render brainq's lines on stderr with structlog, for the processes brainq starts itself."""
+    """Render brainq's lines on stderr with structlog, for the processes that brainq starts itself."""
     redact_log_records()
     handler = logging.StreamHandler()
     handler.setFormatter(_formatter(json_lines=json_lines))
@@ -258,7 +260,7 @@ def configure_logs(level: str = "warning", *, json_lines: bool = False) -> None:
 
 
 class _Output(io.FileIO):
-    """A file whose writes never fail; what cannot be written is lost."""
+    """A file whose writes never fail. Text that cannot be written is lost."""
 
     def write(self, data: Any, /) -> int:
         try:
@@ -268,12 +270,12 @@ class _Output(io.FileIO):
 
 
 def outlive_full_log() -> None:
-    """Lose what this process prints while its output cannot be written (a full disk, a closed pipe). Python would raise
-    it wherever something is printed, also in a tool, and end with exit code 120."""
+    """Drop this process's output while it cannot be written (a full disk, a closed pipe). Python would raise wherever
+    something is printed, even in a tool, and end with exit code 120."""
     for name, number in (("stdout", 1), ("stderr", 2)):
         before = getattr(sys, f"__{name}__")
         if before is None or getattr(sys, name) is not before or before.fileno() != number:
-            continue  # somebody else's
+            continue  # it belongs to somebody else
         output = io.TextIOWrapper(
             io.BufferedWriter(_Output(number, "w", closefd=False)),
             encoding=before.encoding,
@@ -285,9 +287,10 @@ def outlive_full_log() -> None:
 
 
 class OutageLog:
-    """What fails again and again in a loop, as while Redis is away: logged once, then for how long, then that it works.
+    """The log of a repeated failure in a loop, as while Redis is down: the first failure, then how long it has lasted,
+    then the recovery.
 
-    `what` is the loop's short name, such as `sweep`; `remind_s` is how often a lasting failure is logged.
+    `what` is the loop's short name, such as `sweep`. `remind_s` is how often a lasting failure is logged.
     """
 
     def __init__(
@@ -302,7 +305,7 @@ class OutageLog:
         self._times = 0
 
     def failed(self, failure: BaseException) -> None:
-        """It failed (again)."""
+        """Note a failure."""
         now = self._now()
         self._times += 1
         if self._began is None:
@@ -314,7 +317,7 @@ class OutageLog:
             self._log.error(f"{self._what} still fails", failure=failure, for_s=for_s, times=self._times)
 
     def worked(self) -> None:
-        """It went well."""
+        """Note a success."""
         if self._began is not None:
             after_s = round(self._now() - self._began, 1)
             self._log.warning(f"{self._what} works again", after_s=after_s, times=self._times)
@@ -331,7 +334,7 @@ class MissingBrainLog:
         self._logged_at = float("-inf")
 
     def warn(self, what: str, turn_id: str, brains: Sequence[str]) -> None:
-        """Of `what` (`turn`, `call`, `step`) of this turn; `brains` are those of this worker."""
+        """Log it for this `what` (`turn`, `call`, `step`) of the turn. `brains` are those of this worker."""
         now = time.monotonic()
         if now - self._logged_at >= WARN_EVERY_S:
             self._logged_at = now
@@ -344,5 +347,5 @@ class MissingBrainLog:
 
 
 def missing_brain_error(brain: str | None, brains: Sequence[str]) -> str:
-    """Why a turn of `brain` ended without it, for people and producers."""
+    """Return why a turn of `brain` ended without it, for people and producers."""
     return f"no worker with the brain {brain!r} went on with this turn in time; the brains are {', '.join(brains)}"

@@ -1,6 +1,5 @@
-"""Setup of OpenTelemetry by its own environment variables, or by the application's provider. Nothing of it is imported
-before it is wanted.
-"""
+"""The setup of OpenTelemetry by its own environment variables, or by the application's provider. Nothing of it is
+imported unless it is used."""
 
 from __future__ import annotations
 
@@ -25,18 +24,18 @@ log = logger("brainq.telemetry")
 CAPTURE_VARIABLE = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"
 _CAPTURE_VALUES = frozenset({"true", "1", "span_only", "span_and_event"})
 NEEDS_EXTRA = "traces are wanted, and the extra is missing: pip install 'brainq[otel]'"
-STOP_S = 3.0  # for what is still to be sent; a collector that is away keeps no worker from stopping
-BATCH_MS = 1_000  # the standard's five seconds are what a killed worker takes along
+STOP_S = 3.0  # for the remaining data: a collector that is down does not keep a worker from stopping
+BATCH_MS = 1_000  # with the standard's five seconds, a killed worker would lose more
 
 
 @dataclass(frozen=True, slots=True)
 class ExporterChoice:
-    """Where spans, or metrics, go.
+    """The destination of spans, or of metrics.
 
-    exporter   `otlp`, `console` or `none`
-    why        for people: what says so
-    where      the endpoint of `otlp`
-    remedy     what to correct, where a setting that cannot be followed is why nothing is sent
+    exporter: `otlp`, `console` or `none`.
+    why: the reason for the choice, for people.
+    where: the endpoint of `otlp`.
+    remedy: what to correct, if nothing is sent because of an invalid setting.
     """
 
     exporter: str
@@ -54,7 +53,7 @@ def metrics_exporter(environ: Mapping[str, str] = os.environ) -> ExporterChoice:
 
 
 def _exporter_choice(signal: Literal["traces", "metrics"], environ: Mapping[str, str]) -> ExporterChoice:
-    """By the standard's variables; without any of them, `none`: nothing is sent that was not asked for."""
+    """Return the choice by the standard's variables. Without any of them nothing is sent."""
 
     def value(name: str) -> str:
         return environ.get(name, "").strip()
@@ -87,8 +86,8 @@ def _exporter_choice(signal: Literal["traces", "metrics"], environ: Mapping[str,
 
 
 def otlp_address(text: str) -> str:
-    """Return the URL that spans or metrics are posted to. An address without a scheme is of http, as `localhost:4318`
-    means. Raises ValueError with the reason if it cannot be one of OTLP over HTTP (OpenTelemetry's "OTLP Exporter
+    """Return the URL to which spans or metrics are posted. An address without a scheme, as in `localhost:4318`, uses
+    http. Raises ValueError with the reason if it cannot be one of OTLP over HTTP (OpenTelemetry's "OTLP Exporter
     Configuration")."""
     url = text if "://" in text else f"http://{text}"
     parts = urlsplit(url)
@@ -102,21 +101,23 @@ def otlp_address(text: str) -> str:
 
 
 def otlp_base(text: str) -> str:
-    """Return the URL below which each signal has its path; one that ends in a signal's path is taken without it."""
+    """Return the URL under which each signal has its path. The path of a signal at its end is removed."""
     return re.sub(r"(/v1/(traces|metrics|logs))?/*$", "", otlp_address(text).rstrip("/"))
 
 
 def captures_content(environ: Mapping[str, str] = os.environ) -> bool:
-    """Whether spans are to hold prompts, replies, arguments and results. By default they do not."""
+    """Return whether spans include prompts, replies, arguments and results. By default they do not."""
     return environ.get(CAPTURE_VARIABLE, "").strip().lower() in _CAPTURE_VALUES
 
 
 def start_traces(role: str) -> Callable[[], None]:
-    """Record this process's spans, where its environment or its application wants them.
+    """Record this process's spans, if its environment or its application requests it.
 
-    role   of the process, such as `coordinator`: part of the service's name, unless OTEL_SERVICE_NAME gives it one
+    Returns a function that sends the rest when the process stops, within STOP_S. Never raises, because telemetry must
+    not stop a worker.
 
-    Returns what sends the rest when the process stops, in STOP_S at most. Never raises: telemetry stops no worker.
+    role: the role of the process, such as `coordinator`. It is part of the service's name unless OTEL_SERVICE_NAME is
+        set.
     """
     from opentelemetry.trace import get_tracer_provider
 
@@ -142,7 +143,7 @@ def start_traces(role: str) -> Callable[[], None]:
 
 
 def is_installed() -> bool:
-    """Whether the extra `otel` is."""
+    """Return whether the extra `otel` is installed."""
     try:
         return importlib.util.find_spec("opentelemetry.exporter.otlp.proto.http") is not None
     except ModuleNotFoundError:
@@ -166,37 +167,38 @@ def _start(wanted: ExporterChoice, role: str) -> Callable[[], None]:
     provider = TracerProvider(resource=resource_of(role), shutdown_on_exit=False)
     delay_ms = None if os.environ.get("OTEL_BSP_SCHEDULE_DELAY") else BATCH_MS
     provider.add_span_processor(BatchSpanProcessor(exporter, schedule_delay_millis=delay_ms))
-    trace.set_tracer_provider(provider)  # what the tools' libraries record goes the same way
+    trace.set_tracer_provider(provider)  # spans of the tools' libraries take the same way
     record_spans(provider, content=captures_content())
     log.info("traces are sent", to=without_password(wanted.where) or wanted.exporter)
     return lambda: stop_telemetry([provider.shutdown])
 
 
 def resource_of(role: str) -> Resource:
-    """What a process is in telemetry. `OTEL_SERVICE_NAME` and `OTEL_RESOURCE_ATTRIBUTES` come before ours."""
+    """Return the resource of a process. `OTEL_SERVICE_NAME` and `OTEL_RESOURCE_ATTRIBUTES` take precedence."""
     from opentelemetry.sdk.resources import Resource
 
     return Resource({names.SERVICE: names.SCOPE, names.ROLE: role}).merge(Resource.create(_resource_attributes()))
 
 
 def _resource_attributes() -> dict[str, str]:
-    """`Resource.create` calls a service without a name `unknown_service`, which would replace ours."""
+    """Return the attributes. `Resource.create` would name a service without a name `unknown_service`, which would
+    replace brainq's name."""
     named = os.environ.get("OTEL_SERVICE_NAME") or names.SERVICE in os.environ.get("OTEL_RESOURCE_ATTRIBUTES", "")
     return {} if named else {names.SERVICE: names.SCOPE}
 
 
 def stop_telemetry(stops: Iterable[Callable[[], None]]) -> None:
-    """Send what is left, all at once and in STOP_S at most: an exporter that is trying again is not waited for."""
-    from brainq.observe.threads import StartedThread, start_thread  # here: `brainq --help` counts nothing
+    """Send the remaining data, all at once and within STOP_S, without waiting for an exporter that is retrying."""
+    from brainq.observe.threads import StartedThread, start_thread  # here, because `brainq --help` starts no threads
 
     until = time.monotonic() + STOP_S
     threads: list[StartedThread] = []
     for stop in stops:
-        with suppress(RuntimeError):  # what was not sent is lost; a worker's stop has more to do
+        with suppress(RuntimeError):  # unsent data is lost; the worker has more to do in its stop
             threads.append(start_thread("brainq-telemetry-stop", stop))
     for thread in threads:
         thread.join(max(0.0, until - time.monotonic()))
 
 
 def do_nothing() -> None:
-    """There is nothing to send."""
+    """Stop telemetry that was never started."""

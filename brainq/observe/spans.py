@@ -1,11 +1,10 @@
-"""The spans of a turn: its submit, its own, those of the advances that work on it, of its calls and model calls, and of
-what follows its end.
+"""The spans of a turn: its submit, the turn itself, its advances, calls and model calls, and the work after its end.
 
-All of them are children of the turn's own span, whose id follows from the turn's. That one is recorded by the
-finalizer once the result is out, so a turn's spans are in one tree whichever processes worked on it, or died.
+All of them are children of the turn's own span, whose id is derived from the turn's. The finalizer records that span
+once the result is out. So a turn's spans are in one tree, whichever processes worked on it, or died.
 
-Content is in them only where it was asked for: JSON in the form of the GenAI conventions, without attachments and
-reasoning. A brain with `redact_logs` keeps its content out of spans, too.
+Spans have content only on request: JSON in the form of the GenAI conventions, without attachments and reasoning. A
+brain with `redact_logs` keeps its content out of spans, too.
 """
 
 from __future__ import annotations
@@ -57,13 +56,13 @@ _parent_context: ContextVar[SpanContext | None] = ContextVar("brainq_came_with",
 
 
 def tenant_of(session_id: str) -> str | None:
-    """What comes before the session's first colon; None where it has none."""
+    """Return the part of a session's id before its first colon, or None without one."""
     tenant, colon, _ = session_id.partition(":")
     return tenant if colon else None
 
 
 def advance_span(claim: TurnClaim, view: TurnView, parked: tuple[tuple[str, int], ...] = ()) -> Span:
-    """One advance of a turn. `parked` are those of the last step's calls that were parked: id and attempt."""
+    """Return the span of one advance of a turn. `parked` has the id and the attempt of the last step's parked calls."""
     recorder = tracer()
     if recorder is None:
         return INVALID_SPAN
@@ -90,7 +89,7 @@ def advance_span(claim: TurnClaim, view: TurnView, parked: tuple[tuple[str, int]
 
 
 def call_span(claim: CallClaim, brain: str, *, redact: bool) -> AbstractContextManager[Span]:
-    """One attempt at a call, open within. `redact`: no content is recorded there, whatever was asked for."""
+    """Return the open span of one attempt at a call. With `redact` it never records content."""
     recorder = tracer()
     if recorder is None:
         return INVALID_SPAN
@@ -118,7 +117,7 @@ def call_span(claim: CallClaim, brain: str, *, redact: bool) -> AbstractContextM
 
 
 def end_call(span: Span, status: TraceStatus, error_type: str = "", result: str | None = None) -> None:
-    """How the attempt ended. `result` is recorded where content was asked for."""
+    """Record how the attempt ended. `result` is recorded if content was requested."""
     recorder = tracer()
     if recorder is None:
         return
@@ -130,7 +129,7 @@ def end_call(span: Span, status: TraceStatus, error_type: str = "", result: str 
 
 
 def rescue_span(ref: CallRef, traceparent: str | None, attempt: int, tool: str) -> Span:
-    """The judgement on a call whose worker stopped beating."""
+    """Return the span of the decision about a call whose worker stopped beating."""
     recorder = tracer()
     if recorder is None:
         return INVALID_SPAN
@@ -144,7 +143,7 @@ def rescue_span(ref: CallRef, traceparent: str | None, attempt: int, tool: str) 
             names.ATTEMPT: attempt,
         },
         parent=at,
-        # Its span was lost with its worker, unless that only froze.
+        # Its span was lost with its worker, unless that was only frozen.
         links=[call_context(at, ref.turn_id, ref.call_id, attempt)],
     )
     span.add_event(names.LEASE_LAPSED)
@@ -152,7 +151,7 @@ def rescue_span(ref: CallRef, traceparent: str | None, attempt: int, tool: str) 
 
 
 def final_span(claim: FinalStepClaim, request: TurnRequest) -> Span:
-    """One try of a finalizer step."""
+    """Return the span of one try of a finalizer step."""
     recorder = tracer()
     if recorder is None:
         return INVALID_SPAN
@@ -173,7 +172,7 @@ def final_span(claim: FinalStepClaim, request: TurnRequest) -> Span:
 
 
 def judge_span(session_id: str, turn_id: str, traceparent: str | None, judge: str, tries: int) -> Span:
-    """One try of a judge."""
+    """Return the span of one try of a judge."""
     recorder = tracer()
     if recorder is None:
         return INVALID_SPAN
@@ -182,7 +181,8 @@ def judge_span(session_id: str, turn_id: str, traceparent: str | None, judge: st
 
 
 def webhook_span(delivery: DeliveryClaim, request: TurnRequest | None, host: str) -> Span:
-    """One try of a delivery. `host` is all that is recorded of the url: its path may hold a secret."""
+    """Return the span of one try of a delivery. Only the `host` of the URL is recorded, because its path may hold a
+    secret."""
     recorder = tracer()
     if recorder is None:
         return INVALID_SPAN
@@ -203,7 +203,7 @@ def webhook_span(delivery: DeliveryClaim, request: TurnRequest | None, host: str
 
 
 def record_turn(turn: EndedTurn, brain: str) -> None:
-    """The turn's own span, from when it became active to its end."""
+    """Record the turn's own span, from when it became active to its end."""
     recorder = tracer()
     if recorder is None:
         return
@@ -255,25 +255,25 @@ def _of_prompt(request: TurnRequest) -> Attributes:
 
 
 _PROMPT_NAMES = (names.PROMPT, names.PROMPT_VERSION, names.PROMPT_TAGS, names.PROMPT_HASH)
-"""What a model call has of the span around it: which prompt it was asked with."""
+"""The prompt's names, which a model call copies from the span around it."""
 
 
 def note_prompt_hash(rendered: str) -> None:
-    """Say on the span that is open which text the prompt had: its hash."""
+    """Record the hash of the prompt's text in the open span."""
     if tracer() is not None:
         note(get_current_span(), {names.PROMPT_HASH: rendered})
 
 
 def set_parent_context(traceparent: str | None) -> None:
-    """What is submitted from here on in this context came with a request or message of this `traceparent`."""
+    """Set the `traceparent` of the request or message behind all further submits in this context."""
     _parent_context.set(read_traceparent(traceparent))
 
 
 @contextmanager
 def submit_span(request: TurnRequest) -> Generator[TurnRequest]:
-    """The request with the `traceparent` that its turn goes on from: that of a span of the submit, where spans
-    are recorded, else the producer's own, if it has one."""
-    # Without a tracer of ours: that of the provider which the program itself has set, if it has.
+    """Yield the request with the `traceparent` that its turn continues: that of a span of the submit if spans are
+    recorded, or else the producer's own."""
+    # Without brainq's tracer: that of the program's own provider, if it has one.
     recorder = tracer() or tracer_of(get_tracer_provider(), content=captures_content())
     place = current_place() or _parent_context.get()
     if request.traceparent is not None or (recorder is None and place is None):
@@ -294,12 +294,12 @@ def submit_span(request: TurnRequest) -> Generator[TurnRequest]:
 
 
 def messages_json(messages: Sequence[Message]) -> str:
-    """The attribute `gen_ai.input.messages`."""
+    """Return the attribute `gen_ai.input.messages`."""
     return json.dumps([_message(message) for message in messages])
 
 
 def reply_json(reply: ModelReply) -> str:
-    """The attribute `gen_ai.output.messages`."""
+    """Return the attribute `gen_ai.output.messages`."""
     parts = [*_text(reply.text), *(_call(call) for call in reply.calls)]
     return json.dumps([{"role": "assistant", "parts": parts, "finish_reason": reply.finish_reason}])
 
@@ -321,7 +321,7 @@ def _call(call: ToolCall) -> dict[str, Any]:
 
 
 class ChatSpan:
-    """One model call. `span` is to be entered."""
+    """The span of one model call. Enter `span`."""
 
     def __init__(self, span: Span, *, content: bool) -> None:
         self.span = span
@@ -330,17 +330,17 @@ class ChatSpan:
         self._is_answering = False
 
     def chunk(self) -> None:
-        """A piece of the answer came."""
+        """Note a piece of the answer."""
         if not self._is_answering:
             self._is_answering = True
             self.span.set_attribute(names.FIRST_CHUNK_S, round(time.monotonic() - self._began_s, 3))
 
     def retry(self, retry: ModelRetry) -> None:
-        """The service is asked again."""
+        """Note a retry."""
         self.span.add_event(names.MODEL_RETRY, {names.RETRY_KIND: retry.kind, names.RETRY_WAIT_S: retry.wait_s})
 
     def reply(self, reply: ModelReply) -> None:
-        """The whole answer."""
+        """Note the whole answer."""
         if not self.span.is_recording():
             return
         usage = reply.usage
@@ -359,7 +359,7 @@ class ChatSpan:
 
 
 def chat_span(provider: object, request: ModelRequest) -> ChatSpan:
-    """A call of `provider`, below what is open in this context."""
+    """Return the span of a call of `provider`, under the open span of this context."""
     recorder = tracer()
     if recorder is None:
         return ChatSpan(INVALID_SPAN, content=False)
@@ -390,7 +390,7 @@ def chat_span(provider: object, request: ModelRequest) -> ChatSpan:
 
 
 def _server(provider: object) -> tuple[str | None, int | None]:
-    """Where requests go, of a provider that says so by `server_url`."""
+    """Return the address and port of a provider with a `server_url`."""
     try:
         parts = urlsplit(getattr(provider, "server_url", "") or "")
         return parts.hostname, parts.port or {"https": 443, "http": 80}.get(parts.scheme)

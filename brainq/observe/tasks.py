@@ -1,7 +1,7 @@
-"""Background tasks of an event loop, started and kept as `threads` does it.
+"""Background tasks of an event loop, which are started and kept as `threads` does it.
 
-asyncio ends a task at the first exception that nobody catches. SystemExit and KeyboardInterrupt end the loop as well,
-and every other task with it. Neither reaches the loop from a task that is started here.
+asyncio ends a task at its first unhandled exception. SystemExit and KeyboardInterrupt also end the loop, and every
+other task with it. Neither reaches the loop from a task that is started here.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from brainq.observe.threads import Kept, report_end
 
 
 def start_task(name: str, work: Coroutine[Any, Any, object]) -> asyncio.Task[None]:
-    """Await `work` once in a task of the running loop. What it raises is logged and counted."""
+    """Await `work` once in a task of the running loop. Its exceptions are logged and counted."""
 
     async def run() -> None:
         try:
@@ -30,7 +30,7 @@ def start_task(name: str, work: Coroutine[Any, Any, object]) -> asyncio.Task[Non
 
 class KeptTask(Kept):
     """A task of the running loop that awaits `work()` until it is cancelled. If that raises or returns before, it is
-    called again. Nothing that `work` raises reaches the loop: SystemExit would end it, and every other task."""
+    called again. No exception reaches the loop: SystemExit would end it, and every other task."""
 
     def __init__(self, name: str, work: Callable[[], Awaitable[object]]) -> None:
         self._work = work

@@ -1,9 +1,9 @@
-"""Every name that telemetry has: of spans, attributes, events, and the conventions' metrics. No other file writes one;
-brainq's own metrics are in `metrics/catalogue.py`.
+"""All names of telemetry: of spans, attributes, events, and the conventions' metrics. No other file has one, except
+brainq's own metrics in `metrics/catalogue.py`.
 
 `gen_ai.*`, `error.type`, `server.*`, `http.*` and `url.*` are those of the OpenTelemetry semantic conventions v1.41.0,
 the last version that has GenAI beside the others:
-https://github.com/open-telemetry/semantic-conventions/tree/v1.41.0/docs/gen-ai. `brainq.*` are ours.
+https://github.com/open-telemetry/semantic-conventions/tree/v1.41.0/docs/gen-ai. `brainq.*` are brainq's own.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ SERVICE = "service.name"
 INSTANCE = "service.instance.id"
 ROLE = "brainq.role"
 
-# Spans. Those of the conventions are followed by what they are of: `chat gpt-5`.
+# Spans. The names of the conventions are followed by their subject: `chat gpt-5`.
 SUBMIT = "brainq.submit"
 INVOKE_AGENT = "invoke_agent"
 ADVANCE = "brainq.advance"
@@ -27,7 +27,7 @@ JUDGE = "brainq.judge"
 RESCUE = "brainq.rescue"
 WEBHOOK = "brainq.webhook"
 
-# Metrics of the conventions, and what they alone have.
+# Metrics of the conventions, and names that only they use.
 OPERATION_DURATION = "gen_ai.client.operation.duration"
 TOKEN_USAGE = "gen_ai.client.token.usage"
 TOKEN_TYPE = "gen_ai.token.type"
@@ -61,13 +61,13 @@ SERVER_ADDRESS = "server.address"
 SERVER_PORT = "server.port"
 HTTP_METHOD = "http.request.method"
 
-# Attributes of the conventions that hold content: only where it was asked for.
+# Attributes of the conventions that hold content: only on request.
 INPUT_MESSAGES = "gen_ai.input.messages"
 OUTPUT_MESSAGES = "gen_ai.output.messages"
 TOOL_ARGUMENTS = "gen_ai.tool.call.arguments"
 TOOL_RESULT = "gen_ai.tool.call.result"
 
-# Ours.
+# brainq's own.
 TURN = "brainq.turn.id"
 TENANT = "brainq.tenant"
 KIND = "brainq.turn.kind"

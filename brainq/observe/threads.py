@@ -1,9 +1,9 @@
-"""Background threads: the one way to start them, and to keep those that the process relies on alive.
+"""Background threads: the one way to start them, and to keep those that the process needs alive.
 
-Python ends a thread at the first exception that nobody catches; the process goes on, and looks healthy. Whatever ends
-one that is started here, SystemExit and MemoryError included, is logged at ERROR and counted, and one that is kept is
-started again. `thread_problems` reports those that do not work at this moment. `make lint` refuses every other way to
-start a thread.
+Python ends a thread at its first unhandled exception, while the process continues and looks healthy. The end of a
+thread that is started here is logged at ERROR and counted, whatever the cause, SystemExit and MemoryError included. A
+kept thread is then started again. `thread_problems` reports those that do not work at this moment. `make lint` refuses
+every other way to start a thread.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ from brainq.observe.metrics.counters import COUNTERS
 log = logger("brainq.threads")
 FIRST_BACKOFF_S = 0.05
 LONGEST_BACKOFF_S = 1.0
-STEADY_S = 5.0  # a run that lasted this long has recovered from the failure before it
-REFUSED_PAUSES_S = (0.05, 0.15, 0.5)  # a limit of threads is often reached for a moment only
+STEADY_S = 5.0  # a run of this length has recovered from the failure before it
+REFUSED_PAUSES_S = (0.05, 0.15, 0.5)  # a limit of threads is often reached only briefly
 _kept: weakref.WeakSet[Kept] = weakref.WeakSet()
 _kept_lock = threading.Lock()
 StartedThread = threading.Thread
 
 
 def start_thread(name: str, work: Callable[[], object]) -> StartedThread:
-    """Run `work` once in a daemon thread. What it raises is logged and counted.
+    """Run `work` once in a daemon thread. Its exceptions are logged and counted.
 
-    Raises RuntimeError if the system refuses the thread, also after three pauses.
+    Raises RuntimeError if the system refuses the thread even after three pauses.
     """
 
     def run() -> None:
@@ -51,15 +51,15 @@ def start_thread(name: str, work: Callable[[], object]) -> StartedThread:
 
 
 def report_end(name: str, failure: BaseException) -> None:
-    """Log and count what ended a thread or task that runs once."""
+    """Log and count the end of a thread or task that runs once."""
     COUNTERS.add(m.THREAD_FAILURES, name)
     log.error("a thread failed, and has ended", failure=failure, thread=name)
 
 
 def thread_problems() -> list[str]:
-    """Return what is wrong with the kept threads and tasks of this process, one sentence each; empty if all work.
+    """Return the problems of this process's kept threads and tasks, one sentence each.
 
-    A thread whose start was refused is tried again first.
+    A thread whose start was refused is first tried again.
     """
     with _kept_lock:
         kept = sorted(_kept, key=lambda one: one.name)
@@ -67,7 +67,7 @@ def thread_problems() -> list[str]:
 
 
 class Kept:
-    """What is known of a thread or task that is kept: how often it has failed without a steady run in between."""
+    """The state of a kept thread or task: how often it has failed without a steady run in between."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -79,7 +79,8 @@ class Kept:
             _kept.add(self)
 
     def problem(self) -> str:
-        """Return why it does not work, or "". A single failure does not count: the work was started again at once."""
+        """Return why it does not work, or "". A single failure does not count, because the work was started again at
+        once."""
         if self._failures < 2 or time.monotonic() - self.began > STEADY_S:
             return ""
         return f"thread {self.name} has ended {self._failures} times in a row, last by {self._why}"
@@ -100,15 +101,15 @@ class Kept:
         self._outage.failed(failure)
 
     def forget_parent(self) -> None:
-        """Forget the parent's failures, after a fork. The child has no thread yet, and starts one when it needs it."""
+        """Forget the parent's failures after a fork. The child has no thread yet, and starts one when it needs it."""
         self._failures, self._why = 0, ""
 
 
 class KeptThread(Kept):
     """A daemon thread that calls `work(stopping)` until `stop`. If that raises or returns before, it is called again.
 
-    `ensure` starts it, and starts another after a fork. It is recorded as started only once it has been. Several may
-    share the event by which they stop.
+    `ensure` starts it, also after a fork. It counts as started only after it has been. Several may share the event that
+    stops them.
     """
 
     def __init__(
@@ -128,19 +129,18 @@ class KeptThread(Kept):
 
     @property
     def is_current(self) -> bool:
-        """Whether the caller runs in it."""
         return self._thread is threading.current_thread()
 
     def ensure(self) -> None:
         """Start it, unless it runs or was stopped.
 
-        Raises RuntimeError if the system refuses the thread, also after three pauses; the next call tries again.
+        Raises RuntimeError if the system refuses the thread even after three pauses. The next call tries again.
         """
         if not self.is_alive:
             self._start(REFUSED_PAUSES_S)
 
     def stop(self, join_s: float = 0.0) -> None:
-        """Let it end, and wait `join_s` seconds at most until it has."""
+        """End it, and wait at most `join_s` seconds until it has ended."""
         self.stopping.set()
         thread = self._thread
         if thread is not None and join_s:

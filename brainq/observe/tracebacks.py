@@ -1,4 +1,4 @@
-"""Where the user's code raised: a file and a line for logs, and the whole traceback for developers."""
+"""The place where the user's code raised: a file and a line for logs, and the whole traceback for developers."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ _BRAINQ = os.path.dirname(os.path.dirname(__file__)) + os.sep
 _PATHS = sysconfig.get_paths()
 _LIBRARIES = tuple(_PATHS[name] + os.sep for name in ("stdlib", "purelib", "platlib"))
 TRACEBACK_VARIABLE = "BRAINQ_TRACEBACK"
-"""Set by `brainq dev` for its workers. A traceback's last line may quote content, so no log has it."""
+"""`brainq dev` sets it for its workers. A traceback's last line may quote content, so it never goes into a log."""
 
 
 def where_raised(failure: BaseException) -> str:
-    """`file:line`, relative to the working directory where it lies below that; empty where nothing was run.
+    """Return `file:line` of the innermost line of the user's own code, or else of brainq's, or else of any. Returns ""
+    if no code ran. For a group, its first leaf counts.
 
-    The innermost line of the user's own code; where there is none, of brainq's, and else of any. Of a group, the line
-    of its first leaf.
+    The path is relative to the working directory if it is inside it.
     """
     failure = next(leaves(failure))
     frames = [(frame.f_code.co_filename, line) for frame, line in traceback.walk_tb(failure.__traceback__)]
@@ -34,14 +34,14 @@ def where_raised(failure: BaseException) -> str:
 
 
 def is_user_code(file: str) -> bool:
-    """Whether a file is the user's own: not brainq's, not a library's, not made while Python runs."""
+    """Return whether a file is the user's own: not brainq's, not a library's, and not generated while Python runs."""
     return not file.startswith(("<", _BRAINQ, *_LIBRARIES))
 
 
 def user_traceback(failure: BaseException) -> str:
-    """From the first line of the user's code on, with the message; empty where none of it was run.
+    """Return the traceback from the first line of the user's code, with the message, or "" if none of it ran.
 
-    What brainq refuses ends with the user's line that asked for it: how it was refused tells nothing.
+    If brainq refused something, the traceback ends at the user's line that requested it.
     """
     frames = traceback.extract_tb(failure.__traceback__)
     users = [index for index, frame in enumerate(frames) if is_user_code(frame.filename)]
@@ -57,7 +57,7 @@ def user_traceback(failure: BaseException) -> str:
 
 
 def print_user_traceback(failure: BaseException, what: str) -> None:
-    """Print it on stderr after `what`, where it is wanted and there is one."""
+    """Print it on stderr after `what`, if it is enabled and there is one."""
     if os.environ.get(TRACEBACK_VARIABLE) and (shown := user_traceback(failure)):
         sys.stderr.write(f"{what}\n{shown}")
         sys.stderr.flush()

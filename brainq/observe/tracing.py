@@ -1,8 +1,9 @@
-"""Spans by OpenTelemetry's API: the tracer of this process, and places in a trace that follow from a turn's id.
+"""Spans through OpenTelemetry's API: the tracer of this process, and places in a trace that are derived from a turn's
+id.
 
-Without a tracer provider every span is `INVALID_SPAN`, and entering it does nothing. Every process knows the id of a
-turn's `invoke_agent` span and those of its calls without asking. So the spans of all processes are in one tree, also
-those that are sent before their parent has ended, and a worker that dies loses only its own.
+Without a tracer provider every span is `INVALID_SPAN`, and entering it does nothing. Every process can derive the ids
+of a turn's `invoke_agent` span and of its calls. So the spans of all processes are in one tree, even those that are
+sent before their parent has ended, and a worker that dies loses only its own.
 """
 
 from __future__ import annotations
@@ -39,15 +40,16 @@ from brainq.text.failures import failure_name
 MS = 1_000_000  # in ns
 Value = str | bool | int | float | Sequence[str]
 Attributes = Mapping[str, Value | None]
-"""What is None is left out."""
-# Places in a trace: W3C trace context, and ids that follow from the turn's own.
+"""Attributes of a span. None is left out."""
+# Places in a trace: W3C trace context, and ids that are derived from the turn's own.
 _W3C = TraceContextTextMapPropagator()
-recorder: TurnTracer | None = None  # set by `record_spans` alone
+recorder: TurnTracer | None = None  # set by `record_spans` only
 _content_excluded: ContextVar[bool] = ContextVar("brainq_content_excluded", default=False)
 
 
 def read_traceparent(text: str | None) -> SpanContext | None:
-    """The place that a `traceparent` names; None for none, and for one that W3C tells its readers to ignore."""
+    """Return the place that a `traceparent` names, or None for none, and for one that W3C requires readers to
+    ignore."""
     if not text:
         return None
     place = trace.get_current_span(_W3C.extract({"traceparent": text.strip()})).get_span_context()
@@ -55,26 +57,25 @@ def read_traceparent(text: str | None) -> SpanContext | None:
 
 
 def traceparent_of(place: SpanContext) -> str:
-    """As W3C writes it."""
+    """Return the place in W3C's form."""
     return f"00-{place.trace_id:032x}-{place.span_id:016x}-{place.trace_flags & TraceFlags.SAMPLED:02x}"
 
 
 def current_place() -> SpanContext | None:
-    """The place of the span that is open in this context, of any library; None: there is none."""
+    """Return the place of the open span of this context, from any library, or None."""
     place = trace.get_current_span().get_span_context()
     return place if place.is_valid else None
 
 
 def current_traceparent() -> str | None:
-    """Its traceparent."""
     place = current_place()
     return None if place is None else traceparent_of(place)
 
 
 def turn_context(turn_id: str, traceparent: str | None, sampled: Callable[[int], bool]) -> SpanContext:
-    """The place of the turn's `invoke_agent` span: in its producer's trace, else in one of its own.
+    """Return the place of the turn's `invoke_agent` span: in its producer's trace, or else in its own.
 
-    `sampled` says of a trace id whether a trace that begins here is recorded.
+    sampled: decides by trace id whether a trace that begins here is recorded.
     """
     producer = read_traceparent(traceparent)
     if producer is not None:
@@ -84,7 +85,7 @@ def turn_context(turn_id: str, traceparent: str | None, sampled: Callable[[int],
 
 
 def call_context(turn: SpanContext, turn_id: str, call_id: str, attempt: int) -> SpanContext:
-    """The place of the `execute_tool` span of one attempt of a call; `turn` is that of its turn."""
+    """Return the place of the `execute_tool` span of one attempt of a call. `turn` is that of its turn."""
     return place_at(turn.trace_id, call_span_id(turn_id, call_id, attempt), turn.trace_flags)
 
 
@@ -105,7 +106,7 @@ def _digest(name: str) -> bytes:
 
 
 class PresetIds:
-    """An id generator for the SDK: the ids that a thread has set, else those of another generator."""
+    """An id generator for the SDK: the ids that a thread has set, or else those of another generator."""
 
     def __init__(self, other: Any) -> None:
         self._other = other
@@ -113,7 +114,7 @@ class PresetIds:
 
     @contextmanager
     def preset(self, trace_id: int, span_id: int) -> Generator[None]:
-        """In this thread, the next span has these; 0: any."""
+        """Use these ids for the next span in this thread. 0 means any."""
         self._preset.ids = trace_id, span_id
         try:
             yield
@@ -131,19 +132,18 @@ class PresetIds:
 
 
 class TurnTracer:
-    """A tracer whose spans can have ids that follow from a turn's. `tracer` is one of OpenTelemetry's SDK.
+    """A tracer whose spans can have ids derived from a turn's. `tracer` is one of OpenTelemetry's SDK.
 
-    content   prompts, replies, arguments and results are recorded, too
+    content: whether prompts, replies, arguments and results are recorded, too.
     """
 
     def __init__(self, tracer: Any, *, content: bool) -> None:
         self.content = content
         self._tracer = tracer
-        # Each tracer is an object of its own, so that no other's ids are touched.
+        # Each tracer is a separate object, so that no other's ids are changed.
         self._ids = tracer.id_generator = PresetIds(tracer.id_generator)
 
     def turn(self, turn_id: str, traceparent: str | None) -> SpanContext:
-        """The place of the turn's own span."""
         return turn_context(turn_id, traceparent, self._samples)
 
     def start(
@@ -159,9 +159,9 @@ class TurnTracer:
     ) -> Span:
         """Begin a span.
 
-        parent     by default what is open in this context
-        at         its place; by default one below its parent, with a random id
-        start_ms   since the epoch; 0: now
+        parent: by default the open span of this context.
+        at: its place, by default one below its parent with a random id.
+        start_ms: since the epoch; 0 means now.
         """
         context = None if parent is None else trace.set_span_in_context(NonRecordingSpan(parent), Context())
         with self._ids.preset(at.trace_id, at.span_id):
@@ -174,12 +174,13 @@ class TurnTracer:
 
 
 def tracer() -> TurnTracer | None:
-    """Records the spans of this process; None: tracing is off."""
+    """Return the tracer of this process, or None if tracing is off."""
     return recorder
 
 
 def record_spans(provider: trace.TracerProvider | None, *, content: bool = False) -> bool:
-    """Record this process's spans with the provider's tracer; None: no more. False for one that is not an SDK's."""
+    """Record this process's spans with the provider's tracer, or stop with None. Returns False if the provider is not
+    an SDK's."""
     global recorder
     recorder = None if provider is None else tracer_of(provider, content=content)
     return recorder is not None
@@ -187,22 +188,23 @@ def record_spans(provider: trace.TracerProvider | None, *, content: bool = False
 
 @cache
 def tracer_of(provider: trace.TracerProvider, *, content: bool) -> TurnTracer | None:
-    """None for a provider that is not an SDK's: its spans cannot have the ids of a turn."""
+    """Return the tracer, or None for a provider that is not an SDK's: its spans cannot have the ids of a turn."""
     theirs = provider.get_tracer(names.SCOPE, version("brainq"), schema_url=names.SCHEMA_URL)
     return TurnTracer(theirs, content=content) if hasattr(theirs, "id_generator") else None
 
 
 def content_is_excluded() -> bool:
-    """Whether content is kept out of the spans that are opened here."""
+    """Return whether content is kept out of the spans that are opened here."""
     return _content_excluded.get()
 
 
 def in_span(span: Span, *, redact: bool | None = None) -> AbstractContextManager[Span]:
-    """`span` is the parent of those that are opened within, and ends with it.
+    """Open a span as the parent of those that are opened within, and end it.
 
-    An exception that leaves it makes it an error by its type. Its message is not recorded: it may hold content.
+    An exception that leaves it makes it an error with its type. The message is not recorded, because it may hold
+    content.
 
-    redact   no content is recorded within; None: as around it
+    redact: whether to record no content within. None keeps the setting around it.
     """
     return span if span is INVALID_SPAN else _in_span(span, redact)
 
@@ -226,20 +228,20 @@ def _in_span(span: Span, redact: bool | None) -> Generator[Span]:
 
 
 def note(span: Span, attributes: Attributes) -> None:
-    """Add attributes."""
+    """Add attributes to a span."""
     if span.is_recording():
         span.set_attributes(_known(attributes))
 
 
 def fail_span(span: Span, error_type: str) -> None:
-    """It is an error, of this low-cardinality name."""
+    """Mark a span as an error of this low-cardinality name."""
     if span.is_recording():
         span.set_attribute(names.ERROR_TYPE, error_type)
         span.set_status(Status(StatusCode.ERROR))
 
 
 def end_span(span: Span) -> None:
-    """It is over; again changes nothing."""
+    """End a span. Ending it again changes nothing."""
     if span.is_recording():
         span.end()
 

@@ -1,4 +1,4 @@
-"""Python processes in a group of their own, and JSON objects over the socket to each.
+"""Python processes in their own process groups, with JSON objects over a socket to each.
 
 A frame is four bytes of length, then the text.
 """
@@ -29,12 +29,12 @@ _BOOT = (
 
 
 class SocketChild:
-    """A Python process, and `sock`, the socket to it. Its group dies with it, and with this process."""
+    """A Python process, and `sock`, the socket to it. Its group is killed with it, and with this process."""
 
     def __init__(self, guard: ProcessGuard, main: str, *arguments: str) -> None:
-        """`main`, such as `app.child:main`, is called with the number of the socket's descriptor, and `arguments`.
+        """Start `main`, such as `app.child:main`, with the number of the socket's descriptor, and `arguments`.
 
-        Raises OSError where no process can be started.
+        Raises OSError if no process can be started.
         """
         self._guard = guard
         self._killing = threading.Lock()
@@ -54,9 +54,9 @@ class SocketChild:
         return self._exit_status() is None
 
     def describe_end(self) -> str:
-        """How it died, such as `was killed by signal 9`. Waits up to a second for that.
+        """Return how it died, such as `was killed by signal 9`. Waits up to a second for that.
 
-        The child stays unreaped: its number stays its own until `kill`.
+        The child stays unreaped, so that its number is not reused until `kill`.
         """
         ends_at = time.monotonic() + EXIT_S
         while (status := self._exit_status()) is None:
@@ -66,32 +66,32 @@ class SocketChild:
         return f"was killed by signal {-status}" if status < 0 else f"exited with status {status}"
 
     def kill(self) -> None:
-        """Kill the group, reap the child and close the socket; again does nothing."""
+        """Kill the group, reap the child and close the socket. Calling it again does nothing."""
         with self._killing:
             if self.sock.fileno() < 0:
                 return
-            # Before it is reaped: its number, which is its group's, may be a stranger's afterwards.
+            # Before it is reaped: its number, which is its group's, may be reused afterwards.
             signal_group(self.pid, signal.SIGKILL)
             self._process.wait()
             self._guard.forget(self.pid)
-            # A thread may be reading from it: a descriptor that is only closed would not wake it.
+            # A thread may be reading from it, and closing the descriptor would not wake that thread.
             with contextlib.suppress(OSError):
                 self.sock.shutdown(socket.SHUT_RDWR)
             self.sock.close()
 
     def _exit_status(self) -> int | None:
-        """Its status once it has ended, negative for a signal; None while it lives."""
+        """Return its status once it has ended, negative for a signal, or None while it lives."""
         if self._process.returncode is not None or not hasattr(os, "waitid"):  # macOS before Python 3.13
             return self._process.poll()
         try:
             return unreaped_status(self.pid)
-        except ChildProcessError:  # reaped meanwhile
+        except ChildProcessError:  # reaped in the meantime
             return self._process.poll()
 
 
 def unreaped_status(pid: int) -> int | None:
-    """A child's status once it has ended, negative for a signal; None while it lives. Raises ChildProcessError for one
-    that was reaped."""
+    """Return a child's status once it has ended, negative for a signal, or None while it lives. Raises
+    ChildProcessError for one that was reaped."""
     ended = os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
     if ended is None:
         return None
@@ -105,17 +105,17 @@ def signal_group(leader: int, number: int) -> None:
 
 
 class FrameLostError(Exception):
-    """The other side hung up, or sent something else than a frame."""
+    """The error if the other side hung up, or sent something other than a frame."""
 
 
 def send_frame(sock: socket.socket, body: dict[str, Any]) -> None:
-    """Raises OSError if the other side is gone."""
+    """Send a frame. Raises OSError if the other side is gone."""
     data = json.dumps(body).encode()
     sock.sendall(len(data).to_bytes(_LENGTH_BYTES, "big") + data)
 
 
 def receive_frame(sock: socket.socket, ends_at: float | None = None) -> dict[str, Any]:
-    """The next frame. Raises FrameLostError, and TimeoutError once monotonic time passes `ends_at`."""
+    """Return the next frame. Raises FrameLostError, and TimeoutError once monotonic time passes `ends_at`."""
     length = int.from_bytes(_receive(sock, _LENGTH_BYTES, ends_at), "big")
     if length > MAX_FRAME_BYTES:
         raise FrameLostError(f"a frame of {length} bytes; at most {MAX_FRAME_BYTES} are taken")
@@ -130,7 +130,7 @@ def _receive(sock: socket.socket, length: int, ends_at: float | None) -> bytes:
     missing = length
     while missing:
         if ends_at is not None:
-            # 0 would mean non-blocking: what has come in time must still be read.
+            # 0 would mean non-blocking, but data that came in time must still be read.
             sock.settimeout(max(0.001, ends_at - time.monotonic()))
         try:
             part = sock.recv(min(missing, 1 << 20))

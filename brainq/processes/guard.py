@@ -1,9 +1,9 @@
-"""Kills the process groups of tools and of their servers when the worker dies, however it dies.
+"""A guard that kills the process groups of tools and of their servers when the worker dies for any reason.
 
-The guard is a small process of its own that reads group ids from a pipe and waits for its end. A death signal
-(`PR_SET_PDEATHSIG`) would do less: it is sent when the *thread* that started the child ends, it reaches only
-the child and not what the child started, and only Linux has it. A thread in the child that watches the pipe
-cannot run while a C call holds the interpreter lock.
+The guard is a small separate process that reads group ids from a pipe until the pipe ends. A death signal
+(`PR_SET_PDEATHSIG`) would do less: it is sent when the *thread* that started the child ends, it reaches only the child
+and not the child's children, and only Linux has it. A thread in the child that watches the pipe cannot run while a C
+call holds the interpreter lock.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ for group in groups:
 
 
 class ProcessGuard:
-    """Knows the groups that must not outlive this process. Started when the first is added.
+    """The guard of the groups that must not outlive this process. It starts when the first one is added.
 
-    grace_s   how long they may take to end by themselves once this process is dead
+    grace_s: how long they may take to end by themselves once this process is dead.
     """
 
     def __init__(self, grace_s: float = 0.0) -> None:
@@ -48,25 +48,25 @@ class ProcessGuard:
         self._groups: set[int] = set()
 
     def add(self, group: int) -> None:
-        """From now on, `group` dies with this process."""
+        """Kill `group` when this process dies."""
         with self._lock:
             self._groups.add(group)
             self._send(f"+{group}\n")
 
     def forget(self, group: int) -> None:
-        """`group` has ended; its number may be given to others."""
+        """Note that `group` has ended: its number may be reused."""
         with self._lock:
             self._groups.discard(group)
             self._send(f"-{group}\n")
 
     def close_if_idle(self) -> None:
-        """End the guard if it knows no group; the next `add` starts another."""
+        """End the guard if it has no group. The next `add` starts another."""
         with self._lock:
             if not self._groups:
                 self._end()
 
     def close(self) -> None:
-        """End the guard; it kills what it still knows."""
+        """End the guard, which kills its remaining groups."""
         with self._lock:
             self._groups.clear()
             self._end()
@@ -74,7 +74,7 @@ class ProcessGuard:
     def _end(self) -> None:
         process, self._process = self._process, None
         if process is not None and process.stdin is not None:
-            with suppress(OSError):  # of what a guard that is gone did not read
+            with suppress(OSError):  # of data that an ended guard did not read
                 process.stdin.close()
             process.wait()
 
@@ -99,7 +99,7 @@ class ProcessGuard:
 
 
 def _started(grace_s: float) -> subprocess.Popen[str]:
-    # -I -S: no site packages, so it is up in some 10 ms and small.
+    # -I -S: without site packages it is up in some 10 ms, and small.
     return subprocess.Popen(
         [sys.executable, "-I", "-S", "-c", _SCRIPT, str(grace_s)],
         stdin=subprocess.PIPE,

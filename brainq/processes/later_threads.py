@@ -1,6 +1,7 @@
-"""How many threads of a finalizer's process do what comes after results: steps behind them, and judgements.
+"""The threads of a finalizer's process that do later work: steps after results, and judgements.
 
-Those may take a minute. Some threads are left to what leads to results, so that these wait for none of it.
+Later work may take a minute. Some threads are reserved for work that leads to results, so that results never wait for
+it.
 """
 
 from __future__ import annotations
@@ -14,9 +15,9 @@ FIRST_LOOK_S, LAST_LOOK_S = 0.005, 1.0
 
 
 class LaterThreads:
-    """Counts them: messages that were taken from the lists of such work, and visits that went on to it.
+    """The count of later work: messages from its lists, and visits that continued to it.
 
-    A turn counts once. Without `follow` nothing is bounded: its process reads no queues, or not by our transport.
+    A turn counts once. Without `follow` there is no limit: the process reads no queues, or uses another transport.
     """
 
     def __init__(self) -> None:
@@ -26,16 +27,16 @@ class LaterThreads:
         self._visits: dict[str, float] = {}
 
     def follow(self, threads: int, messages: Mapping[str, tuple[str, float]]) -> None:
-        """`messages`: those that the process has of such lists, tag -> (turn or message, since when)."""
+        """Use these `messages` of the lists of later work: tag -> (turn or message, since when)."""
         self._most = max(1, threads - LEFT_FREE) if threads else 0
         self._messages = messages
 
     def enter(self, turn_id: str) -> None:
-        """A visit of the turn is at such a step."""
+        """Count a visit of the turn to later work."""
         self._visits.setdefault(turn_id, time.monotonic())
 
     def try_enter(self, turn_id: str) -> bool:
-        """The same, where a thread is left for it."""
+        """Count a visit if a thread is left for it, and return whether that is so."""
         with self._lock:
             if not self.free:
                 return False
@@ -43,25 +44,25 @@ class LaterThreads:
             return True
 
     def leave(self, turn_id: str) -> None:
-        """The visit is over, whatever it was at."""
+        """Note that the visit is over."""
         self._visits.pop(turn_id, None)
 
     @property
     def free(self) -> int:
-        """How many threads more may do such work."""
+        """How many more threads may do later work."""
         if not self._most:
             return 1 << 16
         return max(0, self._most - len(self._began()))
 
     def looks_again_s(self) -> float:
-        """How long to wait where none is free: about as long as the newest has run by now."""
+        """Return how long to wait if no thread is free: about as long as the newest work has run by now."""
         newest = max(self._began().values(), default=0.0)
         return min(LAST_LOOK_S, max(FIRST_LOOK_S, time.monotonic() - newest))
 
     def _began(self) -> dict[str, float]:
-        # Copies, made in one step: other threads change both.
+        # Copies, made in one step, because other threads change both.
         return {**dict(list(self._messages.values())), **self._visits.copy()}
 
 
 LATER_THREADS = LaterThreads()
-"""Of this process, which has one event loop that reads queues."""
+"""Those of this process, which has one event loop that reads queues."""

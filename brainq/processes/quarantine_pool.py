@@ -1,7 +1,7 @@
-"""The processes of a quarantine: each with its socket, who shares one with whom, and who waits for a place.
+"""The processes of a quarantine: their sockets, the turns that share each of them, and the turns that wait for a place.
 
-What killed a process that many shared is found by halving, but into as many parts as there are processes: suspects are
-spread over them, and when one dies those that were in it go on in smaller groups, down to one turn a process.
+A turn that killed a shared process is found by dividing, into as many parts as there are processes: suspects are spread
+over them, and when a process dies, its turns continue in smaller groups, down to one turn in a process.
 """
 
 from __future__ import annotations
@@ -24,31 +24,31 @@ from brainq.observe.threads import start_thread
 from brainq.processes.child import FrameLostError, SocketChild, receive_frame, send_frame
 from brainq.processes.guard import ProcessGuard
 
-START_S = 60.0  # for what the brain's module does when it is imported, too
+START_S = 60.0  # includes the import of the brain's module
 _HELLO = 0  # the number of its first frame
 _MAIN = "brainq.wiring.quarantine:main"
 Frame = dict[str, Any]
 MAX_MEMBERS = 16  # turns in one process
-FILL_FIRST = 4  # so many share one before another is started, which costs a second or two of CPU
+FILL_FIRST = 4  # this many share a process before another is started, which costs a second or two of CPU
 IDLE_PROCESSES = 1  # kept for the next suspect
 
 
 class ChildProcess(SocketChild):
-    """A child that does many things at once, seen from the process that started it.
+    """A child that does many things at once, as the process that started it sees it.
 
-    `name` ends the owner's name in its claims. `on_gone` gets how it died, before its pending requests fail.
+    `name` is the end of the owner's name in its claims. `on_gone` gets how it died, before its pending requests fail.
     """
 
     def __init__(self, settings: Frame, guard: ProcessGuard, on_gone: Callable[[str], object]) -> None:
         super().__init__(guard, _MAIN)
         self._on_gone = on_gone
         self._numbers = itertools.count(_HELLO + 1)
-        self._lock = threading.Lock()  # of sending, and of the pending requests
+        self._lock = threading.Lock()  # for sending, and for the pending requests
         self._hello: Future[Frame] = Future()
         self._pending: dict[int, Future[Frame]] = {_HELLO: self._hello}
         self._is_gone = False
         self.name = process_name(self.pid)
-        # Over the socket: what is secret in it shows in no list of processes.
+        # Over the socket, so that its secrets are in no list of processes.
         with contextlib.suppress(OSError):
             send_frame(self.sock, {"settings": settings, "owner": self.name})
         self._ends_at = time.monotonic() + START_S
@@ -59,7 +59,7 @@ class ChildProcess(SocketChild):
             raise OSError(errno.EAGAIN, str(refused)) from refused
 
     def wait_ready(self) -> None:
-        """Raises SetupError when it cannot start."""
+        """Wait until it is ready. Raises SetupError if it cannot start."""
         try:
             hello = self._hello.result(max(0.0, self._ends_at - time.monotonic()))
         except (FrameLostError, TimeoutError) as lost:
@@ -68,7 +68,7 @@ class ChildProcess(SocketChild):
             raise SetupError(f"a quarantine process did not start: {hello['error']}")
 
     def request(self, what: Frame) -> Future[Frame]:
-        """Send a request. Its answer raises FrameLostError when the child has died, after `on_gone` was called."""
+        """Send a request. Its answer raises FrameLostError if the child has died, after `on_gone` was called."""
         number, answer = next(self._numbers), Future[Frame]()
         with self._lock:
             if self._is_gone:
@@ -80,7 +80,7 @@ class ChildProcess(SocketChild):
         return answer
 
     def _read(self) -> None:
-        """Hand each answer to its request, until the child has hung up."""
+        """Pass each answer to its request, until the child has hung up."""
         try:
             while True:
                 frame = receive_frame(self.sock)
@@ -88,7 +88,7 @@ class ChildProcess(SocketChild):
                     answer = self._pending.pop(int(frame.get("id", _HELLO)), None)
                 if answer is not None:
                     answer.set_result(frame)
-        except BaseException as lost:  # whatever it is, no more answers are read: whoever waits must not wait for ever
+        except BaseException as lost:  # whatever it is, no more answers are read, and nobody must wait for ever
             self._on_gone(self.describe_end())
             with self._lock:
                 self._is_gone = True
@@ -98,26 +98,26 @@ class ChildProcess(SocketChild):
 
 
 StartProcess = Callable[[Callable[[str], object]], ChildProcess]
-"""Starts a process, and calls its argument with how it died."""
+"""Starts a process. Its argument is called with how the process died."""
 
 
 def group_size(died_among: int, processes: int) -> int:
-    """How many may share a process, one of them a turn whose last process died with so many turns in it. Pure.
+    """Return how many turns may share a process if one of them died with `died_among` turns in its process.
 
-    died_among   0: none has died since it came into quarantine
-    processes    that there may be: the group is divided into as many, and into two at least
+    died_among: 0 if none has died since it came into quarantine.
+    processes: how many there may be. The group is divided into as many parts, and at least into two.
     """
     return -(-died_among // max(2, processes)) if died_among else MAX_MEMBERS
 
 
 @dataclass(eq=False)
 class PooledProcess:
-    """A process and those who share it.
+    """A process and the turns that share it.
 
-    size         how many may; those who share it may all be in a group of this size
-    members      how many do
-    is_retired   takes no more members: it died, or answers no more
-    among, how   how many were in it then, and what became of it
+    size: how many may share it. All of them may be in a group of this size.
+    members: how many do.
+    is_retired: whether it accepts no more members, because it died or no longer answers.
+    among, how: how many members it had then, and what happened to it.
     """
 
     size: int
@@ -137,7 +137,8 @@ class PooledProcess:
 
 
 def choose_process(shared: Sequence[PooledProcess], size: int, max_processes: int) -> PooledProcess | None:
-    """Where one that may be in a group of `size` goes: into a process, into a new one, or nowhere yet (None). Pure."""
+    """Return the process for a turn that may be in a group of `size`, which may be a new one, or None if there is no
+    place yet."""
     idle = [each for each in shared if not each.members and not each.is_retired]
     if idle:
         return idle[0]
@@ -151,7 +152,7 @@ def choose_process(shared: Sequence[PooledProcess], size: int, max_processes: in
 
 
 class ProcessPool:
-    """Gives out places in the order they were asked for."""
+    """Assigns places in the order of the requests."""
 
     def __init__(self, start: StartProcess, max_processes: int) -> None:
         self._start = start
@@ -161,9 +162,9 @@ class ProcessPool:
         self._queue: deque[object] = deque()
 
     def join(self, size: int, goes_on: Callable[[], bool], every_s: float) -> PooledProcess | None:
-        """A place; None when `goes_on`, which is asked while it waits for one, says that it is not wanted any more.
+        """Return a place. Returns None if `goes_on`, which is called during the wait, says that it is no longer needed.
 
-        Raises SetupError when no process can be started.
+        Raises SetupError if no process can be started.
         """
         ticket, ask_at = object(), time.monotonic()
         with self._changed:
@@ -184,7 +185,7 @@ class ProcessPool:
                 self._changed.notify_all()
 
     def leave(self, shared: PooledProcess) -> None:
-        """Give a place back. A process without members is killed."""
+        """Return a place. A process without members is killed."""
         with self._changed:
             shared.members -= 1
             unneeded = self._take_unneeded()
@@ -192,7 +193,8 @@ class ProcessPool:
         _kill_all(unneeded)
 
     def retire(self, shared: PooledProcess, how: str) -> None:
-        """It died, or answers no more: it takes no more members, and is killed when the last has left."""
+        """Note that a process died, or no longer answers. It accepts no more members, and is killed when the last one
+        has left."""
         with self._changed:
             if not shared.is_retired:
                 shared.is_retired, shared.among, shared.how = True, shared.members, how
@@ -201,7 +203,7 @@ class ProcessPool:
         _kill_all(unneeded)
 
     def close(self) -> None:
-        """Kill them all."""
+        """Kill all processes."""
         with self._changed:
             shared, self._shared = self._shared, []
         _kill_all(shared)
@@ -222,7 +224,7 @@ class ProcessPool:
         return found
 
     def _take_unneeded(self, keep: int = IDLE_PROCESSES) -> list[PooledProcess]:
-        """Taken from the list: those that are empty and dead, or more than are kept while no turn waits."""
+        """Remove and return the processes that are empty and dead, or in excess while no turn waits."""
         keep = self._max_processes if self._queue else keep
         unneeded: list[PooledProcess] = []
         for shared in [each for each in self._shared if not each.members]:

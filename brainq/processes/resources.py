@@ -1,4 +1,4 @@
-"""What a process needs of its machine: file descriptors, memory, threads, and room on the disks it writes to."""
+"""A process's needs of its machine: file descriptors, memory, threads, and space on the disks it writes to."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-SPARE_FILES = 16  # descriptors that a task may want at once: files, sockets, the pipes of a child process
+SPARE_FILES = 16  # descriptors that a task may need at once: files, sockets, the pipes of a child process
 SPARE_BYTES = 16 * 2**20  # of address space: the stack of a thread has half of it
 PROBE_BYTES = 65_536
 _SHORT = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ENOSPC, errno.EDQUOT})
@@ -18,8 +18,8 @@ _NOT_OURS = frozenset({errno.ENOENT, errno.ENOTDIR, errno.EROFS, errno.EACCES, e
 
 
 def is_shortage(failure: BaseException) -> bool:
-    """Return whether a failure, or what it was raised for, says that the process or its machine has run out of
-    something: libraries wrap what the system refused, such as urllib.error.URLError."""
+    """Return whether a failure, or one of its causes, means that the process or its machine has run out of something.
+    Libraries wrap such errors, as in urllib.error.URLError."""
     told: BaseException | None = failure
     while told is not None:
         if _tells_shortage(told):
@@ -29,7 +29,7 @@ def is_shortage(failure: BaseException) -> bool:
 
 
 def is_short_now(failure: BaseException) -> bool:
-    """Return whether a failure says so, and the process finds it true: in another process it need not happen."""
+    """Return whether a failure means that, and the process confirms it. In another process it need not happen."""
     return is_shortage(failure) and bool(find_shortage())
 
 
@@ -42,12 +42,13 @@ def _tells_shortage(failure: BaseException) -> bool:
 
 
 def writable_directories(candidates: Sequence[Path]) -> tuple[Path, ...]:
-    """Return those of these directories that this process writes to. A full disk counts: there will be room again."""
+    """Return those of these directories that this process writes to. One on a full disk counts, because there will be
+    space again."""
     return tuple(each for each in candidates if (why := _refused_write(each)) is None or why.errno not in _NOT_OURS)
 
 
 def temporary_directories() -> tuple[Path, ...]:
-    """Return where Python puts temporary files; an empty tuple without such a place."""
+    """Return the places of Python's temporary files, or none."""
     try:
         return (Path(tempfile.gettempdir()),)
     except OSError:
@@ -55,7 +56,7 @@ def temporary_directories() -> tuple[Path, ...]:
 
 
 def find_shortage(directories: Sequence[Path] = ()) -> str:
-    """Return what is missing, with the remedy, or "". Each look uses what a task would use, and gives it back."""
+    """Return what is missing, with the remedy, or "". Each look uses and releases what a task would use."""
     looks: tuple[tuple[str, Callable[[], object]], ...] = (
         ("no file descriptors are left; raise the limit (`ulimit -n`, LimitNOFILE=)", _open_files),
         ("no memory is left; raise the limit of the process, or free some", _map_memory),

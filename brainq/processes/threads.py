@@ -1,11 +1,11 @@
-"""Threads: calls that come back in time whatever the function does, and event loops that plain code can use.
+"""Threads: calls that return in time whatever the function does, and event loops that plain code can use.
 
-A part of the user's own may hang. Its thread is then abandoned: it is a daemon, keeps no process from exiting, and what
-it returns later is dropped. Unlike a tool's late write nothing waits for it, so there is no late report; a part with
-effects of its own needs the step key for the run that follows.
+A user's own code may hang. Its thread is then abandoned: it is a daemon, does not keep a process from exiting, and its
+later result is dropped. Nothing waits for it, unlike for a tool's late write, so there is no late report. Code with its
+own effects needs the step key for the next run.
 
-Callbacks, prompts and approval rules of users may be async. The caller waits for them: it is a worker's thread, which a
-plain function would keep as long.
+Callbacks, prompts and approval rules of users may be async. The caller waits for them in its worker's thread, which a
+plain function would keep for the same time.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ from brainq.observe.threads import KeptThread, start_thread
 T = TypeVar("T")
 MAX_IDLE_THREADS = 32
 STOP_S = 10.0
-# Threads that came back in time wait for the next call: starting one costs more than most of what is called. The last
-# idle one is used first; `append` and `pop` are one step each.
+# Threads that returned in time wait for the next call, because starting one costs more than most calls. The last idle
+# one is used first; `append` and `pop` are one step each.
 _idle: deque[_WorkerThread] = deque()
 
 
 class _WorkerThread:
-    """One thread that does what it is handed, one thing after another."""
+    """One thread that runs one piece of work after another."""
 
     def __init__(self) -> None:
         self.inbox: SimpleQueue[Callable[[], None]] = SimpleQueue()
@@ -49,7 +49,7 @@ class _WorkerThread:
 
 
 def run_in_thread(work: Callable[[], None]) -> None:
-    """Let a waiting thread, or a new one, do `work`, which must not raise."""
+    """Run `work`, which must not raise, in a waiting thread or a new one."""
     try:
         worker = _idle.pop()
     except IndexError:
@@ -58,7 +58,7 @@ def run_in_thread(work: Callable[[], None]) -> None:
 
 
 class ThreadCall(Generic[T]):
-    """A function that runs in a thread of its own."""
+    """A function that runs in its own thread."""
 
     def __init__(self, what: str, function: Callable[[], T]) -> None:
         self._what = what
@@ -70,20 +70,21 @@ class ThreadCall(Generic[T]):
         def work() -> None:
             try:
                 self._answered.put((True, variables.run(function)))
-            except BaseException as error:  # SystemExit, too: it reaches the caller instead of ending this thread
+            except BaseException as error:  # SystemExit, too: it reaches the caller and does not end this thread
                 self._answered.put((False, error))
 
         run_in_thread(work)
 
     def wait(self, wait_s: float) -> bool:
-        """Whether it has ended, or does in the next `wait_s` seconds."""
+        """Return whether it has ended, or does within `wait_s` seconds."""
         if self._answer is None:
             with suppress(Empty):
                 self._answer = self._answered.get(timeout=max(0.0, wait_s))
         return self._answer is not None
 
     def result(self, limit_s: float) -> T:
-        """What it returned or raised; raises TimeoutError when it has run for longer than `limit_s` seconds."""
+        """Return its result, or raise its exception. Raises TimeoutError if it has run for longer than `limit_s`
+        seconds."""
         self.wait(self._began + limit_s - time.monotonic())
         if self._answer is None:
             raise TimeoutError(f"{self._what} did not return within {limit_s:g} s and was abandoned")
@@ -94,7 +95,7 @@ class ThreadCall(Generic[T]):
 
 
 class UserCodeExit(RuntimeError):
-    """User code raised what is no Exception, such as SystemExit: `raised`."""
+    """The error for user code that raised something other than an Exception, such as SystemExit, which is `raised`."""
 
     def __init__(self, what: str, raised: BaseException) -> None:
         super().__init__(f"{what} raised {type(raised).__name__}: {raised}")
@@ -108,12 +109,13 @@ def is_shutdown(failure: BaseException) -> bool:
 
 
 def as_exception(what: str, failure: BaseException) -> Exception:
-    """Return what user code raised as an Exception: SystemExit and its like end the call, and no thread."""
+    """Return the exception of user code as an Exception: SystemExit and similar ones end the call, but no thread."""
     return failure if isinstance(failure, Exception) else UserCodeExit(what, failure)
 
 
 def call_within(limit_s: float, what: str, function: Callable[[], T]) -> T:
-    """What `function` returns or raises; raises TimeoutError naming `what` after `limit_s` seconds."""
+    """Return the result of `function`, or raise its exception. Raises TimeoutError naming `what` after `limit_s`
+    seconds."""
     return ThreadCall(what, function).result(limit_s)
 
 
@@ -124,10 +126,11 @@ class _Running(NamedTuple):
 
 
 class LoopThread:
-    """One event loop a process, in a daemon thread of this name. It starts at the first use, and again after a fork.
+    """One event loop for the process, in a daemon thread of this name. It starts at the first use, and again after a
+    fork.
 
-    asyncio ends `run_forever` when a callback raises SystemExit or KeyboardInterrupt. The loop then goes on with the
-    tasks it has.
+    asyncio ends `run_forever` when a callback raises SystemExit or KeyboardInterrupt. The loop then continues with its
+    tasks.
     """
 
     def __init__(self, name: str) -> None:
@@ -137,20 +140,19 @@ class LoopThread:
 
     @property
     def loop(self) -> asyncio.AbstractEventLoop:
-        """The running loop."""
         return self._started().loop
 
     @property
     def is_current(self) -> bool:
-        """Whether the caller runs in the loop's thread."""
         return self._started().thread.is_current
 
     def run(self, work: Coroutine[Any, Any, T], limit_s: float | None = None) -> T:
-        """Return what `work` returns or raises, as an Exception; TimeoutError after `limit_s` seconds."""
+        """Return the result of `work`, or raise its exception, as an Exception. Raises TimeoutError after `limit_s`
+        seconds."""
         return asyncio.run_coroutine_threadsafe(contained(self._name, work), self.loop).result(limit_s)
 
     def stop(self) -> None:
-        """Stop the loop, wait for its thread and cancel what still runs; the next use starts another."""
+        """Stop the loop, wait for its thread and cancel what still runs. The next use starts another."""
         with self._lock:
             running, self._running = self._running, None
         if running is None or running.pid != os.getpid():
@@ -160,7 +162,7 @@ class LoopThread:
         loop.call_soon_threadsafe(loop.stop)
         thread.stop(STOP_S)
         if thread.is_alive:
-            return  # something blocks the loop: it is abandoned, as a function that hangs is
+            return  # something blocks the loop: it is abandoned, like a function that hangs
         for task in asyncio.all_tasks(loop):
             task.cancel()
         loop.run_until_complete(asyncio.sleep(0))
@@ -187,7 +189,7 @@ _CALLBACKS = LoopThread("brainq-callbacks")
 
 
 def is_async(function: object) -> bool:
-    """True for `async def`, a partial of one, and an object whose `__call__` is one."""
+    """Return True for `async def`, a partial of one, and an object whose `__call__` is one."""
     return any(
         inspect.iscoroutinefunction(thing)
         for thing in (function, getattr(function, "__call__", None))  # noqa: B004
@@ -195,7 +197,7 @@ def is_async(function: object) -> bool:
 
 
 async def contained(what: str, work: Coroutine[Any, Any, T]) -> T:
-    """Await `work`. SystemExit would end the loop, and every other task with it: it is raised as an Exception."""
+    """Await `work`. SystemExit would end the loop, and every other task with it, so it is raised as an Exception."""
     try:
         return await work
     except (asyncio.CancelledError, GeneratorExit):
@@ -205,8 +207,8 @@ async def contained(what: str, work: Coroutine[Any, Any, T]) -> T:
 
 
 def as_sync(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a plain function that does what `function` does, also if that is async. Whatever `function` raises becomes
-    an Exception, unless the process is to end."""
+    """Return a plain function with the effect of `function`, even if that is async. Its exceptions become an Exception,
+    unless the process is to end."""
     name = getattr(function, "__qualname__", type(function).__name__)
 
     def awaited(*args: Any, **named: Any) -> Any:

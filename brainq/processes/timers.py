@@ -1,4 +1,5 @@
-"""Timers: one thread a process runs what is due. A timer costs a heap entry; the standard library's costs a thread."""
+"""Timers: one thread of the process runs what is due. A timer costs a heap entry; the standard library's costs a
+thread."""
 
 from __future__ import annotations
 
@@ -11,24 +12,24 @@ from dataclasses import dataclass
 
 from brainq.observe.threads import KeptThread, start_thread
 
-LONGEST_WAIT_S = 3_600.0  # lock waits have an upper bound; longer ones are taken in pieces
+LONGEST_WAIT_S = 3_600.0  # waits for locks have an upper bound, so longer ones are split
 _TIDY_EVERY = 1_024
 
 
 @dataclass(eq=False, slots=True)
 class Watch:
-    """What is to be done at `due`, by time.monotonic(); None once that is no longer wanted."""
+    """An action that is due at `due`, by time.monotonic(). `act` is None once it is no longer needed."""
 
     due: float
     act: Callable[[], object] | None
 
 
 class Watchdog:
-    """One thread that does what is due, each in a thread of its own: that may take long, and the next is not to wait
-    for it.
+    """One thread that starts what is due. Each action runs in its own thread, because it may take long and must not
+    delay the next.
 
-    A watch without its `act` stays in the heap until it is due. Most calls end early and have the same limit, so
-    few of them are the next that is due, and wake the thread.
+    A watch without its `act` stays in the heap until it is due. Most calls end early and have the same limit, so few of
+    them are the next one due, and wake the thread.
     """
 
     def __init__(self, name: str = "brainq-watchdog") -> None:
@@ -38,13 +39,13 @@ class Watchdog:
         self._thread = KeptThread(name, self._run)
 
     def add(self, watch: Watch) -> None:
-        """Look after `watch` from now on. Raises RuntimeError if the system refuses the thread."""
+        """Run `watch` when it is due. Raises RuntimeError if the system refuses the thread."""
         self._thread.ensure()
         with self._changed:
             self._push(watch)
 
     def move(self, watch: Watch, due: float) -> None:
-        """Change when a watch that was added is due. Raises RuntimeError as `add`, and then has changed nothing."""
+        """Change when an added watch is due. Raises RuntimeError like `add`, and has then changed nothing."""
         if due >= watch.due:
             watch.due = due  # found when the earlier time has come
             return
@@ -54,7 +55,7 @@ class Watchdog:
             self._push(watch)
 
     def close(self) -> None:
-        """Let the thread end: nothing more is done."""
+        """End the thread. Nothing more is run."""
         self._thread.stop()
         with self._changed:
             self._changed.notify()
@@ -72,11 +73,11 @@ class Watchdog:
         while (act := self._next(stopping)) is not None:
             try:
                 start_thread("brainq-cut", act)
-            except RuntimeError:  # the system gives no more threads: the others have to wait
+            except RuntimeError:  # the system refuses more threads, so the others must wait
                 act()
 
     def _next(self, stopping: threading.Event) -> Callable[[], object] | None:
-        """Return what is due, as soon as something is; None once closed."""
+        """Return the next action that is due, as soon as there is one, or None once closed."""
         with self._changed:
             while not stopping.is_set():
                 wait_s = self._heap[0][0] - time.monotonic() if self._heap else LONGEST_WAIT_S
@@ -95,4 +96,4 @@ class Watchdog:
 
 
 TIMERS = Watchdog("brainq-timers")
-"""This process's, for whoever has no thread of the kind."""
+"""The timers of this process, for callers without their own thread."""

@@ -1,1 +1,1 @@
-"""Text as it crosses a line: whole characters, cut to a length, and its length in tokens. One place for each."""
+"""Text that crosses a boundary: whole characters, cut to a length, and its length in tokens."""

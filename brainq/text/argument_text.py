@@ -13,7 +13,7 @@ _LONG_NUMBER = re.compile(f"[0-9]{{{MAX_DIGITS + 1}}}")
 
 
 class Unmendable(ValueError):
-    """A text of which no mending could say what the model meant."""
+    """The error of a text whose meaning no repair could find."""
 
 
 _TWO_OBJECTS = "they hold two JSON objects that differ; make one call for each"
@@ -27,7 +27,7 @@ def _unambiguous(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     made = dict(pairs)
     if len(made) < len(pairs):
         for key, value in pairs:
-            if repr(made[key]) != repr(value):  # 1, 1.0 and true are equal, and not the same
+            if repr(made[key]) != repr(value):  # 1, 1.0 and true are equal, but not the same
                 raise Unmendable(f"they give {key!r} twice, with different values; give it once")
     return made
 
@@ -35,11 +35,12 @@ def _unambiguous(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 def read_argument_text(text: str) -> object:
     """Return the JSON value in `text`.
 
-    Empty text and `null` are `{}`: so several models call a tool that takes nothing. `{}` or `null` directly before an
-    object count as nothing, as some proxies put them there. Equal objects in a row are one: a proxy sent it again.
+    Empty text and `null` are `{}`, because several models call a tool without parameters this way. `{}` or `null`
+    directly before an object are ignored, because some proxies insert them. Equal objects in a row are one, because a
+    proxy repeated it.
 
-    Raises Unmendable if objects in a row differ, a key has two values or a number is too long, RecursionError if the
-    value is nested too deep to be read, and ValueError, which says why, if `text` is not JSON.
+    Raises Unmendable if objects in a row differ, a key has two values or a number is too long. Raises RecursionError if
+    the value is nested too deep, and ValueError with the reason if `text` is not JSON.
     """
     if not text.strip():
         return {}
@@ -57,7 +58,7 @@ def read_argument_text(text: str) -> object:
 
 
 def _one_of_row(text: str, error: ValueError) -> dict[str, Any]:
-    """Return the object that all objects in `text` equal. `error` says why the text is not one value."""
+    """Return the object that all objects in `text` equal. `error` is the reason why the text is not one value."""
     values = _values_in_row(text)
     if not values:
         if holds_several_objects(text):
@@ -70,8 +71,8 @@ def _one_of_row(text: str, error: ValueError) -> dict[str, Any]:
 
 
 def _values_in_row(text: str) -> list[dict[str, Any]]:
-    """Return the objects that `text` consists of, without empty ones before the first that says something. Return []
-    if it holds anything else."""
+    """Return the objects in `text`, without empty ones before the first that is not empty, or [] if it holds anything
+    else."""
     decoder = json.JSONDecoder(parse_constant=_refuse_constant, object_pairs_hook=_unambiguous)
     values = list[dict[str, Any]]()
     at = _NOTHING_BEFORE.match(text).end()  # pyright: ignore[reportOptionalMemberAccess]
@@ -88,7 +89,7 @@ def _values_in_row(text: str) -> list[dict[str, Any]]:
 
 
 def without_empty_prefix(text: str) -> str:
-    """Return `text` without the empty objects before the first that says something."""
+    """Return `text` without the empty objects before the first that is not empty."""
     return text[_NOTHING_BEFORE.match(text).end() :]  # pyright: ignore[reportOptionalMemberAccess]
 
 

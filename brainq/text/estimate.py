@@ -4,14 +4,15 @@ About 4 characters of English are one token (OpenAI, "What are tokens and how to
 names 3.5). Other scripts are denser: 3 bytes of UTF-8 a token is about one token a CJK character. Each
 message costs some tokens of framing (OpenAI's cookbook counts 3, and 3 for the reply).
 
-JSON (tool results, arguments) is denser, 2.8 characters a token: its quotes, digits and ids. Measured over recorded
+JSON (tool results, arguments) is denser, 2.8 characters a token, due to its quotes, digits and ids. Over recorded
 sessions the estimate is within 10 % for English prose and Python code, one text with another within 25 %; see
 docs/guides/token-estimates.md. It is low for base64. Where a service reports usage, that is used instead.
 
-Images and files are counted from type and size alone. An image is taken for the largest one that is not made smaller:
+Images and files are counted by type and size alone. An image counts as the largest one that is not scaled down:
 Anthropic counts width * height / 750, and 1,568 * 1,568 pixels are scaled to about 1,600 tokens ("Vision");
 OpenAI's 85 + 170 a tile of 512 pixels stays below that ("Images and vision"). A page of a PDF is 1,500 to 3,000 tokens
-(Anthropic, "PDF support"), and is taken to have 50 kB."""
+(Anthropic, "PDF support"), and counts as 50 kB.
+"""
 
 from __future__ import annotations
 
@@ -55,7 +56,7 @@ _TEXTS = frozenset(
 
 
 def estimate_text(text: str) -> int:
-    """Tokens of `text`, rounded up; 0 for an empty one. Text that begins like JSON is taken for it."""
+    """Return the tokens of `text`, rounded up. Text that begins like JSON counts as JSON."""
     if _JSON.match(text):
         return math.ceil(len(text.encode("utf-8", "replace")) / JSON_CHARS_PER_TOKEN)
     if text.isascii():
@@ -66,17 +67,16 @@ def estimate_text(text: str) -> int:
 
 
 def estimate_calls(calls: Iterable[ToolCall]) -> int:
-    """Tokens of tool calls as the model writes them."""
+    """Return the tokens of tool calls as the model writes them."""
     return sum(estimate_text(call.name) + estimate_text(_json(call.arguments)) for call in calls)
 
 
 def estimate_messages(messages: Iterable[Message]) -> int:
-    """Tokens of a conversation as a model reads it."""
+    """Return the tokens of a conversation as a model reads it."""
     return sum(map(estimate_message, messages))
 
 
 def estimate_message(message: Message) -> int:
-    """Tokens of one message of a conversation."""
     size = TOKENS_PER_MESSAGE + estimate_text(message.content)
     if message.reasoning:
         size += estimate_reasoning(message.reasoning)
@@ -86,7 +86,7 @@ def estimate_message(message: Message) -> int:
 
 
 def estimate_attachment(attachment: Attachment) -> int:
-    """Tokens of an image or a file as a model is shown it."""
+    """Return the tokens of an image or a file as a model sees it."""
     if is_text(attachment.media_type):
         return TOKENS_OF_NAME + attachment.size // CHARS_PER_TOKEN
     if attachment.is_image:
@@ -97,7 +97,7 @@ def estimate_attachment(attachment: Attachment) -> int:
 
 
 def estimate_reasoning(reasoning: Iterable[Reasoning]) -> int:
-    """Tokens of what a model thought. Where it is encrypted, its length says about as much."""
+    """Return the tokens of reasoning. The length of encrypted reasoning is a fair measure, too."""
     return sum(
         max(estimate_text(one.text), -(-len(_json(one.block)) // CHARS_PER_TOKEN) if one.block else 0)
         for one in reasoning
@@ -105,12 +105,12 @@ def estimate_reasoning(reasoning: Iterable[Reasoning]) -> int:
 
 
 def with_sizes(messages: Sequence[Message], behind: Conversation = EMPTY_CONVERSATION) -> Conversation:
-    """The messages as a conversation, `behind` what is known already: only they are estimated."""
+    """Return the messages as a conversation after `behind`. Only the new messages are estimated."""
     return behind.plus(messages, [estimate_message(message) for message in messages])
 
 
 def estimate_tools(tools: Iterable[ToolSpec]) -> int:
-    """Tokens of the tools offered."""
+    """Return the tokens of the offered tools."""
     return sum(
         TOKENS_PER_MESSAGE
         + estimate_text(tool.name)
@@ -121,14 +121,14 @@ def estimate_tools(tools: Iterable[ToolSpec]) -> int:
 
 
 def estimate_request(request: ModelRequest) -> int:
-    """Input tokens of a request: messages, tools and output schema."""
+    """Return the input tokens of a request: messages, tools and output schema."""
     schema = 0 if request.output_schema is None else estimate_text(_json(request.output_schema))
     known = request.estimate
     return (estimate_messages(request.messages) + estimate_tools(request.tools) if known is None else known) + schema
 
 
 def estimate_usage(request: ModelRequest, text: str = "", calls: Iterable[ToolCall] = ()) -> TokenUsage:
-    """Usage of a request whose reply, so far as it came, was `text` and `calls`."""
+    """Return the usage of a request whose reply so far is `text` and `calls`."""
     return TokenUsage(
         input_tokens=estimate_request(request),
         output_tokens=estimate_text(text) + estimate_calls(calls),
@@ -137,10 +137,10 @@ def estimate_usage(request: ModelRequest, text: str = "", calls: Iterable[ToolCa
 
 
 def usage_of(reply: ModelReply, request: ModelRequest) -> TokenUsage:
-    """Return what the service counted, and an estimate in place of each count that it left out or that cannot be.
+    """Return the service's counts, with an estimate in place of each count that is missing or impossible.
 
-    An output whose count cannot be is taken to be as long as the request allows. The replies of all providers pass
-    here, those of a user's own included.
+    An impossible output count becomes the longest output that the request allows. The replies of all providers pass
+    here, including those of a user's own.
     """
     usage = reply.usage
     shown = len(reply.text) + sum(len(one.text) for one in reply.reasoning) + len(reply.calls)
@@ -169,7 +169,7 @@ def usage_of(reply: ModelReply, request: ModelRequest) -> TokenUsage:
 
 
 def _is_possible(usage: TokenUsage, shown: int) -> bool:
-    """Return whether the counts can be those of a reply with so many characters."""
+    """Return whether the counts are possible for a reply with `shown` characters."""
     are_counts = all(
         type(count) is int and count >= 0 for count in (usage.cache_read_tokens, usage.cache_creation_tokens)
     )
@@ -187,7 +187,7 @@ def _is_possible_output(usage: TokenUsage, shown: int) -> bool:
 
 
 def with_usage(reply: ModelReply, request: ModelRequest) -> ModelReply:
-    """Return `reply` with counts that can be."""
+    """Return `reply` with possible counts."""
     usage = usage_of(reply, request)
     return reply if usage is reply.usage else reply.model_copy(update={"usage": usage})
 
@@ -197,20 +197,21 @@ def _json(value: object) -> str:
 
 
 def is_text(media_type: str) -> bool:
-    """Whether the bytes are text that a model may read as it is."""
+    """Return whether the bytes are text that a model may read unchanged."""
     return media_type.startswith("text/") or media_type in _TEXTS or media_type.endswith(("+json", "+xml"))
 
 
 @dataclass(slots=True)
 class StreamedTokens:
-    """Counts what was written, as `estimate_text` would count the whole: a piece alone would be rounded up."""
+    """Counts a text piece by piece with the result of `estimate_text` for the whole: each piece alone would be rounded
+    up."""
 
     _plain: int = 0
     _elsewhere: int = 0
     _json: int = 0
 
     def add_text(self, text: str) -> None:
-        """Prose: of the answer, or of what is thought."""
+        """Add prose, of the answer or of reasoning."""
         if text.isascii():
             self._plain += len(text)
             return
@@ -219,21 +220,21 @@ class StreamedTokens:
         self._elsewhere += len(text.encode("utf-8", "replace")) - plain
 
     def add_arguments(self, text: str) -> None:
-        """A call's name, or a part of its arguments."""
+        """Add a call's name, or a part of its arguments."""
         self._json += len(text.encode("utf-8", "replace"))
 
     def add_up_to(self, size: int) -> None:
-        """As much more, in bytes, as makes it `size` of them: it was not read."""
+        """Add unread bytes, up to `size` in all."""
         self._plain += max(0, size - self.size)
 
     @property
     def size(self) -> int:
-        """Bytes, in UTF-8."""
+        """The bytes in UTF-8."""
         return self._plain + self._elsewhere + self._json
 
     @property
     def tokens(self) -> int:
-        """Estimated, rounded up."""
+        """The estimated tokens, rounded up."""
         return math.ceil(
             self._plain / CHARS_PER_TOKEN
             + self._elsewhere / BYTES_PER_TOKEN_ELSEWHERE

@@ -1,4 +1,4 @@
-"""What people and models read of an exception: of a group, its leaves; of a pydantic failure, the fields."""
+"""The text of an exception for people and models. A group shows its leaves, and a pydantic failure its fields."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ MAX_FIELDS = 5
 
 
 def leaves(error: BaseException) -> Iterator[BaseException]:
-    """Yield the exceptions in a group and in its groups; any other exception yields itself."""
+    """Yield the exceptions in a group and in its groups. Any other exception yields itself."""
     waiting = [error]
     while waiting:
         one = waiting.pop()
@@ -26,13 +26,13 @@ def leaves(error: BaseException) -> Iterator[BaseException]:
 
 
 def only_leaf(error: BaseException) -> BaseException:
-    """Return the one exception in a group. Returns the error itself if it has several."""
+    """Return the one exception in a group, or the error itself if it has several."""
     first, *others = leaves(error)
     return error if others else first
 
 
 def failure_name(error: BaseException) -> str:
-    """Return the type's name; of a group, with the types of its leaves: `ExceptionGroup(TimeoutError, KeyError)`."""
+    """Return the type's name. A group includes the types of its leaves: `ExceptionGroup(TimeoutError, KeyError)`."""
     if not isinstance(error, BaseExceptionGroup):
         return type(error).__name__
     names = list(dict.fromkeys(type(leaf).__name__ for leaf in leaves(error)))
@@ -40,17 +40,17 @@ def failure_name(error: BaseException) -> str:
 
 
 def failure_text(error: BaseException) -> str:
-    """Return `TypeName: message` in one line. A group shows each leaf, and what caused it."""
+    """Return `TypeName: message` in one line. A group shows each leaf, and its cause."""
     return _text(error, ())
 
 
 def failure_words(error: BaseException) -> str:
-    """Return what an exception says, without its own type."""
+    """Return the text of an exception, without its own type."""
     return failure_text(error) if isinstance(error, BaseExceptionGroup) else failure_message(error)
 
 
 def failure_message(error: BaseException) -> str:
-    """Return the message in one line; "" if the exception has none, or cannot say it."""
+    """Return the message in one line, or "" if the exception has none, or cannot render it."""
     if _is_of_pydantic(error):
         return _fields(error)
     try:
@@ -60,7 +60,8 @@ def failure_message(error: BaseException) -> str:
 
 
 def _text(error: BaseException, above: tuple[BaseException, ...]) -> str:
-    """`above` are the exceptions that this one caused, or holds: a leaf may be raised from its own group."""
+    """Return the text. `above` are the exceptions that this one caused, or holds: a leaf may be raised from its own
+    group."""
     if not isinstance(error, BaseExceptionGroup):
         cause = error.__cause__
         shows_cause = cause is not None and cause not in above and (_in_group(above) or _holds_group(cause))
@@ -90,13 +91,13 @@ def _one(error: BaseException) -> str:
 
 
 def _is_of_pydantic(error: BaseException) -> TypeGuard[ValidationError]:
-    # Importing pydantic takes longer than `brainq --help`. Until it is imported, nothing can have raised its error.
+    # Importing pydantic takes longer than `brainq --help`. Until it is imported, it cannot have raised this error.
     core = sys.modules.get("pydantic_core")
     return core is not None and isinstance(error, core.ValidationError)
 
 
 def _fields(error: ValidationError) -> str:
-    """Return what is wrong with each field. What was given is not in it."""
+    """Return the problem of each field, without the input."""
     problems = error.errors(include_url=False, include_input=False)
     shown = [f"{_place(problem['loc']) or error.title}: {problem['msg']}" for problem in problems[:MAX_FIELDS]]
     more = len(problems) - MAX_FIELDS

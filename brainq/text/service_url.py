@@ -1,4 +1,4 @@
-"""URLs of services on screens and in logs, and where their login ends."""
+"""URLs of services on screens and in logs, without their passwords."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ _PASSWORD_OPTION = re.compile(r"[?&;][\w.-]*(?:pass|pwd|secret|token)[\w.-]*=", 
 
 
 def without_password(url: str) -> str:
-    """Return `url` without any part of a password, whatever characters that has and however a driver would split it.
+    """Return `url` without any part of a password, whatever characters it has and however a driver would split it.
 
-    Drivers take the last `@` for the end of the login, so all before it but a plain user's name is hidden. Of options,
-    all is hidden from the first one on that is a password.
+    Drivers end the login at the last `@`, so everything before it is hidden, except a plain user name. Options are
+    hidden from the first one that is a password.
     """
     scheme, slashes, rest = url.partition("://")
     if not slashes:

@@ -1,8 +1,8 @@
-"""Keeps lone surrogates out of everything a model sends or is sent, tools return and stores keep.
+r"""Removal of lone surrogates from all texts of models, tools and stores.
 
-A server that cuts its stream between two UTF-16 halves of an emoji sends `"\\ud83d"` in one JSON chunk and
-`"\\ude00"` in the next. Python parses each into a string that no codec can encode, and whatever stores or
-sends it later fails far from the cause. Halves that meet are joined; a half left alone becomes U+FFFD.
+A server that cuts its stream between two UTF-16 halves of an emoji sends `"\ud83d"` in one JSON chunk and `"\ude00"` in
+the next. Python parses each into a string that no codec can encode, and whatever stores or sends it later fails far
+from the cause. Halves that meet are joined; a lone half becomes U+FFFD.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ _UTF16 = "utf-16-le"
 
 
 def clean(text: str) -> str:
-    """`text` with surrogate pairs joined and lone surrogates replaced, so that `.encode()` works."""
+    """Return `text` with surrogate pairs joined and lone surrogates replaced, so that `.encode()` works."""
     if text.isascii():
         return text
     try:
@@ -25,7 +25,7 @@ def clean(text: str) -> str:
 
 
 def clean_json(value: Any) -> Any:
-    """The same for every string, keys too, of a JSON value."""
+    """Return a JSON value with every string cleaned, including keys."""
     if isinstance(value, str):
         return clean(value)
     if isinstance(value, dict):
@@ -36,7 +36,7 @@ def clean_json(value: Any) -> Any:
 
 
 class SurrogateJoiner:
-    """Cleans a stream of deltas; a first half at the end of one delta waits for the next."""
+    """Cleans a stream of deltas. A first half at the end of one delta waits for the next."""
 
     def __init__(self) -> None:
         self._decoder = codecs.getincrementaldecoder(_UTF16)("replace")
@@ -50,6 +50,6 @@ class SurrogateJoiner:
         return cleaned
 
     def flush(self) -> str:
-        """What was held back, replaced; call once at the end."""
+        """Return the replaced rest. Call it once at the end."""
         self._pending = False
         return self._decoder.decode(b"", final=True)

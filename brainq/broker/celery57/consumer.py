@@ -1,8 +1,7 @@
-"""The worker's consumer: the second check of a message, what others may ask of a worker, and fewer parts than the
-stock one.
+"""The worker's consumer: the second check of a message, remote control, and fewer parts than the stock consumer.
 
-The transport has checked that an item is a task message. Here its body is read, and whatever Celery itself would refuse
-is quarantined instead of being logged with its content.
+The transport has checked that an item is a task message. Here its body is read. A message that Celery itself would
+refuse is quarantined, and its content is not logged.
 """
 
 from __future__ import annotations
@@ -33,32 +32,32 @@ from brainq.processes.resources import is_shortage
 logger = logging.getLogger(__name__)
 log = event_logger("brainq.broker")
 RECONNECT_S = 0.5
-LOOP_STALL_S = 10.0  # a turn of the loop that is not disturbed takes 3 s at most
+LOOP_STALL_S = 10.0  # an undisturbed round of the loop takes 3 s at most
 ANSWERED = frozenset(
     {
         *("ping", "hello", "clock", "conf", "report", "stats", "active_queues", "query_task"),
         *("registered", "dump_tasks", "scheduled", "dump_schedule", "reserved", "dump_reserved"),
         *("active", "dump_active", "revoked", "dump_revoked"),
-        # Flower switches events on, and asks for a heartbeat, when it starts.
+        # Flower switches events on, and requests a heartbeat, when it starts.
         *("enable_events", "heartbeat"),
     }
 )
-"""The commands a worker answers: those that Flower's worker page and `celery inspect` need, and none that changes
-what a worker does. A command of your own is not among them."""
+"""The commands that a worker answers: those that Flower's worker page and `celery inspect` need. None of them changes
+the worker. Your own commands are not among them."""
 HIDDEN = "(hidden)"
 EVENTS_WAIT_S = 0.1
-# What kombu's JSON puts around a date and its like.
+# The keys that kombu's JSON uses around a date and similar values.
 _TYPE_TAG = '"__type__"'
-# What reading a malformed message raises. Not RuntimeError and not OSError: a closing pool and a broken
-# connection are not the message's fault.
+# The errors of reading a malformed message. RuntimeError and OSError are not among them: a closing pool and a broken
+# connection are not the fault of the message.
 _FAULTS = (AttributeError, LookupError, OverflowError, TypeError, ValueError)
 
 
 class Control(control.Control):
-    """Remote control that answers questions and takes no commands.
+    """Remote control that answers questions and accepts no commands.
 
-    Celery's own lets one PUBLISH stop every worker, revoke tasks, or have a worker read another queue: a write in the
-    pool of the reads.
+    With Celery's own control, one PUBLISH could stop every worker, revoke tasks, or make a worker read another queue: a
+    write in the pool of reads.
     """
 
     def __init__(self, c: Any, **kwargs: Any) -> None:
@@ -68,37 +67,37 @@ class Control(control.Control):
 
 
 class HiddenRequest(Request):
-    """A request whose arguments Flower, the logs and `celery inspect` do not see, for tasks with content:
+    """A request whose arguments are hidden from Flower, the logs and `celery inspect`, for tasks with content:
     `@app.task(Request="brainq.broker.celery57.consumer:HiddenRequest")`.
 
-    The arguments reach the task and nothing else. What the task raises is not covered: its message goes to
-    logs and events as it is, so it must not quote its input.
+    Only the task gets the arguments. Its exceptions are not covered: their messages go to logs and events, so they must
+    not quote the input.
     """
 
     def __init__(self, message: Any, **options: Any) -> None:
         super().__init__(message, **options)
         self._argsrepr = self._kwargsrepr = HIDDEN
-        # Celery's tracer takes the texts for its log lines from this dict, and falls back to the real
-        # arguments if they are empty.
+        # Celery's tracer takes the texts for its log lines from this dict. If they are empty, it uses the real
+        # arguments.
         self.request_dict.update(argsrepr=HIDDEN, kwargsrepr=HIDDEN)
 
     def info(self, safe: bool = False) -> dict[str, Any]:
-        """What `celery inspect active` and `reserved` report; `safe` makes no difference."""
+        """Return the report for `celery inspect active` and `reserved`. `safe` makes no difference."""
         return {**super().info(safe=True), "args": HIDDEN, "kwargs": HIDDEN}
 
 
 class _InvalidMessage(Exception):
-    """A message that no task can be made of; `str(error)` is the reason, without any of its content."""
+    """The error of a message that is not a task. `str(error)` is the reason, without any of its content."""
 
 
 class Consumer(stock.Consumer):
-    """Celery's consumer without gossip and mingle: three connections fewer a worker, and nothing lost.
+    """Celery's consumer without gossip and mingle. That saves three connections for each worker, and nothing is lost.
 
-    The heartbeat events stay, because Flower takes a worker without them for dead.
+    It keeps the heartbeat events, because Flower reports a worker without them as dead.
     """
 
     class Blueprint(stock.Consumer.Blueprint):
-        """Its steps, with remote control that only answers."""
+        """The consumer's steps, with remote control that only answers."""
 
         default_steps = [
             "brainq.broker.celery57.consumer:Control" if step.endswith(":Control") else step
@@ -106,8 +105,8 @@ class Consumer(stock.Consumer):
         ]
 
         def start(self, parent: Any) -> None:
-            """Connect and consume. Out of descriptors, memory or threads, it connects again when there are some:
-            Celery would end the worker, and with exit code 0."""
+            """Connect and consume. Without free descriptors, memory or threads it connects again once there are some.
+            Celery would end the worker with exit code 0."""
             try:
                 super().start(parent)
             except Exception as failure:
@@ -126,7 +125,7 @@ class Consumer(stock.Consumer):
         super().__init__(*args, **{**options, "without_gossip": True, "without_mingle": True})
 
     def start(self) -> None:
-        """Start consuming; by now the pool has started."""
+        """Start consuming. The pool has started before."""
         # At level DEBUG a pool logs every task with its arguments.
         cast("Any", self.pool)._does_debug = False
         if (fitness := self._fitness) is not None:
@@ -140,13 +139,13 @@ class Consumer(stock.Consumer):
 
     @property
     def consumes(self) -> bool:
-        """Whether it takes messages: it is connected, its event loop turns, and its queues are not paused."""
+        """Whether it takes messages: it is connected, its event loop runs, and its queues are not paused."""
         tasks = cast("Any", self).task_consumer
         is_turning = time.monotonic() - self._looped_at < LOOP_STALL_S
         return self.is_connected and is_turning and tasks is not None and bool(tasks._active_tags)
 
     def ensure_connected(self, conn: Any) -> Any:
-        """Connect, and until that succeeds try again twice a second. Celery waits longer each time, for up to 30 s."""
+        """Connect, with a new try twice a second. Celery waits longer each time, up to 30 s."""
         conn.ensure_connection(
             self._note_refusal,
             interval_start=RECONNECT_S,
@@ -162,22 +161,22 @@ class Consumer(stock.Consumer):
         self._connecting.failed(failure)
 
     def register_with_event_loop(self, hub: Any) -> None:
-        """Watch that the loop turns, too."""
+        """Register, and also watch that the loop runs."""
         super().register_with_event_loop(hub)
         hub.on_tick.add(self._note_turn)
 
     def on_ready(self) -> None:
-        """The worker is connected, also when it is so once more, and consumes."""
-        self._events_wait = False  # what was to send them may have gone with the last connection
+        """Note that the worker is connected, for the first time or again, and consumes."""
+        self._events_wait = False  # their sender may have gone with the last connection
         self.is_connected = True
         self._note_turn()
         self._apply()
         super().on_ready()
 
     def consume_if(self, may_consume: bool) -> None:
-        """Consume, or pause. Called from any thread: the event loop does it, within a second."""
+        """Consume, or pause. Any thread may call this; the event loop acts within a second."""
         self._may_consume = may_consume
-        if self.is_connected:  # else on_ready does it
+        if self.is_connected:  # otherwise on_ready does it
             self.call_soon(self._apply)
 
     def _note_turn(self) -> None:
@@ -195,7 +194,7 @@ class Consumer(stock.Consumer):
             fitness.note_change()
 
     def update_strategies(self) -> None:
-        """Serve brainq's tasks only, also if others were registered after the app was finalized."""
+        """Serve only brainq's tasks, even if others were registered after the app was finalized."""
         super().update_strategies()
         tasks: Any = cast("Any", self.app).tasks
         for task in [task for task in self.strategies if not task.startswith(TASK_PREFIX)]:
@@ -205,7 +204,7 @@ class Consumer(stock.Consumer):
             task.__trace__ = lean_tracer(task, task.__trace__)
 
     def on_send_event_buffered(self) -> None:
-        """Task events go out together, a tenth of a second later, not each by itself. Called from any thread."""
+        """Schedule the sending of task events together, a tenth of a second later. Any thread may call this."""
         hub = self.hub
         if hub is None or self._events_wait:
             return
@@ -213,7 +212,7 @@ class Consumer(stock.Consumer):
         hub.call_soon(hub.call_later, EVENTS_WAIT_S, self._send_events)
 
     def shutdown(self) -> None:
-        """Send what tasks that ended during the stop had to say."""
+        """Send the events of tasks that ended during the stop."""
         with suppress(*self.connection_errors):
             self._flush_events()
         super().shutdown()
@@ -223,7 +222,7 @@ class Consumer(stock.Consumer):
         self._flush_events()
 
     def create_task_handler(self, *args: Any, **options: Any) -> Callable[..., None]:
-        """What is done with a message: the checks, then its task's strategy, and a net below."""
+        """Return the handler of messages: the checks, then the task's strategy, and a net for other failures."""
         strategies: dict[str, Any] = cast("Any", self.strategies)
         callbacks = self.on_task_message
 
@@ -247,7 +246,7 @@ class Consumer(stock.Consumer):
         return on_task_received
 
     def _hand_over(self, message: Any, request: Any, callbacks: Iterable[Callable[[Any], object]]) -> None:
-        """Give a task to the pool. What fails here is this worker's trouble: the message goes back to its queue."""
+        """Pass a task to the pool. A failure here is the worker's own trouble, so the message returns to its queue."""
         task_reserved(request)
         for callback in callbacks:
             try:
@@ -265,34 +264,35 @@ class Consumer(stock.Consumer):
             message.requeue()
 
     def on_invalid_task(self, body: Any, message: Any, exc: Exception) -> None:
-        """A header such as eta or expires is malformed."""
+        """Quarantine a message with a malformed header, such as eta or expires."""
         self._quarantine(message, "a header is malformed")
 
     def on_decode_error(self, message: Any, exc: Exception) -> None:
-        """The body is not what its content type says."""
+        """Quarantine a message whose body does not match its content type."""
         self._quarantine(message, "the body cannot be decoded")
 
     def _acks(self, message: Any) -> tuple[Callable[..., object], Callable[..., object]]:
-        """How a task's thread acks and rejects: at once where that tells the broker nothing, else by the loop."""
+        """Return the functions with which a task's thread acks and rejects: at once if the broker is not involved, or
+        else through the loop."""
         reject = promise(self.call_soon_ack, (message.reject_log_error,))
         if getattr(message.channel.qos, "is_local", False):
             return message.ack_log_error, reject
         return promise(self.call_soon_ack, (message.ack_log_error,)), reject
 
     def _read(self, message: Any) -> list[Any]:
-        """[args, kwargs, embed]. Raises _InvalidMessage."""
+        """Return [args, kwargs, embed]. Raises _InvalidMessage."""
         if message.headers["task"] not in self.strategies:
             raise _InvalidMessage("its task is not served here")
         text = message.body if isinstance(message.body, str) else bytes(message.body).decode()
         try:
-            # Plainly, not by kombu's registry, which costs five times as much, unless there is something for it.
+            # Parsed directly: kombu's registry costs five times as much, and is used only for its special values.
             body = loads(text, "application/json", "utf-8") if _TYPE_TAG in text else json.loads(text)
         except (ValueError, RecursionError, DecodeError):
             raise _InvalidMessage("the body is not JSON") from None
         if not isinstance(body, list) or len(body) != 3 or not isinstance(body[0], list):
             raise _InvalidMessage("the body is not [args, kwargs, embed]")
         args, kwargs, embed = cast("list[Any]", body)
-        kwargs, embed = ({} if part is None else part for part in (kwargs, embed))  # some foreign producers' "none"
+        kwargs, embed = ({} if part is None else part for part in (kwargs, embed))  # some foreign producers send None
         if not isinstance(kwargs, dict) or not isinstance(embed, dict):
             raise _InvalidMessage("the body is not [args, kwargs, embed]")
         if embed.get("callbacks") or embed.get("errbacks") or embed.get("chain") or embed.get("chord"):

@@ -1,6 +1,5 @@
-"""What a worker's event loop does for kombu's Redis transport: it registers only sockets that changed, and
-acks from tasks' threads wake it only when it waits for a place.
-"""
+"""The event loop's work for kombu's Redis transport: it registers only sockets that changed, and acks from task threads
+wake it only while it waits for a free place."""
 
 from __future__ import annotations
 
@@ -14,13 +13,13 @@ def _wake_only() -> None: ...
 
 
 class PollingMixin:
-    """What kombu's Redis transports do in each turn of the event loop, and only what changed since the last; mixed in
-    before them."""
+    """The work of kombu's Redis transports in each round of the event loop, limited to what changed. Mix it in
+    first."""
 
     _hub: Any = None
 
     def register_with_event_loop(self: Any, connection: Any, loop: Any) -> None:
-        """kombu's own, but for its step before each poll: that one registers every socket again, each time."""
+        """Register like kombu, but without its step that registers every socket again before each poll."""
         others = set(loop.on_tick)
         super().register_with_event_loop(connection, loop)  # type: ignore[misc]
         self._hub = loop
@@ -30,13 +29,13 @@ class PollingMixin:
         def on_poll_start() -> None:
             cycle.on_poll_start()
             for fd in cycle.fds:
-                if fd not in readers:  # a socket that was closed is no longer among them
+                if fd not in readers:  # a closed socket is no longer among them
                     loop.add_reader(fd, on_readable, fd)
 
         loop.on_tick.add(on_poll_start)
 
     def wake(self) -> None:
-        """Have the event loop look again whether it may take more; from any thread."""
+        """Wake the event loop, so that it checks whether it may take more. Any thread may call this."""
         if self._hub is not None:
             self._hub.call_soon(_wake_only)
 
@@ -44,8 +43,8 @@ class PollingMixin:
 class ThreadSafeQoS(virtual.QoS):
     """kombu's count of unacknowledged messages, whose `ack` any thread may call.
 
-    Without ack emulation an ack tells Redis nothing: it frees a place in this worker. Celery hands every ack to the
-    event loop, which wakes for it; here the loop is woken only when it waits for a place.
+    Without ack emulation an ack sends nothing to Redis: it frees a place in this worker. Celery passes every ack to the
+    event loop, which wakes for it. Here the loop is woken only while it waits for a place.
     """
 
     is_local = True
@@ -56,14 +55,14 @@ class ThreadSafeQoS(virtual.QoS):
         self.later: dict[str, tuple[str, float]] = {}
 
     def note_later(self, delivery_tag: str, key: str) -> None:
-        """This message may wait for others: see `processes.later_threads`."""
+        """Note that this message may wait for others: see `processes.later_threads`."""
         self.later[delivery_tag] = key, time.monotonic()
 
     def can_consume(self) -> bool:
-        """Asked by the event loop before it asks Redis for more."""
+        """Return whether the event loop may request more messages from Redis."""
         if super().can_consume():
             return True
-        # Said first, looked at again after: an ack between the two is seen by one of both threads.
+        # Set before the second check: an ack between the two is seen by one of both threads.
         self._loop_waits = True
         return super().can_consume()
 
@@ -73,12 +72,12 @@ class ThreadSafeQoS(virtual.QoS):
         if self._loop_waits:
             self._loop_waits = False
             transport = self.channel.connection
-            if transport is None:  # the channel is closed: the next one has a count of its own
+            if transport is None:  # the channel is closed, and the next one has its own count
                 return
             try:
                 transport.wake()
             except BaseException:
-                self._loop_waits = True  # it was not woken: the next ack is to try
+                self._loop_waits = True  # it was not woken, so the next ack tries again
                 raise
 
     def reject(self, delivery_tag: str, requeue: bool = False) -> None:

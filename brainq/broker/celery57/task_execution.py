@@ -1,6 +1,5 @@
-"""From a checked message to its task's end: Celery's strategy and tracer, without what brainq's tasks never
-have (ETA, rate limits, results, canvas, retries).
-"""
+"""From a checked message to the end of its task: Celery's strategy and tracer, without what brainq's tasks never use
+(ETA, rate limits, results, canvas, retries)."""
 
 from __future__ import annotations
 
@@ -23,14 +22,15 @@ Handler = Callable[[Any, list[Any], Callable[..., object], Callable[..., object]
 Tracer = Callable[..., Any]
 _HOOKS = ("__call__", "before_start", "on_success", "after_return")
 _CELERYS_OWN = frozenset({"celery.app.task", "celery.app.trace"})
-"""Where Celery's own are from. A starting worker puts another `__call__` into its Task, for tasks that call tasks."""
+"""The modules of Celery's own tasks. A starting worker replaces the `__call__` of its Task, for tasks that call
+tasks."""
 
 
 def strategy(task: Any, app: Any, consumer: Any) -> Handler:
-    """Return the reader of this task's messages, which Celery finds by the task's `Strategy`; made anew when task
-    events are switched on or off. It returns the request that the pool is to run. None: there is nothing to run.
+    """Return the reader of this task's messages, which Celery finds by the task's `Strategy`. It is made again when
+    task events are switched on or off. The reader returns the request for the pool, or None if there is nothing to run.
 
-    Messages with an ETA, a rate limit or protocol 1 are refused before. The body is parsed already, so neither the
+    Messages with an ETA, a rate limit or protocol 1 were refused before. The body is parsed already, so neither the
     request nor the pool parses it again.
     """
     hostname, eventer = consumer.hostname, consumer.event_dispatcher
@@ -87,14 +87,14 @@ def strategy(task: Any, app: Any, consumer: Any) -> Handler:
 
 
 def lean_tracer(task: Any, full: Tracer) -> Tracer:
-    """What `task.__trace__` is to be: it runs the function as Celery's tracer does, without result, canvas and retries.
+    """Return the `task.__trace__` that runs the function like Celery's tracer, without result, canvas and retries.
 
-    full   Celery's for the same task, which costs more than many a doorbell's whole work; it runs where task signals or
-           handlers of the task's class hook into it
+    full: Celery's tracer for the same task, which often costs more than a doorbell's whole work. It runs if task
+        signals or handlers of the task's class need it.
     """
     if any(getattr(type(task), hook).__module__ not in _CELERYS_OWN for hook in _HOOKS) or not task.ignore_result:
         return full
-    if getattr(task, "reads_request", False):  # only Celery's tracer gives a task its request
+    if getattr(task, "reads_request", False):  # only Celery's tracer passes the request to a task
         return full
     function, name = task.run, task.name
     hooks = (signals.task_prerun, signals.task_postrun, signals.task_success)
@@ -128,7 +128,7 @@ def lean_tracer(task: Any, full: Tracer) -> Tracer:
 
 
 def _record_failure(task: Any, failure: Exception, args: Any, kwargs: Any, request: dict[str, Any]) -> Any:
-    """As Celery: the handler of failures, the signal, the log line, and no frame kept alive."""
+    """Record a failure like Celery: the handler of failures, the signal and the log line. No frame is kept alive."""
     context = Context(request, args=args, called_directly=False, kwargs=kwargs)
     info = trace.TraceInfo(trace.FAILURE, failure)
     reply = info.handle_error_state(task, context)

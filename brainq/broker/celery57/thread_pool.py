@@ -1,6 +1,5 @@
-"""The worker's pool: Celery's `threads` with threads of our own, the last idle one first, of which one may be
-abandoned. `worker_pool` names it, so a worker without `-P` has it.
-"""
+"""The worker's pool: Celery's `threads` with brainq's own threads. The thread that became idle last runs next, and a
+thread can be abandoned. `worker_pool` names this pool, so a worker without `-P` uses it."""
 
 from __future__ import annotations
 
@@ -23,11 +22,11 @@ logger = logging.getLogger(__name__)
 _numbers = itertools.count(1)
 Job = Callable[[], object]
 TaskOutcome = tuple[Any, Any, float | None]
-"""(failed, value, runtime_s), as Celery's tracer gives it to a request."""
+"""(failed, value, runtime_s), as Celery's tracer passes it to a request."""
 
 
 class TaskThread(threading.Thread):
-    """A daemon, so that one that was given up does not keep the process from exiting."""
+    """A daemon thread, so that an abandoned one does not keep the process from exiting."""
 
     def __init__(self, threads: TaskThreads, job: Job) -> None:
         super().__init__(name=f"brainq-task-{next(_numbers)}", daemon=True)
@@ -37,7 +36,7 @@ class TaskThread(threading.Thread):
         self._called.acquire()
 
     def call(self, job: Job | None) -> None:
-        """Wake it when idle: for this job, or None to end."""
+        """Wake an idle thread for this job, or with None to end it."""
         self.job = job
         self._called.release()
 
@@ -59,10 +58,10 @@ class TaskThread(threading.Thread):
 
 
 class TaskThreads:
-    """Runs each job in one of at most `limit` threads, the last idle one first; jobs beyond that wait in order.
+    """Runs each job in one of at most `limit` threads, the last idle one first. Further jobs wait in order.
 
-    `ThreadPoolExecutor` wakes its threads in turn, so that a hundred stay warm where three would do, and makes a Future
-    with a lock and a condition for each task, which is never used.
+    `ThreadPoolExecutor` wakes its threads in turn, so a hundred stay warm when three would do. It also makes an unused
+    Future with a lock and a condition for each task.
     """
 
     def __init__(self, limit: int) -> None:
@@ -79,13 +78,13 @@ class TaskThreads:
 
     @property
     def busy(self) -> int:
-        """How many run a job."""
+        """The number of threads that run a job."""
         return len(self._all) - len(self._idle)
 
     def start(self, job: Job) -> None:
-        """Run it now if a thread is idle or can be started, else when one is free.
+        """Run a job now if a thread is idle or can be started, or else when one is free.
 
-        Raises RuntimeError once closed, and when the system gives not even a first thread.
+        Raises RuntimeError if closed, and if the system refuses even the first thread.
         """
         with self._lock:
             if self._closed:
@@ -100,7 +99,7 @@ class TaskThreads:
             self._all.add(thread)
         try:
             thread.start()
-        except RuntimeError:  # the system gives no more threads: the ones there are have to do
+        except RuntimeError:  # the system refuses more threads, so the existing ones must do
             with self._lock:
                 self._all.discard(thread)
                 if not self._all:
@@ -108,7 +107,7 @@ class TaskThreads:
                 self._waiting.append(job)
 
     def await_next(self, thread: TaskThread) -> None:
-        """Called by a thread that is free: comes back with `thread.job` set, or None when it is to end."""
+        """Wait in a free thread until `thread.job` is set, to a job or to None, which ends the thread."""
         with self._lock:
             if thread not in self._all or (self._closed and not self._waiting):
                 return
@@ -119,10 +118,8 @@ class TaskThreads:
         thread.wait_called()
 
     def drop(self, thread: TaskThread, job: Job | None) -> None:
-        """Count a thread no more, if `job` is what it runs: it was given up, and ends when its job does.
-
-        With None: an idle thread that ends. The next waiting job gets a new thread in its stead.
-        """
+        """Stop counting a thread if it runs `job`: it was abandoned, and ends with its job. None stands for an idle
+        thread that ends. The next waiting job gets a new thread."""
         with self._lock:
             if thread not in self._all or thread.job is not job:
                 return
@@ -140,7 +137,7 @@ class TaskThreads:
         return self._closed
 
     def close(self) -> None:
-        """Take no more jobs, forget those that wait, and let the idle threads end."""
+        """Accept no more jobs, drop the waiting ones, and end the idle threads."""
         with self._lock:
             self._closed = True
             self._waiting.clear()
@@ -148,7 +145,7 @@ class TaskThreads:
                 self._idle.pop().call(None)
 
     def join(self) -> None:
-        """After `close`: come back when the jobs that ran have ended or were given up."""
+        """Wait, after `close`, until the running jobs have ended or were abandoned."""
         with self._lock:
             while self._all:
                 self._fewer.wait()
@@ -157,9 +154,9 @@ class TaskThreads:
 class TaskRun:
     """One task in a thread of the pool; see `current_run`.
 
-    work       runs the task
-    end        tells Celery the outcome: its events, its statistics, its ack
-    as_failed  the outcome of a task that raised this
+    work: runs the task.
+    end: reports the outcome to Celery: its events, its statistics, its ack.
+    as_failed: the outcome of a task that raised this exception.
     """
 
     __slots__ = ("__weakref__", "_as_failed", "_end", "_thread", "_threads", "_work")
@@ -173,7 +170,7 @@ class TaskRun:
     ) -> None:
         self._threads = threads
         self._work = work
-        self._end = [end]  # taken by the one who ends it: the task, or who gives up on it
+        self._end = [end]  # removed by whoever ends it: the task, or the caller of `abandon`
         self._as_failed = as_failed
         self._thread: TaskThread | None = None
 
@@ -186,10 +183,10 @@ class TaskRun:
         self._finish(outcome)
 
     def abandon(self, failure: Exception | None = None) -> bool:
-        """End the task now, from another thread, though its function goes on; False if it had ended by itself.
+        """End the task now, from another thread, while its function continues. Returns False if it had ended by itself.
 
-        For Celery the task has succeeded, or failed by `failure`. A new thread takes the old one's place, which
-        ends when its function does; nothing that the function does or raises then changes the task.
+        For Celery the task has succeeded, or failed with `failure`. A new thread replaces the old one, which ends with
+        its function. The function can no longer change the outcome.
         """
         outcome = (0, "None", None) if failure is None else self._as_failed(failure)
         if not self._finish(outcome):
@@ -200,18 +197,18 @@ class TaskRun:
 
     def _finish(self, outcome: TaskOutcome) -> bool:
         try:
-            end = self._end.pop()  # one atomic step: only one gets it
+            end = self._end.pop()  # one atomic step: only one caller gets it
         except IndexError:
             return False
         try:
             end(outcome)
-        except BaseException as failure:  # such as a MemoryError, which Celery raises on before it acks
+        except BaseException as failure:  # such as a MemoryError, which Celery raises before it acks
             logger.exception("a task could not be ended, and is ended as failed")
             self._end_as_failed(end, failure)
         return True
 
     def _end_as_failed(self, end: Callable[[TaskOutcome], object], failure: BaseException) -> None:
-        """Ack a task whose end failed. It would keep its place for good, and a worker without places takes nothing."""
+        """Ack a task whose end failed. It would otherwise keep its place, and a worker without places takes nothing."""
         try:
             end(self._as_failed(RuntimeError(f"it could not be ended: {type(failure).__name__}")))
         except BaseException:
@@ -219,14 +216,14 @@ class TaskRun:
 
 
 def give_up(job: Job, refused: RuntimeError) -> None:
-    """End a job that no thread can run. Its message is acked; what it was to do is found by a sweeper."""
+    """End a job that no thread can run. Its message is acked, and a sweeper finds its work."""
     logger.error("a task has no thread, and is left to another worker: %s", refused)
     if isinstance(job, TaskRun):
         job.abandon(refused)
 
 
 def current_run() -> TaskRun | None:
-    """The task that this thread runs; None outside brainq's own pool, such as with `-P threads`."""
+    """Return the task that this thread runs, or None outside brainq's own pool, such as with `-P threads`."""
     thread = current_thread()
     job = thread.job if thread is not None else None
     return job if isinstance(job, TaskRun) else None
@@ -238,7 +235,8 @@ def current_thread() -> TaskThread | None:
 
 
 class TaskPool(BasePool):
-    """At most `limit` tasks at once. A stop waits for the running ones: a cold one as the process exits."""
+    """A pool of at most `limit` tasks at once. A stop waits for the running ones; a cold one waits as the process
+    exits."""
 
     body_can_be_buffer = True
     signal_safe = False
@@ -256,8 +254,8 @@ class TaskPool(BasePool):
         accept_callback: Callable[[int, float], object] | None = None,
         **_: Any,
     ) -> TaskRun:
-        """Give a task to a thread; if the system refuses even a first one, the task fails. Raises RuntimeError once the
-        pool has stopped."""
+        """Give a task to a thread. The task fails if the system refuses even the first thread. Raises RuntimeError once
+        the pool has stopped."""
         work = partial(_run_task, accept_callback, target, args, kwargs or {})
         run = TaskRun(self._threads, work, callback, _failed_outcome)
         try:
@@ -270,7 +268,6 @@ class TaskPool(BasePool):
 
     @property
     def busy(self) -> int:
-        """How many tasks run."""
         return self._threads.busy
 
     def on_start(self) -> None:
@@ -300,12 +297,12 @@ def _run_task(
 
 
 def _failed_outcome(failure: BaseException) -> TaskOutcome:
-    """What Celery's tracer says of a task that raised this; SystemExit and its like lose their thread only."""
+    """Return the outcome of Celery's tracer for this exception. SystemExit and similar ones end only their thread."""
     try:
         if isinstance(failure, Exception):
             raise failure
         raise WorkerLostError(repr(failure)) from failure
     except Exception as raised:
         info: Any = ExceptionInfo()
-        info.exception = raised  # not billiard's wrapping: events show its repr
+        info.exception = raised  # not billiard's wrapping, because events show its repr
         return 1, info, None

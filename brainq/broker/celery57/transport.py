@@ -1,10 +1,9 @@
-"""A Redis transport that survives whatever is on its queues.
+"""A Redis transport that survives every item on its queues.
 
-A stock worker exits, reconnects for ever or throws the item back for its neighbour when an item is not
-quite a Celery message. Here every item is checked between popping and delivering; one that fails goes, with
-the reason, to a capped list and the worker goes on. Two more things foreign producers get wrong are put
-right: delivery tags are made unique (some send a constant), and the queue an item returns to on shutdown is
-the one it came from, not the one it names.
+A stock worker exits, reconnects for ever or returns the item for its neighbour if an item is not quite a Celery
+message. Here every item is checked between popping and delivering. An invalid one goes to a capped list, with the
+reason, and the worker continues. Two more mistakes of foreign producers are corrected: delivery tags are made unique
+(some producers send a constant), and an item returns on shutdown to its own queue, not to the one that it names.
 """
 
 from __future__ import annotations
@@ -42,14 +41,14 @@ from brainq.processes.later_threads import LATER_THREADS
 
 logger = logging.getLogger(__name__)
 
-MAX_AT_ONCE = 16  # messages that one pop takes
+MAX_AT_ONCE = 16  # the most messages of one pop
 SAVED_ITEMS = 1000
 SAVED_MS = 7 * 86400 * 1000
 SAVED_BYTES = 16_384
 MAX_NAME = 256
 SAVE_RETRY_S = 1.0
 
-# What is quarantined and not written down yet: one process has one event loop, which is all that touches it.
+# Quarantined items that are not written yet: only the one event loop of a process uses this.
 _unsaved: deque[str] = deque(maxlen=SAVED_ITEMS)
 _tried_at = 0.0
 _tags = count()
@@ -57,13 +56,13 @@ _tag_prefix = uuid4().hex
 
 
 class PoisonError(Exception):
-    """An item that is not a task message; `str(error)` is the reason, without any of its content."""
+    """The error of an item that is not a task message. `str(error)` is the reason, without any of its content."""
 
 
 def check_item(item: bytes | str, queue: str) -> dict[str, Any]:
-    """The message in a queue's item, with a plain body, a unique tag and `queue` as its address.
+    """Return the message in a queue's item, with a plain body, a unique tag and `queue` as its address.
 
-    Raises PoisonError with the reason if no worker could take it.
+    Raises PoisonError with the reason if no worker could run it.
     """
     try:
         # As text: json would guess the encoding of bytes.
@@ -81,8 +80,8 @@ def check_item(item: bytes | str, queue: str) -> dict[str, Any]:
             raise PoisonError(f"headers.{name} is not a text; send Celery message protocol 2")
         if len(value) > MAX_NAME or not value.isprintable():
             raise PoisonError(f"headers.{name} is too long or not printable")
-    # A message that waits for its time would wait in this worker's memory and be lost with it. A foreign submit becomes
-    # a row that says so; no other message has one.
+    # A message with a waiting time would wait in this worker's memory and be lost with it. A foreign submit becomes a
+    # row that says so; no other message has one.
     is_early = headers.pop("eta", None) is not None
     if is_early and headers["task"] != TURN_SUBMIT:
         raise PoisonError("eta and countdown are not served")
@@ -93,7 +92,7 @@ def check_item(item: bytes | str, queue: str) -> dict[str, Any]:
         raise PoisonError("content-type is not application/json")
     if headers.get("compression"):
         raise PoisonError("compressed bodies are not accepted")
-    headers["timelimit"] = None  # threads know none
+    headers["timelimit"] = None  # threads have none
     message["body"] = _plain_body(message.get("body"), properties)
     headers["shadow"] = _shown_name(str(headers["task"]), headers.get("shadow"), message["body"])
     properties["body_encoding"] = None
@@ -103,15 +102,15 @@ def check_item(item: bytes | str, queue: str) -> dict[str, Any]:
 
 
 def _shown_name(task: str, given: object, body: str) -> str | None:
-    """The name that replaces the task's in logs and metrics: a call's is its tool's, a finalizer step's and a
-    judgement's what they run."""
+    """Return the display name for logs and metrics: the tool for calls, the step for finalizer tasks, the judge for
+    judgements."""
     place = NAMED_BY_ARGUMENT.get(task)
     if place is None:
         return str(given) if task == CALL_RUN and SHOWN_NAME.fullmatch(str(given)) else None
     try:
         return shown_part(task, json.loads(body)[0][place])
     except (ValueError, LookupError, TypeError, RecursionError):
-        return None  # what its arguments are is checked where it runs
+        return None  # its arguments are checked where it runs
 
 
 def _object_field(message: dict[str, Any], name: str) -> dict[str, Any]:
@@ -122,7 +121,7 @@ def _object_field(message: dict[str, Any], name: str) -> dict[str, Any]:
 
 
 def _plain_body(body: object, properties: dict[str, Any]) -> str:
-    # kombu wraps a plain body like this when it returns an unfinished message to its queue.
+    # kombu wraps a plain body in this form when it returns an unfinished message to its queue.
     if isinstance(body, dict):
         body = cast("dict[str, Any]", body).get("__value__")
     if not isinstance(body, str):
@@ -139,7 +138,7 @@ def _plain_body(body: object, properties: dict[str, Any]) -> str:
 
 
 class _CheckedChannel:
-    """What both channels add to kombu's; mixed in before them."""
+    """The additions of both channels to kombu's. Mix it in first."""
 
     def __init__(self: Any, *args: Any, **options: Any) -> None:
         self._kept_client: Any = None
@@ -150,14 +149,14 @@ class _CheckedChannel:
 
     @contextmanager
     def conn_or_acquire(self: Any, client: Any = None) -> Generator[Any]:
-        """kombu makes a client each time, of several hundred parts; all of them share the pool anyway."""
+        """Return one shared client. kombu makes one of several hundred parts each time, and all use the same pool."""
         kept = client or self._kept_client
         if kept is None or (kept is not client and kept.connection_pool is not self.pool):
             kept = self._kept_client = self._create_client()
         yield kept
 
     def _brpop_read(self: Any, **options: Any) -> Literal[True]:
-        # kombu's own method, with the one line that parses and delivers replaced.
+        # kombu's own method, with another line for parsing and delivering.
         try:
             connection = self.client.connection
             try:
@@ -172,7 +171,7 @@ class _CheckedChannel:
             queue, is_later = name.rsplit(self.sep, 1)[0], self._is_later(name)
             taken = min(len(items), LATER_THREADS.free) if is_later else len(items)
             self._queue_cycle.rotate(queue)
-            # Before anything else can fail: they are on no queue any more.
+            # Before anything else can fail, because they are no longer on any queue.
             for item in items[:taken]:
                 self._admit_and_deliver(item, queue, is_later=is_later)
             if taken < len(items):
@@ -187,8 +186,8 @@ class _CheckedChannel:
             self._flush_brpop_reauth()
 
     def _brpop_start(self: Any, timeout: float | None = None) -> None:
-        """kombu's own, but that it asks for all that the worker has room for, of the first queue that has any; and each
-        command is put together once."""
+        """Pop like kombu, but as many messages as the worker has places for, from the first queue with any. Each
+        command is built once."""
         queues = self._queue_cycle.consume(len(self.active_queues))
         if not queues:
             return
@@ -218,7 +217,7 @@ class _CheckedChannel:
         return connection.pack_command("BLMPOP", timeout, len(keys), *keys, "RIGHT", "COUNT", count)
 
     def _leads_to_results(self: Any) -> bool:
-        """Whether a finalizer's worker reads here, some of whose threads are kept free of what comes later."""
+        """Return whether a finalizer's worker reads here. It keeps some threads free of later work."""
         if FINALIZE_QUEUE not in self.active_queues or not isinstance(self.qos, ThreadSafeQoS):
             return False
         LATER_THREADS.follow(self.qos.prefetch_count, self.qos.later)
@@ -235,8 +234,8 @@ class _CheckedChannel:
         )
 
     def _put_back(self: Any, connection: Any, key: bytes | str, items: Sequence[bytes | str]) -> None:
-        """As the next of their queue: visits took threads for later work after these were asked for. Should the
-        connection be lost in between, the sweeper rings for them again."""
+        """Return items to the front of their queue, because visits took threads for later work after they were
+        requested. If the connection is lost in between, the sweeper rings for them again."""
         try:
             connection.send_command("RPUSH", key, *reversed(items))
             connection.read_response()
@@ -264,7 +263,7 @@ class _CheckedChannel:
             return True
 
     def quarantine(self: Any, reason: str, queue: str, item: bytes | str) -> None:
-        """Keep the item where people can look at it; the newest 1000 stay, for 7 days."""
+        """Keep an item for inspection. The newest 1000 are kept for 7 days."""
         logger.error("an item on %s was quarantined: %s", queue, reason)
         text = item.decode(errors="replace") if isinstance(item, bytes) else item
         note = {"reason": reason, "queue": queue, "at": round(time.time(), 3), "item": text[:SAVED_BYTES]}
@@ -272,14 +271,14 @@ class _CheckedChannel:
         self._save_quarantined()
 
     def _save_quarantined(self: Any) -> None:
-        """Write down what was quarantined. While Redis refuses (it is full), this process has it."""
+        """Write the quarantined items. While Redis refuses (it is full), this process keeps them."""
         global _tried_at
         _tried_at = time.monotonic()
         kept = list(_unsaved)
         try:
             with self.conn_or_acquire() as client, client.pipeline() as pipe:
                 pipe.lpush(POISON_LIST, *kept)
-                # kombu's client puts the key prefix before some commands' keys; LTRIM is not among them.
+                # kombu's client adds the key prefix to the keys of some commands; LTRIM is not one of them.
                 pipe.ltrim(self.global_keyprefix + POISON_LIST, 0, SAVED_ITEMS - 1)
                 pipe.pexpire(POISON_LIST, SAVED_MS)
                 pipe.execute()

@@ -20,15 +20,14 @@ POOLS = (TaskPool, thread.TaskPool)
 
 
 def was_asked_to_end() -> bool:
-    """Return whether a signal has asked this process to end."""
     return any(flag is not None and flag is not False for flag in (state.should_stop, state.should_terminate))
 
 
 class Worker(stock.Worker):
-    """Celery's worker program, for a supervisor: unless a signal asked it to end, it ends with a failure."""
+    """Celery's worker program for a supervisor: unless a signal asked it to end, it ends with a failure."""
 
     def on_before_init(self, quiet: bool = False, **options: Any) -> None:
-        """Raises SystemExit(6) for an option that brainq does not support."""
+        """Check the options. Raises SystemExit(6) for an option that brainq does not support."""
         app: Any = self.app
         given = {"disable_prefetch": app.conf.worker_disable_prefetch, **options}
         if refusals := find_refusals(given, app.amqp.queues.consume_from, POOLS):
@@ -36,18 +35,18 @@ class Worker(stock.Worker):
         super().on_before_init(quiet=quiet, **options)
 
     def emit_banner(self) -> None:
-        """Show what was started; a log that cannot be written stops no start."""
+        """Show the banner. A log that cannot be written does not stop the start."""
         with suppress(OSError):
             super().emit_banner()
 
     def start(self) -> None:
-        """Run until the worker ends. Celery leaves the exit code 0 for some of the ends that nobody asked for."""
+        """Run until the worker ends. Celery returns exit code 0 even for some ends that nobody requested."""
         super().start()
         if not self.exitcode and not was_asked_to_end():
             self.exitcode = cast("Any", EX_FAILURE)
 
     def _shutdown(self, warm: bool = True) -> None:
-        if not was_asked_to_end():  # else the signal's handler has said it
+        if not was_asked_to_end():  # otherwise the signal's handler has set it
             how = "Warm" if warm else "Cold"
             signals.worker_shutting_down.send(sender=self.hostname, sig="", how=how, exitcode=self.exitcode)
         super()._shutdown(warm)

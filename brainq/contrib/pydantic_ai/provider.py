@@ -1,4 +1,5 @@
-"""Gemini, Bedrock, Mistral and the rest, by way of pydantic-ai's models, which run on one event loop a process."""
+"""The provider for Gemini, Bedrock, Mistral and other services, on pydantic-ai's models, which run on one event loop of
+the process."""
 
 from __future__ import annotations
 
@@ -35,15 +36,16 @@ log = logger("brainq.models")
 _LOOP = LoopThread("brainq-models")
 OPEN_TIMEOUT_S = 30.0
 _WITHOUT_FINISH_REASON = frozenset({"test", "function"})
-"""Models in this process, which give no reason for their end. A service's stream that gives none was cut."""
+"""Models in this process, which give no reason for their end. A service's stream without a reason was cut."""
 
 
 class PydanticAIProvider:
-    """A service that pydantic-ai knows (extra `brainq[pydantic-ai]`, and the service's own of pydantic-ai-slim).
+    """A service that pydantic-ai supports (extra `brainq[pydantic-ai]`, and the service's own extra of
+    pydantic-ai-slim).
 
-    system   pydantic-ai's name of the service, such as `google`; `pydantic-ai`: the model's name begins with it
-    model    a model of pydantic-ai's, made by you: it answers whatever the request's model is
-    name     what prices and errors call the service; default: the system's name
+    system: pydantic-ai's name of the service, such as `google`. With `pydantic-ai` the model's name begins with it.
+    model: your own pydantic-ai model. It answers whatever the request's model is.
+    name: the name of the service in prices and errors. Defaults to the system's name.
     """
 
     takes_permits = True  # for each request, retries included
@@ -66,7 +68,7 @@ class PydanticAIProvider:
         self._refused: frozenset[str] = frozenset()
 
     def check(self) -> None:
-        """See Provider."""
+        """Raise SetupError if a key or a package is missing."""
         if self._given is None:
             require_service(self._system)
 
@@ -82,13 +84,13 @@ class PydanticAIProvider:
                 raise self._failure(error) from error
 
     def generate(self, request: ModelRequest) -> ModelReply:
-        """See Provider.generate. Raises SetupError if a key or a package is missing."""
+        """Return the whole reply. Also raises SetupError if a key or a package is missing."""
         deadline = Deadline(request.timeout_s, self._retry.clock)
         return call_with_retry(partial(self._whole, request, deadline), deadline, self._retry)
 
     @keeps_limits
     def generate_stream(self, request: ModelRequest) -> Iterator[ModelChunk]:
-        """See Provider.generate_stream. Raises SetupError if a key or a package is missing."""
+        """Yield the chunks of the reply. Also raises SetupError if a key or a package is missing."""
         deadline = Deadline(request.timeout_s, self._retry.clock)
         return stream_with_retry(partial(self._chunks, request, deadline), deadline, self._retry)
 
@@ -159,16 +161,16 @@ class PydanticAIProvider:
         return with_usage(reply, request)
 
     def _model(self, name: str) -> Model:
-        """The model, entered on this process's loop: its connections are kept until `close`."""
+        """Return the model, entered on this process's loop. Its connections are kept until `close`."""
         key = "" if self._given is not None else name
         with self._lock:
-            if self._pid != os.getpid():  # connections inherited through fork are the parent's
+            if self._pid != os.getpid():  # connections inherited through fork belong to the parent
                 self._models, self._pid = {}, os.getpid()
             found = self._models.get(key)
         return found if found is not None else self._open_model(key, name)
 
     def _open_model(self, key: str, name: str) -> Model:
-        # Outside the lock: a model that was given is a user's code. Of two threads' models one is kept.
+        # Outside the lock: a given model is a user's code. Of two threads' models one is kept.
         try:
             model = self._given or self._infer_model(name)
             _LOOP.run(model.__aenter__(), OPEN_TIMEOUT_S)
@@ -187,7 +189,7 @@ class PydanticAIProvider:
         return infer_model(name if self._system == ANY_SERVICE else f"{self._system}:{name}")
 
     def close(self) -> None:
-        """Close the connections; the next call opens new ones."""
+        """Close the connections. The next call opens new ones."""
         with self._lock:
             models, self._models = self._models, {}
             is_ours = self._pid == os.getpid()
@@ -195,7 +197,7 @@ class PydanticAIProvider:
             _LOOP.run(model.__aexit__(None, None, None), OPEN_TIMEOUT_S)
 
     def _settings(self, request: ModelRequest, deadline: Deadline) -> ModelSettings:
-        """Return the request's settings, without those that its model was found not to take."""
+        """Return the request's settings, without those that its model has refused."""
         from brainq.contrib.pydantic_ai import wire
 
         known = (key.partition(": ") for key in self._refused)
@@ -203,8 +205,8 @@ class PydanticAIProvider:
         return wire.to_settings(request, deadline.remaining_s(), refused)
 
     def _answer_failure(self, error: BaseException, request: ModelRequest, settings: ModelSettings) -> Exception:
-        """Return what to raise for a request that failed so. One with a setting that its model does not take is to be
-        sent again without."""
+        """Return the error for a failed request. If the model refused a setting, the request can be sent again without
+        it."""
         from brainq.contrib.pydantic_ai import wire
 
         named = wire.refused_setting(error, settings)
@@ -228,12 +230,12 @@ class PydanticAIProvider:
 
 
 def _status(item: object) -> int:
-    """As HTTP says it: whether the service answers, or fails."""
+    """Return an HTTP status for whether the service answers, or fails."""
     return 500 if isinstance(item, BaseException) else 200
 
 
 async def _request_reply(model: Model, request: ModelRequest, settings: ModelSettings, most: int) -> ModelReply:
-    """Return the whole reply, read as a stream: pydantic-ai refuses a ChatCompletion over its token counts."""
+    """Return the whole reply, read as a stream: pydantic-ai would refuse a ChatCompletion over its token counts."""
     if model.system in _WITHOUT_FINISH_REASON:
         return await _request_whole(model, request, settings)
     return await _request_stream(model, request, settings, most, SimpleQueue())
@@ -257,7 +259,7 @@ async def _request_whole(model: Model, request: ModelRequest, settings: ModelSet
 async def _request_stream(
     model: Model, request: ModelRequest, settings: ModelSettings, most: int, items: SimpleQueue[Any]
 ) -> ModelReply:
-    """Puts what comes into `items`: what can be shown, parts of calls, and usage as far as the service tells it.
+    """Put the parts of the reply into `items`: text, parts of calls, and usage as far as the service reports it.
 
     Raises ReplyTooLarge after `most` bytes, however far its reader has come.
     """
@@ -309,7 +311,7 @@ async def _request_stream(
 
 
 async def _put_outcome(work: Coroutine[Any, Any, ModelReply], items: SimpleQueue[Any]) -> None:
-    """What `work` returns or raises, as the last item."""
+    """Put the result or the exception of `work` into `items`, as the last item."""
     try:
         items.put(await work)
     except BaseException as error:
@@ -319,5 +321,5 @@ async def _put_outcome(work: Coroutine[Any, Any, ModelReply], items: SimpleQueue
 
 
 def _begin(work: Coroutine[Any, Any, None]) -> Future[None]:
-    """Work on the models' loop. Cancelling it when it has ended does nothing."""
+    """Run `work` on the models' loop. Cancelling it after its end does nothing."""
     return asyncio.run_coroutine_threadsafe(work, _LOOP.loop)

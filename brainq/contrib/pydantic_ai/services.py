@@ -10,7 +10,7 @@ from brainq.errors import SetupError
 
 PYDANTIC_AI_PACKAGE = "pydantic_ai"
 ANY_SERVICE = "pydantic-ai"
-"""The provider of every other service that pydantic-ai knows: `pydantic-ai:<its name>:<model>`."""
+"""The provider of every other service that pydantic-ai supports: `pydantic-ai:<its name>:<model>`."""
 
 
 @dataclass(frozen=True, slots=True)

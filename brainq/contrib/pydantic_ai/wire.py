@@ -1,5 +1,6 @@
-"""Our messages <-> pydantic-ai's, and its exceptions -> ProviderError. Imported when a model is asked:
-pydantic-ai takes seconds.
+"""Conversion between brainq's messages and pydantic-ai's, and of its exceptions to ProviderError.
+
+Imported when a model is called, because pydantic-ai takes seconds.
 """
 
 from __future__ import annotations
@@ -54,12 +55,12 @@ REFUSABLE_SETTINGS: Mapping[str, tuple[str, ...]] = {
     "parallel_tool_calls": ("parallel_tool_calls",),
     "thinking": ("reasoning_effort", "reasoning", "thinking", "thinking_config", "thinkingConfig"),
 }
-"""pydantic-ai's settings, and what services call them: left out for a model once it has refused one."""
+"""pydantic-ai's settings, and their names in services. A setting is left out for a model once it has refused it."""
 _THEY_KNOW_MORE: tuple[tuple[type[Exception], str], ...] = (
     (theirs.ModelQuotaExceededError, "quota"),
     (theirs.ModelContextWindowExceededError, "too_long"),
 )
-# The first that fits counts.
+# The first match counts.
 _KINDS: tuple[tuple[type[Exception], str, bool], ...] = (
     (theirs.ModelQuotaExceededError, "quota", False),
     (theirs.ModelRateLimitError, "rate_limited", True),
@@ -81,7 +82,7 @@ _KINDS: tuple[tuple[type[Exception], str, bool], ...] = (
 
 
 def from_pydantic_error(error: Exception, provider: str) -> ProviderError | SetupError:
-    """The error for anything that a call of a model can raise; SetupError where a key or a package is missing."""
+    """Return the error for anything that a call of a model can raise: SetupError if a key or a package is missing."""
     if isinstance(error, ProviderError | SetupError):
         return error
     words = beginning(clean(str(error)), MAX_MESSAGE_CHARS)
@@ -97,14 +98,15 @@ def from_pydantic_error(error: Exception, provider: str) -> ProviderError | Setu
             return ServiceError(f"{provider}: {words}", kind=kind, retryable=retryable, retry_after_s=wait_s)
     if isinstance(error, theirs.ModelAPIError):
         return ServiceError(f"{provider}: {words}", kind="server", retryable=True, retry_after_s=wait_s)
-    # An HTTP library's own, while a body is read: neither is imported here.
+    # An HTTP library's own, while a body is read. Neither library is imported here.
     if any(base.__name__ in ("TransportError", "RequestError") for base in type(error).__mro__):
         return ServiceError(f"{provider}: the connection failed ({words})", kind="connection", retryable=True)
     return ServiceError(f"{provider}: {type(error).__name__}: {words}", kind="refused", retryable=False)
 
 
 def _from_http_error(error: theirs.ModelHTTPError, provider: str) -> ServiceError:
-    """Return the error for a refusal: by our table, and where that knows no more than its status, as theirs has it."""
+    """Return the error for a refusal, by brainq's table. pydantic-ai's class decides if the table has nothing but the
+    status."""
     known = from_status(provider, error.status_code, error.headers or {}, error.body)
     if known.retry_after_s is None and known.retryable:
         known.retry_after_s = error.retry_after
@@ -116,7 +118,7 @@ def _from_http_error(error: theirs.ModelHTTPError, provider: str) -> ServiceErro
 
 
 def refused_setting(error: BaseException, settings: Mapping[str, Any]) -> str | None:
-    """Return which of the settings that were sent a refusal is about; None if it is about something else."""
+    """Return the setting that a refusal is about, or None if it is about something else."""
     if not isinstance(error, theirs.ModelHTTPError):
         return None
     names = {
@@ -127,7 +129,7 @@ def refused_setting(error: BaseException, settings: Mapping[str, Any]) -> str | 
 
 
 _PROVIDER_FIELDS = ("id", "signature", "provider_name", "provider_details")
-"""Of a part: what its service wants back unchanged. Gemini signs calls and texts, too."""
+"""The fields of a part that its service needs back unchanged. Gemini signs calls and texts, too."""
 _FINISH = {"tool_call": "tool_calls"}
 
 
@@ -136,7 +138,7 @@ def wire_of(system: str) -> str:
 
 
 def to_messages(request: ModelRequest, system: str) -> list[ModelMessage]:
-    """The conversation. A system message that comes after its beginning keeps its place, as text of the user's."""
+    """Return the conversation. A system message after its beginning keeps its position, as text of the user."""
     ids = WireIds()
     made: list[ModelMessage] = []
     parts: list[ModelRequestPart] = []
@@ -182,7 +184,7 @@ def _content(message: Message, request: ModelRequest) -> str | list[UserContent]
 
 
 def _response(message: Message, ids: WireIds, model: str, system: str) -> ModelResponse:
-    """A reply with what its service wants back, in the order it came."""
+    """Return a reply in its original order, with the fields that its service needs back."""
     kept = [one for one in message.reasoning if one.wire == wire_of(system) and one.model == model]
     blocks = [(one.before, cast("dict[str, Any]", one.block), one.text) for one in kept]
     text = clean(message.content)
@@ -220,7 +222,8 @@ def _replayed_part(block: dict[str, Any], without: str = "") -> dict[str, Any]:
 
 
 def to_parameters(request: ModelRequest, model: Model) -> ModelRequestParameters:
-    """Tools and the schema of the answer. A model that takes no schema reads it in its instructions."""
+    """Return the tools and the schema of the answer. A model without support for schemas reads it in its
+    instructions."""
     schema = request.output_schema
     return ModelRequestParameters(
         function_tools=[
@@ -239,7 +242,7 @@ def _output_mode(model: Model) -> Literal["native", "prompted"]:
 
 
 def to_settings(request: ModelRequest, timeout_s: float, refused: Collection[str] = ()) -> ModelSettings:
-    """Return the options that are set, without those that the model has `refused`. Retries are left to brainq."""
+    """Return the options that are set, without those that the model has `refused`. brainq makes the retries."""
     options = request.options
     choice = options.tool_choice if request.tools else None
     settings: dict[str, Any] = {
@@ -261,14 +264,14 @@ def to_settings(request: ModelRequest, timeout_s: float, refused: Collection[str
 
 
 def call_part(part: Any, index: int | None = None) -> CallPart:
-    """Read what a call, or a piece of one in a stream, says."""
+    """Read a call, or a piece of one in a stream."""
     name = getattr(part, "tool_name", None) or getattr(part, "tool_name_delta", None) or ""
     arguments = getattr(part, "args", None) or getattr(part, "args_delta", None)
     return CallPart(call_id=part.tool_call_id or "", index=index, name=name, arguments=argument_piece(arguments))
 
 
 def from_response(response: ModelResponse, model: str, system: str, streamed: CallStream | None = None) -> ModelReply:
-    """Return the reply, with what has to go back to its service. `streamed` has the calls as they came in a stream."""
+    """Return the reply, with what its service needs back. `streamed` has the calls as they came in a stream."""
     calls = streamed or CallStream()
     calls.conclude(call_part(part) for part in response.parts if isinstance(part, ToolCallPart))
     called: list[str] = []
@@ -296,7 +299,7 @@ def from_response(response: ModelResponse, model: str, system: str, streamed: Ca
 
 
 def from_usage(usage: RequestUsage) -> TokenUsage:
-    """Ours: `input_tokens` includes the cached ones there, too."""
+    """Return the usage. `input_tokens` includes the cached ones there, too."""
     return reported_usage(
         sent=usage.input_tokens,
         written=usage.output_tokens,
@@ -309,7 +312,7 @@ def from_usage(usage: RequestUsage) -> TokenUsage:
 def _part_record(
     kind: str, part: TextPart | ToolCallPart, response: ModelResponse, model: str, system: str, before: int
 ) -> Iterator[Reasoning]:
-    """What a text or a call carries that goes back; mostly nothing."""
+    """Yield what a text or a call carries that its service needs back. Most carry nothing."""
     if part.provider_details or part.id:
         yield _replay_record(kind, part, response, model, system, before, "")
 

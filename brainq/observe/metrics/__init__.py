@@ -1,5 +1,5 @@
-"""Metrics: what is counted (`catalogue`), where it is kept until it is flushed (`counters`), how it is shown.
+"""Metrics: the `catalogue` of what is counted, the `counters` until they are flushed, and the exporters.
 
-Counted in the memory of a process, at the one place where a fact is committed or a call returns, and flushed to Redis
-every few seconds: nothing of it is on a turn's way.
+A process counts in memory, at the one place where a fact is committed or a call returns, and flushes to Redis every few
+seconds. No turn waits for it.
 """

@@ -1,8 +1,8 @@
-"""Every metric there is, declared once: its name, what it counts, its labels and buckets. docs/operate/metrics.md says
-where each is from.
+"""All metrics, each declared once: its name, what it counts, its labels and buckets. docs/operate/metrics.md lists
+their sources.
 
-Labels are bounded: names of brains, tools, models, queues and pools, and words of ours. Sessions, turns and tenants
-are not labels: Prometheus keeps a series for weeks for each value, and there is no end of those.
+Labels are bounded: names of brains, tools, models, queues and pools, and brainq's own words. Sessions, turns and
+tenants are not labels: Prometheus keeps a series for weeks for each value, and their number has no limit.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _ENDINGS = {"s": "_seconds", "By": "_bytes", "USD": "_usd"}
 
 
 def label_of(attribute: str) -> str:
-    """An attribute's name as Prometheus writes it."""
+    """Return an attribute's name in Prometheus' form."""
     return attribute.replace(".", "_")
 
 
@@ -36,14 +36,15 @@ _ATTRIBUTES = {
 
 @dataclass(frozen=True, slots=True)
 class Metric:
-    """
-    name     as Prometheus writes it, base unit included; a counter's without its `_total`
-    labels   names of the labels, in the order in which their values are given
-    bounds   of a histogram: upper bounds of its buckets but for the last, which has none
-    always   label values that are shown also while nothing was counted: a rate begins with the second look at a series
-    otel     its name by OpenTelemetry's conventions, where they have one; else it is made of `name`
-    unit     as OpenTelemetry writes it
-    buckets  of a histogram: names of its buckets, in their order
+    """A metric.
+
+    name: its name in Prometheus, including the base unit; for a counter without `_total`.
+    labels: the names of the labels, in the order of their values.
+    bounds: for a histogram, the upper bounds of its buckets except the last, which has none.
+    always: label values that are shown before anything was counted: a rate needs two values of a series.
+    otel: its name in OpenTelemetry's conventions, if they have one. Otherwise it is derived from `name`.
+    unit: in OpenTelemetry's form.
+    buckets: for a histogram, the names of its buckets in order.
     """
 
     kind: Kind
@@ -61,25 +62,25 @@ class Metric:
 
     @property
     def otel_name(self) -> str:
-        """As OpenTelemetry sends it: without the unit, which is a field of its own."""
+        """Its name in OpenTelemetry: without the unit, which is a separate field."""
         bare = self.name.removesuffix(_ENDINGS.get(self.unit, ""))
         return self.otel or bare.replace("_", ".", 1)
 
     @property
     def attributes(self) -> tuple[str, ...]:
-        """The labels as OpenTelemetry calls them."""
+        """The labels under their names in OpenTelemetry."""
         return tuple(_ATTRIBUTES.get(label, label) for label in self.labels)
 
     @property
     def shown(self) -> str:
-        """As it is asked for in Prometheus, but for a histogram's endings."""
+        """Its name in queries of Prometheus, without a histogram's suffixes."""
         return f"{self.name}_total" if self.kind == "counter" else self.name
 
 
 CONVENTIONS = names.SCHEMA_URL.rpartition("/")[2]
 """The version of OpenTelemetry's semantic conventions whose GenAI metrics have these names, attributes and buckets."""
 
-# A turn may take a second or a day; a call a millisecond or its ten minutes.
+# A turn may take a second or a day; a call may take a millisecond or its ten minutes.
 _TURN_S = (0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 900, 3600)
 _CALL_S = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300)
 _WAIT_S = (0.005, 0.01, 0.05, 0.1, 0.5, 1, 5, 10, 30, 60, 300, 900, 3600)
@@ -151,7 +152,7 @@ LANE_WAIT = _seconds(
     bounds=_WAIT_S,
 )
 
-# Counted where a model call returns.
+# Counted when a model call returns.
 MODEL_CALLS = Metric(
     "histogram",
     f"{label_of(names.OPERATION_DURATION)}_seconds",

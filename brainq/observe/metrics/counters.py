@@ -1,4 +1,4 @@
-"""Counters of a process, flushed as numbered deltas, and all metrics at one moment as series."""
+"""The counters of a process, which are flushed as numbered deltas, and all metrics at one moment as series."""
 
 from __future__ import annotations
 
@@ -14,31 +14,31 @@ from brainq.observe.metrics.catalogue import COUNTED, NO_BOUND, Metric
 SUM = "sum"
 Labels = tuple[str, ...]
 Reading = tuple[Metric, Labels, float]
-"""One value: of a gauge, for a histogram, or what is added to a counter."""
+"""One value of a gauge or for a histogram, or the increment of a counter."""
 Cell = tuple[str, ...]
-"""Metric, label values; and of a histogram the bucket's bound, or SUM."""
+"""A metric with its label values, and for a histogram the bucket's bound, or SUM."""
 
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """What was counted since the batch before. The same number is the same batch, however often it is sent."""
+    """The counts since the previous batch. The same number means the same batch, however often it is sent."""
 
     number: int
     deltas: Mapping[Cell, float]
 
 
 class Counters:
-    """Thread-safe. `process` is new for each: it distinguishes numbers of batches.
+    """Thread-safe counters. `process` is unique, and distinguishes the numbers of batches.
 
-    A batch that was not flushed is given again; what is counted meanwhile goes into the next one. A process that is
-    killed loses what it counted since its last flush, and nothing is ever counted twice.
+    A batch that was not flushed is returned again, and later counts go into the next one. A killed process loses the
+    counts since its last flush. Nothing is ever counted twice.
     """
 
     def __init__(self) -> None:
         self.begin()
 
     def begin(self) -> None:
-        """Count from nothing, under another name."""
+        """Start again at zero, under a new name."""
         self.process = uuid.uuid4().hex
         self._lock = threading.Lock()
         self._fresh: dict[Cell, float] = {}
@@ -47,15 +47,15 @@ class Counters:
         self._totals: dict[Cell, float] = {}
 
     def add(self, metric: Metric, *labels: str, by: float = 1) -> None:
-        """Count `by` more, which is not below 0."""
+        """Increase a counter by `by`, which is not negative."""
         self.record([(metric, labels, by)])
 
     def observe(self, metric: Metric, value: float, *labels: str) -> None:
-        """Put one value into a histogram; below 0 (a clock stepped back) it counts as 0."""
+        """Add a value to a histogram. A negative value (a clock stepped back) counts as 0."""
         self.record([(metric, labels, value)])
 
     def record(self, readings: Iterable[Reading]) -> None:
-        """Count several at once: values of histograms, and of other metrics so much more."""
+        """Record several at once: values of histograms, and increments of other metrics."""
         with self._lock:
             fresh = self._fresh
             for metric, labels, value in readings:
@@ -68,7 +68,7 @@ class Counters:
                 fresh[cell] = fresh.get(cell, 0) + value
 
     def batch(self) -> Batch | None:
-        """The batch that is to be flushed; None where nothing was counted."""
+        """Return the batch to flush, or None if nothing was counted."""
         with self._lock:
             if self._batch is None and self._fresh:
                 self._number += 1
@@ -83,7 +83,7 @@ class Counters:
                 self._batch = None
 
     def totals(self) -> dict[Cell, float]:
-        """All that was counted since the process began."""
+        """Return all counts since the process began."""
         with self._lock:
             totals = dict(self._totals)
             for cell, value in self._fresh.items():
@@ -96,15 +96,15 @@ class Counters:
 
 
 COUNTERS = Counters()
-"""This process's: all that works in it counts here."""
+"""The counters of this process."""
 
-# A child counts for itself, under a name of its own.
+# A child process counts for itself, under its own name.
 os.register_at_fork(after_in_child=COUNTERS.begin)
 
 
 @dataclass(frozen=True, slots=True)
 class Distribution:
-    """A histogram: how many values were in each bucket, the last of which has no bound, and their sum."""
+    """A histogram: the number of values in each bucket, of which the last has no bound, and their sum."""
 
     counts: tuple[float, ...]
     total: float
@@ -112,7 +112,7 @@ class Distribution:
 
 @dataclass(frozen=True, slots=True)
 class Series:
-    """All of one metric, by its labels' values."""
+    """All values of one metric, by its labels' values."""
 
     metric: Metric
     values: Mapping[Labels, float] = field(default_factory=dict[Labels, float])
@@ -120,9 +120,9 @@ class Series:
 
 
 def collect_series(cells: Mapping[Cell, float], readings: Sequence[Reading]) -> list[Series]:
-    """What was counted, and what was read, by metric; metrics of which there is nothing are left out.
+    """Return the counted and the read values by metric. Metrics without values are left out.
 
-    A cell that this version does not know is left out, too: another version counted it.
+    A cell that this version does not know is left out, because another version counted it.
     """
     values: dict[Metric, dict[Labels, float]] = {
         metric: dict.fromkeys(metric.always, 0.0) for metric in COUNTED.values() if metric.always
@@ -159,5 +159,5 @@ def collect_series(cells: Mapping[Cell, float], readings: Sequence[Reading]) -> 
 
 
 def _place(metric: Metric, bound: str) -> int:
-    """The bucket of this bound; where another version had others, the next that holds it."""
+    """Return the bucket of this bound. If another version had other bounds, return the next bucket that covers it."""
     return len(metric.bounds) if bound == NO_BOUND else bisect_left(metric.bounds, float(bound))

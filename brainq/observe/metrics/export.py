@@ -1,4 +1,4 @@
-"""Sending a process's metrics over OTLP, where its environment wants them."""
+"""The export of a process's metrics over OTLP, if its environment requests it."""
 
 from __future__ import annotations
 
@@ -28,20 +28,20 @@ if TYPE_CHECKING:
     from opentelemetry.sdk.resources import Resource
 
 log = logger("brainq.telemetry")
-EVERY_MS = 60_000.0  # the standard's
+EVERY_MS = 60_000.0  # the standard's default
 STOP_S = 3.0
 ReadSeries = Callable[[], Sequence[Series]]
 
 
 def process_series() -> list[Series]:
-    """What this process counted since it began."""
     return collect_series(COUNTERS.totals(), ())
 
 
 def start_metrics(role: str, read: ReadSeries = process_series) -> Callable[[], None]:
-    """Send what `read` gives every OTEL_METRIC_EXPORT_INTERVAL milliseconds, and once more at the end.
+    """Send the result of `read` every OTEL_METRIC_EXPORT_INTERVAL milliseconds, and once more at the end.
 
-    Returns what sends the rest when the process stops, in STOP_S at most. Never raises: telemetry stops no worker.
+    Returns a function that sends the rest when the process stops, within STOP_S. Never raises, because telemetry must
+    not stop a worker.
     """
     try:
         wanted = metrics_exporter()
@@ -62,7 +62,7 @@ def start_metrics(role: str, read: ReadSeries = process_series) -> Callable[[], 
 
 
 def export_interval_s() -> float:
-    """How often, as the standard's variable says; what is not a number above 0 is left alone."""
+    """Return the interval of the standard's variable. A value that is not a positive number is ignored."""
     try:
         every_ms = float(os.environ.get("OTEL_METRIC_EXPORT_INTERVAL", EVERY_MS))
     except ValueError:
@@ -71,7 +71,7 @@ def export_interval_s() -> float:
 
 
 class MetricsSender:
-    """A thread that sends again and again."""
+    """A thread that sends repeatedly."""
 
     def __init__(self, exporter: MetricExporter, role: str, read: ReadSeries, every_s: float) -> None:
         self._exporter = exporter
@@ -83,12 +83,12 @@ class MetricsSender:
         self._stopping = self._thread.stopping
 
     def start(self) -> None:
-        """Send from now on. A refused thread is logged, and `thread_problems` tries to start it again."""
+        """Start sending. If the thread is refused, that is logged, and `thread_problems` tries to start it again."""
         with suppress(RuntimeError):
             self._thread.ensure()
 
     def stop(self) -> None:
-        """Send once more; an exporter that is trying again is not waited for."""
+        """Flush once more, without waiting for an exporter that is retrying."""
         self._thread.stop(STOP_S)
 
     def _run(self, _stopping: threading.Event) -> None:
@@ -118,7 +118,7 @@ class MetricsSender:
 
 
 def _resource(role: str) -> Resource:
-    """Each process sends streams of its own, which must not be taken for another's."""
+    """Return the resource of this process, whose streams must not be mistaken for another's."""
     from opentelemetry.sdk.resources import Resource
 
     return resource_of(role).merge(Resource({names.INSTANCE: COUNTERS.process}))

@@ -1,7 +1,7 @@
-"""Metrics as OpenTelemetry sends them. Needs the extra `otel`.
+"""Metrics in OpenTelemetry's form. Needs the extra `otel`.
 
-They are made of what is counted already: the SDK's own instruments would count it a second time, and have no histogram
-that is read instead of pushed.
+They are built from the existing counters: the SDK's own instruments would count everything a second time, and it has no
+histogram that is read instead of pushed.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ from brainq.observe import telemetry_names as names
 from brainq.observe.metrics.counters import Distribution, Series
 
 _CUMULATIVE = AggregationTemporality.CUMULATIVE
-_UNKNOWN: Any = None  # the least and the greatest value are not kept
+_UNKNOWN: Any = None  # the minimum and the maximum are not kept
 
 
 def otlp_data(series: Sequence[Series], resource: Resource, began_ns: int, now_ns: int) -> MetricsData:
-    """What an exporter sends: cumulative from `began_ns`, wall time, on."""
+    """Return the data of an exporter, cumulative since `began_ns` in wall time."""
     metrics = [_metric(each, began_ns, now_ns) for each in series]
     scope = ScopeMetrics(InstrumentationScope(names.SCOPE, schema_url=names.SCHEMA_URL), metrics, names.SCHEMA_URL)
     return MetricsData([ResourceMetrics(resource, [scope], names.SCHEMA_URL)])
@@ -80,6 +80,6 @@ def _distribution(
 
 
 def _attributes(series: Series, labels: tuple[str, ...]) -> dict[str, str]:
-    """An attribute that says nothing (`error.type` of what was answered) is left out, as the conventions want it."""
+    """Return the attributes. An empty one (`error.type` of a success) is left out, as the conventions require."""
     named = zip(series.metric.attributes, labels, strict=True)
     return {attribute: value for attribute, value in named if value}

@@ -1,4 +1,4 @@
-"""Metrics as Prometheus reads them. Imported where they are shown: prometheus-client is for that."""
+"""Metrics in Prometheus' form. Only processes that show them import this, because it needs prometheus-client."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from brainq.observe.threads import KeptThread
 
 
 def prometheus_text(series: Sequence[Series]) -> str:
-    """In the text format that every Prometheus reads."""
+    """Return the text format that every Prometheus reads."""
     return generate_latest(_registry(lambda: series)).decode()
 
 
 def start_server(read: Callable[[], Sequence[Series]], port: int) -> tuple[WSGIServer, KeptThread]:
-    """Serve what `read` returns at /metrics of 127.0.0.1, in a thread. Raises OSError where the port is taken."""
+    """Serve the result of `read` at /metrics of 127.0.0.1, in a thread. Raises OSError if the port is in use."""
     metrics = make_wsgi_app(_registry(read))
 
     def page(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
@@ -50,7 +50,7 @@ class _ThreadingServer(ThreadingMixIn, WSGIServer):
 
 class _QuietHandler(WSGIRequestHandler):
     def log_request(self, code: int | str = "-", size: int | str = "-") -> None:
-        """Requests are not logged."""
+        """Log nothing."""
 
 
 def _registry(read: Callable[[], Sequence[Series]]) -> CollectorRegistry:

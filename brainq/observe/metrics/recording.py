@@ -1,4 +1,5 @@
-"""Recording turns and their calls, with labels whose values are bounded. A model call is recorded by its bill."""
+"""The recording of turns and their calls, with labels whose values are bounded. Model calls are recorded by their
+bill."""
 
 from __future__ import annotations
 
@@ -15,7 +16,7 @@ from brainq.observe.metrics.counters import Counters, Reading
 OTHER = "other"
 MAX_CHARS = 100
 INVENTED = "invented"
-"""Tools that a model asked for and nobody has."""
+"""The label of tools that a model made up."""
 LOST = "lost"
 _LIMITS = {
     StopReason.MAX_STEPS: "max_steps",
@@ -27,8 +28,8 @@ _LIMITS = {
 
 
 class BoundedLabel(dict[str, str]):
-    """A label's value by name: the first `max_names` different names that a process meets are themselves; all others
-    are `other`."""
+    """A label with a bounded number of values: the first `max_names` different names in a process keep their value, and
+    all others become `other`."""
 
     def __init__(self, max_names: int = 50) -> None:
         super().__init__()
@@ -46,8 +47,8 @@ class BoundedLabel(dict[str, str]):
 
 _BRAINS = BoundedLabel()  # a foreign submit may name any brain
 MODELS = BoundedLabel()  # a submit may name any model
-ERRORS = BoundedLabel()  # a provider of the user's own names its errors
-_CLIENT_TOOLS = BoundedLabel()  # a client brings tools of its own with each turn
+ERRORS = BoundedLabel()  # a user's own provider names its errors
+_CLIENT_TOOLS = BoundedLabel()  # a client brings its own tools with each turn
 
 
 def count_turn(
@@ -60,12 +61,12 @@ def count_turn(
     has_tool: Callable[[str], bool],
     client_tools: Sequence[str],
 ) -> None:
-    """Count all of a turn that its record has.
+    """Count everything in a turn's record.
 
-    brain          the name of the one that had it
-    wait_ms        how long it was queued
-    has_tool       whether its brain has a tool of this name
-    client_tools   the names of those that its caller runs
+    brain: the name of its brain.
+    wait_ms: how long it was queued.
+    has_tool: whether its brain has a tool of this name.
+    client_tools: the names of the tools that its caller runs.
     """
     brain = _BRAINS[brain]
     ending, stop_reason = result.ending.value, result.stop_reason.value
@@ -92,14 +93,14 @@ def _call_readings(entry: ToolTraceEntry, tool: str) -> Iterator[Reading]:
     yield m.CALLS, (tool, effect, entry.status.value), 1
     if entry.started_at_ms:
         yield m.CALL_DURATION, (tool, effect), entry.latency_ms / 1000
-        if entry.attempt == 1:  # a later attempt's start says when it was rescued
+        if entry.attempt == 1:  # the start of a later attempt is the time of a rescue
             yield m.CALL_QUEUE, (effect,), (entry.started_at_ms - entry.dispatched_at_ms) / 1000
     if entry.lanes and entry.dispatched_at_ms:
         yield m.LANE_WAIT, (effect,), entry.lane_wait_ms / 1000
 
 
 def count_lost(counters: Counters, spends: Sequence[Spend], provider: str) -> None:
-    """Count what attempts that broke off were charged as: the process that made those may be dead."""
+    """Count the charges of attempts that broke off, because the process that made them may be dead."""
     for spend in spends:
         if spend.kind == LOST:
             model = MODELS[spend.model]
@@ -111,6 +112,6 @@ def count_lost(counters: Counters, spends: Sequence[Spend], provider: str) -> No
 
 
 def _tool_name(entry: ToolTraceEntry, has_tool: Callable[[str], bool], client_tools: Sequence[str]) -> str:
-    if entry.step == 0 or has_tool(entry.tool):  # what is called before the first step is brainq's own
+    if entry.step == 0 or has_tool(entry.tool):  # calls before the first step are brainq's own
         return entry.tool
     return _CLIENT_TOOLS[entry.tool] if entry.tool in client_tools else INVENTED
