@@ -201,7 +201,7 @@ BUGS = (
     Bug(
         "a worker that ends by itself stays ready while its tasks end",
         WORKER,
-        "        if not was_asked_to_end():  # else",
+        "        if not was_asked_to_end():  # otherwise",
         "        if False:  # else",
         IN_PROGRAM,
     ),
