@@ -19,7 +19,7 @@ from tests.support.pump import Pump
 from tests.support.pumping import pumping
 
 PAGE = (Path(__file__).parents[2] / "docs/start/from-a-harness.md").read_text()
-ROWS = re.findall(r"^\| .+? \| `(brainq\.[\w.]+)` \| (class|method|property) \|$", PAGE, re.M)
+ROWS = re.findall(r"^- .+: `(brainq\.[\w.]+)` \((class|method|property)\)$", PAGE, re.M)
 
 
 def found(path: str) -> object:
@@ -42,7 +42,7 @@ def test_each_name_is_what_its_row_says(path: str, kind: str) -> None:
 
 
 def test_the_page_has_the_rows() -> None:
-    assert len(ROWS) == PAGE.count("| `brainq.") > 40
+    assert len(ROWS) == PAGE.count(": `brainq.") > 40
 
 
 def test_a_harness_habit_is_a_type_error_and_never_always_true(pump: Pump) -> None:
