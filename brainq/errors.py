@@ -1,4 +1,4 @@
-"""What brainq raises to its callers, and when. ERROR_KINDS has the exit code and the HTTP status of each class."""
+"""The errors that brainq raises to its callers. ERROR_KINDS has the exit code and the HTTP status of each class."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from enum import IntEnum
 
 
 class BrainqError(Exception):
-    """The root of everything brainq raises on purpose."""
+    """The base class of all errors that brainq raises deliberately."""
 
 
 class InvalidInput(BrainqError, ValueError):
-    """Input was refused before anything was stored or sent. `field` names it, and the message says what is accepted."""
+    """Input was refused before anything was stored or sent. `field` names it; the message tells what is accepted."""
 
     def __init__(self, field: str, problem: str) -> None:
         super().__init__(f"{field}: {problem}")
@@ -21,7 +21,7 @@ class InvalidInput(BrainqError, ValueError):
 
 
 class NotFound(BrainqError, LookupError):
-    """There is nothing of this id or name. The classes below say of what kind."""
+    """Nothing with this id or name exists. The subclasses tell what was looked for."""
 
 
 class TurnNotFound(NotFound):
@@ -29,11 +29,11 @@ class TurnNotFound(NotFound):
 
 
 class CallNotFound(NotFound):
-    """The turn has no call of this id, or is gone."""
+    """The turn has no call with this id, or no longer exists."""
 
 
 class ApprovalNotFound(NotFound):
-    """No person was asked about a call of this id."""
+    """No approval was requested for a call with this id."""
 
 
 class InputNotFound(NotFound):
@@ -41,7 +41,7 @@ class InputNotFound(NotFound):
 
 
 class AttachmentNotFound(NotFound):
-    """The turn has no file of this hash, or no more: it was pruned, or its brain keeps no content (`redact_logs`)."""
+    """The turn has no file with this hash: it never had, was pruned, or its brain keeps no content (`redact_logs`)."""
 
 
 class ScheduleNotFound(NotFound):
@@ -49,18 +49,18 @@ class ScheduleNotFound(NotFound):
 
 
 class ContentNotKept(BrainqError, LookupError):
-    """The turn's brain keeps content out of SQL (`redact_logs`), and Redis has not all of it any more: the turn has
-    ended, or a compaction took messages out."""
+    """The turn's brain keeps content out of SQL (`redact_logs`), and Redis no longer has all of it, because the turn
+    has ended or its messages were compacted."""
 
 
 class TurnRejected(BrainqError):
-    """The turn was refused at acceptance; `str(error)` is the reason kept in its SQL row."""
+    """The turn was refused at acceptance. `str(error)` is the reason, which is also in its SQL row."""
 
 
 class TurnFailed(BrainqError):
-    """`result.raise_for_ending()`: the turn gave no whole answer of the model's own.
+    """The turn has no complete answer of the model. Raised by `result.raise_for_ending()`.
 
-    `ending` and `stop_reason` say how it ended, as words.
+    ending, stop_reason   how the turn ended
     """
 
     def __init__(self, turn_id: str, ending: str, stop_reason: str, error: str = "") -> None:
@@ -71,7 +71,8 @@ class TurnFailed(BrainqError):
 
 
 class TurnParked(BrainqError):
-    """`client.run(...)`: the turn waits for a person, or for the result of a client tool. It goes on when it has that.
+    """The turn waits for a person, or for the result of a client tool, and continues afterwards. Raised by
+    `client.run()`.
 
     awaits      `people` or `client`
     approvals   the ids of the calls that wait for a decision
@@ -89,7 +90,8 @@ class TurnParked(BrainqError):
 
 
 class NoParsedOutput(BrainqError):
-    """The turn has no answer that fits an output schema: it had none, or `stop_reason` says why."""
+    """The turn has no answer that matches an output schema: it had no schema, or it ended with another
+    `stop_reason`."""
 
     def __init__(self, turn_id: str, stop_reason: str, why: str = "") -> None:
         super().__init__(
@@ -100,11 +102,11 @@ class NoParsedOutput(BrainqError):
 
 
 class ResultTimeout(BrainqError, TimeoutError):
-    """The wait for a result ran out. The turn goes on; ask again with the same handle."""
+    """The timeout of a wait for a result has passed. The turn continues; call again with the same handle."""
 
 
 class SubmitConflict(BrainqError):
-    """A request_key or turn_id was used before, with other content. `used_by` is the turn that has the key."""
+    """A request_key or turn_id was used before with other content. `used_by` is the turn that has the key."""
 
     def __init__(self, message: str, used_by: str = "") -> None:
         super().__init__(message)
@@ -112,9 +114,9 @@ class SubmitConflict(BrainqError):
 
 
 class SessionBusy(BrainqError):
-    """The session has a live turn and it was submitted with `on_busy="reject"`. Nothing was queued.
+    """The session has a live turn, and the new turn was submitted with `on_busy="reject"`. Nothing was queued.
 
-    remedy   what to do about it, in place of what a submit could
+    remedy   the remedy in the message, if it is not about a submit
     """
 
     def __init__(
@@ -126,39 +128,41 @@ class SessionBusy(BrainqError):
 
 
 class BuildUnserved(BrainqError):
-    """The session keeps to a pinned brain that no worker has had for a minute. Its turns would wait in vain.
+    """The session is pinned to a brain that no worker has had for a minute, so its turns would wait in vain.
 
-    `build` is the one that began it; empty where that is not known.
+    build   the build that started the session; empty if it is not known
     """
 
     def __init__(self, session_id: str, build: str) -> None:
         super().__init__(
-            f"session {session_id!r} keeps to the brain of build {build!r}, which no worker has; start workers of that "
-            f"build, or release its sessions: brainq versions release {build or 'BUILD'} --to BUILD"
+            f"session {session_id!r} is pinned to the brain of build {build!r}, which no worker has; start workers of "
+            f"that build, or release its sessions: brainq versions release {build or 'BUILD'} --to BUILD"
         )
         self.session_id = session_id
         self.build = build
 
 
 class QueueFull(BrainqError):
-    """As many turns wait as the deployment lets wait. Nothing was stored; the same submit may be taken later.
+    """The highest number of waiting turns is reached. Nothing was stored; the same submit may succeed later.
 
-    `setting` is the one that says how many.
+    setting   the name of the setting with that number
     """
 
     def __init__(self, waiting: str, setting: str, limit: int) -> None:
-        super().__init__(f"{waiting}, and {setting}={limit} lets no more; submit it again when some have begun")
+        super().__init__(f"{waiting}, and {setting}={limit} allows no more; submit it again when some have started")
         self.setting = setting
 
 
 class TurnForbidden(BrainqError):
-    """Operators have forbidden the turn's brain or tenant. Nothing was queued; the message says who, and why."""
+    """Operators have forbidden the turn's brain or tenant. Nothing was queued; the message has the person and
+    reason."""
 
 
 class BudgetSpent(BrainqError):
-    """A budget is spent, and new turns are refused. Nothing was stored; the same submit may be taken later.
+    """A budget is spent, and new turns are refused. Nothing was stored; the same submit may succeed later.
 
-    `budget` is its name, such as `tenant acme:/day`; `ends_at` when its window turns.
+    budget    the budget's name, such as `tenant acme:/day`
+    ends_at   the end of its current window
     """
 
     def __init__(self, budget: str, ends_at: datetime) -> None:
@@ -171,22 +175,22 @@ class BudgetSpent(BrainqError):
 
 
 class SchedulesFull(BrainqError):
-    """A tenant has as many schedules with a run to come as the deployment allows. Nothing was stored.
+    """The tenant has the highest number of schedules with a future run. Nothing was stored.
 
-    `setting` is the one that says how many.
+    setting   the name of the setting with that number
     """
 
     def __init__(self, tenant: str, setting: str, limit: int) -> None:
         owner = f"tenant {tenant!r} has" if tenant else "names without a tenant have"
         super().__init__(
-            f"{owner} {limit} schedules with a run to come, and {setting}={limit} allows no more; remove some "
+            f"{owner} {limit} schedules with a future run, and {setting}={limit} allows no more; remove some "
             "(`brainq schedule list`, `brainq schedule remove`), or set it higher"
         )
         self.setting = setting
 
 
 class StaleTurn(BrainqError):
-    """Input was meant for a turn that is not the live one. Nothing was sent."""
+    """The input was for a turn that is not the live one. Nothing was sent."""
 
     def __init__(self, expected_turn_id: str, live_turn_id: str) -> None:
         live = f"turn {live_turn_id!r} is live" if live_turn_id else "no turn is live"
@@ -199,7 +203,7 @@ class StaleTurn(BrainqError):
 
 
 class ApprovalDecided(BrainqError):
-    """An approval cannot be decided like this any more. `state` is its present one."""
+    """The approval can no longer be decided like this. `state` is its current state."""
 
     def __init__(self, approval_id: str, state: str, problem: str) -> None:
         super().__init__(f"approval {approval_id}: {problem}")
@@ -208,11 +212,11 @@ class ApprovalDecided(BrainqError):
 
 
 class TokenRefused(BrainqError, LookupError):
-    """No call waits for this token (any more). The message says why, and never shows the token."""
+    """No call waits for this token, or no longer does. The message has the reason, and never the token."""
 
 
 class ResultRefused(BrainqError):
-    """A call takes no result of its client: it waits for none, or `was_given` one before."""
+    """A call does not accept a result of its client: it does not wait for one, or it already has one (`was_given`)."""
 
     def __init__(self, message: str, *, was_given: bool = False) -> None:
         super().__init__(message)
@@ -226,8 +230,8 @@ class ToolSchemaError(BrainqError, TypeError):
 class ProviderError(BrainqError):
     """The model service failed after its retries.
 
-    `retryable` says whether the same request may succeed later; `kind` is a short word such as
-    `rate_limited`, `server`, `timeout`, `refused`, `malformed`.
+    retryable   whether the same request may succeed later
+    kind        a word such as `rate_limited`, `server`, `timeout`, `refused`, `malformed`
     """
 
     def __init__(self, message: str, *, kind: str, retryable: bool) -> None:
@@ -238,19 +242,19 @@ class ProviderError(BrainqError):
 
 NOT_SENT = frozenset({"limited", "waited", "forbidden"})
 
-"""Kinds of a ProviderError for a request that was never sent: the model did not fail."""
+"""The kinds of a ProviderError for a request that was never sent, so that the model did not fail."""
 
 
 class ScriptError(BrainqError):
-    """A Lua script was called with wrong names, or replied a word its header does not declare."""
+    """A Lua script was called with wrong names, or its reply is not declared in its header."""
 
 
 class SetupError(BrainqError):
-    """Something brainq needs is missing or misconfigured; the message says how to get it."""
+    """Something that brainq needs is missing or misconfigured. The message has the remedy."""
 
 
 class BrainNotLoaded(SetupError):
-    """The brain could not be loaded. `shown_traceback` leads through the user's code; empty if it did not fail."""
+    """The brain could not be loaded. `shown_traceback` is the traceback of the user's code, or empty without one."""
 
     def __init__(self, message: str, shown_traceback: str = "") -> None:
         super().__init__(message)
@@ -258,10 +262,10 @@ class BrainNotLoaded(SetupError):
 
 
 class Unreachable(SetupError):
-    """Redis or SQL does not answer. Nothing else need be wrong: the same may work later.
+    """Redis or SQL does not answer. The same call may succeed later.
 
-    request_key         of a submit that may have been accepted: submitted again under it, it is the same turn
-    client_message_id   of input that may have been accepted: sent again under it, it is the same input
+    request_key         the key of a submit that may have been accepted; submit again with it to get the same turn
+    client_message_id   the id of an input that may have been accepted; send again with it to get the same input
     """
 
     def __init__(self, message: str, *, request_key: str = "", client_message_id: str = "") -> None:
@@ -271,9 +275,9 @@ class Unreachable(SetupError):
 
 
 class CellUnreachable(Unreachable):
-    """A cell, or the directory that says where a tenant is, does not answer. Tenants of other cells are not concerned.
+    """A cell, or the directory of tenants' cells, does not answer. Tenants of other cells are not affected.
 
-    cell   its name; "" where it is the directory
+    cell   the name of the cell; "" for the directory
     """
 
     def __init__(self, cell: str, why: str, *, request_key: str = "", client_message_id: str = "") -> None:
@@ -286,30 +290,30 @@ class CellUnreachable(Unreachable):
 
 
 class TenantMoved(BrainqError):
-    """The tenant is in another cell by now. A client follows by itself, and raises it only where it is sent on three
-    times.
+    """The tenant has moved to another cell. A client follows automatically, and raises this only after three moves in a
+    row.
 
-    tenant        its key, such as `acme:`
-    cell, epoch   where it is now; of two answers the one with the higher epoch is right
+    tenant        the tenant's key, such as `acme:`
+    cell, epoch   its present cell; of two answers, the one with the higher epoch is right
     """
 
     def __init__(self, tenant: str, cell: str, epoch: int) -> None:
-        super().__init__(f"tenant {tenant!r} is in cell {cell!r} (epoch {epoch}); ask there")
+        super().__init__(f"tenant {tenant!r} is now in cell {cell!r} (epoch {epoch}); call that cell")
         self.tenant = tenant
         self.cell = cell
         self.epoch = epoch
 
 
 class TenantMoving(BrainqError):
-    """The tenant is copied to another cell just now. The same works again in some seconds."""
+    """The tenant is being copied to another cell. The same call works again in a few seconds."""
 
 
 class MoveFailed(BrainqError):
-    """A tenant was not moved to another cell: everything is as it was, or another process goes on with it."""
+    """A tenant was not moved to another cell: nothing has changed, or another process continues the move."""
 
 
 class MailboxFull(BrainqError):
-    """A turn has been sent as much input as it may that no step has read yet. Nothing was sent."""
+    """The turn has the highest amount of input that no step has read yet. Nothing was sent."""
 
     def __init__(self, turn_id: str, inputs: int, size: int) -> None:
         super().__init__(
@@ -341,13 +345,13 @@ class ExitCode(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class ErrorKind:
-    """How one kind of error is reported.
+    """How a class of errors is reported.
 
-    word            for programs: the end of a problem's `type`
-    title           for people: what kind of trouble it is, the same each time
-    exit            how a command ends by it
-    status          how a request is answered
-    retry_after_s   the same may work then; None: it will not by itself
+    word            the last part of a problem's `type`, for programs
+    title           the fixed title of the problem, for people
+    exit            the exit code of a command
+    status          the HTTP status of a response
+    retry_after_s   when the same call may succeed; None if it will not without a change
     """
 
     word: str
@@ -359,12 +363,12 @@ class ErrorKind:
 
 ERROR_KINDS: dict[type[BrainqError], ErrorKind] = {
     InvalidInput: ErrorKind("invalid-input", "A field is wrong", ExitCode.USAGE, 422),
-    NotFound: ErrorKind("not-found", "There is nothing of this id", ExitCode.NOT_FOUND, 404),
+    NotFound: ErrorKind("not-found", "Nothing has this id", ExitCode.NOT_FOUND, 404),
     ContentNotKept: ErrorKind("content-not-kept", "The content is not kept", ExitCode.FAILED, 410),
     TurnRejected: ErrorKind("turn-rejected", "The turn was refused", ExitCode.FAILED, 409),
-    TurnFailed: ErrorKind("turn-failed", "The turn has no whole answer", ExitCode.FAILED, 409),
+    TurnFailed: ErrorKind("turn-failed", "The turn has no complete answer", ExitCode.FAILED, 409),
     TurnParked: ErrorKind("turn-parked", "The turn waits for a person or a client", ExitCode.REFUSED, 409),
-    NoParsedOutput: ErrorKind("no-parsed-output", "No answer fits the schema", ExitCode.FAILED, 409),
+    NoParsedOutput: ErrorKind("no-parsed-output", "No answer matches the schema", ExitCode.FAILED, 409),
     ResultTimeout: ErrorKind("no-result-yet", "There is no result yet", ExitCode.WAITED_OUT, 504, 1),
     SessionBusy: ErrorKind("session-busy", "The session has a live turn", ExitCode.REFUSED, 409),
     BuildUnserved: ErrorKind("build-unserved", "No worker has the session's brain", ExitCode.REFUSED, 503, 30),
@@ -374,9 +378,9 @@ ERROR_KINDS: dict[type[BrainqError], ErrorKind] = {
     BudgetSpent: ErrorKind("budget-spent", "A budget is spent", ExitCode.REFUSED, 429, 60),
     SchedulesFull: ErrorKind("schedules-full", "The tenant has too many schedules", ExitCode.REFUSED, 409),
     StaleTurn: ErrorKind("stale-turn", "Another turn is live", ExitCode.REFUSED, 409),
-    ApprovalDecided: ErrorKind("approval-decided", "The approval is decided otherwise", ExitCode.REFUSED, 409),
+    ApprovalDecided: ErrorKind("approval-decided", "The approval has another decision", ExitCode.REFUSED, 409),
     TokenRefused: ErrorKind("token-refused", "No call waits for this token", ExitCode.REFUSED, 404),
-    ResultRefused: ErrorKind("result-refused", "The call takes no result", ExitCode.REFUSED, 409),
+    ResultRefused: ErrorKind("result-refused", "The call accepts no result", ExitCode.REFUSED, 409),
     MoveFailed: ErrorKind("move-failed", "The tenant was not moved", ExitCode.REFUSED, 409),
     TenantMoved: ErrorKind("tenant-moved", "The tenant is in another cell", ExitCode.SETUP, 503, 2),
     TenantMoving: ErrorKind("tenant-moving", "The tenant moves to another cell", ExitCode.SETUP, 503, 2),
@@ -387,12 +391,12 @@ ERROR_KINDS: dict[type[BrainqError], ErrorKind] = {
     CellUnreachable: ErrorKind("cell-unreachable", "A cell does not answer", ExitCode.SETUP, 503, 2),
     Unreachable: ErrorKind("unreachable", "Redis or SQL does not answer", ExitCode.SETUP, 503, 2),
     BrainNotLoaded: ErrorKind("brain-not-loaded", "The brain could not be loaded", ExitCode.SETUP, 503, 30),
-    AlreadyRuns: ErrorKind("already-runs", "It runs already", ExitCode.REFUSED, 503, 30),
+    AlreadyRuns: ErrorKind("already-runs", "It is already running", ExitCode.REFUSED, 503, 30),
     SetupError: ErrorKind("setup", "Something brainq needs is missing", ExitCode.SETUP, 503, 30),
     BrainqError: ErrorKind("error", "brainq refused it", ExitCode.FAILED, 500),
 }
 
 
 def kind_of(error: BrainqError) -> ErrorKind:
-    """The kind of an error: its own class's, else that of the nearest class above."""
+    """Return the kind of an error's class, or of its nearest base class that has one."""
     return next(ERROR_KINDS[cls] for cls in type(error).__mro__ if cls in ERROR_KINDS)

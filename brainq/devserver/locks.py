@@ -1,4 +1,4 @@
-"""Lock files that say who holds them: one server on a directory, one process that runs a pool on it."""
+"""Lock files with the name of their holder: one server per directory, and one process per pool."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from brainq.errors import AlreadyRuns
 
 
 def take_lock(path: Path) -> int | None:
-    """The open lock file. Closing it gives the lock up, and so does the end of the process, however that comes.
+    """Return the open lock file, or None if another process has the lock.
 
-    None while another process has it.
+    Closing the file releases the lock, and so does the end of the process, however it ends.
     """
     lock = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
     try:
@@ -41,12 +41,12 @@ def is_locked(path: Path) -> bool:
 
 
 def write_holder(lock: int, **facts: str) -> None:
-    """Note this process, and what others should know of it."""
+    """Write this process and the given facts into the lock file."""
     os.pwrite(lock, json.dumps({"pid": str(os.getpid()), **facts}).encode(), 0)
 
 
 def read_holder(path: Path) -> dict[str, str]:
-    """What the holder noted; empty while it has not yet."""
+    """Return the holder's facts; empty until it has written them."""
     try:
         return json.loads(path.read_text())
     except (OSError, ValueError):
@@ -54,7 +54,7 @@ def read_holder(path: Path) -> dict[str, str]:
 
 
 def pool_owner(data_dir: Path) -> str:
-    """The command, and its process, that runs or starts the pools of a data directory; "" where none does."""
+    """Return the command and process that runs or starts the pools of a data directory, or ""."""
     for path in sorted((data_dir / "run").glob("*.lock")):
         if is_locked(path):
             holder = read_holder(path)
@@ -64,7 +64,7 @@ def pool_owner(data_dir: Path) -> str:
 
 @contextmanager
 def exclusive_pools(data_dir: Path, pools: Sequence[str], command: str) -> Generator[None]:
-    """Run these pools of `data_dir` while inside. Raises AlreadyRuns, which names the process that does."""
+    """Hold the locks of these pools of `data_dir` within the context. Raises AlreadyRuns with the holder's name."""
     directory = data_dir / "run"
     directory.mkdir(parents=True, exist_ok=True, mode=0o700)
     with ExitStack() as held:

@@ -1,4 +1,4 @@
-"""Who listens where: asked with a socket and nothing else."""
+"""Check ports with plain sockets."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ ANSWER_S = 1.0
 
 
 def ping(address: tuple[str, int] | Path) -> bool:
-    """Whether a server at `(host, port)` or on a unix socket path answers PING with PONG.
+    """Return whether a server at `(host, port)` or on a unix socket path answers PING with PONG.
 
-    A server that is still loading its data answers `-LOADING`, which counts as not there yet.
+    A server that is still loading its data answers `-LOADING`, which counts as no answer.
     """
     family = socket.AF_UNIX if isinstance(address, Path) else socket.AF_INET
     target = str(address) if isinstance(address, Path) else address
@@ -29,14 +29,14 @@ def ping(address: tuple[str, int] | Path) -> bool:
 
 
 def free_port() -> int:
-    """A TCP port on loopback that was free a moment ago."""
+    """Return a TCP port on loopback that was free a moment ago."""
     with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as listener:
         listener.bind(("127.0.0.1", 0))
         return int(listener.getsockname()[1])
 
 
 def listener_at(address: str, port: int) -> socket.socket:
-    """A socket that listens there, or on any free port where that one is taken. The port is then reserved."""
+    """Return a listening socket on this port, or on a free port if it is in use. The socket reserves the port."""
     bound = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
     bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
@@ -49,7 +49,7 @@ def listener_at(address: str, port: int) -> socket.socket:
 
 
 def require_free_port(address: str, port: int, what: str, option: str) -> None:
-    """Raise SetupError when `what` could not listen there; `option` is how to choose another port."""
+    """Raise SetupError if `what` cannot listen on this port. `option` is the way to choose another port."""
     family = socket.AF_INET6 if ":" in address else socket.AF_INET
     with socket.socket(family, socket.SOCK_STREAM) as listener:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -58,6 +58,6 @@ def require_free_port(address: str, port: int, what: str, option: str) -> None:
         except OSError as error:
             why = "is taken" if error.errno == errno.EADDRINUSE else f"cannot be used ({error.strerror})"
             raise SetupError(
-                f"port {port} on {address} {why}, and {what} would listen there; "
-                f"stop what does, or choose another with {option}"
+                f"{what} cannot listen on port {port} of {address}, which {why}; "
+                f"stop the other program, or choose another port with {option}"
             ) from error

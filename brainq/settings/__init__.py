@@ -1,7 +1,7 @@
-"""What a deployment can set: the settings, those of the gateway, and the environment they come from.
+"""The settings of a deployment and of the gateway, and the environment from which they are read.
 
-Loaded at first use: the command line reads the environment without pydantic-settings, which takes
-a quarter of a second.
+The module is loaded lazily, because importing pydantic-settings takes a quarter of a second and the command line does
+not always need it.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""What a deployment can set, read from the environment (`BRAINQ_...`), and checked where it enters.
+"""The settings of a deployment, read from the environment (`BRAINQ_...`) and validated.
 
-Durations are seconds and end in `_s`. A wrong value raises SetupError through `load_settings`, naming the
+Durations are in seconds and end in `_s`. `load_settings` raises SetupError for a wrong value, with the name of the
 environment variable and the remedy.
 """
 
@@ -34,7 +34,7 @@ _APP = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*", re.ASCII)
 
 
 class Concurrency(BaseModel):
-    """Threads a worker of each pool runs; each worker process's `-c` wins over it."""
+    """The threads per worker in each pool. The option `-c` of a worker overrides it."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -45,9 +45,9 @@ class Concurrency(BaseModel):
 
 
 class Settings(HttpSettings):
-    """All settings of brainq, frozen; those of the gateway are HttpSettings'.
+    """All settings of brainq, immutable. HttpSettings defines those of the gateway.
 
-    `Settings()` reads the environment; arguments win over it.
+    `Settings()` reads the environment; arguments override it.
     """
 
     model_config = SettingsConfigDict(
@@ -61,34 +61,35 @@ class Settings(HttpSettings):
     )
 
     app: str = "app:brain"
-    """Where the brain is: `module:variable`."""
+    """The brain, as `module:variable`."""
 
     build: str | None = Field(default=None, pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$")
-    """The name of the code that this process runs, such as an image's tag. None: builds are not distinguished."""
+    """The name of the code that this process runs, such as an image tag. If unset, builds are not distinguished."""
 
     redis_url: SecretStr | None = None
-    """The Redis that holds the truth. None: an embedded server in `data_dir`."""
+    """The Redis that holds the state of live turns. If unset, an embedded server in `data_dir` is used."""
 
     broker_url: SecretStr | None = None
-    """Celery's broker. None: the same Redis, which is what makes transactional doorbells possible."""
+    """Celery's broker. If unset, it is the same Redis, which makes transactional doorbells possible."""
 
     sql_url: SecretStr = SecretStr("")
-    """SQLAlchemy url. Empty: SQLite in `data_dir`."""
+    """The SQLAlchemy URL. If empty, SQLite in `data_dir` is used."""
 
     sql_pooled: bool | None = None
-    """Whether a pooler in transaction mode, such as PgBouncer, is before Postgres. None: that is found out."""
+    """Whether a pooler in transaction mode, such as PgBouncer, is in front of Postgres. If unset, it is detected."""
 
     content_keys: str = ""
-    """The file of the operator's keys of content in SQL, one a line: `KEY_ID:base64`. Empty: it is in the clear."""
+    """The file of the operator's keys for content in SQL, with a line `KEY_ID:base64` each. If empty, content is not
+    encrypted."""
 
     keys_url: SecretStr = SecretStr("")
-    """The database of the tenants' keys. Empty: a file beside SQLite's, or the same Postgres."""
+    """The database of the tenants' keys. If empty, it is a file next to SQLite's, or the same Postgres."""
 
     data_dir: Path = Path(".brainq")
-    """Where the embedded Redis and SQLite keep their files; relative to the working directory."""
+    """The directory of the embedded Redis and SQLite, relative to the working directory."""
 
     prefix: str = "bq:"
-    """Begins every Redis key, also those of Celery."""
+    """The prefix of every Redis key, including Celery's."""
 
     lease_s: float = Field(default=10.0, gt=0, le=3600)
     beat_s: float = Field(default=3.0, gt=0, le=3600)
@@ -98,85 +99,87 @@ class Settings(HttpSettings):
     """How long an ended turn stays in Redis."""
 
     keep_session_s: float = Field(default=7 * 86400.0, ge=1, le=365 * 86400)
-    """How long an idle session's history stays in Redis; after that it is read from SQL."""
+    """How long the history of an idle session stays in Redis. After that it is read from SQL."""
 
     cancel_grace_s: float = Field(default=2.0, gt=0, le=60)
-    """How long the calls of a cancelled turn have to end by themselves; a function may use three quarters of it."""
+    """How long the calls of a cancelled turn may take to end by themselves. A function may use three quarters of it."""
 
     result_after_failing_s: float = Field(default=5.0, ge=0, le=60)
-    """The result goes out after finalizer steps failed for this long."""
+    """The result is published after finalizer steps have failed for this long."""
 
     max_attempts: int = Field(default=5, ge=1, le=20)
-    """How often a read, or a call of an idempotent tool, is run whose workers are lost; from the third on by itself."""
+    """The highest number of attempts of a read, or of an idempotent tool's call, after lost workers. From the third
+    attempt on, the call runs in quarantine."""
 
     quarantine_processes: int = Field(default=8, ge=1, le=64)
     max_reply_bytes: int = Field(default=4_000_000, ge=1_000, le=64_000_000)
-    """Of one reply of a model: it is cut off there. The replies and results of a turn may have four times as many."""
+    """The size at which a model's reply is cut off. All replies and results of a turn may have four times as much."""
 
     max_file_bytes: int = Field(default=10_000_000, ge=1, le=MAX_FILE_BYTES)
-    """Of one image or file of a message, or of a tool's result."""
+    """The largest size of an image or file of a message or of a tool's result."""
 
     max_message_file_bytes: int = Field(default=30_000_000, ge=1, le=MAX_FILE_BYTES)
-    """Of all files of one message, or of one result, together."""
+    """The largest size of all files of a message or of a result together."""
 
     max_live_turns: int | None = Field(default=None, ge=1, le=1_000_000)
-    """How many turns may be live at once, without parked ones; the others wait, and tenants take turns. None: five for
-    every four threads of the coordinators that are alive."""
+    """The highest number of live turns, without parked ones. Other turns wait, and tenants take turns. If unset, it is
+    five for every four threads of the running coordinators."""
 
     max_live_turns_a_tenant: int | None = Field(default=None, ge=1, le=1_000_000)
-    """How many of them one tenant may have. None: seven tenths, so that another's turns find room at once."""
+    """The highest number of live turns of one tenant. If unset, it is 70 %, so that other tenants find room at once."""
 
     live_turns_of: dict[str, int] = {}
-    """Tenants that may have fewer or more, as JSON: `{"acme:": 20}`. `:` is the tenant of sessions without a colon."""
+    """Exceptions for tenants, as JSON: `{"acme:": 20}`. `:` is the tenant of sessions without a colon."""
 
     max_waiting_turns_a_session: int | None = Field(default=None, ge=1, le=1_000_000)
-    """How many turns may wait in one session; a submit beyond is refused with QueueFull. None: as many as come."""
+    """The highest number of waiting turns of a session. Further submits raise QueueFull. If unset, there is no
+    limit."""
 
     max_waiting_turns_a_tenant: int | None = Field(default=None, ge=1, le=1_000_000)
-    """How many sessions of one tenant may wait for room with their next turn. None: as many as come."""
+    """The highest number of a tenant's sessions that wait to start a turn. If unset, there is no limit."""
 
     max_schedules_a_tenant: int = Field(default=1000, ge=1, le=1_000_000)
-    """How many schedules with a run to come one tenant may have; a further one is refused with SchedulesFull."""
+    """The highest number of a tenant's schedules with a future run. A further one raises SchedulesFull."""
 
     cells: SecretStr = SecretStr("")
-    """Whole deployments side by side, as JSON or the path of a JSON file: `{"a": {"redis": "redis://...", "sql":
-    "postgresql://..."}, "b": {...}}`. The first is home. Clients, gateways, commands and workers need the same ones."""
+    """The cells, as JSON or the path of a JSON file: `{"a": {"redis": "redis://...", "sql": "postgresql://..."}, "b":
+    {...}}`. The first is the home cell. All clients, gateways, commands and workers need the same value."""
 
     cell: str = ""
-    """Which of them a worker serves. Clients, gateways and commands serve all of them."""
+    """The cell that a worker serves. Clients, gateways and commands serve all cells."""
 
     webhooks: SecretStr = SecretStr("")
-    """Webhooks that get endings and approvals, as JSON: `[{"url": ..., "secret": "whsec_...", "events": [...],
-    "sessions": ["acme:"]}]`; the last two may be left out. Every worker needs it."""
+    """The webhooks, as JSON: `[{"url": ..., "secret": "whsec_...", "events": [...], "sessions": ["acme:"]}]`. The last
+    two are optional. Every worker needs the same value."""
 
     rates: str = ""
-    """How many requests and tokens a minute models' services take from the whole fleet, such as
-    `openai:gpt-5=60/min,200000 tokens/min; anthropic:*=50/min`. Every worker needs it."""
+    """The rate limits of models for the whole fleet, such as
+    `openai:gpt-5=60/min,200000 tokens/min; anthropic:*=50/min`. Every worker needs the same value."""
 
     budgets: str = ""
-    """How much money model calls may cost by hour, day and month, such as `all day=100; tenant day=5 park; brain
-    support month=200 refuse`. Every process needs it."""
+    """Caps on the cost of model calls per hour, day and month, such as `all day=100; tenant day=5 park; brain support
+    month=200 refuse`. Every process needs the same value."""
 
     budget_zone: str = "UTC"
-    """The IANA time zone by which a budget's days and months begin."""
+    """The IANA time zone in which a budget's days and months begin."""
 
     concurrency: Concurrency = Concurrency()
     scale_min: int = Field(default=1, ge=0, le=1000)
-    """The fewest workers that `brainq scale` wants of a pool; `scale_max` are the most."""
+    """The lowest number of workers of a pool in `brainq scale`; `scale_max` is the highest."""
 
     scale_max: int = Field(default=20, ge=1, le=1000)
     max_turns_a_worker: int | None = Field(default=None, ge=1, le=10_000_000)
-    """After a part in so many turns a worker is replaced by a new one. None: it goes on."""
+    """The number of turns after which a worker is replaced by a new one. If unset, it is not replaced."""
 
     max_rss_mb: int | None = Field(default=None, ge=50, le=1_000_000)
-    """At so many MB of resident memory a worker is replaced by a new one. None: it goes on."""
+    """The resident memory in MB at which a worker is replaced by a new one. If unset, it is not replaced."""
 
     doorbell: Literal["transactional", "outbox"] = "transactional"
     task_events: bool = True
-    """Celery task events, which Flower shows; they cost 0.2 to 0.9 ms of CPU a task."""
+    """Whether workers send Celery's task events, which Flower shows. They cost 0.2 to 0.9 ms of CPU per task."""
 
     remote_control: bool = True
-    """Celery's remote control, which Flower's worker page needs: workers answer questions, and obey no command."""
+    """Whether workers answer Celery's `inspect`, which Flower's worker page needs. They obey no command."""
 
     log_level: Literal["debug", "info", "warning", "error"] = "info"
     log_format: Literal["console", "json"] = "console"
@@ -191,11 +194,11 @@ class Settings(HttpSettings):
 
     @property
     def sql_address(self) -> str:
-        """`sql_url` with what `sql_pooled` says about it: what is connected to."""
+        """The URL to connect to: `sql_url` with the option of `sql_pooled`."""
         return pooled_url(self.sql_url, self.sql_pooled)
 
     def all_cells(self) -> tuple[Cell, ...]:
-        """Empty in a deployment of one that has no name. Their SQL URLs are as `sql_address`."""
+        """Return all cells, or nothing if BRAINQ_CELLS is not set. Their SQL URLs have the option of `sql_pooled`."""
         cells = parse_cells(self.cells.get_secret_value())
         if self.sql_pooled is None:
             return cells
@@ -203,17 +206,17 @@ class Settings(HttpSettings):
 
     @property
     def in_cells(self) -> bool:
-        """Whether there are several, so that a tenant may be in another one."""
+        """Whether there are several cells, so that a tenant may be in another one."""
         return bool(self.cells.get_secret_value()) and len(self.all_cells()) > 1
 
     def require_cell(self) -> None:
-        """Raise SetupError for a worker that does not say which of several cells it serves."""
+        """Raise SetupError if a worker of several cells has no BRAINQ_CELL."""
         if self.in_cells and not self.cell:
             names = ", ".join(cell.name for cell in self.all_cells())
             raise SetupError(f"BRAINQ_CELLS has {names}: set BRAINQ_CELL to the one that this worker serves")
 
     def of_cell(self, cell: Cell) -> Settings:
-        """As a process that serves this cell has them."""
+        """Return the settings of a process that serves this cell."""
         return self.model_copy(update=_servers_of(cell) | {"cell": cell.name})
 
     @field_validator("app")
@@ -246,10 +249,10 @@ class Settings(HttpSettings):
         for prefix, turns in value.items():
             if not _TENANT.fullmatch(prefix):
                 raise ValueError(
-                    f"{prefix!r} is not a tenant; write what its sessions' ids begin with, to the first colon: `acme:`"
+                    f"{prefix!r} is not a tenant; write the prefix of its session ids up to the first colon: `acme:`"
                 )
             if not 1 <= turns <= 1_000_000:
-                raise ValueError(f"{turns} turns of {prefix!r} at once cannot be; write 1 to 1000000")
+                raise ValueError(f"{turns} live turns for {prefix!r} is out of range; write 1 to 1000000")
         return value
 
     @field_validator("webhooks")
@@ -276,7 +279,7 @@ class Settings(HttpSettings):
         try:
             ZoneInfo(value)
         except (ZoneInfoNotFoundError, ValueError):
-            raise ValueError(f"{value!r} is no time zone; write an IANA name, such as Europe/Berlin") from None
+            raise ValueError(f"{value!r} is not a time zone; write an IANA name, such as Europe/Berlin") from None
         return value
 
     @field_validator("log_level", "log_format", "doorbell", mode="before")
@@ -304,8 +307,9 @@ class Settings(HttpSettings):
     @model_validator(mode="before")
     @classmethod
     def _servers_of_the_cell(cls, values: dict[str, Any]) -> dict[str, Any]:
-        """Its cell's; home's for a process that serves all of them. What is wrong with cells the field's check says."""
-        # pydantic runs what is defined last first: `_sql_beside_the_data` finds an address there.
+        """Fill in the servers of the process's cell, or of the home cell. Errors in `cells` are left to its
+        validator."""
+        # pydantic runs the last-defined validator first, so `_sql_beside_the_data` already finds an address.
         if not (text := _read_cells(values.get("cells"))):
             return values
         try:
@@ -355,10 +359,10 @@ class Settings(HttpSettings):
 
 
 def load_settings(**overrides: Any) -> Settings:
-    """Read and check the settings; arguments win over the environment.
+    """Read and validate the settings. Arguments override the environment.
 
-    Raises SetupError with one line for each wrong value, naming its environment variable. Values are not
-    shown, because some are secret.
+    Raises SetupError with a line for each wrong value that names its environment variable. Values are not shown,
+    because some are secret.
     """
     try:
         return Settings(**overrides)
@@ -368,9 +372,10 @@ def load_settings(**overrides: Any) -> Settings:
 
 
 def settings_here() -> Settings:
-    """As every command reads them: the environment, and `.env` in the working directory for what is not set there.
+    """Read the settings as every command does, from the environment and then from `.env` in the working directory.
 
-    What `.env` sets stays set in this process: the brain's own code reads its keys there. Raises as `load_settings`.
+    The values from `.env` stay in this process's environment, where the brain's code reads its keys. Raises the errors
+    of `load_settings`.
     """
     read_env_file()
     return load_settings()
@@ -381,7 +386,7 @@ def _servers_of(cell: Cell) -> dict[str, SecretStr | None]:
 
 
 def _read_cells(given: object) -> str:
-    """The JSON itself, or what the file of this path holds; a path of nothing is left to the check of the JSON."""
+    """Return the JSON, or the content of the file at this path. A path that does not exist fails as JSON later."""
     text = given.get_secret_value() if isinstance(given, SecretStr) else given
     if not isinstance(text, str) or text.lstrip().startswith("{") or not text.strip():
         return text if isinstance(text, str) else ""

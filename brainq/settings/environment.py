@@ -1,4 +1,4 @@
-"""The environment: what `.env` adds to it, and names in it that are nearly a setting's."""
+"""Read `.env` into the environment, and find mistyped names of settings."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from collections.abc import Mapping
 from difflib import get_close_matches
 
 WARNED_NAMES = "BRAINQ_NAMES_TOLD"
-"""Mistyped names that a parent process has warned of already."""
+"""The variable with the mistyped names of which a parent process has already warned."""
 
 TYPED_OPTIONS: dict[str, str] = {}
-"""Setting -> what this process's command line had for it, such as `-A shop:brain`: errors name what was typed."""
+"""The command-line options of this process by the setting they set, such as `-A shop:brain`. Errors quote them."""
 
 _PREFIX = "BRAINQ_"
-# Not read from the settings' class: importing it costs a quarter of a second. A test compares.
+# A copy of the settings' names, because importing their class costs a quarter of a second. A test compares the two.
 _NAMES = """
 APP BUILD REDIS_URL BROKER_URL SQL_URL DATA_DIR PREFIX LEASE_S BEAT_S SWEEP_S RERING_S KEEP_TURN_S KEEP_SESSION_S
 CANCEL_GRACE_S RESULT_AFTER_FAILING_S MAX_ATTEMPTS MAX_REPLY_BYTES MAX_FILE_BYTES MAX_MESSAGE_FILE_BYTES MAX_LIVE_TURNS
@@ -31,10 +31,10 @@ _SIMILARITY = 0.7
 
 
 def read_env_file() -> None:
-    """Take into the environment what `.env` in the working directory sets; what is set there already wins.
+    """Add the variables of `.env` in the working directory to the environment, unless they are set.
 
-    A variable that is set to nothing is not set: container tools pass on `KEY=` for a key that was not given.
-    Raises SetupError when the file cannot be read.
+    An empty variable counts as not set, because container tools pass `KEY=` for a key that was not given. Raises
+    SetupError if the file cannot be read.
     """
     if not os.path.exists(".env"):
         return
@@ -54,7 +54,7 @@ def read_env_file() -> None:
 
 
 def mistyped_names(environment: Mapping[str, str]) -> list[tuple[str, str]]:
-    """Names that are nearly a setting's, each with the right one. Pure."""
+    """Return names that look like a mistyped setting, each with the right name. Pure."""
     warned_of = set(environment.get(WARNED_NAMES, "").split())
     known = (*SETTINGS, *OTHER_VARIABLES)
     mistyped: list[tuple[str, str]] = []

@@ -1,4 +1,4 @@
-"""Settings of the gateway (`BRAINQ_HTTP_...`). Settings has these among its own."""
+"""The settings of the gateway (`BRAINQ_HTTP_...`), which are part of Settings."""
 
 from __future__ import annotations
 
@@ -14,54 +14,55 @@ _ORIGIN = re.compile(r"https?://[^/\s,]+")
 
 
 class HttpSettings(BaseSettings):
-    """Each limit is one gateway's own: two gateways let through twice as much."""
+    """The settings of the gateway. Limits apply to each gateway separately: two gateways allow twice as much."""
 
     http_host: str = Field(default="127.0.0.1", min_length=1)
-    """Where it listens. Elsewhere than on loopback callers need tokens, or a hook says who asks."""
+    """The address to listen on. On an address other than loopback, callers need tokens or `http_auth`."""
 
     http_port: int = Field(default=8321, ge=1, le=65535)
 
     http_auth: str = ""
-    """`module:function`, your own way to say who asks: it takes the headers and gives a Caller, or None."""
+    """`module:function` that authenticates callers: it gets the headers and returns a Caller or None."""
 
     http_hosts: str = ""
-    """Host names it answers to, with commas. Empty: any, but on loopback without a login those of loopback only."""
+    """The accepted host names, separated by commas. If empty, all are accepted; on loopback without authentication,
+    only loopback names are."""
 
     http_cors: str = ""
-    """Origins whose pages may ask, with commas, such as `https://shop.example`. Empty: none but its own."""
+    """The allowed origins, separated by commas, such as `https://shop.example`. If empty, only its own."""
 
     http_proxies: str = ""
-    """Addresses or networks of proxies, with commas, that are believed whom they ask for (`X-Forwarded-For`)."""
+    """The addresses or networks of trusted proxies, separated by commas, whose `X-Forwarded-For` is used."""
 
     http_a2a: str = ""
-    """Where agents that speak A2A reach the gateway, such as `https://agents.example`; its cards say so. Empty: A2A is
-    off. Needs the extra `a2a`."""
+    """The public address for A2A agents, such as `https://agents.example`, which the agent cards contain. If empty, A2A
+    is off. Needs the extra `a2a`."""
 
     http_mcp: bool = True
-    """Whether brains are tools for MCP clients at `/mcp`. Needs the extra `mcp`."""
+    """Whether the brains are available as tools for MCP clients at `/mcp`. Needs the extra `mcp`."""
 
     http_body_bytes: int = Field(default=4_000_000, ge=1_000, le=100_000_000)
     http_slow_s: float = Field(default=20.0, gt=0, le=600)
-    """How long a client may take to send a request, or to read what it was sent."""
+    """How long a client may take to send a request or to read a response."""
 
     http_openai_lenient: bool = False
-    """Whether parameters of OpenAI's wire that are not known here, such as `top_k`, are left out instead of refused."""
+    """Whether unknown parameters of OpenAI requests, such as `top_k`, are ignored instead of refused."""
 
     http_client_tools_s: float = Field(default=900.0, gt=0, le=86_400)
-    """How long a call of a client's own tool waits for its result: of the AI SDK, of AG-UI, and of an OpenAI client
-    that named no session. The turn is cancelled then."""
+    """How long a call of a client's own tool waits for its result (AI SDK, AG-UI, and OpenAI clients without a
+    session). After that the turn is cancelled."""
 
     http_wait_s: float = Field(default=60.0, ge=0, le=3600)
-    """The longest that `Prefer: wait` is obeyed."""
+    """The longest wait of `Prefer: wait`."""
 
     http_requests_s: float = Field(default=50.0, gt=0, le=100_000)
-    """Requests a second of one caller, who may ask ten times as many at once after a pause."""
+    """The requests per second of one caller. After a pause, a burst may be ten times as large."""
 
     http_streams: int = Field(default=2_000, ge=1, le=100_000)
     http_streams_a_caller: int = Field(default=500, ge=1, le=100_000)
     http_heartbeat_s: float = Field(default=15.0, gt=0, le=600)
     http_grace_s: float = Field(default=10.0, gt=0, le=600)
-    """How long requests have to end when the gateway stops."""
+    """How long running requests may take to end when the gateway stops."""
 
     @field_validator("http_auth")
     @classmethod
@@ -97,5 +98,5 @@ class HttpSettings(BaseSettings):
 
 
 def split_list(value: str) -> list[str]:
-    """The parts of a setting that is a list with commas."""
+    """Split a setting that is separated by commas."""
     return [part.strip() for part in value.split(",") if part.strip()]

@@ -1,11 +1,11 @@
-"""Addresses of Redis: one reading for redis-py, which brainq's own clients use, and for kombu, which Celery uses.
+"""Parse addresses of Redis once for redis-py, which brainq's clients use, and for kombu, which Celery uses.
 
 `redis://[user:password@]host[:port][/database]`, `rediss://` with TLS, `unix://[user:password@]/path`, and
-`sentinel://[user:password@]host:port,host:port,.../master[/database]`. The login of a Sentinel address is that of the
-servers; the sentinels themselves are asked without one.
+`sentinel://[user:password@]host:port,host:port,.../master[/database]`. The login of a Sentinel address is for the
+servers; the sentinels are queried without one.
 
-redis-py and kombu understand different options, and each fails on those of the other. So both get a URL that is
-written anew from what was read, and what only one of them knows is refused.
+redis-py and kombu accept different options, and each fails on those of the other. So each gets a URL that is rebuilt
+from the parsed one, and options that only one of them accepts are refused.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ _WANTED = {"TCP_KEEPIDLE": 10, "TCP_KEEPINTVL": 3, "TCP_KEEPCNT": 3, "TCP_USER_T
 KEEPALIVE_OPTIONS: dict[int, int] = {
     getattr(socket, name): value for name, value in _WANTED.items() if hasattr(socket, name)
 }
-"""For setsockopt at IPPROTO_TCP, as far as this system knows them: the kernel finds a connection whose other end is
-gone, within some 20 s."""
+"""Options of setsockopt at IPPROTO_TCP that this system has. With them the kernel notices within about 20 s that the
+other end of a connection is gone."""
 
 
 _PLACE = re.compile(
@@ -46,7 +46,7 @@ DEFAULT_REDIS_PORT = 6379
 
 @dataclass(frozen=True, slots=True)
 class RedisAddress:
-    """One server, as it was read. `place` is its host and port, or the path of its socket; `tls` are ssl_ options."""
+    """A parsed address. `place` is the host and port, or the path of a socket; `tls` has the ssl_ options."""
 
     scheme: str
     username: str
@@ -57,14 +57,14 @@ class RedisAddress:
 
     @property
     def client_url(self) -> str:
-        """As redis-py reads it."""
+        """The URL for redis-py."""
         if self.scheme == "unix":
             return f"unix://{self._login}{quote(self.place)}?db={self.database}"
         return self._tcp_url
 
     @property
     def celery_url(self) -> str:
-        """As kombu reads it."""
+        """The URL for kombu."""
         if self.scheme == "unix":
             return f"redis+socket://{self._login}{quote(self.place)}?virtual_host={self.database}"
         return self._tcp_url
@@ -83,9 +83,9 @@ class RedisAddress:
 
 
 def parse_redis_url(url: str) -> RedisAddress:
-    """Read `redis://`, `rediss://` or `unix://`.
+    """Parse `redis://`, `rediss://` or `unix://`.
 
-    Raises SetupError, which quotes nothing of a password, for what redis-py and kombu do not both understand.
+    Raises SetupError, without any part of a password, for anything that redis-py or kombu does not accept.
     """
     scheme, _, rest = url.partition("://")
     login, rest = ("", rest) if scheme == "unix" and rest.startswith("/") else split_login(rest)
@@ -112,8 +112,8 @@ def parse_redis_url(url: str) -> RedisAddress:
 
 
 def split_login(rest: str) -> tuple[str, str]:
-    """Split what follows the scheme at the last `@`, as drivers do. Raises SetupError for a login that they would take
-    for a part of the path or the options."""
+    """Split the part after the scheme at the last `@`, like drivers do. Raises SetupError for a login that they would
+    read as a part of the path or the options."""
     login, _, place = rest.rpartition("@")
     if re.search(r"[/?#]", login):
         raise SetupError(f"the URL has one of / ? # before an @; {ENCODE_PASSWORD}")
@@ -129,8 +129,8 @@ def _options(scheme: str, query: str) -> dict[str, str]:
             taken = "db, and with rediss:// " + ", ".join(sorted(_TLS_OPTIONS))
             shown = repr(name) if re.fullmatch(r"[a-z]+(_[a-z]+)+|protocol|timeout", name) else "one"
             raise SetupError(
-                f"the URL has an option that redis-py and Celery do not both take ({shown}); remove it, for brainq "
-                f"chooses such options itself. Options are {taken}"
+                f"the URL has an option that redis-py and Celery do not both accept ({shown}); remove it, because brainq
+                " f"chooses such options itself. The accepted options are {taken}"
             )
         elif scheme != "rediss":
             raise SetupError(f"{name} is for TLS; write rediss:// in place of {scheme}://")
@@ -150,7 +150,7 @@ def _tls_value(name: str, value: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class SentinelAddress:
-    """Who is asked for the primary, under which name, and how to log in there."""
+    """A parsed Sentinel address: the sentinels, the master's name, and the login for the servers."""
 
     hosts: tuple[tuple[str, int], ...]
     master: str
@@ -167,13 +167,13 @@ class SentinelAddress:
 
     @property
     def celery_url(self) -> str:
-        """As kombu writes it; the master's name is an option of its transport."""
+        """The URL for kombu, where the master's name is an option of the transport."""
         login = f"{self.login}@" if self.login else ""
         return ";".join(f"sentinel://{login}{host}:{port}/{self.database}" for host, port in self.hosts)
 
 
 def parse_sentinel_url(url: str) -> SentinelAddress:
-    """Raises SetupError, without the url, for anything else."""
+    """Parse `sentinel://`. Raises SetupError, without the URL, for anything else."""
     match = _ADDRESS.fullmatch(url)
     hosts = [_HOST.fullmatch(host) for host in match["hosts"].split(",")] if match else []
     if not match or not all(hosts):

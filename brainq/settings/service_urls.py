@@ -1,4 +1,4 @@
-"""URLs of services as settings have them: checked where they enter, so that every process refuses the same ones."""
+"""Validate the URLs of services in the settings, so that every process refuses the same ones."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ BROKER_SCHEMES = (*REDIS_SCHEMES, "amqp://", "amqps://", "memory://")
 
 
 def checked_url(value: SecretStr | None, schemes: tuple[str, ...]) -> SecretStr | None:
-    """Return the URL of a Redis or a broker. Raises ValueError, which quotes nothing of a password."""
+    """Return the URL of a Redis or a broker. Raises ValueError, without any part of a password."""
     if value is None:
         return None
     url = value.get_secret_value()
@@ -36,7 +36,7 @@ def checked_url(value: SecretStr | None, schemes: tuple[str, ...]) -> SecretStr 
 
 
 def check_amqp_url(url: str) -> tuple[str, int]:
-    """Return the host and port of a RabbitMQ; of several, separated by semicolons, those of the first one."""
+    """Return the host and port of a RabbitMQ, or of the first one of several separated by semicolons."""
     found: list[tuple[str, int]] = []
     for one in url.split(";"):
         scheme, _, rest = one.partition("://")
@@ -48,7 +48,7 @@ def check_amqp_url(url: str) -> tuple[str, int]:
 
 
 def pooled_url(given: SecretStr, pooled: bool | None) -> str:
-    """Return a SQL URL with the option `pooled`, if it is Postgres' and does not have that option already."""
+    """Return a SQL URL with the option `pooled`, if it is for Postgres and does not have the option."""
     url = given.get_secret_value()
     if pooled is None or not url.startswith("postgres") or "pooled=" in url.rpartition("@")[2].partition("?")[2]:
         return url
