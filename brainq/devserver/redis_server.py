@@ -82,12 +82,11 @@ class ServerInUseError(SetupError):
 
 
 class EmbeddedServer:
-    """A server on loopback (a free port unless one is given) or on a unix socket; with a `port` then on that, too.
+    """A Redis server as a child process, on loopback or on a unix socket; with `port` it also listens on that port.
 
-    `name` is what the supervisor of `brainq dev` calls it.
-    Its data is kept in `data_dir` (append-only file, synced every second) and its log in
-    `data_dir/redis.log`. `durable=False` keeps nothing, for tests. A second start on one data directory
-    raises ServerInUseError: two servers on one append-only file would destroy it.
+    Its data is in `data_dir` (append-only file, synced every second) and its log in `data_dir/redis.log`.
+    `durable=False` keeps nothing, for tests. A second start on the same data directory raises ServerInUseError, because
+    two servers would destroy the append-only file. `name` is its name for the supervisor of `brainq dev`.
     """
 
     def __init__(
@@ -314,11 +313,12 @@ def known_redis(settings: Settings) -> str:
 
 @contextmanager
 def open_redis(settings: Settings, port: int | None = None) -> Generator[tuple[str, EmbeddedServer | None]]:
-    """Yield the url of the Redis to use, and its server where that is one of this process's own.
+    """Yield the URL of the Redis to use, and its server if this process starts it.
 
-    BRAINQ_REDIS_URL if it is set. Else a server that another process already runs on
-    `settings.data_dir`, which is shared and left running. Else an embedded server, stopped on leaving; it
-    listens on `port` of loopback, too, if one is given.
+    It is BRAINQ_REDIS_URL if that is set, or a server that another process runs on `settings.data_dir`, which is shared
+    and left running, or an embedded server that is stopped at the end. The embedded server also listens on `port` of
+    loopback if one is given.
+
     Raises SetupError if no server can be found or started.
     """
     if settings.redis_url is not None and port is not None:

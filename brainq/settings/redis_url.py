@@ -129,8 +129,8 @@ def _options(scheme: str, query: str) -> dict[str, str]:
             taken = "db, and with rediss:// " + ", ".join(sorted(_TLS_OPTIONS))
             shown = repr(name) if re.fullmatch(r"[a-z]+(_[a-z]+)+|protocol|timeout", name) else "one"
             raise SetupError(
-                f"the URL has an option that redis-py and Celery do not both accept ({shown}); remove it, because brainq
-                " f"chooses such options itself. The accepted options are {taken}"
+                f"the URL has an option that redis-py and Celery do not both accept ({shown}); remove it, because "
+                f"brainq chooses such options itself. The accepted options are {taken}"
             )
         elif scheme != "rediss":
             raise SetupError(f"{name} is for TLS; write rediss:// in place of {scheme}://")

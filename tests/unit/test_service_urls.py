@@ -94,7 +94,7 @@ def test_celerys_and_redis_pys_spellings_of_a_certificate_are_taken_by_both(
 REFUSED = [
     ("redis://h/0?protocol=3", "'protocol'"),
     ("redis://h/0?health_check_interval=10", "'health_check_interval'"),
-    ("redis://h/0?password=SECRET", "do not both take"),
+    ("redis://h/0?password=SECRET", "do not both accept"),
     ("redis://h/abc", "database is not a number"),
     ("redis://h/0/1", "database is not a number"),
     ("redis://h/1?db=2", "two databases"),
