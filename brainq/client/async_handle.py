@@ -277,8 +277,6 @@ class AsyncTurnHandle:
             try:
                 return await self._threads.run_lookup(lookup, self._wiring, self.turn_id)
             except TurnNotFound:
-                if not cells_of(self._sync).is_routed:
-                    raise
                 try:
                     has_moved = await self._threads.run_lookup(self._has_moved)
                 except TenantMoving:

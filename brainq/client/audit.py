@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from brainq.cells.cells import listed
 from brainq.client import checks
 from brainq.client.connection import Connection
 from brainq.contracts.act import Act
+from brainq.contracts.answers import listed
 
 
 class AuditVerbs:

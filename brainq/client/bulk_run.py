@@ -11,12 +11,12 @@ from datetime import UTC, datetime, timedelta
 from itertools import islice
 from typing import TYPE_CHECKING, Any, cast
 
-from brainq.cells.cells import cells_away
 from brainq.client.connection import connection_of, translate_unreachable
 from brainq.client.lists import PAGE_SIZE, checked_filter, read_metadata_pairs
 from brainq.client.options import SubmitOptions, TurnFilters
 from brainq.client.retries import retry_step, steps_to_run
 from brainq.contracts.act import NewAct
+from brainq.contracts.answers import cells_away
 from brainq.contracts.bulk import MAX_FAILURES, BulkFailure, BulkPlan, BulkReport, BulkState
 from brainq.contracts.history import ListedTurn
 from brainq.contracts.ids import PREFIX_BOUNDARY, new_turn_id

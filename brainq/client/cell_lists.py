@@ -13,9 +13,9 @@ from heapq import merge
 from itertools import islice
 from typing import Any, TypeVar
 
-from brainq.cells.cells import Answers, Cells, listed
 from brainq.client import checks
 from brainq.client.lists import list_deliveries, make_turn_list, no_such_turn
+from brainq.contracts.answers import Answers, listed
 from brainq.contracts.cell import RowId, parse_row, shown_row
 from brainq.contracts.history import ListedSession, ListedTurn, Sort, TurnFilter
 from brainq.contracts.ids import check_turn_id, split_call_id
@@ -25,6 +25,7 @@ from brainq.contracts.webhook import DeliveryRow
 from brainq.errors import CellUnreachable, InvalidInput
 from brainq.store.list_places import Figure, ListPlace
 from brainq.wiring import Wiring
+from brainq.wiring.cells import Cells
 
 T = TypeVar("T")
 Row = TypeVar("Row", DeliveryRow, MemoryRow)

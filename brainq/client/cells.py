@@ -4,23 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from brainq.cells.cells import Answers, Cells
 from brainq.client.connection import Connection
+from brainq.contracts.answers import Answers
 from brainq.contracts.cell import Move
 from brainq.contracts.fleet import CellMove, CellsState, CellState, Fleet
 from brainq.fleet.snapshot import read_fleet
 from brainq.settings.deployment import Settings
-from brainq.store.repositories.cells import Directory, Moves
-from brainq.store.tables.cell_tables import CELL_TABLES, tenant_cells
 from brainq.text.service_url import without_password
 from brainq.wiring import Wiring
-
-DirectoryFacts = tuple[dict[str, int], Sequence[Move]]
-"""How many tenants each cell has, and the moves under way."""
+from brainq.wiring.cells import Cells
 
 
 class CellVerbs:
-    """What a Client says of cells."""
+    """The part of `Client` that describes the cells."""
 
     _connection: Connection
 
@@ -33,22 +29,18 @@ class CellVerbs:
 def read_cells(cells: Cells) -> CellsState:
     """See `Client.cells`."""
     fleets = cells.ask(_fleet_of)
-    home = cells.names[0]
-    facts = cells.ask(_directory_facts) if cells.is_routed and home not in fleets.away else None
+    facts = None if cells.names[0] in fleets.away else cells.directory_facts()
     return cells_state([(name, wiring.settings) for name, wiring in cells.each()], fleets, facts)
 
 
 def cells_state(
-    cells: Sequence[tuple[str, Settings]],
-    fleets: Answers[Fleet],
-    facts: Answers[DirectoryFacts | None] | None,
+    cells: Sequence[tuple[str, Settings]], fleets: Answers[Fleet], facts: tuple[dict[str, int], Sequence[Move]] | None
 ) -> CellsState:
-    """What was answered, put together. Pure.
+    """Return the state of all cells. Pure.
 
-    facts   home's; None where home was not asked
+    facts: how many tenants each cell has, and the moves under way. None if home did not answer.
     """
-    found = None if facts is None else next((known for known in facts.values if known is not None), None)
-    tenants, moves = found or ({}, ())
+    tenants, moves = facts or ({}, ())
     answered = dict(fleets.answers)
     return CellsState(
         cells=tuple(
@@ -57,28 +49,18 @@ def cells_state(
                 settings,
                 answered.get(name),
                 is_home=number == 0,
-                tenants=None if found is None else tenants.get(name, 0),
+                tenants=None if facts is None or len(cells) == 1 else tenants.get(name, 0),
             )
             for number, (name, settings) in enumerate(cells)
         ),
         moves=tuple(_cell_move(move) for move in moves),
-        directory="away" if found is None and len(cells) > 1 else "up",
+        directory="away" if facts is None else "up",
     )
 
 
 def _fleet_of(wiring: Wiring) -> Fleet:
     wiring.store.ping()
     return read_fleet(wiring)
-
-
-def _directory_facts(wiring: Wiring) -> DirectoryFacts | None:
-    """None of another cell than home, which has the directory."""
-    cells = wiring.settings.all_cells()
-    if wiring.settings.cell != cells[0].name:
-        return None
-    if not CELL_TABLES.has(wiring.store.engine, tenant_cells):
-        return {}, ()  # no turn was submitted yet
-    return Directory(wiring.store.database).counts(), Moves(wiring.store.database).all()
 
 
 def _cell_state(name: str, settings: Settings, fleet: Fleet | None, *, is_home: bool, tenants: int | None) -> CellState:

@@ -7,7 +7,6 @@ from collections.abc import Iterator, Sequence
 from typing import Literal, Self, Unpack
 
 from brainq.brain.brains import BrainsArgument, load_brains, read_brains
-from brainq.cells.cells import Cells, open_cells
 from brainq.client import checks
 from brainq.client.approvals import ApprovalVerbs
 from brainq.client.audit import AuditVerbs
@@ -50,6 +49,7 @@ from brainq.observe.spans import submit_span
 from brainq.people.admission import read_submit
 from brainq.settings.deployment import Settings, settings_here
 from brainq.wiring import Wiring
+from brainq.wiring.cells import Cells, open_cells
 
 
 class Client(ScheduleVerbs, ApprovalVerbs, SpendVerbs, CellVerbs, StopVerbs, VersionVerbs, AuditVerbs, BulkVerbs):
@@ -125,7 +125,7 @@ class Client(ScheduleVerbs, ApprovalVerbs, SpendVerbs, CellVerbs, StopVerbs, Ver
         fields = submit_fields(Client.submit, options, session_id=session_id, user_message=user_message)
         request, files = read_submit(fields, self._connection.settings.file_limits)
         if options.get("turn_id") is None:
-            request = self._connection.with_cell(request)
+            request = self._connection.cells.named(request)
         with submit_span(request) as request:
             accepted = self._connection.do(
                 lambda wiring: wiring.people.intake.submit(request, files),

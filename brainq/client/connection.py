@@ -7,16 +7,16 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal, NoReturn, TypeVar
 
-from brainq.cells.cells import Answers, Cells
 from brainq.contracts.act import NewAct
-from brainq.contracts.turn import TurnRequest
-from brainq.errors import BrainqError, CellUnreachable, NotFound, TenantMoved, Unreachable
+from brainq.contracts.answers import Answers
+from brainq.errors import BrainqError, CellUnreachable, Unreachable
 from brainq.observe.logs import logger
 from brainq.settings.deployment import Settings
 from brainq.state.connection import redis_refusal
 from brainq.store.audit import record_act
 from brainq.store.refusals import sql_refusal
 from brainq.wiring import Wiring, services
+from brainq.wiring.cells import Cells
 
 if TYPE_CHECKING:
     from brainq.client.async_client import AsyncClient
@@ -24,8 +24,6 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 FindCell = Callable[[Cells], Wiring]
-MOST_MOVES = 3
-"""How many times in a row a verb follows a tenant that has moved before its caller gets the error."""
 NOTHING_DONE = (False, None, 0, "ended")
 """What a verb returns if it had nothing to do: then there is no act."""
 NO_ACT = Literal[
@@ -54,16 +52,11 @@ class Connection:
     def settings(self) -> Settings:
         return self.cells.home.settings
 
-    def with_cell(self, request: TurnRequest) -> TurnRequest:
-        """Return a request whose id, which brainq drew, names the cell that it was made in, if there are several."""
-        return self.cells.named(request) if self.cells.is_routed else request
-
     def read(self, work: Callable[[Wiring], T], *, session: str = "", find: FindCell | None = None) -> T:
         """Run work that changes nothing, in the cell of `session`, or in the one that `find` returns; else at home."""
         try:
-            if not self.cells.is_routed:
-                return work(self.cells.home)
-            return self._follow(work, session, find or _cell_of(session))
+            find = find or _cell_of(session)
+            return self.cells.follow(session, lambda: work(find(self.cells)))
         except Exception as failure:
             raise_public(failure)
 
@@ -94,7 +87,7 @@ class Connection:
     def read_all(self, work: Callable[[Cells], T]) -> T:
         """Run work that reads several cells."""
         try:
-            return follow_moves(self.cells, "", lambda: work(self.cells))
+            return self.cells.follow("", lambda: work(self.cells))
         except Exception as failure:
             raise_public(failure)
 
@@ -126,9 +119,6 @@ class Connection:
             record_act(wiring.store, act)
         except Exception as failure:
             log.error("an act is not in the audit log", act=act.act, failure=failure)
-
-    def _follow(self, work: Callable[[Wiring], T], session: str, find: FindCell) -> T:
-        return follow_moves(self.cells, session, lambda: work(find(self.cells)))
 
 
 def _cell_of(session: str) -> FindCell:
@@ -232,30 +222,3 @@ def _failure_reason(failure: Exception) -> str:
     """SQLite says itself what is wrong, such as a full disk, and quotes no content; of others the type."""
     driver = getattr(failure, "orig", None)
     return str(driver) if type(driver).__module__ == "sqlite3" else type(failure).__name__
-
-
-def follow_moves(cells: Cells, session_id: str, attempt: Callable[[], T]) -> T:
-    """What `attempt` gives in the cell that has the session now: again where a cell says that its tenant has left, and
-    where it does not know what it should and the tenant is elsewhere. `session_id`: "" for what is about no single one.
-    Raises TenantMoving in place of NotFound while the tenant moves.
-
-    Whatever has to be the same at each attempt, such as an id that was drawn, `attempt` has already.
-    """
-    if not cells.is_routed:
-        return attempt()
-    for number in range(MOST_MOVES + 1):
-        try:
-            return attempt()
-        except TenantMoved as moved:
-            if number == MOST_MOVES:
-                raise
-            cells.learn(moved)
-        except NotFound:
-            if number == MOST_MOVES or not session_id or not cells.look_again(session_id):
-                raise
-        except Exception as failure:
-            shown = cells.failed(session_id, failure)
-            if shown is failure:
-                raise
-            raise shown from failure
-    raise AssertionError("unreachable: the last attempt returns or raises")

@@ -9,7 +9,6 @@ from collections import Counter
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from brainq.cells.cells import Cells
 from brainq.client.waiting import cancel_turn
 from brainq.contracts.cell import tenant_key
 from brainq.contracts.erasure import Erasure, ErasureScope
@@ -18,8 +17,8 @@ from brainq.contracts.status import Awaits
 from brainq.errors import ResultTimeout
 from brainq.state.erase import RedisErasure
 from brainq.store.erase import SqlErasure
-from brainq.store.repositories.cells import Directory
 from brainq.wiring import Wiring
+from brainq.wiring.cells import Cells
 
 if TYPE_CHECKING:
     from brainq.client.content_keys import KeysLeaving
@@ -59,13 +58,13 @@ def _keys_leaving(cells: Cells, scope: ErasureScope) -> KeysLeaving | None:
 
 def _erase_each(cells: Cells, scope: ErasureScope, *, by: str, wait_s: float) -> Erasure:
     receipts = [(name, erase(wiring, scope, by=by, wait_s=wait_s)) for name, wiring in cells.each()]
-    if not cells.is_routed:
+    if len(receipts) == 1:
         return receipts[0][1]
     rows = Counter[str]()
     for _, receipt in receipts:
         rows.update(receipt.rows)
     if scope.name == tenant_key(scope.name):
-        rows["tenant_cells"] = int(Directory(cells.home.store.database).forget(scope.name))
+        rows["tenant_cells"] = cells.forget_tenant(scope.name)
     first, last = receipts[0][1], receipts[-1][1]
     return first.model_copy(
         update={

@@ -10,8 +10,8 @@ from enum import StrEnum
 from itertools import islice
 from typing import Any, TypeVar, get_args
 
-from brainq.cells.cells import cells_away, turn_not_found
 from brainq.client import checks
+from brainq.contracts.answers import cells_away
 from brainq.contracts.evaluation import ALL_STRATEGIES, Strategy
 from brainq.contracts.file import File
 from brainq.contracts.history import LIST_STATES, SORTS, ListedSession, ListedTurn, Sort, TurnFilter, metadata_pairs
@@ -27,6 +27,7 @@ from brainq.store.repositories.turn_lists import ListRow
 from brainq.store.store import Store
 from brainq.turn.explain import explain
 from brainq.wiring import Wiring
+from brainq.wiring.cells import turn_not_found
 
 PAGE_SIZE = 200
 T = TypeVar("T")

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from brainq.brain.brains import Brains
-from brainq.cells.cells import Cells
 from brainq.client import checks
 from brainq.client.cell_lists import find_row, list_memories
 from brainq.client.connection import connection_of
@@ -16,6 +15,7 @@ from brainq.contracts.ids import check_id
 from brainq.contracts.rows import MemoryRow
 from brainq.errors import CellUnreachable, InvalidInput
 from brainq.wiring import Wiring
+from brainq.wiring.cells import Cells
 
 if TYPE_CHECKING:
     from brainq.client.client import Client

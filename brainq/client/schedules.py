@@ -8,12 +8,11 @@ from heapq import merge
 from itertools import islice
 from typing import Any, Unpack, cast
 
-from brainq.cells.cells import Cells, listed
 from brainq.client import checks
-from brainq.client.connection import Connection, FindCell
+from brainq.client.connection import Connection
 from brainq.client.options import SubmitOptions, submit_fields, takes_submit_options
 from brainq.contracts.act import NewAct
-from brainq.contracts.cell import tenant_key
+from brainq.contracts.answers import listed
 from brainq.contracts.ids import ALL_SESSIONS, PREFIX_BOUNDARY, check_id, check_prefixes, new_turn_id, tenant_of
 from brainq.contracts.schedule import Missed, OnRunning, Schedule, ScheduleRow
 from brainq.errors import InvalidInput, ScheduleNotFound, SchedulesFull
@@ -94,7 +93,7 @@ class ScheduleVerbs:
         return self._connection.do(
             put,
             NewAct("schedule", name, session_id=session_id),
-            find=lambda cells: _cell_for_schedule(cells, name, session_id),
+            find=lambda cells: cells.settle_schedule(name, str(session_id)),
         )
 
     def schedules(
@@ -122,9 +121,8 @@ class ScheduleVerbs:
 
     def find_schedule(self, name: str) -> Schedule:
         """Raises ScheduleNotFound."""
-        return self._connection.read(
-            lambda wiring: _public_schedule(_get_schedule(wiring, name)), find=_cell_of_schedule(name)
-        )
+        check_id("name", name)
+        return self._connection.read(lambda wiring: _public_schedule(_get_schedule(wiring, name)), session=name)
 
     def pause_schedule(self, name: str) -> Schedule:
         """Let nothing begin until the schedule is resumed. Raises ScheduleNotFound."""
@@ -141,18 +139,23 @@ class ScheduleVerbs:
     def remove_schedule(self, name: str) -> bool:
         """False where there is none. Turns that it has begun go on."""
         check_id("name", name)
-        return self._connection.do(
-            lambda wiring: wiring.store.schedules.remove(name),
-            NewAct("remove schedule", name),
-            find=_cell_of_schedule(name),
-        )
+
+        def remove(wiring: Wiring) -> bool:
+            _get_schedule(wiring, name)
+            return wiring.store.schedules.remove(name)
+
+        try:
+            return self._connection.do(remove, NewAct("remove schedule", name), session=name)
+        except ScheduleNotFound:
+            return False
 
     def _change(self, act: str, name: str, change: Callable[[Wiring, ScheduleRow], None]) -> Schedule:
         def apply(wiring: Wiring) -> Schedule:
             change(wiring, _get_schedule(wiring, name))
             return _public_schedule(_get_schedule(wiring, name))
 
-        schedule = self._connection.read(apply, find=_cell_of_schedule(name))
+        check_id("name", name)
+        schedule = self._connection.read(apply, session=name)
         self._connection.record(NewAct(act, name, session_id=schedule.session_id))
         return schedule
 
@@ -167,31 +170,6 @@ def _resume(wiring: Wiring, row: ScheduleRow) -> None:
     now_ms = wiring.state.events.now_ms()
     following, note = resumed_run(row, next_ms(row.timing, row.zone, row.start_ms, now_ms), now_ms)
     wiring.store.schedules.resume(row.name, following, note)
-
-
-def _cell_for_schedule(cells: Cells, name: str, session_id: object) -> Wiring:
-    """Return the cell that keeps a new schedule: that of the session whose turns it begins."""
-    if not cells.is_routed:
-        return cells.home
-    its = tenant_key(str(session_id))
-    if tenant_key(name) != its:
-        wanted = f"begins with {its!r}" if its.endswith(PREFIX_BOUNDARY) else f"is its session's, {its!r}"
-        raise InvalidInput("name", f"where there are several cells a schedule's name {wanted}")
-    if "{" in its:
-        raise InvalidInput("session_id", "where there are several cells a template needs a tenant: acme:{date}")
-    return cells.settle(name)
-
-
-def _cell_of_schedule(name: str) -> FindCell:
-    """Find the cell that has the schedule's tenant. It raises TenantMoving if the schedule may be on its way there."""
-
-    def find(cells: Cells) -> Wiring:
-        wiring = cells.of_session(check_id("name", name))
-        if cells.is_routed and wiring.store.schedules.get(name) is None and cells.look_again(name):
-            return cells.of_session(name)
-        return wiring
-
-    return find
 
 
 def _check_policies(on_running: str, missed: str, options: Mapping[str, Any]) -> None:

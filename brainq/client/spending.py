@@ -6,15 +6,16 @@ from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 
 from brainq.brain.brains import models_of
-from brainq.cells.cells import Cells, listed
 from brainq.client import checks
 from brainq.client.connection import Connection
 from brainq.client.lists import checked_instant
 from brainq.contracts.act import NewAct
+from brainq.contracts.answers import listed
 from brainq.contracts.budgets import BudgetState
 from brainq.contracts.spending import SpendLine, check_spend_by
 from brainq.fleet.combine import combine_same
 from brainq.models.costs import unpriced_models
+from brainq.wiring.cells import Cells
 
 DEFAULT_SPAN = timedelta(days=30)
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from brainq.cells.cells import listed
 from brainq.client import checks
 from brainq.client.connection import Connection
 from brainq.contracts.act import NewAct
+from brainq.contracts.answers import listed
 from brainq.contracts.stop import MAX_STOP_S, Stop, StopKind, StopMode, checked_stop
 from brainq.errors import InvalidInput
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TypeVar
 
-from brainq.cells.cells import Answers
 from brainq.client.connection import Connection
 from brainq.contracts.act import NewAct
+from brainq.contracts.answers import Answers
 from brainq.contracts.build import BuildChange, BuildWorker, Versions
 from brainq.errors import CellUnreachable, InvalidInput
 from brainq.fleet.builds import ramp_of, ramp_text, read_versions, released_digests, running

@@ -7,7 +7,6 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from brainq.cells.cells import Cells
 from brainq.contracts.fleet import Fleet, FleetActivity, FleetScale
 from brainq.errors import CellUnreachable
 from brainq.fleet.combine import combine
@@ -17,6 +16,7 @@ from brainq.fleet.snapshot import MAX_RECENT_TURNS, WINDOW, fleet_activity, read
 from brainq.observe.metrics.catalogue import UP, Metric
 from brainq.observe.metrics.counters import Series
 from brainq.wiring import Wiring
+from brainq.wiring.cells import Cells
 
 if TYPE_CHECKING:
     from wsgiref.simple_server import WSGIServer

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Iterable
 from typing import TypeVar
 
-from brainq.cells.cells import Answers
+from brainq.contracts.answers import Answers
 from brainq.errors import BrainqError, CellUnreachable, Unreachable
 from brainq.observe.threads import StartedThread, start_thread
 from brainq.wiring import Wiring

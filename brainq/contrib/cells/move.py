@@ -19,7 +19,6 @@ from contextlib import ExitStack, closing, suppress
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from brainq.cells.cells import Cells
 from brainq.contracts.cell import Move, MovePhase, MoveStep, Placement, hashed_cell, tenant_key
 from brainq.contracts.ids import PREFIX_BOUNDARY
 from brainq.contrib.cells.directory import FRESH_S
@@ -31,6 +30,7 @@ from brainq.store.repositories.cells import Directory, Moves
 from brainq.store.tables import approvals, attachments, blobs, brakes, turns
 from brainq.store.tables.cell_tables import CELL_TABLES
 from brainq.store.tenant_rows import JOBS, RECORDS
+from brainq.wiring.cells import Cells
 from brainq.wiring.services import is_unavailable
 
 log = logger("brainq.cells")
@@ -380,7 +380,7 @@ def tenant_mover(
     cells: Cells, owner: str, *, wait_s: float = 60.0, watch: Callable[[MoveStep], None] = lambda _: None
 ) -> TenantMover:
     """Raises SetupError in a deployment of one cell."""
-    if not cells.is_routed:
+    if len(cells.names) == 1:
         raise SetupError("there is one cell alone; BRAINQ_CELLS names several")
     home = cells.home.store
     CELL_TABLES.make(home.engine)

@@ -8,29 +8,30 @@ from functools import cached_property
 from typing import TypeVar, cast
 
 from brainq.brain.brains import Brains
-from brainq.cells.cells import Answers, Cells, turn_not_found
+from brainq.contracts.answers import Answers
 from brainq.contracts.call import parse_outside_token
-from brainq.contracts.cell import Placement, birth_cell, ranked_cells, tenant_key, with_birth_cell
-from brainq.contracts.ids import ALL_SESSIONS
+from brainq.contracts.cell import Move, Placement, birth_cell, ranked_cells, tenant_key, with_birth_cell
+from brainq.contracts.ids import ALL_SESSIONS, PREFIX_BOUNDARY
 from brainq.contracts.rows import TurnRow
 from brainq.contracts.turn import TurnRequest
 from brainq.contrib.cells.asking import ask_each, named_away
 from brainq.contrib.cells.directory import KnownTenants
-from brainq.errors import CellUnreachable, InvalidInput, TenantMoved
+from brainq.errors import CellUnreachable, InvalidInput, NotFound, TenantMoved
 from brainq.settings.deployment import Settings
-from brainq.store.repositories.cells import Directory
-from brainq.store.tables.cell_tables import CELL_TABLES
+from brainq.store.repositories.cells import Directory, Moves
+from brainq.store.tables.cell_tables import CELL_TABLES, tenant_cells
 from brainq.wiring import Wiring
+from brainq.wiring.cells import Cells, turn_not_found
 
 T = TypeVar("T")
 DIRECTORY_ANSWER_S = 1.0  # a home that hangs must not hold up the tenants of others
 DIRECTORY_CONNECTIONS = 4
+MOST_MOVES = 3
+"""How many times in a row a verb follows a tenant that has moved before its caller gets the error."""
 
 
 class RoutedCells(Cells):
     """One wiring a cell, made when it is first used. Thread-safe."""
-
-    is_routed = True
 
     def __init__(self, settings: Settings, brains: Brains) -> None:
         self._settings = settings
@@ -68,6 +69,15 @@ class RoutedCells(Cells):
 
     def settle(self, session_id: str) -> Wiring:
         return self.of_name(self._tenants.settle(tenant_key(session_id)))
+
+    def settle_schedule(self, name: str, session_id: str) -> Wiring:
+        tenant = tenant_key(session_id)
+        if tenant_key(name) != tenant:
+            wanted = f"begins with {tenant!r}" if tenant.endswith(PREFIX_BOUNDARY) else f"is its session's, {tenant!r}"
+            raise InvalidInput("name", f"where there are several cells a schedule's name {wanted}")
+        if "{" in tenant:
+            raise InvalidInput("session_id", "where there are several cells a template needs a tenant: acme:{date}")
+        return self.settle(name)
 
     def of_turn(self, turn_id: str) -> Wiring:
         found = self._found(turn_id)
@@ -187,10 +197,30 @@ class RoutedCells(Cells):
                 return asked.values[0]
         return question(self.of_name(last))
 
+    def follow(self, session_id: str, attempt: Callable[[], T]) -> T:
+        for number in range(MOST_MOVES + 1):
+            try:
+                return attempt()
+            except TenantMoved as moved:
+                if number == MOST_MOVES:
+                    raise
+                self.learn(moved)
+            except NotFound:
+                if number == MOST_MOVES or not session_id or not self.look_again(session_id):
+                    raise
+            except Exception as failure:
+                shown = self.failed(session_id, failure)
+                if shown is failure:
+                    raise
+                raise shown from failure
+        raise AssertionError("unreachable: the last attempt returns or raises")
+
     def learn(self, moved: TenantMoved) -> None:
+        """Note that a cell answered that the tenant has left it, and where it went."""
         self._tenants.learn(moved.tenant, Placement(moved.cell, moved.epoch))
 
     def failed(self, session_id: str, failure: Exception) -> Exception:
+        """Return the failure as callers get it. It names the session's cell if that does not answer."""
         if not session_id or isinstance(failure, CellUnreachable):
             return failure
         return named_away(self._tenants.cell_of(tenant_key(session_id)), failure)
@@ -206,6 +236,13 @@ class RoutedCells(Cells):
             self.learn(moved)
             return True
         return False
+
+    def directory_facts(self) -> tuple[dict[str, int], Sequence[Move]] | None:
+        found = ask_each([(self.names[0], self.home)], _read_directory)
+        return found.values[0] if found.values else None
+
+    def forget_tenant(self, tenant: str) -> int:
+        return int(Directory(self.home.store.database).forget(tenant))
 
     def ping(self) -> None:
         self._require_one(_answers)
@@ -231,3 +268,9 @@ class RoutedCells(Cells):
 def _answers(wiring: Wiring) -> None:
     wiring.ping()
     wiring.store.ping()
+
+
+def _read_directory(home: Wiring) -> tuple[dict[str, int], Sequence[Move]]:
+    if not CELL_TABLES.has(home.store.engine, tenant_cells):
+        return {}, ()  # no turn was submitted yet
+    return Directory(home.store.database).counts(), Moves(home.store.database).all()

@@ -15,9 +15,9 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue
 from starlette.responses import Response
 
 from brainq.access import Verb, own_request_key
-from brainq.cells.cells import cells_away
 from brainq.client.async_handle import AsyncTurnHandle
 from brainq.client.options import SubmitOptions
+from brainq.contracts.answers import cells_away
 from brainq.contracts.cell import ROW_ID_PATTERN, RowId
 from brainq.contracts.conversation import MAX_HISTORY_MESSAGES
 from brainq.contracts.file import MAX_FILES, MAX_NAME_CHARS, File

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from redis.exceptions import ConnectionError as RedisGone
 
-from brainq.cells.cells import FromCells, cells_away, listed
+from brainq.contracts.answers import FromCells, cells_away, listed
 from brainq.contrib.cells import asking
 from brainq.contrib.cells.asking import ask_each, named_away
 from brainq.contrib.cells.routing import RoutedCells

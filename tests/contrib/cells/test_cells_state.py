@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import UTC, datetime
 from types import SimpleNamespace
 from typing import Any
 
 from rich.console import Console
 
-from brainq.cells.cells import Answers
 from brainq.cli.pages.fleet import print_cells
 from brainq.client.cells import cells_state
 from brainq.client.connection import Connection
 from brainq.client.spending import BudgetVerbs
+from brainq.contracts.answers import Answers
 from brainq.contracts.budgets import BudgetState
 from brainq.contracts.cell import Move
 from brainq.contracts.fleet import Fleet, FleetTurns
@@ -36,7 +37,7 @@ def fleet(active: int, parked: int) -> Fleet:
 
 def test_each_cell_has_its_tenants_and_turns_and_no_password_is_shown() -> None:
     fleets = Answers((("a", fleet(1, 2)), ("b", fleet(3, 4))))
-    state = cells_state(settings(), fleets, Answers((("a", ({"a": 7}, [MOVE])), ("b", None))))
+    state = cells_state(settings(), fleets, ({"a": 7}, [MOVE]))
     assert [(cell.name, cell.is_home, cell.tenants, cell.active, cell.parked) for cell in state.cells] == [
         ("a", True, 7, 1, 2),
         ("b", False, 0, 3, 4),
@@ -55,7 +56,7 @@ def test_a_cell_that_did_not_answer_is_away_and_without_home_no_tenants_are_know
 
 
 def test_one_cell_without_a_name() -> None:
-    state = cells_state([("", load_settings(redis_url="redis://h"))], Answers((("", fleet(0, 0)),)), None)
+    state = cells_state([("", load_settings(redis_url="redis://h"))], Answers((("", fleet(0, 0)),)), ({}, ()))
     assert state.directory == "up"
     console = Console(width=100, record=True)
     print_cells(console, state)
@@ -70,9 +71,9 @@ def test_budgets_of_several_cells_are_in_one_order_and_a_shared_one_is_one_line(
         (("a", [state("all", 1), state("tenant beta:", 1)]), ("b", [state("all", 2), state("tenant acme:", 2)]))
     )
 
-    def ask(*_: object) -> Answers[list[BudgetState]]:
-        return answers
+    def follow(session_id: str, attempt: Callable[[], Any]) -> Any:
+        return attempt()
 
-    cells: Any = SimpleNamespace(is_routed=False, ask=ask)
+    cells: Any = SimpleNamespace(ask=lambda *_: answers, follow=follow)
     listed = BudgetVerbs(Connection(cells)).list()
     assert [(one.scope, one.spent_usd) for one in listed] == [("all", 3), ("tenant acme:", 2), ("tenant beta:", 1)]

@@ -13,9 +13,9 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from brainq.brain.brain import Brain
-from brainq.cells.cells import cells_away
 from brainq.client.async_client import AsyncClient
 from brainq.client.connection import cells_of
+from brainq.contracts.answers import cells_away
 from brainq.contracts.build import Ramp
 from brainq.contracts.cell import Placement
 from brainq.errors import CellUnreachable, InvalidInput, TenantMoved, TurnNotFound

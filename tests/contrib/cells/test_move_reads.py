@@ -14,11 +14,11 @@ from typing import Any
 import pytest
 
 from brainq.brain.brain import Brain
-from brainq.cells.cells import Answers
 from brainq.client.async_client import AsyncClient
 from brainq.client.async_handle import AsyncTurnHandle
 from brainq.client.client import Client
 from brainq.client.handle import TurnHandle
+from brainq.contracts.answers import Answers
 from brainq.contracts.cell import MoveStep, Placement
 from brainq.contracts.event import TurnEvent
 from brainq.contrib.cells import routing

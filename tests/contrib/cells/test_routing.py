@@ -10,7 +10,6 @@ from redis.exceptions import ConnectionError as RedisGone
 
 from brainq.brain.brain import Brain
 from brainq.brain.brains import read_brains
-from brainq.client.connection import follow_moves
 from brainq.contracts.cell import Placement, ranked_cells
 from brainq.contracts.claim import CallRef
 from brainq.contracts.turn import TurnRequest
@@ -245,13 +244,13 @@ def test_a_verb_that_finds_nothing_looks_where_the_tenant_is_now(front: Front) -
         return cell
 
     with pytest.raises(TurnNotFound):
-        follow_moves(front.routed, "acme:1", find)
+        front.routed.follow("acme:1", find)
     front.cells["b"].word = Placement("", 2)
     with pytest.raises(TenantMoving):
-        follow_moves(front.routed, "acme:1", find)
+        front.routed.follow("acme:1", find)
     front.cells["b"].word = Placement("c", 2)
-    assert follow_moves(front.routed, "acme:1", find) == "c"
-    assert follow_moves(front.routed, "globex:1", find) == "c"
+    assert front.routed.follow("acme:1", find) == "c"
+    assert front.routed.follow("globex:1", find) == "c"
 
 
 def test_a_verb_is_sent_on_three_times_and_no_more(front: Front) -> None:
@@ -262,7 +261,7 @@ def test_a_verb_is_sent_on_three_times_and_no_more(front: Front) -> None:
         raise TenantMoved("acme:", "c", len(tried) + 1)
 
     with pytest.raises(TenantMoved):
-        follow_moves(front.routed, "acme:1", act)
+        front.routed.follow("acme:1", act)
     assert len(tried) == 4
 
 

@@ -129,7 +129,7 @@ def test_every_verb_without_a_twin_acts_or_only_reads() -> None:
 
 
 def test_verbs_reach_redis_and_sql_only_through_their_connection() -> None:
-    local = r"home\.brains|close\b|opened\b|is_routed\b|names\b|home\.warm_up"
+    local = r"home\.brains|close\b|opened\b|named\b|names\b|home\.warm_up"
     around = re.compile(rf"_connection\.cells\.(?!{local})\w+[\w.]*")
     wrong = [
         f"{path.name}: {found}"

@@ -13,8 +13,8 @@ import pytest
 from brainq.brain.brain import Brain
 from brainq.brain.brains import read_brains
 from brainq.brain.declared import brain_digest, worker_build
-from brainq.cells.cells import Answers
 from brainq.cli.doctor.upgrade import check_formats, check_name, check_pins
+from brainq.contracts.answers import Answers
 from brainq.contracts.brain import Approvals
 from brainq.contracts.build import FORMATS_READ, STATE_FORMAT, BuildTurn, BuildWorker, Ramp, Versions, brains_behind
 from brainq.contracts.callbacks import TurnInfo

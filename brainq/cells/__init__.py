@@ -1,1 +1,0 @@
-"""Which cell a session, a turn, or a question about all of them goes to."""
