@@ -74,6 +74,9 @@ def test_budgets_of_several_cells_are_in_one_order_and_a_shared_one_is_one_line(
     def follow(session_id: str, attempt: Callable[[], Any]) -> Any:
         return attempt()
 
-    cells: Any = SimpleNamespace(ask=lambda *_: answers, follow=follow)
+    def ask(*_: object) -> Answers[list[BudgetState]]:
+        return answers
+
+    cells: Any = SimpleNamespace(ask=ask, follow=follow)
     listed = BudgetVerbs(Connection(cells)).list()
     assert [(one.scope, one.spent_usd) for one in listed] == [("all", 3), ("tenant acme:", 2), ("tenant beta:", 1)]
