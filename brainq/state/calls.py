@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Literal, cast
+from typing import Any, Literal, NamedTuple, cast
 
 from brainq.contracts.build import WorkerBuild
 from brainq.contracts.call import CallReport, Progress, ToolOutcome, ToolTraceEntry
@@ -19,24 +19,39 @@ from brainq.contracts.view import BudgetSnapshot
 from brainq.observe.metrics import catalogue as m
 from brainq.observe.metrics.counters import COUNTERS
 from brainq.state.failover import ReplicaAcks
-from brainq.state.script_values import as_json
+from brainq.state.script_methods import Parameter, script, script_call
+from brainq.state.scripts import ScriptCall, Scripts
 from brainq.state.transcripts import read_trace
 from brainq.state.turn_steps import read_budget
-from brainq.state.typed_scripts import (
-    CallClaimDrop,
-    CallNextAttemptAgain,
-    CallNextAttemptGone,
-    CallParkLate,
-    CallSettleLate,
-    Scripts,
-    WaitsExpireCancel,
-)
 
-WHENEVER_RENEWED = 2**53  # ms: later than any lease
+NEVER_RENEWED_MS = 2**53  # later than the end of any lease
+
+
+class _Go(NamedTuple):
+    """The reply GO of call_claim."""
+
+    spec: str
+    cap_ms: int
+    remaining_ms: int
+    effect: Effect
+    tool: str
+    step: int
+    edited: bool
+    brain: str
+    waited_ms: int
+    lane_waited_ms: int
+
+
+def _with_detail(word: Literal["EXPIRED", "CANCEL", "NONE"], detail: str = "") -> tuple[str, str]:
+    return word, detail
+
+
+def _lapsed(mark: str, holders: Sequence[str]) -> tuple[str, list[CallRef]]:
+    return mark, [CallRef.from_holder(holder) for holder in holders]
 
 
 class RedisCalls:
-    """The call operations over one Redis, each one script. Fits `ports.redis_calls.Calls`.
+    """The operations on calls in one Redis, each one script.
 
     serves   the effects of the calls that run here
     build    what this process is when it claims
@@ -55,25 +70,16 @@ class RedisCalls:
         self._scripts = scripts
         self._owned = scripts.patient(lease_s)
         self._keys = scripts.keys
-        self._lease_ms = int(lease_s * 1000)
+        self._lease_ms = self._hold_ms = self._longest_lease_ms = int(lease_s * 1000)
         self._acks = acks
         self._serves = [effect.value for effect in serves]
         self._build = build or WorkerBuild.of_names()
 
     def claim(self, ref: CallRef, attempt: int, owner: str) -> CallClaim | NoCallClaim:
-        """The right to run this attempt, or why the doorbell is dropped."""
-        reply = self._owned.call_claim(
-            ref.session_id,
-            ref.turn_id,
-            owner=owner,
-            call=ref.call_id,
-            attempt=attempt,
-            lease_ms=self._lease_ms,
-            serves=self._serves,
-            brains=self._build.words,
-        ).run()
-        if isinstance(reply, CallClaimDrop):
-            return NoClaim(reply.why)
+        """Claim an attempt of a call. Returns a NoClaim if the doorbell is to be dropped."""
+        reply = self._claim(ref, attempt, owner)
+        if isinstance(reply, NoClaim):
+            return reply
         spec: dict[str, Any] = json.loads(reply.spec)
         return CallClaim(
             session_id=ref.session_id,
@@ -98,95 +104,72 @@ class RedisCalls:
             traceparent=spec.get("traceparent"),
         )
 
+    @script("call_claim", patient=True, GO=_Go, DROP=NoClaim)
+    def _claim(self, ref: CallRef, attempt: int, owner: str) -> _Go | NoCallClaim: ...
+
+    @script("call_beat")
     def beat(self, claim: CallClaim) -> Literal["OK", "CLOSED", "LOST"]:
-        """Renew its lease, and its lanes': `OK`, `CLOSED` (its turn no longer wants it) or `LOST` (it is another's)."""
-        return self._scripts.call_beat(
-            claim.session_id,
-            claim.turn_id,
-            owner=claim.owner,
-            call=claim.call_id,
-            attempt=claim.attempt,
-            lease_ms=self._lease_ms,
-        ).run()
+        """Renew the lease of a call and of its lanes. `CLOSED`: its turn no longer wants it. `LOST`: it has another
+        owner."""
+        ...
 
+    @script("leases_lapse", patient=True, process=Parameter("owner"), absent_at=NEVER_RENEWED_MS, beat_ms=0)
     def let_lapse(self, claim: CallClaim) -> None:
-        """End its lease, and its lanes', now: it was not started, and a sweeper is to judge it at once."""
-        self._owned.leases_lapse(
-            claim.session_id,
-            claim.turn_id,
-            process=claim.owner,
-            absent_at=WHENEVER_RENEWED,
-            lease_ms=self._lease_ms,
-            beat_ms=0,
-        ).run()
+        """End the lease of a call that was not started, and of its lanes: a sweeper judges it at once."""
+        ...
 
+    @script("call_progress")
     def publish_progress(self, claim: CallClaim, number: int, progress: Progress) -> None:
-        """Tell readers how far it is, once for each `number`; nothing where the call is another's by now."""
-        self._scripts.call_progress(
-            claim.session_id,
-            claim.turn_id,
-            owner=claim.owner,
-            call=claim.call_id,
-            attempt=claim.attempt,
-            number=number,
-            progress=as_json(progress),
-        ).run()
+        """Publish how far a call is, once for each `number`. Does nothing if the call has another owner."""
+        ...
 
     def start(self, claim: CallClaim) -> str:
-        """As `beat`, once its intent is stored; `LOST` also when it no longer holds its lanes."""
+        """Check the lease of a call and of its lanes once more after its intent was stored. Returns what `beat`
+        returns."""
+        if self._acks is None:
+            return self._start_patiently(claim).run()
+        return self._acks.acknowledged(self._start(claim))
 
-        scripts = self._owned if self._acks is None else self._scripts
-        start = scripts.call_start(
-            claim.session_id,
-            claim.turn_id,
-            owner=claim.owner,
-            call=claim.call_id,
-            attempt=claim.attempt,
-            lease_ms=self._lease_ms,
-        )
-        return start.run() if self._acks is None else self._acks.acknowledged(start)
+    @script_call("call_start")
+    def _start(self, claim: CallClaim) -> ScriptCall[Literal["OK", "CLOSED", "LOST"]]: ...
+
+    @script_call("call_start", patient=True)
+    def _start_patiently(self, claim: CallClaim) -> ScriptCall[Literal["OK", "CLOSED", "LOST"]]: ...
 
     def budget(self, claim: CallClaim) -> BudgetSnapshot:
         """What is left of its turn's budget. Raises TurnNotFound when there is none."""
         return read_budget(self._owned, claim.session_id, claim.turn_id)
 
     def give_token(self, claim: CallClaim, token: str) -> str:
-        """The token that this call gives away: `token`, or the one an earlier attempt of it gave. When the call is no
-        longer ours nothing is noted, and the token is none."""
-        reply = self._owned.call_token(
-            claim.session_id, claim.turn_id, owner=claim.owner, call=claim.call_id, attempt=claim.attempt, token=token
-        ).run()
-        return token if reply == "LOST" else reply.token
+        """Return the token that this call gives away: `token`, or the token of an earlier attempt. If the call has
+        another owner nothing is noted, and the token belongs to no call."""
+        return self._give_token(claim, token) or token
+
+    @script("call_token", patient=True, GIVEN=str, LOST="")
+    def _give_token(self, claim: CallClaim, token: str) -> str: ...
 
     def settle(self, claim: CallClaim, report: CallReport, *, still_runs: bool = False) -> SettleReply:
-        """Record the end of this attempt.
+        """Record the end of an attempt.
 
-        still_runs   its function was abandoned: it keeps its lanes until a settle says that it has ended
+        still_runs   its function was abandoned: it keeps its lanes until another `settle` records that it has ended
         """
-        reply = self._owned.call_settle(
-            claim.session_id,
-            claim.turn_id,
-            owner=claim.owner,
-            call=claim.call_id,
-            attempt=claim.attempt,
-            status=report.status,
-            message=as_json(report.message),
-            detail=report.detail,
-            latency_ms=report.latency_ms,
-            retryable=report.retryable,
-            found=_rows_json(report.sources) if report.sources else "",
-            block=report.block_tool,
-            notice="" if report.notice is None else as_json(report.notice),
-            changed=_rows_json(report.changes) if report.changes else "",
-            still_runs=still_runs,
-        ).run()
-        if isinstance(reply, str):
-            return SettleReply(reply)
-        if not isinstance(reply, CallSettleLate):
-            return SettleReply("LOST", status=reply.status)
-        COUNTERS.add(m.LATE, claim.effect.value)
-        return SettleReply("LATE", status=reply.status)
+        reply = self._settle(claim, report, still_runs)
+        if reply.word == "LATE":
+            COUNTERS.add(m.LATE, claim.effect.value)
+        return reply
 
+    @script("call_settle", patient=True, others=SettleReply)
+    def _settle(self, claim: CallClaim, report: CallReport, still_runs: bool) -> SettleReply: ...
+
+    @script(
+        "call_park",
+        patient=True,
+        why=Parameter("park"),
+        found=Parameter("sources"),
+        block=Parameter("block_tool"),
+        changed=Parameter("changes"),
+        others=SettleReply,
+    )
     def park(
         self,
         claim: CallClaim,
@@ -198,51 +181,31 @@ class RedisCalls:
         block_tool: bool = False,
         changes: Sequence[Mapping[str, str]] = (),
     ) -> SettleReply:
-        """Have the call wait for a result from outside: `park` is `outside` or `child`.
-
-        `PARKED`, `SETTLED` (the result was there already), `LATE` or `LOST`.
-        """
-        reply = self._owned.call_park(
-            claim.session_id,
-            claim.turn_id,
-            owner=claim.owner,
-            call=claim.call_id,
-            attempt=claim.attempt,
-            why=park,
-            token=token,
-            timeout_ms=int(timeout_s * 1000),
-            found=_rows_json(sources),
-            block=block_tool,
-            changed=_rows_json(changes),
-        ).run()
-        if isinstance(reply, str):
-            return SettleReply(reply)
-        return SettleReply("LATE" if isinstance(reply, CallParkLate) else "LOST", status=reply.status)
+        """Have a call wait for a result from outside. `SETTLED`: the result was there before."""
+        ...
 
     def expire(self, session_id: str, turn_id: str) -> tuple[Literal["EXPIRED", "CANCEL", "NONE"], str]:
-        """Let what the turn has waited for too long end: (`EXPIRED`, ""), (`CANCEL`, reason) or (`NONE`, "")."""
+        """End the waits of a turn that lasted too long: (`EXPIRED`, ""), (`CANCEL`, reason) or (`NONE`, "")."""
         cancels = is_unnamed_session(session_id) or is_attended_turn(turn_id)
-        reply = self._scripts.waits_expire(session_id, turn_id, cancels=cancels).run()
-        return ("CANCEL", reply.reason) if isinstance(reply, WaitsExpireCancel) else (reply, "")
+        return self._expire(session_id, turn_id, cancels)
 
+    @script("waits_expire", others=_with_detail)
+    def _expire(
+        self, session_id: str, turn_id: str, cancels: bool
+    ) -> tuple[Literal["EXPIRED", "CANCEL", "NONE"], str]: ...
+
+    @script("call_unstarted", UNSTARTED=True, STARTED=False, GONE=False)
     def fence_unstarted(self, ref: CallRef, attempt: int, owner: str) -> bool:
-        """Whether the attempt surely never started, though `owner` has stored its intent: from now on it cannot."""
-        fence = self._scripts.call_unstarted(
-            ref.session_id, ref.turn_id, call=ref.call_id, attempt=attempt, owner=owner
-        )
-        return fence.run() == "UNSTARTED"
+        """Return whether an attempt certainly never started although `owner` stored its intent. If so, it can no longer
+        start."""
+        ...
 
+    @script("call_next_attempt", AGAIN="AGAIN", GONE="GONE")
     def dispatch_again(self, ref: CallRef, attempt: int) -> Literal["AGAIN", "ALIVE", "GONE"]:
-        """Dispatch the next attempt of a call whose lease lapsed: `AGAIN`, `ALIVE` or `GONE`."""
-        reply = self._scripts.call_next_attempt(ref.session_id, ref.turn_id, call=ref.call_id, attempt=attempt).run()
-        match reply:
-            case CallNextAttemptAgain():
-                return "AGAIN"
-            case CallNextAttemptGone():
-                return "GONE"
-            case "ALIVE":
-                return "ALIVE"
+        """Dispatch the next attempt of a call whose lease lapsed."""
+        ...
 
+    @script("call_give_up", others=SettleReply)
     def give_up(
         self,
         ref: CallRef,
@@ -254,19 +217,8 @@ class RedisCalls:
         retryable: bool = False,
         outcome: ToolOutcome | None = None,
     ) -> SettleReply:
-        """Settle a call whose lease lapsed without running it again."""
-        reply = self._scripts.call_give_up(
-            ref.session_id,
-            ref.turn_id,
-            call=ref.call_id,
-            attempt=attempt,
-            status=status,
-            message=as_json(message),
-            detail=detail,
-            retryable=retryable,
-            outcome="" if outcome is None else outcome.model_dump_json(),
-        ).run()
-        return SettleReply(reply) if isinstance(reply, str) else SettleReply("GONE", status=reply.status)
+        """Settle a call whose lease lapsed, without another attempt."""
+        ...
 
     def facts(self, ref: CallRef) -> CallFacts | None:
         """What is known of a call; None when it is gone."""
@@ -315,27 +267,23 @@ class RedisCalls:
     # Lanes are taken and left by the scripts that open waves and settle calls (`lua/lib/lanes.lua`, `leave_lanes.lua`).
     # What follows keeps the lanes of functions that were abandoned, and heals those of workers that died.
 
+    @script("lane_beat")
     def beat_lanes(self, ref: CallRef) -> Literal["OK", "LOST"]:
-        """Keep the lanes of a function that still runs though its call was settled: `OK` or `LOST`."""
-        return self._scripts.lane_beat(holder=ref.holder, lease_ms=self._lease_ms).run()
+        """Keep the lanes of a function that still runs after its call was settled."""
+        ...
 
+    @script("lane_lapsed", most=Parameter("limit"), LAPSED=_lapsed)
     def lapsed_lanes(self, limit: int) -> tuple[str, list[CallRef]]:
-        """Holders whose lease has lapsed, each handed to one sweeper for a lease's time, and `check_lanes`' mark."""
-        reply = self._scripts.lane_lapsed(most=limit, hold_ms=self._lease_ms, longest_lease_ms=self._lease_ms).run()
-        return reply.mark, [CallRef.from_holder(holder) for holder in reply.holders]
+        """Return a mark for `check_lanes`, and the holders of lanes whose lease lapsed. No other sweeper gets these for
+        a lease's time."""
+        ...
 
-    def check_lanes(self, ref: CallRef, mark: str) -> str:
-        """What becomes of lanes whose lease has lapsed: `KEPT` for a call that is queued or runs, else `LEFT`."""
-        return self._scripts.lane_check(
-            ref.session_id, ref.turn_id, call=ref.call_id, mark=mark, lease_ms=self._lease_ms
-        ).run()
+    @script("lane_check")
+    def check_lanes(self, ref: CallRef, mark: str) -> Literal["KEPT", "LEFT"]:
+        """Release lanes whose lease lapsed, unless their call is queued or runs."""
+        ...
 
     def lane_queue(self, lane: str) -> list[CallRef]:
         """Who holds a lane (first) and who waits for it."""
         kept = cast(list[str], self._scripts.client.lrange(self._keys.lane(lane), 0, -1))
         return [CallRef.from_holder(holder) for holder in kept]
-
-
-def _rows_json(rows: Sequence[Mapping[str, str]]) -> str:
-    """The argument `found` or `changed`: an array of rows, each a text of its own."""
-    return json.dumps([json.dumps(row) for row in rows]) if rows else ""

@@ -16,8 +16,7 @@ from brainq.outage import OutageRetry
 from brainq.settings.redis_url import parse_sentinel_url
 from brainq.state.connection import is_redis_unavailable
 from brainq.state.listener import RedisListener
-from brainq.state.scripts import ScriptCall
-from brainq.state.typed_scripts import Scripts
+from brainq.state.scripts import ScriptCall, Scripts
 
 log = logger("brainq.failover")
 

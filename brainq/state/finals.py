@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any, Literal, cast
+from typing import Any, Literal, NamedTuple, cast
 
 from redis.exceptions import ResponseError
 
@@ -17,25 +16,46 @@ from brainq.contracts.view import EndedTurn, TurnDetails
 from brainq.state.connection import as_mapping
 from brainq.state.conversations import MAX_READ_MESSAGES
 from brainq.state.people import read_approvals
-from brainq.state.transcripts import outside_results, read_trace
+from brainq.state.script_methods import Parameter, script, script_call
+from brainq.state.scripts import ScriptCall, Scripts
+from brainq.state.transcripts import Transcript, outside_results, read_trace
 from brainq.state.turn_view import ENDED_TRACE, ended_reads, read_ended_turn
-from brainq.state.typed_scripts import (
-    FinalizeAheadGo,
-    FinalizeClaimDrop,
-    FinalizeSendGo,
-    FinalizeSettleGo,
-    Scripts,
-    TurnMessagesSaid,
-    TurnTranscriptSaid,
-)
 
 JUDGE_RUNG_MS = 5_000  # a judge is not rung more often than this
 MAX_AMEND_TRIES = 8  # other steps of the same turn may be given up at the same moment
 MISSING_BRAIN_WAIT_S = 300.0  # a deployment that brings a brain is rolled out in less
 
 
+class _Go(NamedTuple):
+    """The reply GO of finalize_claim."""
+
+    fence: int
+    tries: int
+    revision: int
+    sent: bool
+    lost: int
+    brain: str
+    waited_ms: int
+    ahead: str
+    past: str
+    failing: str
+
+
+class _Following(NamedTuple):
+    """The reply GO of finalize_settle and finalize_send: the claim of the next step."""
+
+    fence: int
+    tries: int
+    revision: int
+    sent: bool
+
+
+def _fields(*fields: Any) -> tuple[Any, ...]:
+    return fields
+
+
 class RedisFinalChain:
-    """The finalizer operations over one Redis, each one script. Fits `ports.redis_turns.FinalChain`."""
+    """The operations on the finalizer's chain in one Redis, each one script."""
 
     def __init__(
         self,
@@ -70,27 +90,18 @@ class RedisFinalChain:
     ) -> FinalStepClaim | NoFinalStepClaim:
         """The right to run a step. What `look` needs is read in the same round trip (`and_look`), and what `details_of`
         needs (`and_messages`)."""
-        claim = self._owned.finalize_claim(
-            session_id,
-            turn_id,
-            owner=owner,
-            step=step,
-            lease_ms=self._lease_ms,
-            brains=self._build.words,
-            left_ms=int(MISSING_BRAIN_WAIT_S * 1000),
-        )
+        claim = self._claim(session_id, turn_id, step, owner)
         key = self._keys.turn(session_id, turn_id)
-        said = [self._owned.turn_messages(session_id, turn_id, most=MAX_READ_MESSAGES)] if and_messages else []
+        calls: list[ScriptCall[Any]] = [claim, *([self._messages(session_id, turn_id)] if and_messages else [])]
         reads = ended_reads(key) if and_look or and_messages else []
         if and_messages:
             reads.append(("HGETALL", f"{key}:receipts"))
-        (reply, *messages), replies = self._owned.pipeline([claim, *said], reads)
+        (reply, *messages), replies = self._owned.pipeline(calls, reads)
         if isinstance(reply, ResponseError):
             raise reply
-        assert not isinstance(reply, TurnMessagesSaid)
-        details = _said(messages, replies) if and_messages else []
-        if isinstance(reply, FinalizeClaimDrop):
-            return NoClaim(reply.why)
+        details = _read_with_claim(messages, replies) if and_messages else []
+        if isinstance(reply, NoClaim):
+            return reply
         return FinalStepClaim(
             session_id=session_id,
             turn_id=turn_id,
@@ -110,6 +121,12 @@ class RedisFinalChain:
             failing=reply.failing,
         )
 
+    @script_call("finalize_claim", patient=True, left_ms=int(MISSING_BRAIN_WAIT_S * 1000), GO=_Go, DROP=NoClaim)
+    def _claim(self, session_id: str, turn_id: str, step: str, owner: str) -> ScriptCall[_Go | NoFinalStepClaim]: ...
+
+    @script_call("turn_messages", patient=True, most=MAX_READ_MESSAGES, SAID=tuple)
+    def _messages(self, session_id: str, turn_id: str) -> ScriptCall[tuple[str, ...]]: ...
+
     def look(self, claim: FinalStepClaim) -> EndedTurn | None:
         """The ended turn as it is at this claim; None when Redis no longer knows it."""
         if not claim.replies:
@@ -122,41 +139,29 @@ class RedisFinalChain:
                 raise reply
         return read_ended_turn(found, self._complete)
 
+    @script("finalize_beat")
     def beat(self, claim: FinalStepClaim) -> Literal["OK", "LOST"]:
-        return self._scripts.finalize_beat(
-            claim.session_id, claim.turn_id, fence=claim.fence, lease_ms=self._lease_ms
-        ).run()
+        """Renew the lease of a step."""
+        ...
 
     def go_on(self, claim: FinalStepClaim, next_step: str, *, stay: bool) -> FinalStepClaim | Literal["NEXT", "LOST"]:
-        """This step is over: the claim of `next_step` where its owner may take it at once (`stay`: it wants to),
-        else `NEXT`: it was rung for. `LOST` when the claim is."""
-        reply = self._owned.finalize_settle(
-            claim.session_id,
-            claim.turn_id,
-            fence=claim.fence,
-            step=claim.step,
-            next_step=next_step,
-            owner=claim.owner if stay else "",
-            lease_ms=self._lease_ms,
-        ).run()
-        return _following(claim, next_step, reply)
+        """End this step. With `stay`, returns the claim of `next_step` if its owner may take it at once. `NEXT`: the
+        next step was rung for."""
+        return _following(claim, next_step, self._settle(claim, next_step, stay))
+
+    @script("finalize_settle", patient=True, GO=_Following)
+    def _settle(self, claim: FinalStepClaim, next_step: str, stay: bool) -> _Following | Literal["NEXT", "LOST"]: ...
 
     def send(
         self, claim: FinalStepClaim, next_step: str, result: TurnResult, *, stay: bool
     ) -> FinalStepClaim | Literal["NEXT", "LOST"]:
-        """As `go_on`; the result goes out with it, if it has not yet. Of a claim that is lost nothing goes out."""
-        reply = self._owned.finalize_send(
-            claim.session_id,
-            claim.turn_id,
-            fence=claim.fence,
-            step=claim.step,
-            next_step=next_step,
-            owner=claim.owner if stay else "",
-            lease_ms=self._lease_ms,
-            body=result.model_dump_json(),
-            data=_result_event(result),
-        ).run()
-        return _following(claim, next_step, reply)
+        """End this step as `go_on` does, and send the result out if it has not gone out. A lost claim sends nothing."""
+        return _following(claim, next_step, self._send(claim, next_step, result, stay))
+
+    @script("finalize_send", patient=True, GO=_Following)
+    def _send(
+        self, claim: FinalStepClaim, next_step: str, result: TurnResult, stay: bool
+    ) -> _Following | Literal["NEXT", "LOST"]: ...
 
     def go_ahead(
         self,
@@ -177,38 +182,28 @@ class RedisFinalChain:
         error       why it failed; "": it was not tried
         uncounted   its claim was no try of it
         """
-        reply = self._owned.finalize_ahead(
-            claim.session_id,
-            claim.turn_id,
-            fence=claim.fence,
-            step=claim.chain_step,
-            ahead=ahead,
-            past=past,
-            retry_ms=-1 if after_s is None else int(after_s * 1000),
-            failure=error,
-            uncounted=int(uncounted),
-            owner=claim.owner if stay else "",
-            lease_ms=self._lease_ms,
-        ).run()
-        if not isinstance(reply, FinalizeAheadGo):
+        retry_ms = -1 if after_s is None else int(after_s * 1000)
+        reply = self._go_ahead(claim, ahead, past, retry_ms, error, int(uncounted), stay)
+        if isinstance(reply, str):
             return reply
-        following = claim.followed_by(
-            ahead, fence=reply.fence, tries=claim.tries, revision=reply.revision, sent=reply.sent
-        )
-        return replace(following, base=claim.chain_step, past=past, failing=reply.failing, details=[])
+        fence, revision, sent, failing = reply
+        following = claim.followed_by(ahead, fence=fence, tries=claim.tries, revision=revision, sent=sent)
+        return replace(following, base=claim.chain_step, past=past, failing=failing, details=[])
 
+    @script("finalize_ahead", patient=True, step=Parameter("chain_step"), failure=Parameter("error"), GO=_fields)
+    def _go_ahead(
+        self, claim: FinalStepClaim, ahead: str, past: str, retry_ms: int, error: str, uncounted: int, stay: bool
+    ) -> tuple[int, int, bool, str] | Literal["NEXT", "WAIT", "LOST"]: ...
+
+    @script("finalize_finish", patient=True)
     def finish(self, claim: FinalStepClaim) -> Literal["FINISHED", "LOST"]:
-        """The last step is over: `FINISHED`, or `LOST`. The turn's keys get their lifetime."""
-        return self._owned.finalize_finish(
-            claim.session_id, claim.turn_id, fence=claim.fence, step=claim.step, keep_ms=self._keep_ms
-        ).run()
+        """End the last step, and give the turn's keys their lifetime."""
+        ...
 
+    @script("finalize_retry", patient=True, retry_ms=Parameter("after_s"), failure=Parameter("error"))
     def retry(self, claim: FinalStepClaim, after_s: float, error: str) -> Literal["WAIT", "LOST"]:
-        """Try this step again after `after_s`; the sweeper rings then."""
-        after_ms = int(after_s * 1000)
-        return self._owned.finalize_retry(
-            claim.session_id, claim.turn_id, fence=claim.fence, retry_ms=after_ms, failure=error
-        ).run()
+        """Try this step again after `after_s`. The sweeper rings for it."""
+        ...
 
     def ended(self, session_id: str, turn_id: str) -> EndedTurn | None:
         """The ended turn as the steps see it; None when Redis no longer knows it."""
@@ -217,7 +212,10 @@ class RedisFinalChain:
 
     def details(self, session_id: str, turn_id: str) -> TurnDetails:
         """The turn's conversation as far as the session's history still holds it, and its calls."""
-        return _read_details(turn_id, self._scripts.turn_transcript(session_id, turn_id, most=MAX_READ_MESSAGES).run())
+        return _read_details(turn_id, self._transcript(session_id, turn_id))
+
+    @script("turn_transcript", most=MAX_READ_MESSAGES, SAID=Transcript)
+    def _transcript(self, session_id: str, turn_id: str) -> Transcript: ...
 
     def details_of(self, claim: FinalStepClaim) -> TurnDetails:
         """The same as `details`, as it was when the step was claimed where it was read then."""
@@ -226,31 +224,21 @@ class RedisFinalChain:
         # Taken out: it may be long.
         return _read_details(claim.turn_id, claim.details.pop())
 
+    @script("judge_ring", hold_ms=JUDGE_RUNG_MS)
     def ring_judge(self, session_id: str, turn_id: str, judge: str) -> Literal["RUNG", "ALREADY", "FULL"]:
-        """Ring for a judge of the turn: `RUNG`, or `ALREADY` when that was a moment ago."""
-        return self._scripts.judge_ring(
-            session_id,
-            turn_id,
-            rung=f"{self._keys.turn(session_id, turn_id)}:rung:{judge}",
-            judge=judge,
-            hold_ms=JUDGE_RUNG_MS,
-        ).run()
+        """Ring for a judge of the turn. `ALREADY`: it was rung a moment ago."""
+        ...
 
     def is_released_here(self, pin: str) -> bool:
         """Whether what is pinned to this digest goes on with a brain that this process has."""
         released = cast("str | None", self._scripts.client.hget(self._keys.released, pin))
         return released is not None and f"#{released}" in self._build.words
 
+    @script("judge_pass", hold_ms=JUDGE_RUNG_MS)
     def pass_judge(self, session_id: str, turn_id: str, judge: str) -> Literal["PASSED", "ALREADY", "UNSERVED", "MINE"]:
-        """Ring for a judge of a turn that this process may not judge where one may. `UNSERVED`: none is there."""
-        return self._scripts.judge_pass(
-            session_id,
-            turn_id,
-            rung=f"{self._keys.turn(session_id, turn_id)}:rung:{judge}",
-            judge=judge,
-            brains=self._build.words,
-            hold_ms=JUDGE_RUNG_MS,
-        ).run()
+        """Ring for a judge of a turn where a worker may run it, because this process may not. `UNSERVED`: there is no
+        such worker."""
+        ...
 
     def published(self, session_id: str, turn_id: str) -> TurnResult | None:
         """The result as it went out."""
@@ -270,8 +258,11 @@ class RedisFinalChain:
             if set(wanted) == set(result.warnings):
                 return
             amended = result.model_copy(update={"warnings": wanted}).model_dump_json()
-            if self._scripts.result_amend(session_id, turn_id, known=body, body=amended).run() == "AMENDED":
+            if self._amend(session_id, turn_id, body, amended) == "AMENDED":
                 return
+
+    @script("result_amend")
+    def _amend(self, session_id: str, turn_id: str, known: str, body: str) -> Literal["AMENDED", "OTHER"]: ...
 
     def set_text(self, session_id: str, turn_id: str, text: str) -> None:
         """Replace the text that goes out (citations appended). Only the holder of a step calls this."""
@@ -281,42 +272,28 @@ class RedisFinalChain:
         pipe.hincrby(key, "revision", 1)
         pipe.execute()
 
+    @script("result_publish")
     def publish(self, result: TurnResult) -> Literal["PUBLISHED", "ALREADY", "OPEN"]:
-        """Send the result out, once: `PUBLISHED`, `ALREADY`, or `OPEN` when the turn has not ended."""
-        return self._scripts.result_publish(
-            result.session_id, result.turn_id, body=result.model_dump_json(), data=_result_event(result)
-        ).run()
-
-
-def _result_event(result: TurnResult) -> str:
-    """What the final event tells, as JSON."""
-    return json.dumps(
-        {"ending": result.ending.value, "stop_reason": result.stop_reason.value, "elapsed_ms": result.elapsed_ms}
-    )
+        """Send the result out, once. `OPEN`: the turn has not ended."""
+        ...
 
 
 def _following(
-    claim: FinalStepClaim, next_step: str, reply: FinalizeSettleGo | FinalizeSendGo | Literal["NEXT", "LOST"]
+    claim: FinalStepClaim, next_step: str, reply: _Following | Literal["NEXT", "LOST"]
 ) -> FinalStepClaim | Literal["NEXT", "LOST"]:
-    if not isinstance(reply, FinalizeSettleGo | FinalizeSendGo):
-        return reply
-    return claim.followed_by(next_step, fence=reply.fence, tries=reply.tries, revision=reply.revision, sent=reply.sent)
+    return reply if isinstance(reply, str) else claim.followed_by(next_step, **reply._asdict())
 
 
-def _said(messages: Sequence[object], replies: list[Any]) -> list[TurnTranscriptSaid]:
+def _read_with_claim(messages: Sequence[Any], replies: list[Any]) -> list[Transcript]:
     """What `details_of` needs. The last of `replies` is that of the receipts, which is taken out. Nothing where Redis
     refused one."""
     receipts, trace = replies.pop(), replies[ENDED_TRACE]
     if isinstance(receipts, ResponseError) or isinstance(trace, ResponseError):
         return []
-    return [
-        TurnTranscriptSaid(as_mapping(trace), as_mapping(receipts), said.messages)
-        for said in messages
-        if isinstance(said, TurnMessagesSaid)
-    ]
+    return [Transcript(as_mapping(trace), as_mapping(receipts), said) for said in messages if isinstance(said, tuple)]
 
 
-def _read_details(turn_id: str, reply: TurnTranscriptSaid) -> TurnDetails:
+def _read_details(turn_id: str, reply: Transcript) -> TurnDetails:
     messages = (Message.model_validate_json(item) for item in reply.messages)
     return TurnDetails(
         tuple(message for message in messages if message.turn == turn_id),

@@ -7,7 +7,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 from brainq.contracts.build import BuildWorker
 from brainq.contracts.fleet import FleetBrain, FleetCapacity, FleetLanes, FleetRedis, FleetSweeper, FleetWorker, TurnKey
@@ -17,8 +17,9 @@ from brainq.observe.metrics.counters import Cell, Counters
 from brainq.state.connection import Client, Command, as_mapping
 from brainq.state.keys import Keys
 from brainq.state.listener import RedisStopSignals
+from brainq.state.script_methods import script
+from brainq.state.scripts import Scripts
 from brainq.state.snapshots import brain_commands
-from brainq.state.typed_scripts import Scripts
 
 log = logger("brainq.presence")
 
@@ -304,12 +305,13 @@ class RedisPresence:
         """Have this process watched, if Redis hears it listen. Repeated for as long as the process lives."""
         if not self._is_listening:
             return  # a worker that never came so far as to begin holds nothing
-        word = self._scripts.presence_join(
-            channels=self._keys.alive, process=self._process, keep_ms=PRESENCE_KEPT_MS
-        ).run()
+        word = self._join()
         if word == "DEAF" and not self._is_deaf:
             log.info("Redis does not hear this process listen: if it dies its lease says so", process=self._process)
         self._is_deaf = word == "DEAF"
+
+    @script("presence_join", keep_ms=PRESENCE_KEPT_MS)
+    def _join(self) -> Literal["WATCHED", "DEAF"]: ...
 
 
 def unwatched(client: Client, keys: Keys) -> list[str]:
@@ -324,11 +326,11 @@ def _ignore(_: str) -> None:
     """Nothing is ever published there."""
 
 
-@dataclass(frozen=True, slots=True)
 class RedisMetrics:
     """What all processes counted, in one hash: a field a cell, as `["brainq_turns","shop","completed","answered"]`."""
 
-    scripts: Scripts
+    def __init__(self, scripts: Scripts) -> None:
+        self._scripts = scripts
 
     def flush(self, counters: Counters) -> None:
         """Add what was counted since the last time; nothing is sent where that is nothing. What could not be sent is
@@ -337,20 +339,15 @@ class RedisMetrics:
         if batch is None:
             return
         deltas = [part for cell, by in batch.deltas.items() for part in (_cell_field(cell), f"{by:.17g}")]
-        self.scripts.metrics_flush(
-            flushed=self.scripts.keys.flushed(counters.process),
-            number=batch.number,
-            dropped=_cell_field((DROPPED.name,)),
-            keep_ms=METRICS_KEPT_MS,
-            remember_ms=BATCH_KEPT_MS,
-            most=MAX_CELLS,
-            deltas=deltas,
-        ).run()
+        self._flush(counters.process, batch.number, _cell_field((DROPPED.name,)), deltas)
         counters.mark_flushed(batch)
+
+    @script("metrics_flush", keep_ms=METRICS_KEPT_MS, remember_ms=BATCH_KEPT_MS, most=MAX_CELLS)
+    def _flush(self, process: str, number: int, dropped: str, deltas: Sequence[str]) -> None: ...
 
     def totals(self) -> Mapping[Cell, float]:
         """All that was counted."""
-        (found,) = self.scripts.client.many([("HGETALL", self.scripts.keys.metrics)])
+        (found,) = self._scripts.client.many([("HGETALL", self._scripts.keys.metrics)])
         return {tuple(json.loads(field)): float(value) for field, value in as_mapping(found).items()}
 
 

@@ -125,32 +125,45 @@ GLOBAL = {
 }
 """The keys of neither: as scripts call them, and in `Keys`."""
 
+OF_CALLS = {
+    **{part: f'keys.rate(model, "{part}")' for part in ("places", "line", "order", "due", "rule", "tenants", "by")},
+    "counter": "f\"{keys.money('w', window.name)}:{start_ms}\"",
+    "flushed": "keys.flushed(process)",
+    "parked_line": 'keys.money("line", name)',
+    "rung": 'f"{turn_key}:rung:{judge}"',
+    "ticket": 'keys.money("call", call_id)',
+    "tries": "keys.tries(digest)",
+}
+"""Keys that are made of arguments of a call: as scripts call them, and Python that makes them."""
+
 DERIVED = {
     "sid": "session_id",
     "tid": "turn_id",
-    "base": "self.keys.turns_base(session_id)",
-    "channel": "self.keys.stops",
+    "base": "keys.turns_base(session_id)",
+    "channel": "keys.stops",
+    "prefix": "keys.prefix",
+    "channels": "keys.alive",
+    "brains": "self._build.words",
+    "declared": "self._build.declared",
+    "cell_tenant": '(tenant_key(session_id) if self._in_cells else "")',
 }
-"""Arguments of scripts that follow from where they run, and how `typed_scripts` makes them."""
+"""Arguments of scripts that follow from where they run, and Python that makes them."""
 
 BASES = {
-    "session_key": 'f"{self.keys.prefix}{{{session_id}}}:"',
-    "turn_key": 'f"{self.keys.prefix}{{{session_id}}}:t:{turn_id}"',
+    "session_key": 'f"{keys.prefix}{{{session_id}}}:"',
+    "turn_key": 'f"{keys.prefix}{{{session_id}}}:t:{turn_id}"',
 }
-"""What the keys of a session and of a turn begin with, and how `typed_scripts` makes it."""
-
-
-def is_shared(name: str) -> bool:
-    """Whether a key that scripts call `name` is that of all of them; else only the caller knows it."""
-    return name in OF_TURN or name in OF_SESSION or name in GLOBAL
+"""How the keys of a session and of a turn begin, and Python that makes it."""
 
 
 def key_source(name: str) -> str:
-    """How `typed_scripts` makes the key that scripts call `name`. Raises KeyError for a name they do not share."""
+    """Return Python that makes the key that scripts call `name`. Raises KeyError for an unknown name."""
     if name in OF_TURN:
         part = _turn_part(name)
         return f'turn_key + "{part}"' if part else "turn_key"
-    return f'session_key + "{name}"' if name in OF_SESSION else f"self.keys.{GLOBAL[name]}"
+    if name in OF_SESSION:
+        return f'session_key + "{name}"'
+    return f"keys.{GLOBAL[name]}" if name in GLOBAL else OF_CALLS[name]
 
 
 def _turn_part(name: str) -> str:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Sequence
-from typing import cast
+from typing import Literal, cast
 
 from brainq.contracts.budgets import BudgetWindow, MoneyGrant, MoneyHold, MoneyRefusal, WindowCounter
 from brainq.state.connection import Client
 from brainq.state.keys import Keys
-from brainq.state.typed_scripts import AuxBeginMoney, MoneyTakeMoney, Scripts, StepBeginMoney
+from brainq.state.script_methods import Parameter, script
+from brainq.state.scripts import Scripts
 
 KEEP_MS = 86_400_000
 AT_ONCE = 500
@@ -17,31 +17,15 @@ LEAST_USD = 1e-6  # that is worth giving back
 MAX_RESUMED = 10_000  # turns that one raise has looked at at once
 
 
-def money_refusal(reply: StepBeginMoney | AuxBeginMoney | MoneyTakeMoney) -> MoneyRefusal:
-    return MoneyRefusal(
-        reply.why, reply.window, reply.start, float(reply.wanted), float(reply.expected), reply.in_flight, reply.is_new
-    )
-
-
-def money_json(keys: Keys, hold: MoneyHold | None) -> str:
-    """Return the argument `money` of scripts. Returns "" if no budget applies."""
-    if hold is None:
-        return ""
-    windows = [
-        {
-            "key": keys.money("w", window.name) + ":",
-            "name": window.name,
-            "trust": keys.money("trust", window.scope),
-            "starts": window.starts,
-            "room": 2 if hold.leaves_room and window.budget.at_cap == "finish" else 1,
-        }
-        for window in hold.windows
-    ]
-    return json.dumps({"usd": hold.usd, "blind": hold.is_blind, "windows": windows})
+def read_money_refusal(
+    why: Literal["wait", "short"], window: str, start: int, wanted: str, expected: str, in_flight: int, is_new: bool
+) -> MoneyRefusal:
+    """Return the reply MONEY of a script as a contract."""
+    return MoneyRefusal(why, window, start, float(wanted), float(expected), in_flight, is_new)
 
 
 class RedisMoney:
-    """Fits `ports.people.MoneyCounters`."""
+    """The counters of budgets in Redis."""
 
     def __init__(self, scripts: Scripts, client: Client, keys: Keys) -> None:
         self._scripts = scripts
@@ -66,17 +50,13 @@ class RedisMoney:
         seconds, micros = self._client.time()
         return int(seconds) * 1000 + int(micros) // 1000
 
+    @script("money_grant")
+    def _grant(self, window: BudgetWindow, start_ms: int, grant: MoneyGrant, keep_ms: int) -> None: ...
+
     def grant(self, window: BudgetWindow, start_ms: int, grant: MoneyGrant) -> None:
-        """Let the window's counter have so much in all; a new one, or another Redis', begins with `spent_before`."""
-        keep_ms = max(KEEP_MS, window.end_ms(start_ms) - start_ms) + KEEP_MS
-        self._scripts.money_grant(
-            counter=self._counter(window, start_ms),
-            granted=grant.granted_usd,
-            spent=grant.spent_before,
-            is_full=grant.is_all,
-            returned=grant.returned_usd,
-            keep_ms=keep_ms,
-        ).run()
+        """Grant the counter of the window a total. A new counter, or one of another Redis, begins with
+        `spent_before`."""
+        self._grant(window, start_ms, grant, max(KEEP_MS, window.end_ms(start_ms) - start_ms) + KEEP_MS)
 
     def restore(self, granted: Sequence[tuple[BudgetWindow, int, MoneyGrant]]) -> None:
         """Another Redis may have taken this one's place: counters that it has come to what SQL had granted, by window
@@ -88,10 +68,11 @@ class RedisMoney:
                 if is_there:
                     self.grant(*one)
 
+    @script("money_return", least=LEAST_USD, RETURNED=float, BUSY=None)
     def give_back(self, window: BudgetWindow, start_ms: int) -> float | None:
-        """Take what is left out of the window's counter: how much was ever; None while a call is in flight."""
-        reply = self._scripts.money_return(counter=self._counter(window, start_ms), least=LEAST_USD).run()
-        return None if reply == "BUSY" else float(reply.returned)
+        """Take what is left out of the window's counter. Returns how much was returned in all, or None while a call is
+        in flight."""
+        ...
 
     def _counter(self, window: BudgetWindow, start_ms: int) -> str:
         return f"{self._keys.money('w', window.name)}:{start_ms}"
@@ -100,20 +81,21 @@ class RedisMoney:
         """The key of the line of turns that are parked for it."""
         return self._keys.money("line", window.name)
 
+    @script("money_resume", most=MAX_RESUMED, OK=int)
     def resume(self, name: str) -> int:
-        """Turns that are parked for this budget, such as `tenant acme:/day`, ask again, in the order of their line."""
-        line = self._keys.money("line", name)
-        return self._scripts.money_resume(parked_line=line, prefix=self._keys.prefix, most=MAX_RESUMED).run().resumed
+        """Have the turns that are parked for a budget, such as `tenant acme:/day`, try again, in the order of their
+        line. Returns how many."""
+        ...
 
+    @script("money_take", money=Parameter("hold"), keep_ms=KEEP_MS, GO=None, MONEY=read_money_refusal)
     def take(self, call_id: str, hold: MoneyHold) -> MoneyRefusal | None:
-        """Take a call's worst case, once. None: it may begin."""
-        ticket, money = self._keys.money("call", call_id), money_json(self._keys, hold)
-        reply = self._scripts.money_take(ticket=ticket, money=money, keep_ms=KEEP_MS).run()
-        return money_refusal(reply) if isinstance(reply, MoneyTakeMoney) else None
+        """Reserve the worst case of a call, once. Returns None if the call may begin."""
+        ...
 
+    @script("money_settle")
     def settle(self, call_id: str, usd: float) -> None:
-        """The call is over, and has cost so much."""
-        self._scripts.money_settle(ticket=self._keys.money("call", call_id), usd=usd).run()
+        """Replace the reservation of a call that has ended by its cost."""
+        ...
 
     def counters(self, windows: Sequence[tuple[str, int]]) -> list[WindowCounter]:
         """What there is of windows, by name and begin."""

@@ -11,14 +11,22 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Literal, cast
 
-from brainq.contracts.call import ServerTask, ServerTaskWatch, ToolOutcome, check_progress, parse_outside_token
+from brainq.contracts.call import (
+    Progress,
+    ServerTask,
+    ServerTaskWatch,
+    ToolOutcome,
+    check_progress,
+    parse_outside_token,
+)
 from brainq.contracts.claim import CallClaim, CallRef, SettleReply
 from brainq.contracts.message import Message
 from brainq.contracts.model import Spend
 from brainq.contracts.status import Effect, TraceStatus
 from brainq.observe.logs import logger
-from brainq.state.script_values import as_json, json_or_none
-from brainq.state.typed_scripts import OutsideCompleteLate, Scripts
+from brainq.state.script_methods import Parameter, script
+from brainq.state.script_values import child_spend_json
+from brainq.state.scripts import Scripts
 
 log = logger("brainq.state")
 
@@ -30,8 +38,7 @@ _NOT_YET_PARKED = frozenset({TraceStatus.DISPATCHED, TraceStatus.RUNNING})
 
 
 class RedisOutsideResults:
-    """Tokens of a tool's own, the completion of parked calls, and the tasks of servers that they wait for. Fits
-    `ports.redis_calls.OutsideResults`.
+    """Tokens of a tool's own, the completion of parked calls, and the tasks of servers that they wait for.
 
     A task is a row of one sorted set a brain and effect; its score is until when a process beats for it.
     """
@@ -71,48 +78,32 @@ class RedisOutsideResults:
         spend: Spend | None = None,
         outcome: ToolOutcome | None = None,
     ) -> SettleReply:
-        """The result of a parked call, once: `SETTLED`, `EARLY`, `LATE`, `USED`, `BAD` or `GONE`.
+        """Settle a parked call by its result, once: `SETTLED`, `EARLY`, `LATE`, `USED`, `BAD` or `GONE`.
 
-        spend     what a child turn used; the turn of the call pays for it
-        outcome   for the hook of the brain, which a worker calls
+        spend     what a child turn used, for which the turn of the call pays
+        outcome   for the brain's hook, which a worker calls
         """
-        spent = ""
-        if spend is not None:
-            spent = json.dumps(
-                {
-                    "input_tokens": spend.input_tokens,
-                    "output_tokens": spend.output_tokens,
-                    "cache_read_tokens": spend.cache_read_tokens,
-                    "cache_creation_tokens": spend.cache_creation_tokens,
-                    # A text: a number would lose what it has beyond 14 digits.
-                    "cost": "" if spend.cost_usd is None else repr(spend.cost_usd),
-                    "spend": as_json(spend),
-                }
-            )
-        reply = self._scripts.outside_complete(
-            ref.session_id,
-            ref.turn_id,
-            call=ref.call_id,
-            token=token,
-            # One of a tool's own was registered for the call; a child's is its turn's id. Only the others name
-            # their call themselves, and anybody could write such a one.
-            known=parse_outside_token(token) is None,
-            status=status,
-            message=as_json(message),
-            detail=detail,
-            retryable=retryable,
-            found=json.dumps([json.dumps(row) for row in sources]) if sources else "",
-            notice=json_or_none(notice),
-            spent=spent,
-            outcome="" if outcome is None else outcome.model_dump_json(),
-        ).run()
-        match reply:
-            case "SETTLED":
-                return SettleReply("SETTLED")
-            case OutsideCompleteLate():
-                return SettleReply("LATE", status=reply.status)
-            case _:
-                return SettleReply(reply)
+        # A token of a tool's own was registered for the call; a child's is its turn's id. Only the others name their
+        # call themselves, and anybody could write such a token.
+        known = parse_outside_token(token) is None
+        spent = child_spend_json(spend)
+        return self._complete(ref, token, known, status, message, detail, retryable, notice, sources, spent, outcome)
+
+    @script("outside_complete", found=Parameter("sources"), others=SettleReply)
+    def _complete(
+        self,
+        ref: CallRef,
+        token: str,
+        known: bool,
+        status: TraceStatus,
+        message: Message,
+        detail: str,
+        retryable: bool,
+        notice: Message | None,
+        sources: Sequence[Mapping[str, str]],
+        spent: str,
+        outcome: ToolOutcome | None,
+    ) -> SettleReply: ...
 
     # Tasks of servers that parked calls wait for.
 
@@ -178,18 +169,12 @@ class RedisOutsideResults:
 
     def publish_task_progress(self, task: ServerTaskWatch, message: str) -> None:
         """How far it is: seconds since it was given, and the server's words."""
-        ref = task.ref
         progress = check_progress(max(0, self._now_ms() - task.begun_ms) // 1000, None, message)
-        self._scripts.call_progress(
-            ref.session_id,
-            ref.turn_id,
-            owner=task.owner,
-            call=ref.call_id,
-            attempt=task.attempt,
-            # The process that takes the task over does not publish the same progress again.
-            number=zlib.crc32(progress.message.encode()),
-            progress=as_json(progress),
-        ).run()
+        # The process that takes the task over does not publish the same progress again.
+        self._publish_progress(task, zlib.crc32(progress.message.encode()), progress)
+
+    @script("call_progress")
+    def _publish_progress(self, task: ServerTaskWatch, number: int, progress: Progress) -> None: ...
 
     def _put_off(self, key: str, row: str, now_ms: int, failure: Exception) -> None:
         if now_ms - _read_begun_ms(row) > UNREADABLE_KEPT_S * 1000:

@@ -8,9 +8,6 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal, cast
 
-from redis.exceptions import ResponseError
-
-from brainq.contracts.cell import tenant_key
 from brainq.contracts.claim import CallRef
 from brainq.contracts.people import (
     ApprovalState,
@@ -23,19 +20,8 @@ from brainq.contracts.people import (
     StandingHold,
     TurnInput,
 )
-from brainq.state.script_values import as_json, hold_ms
-from brainq.state.scripts import ScriptCall
-from brainq.state.typed_scripts import (
-    ApprovalDecideDecided,
-    ApprovalDecideEnded,
-    FlagReleaseTaken,
-    HoldPlaceEnded,
-    MailboxPutAlready,
-    MailboxPutFull,
-    MailboxPutMoved,
-    MailboxPutSealed,
-    Scripts,
-)
+from brainq.state.script_methods import Parameter, script, script_call
+from brainq.state.scripts import ScriptCall, Scripts
 
 _APPROVAL_FIELDS = ("ask", "ask_by", "ask_why", "hash", "edited", "spec", "ask_ends", "ask_decided_at")
 
@@ -44,9 +30,22 @@ MAX_UNREAD = 200
 MAX_UNREAD_BYTES = 1_000_000  # what is unread goes to the model as a whole; a mailbox that is empty takes any one
 
 
+def _with_detail(word: str, detail: str = "") -> tuple[str, str]:
+    return word, detail
+
+
+def _resumed(turn_id: str) -> tuple[bool, str]:
+    return True, turn_id
+
+
+def _put(word: PutResult, *details: object) -> tuple[str, ...]:
+    first, second, *_ = (*details, "", "")
+    return (word, str(first), "" if word == "MOVED" else str(second))
+
+
 class RedisHolds:
     """What keeps calls from starting: holds of a turn, readiness flags that a session keeps for turns to come, and
-    approvals. Fits `ports.redis_calls.Holds`."""
+    approvals."""
 
     def __init__(self, scripts: Scripts, *, keep_session_s: float) -> None:
         self._scripts = scripts
@@ -54,36 +53,29 @@ class RedisHolds:
         self._keep_ms = int(keep_session_s * 1000)
 
     def place(self, session_id: str, turn_id: str, hold: HoldSpec) -> Literal["HELD", "ALREADY", "ENDED", "GONE"]:
-        """`HELD`, `ALREADY`, `ENDED` or `GONE`. From then on no call that changes something starts."""
-        return _placed(self._hold_place(session_id, turn_id, hold, "hold").run())
+        """Place a hold: from then on no call with effects starts."""
+        return self._place(session_id, turn_id, hold, "hold").run()
 
     def place_all(self, brakes: Sequence[Brake]) -> list[str | Exception]:
-        """`place` for holds, and for flags that turns have taken, sent together; instead of a word what was refused."""
+        """Place holds, and readiness flags that turns have taken, in one round trip. The result of a hold that could
+        not be placed is its exception."""
         calls = [
-            self._hold_place(
+            self._place(
                 brake.session_id, brake.turn_id or "", brake.hold, "readiness" if brake.kind == "flag" else "hold"
             )
             for brake in brakes
         ]
-        replies, _ = self._scripts.pipeline(calls)
-        return [reply if isinstance(reply, ResponseError) else _placed(reply) for reply in replies]
+        return list(self._scripts.pipeline(calls)[0])
 
-    def _hold_place(
-        self, session_id: str, turn_id: str, hold: HoldSpec, kind: Literal["hold", "readiness"]
-    ) -> ScriptCall[HoldPlaceEnded | Literal["HELD", "ALREADY", "GONE"]]:
-        return self._scripts.hold_place(
-            session_id,
-            turn_id,
-            hold=hold.id,
-            timeout_ms=hold_ms(hold),
-            policy=hold.on_timeout,
-            reason=hold.reason,
-            hold_kind=kind,
-        )
+    @script_call("hold_place", ENDED="ENDED")
+    def _place(
+        self, session_id: str, turn_id: str, hold: HoldSpec, hold_kind: Literal["hold", "readiness"]
+    ) -> ScriptCall[Literal["HELD", "ALREADY", "ENDED", "GONE"]]: ...
 
+    @script("hold_release", hold=Parameter("hold_id"))
     def release(self, session_id: str, turn_id: str, hold_id: str) -> Literal["RELEASED", "ABSENT", "GONE"]:
-        """`RELEASED`, `ABSENT` or `GONE`."""
-        return self._scripts.hold_release(session_id, turn_id, hold=hold_id).run()
+        """Release a hold."""
+        ...
 
     def of_turn(self, session_id: str, turn_id: str) -> tuple[StandingHold, ...]:
         """The holds that stand, by their id. Those whose time is up stand with `ends_in_ms` at 0 or below."""
@@ -107,22 +99,15 @@ class RedisHolds:
             hold.ends_in_ms > 0 or hold.on_timeout != "release" for hold in self.of_turn(session_id, turn_id)
         )
 
+    @script("flag_add", most=MAX_FLAGS)
     def add_flag(self, session_id: str, flag: HoldSpec) -> Literal["ADDED", "ALREADY", "FULL"]:
-        """`ADDED`, `ALREADY`, or `FULL`: too many flags no turn has taken."""
-        return self._scripts.flag_add(
-            session_id,
-            flag=flag.id,
-            timeout_ms=hold_ms(flag),
-            policy=flag.on_timeout,
-            reason=flag.reason,
-            most=MAX_FLAGS,
-            keep_ms=self._keep_ms,
-        ).run()
+        """Add a readiness flag. `FULL`: no turn has taken too many of the session's flags."""
+        ...
 
+    @script("flag_release", flag=Parameter("flag_id"), others=_with_detail)
     def release_flag(self, session_id: str, flag_id: str) -> tuple[Literal["READY", "TAKEN", "GONE"], str]:
-        """(`READY`, ""), (`TAKEN`, the turn that holds for it) or (`GONE`, "")."""
-        reply = self._scripts.flag_release(session_id, flag=flag_id).run()
-        return ("TAKEN", reply.turn) if isinstance(reply, FlagReleaseTaken) else (reply, "")
+        """Release a flag: (`READY`, ""), (`TAKEN`, the turn that holds for it) or (`GONE`, "")."""
+        ...
 
     def unread_flags(self, session_id: str) -> tuple[str, ...]:
         """The flags no turn has taken yet, oldest first."""
@@ -130,6 +115,14 @@ class RedisHolds:
             cast(list[str], self._scripts.client.lrange(self._keys.of_session(session_id, "readiness"), 0, -1))
         )
 
+    @script(
+        "approval_decide",
+        expect=Parameter("args_hash"),
+        who=Parameter("by"),
+        comment=Parameter("why"),
+        edit=Parameter("edited"),
+        others=_with_detail,
+    )
     def decide_approval(
         self,
         ref: CallRef,
@@ -140,40 +133,12 @@ class RedisHolds:
         why: str,
         edited: EditedCall | None = None,
     ) -> tuple[DecideResult, str]:
-        """(word, detail).
+        """Decide an approval. Returns a word and its detail.
 
-        `APPROVED`, `DENIED`, `EXPIRED`; `DECIDED` with its state; `STALE`: the arguments are other ones;
+        `APPROVED`, `DENIED`, `EXPIRED`; `DECIDED` with the approval's state; `STALE`: the arguments have changed;
         `ENDED` with the turn's state; `GONE`.
         """
-        edit = ""
-        if edited is not None:
-            edit = json.dumps(
-                {
-                    "spec": edited.arguments_json,
-                    "hash": edited.args_hash,
-                    "fp": edited.fingerprint,
-                    "lanes": json.dumps(edited.lanes),
-                }
-            )
-        reply = self._scripts.approval_decide(
-            ref.session_id,
-            ref.turn_id,
-            call=ref.call_id,
-            expect=args_hash,
-            decision=decision,
-            who=by,
-            comment=why,
-            edit=edit,
-        ).run()
-        match reply:
-            case "APPROVED" | "DENIED" | "EXPIRED":
-                return reply, ""
-            case ApprovalDecideDecided():
-                return "DECIDED", reply.state
-            case ApprovalDecideEnded():
-                return "ENDED", reply.state
-            case "STALE" | "GONE":
-                return reply, ""
+        ...
 
     def approvals(self, refs: Sequence[CallRef]) -> list[ApprovalStatus | None]:
         """The state of each approval; None where Redis does not know the call, or it needs none."""
@@ -187,12 +152,6 @@ class RedisHolds:
         clock, *replies = self._scripts.client.many(commands)
         now_ms = int(clock[0]) * 1000 + int(clock[1]) // 1000
         return [_read_status(values, state, now_ms) for values, state in zip(replies[::2], replies[1::2], strict=True)]
-
-
-def _placed(
-    reply: HoldPlaceEnded | Literal["HELD", "ALREADY", "GONE"],
-) -> Literal["HELD", "ALREADY", "ENDED", "GONE"]:
-    return "ENDED" if isinstance(reply, HoldPlaceEnded) else reply
 
 
 def _read_status(values: Sequence[str | None], turn_state: str | None, now_ms: int) -> ApprovalStatus | None:
@@ -229,8 +188,7 @@ def read_approvals(trace: Mapping[str, str]) -> dict[str, ApprovalStatus]:
 
 class RedisSessions:
     """Which turn of a session is live, which wait, and whether they are paused; and input for the turn that runs. Input
-    is put into a turn's mailbox: a step's begin consumes it, a turn's end bounces it. Fits
-    `ports.redis_turns.Sessions`."""
+    is put into a turn's mailbox: a step's begin consumes it, a turn's end bounces it."""
 
     def __init__(self, scripts: Scripts, *, keep_session_s: float, in_cells: bool = False) -> None:
         """`in_cells`: a tenant may be in another cell."""
@@ -271,51 +229,30 @@ class RedisSessions:
             of_tenant += sum(pipe.execute())
         return of_session, of_tenant
 
+    @script("session_pause", PAUSED=True, ALREADY=False)
     def pause(self, session_id: str, why: str = "") -> bool:
-        """No further turn begins. False when it was paused before."""
-        reply = self._scripts.session_pause(session_id, keep_session_ms=self._keep_session_ms, why=why).run()
-        return reply == "PAUSED"
+        """Let no further turn begin. Returns False if the session was paused before."""
+        ...
 
+    @script("session_resume", RESUMED=_resumed, ALREADY=(False, ""))
     def resume(self, session_id: str) -> tuple[bool, str]:
-        """(False when it was not paused, the turn that became live or "")."""
-        reply = self._scripts.session_resume(session_id).run()
-        if reply == "ALREADY":
-            return False, ""
-        return True, reply.turn
+        """Resume a session. Returns False if it was not paused; and the turn that became live, or ""."""
+        ...
 
+    @script("mailbox_put", most=MAX_UNREAD, most_bytes=MAX_UNREAD_BYTES, others=_put)
     def put_input(self, session_id: str, turn_id: str, item: TurnInput) -> tuple[PutResult, str, str]:
-        """(`ACCEPTED`, "", ""), (`ALREADY`, its receipt, the turn's state), (`SEALED`, the turn's state, ""),
-        (`FULL`, inputs, bytes that no step has read) or (`GONE`, "", ""). Where its tenant is in another cell nothing
-        is put: (`MOVED`, that cell, ""), or (`MOVING`, "", "") while it is about to move."""
-        reply = self._scripts.mailbox_put(
-            session_id,
-            turn_id,
-            message_id=item.client_message_id,
-            item=as_json(item),
-            most=MAX_UNREAD,
-            most_bytes=MAX_UNREAD_BYTES,
-            cell_tenant=tenant_key(session_id) if self._in_cells else "",
-        ).run()
-        match reply:
-            case MailboxPutFull():
-                return "FULL", str(reply.inputs), str(reply.bytes)
-            case MailboxPutAlready():
-                return "ALREADY", reply.receipt, reply.state
-            case MailboxPutSealed():
-                return "SEALED", reply.state, ""
-            case MailboxPutMoved():
-                return "MOVED", reply.cell, ""
-            case _:
-                return reply, "", ""
+        """Put an input into a turn's mailbox. Returns a word and two details.
+
+        `ACCEPTED`; `ALREADY`: its receipt, the turn's state; `SEALED`: the turn's state; `FULL`: how many inputs and
+        bytes no step has read; `GONE`. An input of a tenant that is in another cell is not put: `MOVED`: the cell, or
+        `MOVING` while the tenant moves.
+        """
+        ...
 
     def input_receipt(self, session_id: str, turn_id: str, client_message_id: str) -> str | None:
         """`accepted`, `consumed STEP` or `bounced`; None when Redis does not know the input."""
         key = self._keys.named("receipts", session_id, turn_id)
         return cast("str | None", self._scripts.client.hget(key, client_message_id))
-
-    def input_receipts(self, session_id: str, turn_id: str) -> dict[str, str]:
-        """All receipts of a turn, by client_message_id."""
-        return cast(dict[str, str], self._scripts.client.hgetall(self._keys.named("receipts", session_id, turn_id)))
 
     def _field(self, session_id: str, name: str) -> str:
         found = self._scripts.client.hget(self._keys.of_session(session_id, "session"), name)

@@ -6,7 +6,7 @@ import threading
 import time
 import uuid
 from collections.abc import Callable, Sequence
-from typing import Any, cast
+from typing import cast
 
 from brainq.contracts.fleet import FleetModel
 from brainq.contracts.limit_share import LEASE_S, ShareReport
@@ -15,6 +15,7 @@ from brainq.contracts.rate import (
     NO_RATE,
     QueueTicket,
     Rate,
+    RateLimitKind,
     RateReport,
     RateRules,
     RateWait,
@@ -22,7 +23,8 @@ from brainq.contracts.rate import (
 )
 from brainq.state.connection import Client, Command
 from brainq.state.keys import Keys
-from brainq.state.typed_scripts import RateTakeLate, RateTakeWait, Scripts, ShareLookSeen
+from brainq.state.script_methods import Parameter, script
+from brainq.state.scripts import Scripts
 
 WINDOW_S = 60.0
 SLACK_SHARE = 1 / 12  # of the window: 5 s, within which a request that has got its place arrives
@@ -34,8 +36,22 @@ MAX_STOP_S = 300.0  # a service that asks for longer is tried by one request aft
 _OF_RULE = ("set_requests", "set_tokens", "requests", "tokens", "learned_until", "stopped_until")
 
 
+def _wait(wait_ms: int, what: RateLimitKind, most: int) -> RateWait:
+    return RateWait(wait_ms / 1000, what, most)
+
+
+def _late(wait_ms: int, what: RateLimitKind, most: int) -> RateWait:
+    return RateWait(wait_ms / 1000, what, most, is_late=True)
+
+
+def _seen(mark: int, share: int, used: int, waits: bool, requests: int) -> tuple[int, int, int, bool, int]:
+    return mark, share, used, waits, requests
+
+
 class RedisRates:
-    """Fits `ports.redis_turns.RateLimits`.
+    """The limits of models in one Redis.
+
+    `name` is a model at one account: `provider:model`, then ` #` and a word for the account if there are several.
 
     A process asks Redis only about models that are limited: by what is set, or by what some process has learned of
     their service, which all hear (`heard`, `catch_up`).
@@ -99,102 +115,108 @@ class RedisRates:
     ) -> RateWait | None:
         """Take a place for one request: None; or wait, and ask again with the same ticket."""
         rate = self._rate(name)
+        most_wait_ms = int(min(max_wait_s, MAX_WAIT_S) * 1000)
         while True:
-            asked_at = time.monotonic()
-            reply = self._scripts.rate_take(
-                **self._of(name, "places", "line", "order", "due", "rule", "tenants", "by"),
-                model=name,
-                place=place,
-                ticket=ticket,
-                rank=rank,
-                tokens=tokens,
-                estimated=estimated,
-                requests_most=rate.requests,
-                tokens_most=rate.tokens,
-                window_ms=self._window_ms,
-                slack_ms=self._slack_ms,
-                most_wait_ms=int(min(max_wait_s, MAX_WAIT_S) * 1000),
-                shared=self._shared,
-            ).run()
-            match reply:
-                case RateTakeWait() | RateTakeLate():
-                    is_late = isinstance(reply, RateTakeLate)
-                    return RateWait(reply.wait_ms / 1000, reply.what, reply.most, is_late)
-                case "GO":
-                    if (time.monotonic() - asked_at) * 2000 < self._slack_ms:
-                        return None
-                    # Redis, or this process, was slow: the request could arrive after its place counts no more.
-                    place += "+"
+            begun_at = time.monotonic()
+            wait = self._take(name, place, ticket, rank, tokens, estimated, rate.requests, rate.tokens, most_wait_ms)
+            # If Redis, or this process, was slow, the request could arrive when its place no longer counts.
+            if wait is not None or (time.monotonic() - begun_at) * 2000 < self._slack_ms:
+                return wait
+            place += "+"
 
+    @script("rate_take", GO=None, WAIT=_wait, LATE=_late)
+    def _take(
+        self,
+        model: str,
+        place: str,
+        ticket: str,
+        rank: int,
+        tokens: int,
+        estimated: int,
+        requests_most: int | None,
+        tokens_most: int | None,
+        most_wait_ms: int,
+    ) -> RateWait | None: ...
+
+    @script("rate_leave")
     def leave(self, ticket: QueueTicket) -> None:
-        """Leave the queue; nothing where it is left."""
-        keys = self._of(ticket.queue, "line", "order", "due", "rule", "tenants")
-        self._scripts.rate_leave(**keys, ticket=ticket.holder).run()
+        """Leave the queue of a model."""
+        ...
 
     def settle(
         self, name: str, place: str, used: int | TokenCount | None, answered_s: float | None, report: RateReport
     ) -> bool:
-        """What came of a request; nothing is written where nothing limits the model, and nothing is new. False: what
-        its service says is not kept to."""
+        """Record the outcome of a request. Writes nothing if nothing limits the model and nothing is new. Returns False
+        if the limits that its service reports are not observed.
+
+        answered_s   how long ago the answer began
+        """
         if self._rates.for_model(_model_name(name)) is None:
             return False
         report = self._new_of(name, report)
         if report == EMPTY_RATE_REPORT and not self.is_limited(name):
             return True
         count, plain = (used, None) if isinstance(used, TokenCount) else (None, used)
-        self._scripts.rate_settle(
-            **self._of(name, "places", "rule"),
-            place=place,
-            model=name,
-            mark=place,
+        self._settle(
+            name,
+            place,
+            place,
             used=count.used if count else plain,
             estimated=count.estimated if count else None,
             counted=count.counted if count else None,
-            answered_ms=None if answered_s is None else int(answered_s * 1000),
-            window_ms=self._window_ms,
+            answered_s=answered_s,
             requests=report.requests,
             tokens=report.tokens,
-            stop_ms=int(min(report.stop_s, MAX_STOP_S) * 1000),
+            stop_s=min(report.stop_s, MAX_STOP_S),
             probes=report.stop_s > MAX_STOP_S,
-        ).run()
+        )
         if report != EMPTY_RATE_REPORT:
             self.receive_learned(name)
         return True
 
+    @script("rate_settle")
+    def _settle(
+        self,
+        model: str,
+        place: str,
+        mark: str,
+        *,
+        used: int | None,
+        estimated: int | None,
+        counted: int | None,
+        answered_s: float | None,
+        requests: int | None,
+        tokens: int | None,
+        stop_s: float,
+        probes: bool,
+    ) -> None: ...
+
+    @script("rate_report", model=Parameter("name"))
     def report(self, name: str, place: str, count: TokenCount, is_all: bool) -> None:
-        """See RateLimits.report."""
-        self._scripts.rate_report(
-            **self._of(name, "places", "rule"),
-            place=place,
-            used=count.used,
-            estimated=count.estimated,
-            counted=count.counted,
-            is_all=is_all,
-        ).run()
+        """Record what an open stream has reported: the tokens used, and those that its reply may yet use. `is_all`: no
+        further tokens can come."""
+        ...
 
     def share_reports(self) -> list[ShareReport]:
         """What this cell has and uses of each model that is limited and was asked within a day. One process gets it."""
         found: list[ShareReport] = []
         for name in cast("Sequence[str]", self._scripts.client.zrange(self._keys.limited, 0, -1)):
             rate = self._rate(name)
-            seen = self._scripts.share_look(
-                **self._of(name, "places", "line", "rule", "by"),
-                look=uuid.uuid4().hex,
-                asker=self._asker,
-                keep_ms=ASKER_KEPT_MS,
-                requests_most=rate.requests,
-                tokens_most=rate.tokens,
-            ).run()
-            if isinstance(seen, ShareLookSeen):
-                found.append(ShareReport(name, seen.mark, seen.share, seen.used, seen.waits, seen.requests or None))
+            seen = self._look(name, uuid.uuid4().hex, rate.requests, rate.tokens)
+            if seen is not None:
+                mark, share, used, waits, requests = seen
+                found.append(ShareReport(name, mark, share, used, waits, requests or None))
         return found
 
+    @script("share_look", keep_ms=ASKER_KEPT_MS, SEEN=_seen, OTHER=None, FREE=None)
+    def _look(
+        self, model: str, look: str, requests_most: int | None, tokens_most: int | None
+    ) -> tuple[int, int, int, bool, int] | None: ...
+
+    @script("share_put", for_ms=int(LEASE_S * 1000), PUT=True, OLD=False)
     def put_share(self, report: ShareReport, share: int) -> bool:
         """From now on the cell may use this share, until it lapses. False: another process has looked since."""
-        put = self._scripts.share_put(
-            **self._of(report.model, "rule"), mark=report.mark, share=share, for_ms=int(LEASE_S * 1000)
-        )
-        return put.run() == "PUT"
+        ...
 
     def models(self) -> tuple[FleetModel, ...]:
         """All that are limited and were asked, or learned of, within a day. What is set for one is what those who asked
@@ -204,11 +226,10 @@ class RedisRates:
         now_ms = int(clock[0]) * 1000 + int(clock[1]) // 1000
         reads: list[Command] = []
         for name in names:
-            keys = self._of(name, "places", "line", "rule")
             reads += [
-                ("ZCOUNT", keys["places"], f"({now_ms}", "+inf"),
-                ("ZCARD", keys["line"]),
-                ("HMGET", keys["rule"], *_OF_RULE),
+                ("ZCOUNT", self._keys.rate(name, "places"), f"({now_ms}", "+inf"),
+                ("ZCARD", self._keys.rate(name, "line")),
+                ("HMGET", self._keys.rate(name, "rule"), *_OF_RULE),
             ]
         found = client.many(reads) if reads else []
         return tuple(_fleet_model(name, *found[3 * i : 3 * i + 3], now_ms=now_ms) for i, name in enumerate(names))
@@ -226,9 +247,6 @@ class RedisRates:
     def _rate(self, name: str) -> Rate:
         rate = self._rates.for_model(_model_name(name))
         return rate if isinstance(rate, Rate) else NO_RATE
-
-    def _of(self, name: str, *parts: str) -> dict[str, Any]:
-        return {part: self._keys.rate(name, part) for part in parts}
 
 
 def learned(client: Client, keys: Keys, now_ms: int) -> Sequence[tuple[str, float]]:

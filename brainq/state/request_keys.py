@@ -6,7 +6,8 @@ from typing import Any
 
 from brainq.contracts.ids import new_turn_id
 from brainq.contracts.status import RequestTryEnd
-from brainq.state.typed_scripts import Scripts
+from brainq.state.script_methods import Parameter, script
+from brainq.state.scripts import Scripts
 
 REQUEST_KEPT_S = 900
 MAX_TRACKED_REQUESTS = 256
@@ -29,17 +30,12 @@ class RedisRequestKeys:
         older        the digest by which the previous release knew the content
         """
         known = self._client.get(self._keys.asked(older)) if number and older else None
-        reply = self._scripts.request_try(
-            tries=self._keys.tries(digest),
-            key=new_turn_id(),
-            number=number,
-            state="refused" if is_refused else "open",
-            older=known or "",
-            keep_ms=REQUEST_KEPT_S * 1000,
-            most=MAX_TRACKED_REQUESTS,
-        ).run()
-        return reply.key
+        return self._begin(digest, new_turn_id(), number, "refused" if is_refused else "open", known or "")
 
+    @script("request_try", keep_ms=REQUEST_KEPT_S * 1000, most=MAX_TRACKED_REQUESTS, KEY=str)
+    def _begin(self, digest: str, key: str, number: int, state: str, older: str) -> str: ...
+
+    @script("request_tried", state=Parameter("how"))
     def end(self, digest: str, key: str, number: int, how: RequestTryEnd) -> None:
-        """Note how a try ended. Of one that was tried again since nothing is noted."""
-        self._scripts.request_tried(tries=self._keys.tries(digest), key=key, number=number, state=how).run()
+        """Note how a try ended. Does nothing for a request that was tried again since."""
+        ...

@@ -1,8 +1,7 @@
-"""Runs the scripts of `lua/`, and reads their replies. `script_headers.py` reads headers, `script_text.py` the texts.
+"""Runs the scripts of `lua/`. `script_headers.py` reads their headers, `script_text.py` their texts.
 
-`state.typed_scripts.Scripts` is generated from the headers. It has one method a script, which makes a `ScriptCall`: the
-script with its keys and arguments. `ScriptCall.run` sends one, `LoadedScripts.pipeline` several in one trip. `python -m
-ops.typed_scripts` writes it anew.
+A script is called by a method that `script_methods.py` makes. `Scripts.run` sends one call, `Scripts.pipeline` sends
+several in one round trip.
 """
 
 from __future__ import annotations
@@ -15,7 +14,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from itertools import takewhile
-from operator import itemgetter
 from typing import Any, Generic, Self, TypeVar, cast
 
 from redis.exceptions import NoScriptError, RedisError, ResponseError
@@ -36,28 +34,26 @@ ReadReply = Callable[[list[Any]], Any]
 
 
 class Replies(dict[str, ReadReply]):
-    """How each reply of a script is read, by its word. Raises ScriptError for one that its header does not declare."""
+    """The functions that read the replies of a script, by the reply's word."""
 
-    def __init__(self, name: str, words: Iterable[str], fuller: Mapping[str, ReadReply]) -> None:
-        """`fuller` are those that say more than their word."""
-        super().__init__((word, fuller.get(word, itemgetter(0))) for word in words)
-        self.name = name
+    def __init__(self, script: str, readers: Mapping[str, ReadReply]) -> None:
+        super().__init__(readers)
+        self.script = script
 
     def __missing__(self, word: str) -> ReadReply:
-        raise undeclared(self.name, word, self)
+        raise undeclared(self.script, word, self)
 
 
-def undeclared(name: str, replied: object, declared: Iterable[str]) -> ScriptError:
-    return ScriptError(f"{name}: replied {replied!r}, its header declares {sorted(declared)}")
+def undeclared(script: str, replied: object, declared: Iterable[str]) -> ScriptError:
+    return ScriptError(f"{script}: replied {replied!r}, its header declares {sorted(declared)}")
 
 
 class Script:
     """One Lua operation. Its text is put together when it first runs."""
 
-    def __init__(self, name: str, generated: Generated, fuller: Mapping[str, ReadReply]) -> None:
+    def __init__(self, name: str, generated: Generated) -> None:
         self.signature = read_signature(name)
         self.key_count = len(self.signature.keys)
-        self.replies = Replies(name, self.signature.words, fuller)
         self._generated = generated
 
     @cached_property
@@ -89,35 +85,33 @@ class Script:
 
 @dataclass(slots=True, eq=False)
 class ScriptCall(Generic[T_co]):
-    """A script that is to run on a session's keys. `values` are its keys, then its arguments, as Redis gets them."""
+    """A script that is to run on the keys of a session.
 
-    scripts: LoadedScripts
+    replies   reads its replies
+    values    the script's keys, then its arguments, as they are sent to Redis
+    """
+
+    scripts: Scripts
     script: Script
+    replies: Replies
     session_id: str
     values: Sequence[Any]
 
     def run(self) -> T_co:
-        """What it replies. Raises what Redis refused, and ScriptError for a reply that its header does not declare."""
-        scripts, script = self.scripts, self.script
-        began_at = time.monotonic()
-        try:
-            reply = scripts.client.execute_command("EVALSHA", script.sha, script.key_count, *self.values)
-        except RedisError as failure:
-            reply = self._reply_after(failure, began_at)
-        if scripts.outbox is not None and script.rings:
-            scripts.outbox.flush(self.session_id)
-        return script.replies[reply[0]](reply)
+        """Run the script and return its reply. Raises the error of Redis, or ScriptError if the header of the script
+        does not declare the reply."""
+        return self.scripts.run(self.script, self.replies, self.session_id, self.values)
 
     def with_reads(self, reads: Sequence[Command]) -> tuple[T_co, list[Any]]:
-        """Run it, then these plain commands, all in one trip: what it replies, and the commands' raw replies, in place
-        of one what Redis refused."""
+        """Run the script, then these plain commands, in one round trip. Returns the script's reply and the raw replies
+        to the commands, of which each may be the error of Redis."""
         (reply,), found = self.scripts.pipeline([self], reads)
         if isinstance(reply, ResponseError):
             raise reply
         return reply, found
 
     def after(self, first: ScriptCall[object]) -> T_co:
-        """Run `first`, then this, in one trip: what this replies. Raises what Redis refused of either."""
+        """Run `first`, then this call, in one round trip. Returns its reply. Raises the error of either."""
         (before, reply), _ = self.scripts.pipeline((first, self))
         for refused in (before, reply):
             if isinstance(refused, ResponseError):
@@ -128,46 +122,41 @@ class ScriptCall(Generic[T_co]):
     def command(self) -> Command:
         return ("EVALSHA", self.script.sha, self.script.key_count, *self.values)
 
-    def send_text(self) -> list[Any]:
-        """Its raw reply, where the server may not know the script: it may have been restarted."""
-        try:
-            return self.scripts.client.execute_command("EVAL", self.script.text, self.script.key_count, *self.values)
-        except ResponseError as failure:
-            raise self.script.located(failure) from None
 
-    def _reply_after(self, failure: RedisError, began_at: float) -> list[Any]:
-        """Its raw reply in the end, where that was the outcome of sending it first."""
-        if isinstance(failure, NoScriptError):
-            return self.scripts.retry(self.send_text)
-        return self.scripts.retry.resume(self.send_text, self.script.located(failure), began_at)
+class Scripts:
+    """All scripts, and the client that runs them.
 
-
-class LoadedScripts:
-    """All scripts, loaded. Raises ScriptError when one's header is not that from which its method was generated.
-
-    headers   the fingerprints of the headers the methods were generated from
-    fuller    how replies are read that say more than their word: by script and word
-    outbox    published after each script that may have left doorbells in it; None: doorbells are transactional
+    outbox   published after each script that may have left doorbells in it. None: doorbells are transactional
     """
 
-    def __init__(
-        self,
-        client: Client,
-        keys: Keys,
-        doorbells: Doorbells,
-        headers: Mapping[str, str],
-        fuller: Mapping[str, Mapping[str, ReadReply]],
-        outbox: Outbox | None = None,
-    ) -> None:
+    def __init__(self, client: Client, keys: Keys, doorbells: Doorbells, outbox: Outbox | None = None) -> None:
         self.client = client
         self.keys = keys
         self.outbox = outbox
         self.retry = ONCE
         generated = doorbells.generated()
-        self.loaded = {name: Script(name, generated, fuller.get(name, {})) for name in NAMES}
-        for name, script in self.loaded.items():
-            if headers.get(name) != script.signature.fingerprint:
-                raise ScriptError(f"{name}.lua: its header has changed; run `python -m ops.typed_scripts`")
+        self.loaded = {name: Script(name, generated) for name in NAMES}
+
+    def run(self, script: Script, replies: Replies, session_id: str, values: Sequence[Any]) -> Any:
+        """Run one script, as `ScriptCall.run` describes."""
+        began_at = time.monotonic()
+        try:
+            reply = self.client.execute_command("EVALSHA", script.sha, script.key_count, *values)
+        except NoScriptError:
+            reply = self.retry(partial(self._send_text, script, values))
+        except RedisError as failure:
+            send = partial(self._send_text, script, values)
+            reply = self.retry.resume(send, script.located(failure), began_at)
+        if self.outbox is not None and script.rings:
+            self.outbox.flush(session_id)
+        return replies[reply[0]](reply)
+
+    def _send_text(self, script: Script, values: Sequence[Any]) -> list[Any]:
+        """Run a script that the server may not know, because it was restarted. Returns the raw reply."""
+        try:
+            return self.client.execute_command("EVAL", script.text, script.key_count, *values)
+        except ResponseError as failure:
+            raise script.located(failure) from None
 
     def patient(self, for_s: float) -> Self:
         """The same scripts, for what a worker does under a lease of `for_s` seconds: while Redis is unavailable, each
@@ -194,7 +183,7 @@ class LoadedScripts:
         for session_id in {call.session_id for call in calls if self.outbox is not None and call.script.rings}:
             self.flush(session_id)
         return [
-            call.script.located(reply) if isinstance(reply, ResponseError) else call.script.replies[reply[0]](reply)
+            call.script.located(reply) if isinstance(reply, ResponseError) else call.replies[reply[0]](reply)
             for call, reply in zip(calls, replies, strict=True)
         ], found
 
@@ -208,13 +197,12 @@ class LoadedScripts:
         replies, read = found[: len(calls)], found[len(calls) :]
         known = sum(1 for _ in takewhile(lambda reply: not isinstance(reply, NoScriptError), replies))
         if known < len(calls):
-            replies[known:] = [_tried(call) for call in calls[known:]]
+            replies[known:] = [self._try_text(call) for call in calls[known:]]
             read = self.client.replies(reads) if reads else []
         return replies, read
 
-
-def _tried(call: ScriptCall[object]) -> list[Any] | ResponseError:
-    try:
-        return call.send_text()
-    except ResponseError as refused:
-        return refused
+    def _try_text(self, call: ScriptCall[object]) -> list[Any] | ResponseError:
+        try:
+            return self._send_text(call.script, call.values)
+        except ResponseError as refused:
+            return refused

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from typing import cast
+from typing import Literal, cast
 
 from brainq.contracts.stop import Stop, read_stop, stop_json
-from brainq.state.typed_scripts import Scripts
+from brainq.state.script_methods import script, script_call
+from brainq.state.scripts import ScriptCall, Scripts
 
 STOPS_KEPT_MS = 86_400_000  # sweepers say again what SQL has
 HASTENED_AT_ONCE = 1_000
@@ -16,8 +17,7 @@ NONE_KNOWN_S = 10.0  # what is stopped is heard of; this is for a message that w
 
 
 class RedisStops:
-    """The hash `stopped`. SQL's rows hold; this is what of them the scripts read. Fits `ports.people.StopSwitch` and
-    `StopsInForce`.
+    """The hash `stopped`. SQL's rows hold; this is what of them the scripts read.
 
     listen   begin to hear of what is stopped
     """
@@ -57,12 +57,11 @@ class RedisStops:
     def put(self, standing: Sequence[Stop]) -> None:
         """From now on every claim and submit meets them."""
         calls = [
-            self._scripts.stop_put(
-                field=stop.field,
-                mode=stop.mode,
-                text=stop_json(stop),
-                remaining_ms=None if stop.ends_in_s is None else max(1, int(stop.ends_in_s * 1000)),
-                keep_ms=STOPS_KEPT_MS,
+            self._put(
+                stop.field,
+                stop.mode,
+                stop_json(stop),
+                None if stop.ends_in_s is None else max(1, int(stop.ends_in_s * 1000)),
             )
             for stop in standing
         ]
@@ -72,9 +71,13 @@ class RedisStops:
         if standing:
             self._client.publish(self._keys.stopped, "put")
 
+    @script_call("stop_put", keep_ms=STOPS_KEPT_MS)
+    def _put(self, field: str, mode: str, text: str, remaining_ms: int | None) -> ScriptCall[Literal["STOPPED"]]: ...
+
+    @script("stop_drop", LIFTED=True, ABSENT=False)
     def drop(self, field: str) -> bool:
-        """What waits for it goes on; False where it was not there."""
-        return self._scripts.stop_drop(field=field).run() == "LIFTED"
+        """Lift a stop: what waits for it continues. Returns False if it was not in force."""
+        ...
 
     def fields(self) -> set[str]:
         """What scripts meet now."""
@@ -85,4 +88,7 @@ class RedisStops:
         members = cast("list[str]", self._client.zrange(self._keys.index, 0, -1))
         for page, first in enumerate(range(0, len(members), HASTENED_AT_ONCE)):
             some = members[first : first + HASTENED_AT_ONCE]
-            self._scripts.index_hasten(after_ms=page * HASTEN_APART_MS, members=some).run()
+            self._hasten(page * HASTEN_APART_MS, some)
+
+    @script("index_hasten")
+    def _hasten(self, after_ms: int, members: Sequence[str]) -> None: ...

@@ -4,12 +4,11 @@ how many turns may be live.
 
 from __future__ import annotations
 
-import json
 import re
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Literal, cast
+from typing import cast
 
 from redis.exceptions import OutOfMemoryError, ResponseError
 
@@ -18,7 +17,8 @@ from brainq.observe.logs import logger
 from brainq.state.connection import Client
 from brainq.state.fleet import PRESENCE_KEPT_MS, RedisWorkers
 from brainq.state.keys import Keys
-from brainq.state.typed_scripts import LeasesLapseLapsed, PresenceLookLooked, Scripts, TurnSweepLook
+from brainq.state.script_methods import Parameter, script, script_call
+from brainq.state.scripts import ScriptCall, Scripts
 
 log = logger("brainq.presence")
 
@@ -33,8 +33,20 @@ ADMIT_BATCH = 200
 _RUN_ID = re.compile(r"run_id:(\w+)")
 
 
+def _due(stepped: int, members: Sequence[str]) -> DueTurns:
+    return DueTurns(tuple(cast(TurnKey, tuple(member.split(" "))) for member in members), stepped)
+
+
+def _kept(live: int, asked: tuple[str, ...]) -> tuple[int, tuple[str, ...]]:
+    return live, asked
+
+
+def _gone(found: Sequence[str] = ()) -> list[GoneProcess]:
+    return [GoneProcess(name, int(at)) for name, at in zip(found[::2], found[1::2], strict=True)]
+
+
 class RedisSweeperState:
-    """The sweeper's view of all turns, and of the fleet. Fits `ports.redis_turns.SweeperState`."""
+    """The sweeper's view of all turns, and of the fleet."""
 
     def __init__(
         self,
@@ -57,37 +69,31 @@ class RedisSweeperState:
         self._failing_ms = int(failing_s * 1000)
         self._unserved_ms = int(unserved_s * 1000)
         self._grace_ms = int(grace_s * 1000)
-        self._lease_ms, self._beat_ms = int(lease_s * 1000), int(beat_s * 1000)
+        self._lease_ms = self._longest_lease_ms = int(lease_s * 1000)
+        self._beat_ms = int(beat_s * 1000)
         # Every turn that a worker may have taken up is looked at within this.
         self._horizon_ms = int(max(lease_s, rering_s * 12) * 1000)
-        self._cap_lifetime_ms = cap_lifetime_ms
+        self._cap_ms = cap_lifetime_ms
 
+    @script("index_take", most=Parameter("limit"), hold_ms=Parameter("hold_s"), DUE=_due)
     def due(self, limit: int, hold_s: float) -> DueTurns:
-        """Up to `most` turns that are due; no other sweeper gets them for `hold_s`."""
-        reply = self._scripts.index_take(most=limit, hold_ms=int(hold_s * 1000)).run()
-        members = tuple(cast(TurnKey, tuple(member.split(" "))) for member in reply.members)
-        return DueTurns(members, reply.stepped)
+        """Take up to `limit` turns that are due. No other sweeper gets them for `hold_s`."""
+        ...
 
     def look(self, turns: Sequence[TurnKey]) -> list[SweepResult | Exception]:
-        """Look at turns; in place of a look what kept it from being made. The script rings for lost bells again, and
-        says when the turn is looked at next."""
-        sweeps = [
-            self._scripts.turn_sweep(
-                *turn,
-                rering_ms=self._rering_ms,
-                failing_ms=self._failing_ms,
-                unserved_ms=self._unserved_ms,
-                grace_ms=self._grace_ms,
-                longest_lease_ms=self._lease_ms,
-            )
-            for turn in turns
-        ]
-        replies, _ = self._scripts.pipeline(sweeps)
-        return [reply if isinstance(reply, ResponseError) else _sweep_result(reply) for reply in replies]
+        """Look at turns, ring for their lost doorbells, and set when each is looked at next. The result of a look that
+        failed is its exception."""
+        return list(self._scripts.pipeline([self._sweep(*turn) for turn in turns])[0])
+
+    @script_call("turn_sweep", LOOK=SweepResult, ENDED=SweepResult(), GONE=SweepResult(actions=(("readmit",),)))
+    def _sweep(self, session_id: str, turn_id: str) -> ScriptCall[SweepResult]: ...
 
     def drop(self, turn: TurnKey) -> None:
-        """A turn that Redis does not know is looked at no more."""
-        self._scripts.index_drop(*turn).run()
+        """Stop looking at a turn that Redis does not know."""
+        self._drop(*turn)
+
+    @script("index_drop")
+    def _drop(self, session_id: str, turn_id: str) -> None: ...
 
     def standing(self, turns: Sequence[TurnKey]) -> list[str]:
         """Of each turn: `unknown` to Redis, `unlisted` (nobody would ever look at it), or `known`."""
@@ -99,7 +105,10 @@ class RedisSweeperState:
 
     def list_again(self, turns: Iterable[TurnKey]) -> None:
         """Have these looked at now."""
-        self._scripts.index_hasten(after_ms=0, members=[_index_member(turn) for turn in turns]).run()
+        self._hasten([_index_member(turn) for turn in turns])
+
+    @script("index_hasten", after_ms=0)
+    def _hasten(self, members: Sequence[str]) -> None: ...
 
     def take_comparing(self, for_s: float) -> bool:
         """One sweeper compares SQL with Redis: True for the one that does, as long as it asks within `for_s`."""
@@ -127,54 +136,44 @@ class RedisSweeperState:
         for gone in self._find_gone():
             ended.append(replace(gone, leases=self._lapse(gone)))
             self._workers.withdraw_process(gone.process)
-            self._scripts.presence_forget(process=gone.process, absent_at=gone.absent_at).run()
+            self._forget(gone.process, gone.absent_at)
         return ended
 
-    def set_capacity(self, size: int, share: int, own: Mapping[str, int], caps: Mapping[str, int]) -> int:
-        reply = self._scripts.capacity_keep(
-            size=size,
-            share=share,
-            own=json.dumps(dict(own)),
-            caps=json.dumps(dict(caps)),
-            cap_ms=self._cap_lifetime_ms,
-            most=ADMIT_BATCH,
-            keep_ms=CAPACITY_KEPT_MS,
-        ).run()
-        for session_id in reply.asked:
-            self._scripts.flush(session_id)
-        return reply.live
+    @script("presence_forget")
+    def _forget(self, process: str, absent_at: int) -> None: ...
 
-    def _find_gone(self) -> list[GoneProcess]:
-        reply = self._scripts.presence_look(
-            channels=self._keys.alive, apart_ms=LOOKS_APART_MS, forget_ms=PRESENCE_KEPT_MS
-        ).run()
-        if not isinstance(reply, PresenceLookLooked):
-            return []
-        return [GoneProcess(name, int(at)) for name, at in zip(reply.gone[::2], reply.gone[1::2], strict=True)]
+    def set_capacity(self, size: int, share: int, own: Mapping[str, int], caps: Mapping[str, int]) -> int:
+        live, asked = self._keep_capacity(size, share, own, caps)
+        for session_id in asked:
+            self._scripts.flush(session_id)
+        return live
+
+    @script("capacity_keep", most=ADMIT_BATCH, keep_ms=CAPACITY_KEPT_MS, KEPT=_kept)
+    def _keep_capacity(
+        self, size: int, share: int, own: Mapping[str, int], caps: Mapping[str, int]
+    ) -> tuple[int, tuple[str, ...]]: ...
+
+    @script("presence_look", apart_ms=LOOKS_APART_MS, forget_ms=PRESENCE_KEPT_MS, LOOKED=_gone, EARLY=_gone)
+    def _find_gone(self) -> list[GoneProcess]: ...
 
     def _lapse(self, gone: GoneProcess) -> int:
         """End its leases of all turns that may be worked on. Returns how many it held."""
         lapsed, turns = 0, self._turns_at_work()
         for first in range(0, len(turns), TURNS_AT_ONCE):
             page = turns[first : first + TURNS_AT_ONCE]
-            calls = [
-                self._scripts.leases_lapse(
-                    *turn,
-                    process=gone.process,
-                    absent_at=gone.absent_at,
-                    lease_ms=self._lease_ms,
-                    beat_ms=self._beat_ms,
-                )
-                for turn in page
-            ]
+            calls = [self._lapse_leases(*turn, gone.process, gone.absent_at) for turn in page]
             for reply in self._scripts.pipeline(calls)[0]:
                 if isinstance(reply, OutOfMemoryError):
                     raise reply
                 if isinstance(reply, ResponseError):
                     # One turn that cannot be read must not keep others from going on. Its own lease says the rest.
                     log.error("leases of a process that is gone not ended", failure=reply, process=gone.process)
-                lapsed += reply.leases if isinstance(reply, LeasesLapseLapsed) else 0
+                else:
+                    lapsed += reply
         return lapsed
+
+    @script_call("leases_lapse", LAPSED=int, NONE=0)
+    def _lapse_leases(self, session_id: str, turn_id: str, process: str, absent_at: int) -> ScriptCall[int]: ...
 
     def _turns_at_work(self) -> list[TurnKey]:
         """Parked turns, of which there may be many, are looked at much later, and are not among them."""
@@ -182,12 +181,6 @@ class RedisSweeperState:
         seconds, _ = client.time()
         found = client.zrangebyscore(self._keys.index, "-inf", seconds * 1000 + self._horizon_ms)
         return [cast(TurnKey, tuple(member.split(" "))) for member in cast("list[str]", found)]
-
-
-def _sweep_result(reply: TurnSweepLook | Literal["ENDED", "GONE"]) -> SweepResult:
-    if isinstance(reply, TurnSweepLook):
-        return SweepResult(reply.fence, reply.actions, reply.lost)
-    return SweepResult(actions=(("readmit",),) if reply == "GONE" else ())
 
 
 def _index_member(turn: TurnKey) -> str:

@@ -22,7 +22,8 @@ from brainq.errors import BrainqError
 from brainq.state.connection import make_pool
 from brainq.state.keys import OF_SESSION, OF_TURN
 from brainq.state.money import MAX_RESUMED
-from brainq.state.typed_scripts import MovedWordChanged, Scripts
+from brainq.state.script_methods import script
+from brainq.state.scripts import Scripts
 
 SCAN_COUNT = 1000
 AT_ONCE = 200  # keys, copied in one trip
@@ -70,10 +71,10 @@ class RedisMovedWords:
         after = "" if placement is None else f"{placement.cell} {placement.epoch}"
         before = ""
         while True:
-            reply = self._scripts.moved_word(tenant=tenant, before=before, after=after).run()
-            if not isinstance(reply, MovedWordChanged):
+            changed = self._replace(tenant, before, after)
+            if changed is None:
                 return
-            before = reply.word
+            before = changed
             if placement is not None and _is_later(_placement(before), placement):
                 return
 
@@ -96,7 +97,10 @@ class RedisMovedWords:
         for tenant, placement in known.items():
             if tenant not in tombstones:
                 word = f"{placement.cell} {placement.epoch}"
-                self._scripts.moved_word(tenant=tenant, before=word, after="").run()
+                self._replace(tenant, word, "")
+
+    @script("moved_word", DONE=None, CHANGED=str)
+    def _replace(self, tenant: str, before: str, after: str) -> str | None: ...
 
 
 class RedisTenantKeys:
@@ -152,10 +156,13 @@ class RedisTenantKeys:
         """Hide all its sessions; the turns that kept theirs from being hidden."""
         busy: list[str] = []
         for session_id in self.sessions(tenant):
-            reply = self._scripts.tenant_hide(session_id, session_parts=_SESSION_PARTS, turn_parts=_TURN_PARTS).run()
-            if reply != "HIDDEN":
-                busy.append(reply.turn)
+            turn = self._hide(session_id)
+            if turn is not None:
+                busy.append(turn)
         return busy
+
+    @script("tenant_hide", session_parts=_SESSION_PARTS, turn_parts=_TURN_PARTS, HIDDEN=None, BUSY=str)
+    def _hide(self, session_id: str) -> str | None: ...
 
     def show(self, tenant: str) -> None:
         """Give all hidden keys their names again."""
@@ -166,7 +173,10 @@ class RedisTenantKeys:
                 hidden.setdefault(key.session_id, []).append(name)
         for session_id, names in sorted(hidden.items()):
             turns = [turn for turn in (self.parse(name).turn_id for name in names) if turn]
-            self._scripts.tenant_show(session_id, awaits=turns, hidden=sorted(names)).run()
+            self._show(session_id, turns, sorted(names))
+
+    @script("tenant_show")
+    def _show(self, session_id: str, awaits: Sequence[str], hidden: Sequence[str]) -> None: ...
 
     def have_rows_compared(self) -> None:
         """Sweepers compare all rows of SQL with this Redis anew: turns may be there that it does not know."""
@@ -270,7 +280,10 @@ class RedisTenantKeys:
             found = self._client.replies([("HGET", name, "line") for name in some])
             lines.update(line for line in found if isinstance(line, str))
         for line in sorted(lines):
-            self._scripts.money_resume(parked_line=line, prefix=self._keys.prefix, most=MAX_RESUMED).run()
+            self._resume_parked(line)
+
+    @script("money_resume", most=MAX_RESUMED)
+    def _resume_parked(self, parked_line: str) -> None: ...
 
     def forget_counter(self, window: str, start_ms: int) -> None:
         """What is counted of a budget's window, such as `tenant acme:/day`, is asked of SQL anew."""

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 from brainq.contracts.call import ToolTraceEntry
 from brainq.contracts.ids import call_id, parse_call_id
@@ -15,8 +14,9 @@ from brainq.contracts.status import Effect, TraceStatus
 from brainq.errors import TurnNotFound
 from brainq.state.connection import as_mapping
 from brainq.state.conversations import MAX_READ_MESSAGES
+from brainq.state.script_methods import Parameter, script
+from brainq.state.scripts import Scripts
 from brainq.state.turn_view import read_newest_text, read_usage
-from brainq.state.typed_scripts import Scripts
 
 TRACE_FIELDS = (
     *("tool", "effect", "status", "wave", "attempt", "hash", "lanes", "dispatched_at", "started_at", "ended_at"),
@@ -83,11 +83,19 @@ def outside_results(fields: Mapping[str, str]) -> dict[str, str]:
     }
 
 
-@dataclass(frozen=True, slots=True)
+class Transcript(NamedTuple):
+    """The trace of a turn, the receipts of its inputs, and its messages, as Redis keeps them."""
+
+    trace: Mapping[str, str]
+    receipts: Mapping[str, str]
+    messages: tuple[str, ...]
+
+
 class RedisTranscripts:
     """Reads of one turn, each at most `MAX_READ_MESSAGES` messages; empty for a turn that Redis does not know."""
 
-    scripts: Scripts
+    def __init__(self, scripts: Scripts) -> None:
+        self._scripts = scripts
 
     def messages(self, session_id: str, turn_id: str) -> tuple[Message, ...]:
         """The turn's messages, as its history has them."""
@@ -101,7 +109,7 @@ class RedisTranscripts:
         limit, after   the first so many behind this call. Of a few no more is read than of those
         """
         # First the trace: a result that moves into the history meanwhile is met twice, and not missed.
-        key = self.scripts.keys.named("trace", session_id, turn_id)
+        key = self._scripts.keys.named("trace", session_id, turn_id)
         is_few = limit is not None and limit <= FEW_CALLS
         fields = self._hash(key) if limit is None or limit > FEW_CALLS else self._fields_of_few(key, limit, after)
         page = _page_of(read_trace(fields), limit, after)
@@ -115,9 +123,11 @@ class RedisTranscripts:
         return page, (*results, *self.messages(session_id, turn_id))
 
     def _newest_messages(self, session_id: str, turn_id: str, limit: int) -> tuple[Message, ...]:
-        reply = self.scripts.turn_transcript(session_id, turn_id, most=limit).run()
-        messages = (Message.model_validate_json(item) for item in reply.messages)
+        messages = map(Message.model_validate_json, self._transcript(session_id, turn_id, limit).messages)
         return tuple(message for message in messages if message.turn == turn_id)
+
+    @script("turn_transcript", most=Parameter("limit"), SAID=Transcript)
+    def _transcript(self, session_id: str, turn_id: str, limit: int) -> Transcript: ...
 
     def _fields_of_few(self, key: str, limit: int, after: str | None) -> dict[str, str]:
         """The fields of the first calls behind `after`: mostly those that follow it in its step."""
@@ -125,7 +135,7 @@ class RedisTranscripts:
         found = self._fields_of(key, [call_id(step, index + at) for at in range(1, limit + 1)])
         if after is not None and sum(name.endswith(":status") for name in found) == limit:
             return found
-        names = cast("list[str]", self.scripts.client.hkeys(key))
+        names = cast("list[str]", self._scripts.client.hkeys(key))
         calls = {name.partition(":")[0] for name in names}
         behind = sorted(calls, key=parse_call_id) if after is None else _after(calls, after)
         return self._fields_of(key, behind[:limit])
@@ -134,11 +144,11 @@ class RedisTranscripts:
         names = [f"{call}:{part}" for call in calls for part in TRACE_FIELDS]
         if not names:
             return {}
-        values = cast("list[str | None]", self.scripts.client.hmget(key, names))
+        values = cast("list[str | None]", self._scripts.client.hmget(key, names))
         return {name: value for name, value in zip(names, values, strict=True) if value is not None}
 
     def _hash(self, key: str) -> dict[str, str]:
-        return cast("dict[str, str]", self.scripts.client.hgetall(key))
+        return cast("dict[str, str]", self._scripts.client.hgetall(key))
 
 
 def _after(calls: Iterable[str], after: str) -> list[str]:
@@ -207,6 +217,7 @@ class RedisRuntime:
             )
         return reply
 
+    @script("gate_shut", SHUT=True, ALREADY=False, GONE=False)
     def shut_gate(self, session_id: str, turn_id: str, by: str) -> bool:
-        """True when this shut it; False when it was shut before, or the turn is over."""
-        return self._scripts.gate_shut(session_id, turn_id, by=by).run() == "SHUT"
+        """Shut the write gate. Returns False if it was shut before, or if the turn is over."""
+        ...

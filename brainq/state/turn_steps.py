@@ -5,7 +5,6 @@ budget that they use.
 from __future__ import annotations
 
 import itertools
-import json
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
@@ -28,28 +27,11 @@ from brainq.contracts.turn import Limits
 from brainq.contracts.view import BudgetSnapshot
 from brainq.errors import TurnNotFound
 from brainq.state.connection import as_mapping
-from brainq.state.money import money_json, money_refusal
-from brainq.state.script_values import (
-    as_json,
-    json_or_none,
-    plan_json,
-    readiness_argument,
-    running_attempt_argument,
-    spends_json,
-    usage_arguments,
-)
-from brainq.state.scripts import ScriptCall
-from brainq.state.typed_scripts import (
-    AuxBeginMoney,
-    AuxBeginSpent,
-    Scripts,
-    StepBeginGo,
-    StepBeginMoney,
-    StepBeginSpent,
-    StepCommitBudget,
-)
+from brainq.state.money import read_money_refusal
+from brainq.state.script_methods import Parameter, script, script_call
+from brainq.state.scripts import ScriptCall, Scripts
 
-STANDALONE_KEEP_S = 86_400  # lifetime of a budget that belongs to no turn
+STANDALONE_KEEP_MS = 86_400_000  # lifetime of a budget that belongs to no turn
 
 
 class TurnBudgets:
@@ -59,42 +41,27 @@ class TurnBudgets:
         self._scripts = scripts
         self._keys = scripts.keys
 
+    @script("budget_create", CREATED=True, EXISTS=False)
+    def _create_budget(self, session_id: str, turn_id: str, limits: Limits, keep_ms: int) -> bool: ...
+
     def create_budget(self, session_id: str, turn_id: str, limits: Limits) -> bool:
-        """Make a budget that belongs to no queued turn; False when it exists."""
-        reply = self._scripts.budget_create(
-            session_id,
-            turn_id,
-            timeout_ms=int(limits.timeout_s * 1000),
-            max_steps=limits.max_steps,
-            max_tool_calls=limits.tool_calls,
-            max_reflections=limits.max_reflections,
-            max_context_tokens=limits.max_context_tokens,
-            max_total_tokens=limits.max_total_tokens,
-            max_cost_usd=limits.max_cost_usd,
-            keep_ms=int(limits.timeout_s * 1000) + STANDALONE_KEEP_S * 1000,
-        ).run()
-        return reply == "CREATED"
+        """Create a budget that belongs to no queued turn. Returns False if it exists."""
+        return self._create_budget(session_id, turn_id, limits, int(limits.timeout_s * 1000) + STANDALONE_KEEP_MS)
+
+    @script("budget_claim", DONE=list, EXPIRED=None)
+    def _claim_budget(self, session_id: str, turn_id: str, kind: str, ids: Sequence[str]) -> list[str] | None: ...
 
     def claim_budget(self, session_id: str, turn_id: str, kind: str, ids: Sequence[str]) -> list[str]:
-        """One word an id, in order: `CLAIMED`, `ALREADY` or `SPENT`; `EXPIRED` for all past the deadline."""
-        reply = self._scripts.budget_claim(session_id, turn_id, kind=kind, ids=ids).run()
-        return ["EXPIRED"] * len(ids) if reply == "EXPIRED" else list(reply.claims)
+        """Claim a place of the budget for each id. Returns a word for each, in order: `CLAIMED`, `ALREADY` or `SPENT`,
+        or `EXPIRED` for all ids if the deadline has passed."""
+        return self._claim_budget(session_id, turn_id, kind, ids) or ["EXPIRED"] * len(ids)
 
+    @script("budget_spend", id=Parameter("spend_id"), cost=Parameter("cost_usd"), ADDED=True, ALREADY=False, GONE=False)
     def spend_budget(
         self, session_id: str, turn_id: str, usage: TokenUsage, cost_usd: float | None, spend_id: str
     ) -> bool:
-        """Add tokens and money; a `spend_id` seen before, or a budget that is gone, adds nothing."""
-        reply = self._scripts.budget_spend(
-            session_id,
-            turn_id,
-            id=spend_id,
-            input=usage.input_tokens,
-            output=usage.output_tokens,
-            cache_read=usage.cache_read_tokens,
-            cache_creation=usage.cache_creation_tokens,
-            cost=cost_usd,
-        ).run()
-        return reply == "ADDED"
+        """Add tokens and money. Returns False if `spend_id` was added before, or if the budget is gone."""
+        ...
 
     def budget(self, session_id: str, turn_id: str) -> BudgetSnapshot:
         """What is left. Raises TurnNotFound when there is no such budget."""
@@ -151,47 +118,28 @@ class TurnSteps(TurnBudgets):
         """A word that no other request of this turn's owners has."""
         return f"{claim.fence}:{next(self._numbers)}"
 
+    @script_call("turn_begin")
+    def _turn_begin(self, claim: TurnClaim, start: TurnStart) -> ScriptCall[Literal["BEGUN", "ALREADY", "LOST"]]: ...
+
+    @script_call("step_begin", asked=Parameter("mark"), GO=StepAttempt, SPENT=StepOverBudget, MONEY=read_money_refusal)
+    def _step_begin(
+        self, claim: TurnClaim, step: StepStart, mark: str, under_way: Sequence[Spend]
+    ) -> ScriptCall[StepAttempt | StepOverBudget | MoneyRefusal | Literal["LOST"]]: ...
+
     def begin(self, claim: TurnClaim, start: TurnStart) -> bool:
-        """Put the user's message into the session's history; False: the turn was lost. Beginning twice is beginning
-        once."""
+        """Put the user's message into the session's history, once. Returns False if the turn was lost."""
         return self._turn_begin(claim, start).run() != "LOST"
 
     def begin_step(
         self, claim: TurnClaim, step: StepStart, mark: str, under_way: Sequence[Spend] = ()
     ) -> StepAttempt | StepOverBudget | MoneyRefusal | Literal["LOST"]:
-        """Begin a step, or an attempt at it, and the turn with it, if it has not begun.
+        """Begin a step, or another attempt at it. Begins the turn first, if it has not begun.
 
-        mark        from `mark`: begun twice with the same one, the step is begun once
-        under_way   what the attempt comes to, should its worker die before it tells more
+        mark        from `mark`: the same mark begins the step once
+        under_way   what the attempt is charged as if its worker dies before it reports more
         """
-        begin = self._scripts.step_begin(
-            claim.session_id,
-            claim.turn_id,
-            owner=claim.owner,
-            fence=claim.fence,
-            asked=mark,
-            estimate=step.estimate,
-            tokens=step.most_tokens,
-            estimate_usd=step.max_usd,
-            shown=step.shown,
-            lost=spends_json(step.lost),
-            under_way=spends_json(under_way or None),
-            drain=step.drained,
-            ready=readiness_argument(step.readiness),
-            full=step.full,
-            money=money_json(self._keys, step.money),
-            items=[as_json(message) for message in step.inputs],
-        )
-        reply = begin.run() if step.turn is None else begin.after(self._turn_begin(claim, step.turn))
-        match reply:
-            case StepBeginGo():
-                return StepAttempt(reply.step, reply.attempt)
-            case StepBeginSpent():
-                return StepOverBudget(reply.what)
-            case StepBeginMoney():
-                return money_refusal(reply)
-            case "LOST":
-                return "LOST"
+        begin = self._step_begin(claim, step, mark, under_way)
+        return begin.run() if step.turn is None else begin.after(self._turn_begin(claim, step.turn))
 
     def publish_delta(
         self,
@@ -202,37 +150,27 @@ class TurnSteps(TurnBudgets):
         mark: str = "",
         kind: EventKind = EventKind.TEXT_DELTA,
     ) -> bool:
-        """Tell readers a part of the reply, or of what was thought; False when the turn was lost. With the same `mark`
-        it is published once."""
-        reply = self._scripts.step_delta(
-            claim.session_id,
-            claim.turn_id,
-            owner=claim.owner,
-            fence=claim.fence,
-            step=step,
-            attempt=attempt,
-            part=mark or self.mark(claim),
-            kind=kind.value,
-            text=text,
-            under_way=running_attempt_argument(claim),
-        ).run()
-        return reply == "OK"
+        """Publish a part of the reply or of the reasoning, once for each `mark`. Returns False if the turn was lost."""
+        return self._publish_delta(claim, step, attempt, mark or self.mark(claim), kind, text)
+
+    @script("step_delta", OK=True, LOST=False)
+    def _publish_delta(
+        self, claim: TurnClaim, step: int, attempt: int, part: str, kind: EventKind, text: str
+    ) -> bool: ...
 
     def publish_retry(self, claim: TurnClaim, step: int, attempt: int, retry: ModelRetry) -> bool:
-        reply = self._scripts.step_retry(
-            claim.session_id,
-            claim.turn_id,
-            owner=claim.owner,
-            fence=claim.fence,
-            step=step,
-            attempt=attempt,
-            part=self.mark(claim),
-            kind=retry.kind,
-            wait_ms=round(retry.wait_s * 1000),
-            model=retry.model,
-        ).run()
-        return reply == "OK"
+        return self._publish_retry(claim, step, attempt, self.mark(claim), retry)
 
+    @script("step_retry", OK=True, LOST=False)
+    def _publish_retry(self, claim: TurnClaim, step: int, attempt: int, part: str, retry: ModelRetry) -> bool: ...
+
+    @script(
+        "step_commit",
+        item=Parameter("message"),
+        calls=Parameter("plan"),
+        block=Parameter("block_tools"),
+        BUDGET=CallsOverBudget,
+    )
     def commit_calls(
         self,
         claim: TurnClaim,
@@ -246,50 +184,31 @@ class TurnSteps(TurnBudgets):
         notes: Sequence[Message] = (),
         lost: Sequence[Spend] = (),
     ) -> CallsOverBudget | Literal["COMMITTED", "LOST"]:
-        """Pay for the calls of a reply, commit it, and open its first wave.
+        """Pay for the calls of a reply, commit the reply, and open its first wave.
 
-        Where the budget does not allow all calls nothing is committed: which of them are to be refused.
+        If the budget does not allow all calls, nothing is committed and the calls to be refused are returned.
 
-        problem   what is wrong with the reply, in a word for events; "" for nothing
-        notes     follow a reply without calls, and tell the model
-        lost      requests for it that broke off before
+        problem   what is wrong with the reply, in one word for events; "" for nothing
+        notes     messages to the model that follow a reply without calls
+        lost      requests for the reply that broke off before
         """
-        reply = self._scripts.step_commit(
-            claim.session_id,
-            claim.turn_id,
-            owner=claim.owner,
-            fence=claim.fence,
-            step=step,
-            item=as_json(message),
-            calls=plan_json(plan),
-            block=block_tools,
-            tail=tail,
-            problem=problem,
-            notes=[as_json(message) for message in notes],
-            lost=spends_json(lost),
-            **usage_arguments(spend),
-        ).run()
-        return CallsOverBudget(reply.refused) if isinstance(reply, StepCommitBudget) else reply
+        ...
 
     # Beside the steps: the wave a turn begins with, reflections, and the compaction of the history.
 
+    @script("turn_open", calls=Parameter("plan"), opening_ms=Parameter("opening_s"))
     def open_wave(
         self, claim: TurnClaim, plan: Sequence[PlannedCall], opening_s: float
     ) -> Literal["OPENED", "ALREADY", "LOST"]:
-        """Open the wave of step 0: `OPENED`, `ALREADY` or `LOST`. Once open, the turn awaits its calls."""
-        return self._scripts.turn_open(
-            claim.session_id,
-            claim.turn_id,
-            owner=claim.owner,
-            fence=claim.fence,
-            calls=plan_json(plan),
-            opening_ms=int(opening_s * 1000),
-        ).run()
+        """Open the wave of step 0. The turn then awaits its calls."""
+        ...
 
+    @script("opening_skip")
     def skip_opening(self, session_id: str, turn_id: str) -> Literal["SKIPPED", "ALREADY", "EARLY"]:
-        """Go on without what the opening wave has not brought: `SKIPPED`, `ALREADY` or `EARLY`."""
-        return self._scripts.opening_skip(session_id, turn_id).run()
+        """Continue the turn without the calls of the opening wave that have not ended."""
+        ...
 
+    @script("aux_begin", MONEY=read_money_refusal, SPENT="SPENT")
     def begin_auxiliary(
         self,
         claim: TurnClaim,
@@ -300,59 +219,32 @@ class TurnSteps(TurnBudgets):
         under_way: Sequence[Spend] = (),
         money: MoneyHold | None = None,
     ) -> MoneyRefusal | Literal["GO", "DONE", "SPENT", "LOST"]:
-        """Mark a `reflection` or `compaction` as tried: `GO`, `DONE` (tried before), `SPENT` or `LOST`.
+        """Mark a reflection or a compaction as tried. Returns `DONE` if it was tried before.
 
-        tokens, usd   the most it is thought to cost: held against the budget
-        under_way     what is charged if its worker is lost
-        money         what it holds against its budgets. Returns a MoneyRefusal if one does not allow it now
+        tokens, usd   its worst case, which is held against the budget
+        under_way     what it is charged as if its worker dies
+        money         the budgets it is held against. Returns a MoneyRefusal if one does not allow it now
         """
-        reply = self._scripts.aux_begin(
-            claim.session_id,
-            claim.turn_id,
-            owner=claim.owner,
-            fence=claim.fence,
-            kind=kind,
-            mark=mark,
-            tokens=tokens,
-            usd=usd,
-            under_way=spends_json(under_way or None),
-            money=money_json(self._keys, money),
-        ).run()
-        if isinstance(reply, AuxBeginMoney):
-            return money_refusal(reply)
-        return "SPENT" if isinstance(reply, AuxBeginSpent) else reply
+        ...
 
+    @script("turn_park", parked_line=Parameter("line"), after_ms=Parameter("until_ms"))
     def park_for_budget(
         self, claim: TurnClaim, line: str, name: str, until_ms: int, lost: Sequence[Spend] | None
     ) -> Literal["PARKED", "LOST"]:
-        """Let the turn go until the budget's window turns, in `until_ms`, or it is raised. `line`: where it waits."""
-        return self._scripts.turn_park(
-            claim.session_id,
-            claim.turn_id,
-            parked_line=line,
-            owner=claim.owner,
-            fence=claim.fence,
-            after_ms=until_ms,
-            name=name,
-            lost=spends_json(lost),
-        ).run()
+        """Give the turn up until the window of the budget ends, in `until_ms`, or until the budget is raised.
 
+        line   the key of the line in which the turn waits
+        """
+        ...
+
+    @script("aux_commit", item=Parameter("note"), COMMITTED=True, LOST=False)
     def commit_note(
         self, claim: TurnClaim, kind: str, note: Message | None, spend: Spend | None, data: Mapping[str, JsonValue]
     ) -> bool:
-        """Put a note of the runtime into the history and ring for the step itself; False: the turn was lost."""
-        reply = self._scripts.aux_commit(
-            claim.session_id,
-            claim.turn_id,
-            owner=claim.owner,
-            fence=claim.fence,
-            kind=kind,
-            item=json_or_none(note),
-            data=json.dumps(dict(data)),
-            **usage_arguments(spend),
-        ).run()
-        return reply == "COMMITTED"
+        """Put a note of the runtime into the history and ring for the step. Returns False if the turn was lost."""
+        ...
 
+    @script("history_compact", items=Parameter("front"))
     def compact(
         self,
         claim: TurnClaim,
@@ -366,34 +258,10 @@ class TurnSteps(TurnBudgets):
         forget: Sequence[str],
         why: str = "",
     ) -> Literal["COMPACTED", "CHANGED", "LOST"]:
-        """Replace the `drop` oldest of `expect` messages by `front`: `COMPACTED`, `CHANGED` or `LOST`.
+        """Replace the `drop` oldest of `expect` messages by `front`.
 
-        mark     how full the context is afterwards, tokens
-        forget   fingerprints of reads whose results are gone from the context: they may be repeated
-        why      no model wrote the summary; "" if one did
+        mark     how full the context is afterwards, in tokens
+        forget   fingerprints of reads whose results leave the context: they may be repeated
+        why      why no model wrote the summary; "" if a model did
         """
-        return self._scripts.history_compact(
-            claim.session_id,
-            claim.turn_id,
-            owner=claim.owner,
-            fence=claim.fence,
-            expect=expect,
-            drop=drop,
-            mark=mark,
-            forget=forget,
-            why=why,
-            items=[as_json(message) for message in front],
-            data=json.dumps(dict(data)),
-            **usage_arguments(spend),
-        ).run()
-
-    def _turn_begin(self, claim: TurnClaim, start: TurnStart) -> ScriptCall[Literal["BEGUN", "ALREADY", "LOST"]]:
-        return self._scripts.turn_begin(
-            claim.session_id,
-            claim.turn_id,
-            owner=claim.owner,
-            fence=claim.fence,
-            prompt_hash=start.prompt_hash,
-            earlier=start.earlier,
-            items=[as_json(message) for message in start.messages],
-        )
+        ...

@@ -31,12 +31,12 @@ from brainq.state.outside import RedisOutsideResults
 from brainq.state.people import RedisHolds, RedisSessions
 from brainq.state.rates import RedisRates
 from brainq.state.request_keys import RedisRequestKeys
+from brainq.state.scripts import Scripts
 from brainq.state.snapshots import RedisLiveTurns, RedisSnapshots
 from brainq.state.stops import RedisStops
 from brainq.state.sweeper import RedisSweeperState
 from brainq.state.transcripts import RedisRuntime, RedisTranscripts
 from brainq.state.turns import RedisTurns
-from brainq.state.typed_scripts import Scripts
 
 if TYPE_CHECKING:
     from brainq.wiring.wiring import Wiring

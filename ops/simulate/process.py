@@ -18,7 +18,7 @@ from brainq.contracts.claim import FinalStepClaim
 from brainq.finalize.steps import QuarantinedStepError
 from brainq.settings.deployment import Settings
 from brainq.state.listener import RedisStopSignals
-from brainq.state.typed_scripts import Scripts
+from brainq.state.scripts import Scripts
 from brainq.store.store import Store
 from brainq.tools.context import RunContext
 from brainq.tools.tool import Tool

@@ -20,7 +20,7 @@ import brainq.store.store as store_module
 from brainq.devserver.redis_server import EmbeddedServer
 from brainq.settings.deployment import load_settings
 from brainq.state.keys import Keys
-from brainq.state.typed_scripts import Scripts
+from brainq.state.scripts import Scripts
 from brainq.store.store import Store
 from brainq.wiring import doorbells
 from ops.simulate.clock import sql_strftime, virtual_time, with_virtual_clock

@@ -21,7 +21,7 @@ from brainq.settings.deployment import Settings
 from brainq.state.connection import Client, make_client
 from brainq.state.keys import Keys
 from brainq.state.rates import RedisRates
-from brainq.state.typed_scripts import Scripts
+from brainq.state.scripts import Scripts
 from brainq.wiring import doorbells
 from tests.integration.models.test_wire import openai_words
 from tests.integration.models.wire_server import Exchange, WireServer

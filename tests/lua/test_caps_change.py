@@ -135,7 +135,7 @@ def test_a_script_lets_in_a_thousand_at_once_and_leaves_the_others_to_the_next_o
     keep(rig, 9)
     rig.client.zadd(rig.keys.room_line("a:"), {f"a:{n}": n for n in range(1500)})
     rig.client.zadd(rig.keys.room_tenants, {"a:": 1})
-    rig.scripts.capacity_keep(size=9, share=9, own="{}", caps="{}", cap_ms=0, most=9, keep_ms=600_000).run()
+    rig.once("capacity_keep", size=9, share=9, own="{}", caps="{}", cap_ms=0, most=9, keep_ms=600_000)
     assert rig.client.zcard(rig.keys.room_line("a:")) == 500
-    rig.scripts.capacity_keep(size=9, share=9, own="{}", caps="{}", cap_ms=0, most=9, keep_ms=600_000).run()
+    rig.once("capacity_keep", size=9, share=9, own="{}", caps="{}", cap_ms=0, most=9, keep_ms=600_000)
     assert left(rig) == []

@@ -33,5 +33,5 @@ def test_how_many_looks_were_put_off_by_it_is_said_once(rig: Rig) -> None:
     rig.run("index_hasten", members=["s t"], after_ms=5_000)
     rig.run("index_take")
     rig.pass_ms(-5_000)
-    assert rig.scripts.index_take(most=10, hold_ms=1_000).run().stepped == 1
-    assert rig.scripts.index_take(most=10, hold_ms=1_000).run().stepped == 0
+    assert rig.once("index_take")[1] == 1
+    assert rig.once("index_take")[1] == 0

@@ -14,7 +14,7 @@ def test_a_judge_is_rung_once_in_a_while(rig: Rig) -> None:
 
 def test_a_queue_that_nobody_empties_is_not_filled(rig: Rig) -> None:
     for number in range(100):
-        rig.scripts.judge_ring("s1", "t01", rung=f"r{number}", judge="j", hold_ms=600_000).run()
+        rig.once("judge_ring", rung=f"r{number}", judge="j")
     assert rig.run("judge_ring") == ["FULL"]
     assert len(rig.bells("brainq.judges")) == 100
     assert rig.run("judge_ring") == ["RUNG"]

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from brainq.broker.names import FINALIZE_QUEUE, TURNS_QUEUE
-from brainq.state.calls import WHENEVER_RENEWED
+from brainq.state.calls import NEVER_RENEWED_MS
 from tests.lua.rig import LEASE_MS, Rig
 
 
@@ -147,7 +147,7 @@ def test_a_turn_that_is_gone_holds_nothing(rig: Rig) -> None:
 
 def test_a_claim_that_lives_ends_its_own_call_and_no_other(rig: Rig) -> None:
     rig.running(effect="local_write")
-    assert rig.run("leases_lapse", process="2@w1", absent_at=WHENEVER_RENEWED) == ["NONE"]
-    assert rig.run("leases_lapse", process="w1", absent_at=WHENEVER_RENEWED) == ["LAPSED", 1]
+    assert rig.run("leases_lapse", process="2@w1", absent_at=NEVER_RENEWED_MS) == ["NONE"]
+    assert rig.run("leases_lapse", process="w1", absent_at=NEVER_RENEWED_MS) == ["LAPSED", 1]
     assert lease(rig) == rig.now_ms
     assert rig.look_in_ms() == 0

@@ -17,7 +17,7 @@ def leave(rig: Rig, session: str) -> list[str]:
 
 
 def once(rig: Rig, session: str) -> str:
-    return rig.scripts.rate_leave(**parts(rig), ticket=f"{session} t 1 step").run()
+    return rig.once("rate_leave", **parts(rig), ticket=f"{session} t 1 step")[0]
 
 
 def parts(rig: Rig) -> dict[str, Any]:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import heapq
 
 from tests.lua.rig import Rig
-from tests.lua.test_rate_take import COUNTS_MS, PARTS, SLACK_MS, WINDOW_MS, take
+from tests.lua.test_rate_take import COUNTS_MS, take
+from tests.lua.test_rate_take import take_once as rate_take_once
 from tests.lua.test_rate_tenants import MOST, ask, comes, fill, flood, in_line, round_of
 
 HIGH, NORMAL, LOW = 1, 2, 3
@@ -98,19 +99,5 @@ def test_turns_of_two_steps_all_end_though_far_more_came_than_a_minute_takes(rig
 
 def take_once(rig: Rig, ticket: str, most: int, rank: int) -> int:
     """How long it waits still, ms; 0: it went."""
-    reply = rig.scripts.rate_take(
-        **{part: rig.keys.rate("openai:gpt", part) for part in PARTS},
-        model="openai:gpt",
-        place=f"{ticket} p",
-        ticket=ticket,
-        rank=rank,
-        estimated=0,
-        tokens=1,
-        requests_most=most,
-        tokens_most=None,
-        window_ms=WINDOW_MS,
-        slack_ms=SLACK_MS,
-        shared=False,
-        most_wait_ms=10**8,
-    ).run()
-    return 0 if isinstance(reply, str) else reply.wait_ms
+    reply = rate_take_once(rig, f"{ticket} p", ticket, rank=rank, requests_most=most)
+    return 0 if reply == ["GO"] else reply[1]

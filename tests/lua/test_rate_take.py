@@ -16,7 +16,16 @@ PARTS = ("places", "line", "order", "due", "rule", "tenants", "by")
 
 
 def take(rig: Rig, place: str, ticket: str = "", **given: Any) -> list[Any]:
-    asked: dict[str, Any] = {
+    return rig.run("rate_take", **arguments(rig, place, ticket, given))
+
+
+def take_once(rig: Rig, place: str, ticket: str, **given: Any) -> list[Any]:
+    """Where it is not this script that is tested, it is run once."""
+    return rig.once("rate_take", **arguments(rig, place, ticket, {"tokens": 1, "most_wait_ms": 10**8, **given}))
+
+
+def arguments(rig: Rig, place: str, ticket: str, given: dict[str, Any]) -> dict[str, Any]:
+    return {
         **{part: rig.keys.rate("openai:gpt", part) for part in PARTS},
         "limited": rig.keys.limited,
         "model": "openai:gpt",
@@ -30,8 +39,8 @@ def take(rig: Rig, place: str, ticket: str = "", **given: Any) -> list[Any]:
         "most_wait_ms": 10_000_000,
         "window_ms": WINDOW_MS,
         "slack_ms": SLACK_MS,
+        **given,
     }
-    return rig.run("rate_take", **asked | given)
 
 
 def settle(rig: Rig, place: str, **given: Any) -> list[Any]:
@@ -167,7 +176,7 @@ def test_no_window_of_the_services_holds_one_more(rig: Rig, seed: int) -> None:
     arrivals: list[int] = []
     due = dict.fromkeys(names, rig.now_ms)
     answers: list[tuple[int, int, str]] = []
-    scripts, keys = rig.scripts, rig.keys
+    keys = rig.keys
     parts = {part: keys.rate("openai:gpt", part) for part in PARTS}
     begun_ms, asked = rig.now_ms, 0
     while len(arrivals) < 100:
@@ -176,42 +185,29 @@ def test_no_window_of_the_services_holds_one_more(rig: Rig, seed: int) -> None:
         if answers and answers[0][0] <= at:
             answered_ms, began_ms, place = answers.pop(0)
             rig.pass_ms(max(0, answered_ms - rig.now_ms))
-            scripts.rate_settle(
-                places=parts["places"],
-                rule=parts["rule"],
+            rig.once(
+                "rate_settle",
+                **parts,
+                limited=keys.limited,
                 model="openai:gpt",
                 place=place,
                 mark=place,
                 used=1,
-                estimated=None,
-                counted=None,
+                estimated="",
+                counted="",
                 answered_ms=rig.now_ms - began_ms,
                 window_ms=WINDOW_MS,
-                requests=None,
-                tokens=None,
+                requests="",
+                tokens="",
                 stop_ms=0,
-                probes=False,
-            ).run()
+                probes="0",
+            )
             continue
         rig.pass_ms(at - rig.now_ms)
         asked += 1
-        reply = scripts.rate_take(
-            **parts,
-            model="openai:gpt",
-            place=f"{name} p{asked}",
-            ticket=name,
-            rank=2,
-            tokens=1,
-            estimated=0,
-            requests_most=most,
-            tokens_most=None,
-            window_ms=WINDOW_MS,
-            slack_ms=SLACK_MS,
-            shared=False,
-            most_wait_ms=10**8,
-        ).run()
-        if not isinstance(reply, str):
-            due[name] = rig.now_ms + reply.wait_ms + rng.choice((0, 0, rng.randrange(15_000)))
+        reply = take_once(rig, f"{name} p{asked}", name, requests_most=most)
+        if reply != ["GO"]:
+            due[name] = rig.now_ms + reply[1] + rng.choice((0, 0, rng.randrange(15_000)))
             continue
         arrivals.append(rig.now_ms + rng.randrange(SLACK_MS))
         if rng.random() < 0.8:

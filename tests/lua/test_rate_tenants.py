@@ -6,7 +6,7 @@ from collections import Counter
 from typing import Any
 
 from tests.lua.rig import Rig
-from tests.lua.test_rate_take import COUNTS_MS, PARTS, SLACK_MS, WINDOW_MS, take
+from tests.lua.test_rate_take import COUNTS_MS, take, take_once
 
 MOST = 10
 
@@ -20,22 +20,8 @@ def comes(
     rig: Rig, session: str, most: int | None = MOST, tokens: int = 1, tokens_most: int | None = None, rank: int = 2
 ) -> bool:
     """It asks, and goes: where it is not this that is tested, the script is run once."""
-    reply = rig.scripts.rate_take(
-        **{part: rig.keys.rate("openai:gpt", part) for part in PARTS},
-        model="openai:gpt",
-        place=f"{session} p",
-        ticket=f"{session} t 1 step",
-        rank=rank,
-        tokens=tokens,
-        estimated=0,
-        requests_most=most,
-        tokens_most=tokens_most,
-        window_ms=WINDOW_MS,
-        slack_ms=SLACK_MS,
-        shared=False,
-        most_wait_ms=10**8,
-    ).run()
-    return reply == "GO"
+    limits = {"requests_most": most or "", "tokens_most": tokens_most or ""}
+    return take_once(rig, f"{session} p", f"{session} t 1 step", rank=rank, tokens=tokens, **limits) == ["GO"]
 
 
 def flood(rig: Rig, tenant: str, count: int) -> None:

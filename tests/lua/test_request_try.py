@@ -30,7 +30,7 @@ class Client:
 
     def end(self, key: str, number: int, how: str) -> str:
         self.rig.pass_ms(10)
-        return self.rig.scripts.request_tried(tries=self.tries, key=key, number=number, state=how).run()  # pyright: ignore[reportArgumentType]
+        return self.rig.once("request_tried", tries=self.tries, key=key, number=number, state=how)[0]
 
 
 @pytest.fixture

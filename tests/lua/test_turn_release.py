@@ -9,7 +9,7 @@ def test_a_turn_that_is_let_go_has_lost_nobody(rig: Rig) -> None:
     rig.owned()
     rig.pass_ms(10)
     assert rig.client.delete(rig._queues["brainq.turns"]) == 1  # pyright: ignore[reportPrivateUsage]
-    assert rig.scripts.turn_release("s1", "t01", owner="w1", fence=1).run() == "RELEASED"
+    assert rig.once("turn_release") == ["RELEASED"]
     assert (rig.turn()["owner"], rig.turn()["rung_at"]) == ("", str(rig.now_ms))
     assert rig.run("turn_release") == ["GONE"]
     assert rig.run("turn_sweep")[0] == "LOOK"
@@ -25,7 +25,7 @@ def test_an_owner_that_was_away_takes_it_back_that_it_was_lost(rig: Rig) -> None
     rig.pass_ms(LEASE_MS)
     rig.run("turn_sweep")
     assert rig.turn()["lost_attempts"] == "1"
-    assert rig.scripts.turn_release("s1", "t01", owner="w1", fence=1).run() == "CLEARED"
+    assert rig.once("turn_release") == ["CLEARED"]
     assert rig.turn()["lost_attempts"] == "0"
     assert rig.run("turn_release") == ["GONE"]
 

@@ -25,7 +25,7 @@ def test_a_look_that_is_asked_for_after_another_is_not_put_off(rig: Rig) -> None
     rig.active()
     rig.run("turn_submit", tid="t02")
     rig.run("index_hasten", members=[f"{SID} t02"], after_ms=0)
-    assert f"{SID} t02" in rig.scripts.index_take(most=10, hold_ms=2_000).run().members
+    assert f"{SID} t02" in rig.once("index_take", hold_ms=2_000)
     rig.run("turn_sweep", tid="t02")
     rig.run("hold_place", tid="t02", timeout_ms=4_999)
     assert rig.look_in_ms("t02") == 5_000

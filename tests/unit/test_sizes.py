@@ -18,7 +18,7 @@ def _files() -> dict[str, str]:
     return {
         name: path.read_text()
         for name, path in files.items()
-        if path.name not in ("__init__.py", "typed_scripts.py") and "migrations" not in path.parts
+        if path.name != "__init__.py" and "migrations" not in path.parts
     }
 
 

@@ -23,8 +23,8 @@ from brainq.people.stops import StopDesk
 from brainq.settings.deployment import Settings
 from brainq.state.connection import make_client
 from brainq.state.keys import Keys
+from brainq.state.scripts import Scripts
 from brainq.state.stops import RedisStops
-from brainq.state.typed_scripts import Scripts
 from brainq.store.engine import make_engine
 from brainq.store.envelope import EnvelopeCodec
 from brainq.store.repositories.shared_budgets import HomeBudgets, SharedBudgets

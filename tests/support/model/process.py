@@ -261,7 +261,7 @@ def _steps(state: State, outside: Outside) -> list[Step]:
 
     def log(context: Any) -> None:
         request = context.turn.request
-        receipts = state.sessions.input_receipts(request.session_id, request.turn_id)
+        receipts = state.finals.details(request.session_id, request.turn_id).receipts
         outside.inputs.settle(request.session_id, receipts)
         accepted.ended.setdefault(request.turn_id, context.turn.ending.value)
 

@@ -11,8 +11,7 @@ from brainq.settings.deployment import Settings
 from brainq.state.connection import Client, Command
 from brainq.state.keys import Keys
 from brainq.state.script_headers import Signature
-from brainq.state.scripts import Script
-from brainq.state.typed_scripts import Scripts
+from brainq.state.scripts import Script, Scripts
 from brainq.wiring import doorbells
 from tests.support.model.client import ModelClient
 from tests.support.model.rules import BrokenRule

@@ -9,11 +9,13 @@ from typing import Any
 import pytest
 from redis.exceptions import ResponseError
 
+from brainq.contracts.claim import TurnClaim
 from brainq.errors import ScriptError
 from brainq.settings.deployment import Settings
 from brainq.state.keys import Keys
 from brainq.state.script_text import NAMES, read_script
-from brainq.state.typed_scripts import Scripts
+from brainq.state.scripts import Scripts
+from brainq.state.turns import RedisTurns
 from brainq.wiring import doorbells
 
 GENERATED = doorbells(Settings(redis_url=None)).generated()
@@ -152,10 +154,11 @@ def test_a_read_of_named_fields_is_spelled_out() -> None:
 
 def test_a_failure_names_the_file_and_line() -> None:
     client: Any = _Failing()
-    scripts = Scripts(client, Keys("bq:"), doorbells(Settings(redis_url=None)))
-    beat = scripts.turn_beat("s", "t", owner="owner", fence=1, lease_ms=1, under_way="")
+    turns = RedisTurns(
+        Scripts(client, Keys("bq:"), doorbells(Settings(redis_url=None))), lease_s=1.0, keep_session_s=1.0
+    )
     with pytest.raises(ResponseError, match=r"^lib/now\.lua:2: user_script:\d+: oh"):
-        beat.run()
+        turns.beat(TurnClaim("s", "t", "owner", 1, 0))
 
 
 class _Failing:

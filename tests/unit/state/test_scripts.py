@@ -11,18 +11,21 @@ from typing import Any, cast
 import pytest
 from redis.exceptions import NoScriptError, ResponseError
 
+from brainq.contracts.claim import TurnClaim
+from brainq.contracts.people import Brake
 from brainq.errors import ScriptError
 from brainq.settings.deployment import Settings
-from brainq.state import typed_scripts
 from brainq.state.keys import Keys
+from brainq.state.people import RedisHolds
 from brainq.state.script_headers import HeaderField, HeaderReply, parse_signature
 from brainq.state.script_text import LUA, NAMES
-from brainq.state.scripts import LoadedScripts
-from brainq.state.typed_scripts import Scripts
+from brainq.state.scripts import Scripts
+from brainq.state.turns import RedisTurns
 from brainq.wiring import doorbells
-from ops.typed_scripts import TARGET, generated
 
 BELLS = doorbells(Settings(redis_url=None))
+CLAIM = TurnClaim("s", "t", "w", 3, 0)
+BROKEN = ("t1", "broken", "t2")
 MOST_LINES = 80
 
 
@@ -61,6 +64,19 @@ def scripts(client: Any) -> Scripts:
     return Scripts(client, Keys("bq:"), BELLS)
 
 
+def brake(turn_id: str) -> Brake:
+    return Brake(
+        kind="hold",
+        id="h",
+        session_id="s1",
+        turn_id=turn_id,
+        reason="",
+        on_timeout="deny",
+        timeout_s=9.0,
+        remaining_s=9.0,
+    )
+
+
 def test_a_header_is_a_signature() -> None:
     parsed = parse_signature("x", header("holders leases", "owner fence:n cost:f? items..."))
     assert (parsed.about, parsed.keys) == ("What it does.", ("holders", "leases"))
@@ -86,11 +102,6 @@ def test_replies_may_go_on_in_the_next_line() -> None:
     )
 
 
-def test_another_interface_has_another_fingerprint() -> None:
-    one, other = (parse_signature("x", header(reply="OK | LOST")), parse_signature("x", header(reply="OK | LOST why")))
-    assert one.fingerprint != other.fingerprint
-
-
 @pytest.mark.parametrize(
     ("source", "message"),
     [
@@ -107,84 +118,31 @@ def test_a_wrong_header_is_refused(source: str, message: str) -> None:
         parse_signature("x", source)
 
 
-def test_the_generated_module_is_that_of_the_headers() -> None:
-    assert TARGET.read_text() == generated(), "run `python -m ops.typed_scripts`"
-
-
-def test_a_header_that_has_changed_since_is_refused() -> None:
-    client: Any = Replies("OK")
-    old = {**typed_scripts.HEADERS, "turn_beat": "another"}
-    with pytest.raises(ScriptError, match=r"turn_beat\.lua: its header has changed; run `python -m ops"):
-        LoadedScripts(client, Keys("bq:"), BELLS, old, {})
+def turns(client: Any) -> RedisTurns:
+    return RedisTurns(scripts(client), lease_s=1.0, keep_session_s=1.0)
 
 
 def test_an_undeclared_reply_is_refused() -> None:
     with pytest.raises(ScriptError, match=r"replied 'MAYBE', its header declares \['CANCEL', 'LOST', 'OK'\]"):
-        scripts(Replies("MAYBE")).turn_beat("s", "t", owner="w", fence=3, lease_ms=1000, under_way="").run()
-
-
-def finalize_claim(*reply: str) -> object:
-    return (
-        scripts(Replies(*reply))
-        .finalize_claim("s", "t", owner="w", step="log", lease_ms=1000, brains=["shop"], left_ms=9)
-        .run()
-    )
-
-
-def test_a_reply_has_named_fields_of_closed_types() -> None:
-    assert finalize_claim("DROP", "gone") == typed_scripts.FinalizeClaimDrop(why="gone")
-    given = typed_scripts.FinalizeClaimGo(
-        fence=7, tries=1, revision=0, sent=True, lost=2, brain="shop", waited_ms=40, ahead="end", past="", failing=""
-    )
-    assert finalize_claim("GO", "7", "1", "0", "1", "2", "shop", "40", "end", "", "") == given
-    with pytest.raises(ScriptError, match=r"finalize_claim: replied 'asleep', its header declares \['gone', "):
-        finalize_claim("DROP", "asleep")
-
-
-def test_names_become_positions() -> None:
-    client = Replies("OK")
-    loaded = scripts(client)
-    assert loaded.turn_beat("s", "t", owner="w", fence=3, lease_ms=1000, under_way="").run() == "OK"
-    assert client.sent == [("EVALSHA", loaded.loaded["turn_beat"].sha, 1, "bq:{s}:t:t", "w", 3, 1000, "")]
+        turns(Replies("MAYBE")).beat(CLAIM)
 
 
 def test_a_server_that_does_not_know_the_script_is_sent_it() -> None:
     client = Replies("OK", knows=False)
-    loaded = scripts(client)
-    loaded.turn_beat("s", "t", owner="w", fence=3, lease_ms=1000, under_way="").run()
-    beat = loaded.loaded["turn_beat"]
-    assert [words[:2] for words in client.sent] == [("EVALSHA", beat.sha), ("EVAL", beat.text)]
-
-
-def test_keys_that_only_the_caller_knows_come_first() -> None:
-    client = Replies("OK")
-    scripts(client).rate_settle(
-        places="p",
-        rule="r",
-        place="1",
-        model="m",
-        mark="1",
-        used=None,
-        estimated=None,
-        counted=None,
-        answered_ms=None,
-        window_ms=1,
-        requests=None,
-        tokens=None,
-        stop_ms=0,
-        probes=False,
-    ).run()
-    assert client.sent[0][2:6] == (3, "p", "r", "bq:limited")
+    assert turns(client).beat(CLAIM) == "OK"
+    text = scripts(client).loaded["turn_beat"].text
+    assert [words[0] for words in client.sent] == ["EVALSHA", "EVAL"]
+    assert client.sent[1][1:] == (text, 1, "bq:{s}:t:t", "w", 3, 1000, "")
 
 
 def test_what_may_ring_publishes_its_session_s_outbox() -> None:
     client, flushed = Replies("OK"), list[str]()
     outbox: Any = SimpleNamespace(flush=flushed.append)
     loaded = Scripts(cast(Any, client), Keys("bq:"), BELLS, outbox)
-    loaded.turn_beat("s1", "t", owner="w", fence=3, lease_ms=1000, under_way="").run()
+    RedisTurns(loaded, lease_s=1.0, keep_session_s=1.0).beat(CLAIM)
     assert flushed == []
     client.reply = ["RELEASED"]
-    loaded.hold_release("s2", "t", hold="h").run()
+    RedisHolds(loaded, keep_session_s=1.0).release("s2", "t", "h")
     assert flushed == ["s2"]
 
 
@@ -219,10 +177,9 @@ def test_every_reply_of_a_script_is_tested(name: str) -> None:
 
 
 def test_what_is_refused_hides_no_other_reply_where_redis_had_forgotten_the_scripts() -> None:
-    loaded = scripts(Forgetful("DROPPED", knows=False))
-    drops = [loaded.index_drop("s1", turn) for turn in ("t1", "broken", "t2")]
-    (first, refused, last), _ = loaded.pipeline(drops)
-    assert (first, last) == ("DROPPED", "DROPPED")
+    loaded = scripts(Forgetful("HELD", knows=False))
+    first, refused, last = RedisHolds(loaded, keep_session_s=1.0).place_all([brake(turn) for turn in BROKEN])
+    assert (first, last) == ("HELD", "HELD")
     assert isinstance(refused, ResponseError)
 
 
@@ -235,8 +192,7 @@ class ForgotTheLast(Replies):
 
 
 def test_what_ran_before_a_forgotten_script_runs_once() -> None:
-    client = ForgotTheLast("DROPPED")
-    loaded = scripts(client)
-    replies, _ = loaded.pipeline([loaded.index_drop("s1", turn) for turn in ("t1", "t2")])
-    assert replies == ["DROPPED", "DROPPED"]
-    assert [words[-1] for words in client.sent] == ["t1", "t2"]
+    client = ForgotTheLast("HELD")
+    holds = RedisHolds(scripts(client), keep_session_s=1.0)
+    assert holds.place_all([brake("t1"), brake("t2")]) == ["HELD", "HELD"]
+    assert [words[6] for words in client.sent] == ["t1", "t2"]

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
 from redis.exceptions import OutOfMemoryError, ResponseError
 
 from brainq.contracts.fleet import GoneProcess
+from brainq.state.keys import Keys
+from brainq.state.script_text import NAMES
 from brainq.state.sweeper import RedisSweeperState
-from brainq.state.typed_scripts import LeasesLapseLapsed, PresenceLookLooked
 
 
 class Redis:
@@ -19,8 +20,9 @@ class Redis:
     def __init__(self, *replies: Any) -> None:
         self.replies = list(replies)
         self.forgotten: list[str] = []
-        self.keys = SimpleNamespace(alive="alive:", index="index")
+        self.keys = Keys("bq:")
         self.client = self
+        self.loaded = {name: name for name in NAMES}
 
     def time(self) -> tuple[int, int]:
         return 1, 0
@@ -28,17 +30,13 @@ class Redis:
     def zrangebyscore(self, *_: object) -> list[str]:
         return ["s1 t1", "s1 t2"]
 
-    def presence_look(self, **_: Any) -> Any:
-        return SimpleNamespace(run=lambda: PresenceLookLooked(("w1", "5", "w2", "5")))
-
-    def leases_lapse(self, *_: Any, **__: Any) -> str:
-        return "one"
+    def run(self, name: str, replies: Mapping[str, Any], session_id: str, values: list[Any]) -> Any:
+        if name == "presence_look":
+            return replies["LOOKED"](["LOOKED", "w1", "5", "w2", "5"])
+        return self.forgotten.append(values[1])
 
     def pipeline(self, calls: list[Any]) -> tuple[list[Any], list[Any]]:
         return self.replies, []
-
-    def presence_forget(self, *, process: str, absent_at: int) -> Any:
-        return SimpleNamespace(run=lambda: self.forgotten.append(process))
 
     def withdraw_process(self, process: str) -> None:
         pass
@@ -49,7 +47,7 @@ def sweeper(redis: Any) -> RedisSweeperState:
 
 
 def test_one_turn_that_cannot_be_read_keeps_no_other_from_going_on() -> None:
-    redis = Redis(ResponseError("user_script:5: oh"), LeasesLapseLapsed(2))
+    redis = Redis(ResponseError("user_script:5: oh"), 2)
     assert sweeper(redis).lapse_gone() == [GoneProcess("w1", 5, 2), GoneProcess("w2", 5, 2)]
     assert redis.forgotten == ["w1", "w2"]
 
