@@ -163,7 +163,7 @@ class _Sources:
         self.names = {name: source for name, source in found.items() if source is not None}
 
     def key(self, name: str) -> str:
-        return name if name in self._parameters else key_source(name)
+        return name if self._parameters.get(name) == "str" else key_source(name)
 
     def argument(self, arg: HeaderField) -> str:
         name = arg.name

@@ -65,6 +65,7 @@ class State:
     """The operations of `state/`, over the model's scripts."""
 
     def __init__(self, scripts: WatchedScripts, keys: Keys) -> None:
+        self.client, self.keys = scripts.client, keys
         self.turns = RedisTurns(scripts, lease_s=LEASE_S, keep_session_s=3600, first_step=FIRST_STEP, build=BUILD)
         self.calls = RedisCalls(scripts, lease_s=LEASE_S, build=BUILD)
         self.finals = RedisFinalChain(scripts, lease_s=LEASE_S, keep_turn_s=3600, build=BUILD)
@@ -261,7 +262,8 @@ def _steps(state: State, outside: Outside) -> list[Step]:
 
     def log(context: Any) -> None:
         request = context.turn.request
-        receipts = state.finals.details(request.session_id, request.turn_id).receipts
+        key = state.keys.named("receipts", request.session_id, request.turn_id)
+        receipts = cast("dict[str, str]", state.client.hgetall(key))
         outside.inputs.settle(request.session_id, receipts)
         accepted.ended.setdefault(request.turn_id, context.turn.ending.value)
 
