@@ -30,4 +30,4 @@ def test_references_to_classes_lead_somewhere() -> None:
             if f"{module}{name}".removeprefix("brainq.") not in known:
                 lost.append(f"{path.relative_to(PACKAGE)}: `{module}{name}`")
     assert not lost
-    assert checked > 15
+    assert checked > 3
