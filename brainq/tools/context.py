@@ -1,4 +1,4 @@
-"""RunContext: what a running tool is given besides its arguments, and the file changes that it reports."""
+"""RunContext: the context of a running tool, and the file changes that it reports."""
 
 from __future__ import annotations
 
@@ -32,7 +32,8 @@ log = logger("brainq.tools")
 
 @dataclass(frozen=True, slots=True)
 class FileChange:
-    """One change of one file. None: it did not exist, or was deleted. `too_large`: the contents were not kept."""
+    """One change of one file. None means that the file did not exist, or was deleted. `too_large` means that the
+    contents were not kept."""
 
     path: str
     before: str | None = None
@@ -40,7 +41,7 @@ class FileChange:
     too_large: bool = False
 
     def row(self) -> dict[str, str]:
-        """As it is kept with the turn: what is None is left out."""
+        """Return the form that is kept with the turn. None is left out."""
         if self.too_large:
             return {"path": self.path, "too_large": "1"}
         texts = {"before": self.before, "after": self.after}
@@ -52,7 +53,7 @@ class FileChange:
 
 
 def check_change(path: str, before: str | None, after: str | None) -> FileChange:
-    """Raises InvalidInput for what is not a path, or not a text."""
+    """Return the change. Raises InvalidInput for an invalid path, or contents that are not text."""
     values: dict[str, object] = {"path": path, "before": before, "after": after}
     for name, value in values.items():
         if not (isinstance(value, str) or (value is None and name != "path")):
@@ -64,7 +65,7 @@ def check_change(path: str, before: str | None, after: str | None) -> FileChange
 
 @dataclass(slots=True)
 class ChangeCollector:
-    """The changes of one call, in order. Past the limits a path is kept once, without its contents."""
+    """The changes of one call, in order. Beyond the limits, each path is kept once, without its contents."""
 
     kept: list[FileChange] = field(default_factory=list[FileChange])
     _chars: int = 0
@@ -84,7 +85,7 @@ class ChangeCollector:
 
 @dataclass(frozen=True, slots=True)
 class SideOutputs:
-    """What a tool left beside its result, each in the order it came; changes may repeat, the others do not."""
+    """The outputs of a tool beside its result, each in order. Changes may repeat, the others do not."""
 
     local_citations: tuple[Citation, ...] = ()
     web_citations: tuple[Citation, ...] = ()
@@ -108,19 +109,19 @@ class _OutputCollector:
 
 
 class RunContext:
-    """One call of a tool: its ids, how long it may take, and where to leave citations.
+    """One call of a tool: its ids, its time limit, and the place for citations.
 
-    A tool gets it by annotating one parameter with `RunContext`; the model never sees that parameter.
-    Safe to use from several threads. Once the call was cut off it takes nothing more: what a late function
-    still cites is dropped, as its result is.
+    A tool gets it by annotating one parameter with `RunContext`; the model never sees that parameter. It is safe to use
+    from several threads. After the call was cut off it accepts nothing more: late citations of the function are
+    dropped, as its result is.
 
-    attempt   1, or more when an idempotent call runs again after its worker was lost
-    budget    the turn's budget when the call began, where it is known
-    brain     the name of the brain whose tool is called
-    is_ready  says whether the turn is ready just now; None where that cannot be asked
-    outside_token   the call's, where it is known already
-    give_token      notes that the call gives a new token away; returns the one to give
-    on_progress     called with each `progress` at once; None: the call's heartbeat reads the newest
+    attempt: 1, or more if an idempotent call runs again after its worker was lost.
+    budget: the turn's budget when the call began, if it is known.
+    brain: the name of the tool's brain.
+    is_ready: returns whether the turn is ready now. None if that is unknown.
+    outside_token: the call's token, if it is known already.
+    give_token: records that the call gives a new token away, and returns the token to use.
+    on_progress: called with each `progress` at once. If None, the call's heartbeat reads the newest.
     """
 
     def __init__(
@@ -163,27 +164,28 @@ class RunContext:
 
     @property
     def idempotency_key(self) -> str:
-        """The same for every attempt of this call; hand it to services that take such keys."""
+        """The idempotency key of this call for services. It is the same for every attempt."""
         return f"{self.turn_id}:{self.call_id}"
 
     def cite_local(self, path: str, title: str = "", quote: str = "") -> None:
-        """Say that the answer rests on a local file."""
+        """Cite a local file as a source of the answer."""
         self.absorb(SideOutputs(local_citations=(Citation(source=path, title=title, quote=quote),)))
 
     def cite_web(self, url: str, title: str = "", quote: str = "") -> None:
-        """Say that the answer rests on a web page."""
+        """Cite a web page as a source of the answer."""
         self.absorb(SideOutputs(web_citations=(Citation(source=url, title=title, quote=quote),)))
 
     def rendered(self, path: str) -> None:
-        """Say that a file was made for the user to see."""
+        """Report a file that was made for the user."""
         self.absorb(SideOutputs(rendered_paths=(path,)))
 
     def block_tool(self) -> None:
-        """Deny every later call of this tool in the turn."""
+        """Deny every later call of the tool in this turn."""
         self.absorb(SideOutputs(block_tool=True))
 
     def progress(self, done: float, total: float | None = None, message: str = "") -> None:
-        """Report how far the call is. Cheap: readers get the newest report with the call's next heartbeat, every 3 s.
+        """Report the progress of the call. This is cheap: readers get the newest report with the call's next heartbeat,
+        every 3 s.
 
         Raises InvalidInput unless both are finite numbers.
         """
@@ -192,17 +194,18 @@ class RunContext:
             self._on_progress(self.newest_progress)
 
     def record_change(self, path: str, before: str | None, after: str | None) -> None:
-        """Say what a file held before and after, for the turn's diff. None: it did not exist, or was deleted.
+        """Record the contents of a file before and after a change, for the turn's diff. None means that it did not
+        exist, or was deleted.
 
-        A call may record 200 changes of 1,000,000 characters together; of what goes beyond, only the path is kept.
-        Raises InvalidInput for anything but text.
+        A call may record 200 changes with 1,000,000 characters in all. Beyond that only the path is kept. Raises
+        InvalidInput for anything but text.
         """
         self.absorb(SideOutputs(changes=(check_change(path, before, after),)))
 
     def outside_token(self) -> str:
-        """The token for `Pending`: it names this call, and cannot be guessed. The same at each use.
+        """Return the token for `Pending`, which names this call and cannot be guessed. It is the same at each use.
 
-        Its holder can complete the call: give it to no one else. Raises ToolError while Redis is unavailable.
+        Its holder can complete the call, so give it to no one else. Raises ToolError while Redis is unavailable.
         """
         with self._giving:  # not the other lock: a call that is cut off does not wait for Redis
             if not self._outside_token:
@@ -218,16 +221,16 @@ class RunContext:
             raise ToolError(_TOKEN_NOT_STORED, retryable=True) from failure
 
     def is_ready(self) -> bool:
-        """Whether the turn has no hold now. False, too, while that is unknown."""
+        """Return whether the turn has no hold now. Also returns False while that is unknown."""
         try:
             return self._is_ready is None or self._is_ready()
         except Exception as failure:
-            # The tool waits for people; a server that is unavailable for a moment must not end that.
+            # The tool waits for people; a short outage of a server must not end that.
             log.warning("readiness not known", failure=failure, turn_id=self.turn_id, call_id=self.call_id)
             return False
 
     def wait_ready(self, timeout_s: float | None = None) -> bool:
-        """Wait until the turn has no hold; False if `timeout_s` or the call's own time is up before."""
+        """Wait until the turn has no hold. Returns False if `timeout_s` or the call's own time is up before."""
         ends_at = _ends_at(timeout_s)
         while True:
             if self.is_ready():
@@ -237,7 +240,7 @@ class RunContext:
                 return False
 
     async def wait_ready_async(self, timeout_s: float | None = None) -> bool:
-        """`wait_ready` for async functions: the event loop goes on meanwhile."""
+        """Wait like `wait_ready`, in async functions: the event loop continues meanwhile."""
         ends_at = _ends_at(timeout_s)
         while True:
             if await asyncio.to_thread(self.is_ready):
@@ -247,7 +250,7 @@ class RunContext:
                 return False
 
     def outputs(self) -> SideOutputs:
-        """What was left here so far."""
+        """Return the outputs so far."""
         with self._lock:
             collected = self._collected
             if collected is None:
@@ -262,7 +265,7 @@ class RunContext:
             )
 
     def absorb(self, outputs: SideOutputs) -> None:
-        """Add outputs: the call's own, or those that it left in a context of another process."""
+        """Add outputs of the call, or of its context in another process."""
         with self._lock:
             if self._sealed:
                 return
@@ -276,14 +279,14 @@ class RunContext:
             collected.files = outputs.files or collected.files
 
     def replace_files(self, files: Sequence[File]) -> None:
-        """The function returned these, in place of what it had returned before. The executor calls it."""
+        """Replace the returned files with these. The executor calls it."""
         with self._lock:
             if not self._sealed:
                 self._collected = self._collected or _OutputCollector()
                 self._collected.files = tuple(files)
 
     def seal(self) -> None:
-        """Take nothing more. The executor calls it when it cuts a call off."""
+        """Accept nothing more. The executor calls it when it cuts a call off."""
         with self._lock:
             self._sealed = True
 

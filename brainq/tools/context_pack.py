@@ -1,4 +1,4 @@
-"""What the opening wave brought: memory, and the context pack with the preferences found in memory. Pure."""
+"""The results of the opening wave: memory, and the context pack with the preferences found in memory."""
 
 from __future__ import annotations
 
@@ -19,13 +19,14 @@ NO_MEMORY = RetrievedMemory()
 
 
 def read_pack(text: str) -> Pack:
-    """The pack in a tool's result: its JSON object; any other text as `{"text": ...}`; {} for a blank one."""
+    """Return the pack in a tool's result: its JSON object. Any other text becomes `{"text": ...}`, and a blank one
+    {}."""
     if not text.strip():
         return {}
     try:
         found: Any = json.loads(text, parse_constant=str)
         if isinstance(found, dict):
-            pack_json(cast("Pack", found))  # what could be read but not written, such as 1e999, is text too
+            pack_json(cast("Pack", found))  # a value that can be read but not written, such as 1e999, becomes text, too
             return cast("Pack", found)
     except (ValueError, RecursionError):
         pass
@@ -33,10 +34,10 @@ def read_pack(text: str) -> Pack:
 
 
 def merge_preferences(pack: Pack, memory: RetrievedMemory) -> Pack:
-    """The pack with the preferences and habits found in memory after its own `preferences`.
+    """Return a new pack with the preferences and habits found in memory after its own `preferences`.
 
-    The order is kept; of strings that differ in case and spacing only the first stays; entries that are not strings
-    stay as they are. Preferences that are not a list are taken as its one entry. The pack given is not changed.
+    The order is kept. Of strings that differ only in case and spacing the first one is kept, and entries that are not
+    strings are unchanged. Preferences that are not a list become its one entry.
     """
     merged = dict(pack)
     own = merged.get(PREFERENCES)
@@ -48,9 +49,9 @@ def merge_preferences(pack: Pack, memory: RetrievedMemory) -> Pack:
 
 
 def pack_json(pack: Mapping[str, Any]) -> str:
-    """One text for equal packs: sorted keys, no spaces, nothing that UTF-8 cannot hold.
+    """Return the canonical text of a pack: sorted keys, no spaces, valid UTF-8.
 
-    Raises ValueError for what has no JSON form.
+    Raises ValueError for a value without a JSON form.
     """
     try:
         text = json.dumps(dict(pack), sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
@@ -79,7 +80,7 @@ def _without_repeats(entries: Sequence[Any]) -> list[Any]:
 
 
 def opening_memory(opening: Mapping[str, str]) -> RetrievedMemory:
-    """What memory brought; nothing when it failed or was late."""
+    """Return the result of memory, or an empty one if it failed or was late."""
     found = opening.get(MEMORY_TOOL)
     if found is None:
         return NO_MEMORY
@@ -90,7 +91,7 @@ def opening_memory(opening: Mapping[str, str]) -> RetrievedMemory:
 
 
 def opening_pack(opening: Mapping[str, str]) -> str | None:
-    """The context pack as JSON, merged with memory's preferences and habits; None when there is neither."""
+    """Return the context pack as JSON, merged with memory's preferences and habits, or None if there is neither."""
     memory = opening_memory(opening)
     packs = [text for tool, text in opening.items() if tool != MEMORY_TOOL]
     if not packs and not memory.preferences and not memory.habits:
@@ -99,7 +100,7 @@ def opening_pack(opening: Mapping[str, str]) -> str | None:
 
 
 def context_hash(opening: Mapping[str, str]) -> str:
-    """Of the memory and the pack that a turn's answer stood on, 16 hex digits; "" where there was neither."""
+    """Return a hash of the memory and the pack behind a turn's answer, 16 hex digits, or "" if there was neither."""
     memory, pack = opening_memory(opening).text.strip(), opening_pack(opening)
     if not memory and not pack:
         return ""

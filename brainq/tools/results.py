@@ -1,6 +1,4 @@
-"""What a tool may return beside a plain value, and raise; and the text that the model reads of a call's
-outcome.
-"""
+"""The special results and exceptions of a tool, and the text that the model reads of a call's outcome."""
 
 from __future__ import annotations
 
@@ -35,12 +33,12 @@ _PARTIAL = "[incomplete: the tool stopped early and returned what it had]"
 
 
 class ToolError(Exception):
-    """The call failed, and `text` is what the model reads of it, unchanged.
+    """The error of a failed call, with the `text` that the model reads unchanged.
 
-    Any other exception fails the call, too: the model then reads its type and its message in one line.
+    Any other exception fails the call, too. The model then reads its type and its message in one line.
 
-    text        at most 256,000 characters
-    retryable   True: the model reads that it may try again
+    text: at most 256,000 characters.
+    retryable: whether the model reads that it may try again.
     """
 
     def __init__(self, text: str, *, retryable: bool = False) -> None:
@@ -53,15 +51,15 @@ class ToolError(Exception):
 
 
 class RefusedArguments(Exception):
-    """The arguments fit the tool's schema, and not its function; the function was not called. The model reads the
-    message."""
+    """The error of arguments that fit the tool's schema, but not its function, which was not called. The model reads
+    the message."""
 
     def __init__(self, tool: str, problem: str) -> None:
         super().__init__(f"The arguments of {tool} were refused: {problem}. Correct them and call again.")
 
 
 class OutcomeUnknown(Exception):
-    """A change may or may not have been made, and the tool cannot find out; `text` says what is known of it.
+    """A change that may or may not have been made, while the tool cannot find out. `text` has what is known.
 
     The call ends `unknown`: the model reads the text, and that it must look before it repeats the change. A read has
     changed nothing: its call ends `failed`.
@@ -74,7 +72,7 @@ class OutcomeUnknown(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Partial:
-    """`return Partial(value)`: this is what the tool had when it stopped early.
+    """`return Partial(value)`: the part that the tool had when it stopped early.
 
     The model reads that the result is incomplete.
     """
@@ -84,11 +82,11 @@ class Partial:
 
 @dataclass(frozen=True, slots=True)
 class Pending:
-    """The call parks until `client.complete_call(token, ...)` or `fail_call`, from any process, once.
+    """The call parks until `client.complete_call(token, ...)` or `fail_call` is called once, from any process.
 
-    token       `ctx.outside_token()`, or a unique name of your own, such as a job id. One of your own
-                can be completed only after the tool has returned; one from `outside_token()` at once
-    timeout_s   how long to wait at most; the call then times out. The turn's time limit is paused meanwhile
+    token: `ctx.outside_token()`, or a unique name of your own, such as a job id. Your own name works only after the
+        tool has returned; a token from `outside_token()` works at once.
+    timeout_s: how long to wait at most before the call times out. The turn's time limit is paused meanwhile.
 
     Raises InvalidInput.
     """
@@ -105,7 +103,7 @@ class Pending:
 
 @dataclass(frozen=True, slots=True)
 class WithFiles:
-    """`return WithFiles({"rows": 12}, [File.of("chart.png")])`: a value, and files that the model is shown with it.
+    """`return WithFiles({"rows": 12}, [File.of("chart.png")])`: a value, and files that the model sees with it.
 
     A tool whose only result is one file returns the File itself.
     """
@@ -115,7 +113,7 @@ class WithFiles:
 
 
 def split_files(returned: Any) -> tuple[Any, tuple[File, ...]]:
-    """The value that a function returned, and the files beside it. Raises ValueError."""
+    """Return the value that a function returned, and the files beside it. Raises ValueError."""
     match returned:
         case File():
             value, files = returned.attachment.label, (returned,)
@@ -133,7 +131,8 @@ def split_files(returned: Any) -> tuple[Any, tuple[File, ...]]:
 
 
 def outcome_text(outcome: ToolOutcome) -> tuple[str, bool]:
-    """(text for the model, is_error). Texts stay as they are, other values become compact JSON."""
+    """Return the text for the model, and whether it is an error. Texts are unchanged; other values become compact
+    JSON."""
     match outcome:
         case ToolSuccess():
             value = outcome.value
@@ -158,7 +157,7 @@ def outcome_text(outcome: ToolOutcome) -> tuple[str, bool]:
 
 
 def tool_message(outcome: ToolOutcome, call_id: str, tool: str, turn_id: str, step: int, prefix: str = "") -> Message:
-    """The message that answers a call. `prefix` comes before the outcome's own text."""
+    """Return the message that answers a call. `prefix` comes before the outcome's own text."""
     text, is_error = outcome_text(outcome)
     return Message(
         role="tool",
@@ -173,7 +172,8 @@ def tool_message(outcome: ToolOutcome, call_id: str, tool: str, turn_id: str, st
 
 
 def edited_note(arguments: Mapping[str, Any]) -> str:
-    """What the tool message of a call begins with whose arguments a person changed. Ends with a line break."""
+    """Return the beginning of the tool message of a call whose arguments a person changed. It ends with a line
+    break."""
     text = json.dumps(arguments, ensure_ascii=False)
     if len(text) > MAX_EDITED_CHARS:
         text = f"{text[:MAX_EDITED_CHARS]}... (the first {MAX_EDITED_CHARS} of {len(text)} characters)"
@@ -181,7 +181,7 @@ def edited_note(arguments: Mapping[str, Any]) -> str:
 
 
 def cancelled_text(after_ms: int, *, is_read: bool) -> str:
-    """What the model reads of a call that was cut off by a cancel; 0 ms: it had not started."""
+    """Return the model's text for a call that a cancel cut off. 0 ms means that it had not started."""
     if after_ms == 0:
         return "Cancelled before it started."
     doubt = "" if is_read else "; whether it took effect is not known; check before repeating it"
@@ -189,7 +189,7 @@ def cancelled_text(after_ms: int, *, is_read: bool) -> str:
 
 
 def unreported_text(what: str) -> str:
-    """What the model reads of a change that did not report its end. `what` says why, without a full stop."""
+    """Return the model's text for a change that did not report its end. `what` is the reason, without a full stop."""
     return (
         f"It is unknown whether this call took effect: it started, and {what} before it reported how it ended. "
         f"{_LOOK_FIRST}"
@@ -197,9 +197,9 @@ def unreported_text(what: str) -> str:
 
 
 def unknown_outcome(outcome: ToolUnknown, *, is_read: bool) -> ToolFailure | ToolUnknown:
-    """What becomes of a call whose tool says that it does not know; `message` holds the tool's own words.
+    """Return the outcome of a call whose tool does not know it. `message` has the tool's own words.
 
-    A read that is in doubt has failed: there is nothing to look for.
+    A read in doubt has failed, because there is nothing to look for.
     """
     words = outcome.message
     if is_read:

@@ -1,6 +1,5 @@
-"""Schemas of tools: made from a function's signature, or given by the app and checked; and JSON arguments back
-to a function's types.
-"""
+"""Schemas of tools, made from a function's signature or given by the app and checked, and the conversion of JSON
+arguments to a function's types."""
 
 from __future__ import annotations
 
@@ -30,10 +29,10 @@ _REMEDY = "use str, int, float, bool, list, dict, an Enum, a Literal, a dataclas
 
 
 def check_tool_schema(tool: str, parameters: object, sizes: PatternSizes | None = None) -> dict[str, Any]:
-    """`given` as a dict of its own. Raises ToolSchemaError, naming the tool and the place, unless it is a JSON schema
-    (draft 2020-12) of an object, whose every `$ref` leads to a place in it and whose every pattern can be matched.
+    """Return a copy of the schema. Raises ToolSchemaError, naming the tool and the place, unless it is a JSON schema
+    (draft 2020-12) of an object in which every `$ref` has a target and every pattern can be matched.
 
-    sizes   what the patterns of tools that come with it compiled to; None: it comes alone
+    sizes: the compiled sizes of the patterns of other tools of the same call, or None if it comes alone.
     """
     if not isinstance(parameters, Mapping):
         raise ToolSchemaError(
@@ -64,7 +63,7 @@ def check_tool_schema(tool: str, parameters: object, sizes: PatternSizes | None 
 def check_function_takes(
     tool: str, function: Callable[..., Any], schema: Mapping[str, Any], context_param: str | None
 ) -> None:
-    """Raises ToolSchemaError if the function cannot be called with what the schema lets through."""
+    """Raise ToolSchemaError if the function cannot be called with arguments that fit the schema."""
     properties = cast("Mapping[str, Any]", schema.get("properties", {}))
     if context_param is not None and context_param in properties:
         raise ToolSchemaError(
@@ -98,10 +97,10 @@ def _joined_names(names: list[str]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class ArgumentBinder:
-    """What turns JSON arguments into keywords of the annotated types.
+    """Converts JSON arguments into keywords of the annotated types.
 
-    model   has a field for each argument; raises pydantic's ValidationError where one does not fit its annotation
-    names   field of the model -> parameter of the function
+    model: has a field for each argument. Raises pydantic's ValidationError if one does not fit its annotation.
+    names: maps a field of the model to a parameter of the function.
     """
 
     model: type[BaseModel]
@@ -110,7 +109,7 @@ class ArgumentBinder:
 
 @dataclass(frozen=True, slots=True)
 class ToolSignature:
-    """What the signature of a tool says. `schema` is empty where it was not asked for."""
+    """The facts in the signature of a tool. `schema` is empty unless it was requested."""
 
     description: str
     schema: dict[str, Any]
@@ -119,7 +118,7 @@ class ToolSignature:
 
 
 class _QuietSchema(GenerateJsonSchema):
-    """A default that is not JSON is left out without a warning."""
+    """A generator that leaves out a default without a JSON form, without a warning."""
 
     ignored_warning_kinds = {"skipped-choice", "non-serializable-default"}
 
@@ -151,18 +150,18 @@ def read_signature(tool: str, function: Callable[..., Any], *, with_schema: bool
 
 
 def _documented(function: Callable[..., Any]) -> tuple[str, dict[str, str]]:
-    """What the docstring says of the function, and of each parameter: in the style of Google, NumPy or Sphinx."""
+    """Return the docstring's texts for the function and for each parameter, in the style of Google, NumPy or Sphinx."""
     from docstring_parser import ParseError, parse
 
     text = inspect.cleandoc(function.__doc__ or "")
     try:
         parsed = parse(text)
-    except ParseError:  # it only looks like one of the styles
+    except ParseError:  # it only resembles one of the styles
         return text, {}
     described = {
         name.strip().lstrip("*"): " ".join((param.description or "").split())
         for param in parsed.params
-        for name in param.arg_name.split(",")  # NumPy's way to say one thing of two
+        for name in param.arg_name.split(",")  # NumPy's form for one text about two parameters
     }
     return (parsed.description or "").strip(), described
 
@@ -198,8 +197,8 @@ def _check_parameter(tool: str, parameter: inspect.Parameter, hints: Mapping[str
 def _binder(
     tool: str, parameters: list[inspect.Parameter], hints: Mapping[str, Any], docs: Mapping[str, str]
 ) -> ArgumentBinder:
-    # Fields are p0, p1, ... with the parameter's name as alias: a parameter may be called `copy`, `json` or
-    # `_x`, which a model's field may not.
+    # Fields are p0, p1, ... with the parameter's name as alias: a parameter may be called `copy`, `json` or `_x`, which
+    # a model's field may not.
     fields: dict[str, Any] = {}
     names: dict[str, str] = {}
     for index, parameter in enumerate(parameters):
@@ -228,21 +227,21 @@ def _schema(tool: str, model: type[BaseModel]) -> dict[str, Any]:
         ) from error
     _drop_titles(schema)
     schema.setdefault("properties", {})
-    # What pydantic makes is a JSON schema; only a pattern in it may be Python's own.
+    # pydantic makes a valid JSON schema; only a pattern in it may be Python's own.
     if '"pattern' in json.dumps(schema) and (problem := schema_problem(schema)):
         raise ToolSchemaError(f"tool {tool!r}: {problem}")
     return schema
 
 
 def _drop_titles(schema: Any) -> None:
-    """Titles repeat the names, and models pay for them by the token."""
+    """Remove titles, which repeat the names: models pay for them by the token."""
     if not isinstance(schema, dict):
         return
     words = cast("dict[str, Any]", schema)
     words.pop("title", None)
     for word, inner in words.items():
         if word in ("properties", "$defs", "patternProperties"):
-            for named in inner.values():  # the keys are names here: one of them may be "title"
+            for named in inner.values():  # these keys are names: one of them may be "title"
                 _drop_titles(named)
         elif word in ("anyOf", "oneOf", "allOf", "prefixItems"):
             for choice in inner:
@@ -258,7 +257,7 @@ def _is_described(hint: Any) -> bool:
 
 
 def _culprit(parameters: list[inspect.Parameter], hints: Mapping[str, Any]) -> str:
-    """Which parameter pydantic cannot take: it does not say so itself."""
+    """Return the parameter that pydantic does not support, which it does not name itself."""
     for parameter in parameters:
         try:
             create_model("Probe", value=(hints[parameter.name], ...))

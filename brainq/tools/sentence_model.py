@@ -1,4 +1,4 @@
-"""A sentence embedding model of the BERT kind on numpy: no framework, no download.
+"""A sentence embedding model of the BERT kind on numpy, without a framework and without a download.
 
     text ─WordPiece─► ids ─► embeddings ─► N x (attention, feed-forward) ─► mean over tokens ─► length 1
 
@@ -15,16 +15,16 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, TypeAlias
 
-# By name, and so without their types: the extra is not there where the rest of brainq is checked.
+# By name, and so without their types: the extra is not installed where brainq is type-checked.
 np: Any = import_module("numpy")
 load_file: Any = import_module("safetensors.numpy").load_file
 Tokenizer: Any = import_module("tokenizers").Tokenizer
 Array: TypeAlias = Any  # a numpy array of 32-bit floats
-MAX_TOKENS = 128  # what all-MiniLM-L6-v2 was trained with; the rest of a longer text is not read
+MAX_TOKENS = 128  # the training length of all-MiniLM-L6-v2; the rest of a longer text is not read
 
 
 class SentenceModel:
-    """Turns texts into vectors of length 1. Only reads after it is made, so threads may share it.
+    """Maps texts to vectors of length 1. It is read-only after its creation, so threads may share it.
 
     Raises FileNotFoundError, ValueError or KeyError if `directory` does not hold such a model.
     """
@@ -42,7 +42,8 @@ class SentenceModel:
         self._tokenizer.enable_truncation(min(MAX_TOKENS, config["max_position_embeddings"]))
 
     def embed(self, text: str) -> Array:
-        """The vector of `text`. Some 40 ms of CPU for 30 tokens of all-MiniLM-L6-v2, in proportion to their number."""
+        """Return the vector of `text`. It takes some 40 ms of CPU for 30 tokens of all-MiniLM-L6-v2, in proportion to
+        their number."""
         ids: list[int] = self._tokenizer.encode(text).ids
         weights = self._weights
         x = self._norm(
@@ -82,6 +83,6 @@ class SentenceModel:
 
 
 def _gelu(x: Array) -> Array:
-    """Hendrycks & Gimpel's tanh form; numpy has no erf, and the difference is below 0.001."""
-    # x * x * x and not x**3: numpy raises floats to a power twenty times slower.
+    """Return Hendrycks & Gimpel's tanh form. numpy has no erf, and the difference is below 0.001."""
+    # x * x * x and not x**3, which is twenty times slower for floats in numpy.
     return 0.5 * x * (1 + np.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x * x * x)))

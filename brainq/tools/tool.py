@@ -1,4 +1,4 @@
-"""Tools: spec and function of each, all tools of a brain by name, and the server's task behind a call."""
+"""Tools: the spec and the function of each, all tools of a brain by name, and the server's task behind a call."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 DEFAULT_TIMEOUT_S = 45.0
 MAX_REASON_CHARS = 500
 MAX_PROBLEMS = 5
-"""So many misfits of one call's arguments the model reads."""
+"""The most problems of one call's arguments that the model reads."""
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,63}", re.ASCII)
 Function = Callable[..., Any]
 ApprovalAnswer = bool | str | None
@@ -40,13 +40,13 @@ ApprovalRule = (
     | Callable[[dict[str, Any]], Awaitable[ApprovalAnswer]]
     | None
 )
-"""When a call needs an approval: always (True, or the reason), never (False), when the function of its arguments says
-so, or when the brain says so (None)."""
+"""When a call needs an approval: always (True, or the reason), never (False), by a function of its arguments, or by the
+brain's rule (None)."""
 
 
 @dataclass(frozen=True, slots=True)
 class TaskWorking:
-    """The server is still at it. `message` is its words; `poll_ms` as of ServerTask."""
+    """The server is still working. `message` has its words; `poll_ms` is as in ServerTask."""
 
     message: str = ""
     poll_ms: int = 0
@@ -54,9 +54,10 @@ class TaskWorking:
 
 @dataclass(frozen=True, slots=True)
 class TaskEnd:
-    """
-    result    what the tool's function would have returned, or the ToolError or OutcomeUnknown it would have raised
-    goes_on   the server may still be at it: the task is cancelled there
+    """The end of a server's task.
+
+    result: the result of the tool's function, or its ToolError or OutcomeUnknown.
+    goes_on: whether the server may still be working. The task is then cancelled there.
     """
 
     result: Any
@@ -64,20 +65,20 @@ class TaskEnd:
 
 
 class ServerUnavailable(Exception):
-    """The server cannot be asked just now; it may know the task all the same."""
+    """The server cannot be reached just now. It may still know the task."""
 
 
 @dataclass(frozen=True, slots=True)
 class Tool:
-    """One tool as the process that runs it knows it.
+    """One tool in the process that runs it.
 
-    context_param   the parameter that gets the RunContext, or None
-    binder          turns JSON arguments into the types the function was annotated with; None: they are
-                    handed over as they are (tools whose schema came from elsewhere)
-    approval        when a call needs a person's approval, as the tool itself says
-    tasks           of a server that may answer a call with a task: who is asked for it
-    untrusted       its results may hold text of third parties; see `Brain(after_untrusted=...)`
-    lane_scope      `cell`: that its lanes hold among the sessions of one cell is enough
+    context_param: the parameter that gets the RunContext, or None.
+    binder: converts JSON arguments into the function's annotated types. None passes them on unchanged (tools with a
+        schema from elsewhere).
+    approval: when a call needs a person's approval by the tool's own rule.
+    tasks: of a server that may answer a call with a task: the object that polls it.
+    untrusted: whether its results may hold text of third parties; see `Brain(after_untrusted=...)`.
+    lane_scope: `cell` if its lanes need to hold only among the sessions of one cell.
     """
 
     spec: ToolSpec
@@ -96,19 +97,19 @@ class Tool:
 
     @property
     def origin(self) -> str:
-        """Where its function is defined, such as `app.tools.read_note`."""
+        """The place of its function, such as `app.tools.read_note`."""
         return f"{self.function.__module__}.{self.function.__qualname__}"
 
     def keywords(self, arguments: Mapping[str, Any], context: RunContext) -> dict[str, Any]:
         """Return the keywords to call the function with.
 
-        Raises RefusedArguments if a value does not fit its annotation, or has the name of the context's parameter: a
-        given schema may let any name through.
+        Raises RefusedArguments if a value does not fit its annotation, or has the name of the context's parameter,
+        because a given schema may allow any name.
         """
         keywords = dict(arguments)
         if self.binder is not None:
             values, names = self._bound(self.binder, keywords), self.binder.names
-            # What was left out stays out: the function has its own defaults.
+            # Omitted arguments stay omitted: the function has its own defaults.
             keywords = {names[field]: getattr(values, field) for field in values.model_fields_set}
         if self.context_param is None:
             return keywords
@@ -127,9 +128,10 @@ class Tool:
 
 
 class ToolRegistry(dict[str, Tool]):
-    """Name -> Tool, in the order of adding. Filled by `add` while a brain's module is imported, then only read.
+    """The tools of a brain by name, in the order of adding. `add` fills it while a brain's module is imported; later it
+    is only read.
 
-    specs   name -> ToolSpec, read-only: what gates, scheduler and model need to know
+    specs: maps names to ToolSpecs, read-only, for gates, scheduler and model.
     """
 
     def __init__(self, tools: Iterable[Tool] = ()) -> None:
@@ -140,8 +142,8 @@ class ToolRegistry(dict[str, Tool]):
             self.add(tool)
 
     def add(self, tool: Tool) -> None:
-        """Raises InvalidInput if the name is taken, ToolSchemaError if no arguments can be held to its schema."""
-        if tool.binder is None:  # its schema came from elsewhere, and `make_tool` may not have seen it
+        """Add a tool. Raises InvalidInput if the name is taken, and ToolSchemaError for an unusable schema."""
+        if tool.binder is None:  # its schema came from elsewhere, and `make_tool` may not have checked it
             check_tool_schema(tool.name, tool.spec.parameters)
             check_function_takes(tool.name, tool.function, tool.spec.parameters, tool.context_param)
         if tool.name in self:
@@ -173,7 +175,7 @@ class ToolOptions(TypedDict, total=False):
 
 
 def check_options(tool: str, options: Mapping[str, object]) -> None:
-    """Raises ToolSchemaError for an option that `make_tool` does not have."""
+    """Raise ToolSchemaError for an unknown option."""
     known = ToolOptions.__annotations__
     for name in options:
         if name not in known:
@@ -199,7 +201,7 @@ def make_tool(
     untrusted: bool | None = None,
     lane_scope: LaneScope = "tenant",
 ) -> Tool:
-    """A Tool from a plain or async function; its signature becomes the JSON schema. The options are those of
+    """Return a Tool for a plain or async function, whose signature becomes the JSON schema. The options are those of
     `@brain.tool`.
 
     Raises ToolSchemaError, naming the tool and what to change.

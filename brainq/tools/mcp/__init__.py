@@ -1,4 +1,4 @@
-"""MCP servers as tools: what a server offers is pinned in a file, and a worker starts the server when a call comes.
+"""MCP servers as tools: a server's list is pinned in a file, and a worker starts the server for a call.
 
     server's list ──discover──► PinnedServer ──pin──► catalogue file ──tools──► Tool(spec, function)
                                      └── drift ◄── list of the running server      │ call

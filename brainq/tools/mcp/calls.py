@@ -37,29 +37,29 @@ if TYPE_CHECKING:
     from brainq.tools.mcp.connection import Connection
 
 IDEMPOTENCY_KEY = "brainq/idempotency-key"
-"""In a call's `_meta`: the same for every attempt of it."""
+"""The key in a call's `_meta` that is the same for every attempt of the call."""
 TASK_REQUEST_S = 30.0
 TASK_CANCEL_S = 5.0
 MAX_REPEATS = 2
-"""How often a call is sent once more, each time in a new session: the server may restart again meanwhile."""
+"""How often a call is repeated, each time in a new session. The server may restart again meanwhile."""
 Answer = TypeVar("Answer")
 _SESSION_FAILURES = (RequestNotSent, RequestRefused, InvalidRequest)
-"""The server says nothing of the task by them: it may know it all the same."""
+"""Failures that say nothing about the task: the server may still know it."""
 
 
 class _TaskLost(Exception):
-    """The server does not know the task any more."""
+    """The server no longer knows the task."""
 
 
 @dataclass(frozen=True, slots=True)
 class ServerTool:
-    """Calls one tool of a server, which starts if it does not run, and follows the tasks that it makes of calls. It is
-    used on the process's event loop.
+    """Calls one tool of a server, which is started if necessary, and follows the tasks that it makes of calls. It runs
+    on the process's event loop.
 
-    key            the same for tools that may share a session
-    idempotent     sending a call again, whose answer was lost, changes nothing more
-    key_argument   the argument that gets the idempotency key, whatever the model gives for it
-    task_s         the tool is called as a task, for which a call waits so long; None: it is not
+    key: the same for tools that may share a session.
+    idempotent: whether a call without an answer can be repeated safely.
+    key_argument: the argument that gets the idempotency key, whatever the model gives for it.
+    task_s: how long a call waits for its task, or None if the tool is not called as a task.
     """
 
     key: Hashable
@@ -73,7 +73,7 @@ class ServerTool:
     task_s: float | None = None
 
     def function(self) -> Function:
-        """An async function of the tool's arguments."""
+        """Return an async function of the tool's arguments."""
 
         async def read(*, _brainq_context: RunContext, **arguments: Any) -> Any:
             return await self._call(_brainq_context, arguments, {})
@@ -90,7 +90,7 @@ class ServerTool:
 
     async def _call(self, context: RunContext, arguments: Mapping[str, Any], meta: Mapping[str, Any]) -> Any:
         async def on_progress(progress: float, total: float | None, message: str | None) -> None:
-            with suppress(InvalidInput):  # a server may report something else than a number
+            with suppress(InvalidInput):  # a server may report something other than a number
                 context.progress(progress, total, self.secrets.hide(message or ""))
 
         try:
@@ -133,12 +133,12 @@ class ServerTool:
                 return await connection.start_task(self.tool, arguments, meta, self.task_s)
             return await connection.call(self.tool, arguments, meta, on_progress)
         except asyncio.CancelledError:
-            # The protocol's cancellation has gone out. A program need not heed it, and a change that goes on in it
-            # must not meet the next one of its lane: the call has ended when the program has.
+            # The protocol's cancellation was sent, but a program may ignore it, and a change that continues in it must
+            # not meet the next one of its lane. So the call ends with the program.
             if not self.is_read:
                 await connection.retire()
             elif heard is not None and connection.messages_received == heard and not connection.is_needed:
-                connection.close_soon()  # it hangs, for all that is known
+                connection.close_soon()  # it may hang
             raise
         finally:
             connection.changing -= not self.is_read
@@ -147,13 +147,13 @@ class ServerTool:
         return shared_session(self.key, self.server, self.pinned)
 
     async def poll(self, task: ServerTask) -> TaskWorking | TaskEnd:
-        """Raises ServerUnavailable."""
+        """Return the state of a task. Raises ServerUnavailable."""
         from brainq.tools.mcp.sdk import get_task
 
         try:
             try:
                 state = await self._request_task(task, lambda session: get_task(session, task.task_id))
-            except ServerReportedFailure as refusal:  # such as of a poll too many: the task may go on
+            except ServerReportedFailure as refusal:  # such as of one poll too many: the task may continue
                 raise ServerUnavailable(self.secrets.hide(str(refusal))) from None
             if state.status == "working":
                 return TaskWorking(self.secrets.hide(state.status_message or ""), state.poll_interval or 0)
@@ -166,7 +166,7 @@ class ServerTool:
             return self._end(task, OutcomeUnknown(self.secrets.hide(str(lost))))
 
     async def cancel(self, task: ServerTask) -> None:
-        """Best effort: never raises."""
+        """Cancel a task if possible. Never raises."""
         from brainq.tools.mcp.sdk import cancel_task
 
         with suppress(_TaskLost, ServerUnavailable, ServerFailure, TimeoutError):
@@ -175,7 +175,7 @@ class ServerTool:
         self._forget(task)
 
     async def _result(self, task: ServerTask, status: str, message: str) -> Any:
-        """What the tool returned, or how it failed in its own words."""
+        """Return what the tool returned, or its failure in its own words."""
         from brainq.tools.mcp.sdk import get_result
 
         if status == "cancelled":
@@ -186,13 +186,14 @@ class ServerTool:
         except ServerReportedFailure as words:
             return ToolError(self.secrets.hide(str(words)))
         except _TaskLost:
-            if status == "failed":  # that much is known
+            if status == "failed":  # this much is known
                 return ToolError(message or "The tool failed, and did not say why.")
             raise
         return ToolError(message or "The tool failed, and did not say why.") if status == "failed" else value
 
     async def _request_task(self, task: ServerTask, request: Callable[[ClientSession], Awaitable[Answer]]) -> Answer:
-        """Raises _TaskLost, ServerUnavailable, and ServerReportedFailure for an error that is the task's own."""
+        """Send a request about a task. Raises _TaskLost, ServerUnavailable, and ServerReportedFailure for an error of
+        the task itself."""
         session = self._session()
         connection = session.open_connection if task.held_by else None
         if task.held_by and (connection is None or connection.name != task.held_by):

@@ -1,6 +1,5 @@
-"""The catalogue of pinned servers: what is pinned of a server's list, how its tools drifted, and the file beside the
-app.
-"""
+"""The catalogue of pinned servers: the pinned part of a server's list, the drift of its tools, and the file beside the
+app."""
 
 from __future__ import annotations
 
@@ -23,18 +22,18 @@ from brainq.tools.schema import check_tool_schema
 
 MAX_TOOLS = 500
 _TASK_SUPPORT = ("optional", "required")
-MAX_TOOL_CHARS = 100_000  # description and schemas: a model reads them at every step
+MAX_TOOL_CHARS = 100_000  # description and schemas, because a model reads them at every step
 DEFAULT_CATALOGUE = "mcp.lock.json"
 VERSION = 1
 PIN_REMEDY = "look at what the servers offer and pin it: brainq mcp pin"
 
 
 class PinnedTool(BaseModel):
-    """One tool as the server lists it; field names as in the protocol's JSON.
+    """One tool in a server's list. The names of the fields are those of the protocol's JSON.
 
-    task_support   whether it can, or must, be called as a task; the protocol's `execution.taskSupport`
-    model_name     the name that models call it by, if that is not what `model_names` makes of the list: it had that
-                   name when it was pinned before. The server says nothing of it
+    task_support: whether it can, or must, be called as a task; the protocol's `execution.taskSupport`.
+    model_name: the name for models, if it is not the one that `model_names` derives from the list, because the tool was
+        pinned under it before. The server does not send it.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True)
@@ -50,15 +49,15 @@ class PinnedTool(BaseModel):
 
     @property
     def as_listed(self) -> PinnedTool:
-        """What the server says of it."""
+        """The part that the server sends."""
         return self if self.model_name is None else self.model_copy(update={"model_name": None})
 
 
 class PinnedServer(BaseModel):
     """A server's tools, in its order.
 
-    env, headers   the names of what it was given; never their values
-    left_out       tool -> why no model can call it
+    env, headers: the names of its settings, never their values.
+    left_out: maps a tool to the reason why no model can call it.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True)
@@ -75,19 +74,20 @@ class PinnedServer(BaseModel):
 
 
 def pinned_json(pinned: PinnedTool | PinnedServer) -> dict[str, Any]:
-    """As the file holds it."""
+    """Return the form in the file."""
     return pinned.model_dump(mode="json", by_alias=True, exclude_none=True, exclude_defaults=True)
 
 
 def catalogue_hash(pinned: PinnedTool | PinnedServer) -> str:
-    """Differs if anything does that a model or brainq reads."""
+    """Return a hash that changes with everything that a model or brainq reads."""
     text = json.dumps(pinned_json(pinned), sort_keys=True, separators=(",", ":"))
     return f"sha256:{hashlib.sha256(text.encode()).hexdigest()}"
 
 
 @dataclass(frozen=True, slots=True)
 class Drift:
-    """Names of tools, in order. `malformed` has the reasons of those that are gone because no model can call them."""
+    """The names of changed tools, in order. `malformed` has the reasons of tools that are gone because no model can
+    call them."""
 
     new: tuple[str, ...] = ()
     changed: tuple[str, ...] = ()
@@ -123,8 +123,8 @@ def find_drift(pinned: PinnedServer, found: PinnedServer) -> Drift:
 class ListedTool:
     """One entry of a server's list, as JSON.
 
-    entry: the entry in the protocol's form, or what the server sent if that is not a tool.
-    problem: what is wrong with the entry; "" if the protocol allows it.
+    entry: the entry in the protocol's form, or the server's value if that is not a tool.
+    problem: what is wrong with the entry, or "" if the protocol allows it.
     """
 
     entry: object
@@ -176,7 +176,7 @@ def _pinned_tool(name: str, entry: dict[str, Any]) -> PinnedTool:
 
 
 def read_catalogue(path: str | PathLike[str]) -> dict[str, PinnedServer]:
-    """The pinned servers by name; none where there is no file. Raises SetupError for a file that cannot be trusted."""
+    """Return the pinned servers by name, or none if there is no file. Raises SetupError for an invalid file."""
     try:
         text = Path(path).read_text("utf-8")
     except FileNotFoundError:

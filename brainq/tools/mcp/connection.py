@@ -48,8 +48,8 @@ MAX_PAGES = 100
 CLOSE_S = 5.0
 MAX_WORDS = 300
 UNANSWERED_CODES = (-32700, -32603, -32001, -32000)
-"""Codes that the SDK gives, too, for an answer that did not come, or could not be read: parse error, internal error,
-time is up, connection closed."""
+"""Codes that the SDK also uses for an answer that did not come, or could not be read: parse error, internal error,
+timeout, connection closed."""
 log = logger("brainq.mcp")
 keep_sdk_quiet()
 
@@ -58,14 +58,14 @@ Answer = TypeVar("Answer")
 
 
 class Connection:
-    """Owned by a task of its own, in which it is opened and closed: the SDK's scopes want that.
+    """A connection, which a separate task opens and closes, because the SDK's scopes require that.
 
-    pinned     what the server may differ from; None: nothing was pinned yet
-    found      what it lists
-    changing   how many calls in flight may change something
-    asking     how many requests wait for their answer
-    tasks      the server's tasks that calls wait for
-    name       tells it from any other connection
+    pinned: the list to compare the server with, or None if nothing was pinned yet.
+    found: the server's list.
+    changing: how many calls in flight may change something.
+    asking: how many requests wait for their answer.
+    tasks: the server's tasks that calls wait for.
+    name: distinguishes it from other connections.
     """
 
     def __init__(self, server: McpServer, pinned: PinnedServer | None) -> None:
@@ -86,7 +86,7 @@ class Connection:
         self.tasks: set[str] = set()
         self.name = uuid.uuid4().hex
         self._listing: asyncio.Task[None] | None = None
-        self._heard_changes = self._listed_changes = 0  # times that the list has changed, and that this was looked at
+        self._heard_changes = self._listed_changes = 0  # the changes of the list that were announced, and read
 
     @property
     def is_open(self) -> bool:
@@ -101,7 +101,7 @@ class Connection:
 
     @property
     def is_needed(self) -> bool:
-        """Whether ending it would leave a change in doubt, or lose a task."""
+        """Whether its end would leave a change in doubt, or lose a task."""
         return self.changing > 0 or bool(self.tasks)
 
     @property
@@ -110,7 +110,7 @@ class Connection:
 
     @property
     def messages_received(self) -> int | None:
-        """How many messages came from the server; None where that is not known."""
+        """The number of messages from the server, or None if it is unknown."""
         return None if self._stdio is None else self._stdio.heard
 
     async def open(self) -> None:
@@ -126,15 +126,15 @@ class Connection:
         except asyncio.CancelledError:
             await self.close()
             raise
-        except Exception as error:  # whatever the SDK and what it is built on raise
+        except Exception as error:  # anything that the SDK and its libraries raise
             words = error.message if isinstance(error, MCPError) else failure_name(error)
             if isinstance(error, ValidationError):
                 words = f"its answer does not fit the protocol ({beginning(failure_words(error), MAX_WORDS)})"
             raise await self._not_open(words) from None
 
     def check(self, tool: str) -> None:
-        """Raises CallNeverRan if the tool is not what was pinned."""
-        self._list_soon()  # a list that could not be read when it changed is looked at again
+        """Raise CallNeverRan if the tool differs from the pinned one."""
+        self._list_soon()  # a changed list that could not be read is read again
         if tool in self.drift.changed or tool in self.drift.gone:
             what = "is no longer what was pinned" if tool in self.drift.changed else "is no longer offered"
             if (why := self.drift.malformed.get(tool)) is not None:
@@ -147,7 +147,7 @@ class Connection:
     async def call(
         self, tool: str, arguments: Mapping[str, Any], meta: Mapping[str, Any], on_progress: ProgressFnT
     ) -> dict[str, Any]:
-        """The protocol's CallToolResult as JSON. Raises ServerFailure."""
+        """Return the protocol's CallToolResult as JSON. Raises ServerFailure."""
         meta_json: Any = dict(meta) or None
 
         async def called(session: ClientSession) -> object:
@@ -170,7 +170,7 @@ class Connection:
     async def start_task(
         self, tool: str, arguments: Mapping[str, Any], meta: Mapping[str, Any], max_wait_s: float
     ) -> ServerTask | dict[str, Any]:
-        """As `call`, with the task that the server makes of it, where it does."""
+        """Call like `call`, but return the server's task if it makes one."""
         meta_json: Any = dict(meta) or None
         ttl_ms = int(max_wait_s * 1000)
         made = await self.request(lambda session: create_task(session, tool, arguments, meta_json, ttl_ms))
@@ -182,7 +182,7 @@ class Connection:
         return ServerTask(made.task_id, made.poll_interval or 0, min(max_wait_s, result_ttl_s), held_by)
 
     async def request(self, request: Callable[[ClientSession], Awaitable[Answer]]) -> Answer:
-        """What the server answers to a request. Raises ServerFailure."""
+        """Return the server's answer to a request. Raises ServerFailure."""
         if self._client is None:
             raise RequestNotSent("The connection to the MCP server is closed.")
         self.asking += 1
@@ -203,8 +203,8 @@ class Connection:
             self._close_if_unused()
 
     async def retire(self) -> None:
-        """Take no further calls. A program ends at once. Over HTTP what is in flight has its answer first: a session
-        may be gone for one request, and not for another that its server took before."""
+        """Accept no further calls. A program ends at once. Over HTTP, calls in flight first get their answers: a
+        session may be gone for one request, and not for another that its server accepted before."""
         self._is_retired = True
         if self._stdio is not None:
             await self.close()
@@ -215,17 +215,17 @@ class Connection:
             self.close_soon()
 
     async def close(self) -> None:
-        """End the server. Returns when it is gone."""
+        """End the server, and wait until it is gone."""
         self._client = None
         self._ending.set()
         if self._owner is not None:
-            if self._ready.done():  # to say goodbye over HTTP may take as long as the server likes
+            if self._ready.done():  # the goodbye over HTTP may take as long as the server likes
                 await asyncio.wait([self._owner], timeout=CLOSE_S)
             self._owner.cancel()
             await asyncio.wait([self._owner])
 
     def close_soon(self) -> None:
-        """As `close`, in the background. Calls in flight are lost at once."""
+        """Close in the background. Calls in flight are lost at once."""
         if self._closing is None:
             self._closing = asyncio.get_running_loop().create_task(self.close())
 
@@ -237,7 +237,7 @@ class Connection:
                 await self._list(client)
                 self._client = client
                 self._ready.set_result(None)
-                self._list_soon()  # it may have changed while it was listed
+                self._list_soon()  # it may have changed while it was read
                 await self._ending.wait()
         except BaseException as error:
             if not self._ready.done():
@@ -250,7 +250,7 @@ class Connection:
             self._ending.set()
 
     async def _on_message(self, message: object) -> None:
-        """A server that says that its tools have changed is asked for them, by one task at a time."""
+        """Read the list of tools again in one task after a server has announced a change."""
         if not isinstance(message, ToolListChangedNotification):
             return
         self._heard_changes += 1
@@ -286,7 +286,7 @@ class Connection:
         for _ in range(MAX_PAGES):
             page, cursor = await list_tools(client.session, cursor)
             listed += page
-            if cursor in seen or len(listed) > MAX_TOOLS:  # the last page, or one that comes again
+            if cursor in seen or len(listed) > MAX_TOOLS:  # the last page, or a repeated one
                 break
             seen.add(cursor)
         return pinned_server(self._server, listed)
@@ -299,7 +299,7 @@ class Connection:
 
     @property
     def stderr_tail(self) -> str:
-        """The end of what the server wrote to stderr, for an operator at a terminal."""
+        """The end of the server's stderr, for an operator at a terminal."""
         stderr = b"" if self._stdio is None else bytes(self._stdio.last_words)
         return self._secrets.hide(stderr.decode("utf-8", "replace")).strip()
 
@@ -326,7 +326,7 @@ class Connection:
 
 
 def _http_failure(server: str, error: MCPError) -> ServerFailure | None:
-    """Return the failure that an HTTP status or a broken connection stands for. Returns None for a server's answer."""
+    """Return the failure behind an HTTP status or a broken connection, or None for a server's answer."""
     match error.code:
         case http_answers.NOT_SENT_CODE:
             return RequestNotSent(f"{server} was not reached: {error.message}.")
@@ -344,6 +344,6 @@ def _http_failure(server: str, error: MCPError) -> ServerFailure | None:
 
 
 def _innermost(error: BaseException) -> BaseException:
-    """The first cause in a group of a task group's making."""
+    """Return the first cause in an exception group of a task group."""
     error = next(leaves(error))
     return error if isinstance(error, Exception) else ConnectionError("the server was closed while it started")

@@ -1,9 +1,9 @@
-"""What an HTTP answer without a result says about a request: whether anything ran, and whether another session helps.
+"""HTTP answers without a result: whether the request ran, and whether another session helps.
 
-The HTTP status decides. The codes of JSON-RPC errors do not: the TypeScript SDK answers 404 with -32001 for a session
-that it does not know, and -32001 is also the SDKs' code for "no answer in time". Sources: MCP specification 2025-06-18,
-"Transports" (404 to a request with a session id: start a new session); python-sdk issues 1676 and 3556; TypeScript SDK
-`streamableHttp.ts` (400 with -32000 and id null for a session that is not initialized).
+The HTTP status decides. The codes of JSON-RPC errors do not: the TypeScript SDK answers 404 with -32001 for an unknown
+session, and -32001 is also the SDKs' code for a timeout. Sources: MCP specification 2025-06-18, "Transports" (404 to a
+request with a session id: start a new session); python-sdk issues 1676 and 3556; TypeScript SDK `streamableHttp.ts`
+(400 with -32000 and id null for a session that is not initialized).
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ HANDSHAKE = ("initialize", "server/discover")
 _RESULT_TYPES = ("application/json", "text/event-stream")
 _GONE = (404, 410)
 _SESSION_ERRORS = (-32000, -32001, -32600)
-"""What servers answer beside a 400 to a session that they do not know. -32000 and -32001 are the server's to choose."""
+"""The errors beside a 400 for an unknown session. -32000 and -32001 are free for servers."""
 _MAY_HAVE_RUN = (408, 409, 460, 499)
-"""Of the 4xx, those that proxies and servers also give when a request was on its way: timeouts and conflicts."""
+"""The 4xx that proxies and servers also send when a request was on its way: timeouts and conflicts."""
 _LOST = (502, 503, 504)
 
 
@@ -50,19 +50,19 @@ class RpcError:
 
 @dataclass(frozen=True, slots=True)
 class StandIn:
-    """The error that takes the place of an answer."""
+    """An error that replaces an answer."""
 
     code: int
     message: str
 
     def body(self) -> bytes:
-        """Return it as JSON-RPC. The SDK puts the request's own id in."""
+        """Return it as JSON-RPC. The SDK adds the request's own id."""
         error = {"code": self.code, "message": self.message}
         return json.dumps({"jsonrpc": "2.0", "id": None, "error": error}).encode()
 
 
 def read_request(content: bytes, *, has_session: bool) -> RpcRequest | None:
-    """Return the request in a body. Returns None for a notification, a response and an empty body."""
+    """Return the request in a body, or None for a notification, a response and an empty body."""
     message = _json_object(content)
     if message is None or "id" not in message or not isinstance(message.get("method"), str):
         return None
@@ -70,7 +70,7 @@ def read_request(content: bytes, *, has_session: bool) -> RpcRequest | None:
 
 
 def read_error(content: bytes) -> RpcError | None:
-    """Return the JSON-RPC error in a body of any shape. Returns None if there is none."""
+    """Return the JSON-RPC error in a body of any shape, or None."""
     message = _json_object(content)
     error: Any = None if message is None else message.get("error")
     if message is None or not isinstance(error, Mapping):
@@ -86,8 +86,8 @@ def is_result(status: int, content_type: str) -> bool:
 
 
 def stand_in(request: RpcRequest, status: int, error: RpcError | None) -> StandIn | None:
-    """Return what takes the place of an answer without a result. Returns None if the SDK should read it itself: a
-    redirect, or an error that the server gives to this very request."""
+    """Return the replacement for an answer without a result, or None if the SDK should read it: a redirect, or the
+    server's error for this very request."""
     if 300 <= status < 400:
         return None
     is_own = error is not None and error.id == request.id and error.id is not None

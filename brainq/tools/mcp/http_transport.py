@@ -1,4 +1,4 @@
-"""Streamable HTTP, the SDK's, with bodies that end, and the OAuth tokens that its requests carry."""
+"""The SDK's streamable HTTP with bounded bodies, and the OAuth tokens of its requests."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ UNAUTHORIZED, FORBIDDEN = 401, 403
 
 @dataclass(eq=False, slots=True)
 class _MemoryTokenStorage:
-    """Fits the SDK's TokenStorage. A connection has one of its own."""
+    """The SDK's TokenStorage in memory, one for each connection."""
 
     tokens: OAuthToken | None = None
 
@@ -59,17 +59,17 @@ class _MemoryTokenStorage:
         self.tokens = tokens
 
     async def get_client_info(self) -> OAuthClientInformationFull | None:
-        return None  # the client is known beforehand
+        return None  # the client is registered beforehand
 
     async def set_client_info(self, client_info: OAuthClientInformationFull) -> None:
         return None
 
 
 class TokenAuth(httpx2.Auth):
-    """Adds the token to each request, and fetches one when the server refuses a request for lack of it.
+    """Adds the token to each request, and fetches one when the server refuses a request without it.
 
-    The SDK's provider holds its lock while the request itself runs, so that calls would run one after another. Here it
-    runs only between a refusal and its new token. Requests that were refused meanwhile use that token, too.
+    The SDK's provider holds its lock while the request itself runs, so calls would run one after another. Here the lock
+    is held only between a refusal and its new token. Requests that were refused meanwhile use that token, too.
     """
 
     def __init__(self, url: str, oauth: McpOAuth) -> None:
@@ -110,7 +110,7 @@ class TokenAuth(httpx2.Auth):
         return token
 
     def _token(self) -> str | None:
-        """The token that has not expired."""
+        """Return the token, if it has not expired."""
         context = self._provider.context
         if context.current_tokens is None or not context.is_token_valid():
             return None
@@ -118,7 +118,7 @@ class TokenAuth(httpx2.Auth):
 
 
 class _ServerUrlFilter(logging.Filter):
-    """httpx logs every request with its URL, at INFO; a server's may hold a key."""
+    """Drops httpx's log line of every request at INFO, because a server's URL may hold a key."""
 
     def filter(self, record: logging.LogRecord) -> bool:
         text = record.getMessage()
@@ -130,7 +130,7 @@ logging.getLogger("httpx2").addFilter(_ServerUrlFilter())
 
 @asynccontextmanager
 async def http_transport(server: McpServer) -> AsyncGenerator[Any]:
-    """The streams of a session over HTTP. A read has no time of its own: the call's deadline ends it."""
+    """Yield the streams of a session over HTTP. A read has no separate time limit: the call's deadline ends it."""
     assert server.url is not None
     _server_urls.add(str(httpx2.URL(server.url)))
     async with (
@@ -146,15 +146,15 @@ async def http_transport(server: McpServer) -> AsyncGenerator[Any]:
 
 
 class _HttpClient(httpx2.AsyncClient):
-    """A client that answers a request in place of a server that did not, with an error that says what is known.
+    """A client that replaces a missing answer with an error that says what is known.
 
-    To the SDK a connection that breaks is the end of the whole session, and of all that is in flight on it.
+    For the SDK, a broken connection would end the whole session, and all its requests in flight.
     """
 
     async def send(self, request: httpx2.Request, **options: Any) -> httpx2.Response:
         try:
             response = await super().send(request, **options)
-            if request.method == "POST" and _is_json(response):  # an event stream is read by the SDK, event by event
+            if request.method == "POST" and _is_json(response):  # the SDK reads an event stream, event by event
                 await response.aread()
         except _NEVER_SENT as failure:
             return _answer(request, StandIn(NOT_SENT_CODE, f"no connection could be made ({type(failure).__name__})"))
@@ -172,7 +172,7 @@ class _HttpClient(httpx2.AsyncClient):
 
 
 async def _without_result(request: httpx2.Request, call: RpcRequest, response: httpx2.Response) -> httpx2.Response:
-    """Return the response itself, or the error that takes its place. Closes a response that is replaced."""
+    """Return the response itself, or the error that replaces it. A replaced response is closed."""
     error = read_error(response.content) if _is_json(response) else None
     instead = stand_in(call, response.status_code, error)
     if instead is None:
@@ -191,7 +191,7 @@ def _answer(request: httpx2.Request, error: StandIn) -> httpx2.Response:
 
 
 class _BoundedTransport(httpx2.AsyncHTTPTransport):
-    """Cuts a body that is read whole; an event stream is bounded event by event."""
+    """Bounds a body that is read whole. An event stream is bounded event by event."""
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
         response = await super().handle_async_request(request)

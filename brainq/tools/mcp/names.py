@@ -1,4 +1,4 @@
-"""Names by which models call the tools of a server."""
+"""The names by which models call the tools of a server."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ def cleaned_name(server: str, tool: str) -> str:
 
 
 def model_names(server: str, tools: Sequence[PinnedTool]) -> dict[str, str]:
-    """Return the name that models call each tool by, under the server's own name of it.
+    """Return the name for models of each tool, under the server's own name.
 
-    A name that was pinned stays. Of tools that become one name by cleaning, the one that needs no cleaning has it, and
-    the others have a digest of their own name beside it. The order of the list does not matter.
+    A pinned name is kept. If several tools have the same cleaned name, the tool whose name needs no cleaning gets it,
+    and the others get a digest of their own name. The order of the list does not matter.
     """
     names = {tool.name: tool.model_name for tool in tools if tool.model_name is not None}
     alike: dict[str, list[str]] = {}
@@ -40,7 +40,7 @@ def model_names(server: str, tools: Sequence[PinnedTool]) -> dict[str, str]:
 
 
 def keep_names(server: str, before: PinnedServer | None, found: PinnedServer) -> PinnedServer:
-    """Return what was found, in which each tool that was pinned before keeps the name that models called it by."""
+    """Return `found`, with the earlier names for models of the tools that were pinned before."""
     old = {} if before is None else model_names(server, before.tools)
     new = model_names(server, found.tools)
     renamed = {name: old[name] for name in new if old.get(name, new[name]) != new[name]}

@@ -1,6 +1,4 @@
-"""What becomes of a call of a server's tool: its result as the model reads it, and how it can go wrong, by
-what is known of its effect.
-"""
+"""The result of a call of a server's tool as the model reads it, and its failures, by what is known of the effect."""
 
 from __future__ import annotations
 
@@ -17,10 +15,10 @@ from brainq.tools.results import WithFiles
 
 
 class ServerFailure(Exception):
-    """A call that brought no result. The model reads `str(failure)`, which holds nothing of the server's configuration.
+    """A call without a result. The model reads `str(failure)`, which has nothing of the server's configuration.
 
-    ends_session: the next call takes another session.
-    repeats: which calls are sent once more: any, those that are idempotent, reads, or none.
+    ends_session: whether the next call uses another session.
+    repeats: which calls are repeated: any, idempotent ones, reads, or none.
     """
 
     retryable = False
@@ -29,7 +27,7 @@ class ServerFailure(Exception):
 
 
 class ServerReportedFailure(ServerFailure):
-    """The server itself reported that the call failed, and how."""
+    """A failure that the server itself reported."""
 
 
 class ConnectionNotOpen(ServerFailure):
@@ -41,7 +39,7 @@ class ConnectionNotOpen(ServerFailure):
 class CallNeverRan(ServerFailure):
     """The server refused the request before the tool began.
 
-    retryable: the model reads that it may try again.
+    retryable: whether the model reads that it may try again.
     """
 
     def __init__(self, words: str, *, retryable: bool = False) -> None:
@@ -50,7 +48,7 @@ class CallNeverRan(ServerFailure):
 
 
 class RequestNotSent(CallNeverRan):
-    """No server took the request."""
+    """No server accepted the request."""
 
     ends_session = True
     repeats = "any"
@@ -68,15 +66,15 @@ class RequestRefused(CallNeverRan):
 
 
 class InvalidRequest(CallNeverRan):
-    """The server said that the request is invalid, in an answer to it. Another session may be what it wants; but a
-    tool may say the same of what it was called with, so a change is not repeated."""
+    """The server answered that the request is invalid. It may need another session, but a tool may also mean its
+    arguments, so a change is not repeated."""
 
     ends_session = True
     repeats = "read"
 
 
 class OutcomeInDoubt(ServerFailure):
-    """The request went out, and no answer says what became of it.
+    """The request was sent, and no answer tells what became of it.
 
     is_lost: whether the connection is lost, too.
     may_repeat: False if the same would happen again.
@@ -89,20 +87,21 @@ class OutcomeInDoubt(ServerFailure):
 
 
 class UnreadableAnswer(OutcomeInDoubt):
-    """An answer came, and it cannot be read."""
+    """An answer came that cannot be read."""
 
 
 def may_repeat(failure: ServerFailure, *, is_read: bool, is_idempotent: bool) -> bool:
-    """Return whether a call that failed so is sent once more."""
+    """Return whether a call with this failure is repeated."""
     allowed = {"any": True, "idempotent": is_read or is_idempotent, "read": is_read, "none": False}
     return allowed[failure.repeats]
 
 
 def read_result(result: Mapping[str, Any]) -> Any:
-    """Text and structured content of the protocol's CallToolResult as JSON, without the files of `result_files`.
+    """Return the text and the structured content of the protocol's CallToolResult as JSON, without the files of
+    `result_files`.
 
     Texts are joined by line breaks; pictures, sound and files are described by type and size. Structured content is
-    kept as it is; where the text says the same, there is no second copy of it.
+    kept unchanged. If the text repeats it, there is no second copy.
     """
     content = cast("Sequence[Mapping[str, Any]]", result.get("content") or ())
     text = result_text(content)
@@ -115,8 +114,8 @@ def read_result(result: Mapping[str, Any]) -> Any:
 
 
 def result_files(content: Sequence[Mapping[str, Any]]) -> tuple[File, ...]:
-    """The pictures, sound and binary resources, in their order; without those that are not of the type
-    they claim, and those beyond what one result may bring."""
+    """Return the pictures, sound and binary resources in order, without those of another type than they claim, and
+    those beyond the limits of one result."""
     found: list[File] = []
     size = 0
     for block in content:
@@ -133,7 +132,8 @@ def result_text(content: Sequence[Mapping[str, Any]]) -> str:
 
 
 def _only_wraps(structured: Any, text: str, content: Sequence[Mapping[str, Any]]) -> bool:
-    """Whether it is the text, or the content itself, under one name, as servers make it to fit an output schema."""
+    """Return whether it is the text, or the content itself, under one name, as servers make it to fit an output
+    schema."""
     if not isinstance(structured, dict) or len(cast("dict[str, Any]", structured)) != 1:
         return False
     (value,) = cast("dict[str, Any]", structured).values()
@@ -177,7 +177,7 @@ def _resource_text(resource: Mapping[str, Any]) -> str:
 
 
 def _base64_size(data: object) -> str:
-    """Of base64, without decoding it."""
+    """Return the size of the data, without decoding it."""
     text = str(data or "").rstrip("=\n")
     return f"{len(text) * 3 // 4:,} bytes"
 
@@ -199,7 +199,7 @@ def _file(block: Mapping[str, Any]) -> File | None:
 
 
 def tool_result(result: Mapping[str, Any], secrets: SecretFilter) -> Any:
-    """`result` is the protocol's CallToolResult as JSON. Raises ServerReportedFailure if the tool failed."""
+    """Read the protocol's CallToolResult as JSON. Raises ServerReportedFailure if the tool failed."""
     content = result.get("content") or ()
     if result.get("isError") is True:
         raise ServerReportedFailure(result_text(content) or "The tool failed, and did not say why.")

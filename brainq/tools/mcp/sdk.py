@@ -1,6 +1,5 @@
-"""What brainq does in place of MCP's SDK: logs without content, a bounded check of results, and the protocol's
-requests about tasks (2025-11-25), which the SDK has types for, and no methods.
-"""
+"""Replacements for parts of MCP's SDK: logs without content, a bounded check of results, and the protocol's requests
+about tasks (2025-11-25), for which the SDK has types but no methods."""
 
 from __future__ import annotations
 
@@ -45,7 +44,8 @@ _SDK_FOLDER = str(Path(mcp.__file__).parent)
 
 
 class _SdkLogFilter(logging.Filter):
-    """What the SDK logs of messages holds their content. Its sessions log under a name that others may have, too."""
+    """Drops the SDK's log lines about messages, which hold their content. Its sessions log under a name that others may
+    use, too."""
 
     def filter(self, record: logging.LogRecord) -> bool:
         return not record.pathname.startswith(_SDK_FOLDER)
@@ -55,22 +55,22 @@ _filter = _SdkLogFilter()
 
 
 def keep_sdk_quiet() -> None:
-    """Doing it again changes nothing."""
+    """Add the filters. Calling it again changes nothing."""
     logging.getLogger("mcp").setLevel(logging.CRITICAL)
     logging.getLogger("client").addFilter(_filter)
 
 
 class ResultCheck:
-    """Stands in for the SDK's own check, which matches a server's patterns against its results however long that
-    takes, and meanwhile nothing else in the process goes on."""
+    """Replaces the SDK's own check, which matches a server's patterns against its results without a time limit, and
+    blocks the process meanwhile."""
 
     def __init__(self, listed: PinnedServer) -> None:
         self._schemas = {tool.name: tool.output_schema for tool in listed.tools if tool.output_schema}
         self._validators: dict[str, SchemaValidator] = {}
 
     async def __call__(self, name: str, result: CallToolResult) -> None:
-        """Raises RuntimeError, as the SDK's does, for a result that does not fit, or a schema that nothing can be held
-        to."""
+        """Check a result. Raises RuntimeError, like the SDK's, for a result that does not fit, or for an unusable
+        schema."""
         schema = self._schemas.get(name)
         if schema is None:
             return
@@ -115,8 +115,8 @@ def _listed_tool(entry: object) -> ListedTool:
 
 
 def _without_invalid_headers(session: ClientSession, listed: list[ListedTool]) -> list[ListedTool]:
-    """Note which arguments a call sends as headers (protocol 2026-07-28), as the SDK's `list_tools` does. The protocol
-    forbids tools that name such headers wrongly."""
+    """Record which arguments a call sends as headers (protocol 2026-07-28), as the SDK's `list_tools` does. The
+    protocol forbids tools that name such headers wrongly."""
     tools = [Tool.model_validate(one.entry) for one in listed if not one.problem]
     kept = getattr(session, "_absorb_tool_listing")(ListToolsResult(tools=tools), complete=False).tools  # noqa: B009
     names = {tool.name for tool in kept}
@@ -129,7 +129,7 @@ def _without_invalid_headers(session: ClientSession, listed: list[ListedTool]) -
 
 
 def takes_tasks(session: ClientSession) -> bool:
-    """Whether the server says that tools can be called as tasks."""
+    """Return whether the server supports calling tools as tasks."""
     capabilities = session.server_capabilities
     requests = capabilities.tasks.requests if capabilities is not None and capabilities.tasks is not None else None
     return requests is not None and requests.tools is not None and requests.tools.call is not None
@@ -138,7 +138,7 @@ def takes_tasks(session: ClientSession) -> bool:
 async def create_task(
     session: ClientSession, tool: str, arguments: Mapping[str, Any], meta: Any, ttl_ms: int
 ) -> Task | CallToolResult:
-    """Call a tool as a task. A server may answer with the result itself. Raises as `send_request`."""
+    """Call a tool as a task. A server may answer with the result itself. Raises like `send_request`."""
     params = CallToolRequestParams(name=tool, arguments=dict(arguments), task=TaskMetadata(ttl=ttl_ms), _meta=meta)
     try:
         result = await session.send_request(CallToolRequest(params=params), CallToolResult)
@@ -156,8 +156,8 @@ async def get_task(session: ClientSession, task_id: str) -> Task:
 
 
 async def get_result(session: ClientSession, tool: str, task_id: str) -> CallToolResult:
-    """The result of a task that has ended. Raises as `send_request`, and RuntimeError for one that does not fit the
-    tool's output schema."""
+    """Return the result of a task that has ended. Raises like `send_request`, and RuntimeError for a result that does
+    not fit the tool's output schema."""
     request = GetTaskPayloadRequest(params=GetTaskPayloadRequestParams(task_id=task_id))
     return await _checked_result(session, tool, await session.send_request(request, CallToolResult))
 
@@ -168,7 +168,8 @@ async def cancel_task(session: ClientSession, task_id: str) -> None:
 
 
 def _task_of_error(refused: ValidationError) -> Task | None:
-    # The SDK takes every answer to tools/call for a CallToolResult, and refuses this one for its missing content.
+    # The SDK takes every answer to tools/call for a CallToolResult, and refuses this one because its content is
+    # missing.
     for problem in refused.errors():
         if problem["loc"] == ("content",) and problem["type"] == "missing":
             try:

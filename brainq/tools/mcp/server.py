@@ -1,6 +1,5 @@
-"""An MCP server as a brain or an `mcpServers` file names it: how to reach it, what the operator says of its
-tools, and the secrets that its answers must not show.
-"""
+"""An MCP server of a brain or of an `mcpServers` file: how to reach it, the operator's rules for its tools, and the
+secrets that its answers must not show."""
 
 from __future__ import annotations
 
@@ -32,11 +31,11 @@ _HTTP = ("http", "streamable-http", "streamableHttp", "streamable_http")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class McpOAuth:
-    """OAuth's client credentials: a program's own right, for which no person is asked.
+    """OAuth's client credentials: the right of a program, without a person.
 
-    client_id, client_secret   as the authorization server gave them
-    issuer    the authorization server's URL, as it names itself; what a server says of another one is not followed
-    scope     what is asked for, separated by spaces; None: what the server says it needs
+    client_id, client_secret: from the authorization server.
+    issuer: the authorization server's URL, as it names itself. A server's hint to another one is ignored.
+    scope: the requested scopes, separated by spaces, or None for those that the server needs.
 
     Raises InvalidInput.
     """
@@ -57,20 +56,20 @@ class McpOAuth:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class McpTool:
-    """What the operator says of one tool of a server. What is None stays as the server's annotations have it.
+    """The operator's rules for one tool of a server. None keeps the value of the server's annotations.
 
-    effect       what it does to the world
-    idempotent   True: a call whose worker or connection was lost may run again
-    lane         in place of `mcp:<server>`, such as `repo:{repo_path}` or `global`
-    approval     as for `@brain.tool`
-    timeout_s    the longest one call may take, seconds; of a task, how long its result is waited for, a day by default
-    task         True: it is called as a task, which the server goes on with while the call is parked. None: where the
-                 server has it in no other way. False: it is called, and waited for
-    hidden       True: the model does not see it, and cannot call it
-    untrusted    whether its results may hold text of third parties. None: unless its `openWorldHint` is false
-    idempotency_argument
-                 the argument that takes an idempotency key. The model does not see it; brainq fills in the call's
-                 key, the same for every attempt. The tool is then idempotent, unless `idempotent` is False
+    effect: what it does to the world.
+    idempotent: True if a call whose worker or connection was lost may run again.
+    lane: replaces `mcp:<server>`, such as `repo:{repo_path}` or `global`.
+    approval: as for `@brain.tool`.
+    timeout_s: the longest time of one call, in seconds. For a task it is the wait for its result, a day by default.
+    task: True calls it as a task, which the server continues while the call is parked. None does so if the server
+        requires it. False calls it and waits.
+    hidden: True hides it from the model.
+    untrusted: whether its results may hold text of third parties. By default they may, unless its `openWorldHint` is
+        false.
+    idempotency_argument: the argument for an idempotency key. It is hidden from the model, and brainq fills in the
+        call's key, the same for every attempt. The tool is then idempotent, unless `idempotent` is False.
     """
 
     effect: Effect | None = None
@@ -88,18 +87,18 @@ class McpTool:
 class McpServer:
     """A server that speaks the Model Context Protocol, over its stdin and stdout or over streamable HTTP.
 
-    name            names it in tool names (`name__tool`), lanes and logs: 1 to 32 of A-Z a-z 0-9 _ -
-    command         the program and its arguments, started by a worker at the first call; or `url`
-    env             the program's environment, beside HOME, LOGNAME, PATH, SHELL, TERM and USER. Kept out of logs, of
-                    results and of the catalogue
-    cwd             the program's working directory
-    url             of the server's endpoint
-    headers         of every HTTP request, such as Authorization; kept out as `env` is
-    oauth           in place of an Authorization header: how tokens are got
-    tools           the server's name of a tool -> what the operator says of it
-    timeout_s       the longest one call may take, where its McpTool says nothing, seconds
-    start_timeout_s how long the server may take to start and to list its tools, seconds
-    lane_scope      of its tools, as for `@brain.tool`
+    name: its name in tool names (`name__tool`), lanes and logs: 1 to 32 of A-Z a-z 0-9 _ -.
+    command: the program and its arguments, which a worker starts at the first call. Give this or `url`.
+    env: the program's environment, beside HOME, LOGNAME, PATH, SHELL, TERM and USER. It is kept out of logs, results
+        and the catalogue.
+    cwd: the program's working directory.
+    url: the server's endpoint.
+    headers: of every HTTP request, such as Authorization. They are kept out like `env`.
+    oauth: how to get tokens, instead of an Authorization header.
+    tools: maps the server's name of a tool to the operator's rules.
+    timeout_s: the longest time of one call without a rule in its McpTool, in seconds.
+    start_timeout_s: how long the server may take to start and to list its tools, in seconds.
+    lane_scope: of its tools, as for `@brain.tool`.
 
     Raises InvalidInput.
     """
@@ -139,7 +138,7 @@ class McpServer:
     def from_file(
         cls, path: str | PathLike[str], *, tools: Mapping[str, Mapping[str, McpTool]] | None = None
     ) -> list[McpServer]:
-        """The servers of an `mcpServers` JSON file; `servers_from_file` says how it is read."""
+        """Return the servers of an `mcpServers` JSON file, as `servers_from_file` reads it."""
         return servers_from_file(path, tools=tools)
 
     @property
@@ -197,7 +196,7 @@ class McpServer:
 
 
 def by_server_name(servers: Sequence[McpServer]) -> dict[str, McpServer]:
-    """The servers by their names. Raises InvalidInput for other objects, and for a name that is there twice."""
+    """Return the servers by their names. Raises InvalidInput for other objects, and for a repeated name."""
     found: dict[str, McpServer] = {}
     for server in servers:
         if not isinstance(cast("object", server), McpServer):
@@ -209,7 +208,7 @@ def by_server_name(servers: Sequence[McpServer]) -> dict[str, McpServer]:
 
 
 class SecretFilter:
-    """The values that are hidden: of variables with a secret's name, of headers, and in the URL; longest first."""
+    """The values that are hidden: of variables with a secret's name, of headers, and in the URL, the longest first."""
 
     def __init__(self, values: Iterable[str]) -> None:
         self._values = sorted({value for value in values if len(value) >= MIN_SECRET_CHARS}, key=len, reverse=True)
@@ -218,7 +217,7 @@ class SecretFilter:
     def for_server(cls, server: McpServer) -> SecretFilter:
         values = [value for name, value in server.env.items() if _SECRET_NAME.search(name)]
         values += server.headers.values()
-        # `Bearer token`: what is echoed may be the token alone.
+        # `Bearer token`: a server may echo the token alone.
         values += [value.partition(" ")[2] for value in server.headers.values()]
         if server.oauth is not None:
             values.append(server.oauth.client_secret)
@@ -233,7 +232,7 @@ class SecretFilter:
         return text
 
     def hide_in(self, value: Any) -> Any:
-        """A JSON value, with every text in it as `hide` has it."""
+        """Return a JSON value with the secrets hidden in every text."""
         if not self._values:
             return value
         if isinstance(value, str):
@@ -252,13 +251,13 @@ def servers_from_file(
     tools: Mapping[str, Mapping[str, McpTool]] | None = None,
     environment: Mapping[str, str] | None = None,
 ) -> list[McpServer]:
-    """The servers under `mcpServers`, in their order, without those with `"disabled": true`.
+    """Return the servers under `mcpServers`, in order, without those with `"disabled": true`.
 
-    `${NAME}` and `${NAME:-default}` stand for environment variables in every text. What the file says beside command,
-    args, env, cwd, type, url and headers is for other programs, and is not looked at.
+    `${NAME}` and `${NAME:-default}` stand for environment variables in every text. Keys other than command, args, env,
+    cwd, type, url and headers are for other programs, and are ignored.
 
-    tools         server -> tool -> what the operator says of it
-    environment   in place of this process's
+    tools: maps a server and a tool to the operator's rules.
+    environment: replaces this process's.
 
     Raises InvalidInput naming the file, the server and the remedy.
     """

@@ -1,6 +1,5 @@
-"""Sessions: one a server and event loop, whose connection opens at the first call, and again with backoff; and a
-look at what servers offer.
-"""
+"""Sessions: one for each server and event loop. Its connection opens at the first call, and again with backoff. Servers
+can also be discovered."""
 
 from __future__ import annotations
 
@@ -23,7 +22,7 @@ if TYPE_CHECKING:
 
 FIRST_WAIT_S = 0.5
 LONGEST_WAIT_S = 30.0
-MAX_CALL_WAIT_S = 5.0  # the longest a call waits for the next try; where that takes longer it fails at once
+MAX_CALL_WAIT_S = 5.0  # the longest wait of a call for the next try; if that takes longer, the call fails at once
 CLOSE_S = 6.0
 INSTALL_HINT = "MCP servers need the extra `mcp`; install it with: pip install 'brainq[mcp]'"
 log = logger("brainq.mcp")
@@ -32,26 +31,26 @@ _sessions: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[Hashable, Session]]
 
 
 def backoff_s(failures: int) -> float:
-    """How long nothing is tried after so many failures in a row. Lost twice, by a call and its repeat, is opened again
-    at once."""
+    """Return how long nothing is tried after this many failures in a row. After two losses, by a call and its repeat,
+    it is opened again at once."""
     return 0.0 if failures < 3 else min(LONGEST_WAIT_S, FIRST_WAIT_S * 2 ** (min(failures, 20) - 3))
 
 
 class Session:
-    """Lives on one event loop; nothing here is for other threads."""
+    """A session, which belongs to one event loop and is not thread-safe."""
 
     def __init__(self, server: McpServer, pinned: PinnedServer) -> None:
         self._server = server
         self._pinned = pinned
         self._connection: Connection | None = None
-        self._retired: list[Connection] = []  # that may have calls in flight
+        self._retired: list[Connection] = []  # they may have calls in flight
         self._opening: asyncio.Task[Connection] | None = None
         self._failures = 0  # since the last answer
         self._not_before = 0.0
         self._last_words = ""
 
     async def connection(self) -> Connection:
-        """The open connection; opens one if there is none. Raises ConnectionNotOpen."""
+        """Return the open connection, or open one. Raises ConnectionNotOpen."""
         if self._connection is not None and not self._connection.is_open:
             await self.drop(self._connection)
         if self._connection is not None:
@@ -63,16 +62,16 @@ class Session:
                     f"({self._last_words}). It is tried again in {wait_s:.0f} s."
                 )
             self._opening = asyncio.create_task(self._open())
-        # A call whose time is up does not end an opening that others, or the next one, need.
+        # A call whose time is up does not cancel an opening that other calls need.
         return await asyncio.shield(self._opening)
 
     @property
     def open_connection(self) -> Connection | None:
-        """The connection that is open now; None where a call would open one."""
+        """The open connection, or None if a call would open one."""
         return self._connection if self._connection is not None and self._connection.is_open else None
 
     async def drop(self, connection: Connection) -> None:
-        """It was lost: the next call opens another. Does nothing for one that was dropped before."""
+        """Forget a lost connection, so that the next call opens another. Does nothing if it was dropped before."""
         if self._connection is connection:
             self._connection = None
             self._retired = [one for one in self._retired if not one.has_ended] + [connection]
@@ -84,7 +83,7 @@ class Session:
         self._not_before = 0.0
 
     async def close(self) -> None:
-        """End the server, also one that is just being started."""
+        """End the server, even while it is being started."""
         if self._opening is not None:
             self._opening.cancel()
             await asyncio.wait([self._opening])
@@ -117,14 +116,14 @@ class Session:
 
 
 def shared_session(key: Hashable, server: McpServer, pinned: PinnedServer) -> Session:
-    """The running loop's session of this key. Its first use starts the server, not this."""
+    """Return the running loop's session of this key. Its first use starts the server."""
     with _lock:
         sessions = _sessions.setdefault(asyncio.get_running_loop(), {})
         return sessions.setdefault(key, Session(server, pinned))
 
 
 def close_sessions() -> None:
-    """End every server this process started, from a thread that runs no loop; waits 6 s at most."""
+    """End every server that this process started, from a thread without a loop, within 6 s."""
     with _lock:
         found = [(loop, list(sessions.values())) for loop, sessions in _sessions.items()]
         _sessions.clear()
@@ -143,7 +142,7 @@ async def _close_all(sessions: list[Session]) -> None:
 
 @dataclass(frozen=True, slots=True)
 class DiscoveryResult:
-    """What a server offers, or why it could not be asked, with the end of what it wrote to stderr."""
+    """The list of a server, or why it could not be read, with the end of its stderr."""
 
     found: PinnedServer | None = None
     problem: str = ""

@@ -1,7 +1,7 @@
-"""A server as a child process: JSON-RPC over its stdin and stdout, a message a line.
+"""A server as a child process: JSON-RPC over its stdin and stdout, one message on each line.
 
-It starts in a process group of its own, and ends with all it started, also when the worker is killed. The SDK's own
-transport reads lines of any length, and logs what is not a message.
+It starts in its own process group, and ends with all its children, even when the worker is killed. The SDK's own
+transport reads lines of any length, and logs lines that are not messages.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ from brainq.tools.mcp.server import McpServer
 LINE_CHUNK = 64 * 1024
 CLOSE_S = 2.0  # for a server to end by itself once its stdin is closed
 TERM_S = 1.0  # after SIGTERM
-ORPHAN_S = 0.5  # for a server to end by its stdin's end when the worker was killed; far shorter than a lease
+ORPHAN_S = 0.5  # for a server to end by the end of its stdin after the worker was killed; far shorter than a lease
 _guards: dict[int, ProcessGuard] = {}
-"""Process id -> its guard: what a fork inherits is the parent's."""
+"""The guard by process id: after a fork, the inherited one is the parent's."""
 MAX_MESSAGE_BYTES = 16 * 1024 * 1024
-MAX_UNASKED_BYTES = 32 * 1024 * 1024  # what may come between two answers
-LINE_OVERHEAD_BYTES = 1_000  # a line counts as so many bytes more: many short ones cost time, too
+MAX_UNASKED_BYTES = 32 * 1024 * 1024  # the most between two answers
+LINE_OVERHEAD_BYTES = 1_000  # added to the size of each line, because many short ones cost time, too
 STDERR_TAIL_BYTES = 2_000
 Received = SessionMessage | Exception
 
@@ -46,7 +46,7 @@ def _guard() -> ProcessGuard:
 async def start_process(
     command: Sequence[str], env: Mapping[str, str], cwd: str | PathLike[str] | None
 ) -> asyncio.subprocess.Process:
-    """Raises OSError where the program cannot be started."""
+    """Start the program. Raises OSError if that fails."""
     process = await asyncio.create_subprocess_exec(
         *command,
         stdin=asyncio.subprocess.PIPE,
@@ -66,15 +66,15 @@ async def start_process(
 
 
 def has_exited(process: asyncio.subprocess.Process) -> bool:
-    """What the system knows now, perhaps before the loop does. The loop still reaps it."""
+    """Return whether the process has exited, perhaps before the loop knows. The loop still reaps it."""
     try:
         return process.returncode is not None or unreaped_status(process.pid) is not None
-    except ChildProcessError:  # reaped meanwhile
+    except ChildProcessError:  # reaped in the meantime
         return True
 
 
 async def end_process(process: asyncio.subprocess.Process) -> None:
-    """As the protocol has it: close its stdin, wait, SIGTERM, wait, SIGKILL. When this returns, the group is gone."""
+    """End a program as the protocol requires: close its stdin, wait, SIGTERM, wait, SIGKILL. Then its group is gone."""
     if process.stdin is not None:
         process.stdin.close()
     if not await _has_ended_within(process, CLOSE_S):
@@ -87,7 +87,7 @@ async def end_process(process: asyncio.subprocess.Process) -> None:
 
 
 async def _has_ended_within(process: asyncio.subprocess.Process, timeout_s: float) -> bool:
-    # Not process.wait(): that waits for the pipes, too, which a child may have kept open.
+    # Not process.wait(), which also waits for the pipes that a child may have kept open.
     ends_at = asyncio.get_running_loop().time() + timeout_s
     while process.returncode is None:
         if asyncio.get_running_loop().time() >= ends_at:
@@ -102,12 +102,12 @@ class OutputLimitExceeded(Exception):
 
 @dataclass(slots=True)
 class StdioTransport(Transport):
-    """A server's program while this is entered.
+    """A server's program, which runs while this is entered.
 
-    heard        messages that came from it
-    lost         set once its stdout has ended, or more came than is read
-    flooded      whether it was the latter
-    last_words   the end of what it wrote to stderr; for the operator, never for a log
+    heard: the number of its messages.
+    lost: set once its stdout has ended, or more came than is read.
+    flooded: whether it was the latter.
+    last_words: the end of its stderr, for the operator and never for a log.
     """
 
     server: McpServer
@@ -123,7 +123,7 @@ class StdioTransport(Transport):
     _tasks: list[asyncio.Task[None]] = field(default_factory=list[asyncio.Task[None]])
 
     async def __aenter__(self) -> tuple[MemoryObjectReceiveStream[Received], MemoryObjectSendStream[SessionMessage]]:
-        """Raises OSError where the program cannot be started."""
+        """Start the program. Raises OSError if that fails."""
         process = await start_process(list(self.server.command or ()), self.server.env, self.server.cwd)
         self._process = process
         incoming, received = anyio.create_memory_object_stream[Received](0)
@@ -150,7 +150,7 @@ class StdioTransport(Transport):
                 end.close()
             if self._process is not None:
                 await end_process(self._process)
-                # Open pipes of what survived its parent would keep it, and warn when it is collected.
+                # Open pipes of a surviving child would keep the transport alive, and warn when it is collected.
                 getattr(self._process, "_transport").close()  # noqa: B009
 
     @property
@@ -178,7 +178,7 @@ class StdioTransport(Transport):
                 self.lost.set()
 
     def _count_output(self, size: int, *, is_answer: bool) -> None:
-        """Raises OutputLimitExceeded where too much came between two answers."""
+        """Count output. Raises OutputLimitExceeded if too much came between two answers."""
         self._unasked = 0 if is_answer else self._unasked + size + LINE_OVERHEAD_BYTES
         if self._unasked > MAX_UNASKED_BYTES:
             raise OutputLimitExceeded
@@ -201,7 +201,7 @@ class StdioTransport(Transport):
 
 
 async def read_lines(stdout: asyncio.StreamReader) -> AsyncIterator[bytes]:
-    """Lines without their ends. Raises OutputLimitExceeded at one of more than 16 MB."""
+    """Yield lines without their ends. Raises OutputLimitExceeded at one of more than 16 MB."""
     held = bytearray()
     while chunk := await stdout.read(LINE_CHUNK):
         *whole, rest = chunk.split(b"\n")

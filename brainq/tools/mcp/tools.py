@@ -1,4 +1,4 @@
-"""From pinned servers to tools of a brain: names, effects, and the argument that takes an idempotency key."""
+"""From pinned servers to tools of a brain: names, effects, and the argument for an idempotency key."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _is_pinning: ContextVar[bool] = ContextVar("brainq_mcp_is_pinning", default=Fals
 
 
 def effect_of(annotations: Mapping[str, Any] | None) -> Effect:
-    """Hints that are missing have the protocol's defaults: a destructive change, in an open world."""
+    """Return the effect. Missing hints have the protocol's defaults: a destructive change, in an open world."""
     if not annotations:
         return Effect.DESTRUCTIVE
     if annotations.get("readOnlyHint") is True:
@@ -35,19 +35,19 @@ def effect_of(annotations: Mapping[str, Any] | None) -> Effect:
 
 
 def is_open_world(annotations: Mapping[str, Any] | None) -> bool:
-    """Whether it reaches third parties, which is the protocol's default."""
+    """Return whether it reaches third parties, which is the protocol's default."""
     return not annotations or annotations.get("openWorldHint") is not False
 
 
 def is_idempotent(annotations: Mapping[str, Any] | None) -> bool:
-    """Whether the server says that the same call again changes nothing more."""
+    """Return whether the server declares that a repeated call changes nothing more."""
     return bool(annotations) and annotations.get("idempotentHint") is True
 
 
 def without_key(schema: Mapping[str, Any], argument: str, effect: Effect) -> dict[str, Any]:
-    """The tool's input schema without this argument, which brainq fills in with an idempotency key.
+    """Return the tool's input schema without this argument, which brainq fills with an idempotency key.
 
-    Raises ValueError where it takes no key, saying why.
+    Raises ValueError with the reason if the argument cannot hold a key.
     """
     if effect.is_read:
         raise ValueError("the tool is a read, and needs no key; leave it out, or say effect=")
@@ -75,7 +75,7 @@ def _takes_text(schema: Any) -> bool:
 
 @contextlib.contextmanager
 def pinning_mode() -> Generator[None]:
-    """In it a brain whose servers are not pinned can be loaded: it has none of their tools."""
+    """Allow a brain to load without pinned servers, and without their tools, until the context ends."""
     token = _is_pinning.set(True)
     try:
         yield
@@ -84,9 +84,10 @@ def pinning_mode() -> Generator[None]:
 
 
 def tools_of_servers(servers: Sequence[McpServer], catalogue: str | PathLike[str]) -> list[Tool]:
-    """The tools of all servers as the catalogue has them; nothing is started.
+    """Return the tools of all servers in the catalogue. Starts nothing.
 
-    Raises InvalidInput for servers that cannot go together, SetupError for one that is not pinned, or without the SDK.
+    Raises InvalidInput for servers that cannot be combined. Raises SetupError if one is not pinned, or if the SDK is
+    missing.
     """
     named = by_server_name(servers)
     if named and find_spec("mcp") is None:
@@ -102,8 +103,8 @@ def tools_of_servers(servers: Sequence[McpServer], catalogue: str | PathLike[str
 
 
 def tools_of_server(server: McpServer, pinned: PinnedServer) -> list[Tool]:
-    """One server's tools, without those that are hidden. Raises InvalidInput for rules of tools it does not have, and
-    for an idempotency argument that takes no key."""
+    """Return one server's tools, without hidden ones. Raises InvalidInput for rules of unknown tools, and for an
+    argument that cannot hold an idempotency key."""
     offered = pinned.by_name
     if unknown := sorted(set(server.tools) - set(offered) - set(pinned.left_out)):
         raise InvalidInput(
@@ -148,7 +149,7 @@ def _server_tool(key: Hashable, server: McpServer, pinned: PinnedServer, tool: P
 
 
 def _task_wait_s(server: McpServer, tool: PinnedTool, rule: McpTool) -> float | None:
-    """How long a call waits for the tool's task; None where it is called without one. Raises InvalidInput."""
+    """Return how long a call waits for the tool's task, or None if it has none. Raises InvalidInput."""
     support = tool.task_support
     if (rule.task and support is None) or (rule.task is False and support == "required"):
         only = "only" if support else "not"
