@@ -19,6 +19,7 @@ from brainq.contracts.people import ApprovalRequest, HoldSpec, TurnInput
 from brainq.contracts.status import Effect, TraceStatus
 from brainq.contracts.view import TurnDetails
 from brainq.contracts.webhook import Webhook
+from brainq.jobs import judgement_key
 from brainq.store import prune as prune_module
 from brainq.store import records
 from brainq.store.database import Database, Parameters
@@ -97,7 +98,7 @@ def whole_turn(store: Store, turn_id: str, session_id: str = "s1") -> None:
     records.record_memories(claim("memory"), session_id, [MemoryItem(kind="fact", text=f"Fact of {turn_id}")])
     records.record_observations(claim("learner"), session_id, "e", [Observation(kind="topic", text=turn_id)])
     records.record_judges(claim("judges"), session_id, turn_id, ["tone"])
-    store.judgements.fail(turn_id, "tone", "refused", 0, dead=True, tries=0)
+    store.judgements.fail(judgement_key(turn_id, "tone"), 0, "refused", None)
     records.record_decision(claim("decision"), decision(turn_id))
 
 
