@@ -1,13 +1,12 @@
-"""The table of docs/reference/refusals.md, written from brainq/models/vendors/refusal_examples.toml.
+"""A table of what services refuse, from brainq/models/vendors/refusal_examples.toml, and what brainq makes of each.
 
-`python -m ops.refusals` writes it; a test holds that it is there as it would be written.
+`python -m ops.refusals` prints it.
 """
 
 from __future__ import annotations
 
 import tomllib
 from importlib.resources import files
-from pathlib import Path
 from typing import Any
 
 from brainq.contracts.model import render_failure
@@ -15,8 +14,6 @@ from brainq.contracts.status import Ending
 from brainq.gateway.wires.openai.errors import failure_status
 from brainq.models.vendors.error_body import error_detail
 
-PAGE = Path(__file__).parents[1] / "docs" / "reference" / "refusals.md"
-BEGINS, ENDS = "<!-- python -m ops.refusals writes this -->", "<!-- to here -->"
 SHOWN_CHARS = 60
 HEADS = "| service | status | error | kind | retried |\n|---|---|---|---|---|"
 
@@ -37,13 +34,6 @@ def table() -> str:
     return "\n".join([HEADS, *map(_row, examples())])
 
 
-def page(text: str) -> str:
-    """The page with the table in its place."""
-    before, _, rest = text.partition(BEGINS)
-    _, _, after = rest.partition(ENDS)
-    return f"{before}{BEGINS}\n{table()}\n{ENDS}{after}"
-
-
 def _row(row: dict[str, Any]) -> str:
     detail = error_detail(row["body"])
     words = " ".join(detail.message.replace("`", "'").split())
@@ -59,4 +49,4 @@ def _row(row: dict[str, Any]) -> str:
 
 
 if __name__ == "__main__":
-    PAGE.write_text(page(PAGE.read_text()))
+    print(table())

@@ -36,15 +36,21 @@ def rows(heads: str) -> dict[str, list[str]]:
     return found
 
 
+def listed(section: str, word: str) -> dict[str, str]:
+    """The words of a section's lists, each with the word that heads its list."""
+    text = PAGE.split(f"\n## {section}\n")[1].split("\n## ")[0]
+    lists = re.findall(r"^- \*\*(\w+)\*\*: (.+)$", text, re.MULTILINE)
+    return {found: head for head, line in lists for found in re.findall(word, line)}
+
+
 def test_the_routes_are_those_of_the_table_of_verbs() -> None:
-    told = rows("| route | verb | does |")
-    assert {route: cells[0].strip("`") for route, cells in told.items()} == dict(DOCUMENTED_VERBS)
+    assert listed("Every route", r"`([A-Z]+ /[^`]+)`") == dict(DOCUMENTED_VERBS)
 
 
 def test_the_problems_are_those_of_both_tables() -> None:
-    told = rows("| type, behind `urn:brainq:problem:` | status | what to do |")
+    told = re.findall(r"^- `([a-z-]+)` \((\d+)\)", PAGE, re.MULTILINE)
     kinds = [*ERROR_KINDS.values(), *REJECTIONS.values()]
-    assert {word: int(cells[0]) for word, cells in told.items()} == {kind.word: kind.status for kind in kinds}
+    assert {word: int(status) for word, status in told} == {kind.word: kind.status for kind in kinds}
 
 
 def test_the_settings_are_all_there_with_their_defaults() -> None:
