@@ -43,7 +43,8 @@ def pages() -> list[Path]:
 
 
 def prose(text: str) -> str:
-    """A page without its programs, headings, pictures and the addresses of its links; code in a line is one word, and so is a list of codes."""
+    """A page without its programs, headings, pictures and the addresses of its links; code in a line is one word,
+    and so is a list of codes."""
     text = re.sub(r"^ *```.*?^ *```", "", text, flags=re.DOTALL | re.MULTILINE)
     text = re.sub(r"`[^`]+`", "code", text)
     text = re.sub(r"\bcode\*?(?:, code\*?)+", "code", text)

@@ -9,18 +9,15 @@ from ops.clients.matrix import CLIENTS, FEATURES, OfficialClient, Record, Seen
 HEAD = """\
 # Clients
 
-This page shows what official clients do with a gateway. Each row was run: the client as its maker publishes it, against
-a real gateway with its four worker pools. `make clients` runs all of them again and writes this page. The version in a
-row is the one that was run; older ones were not tried.
+Look up what an official client does with a gateway. Each row was run with the named version against a real gateway and
+its worker pools; `make clients` runs them again and writes this page.
 """
 TAIL = """\
-`beside it`: the client did its half, and a route of the gateway's own the rest. For an approval the request waits while
-a person decides elsewhere. A client that is aborted stops reading, and the turn goes on. It was then cancelled by
-`POST /v1/turns/TURN/cancel`, or on the AI SDK's wire by `/stop`.
+`beside it`: the client did its half, and a route of the gateway the rest: a person decides an approval elsewhere, and an
+aborted turn is cancelled by `POST /v1/turns/TURN/cancel`, or `/stop` on the AI SDK's wire.
 
-Not every row ran where its users have it. "OpenAI, in a page" ran in Node. It sent a preflight before each request as
-a browser does, and held answers to a browser's rules. The Inspector ran in Node 20, though its package asks for 22.
-Only its command line was run."""
+"OpenAI, in a page" ran in Node with a browser's preflights and rules. Only the Inspector's command line was run, in Node
+20, though its package wants 22."""
 WORDS = {"works": "yes", "fails": "**no**", "absent": "-", "untried": "not tried"}
 SHORT = {
     "answer": "answer",
