@@ -13,11 +13,11 @@ Look up what an official client does with a gateway. Each row was run with the n
 its worker pools; `make clients` runs them again and writes this page.
 """
 TAIL = """\
-`beside it`: the client did its half, and a route of the gateway the rest: a person decides an approval elsewhere, and an
-aborted turn is cancelled by `POST /v1/turns/TURN/cancel`, or `/stop` on the AI SDK's wire.
+`beside it`: the client did its half, and a route of the gateway the rest. A person decides an approval elsewhere, and
+an aborted turn is cancelled by `POST /v1/turns/TURN/cancel`, or `/stop` on the AI SDK's wire.
 
-"OpenAI, in a page" ran in Node with a browser's preflights and rules. Only the Inspector's command line was run, in Node
-20, though its package wants 22."""
+"OpenAI, in a page" ran in Node with a browser's preflights and rules. Only the Inspector's command line was run, in
+Node 20, though its package wants 22."""
 WORDS = {"works": "yes", "fails": "**no**", "absent": "-", "untried": "not tried"}
 SHORT = {
     "answer": "answer",

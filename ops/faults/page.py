@@ -14,8 +14,8 @@ from ops.faults.verdict import Verdict
 PAGE = ROOT / "docs" / "reference" / "faults.md"
 BEGINS, ENDS = "<!-- make faults writes this -->", "<!-- to here -->"
 HEADS = (
-    *("fault", "", "fired", "turns", "lost", "doubled", "`unknown`", "other endings"),
-    *("recovery p50, s", "max, s", "build, day"),
+    *("fault", "", "fired", "turns", "lost/doubled/`unknown`", "other endings"),
+    *("recovery p50/max, s", "build, day"),
 )
 
 
@@ -23,15 +23,15 @@ def row(verdict: Verdict, title: str, run: str) -> str:
     """A line of the table; `run` is the build and day."""
     head = [f"`{verdict.name}`", title]
     if verdict.why_not:
-        return _line([*head, f"not run here: {verdict.why_not}", *[""] * 7, run])
+        return _line([*head, f"not run here: {verdict.why_not}", *[""] * 4, run])
     spread = verdict.spread()
     ended = ", ".join(f"{count} {ending}" for ending, count in sorted(verdict.otherwise.items())) or "0"
     cells = [
-        f"{sum(map(bool, verdict.fired))} of {verdict.times}",
-        *map(str, (verdict.turns, len(verdict.lost), len(verdict.doubled), verdict.unknown)),
+        f"{sum(map(bool, verdict.fired))}/{verdict.times}",
+        str(verdict.turns),
+        f"{len(verdict.lost)}/{len(verdict.doubled)}/{verdict.unknown}",
         ended,
-        *(f"{value:.1f}" for value in spread or ()),
-        *([] if spread else ["", ""]),
+        "/".join(f"{value:.1f}" for value in spread or ()),
     ]
     return _line([*head, *cells, run])
 
@@ -69,7 +69,7 @@ def run_label() -> str:
     """The build and the day of a run that is made now."""
     command = ["git", "rev-parse", "--short=7", "HEAD"]
     build = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout.strip()
-    return f"`{build}`, {datetime.now(UTC):%-d %B %Y}"
+    return f"`{build}` {datetime.now(UTC):%Y-%m-%d}"
 
 
 def _line(cells: Sequence[str]) -> str:
