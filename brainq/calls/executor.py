@@ -1,6 +1,4 @@
-"""BoundedToolExecutor: runs a tool's function, and says how its call ended at the deadline at the latest, whatever the
-function does.
-"""
+"""Runs the function of a tool, and ends the call at its deadline at the latest, whatever the function does."""
 
 from __future__ import annotations
 
@@ -20,13 +18,12 @@ from brainq.processes.timers import LONGEST_WAIT_S, Watch, Watchdog
 from brainq.tools.context import RunContext
 from brainq.tools.tool import Tool
 
-TOOL_LOOP = LoopThread("brainq-tool-loop")  # the one event loop of this process for async tools
+TOOL_LOOP = LoopThread("brainq-tool-loop")  # the only event loop of this process for async tools
 
 
 class LoopCall:
-    """A call of an async function: it runs on the process's one event loop, and the caller's thread waits. At its
-    deadline it is cancelled, and abandoned if it does not end by that.
-    """
+    """A call of an async function. It runs on the process's event loop while the caller's thread waits. At its deadline
+    it is cancelled, and abandoned if it does not end."""
 
     def __init__(
         self, tool: Tool, arguments: Mapping[str, Any], context: RunContext, grace: CancelGrace, on_late: OnLate | None
@@ -36,14 +33,14 @@ class LoopCall:
         self._context = context
         self._grace = grace
         self._run = FunctionRun(context, on_late)
-        self._woken: SimpleQueue[None] = SimpleQueue()  # it ended, or its token was cancelled
+        self._woken: SimpleQueue[None] = SimpleQueue()  # the function has ended, or its token was cancelled
         self._loop = TOOL_LOOP.loop
-        # The caller's context variables go along, so that a tool's spans hang under the call's.
+        # The caller's context variables are copied, so that a tool's spans are children of the call's.
         self._variables = contextvars.copy_context()
         self._task: asyncio.Task[Any] | None = None
 
     def run(self) -> CallReturn:
-        """Call the function, and say how it ended."""
+        """Call the function and return how it ended."""
         token = self._context.token
         stop_listening = token.on_cancel(self._wake)
         self._loop.call_soon_threadsafe(self._begin)
@@ -63,14 +60,14 @@ class LoopCall:
 
     def _begin(self) -> None:
         try:
-            if self._context.token.is_expired:  # another tool blocked the loop until now
+            if self._context.token.is_expired:  # another tool has blocked the loop until now
                 self._run.never_started()
             else:
                 coroutine = contained(self._tool.name, self._variables.run(self._called))
                 self._task = self._loop.create_task(coroutine, context=self._variables)
-                # Not a try around the await: a task that is cancelled before its first step never gets there.
+                # Not a try around the await: a task that is cancelled before its first step never enters it.
                 self._task.add_done_callback(self._ended)
-        except BaseException as error:  # arguments that do not fit the annotations; a type of the user's may raise all
+        except BaseException as error:  # the arguments may not fit the annotations, and user types may raise anything
             self._run.raised(error)
         if self._task is None:
             self._wake()
@@ -95,7 +92,7 @@ class LoopCall:
         self._woken.put(None)
 
     def _wait_at_most(self, timeout_s: float) -> None:
-        """Until it has ended."""
+        """Wait until the function has ended, at most for this time."""
         ends_at = time.monotonic() + timeout_s
         while not self._has_ended and (left_s := ends_at - time.monotonic()) > 0:
             self._wait(left_s)
@@ -108,10 +105,10 @@ class LoopCall:
 
 
 class BoundedToolExecutor:
-    """One a process; `run` may be called from many threads at once.
+    """Runs tools. There is one per process, and `run` may be called from many threads at once.
 
-    brain_ref        `module:attr` of the brain: tools with `isolation="process"` are loaded from it in the child
-    cancel_grace_s   how long a call has to end by itself once its turn is cancelled
+    brain_ref        `module:attr` of the brain, from which a child process loads tools with `isolation="process"`
+    cancel_grace_s   how long a call may take to end by itself once its turn is cancelled
     """
 
     def __init__(self, *, brain_ref: str = "", cancel_grace_s: float = COOPERATIVE_GRACE_S) -> None:
@@ -129,20 +126,20 @@ class BoundedToolExecutor:
         on_cut: OnCut,
         on_late: OnLate | None = None,
     ) -> CallReturn | None:
-        """Call the tool and say how it ended; never raises for what the tool does.
+        """Call the tool and return how the call ended. Never raises because of the tool.
 
         The call ends when the context's token expires or is cancelled. A tool that takes a RunContext has 0.25 s more
-        to return what it has, another one 0.05 s. A function may also return `Pending` or `ChildTurn`: then its call is
-        to wait for somebody outside.
+        to return what it has, any other 0.05 s. A function may also return `Pending` or `ChildTurn` to make its call
+        wait for a result from outside.
 
-        A plain function runs in the caller's thread. One that is cut off keeps that thread until it ends: then how the
-        call ended goes to `on_cut`, from another thread, and this returns None when the function has ended.
+        A plain function runs in the caller's thread. If it is cut off, it keeps that thread until it ends: `on_cut`
+        receives the outcome from another thread, and this method returns None once the function has ended.
 
-        in_child  run it in a process where nothing else runs: what kills that ends this call, and no other
-        on_late   called once, after the cut, with how an abandoned function ended in the end
+        in_child   run the tool in a process of its own, so that a crash ends only this call
+        on_late    called once, after the cut, with the outcome of an abandoned function
 
-        A ToolTimeout after 0 ms says that it never started; `still_running`, that it was abandoned: its lanes must
-        stay taken until `on_late`. What it left in `context` is complete once it has ended; nothing is added later.
+        A ToolTimeout after 0 ms means that the function never started. `still_running` means that it was abandoned and
+        its lanes stay taken until `on_late`. The outputs in `context` are complete once the function has ended.
         """
         token = context.token
         if token.is_expired:
@@ -161,9 +158,10 @@ class BoundedToolExecutor:
         self._watchdog.add(watch)
         token.on_cancel(hasten)
         try:
-            # In a copy of the caller's context variables: its spans hang under the call's, and what it sets is gone.
+            # It runs in a copy of the caller's context variables: its spans are children of the call's, and its changes
+            # are dropped.
             value = contextvars.copy_context().run(tool.function, **tool.keywords(arguments, context))
-        except BaseException as error:  # SystemExit, too: it must not end the caller's thread
+        except BaseException as error:  # SystemExit as well, which must not end the caller's thread
             return run.raised(error)
         else:
             return run.returned(value)
@@ -171,6 +169,6 @@ class BoundedToolExecutor:
             watch.act = None
 
     def close(self) -> None:
-        """End the watchdog and every child process. Abandoned functions go on until they end."""
+        """End the watchdog and every child process. Abandoned functions run until they end."""
         self._watchdog.close()
         self._processes.close()

@@ -1,6 +1,5 @@
-"""The run of one call's function: what it returned or raised as JSON, the race between its end and the cut, and a
-thread of its own where the caller's cannot be abandoned.
-"""
+"""The run of one call's function: its JSON result or error, the race between its end and the cut, and a thread of its
+own if the caller's thread cannot be abandoned."""
 
 from __future__ import annotations
 
@@ -55,8 +54,8 @@ MAX_RESULT_CHARS = 256_000
 MAX_ERROR_CHARS = 2_000
 MAX_WARNED_TYPES = 100
 _warned_types: set[str] = set()
-COOPERATIVE_GRACE_S = 0.25  # for tools that take a RunContext: they can see their token
-GRACE_S = 0.05  # for the others: an end that fell together with the deadline
+COOPERATIVE_GRACE_S = 0.25  # for tools that take a RunContext and can watch their token
+GRACE_S = 0.05  # for other tools, whose end may coincide with the deadline
 
 CallReturn = ToolOutcome | Pending | ChildTurn | ServerTask
 """How a function came back: with an outcome, or with the wish that its call waits for somebody outside."""
@@ -68,11 +67,11 @@ raises. Called from another thread."""
 
 
 def jsonable(value: Any) -> Any:
-    """`value` as JSON: models, dataclasses, dates, sets and bytes in their usual form, the rest by `str()`, with a
-    warning in the log for each type.
+    """Return `value` as JSON. Models, dataclasses, dates, sets and bytes take their usual form. Any other type is
+    converted by `str()`, with a warning in the log for each type.
 
-    What is longer than MAX_RESULT_CHARS becomes the beginning of its text, and a line that says so.
-    Raises ValueError for what has no JSON form, such as a list that holds itself.
+    A value longer than MAX_RESULT_CHARS is replaced by the beginning of its text and a note. Raises ValueError for a
+    value without a JSON form, such as a list that contains itself.
     """
     if value is None or (isinstance(value, bool | int) and -(2**63) <= value < 2**63):
         return value
@@ -84,7 +83,7 @@ def jsonable(value: Any) -> Any:
     text = _json_text(value)
     if len(text) > MAX_RESULT_CHARS:
         return _cut_result(text)
-    return json.loads(text, parse_constant=str)  # NaN and infinities become words: JSON has no such numbers
+    return json.loads(text, parse_constant=str)  # JSON has no NaN and no infinities, which become words
 
 
 def one_line(error: BaseException) -> str:
@@ -122,7 +121,8 @@ def _cut_result(text: str) -> str:
 
 
 def raised_error(error: BaseException) -> BaseException:
-    """Return what a function raised: of a group with one leaf, the leaf; of a group with a doubt in it, the doubt."""
+    """Return the error that counts: the leaf of a group with one leaf, the doubt of a group that has one, else the
+    error itself."""
     doubts = [leaf for leaf in leaves(error) if isinstance(leaf, OutcomeUnknown)]
     return doubts[0] if doubts else only_leaf(error)
 
@@ -131,7 +131,7 @@ def outcome_of_raise(
     error: BaseException, latency_ms: int, *, block_tool: bool
 ) -> ToolFailure | ToolUnknown | ToolDenied:
     """Return the outcome of a call that raised `error`. ToolError carries the tool's own words, OutcomeUnknown its
-    doubt, and RefusedArguments a denial. Anything else is rendered in one line."""
+    doubt, and RefusedArguments a denial. Any other error is rendered in one line."""
     if isinstance(error, RefusedArguments):
         return ToolDenied(reason="validation", message=jsonable(str(error)), latency_ms=latency_ms)
     if isinstance(error, OutcomeUnknown):
@@ -153,7 +153,7 @@ def _error_words(error: ToolError | OutcomeUnknown) -> str:
 
 
 def checked_child_turn(child: ChildTurn) -> ChildTurn:
-    """With options that may cross a process line. Raises ValueError for what makes no child turn."""
+    """Return the child turn with options that are plain JSON. Raises ValueError if no child turn can be made of it."""
     if not (math.isfinite(child.timeout_s) and child.timeout_s > 0):
         raise ValueError(f"the timeout_s of a ChildTurn is {child.timeout_s!r}; use finite seconds above 0")
     options = jsonable(child.options)
@@ -163,7 +163,7 @@ def checked_child_turn(child: ChildTurn) -> ChildTurn:
 
 
 def dump_return(ended: CallReturn) -> dict[str, Any]:
-    """As JSON, for the way out of a tool process."""
+    """Return the result as JSON, to send it out of a tool process."""
     if isinstance(ended, Pending):
         return {"pending": {"token": ended.token, "timeout_s": ended.timeout_s}}
     if isinstance(ended, ServerTask):
@@ -182,7 +182,7 @@ def dump_return(ended: CallReturn) -> dict[str, Any]:
 
 
 def load_return(body: dict[str, Any]) -> CallReturn:
-    """What `dump_return` made."""
+    """Return the result that `dump_return` has written."""
     if "pending" in body:
         return Pending(**body["pending"])
     if "server_task" in body:
@@ -194,7 +194,7 @@ def load_return(body: dict[str, Any]) -> CallReturn:
 
 @dataclass(eq=False, slots=True)
 class FunctionRun:
-    """One run of a call's function. The first of its end and the cut decides; an end that comes second goes to
+    """One run of a call's function. The first of its end and the cut decides; an end that comes second is passed to
     `on_late`, once.
 
     ended   how the call ended, once that is decided
@@ -207,9 +207,9 @@ class FunctionRun:
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def returned(self, value: Any) -> CallReturn | None:
-        """The function returned: how the call ended by it, or None if it was cut before.
+        """Handle the function's return. Returns how the call ended, or None if it was cut off before.
 
-        Called in the function's thread: making JSON of the value counts as its time.
+        Called in the function's thread: converting the value to JSON counts as its time.
         """
         ended: CallReturn
         try:
@@ -231,12 +231,13 @@ class FunctionRun:
                     latency_ms=self._elapsed_ms(),
                     block_tool=self.context.outputs().block_tool,
                 )
-        except BaseException as error:  # of a `__str__` of the user's
+        except BaseException as error:  # a `__str__` of the user may raise anything
             return self.raised(error)
         return self._end(ended)
 
     def raised(self, error: BaseException) -> CallReturn | None:
-        """The function raised; as `returned`. After the deadline that is how a tool that watches its token gives up."""
+        """Handle an error of the function, as `returned` does. After the deadline a tool that watches its token gives
+        up this way."""
         error = raised_error(error)
         if not isinstance(error, _OWN_WORDS | asyncio.CancelledError):
             print_user_traceback(error, f"call {self.context.call_id} of turn {self.context.turn_id} raised")
@@ -244,19 +245,19 @@ class FunctionRun:
         outcome = outcome_of_raise(error, self._elapsed_ms(), block_tool=block_tool)
         if not self.context.token.is_expired or isinstance(error, _OWN_WORDS):
             return self._end(outcome)
-        # At least 1 ms: 0 says that it was never started.
+        # At least 1 ms: 0 means that it never started.
         timeout = ToolTimeout(after_ms=max(1, outcome.latency_ms), latency_ms=outcome.latency_ms)
-        # A cancelled function did not end by itself: it tells nothing of what was done until then.
+        # A cancelled function did not end by itself, so its message says nothing about what was done.
         return self._end(timeout, timeout if isinstance(error, asyncio.CancelledError) else outcome)
 
     def never_started(self) -> None:
-        """The function was not called in time, and will not be."""
+        """End the call of a function that was not called in time, and will not be."""
         self._end(ToolTimeout(after_ms=0))
 
     def cut(self, settle: OnCut | None = None) -> CallReturn:
-        """End the call now, unless it has ended: as a timeout of a function that still runs.
+        """End the call now, unless it has ended, as a timeout of a function that still runs.
 
-        settle   called with that timeout. The function's end waits for it, so that what is late is reported after it
+        settle   called with that timeout. The function's end waits for it, so that a late result is reported after it
         """
         with self._lock:
             if self.ended is None:
@@ -269,7 +270,7 @@ class FunctionRun:
             return self.ended
 
     def _end(self, ended: CallReturn, if_late: ToolOutcome | None = None) -> CallReturn | None:
-        """`if_late` is what is reported of an end that comes after the cut, where that is another."""
+        """Decide the call. `if_late` is reported instead of `ended` if the end comes after the cut."""
         with self._lock:
             if self.ended is None:
                 self.ended = ended
@@ -287,7 +288,7 @@ class FunctionRun:
         return None
 
     def _late(self, ended: CallReturn) -> ToolOutcome:
-        # Nobody waits for an outside result of a call that was given up: that its function has ended is all.
+        # Nobody waits for the outside result of a call that was given up, so only the end of its function matters.
         if isinstance(ended, Pending | ChildTurn | ServerTask):
             elapsed_ms = self._elapsed_ms()
             return ToolTimeout(after_ms=max(1, elapsed_ms), latency_ms=elapsed_ms)
@@ -299,15 +300,13 @@ class FunctionRun:
 
 @dataclass(frozen=True, slots=True)
 class CancelGrace:
-    """How long a call has after its token expired. After its deadline a tool that takes a RunContext has 0.25 s,
-    another one 0.05 s. After a cancel one that takes a RunContext, or that changes something, has `cancel_s`: how it
-    ends is worth more than the wait.
-    """
+    """The grace period of a call whose token has expired. After its deadline, a tool that takes a RunContext has 0.25 s
+    and any other 0.05 s. After a cancel, a tool that takes a RunContext or has an effect has `cancel_s`, because its
+    outcome is worth the wait."""
 
     cancel_s: float = COOPERATIVE_GRACE_S
 
     def seconds_for(self, tool: Tool, *, is_cancelled: bool) -> float:
-        """Seconds."""
         usual = GRACE_S if tool.context_param is None else COOPERATIVE_GRACE_S
         if is_cancelled and (tool.context_param is not None or not tool.spec.effect.is_read):
             return max(usual, self.cancel_s)
@@ -315,7 +314,7 @@ class CancelGrace:
 
 
 def run_in_own_thread(work: Callable[[Abandon], str]) -> str:
-    """What `work` returns or raises; or what it was abandoned with, which it is given the means for."""
+    """Run `work` in a thread of its own. Returns or raises what `work` does, or what it was abandoned with."""
     answer: Future[str] = Future()
     run = contextvars.copy_context().run  # spans opened here stay the parents of those opened there
 
@@ -336,5 +335,5 @@ def _set_answer(answer: Future[str], work: Callable[[], str]) -> None:
         if not answer.done():
             answer.set_exception(error)
     else:
-        if not answer.done():  # else it was abandoned, and has ended now
+        if not answer.done():  # otherwise it was abandoned and has ended now
             answer.set_result(did)

@@ -1,4 +1,4 @@
-"""Intents of calls that change something: such a call starts once its row is in SQL, and its end is written there."""
+"""Intents of calls with effects: such a call starts once its row is in SQL, which later records how it ended."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ left     somebody else goes on with it: its lanes are the next attempt's, or wer
 
 @dataclass(frozen=True, slots=True)
 class IntentGate:
-    """Lets each attempt start once at most, and writes down how it ended.
+    """Lets each attempt start at most once, and records how it ended.
 
-    brakes   puts back the holds that Redis has lost
+    brakes   restores the holds that Redis has lost
     """
 
     calls: RedisCalls
@@ -35,17 +35,18 @@ class IntentGate:
     brakes: BrakeDesk | None
 
     def start(self, claim: CallClaim, *, redact: bool) -> StartWord:
-        """Insert the intent, then check the leases once more. Only after `started` may its function be called."""
+        """Insert the intent, then check the leases again. The function may be called only if this returns `started`."""
         if not self._intend(claim, redact=redact):
             log.warning("call did not start", turn_id=claim.turn_id, call_id=claim.call_id)
             word = self.calls.beat(claim)
             if word == "OK" and self._never_starts(claim):
-                self.calls.let_lapse(claim)  # the next attempt need not wait for it
+                self.calls.let_lapse(claim)  # the next attempt need not wait for its end
             return "closed" if word == "CLOSED" else "left"
         try:
             word = self.calls.start(claim)
         except Exception:
-            # Redis is away. The intent is stored, and only we know that nothing came of it: a rescue reads that.
+            # Redis is unavailable. The intent is stored, and only this process knows that the call never started: a
+            # rescue reads that.
             self.record(claim, NEVER_STARTED)
             raise
         if word == "OK":
@@ -54,16 +55,16 @@ class IntentGate:
         return "closed" if word == "CLOSED" else "left"
 
     def record(self, claim: CallClaim, outcome: ToolOutcome, *, late: bool = False) -> None:
-        """How the attempt ended; `late`: after it was settled as something else."""
+        """Record how the attempt ended. `late` means that it was settled with another outcome before."""
         try:
             self.intents.record_outcome(claim.turn_id, claim.call_id, claim.attempt, outcome, late)
         except Exception as failure:
-            # The effect has happened; Redis still gets its result. Only the evidence in SQL is thinner.
+            # The effect has happened and Redis still gets the result. Only the evidence in SQL is incomplete.
             log.error("outcome not recorded in SQL", failure=failure, turn_id=claim.turn_id, call_id=claim.call_id)
 
     def _never_starts(self, claim: CallClaim) -> bool:
-        """Whether SQL says that this attempt never started, and never will. Else somebody else may be at work on it,
-        whose claim Redis has lost."""
+        """Return whether SQL confirms that this attempt never started and never will. Otherwise another worker may be
+        running it whose claim Redis has lost."""
         found = self.intents.void(
             turn_id=claim.turn_id,
             call_id=claim.call_id,
@@ -76,8 +77,8 @@ class IntentGate:
         return found.state == "void" or (isinstance(outcome, ToolFailure) and outcome.error_type == NOT_STARTED)
 
     def _intend(self, claim: CallClaim, *, redact: bool) -> bool:
-        """False: a rescue took the call from us, or a brake holds that Redis had lost. Then it is asked for again,
-        and meets the brake that was put back."""
+        """Insert the intent. Returns False if a rescue has taken the call, or if a brake holds that Redis had lost. The
+        call is then claimed again and meets the restored brake."""
         intent = Intent(
             turn_id=claim.turn_id,
             call_id=claim.call_id,
@@ -94,5 +95,5 @@ class IntentGate:
             return self.intents.start(**intent)
         if self.intents.start(unless_braked=True, **intent):
             return True
-        # What Redis knows of, it has judged when the call was claimed, by its own clock.
+        # Brakes that Redis knows were checked by its own clock when the call was claimed.
         return not self.brakes.restore(claim.session_id, claim.turn_id) and self.intents.start(**intent)

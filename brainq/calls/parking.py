@@ -1,4 +1,4 @@
-"""Parking: a call whose function has returned, and whose result will come from outside."""
+"""Parking of calls whose function has returned and whose result will come from outside."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Parker:
-    """Parks calls. A worker that lacks what a tool asks for says so in the call's result.
+    """Parks calls. If this worker lacks what a tool needs, the call's result says so.
 
-    outside    needed for tokens of the tools' own making
-    children   needed for child turns
-    watch      asks servers for their tasks
+    outside    registers tokens that tools have made themselves
+    children   starts child turns
+    watch      polls servers for their tasks
     """
 
     calls: RedisCalls
@@ -37,7 +37,7 @@ class Parker:
     def park(
         self, claim: CallClaim, wish: Pending | ChildTurn | ServerTask, outputs: SideOutputs
     ) -> SettleReply | ToolFailure:
-        """The reply of `Calls.park`, or why the call cannot wait."""
+        """Park the call. Returns the reply of `RedisCalls.park`, or the reason why the call cannot wait."""
         if claim.step == 0:
             return ToolFailure(
                 error="a context pack cannot wait for a result from outside: the turn has not begun",
@@ -79,12 +79,12 @@ class Parker:
             return _not_configured("the means to start child turns")
         try:
             word, detail = self.children.start(claim, child)
-        except (ValueError, SubmitConflict) as refusal:  # fields that make no turn: trying again would not help
+        except (ValueError, SubmitConflict) as refusal:  # the fields make no turn, and trying again would not help
             word, detail = "REFUSED", one_line(refusal)
         if word != "STARTED":
             return ToolFailure(error=f"the child turn was refused: {detail}", error_type="ChildRefused")
         reply = self._park(claim, "child", detail, child.timeout_s, outputs)
-        # LOST is another attempt's call, and its child the same one.
+        # LOST: the call belongs to another attempt, which has the same child.
         if reply.word == "LATE":
             self.children.cancel_children((detail,))
         return reply

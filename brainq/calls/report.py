@@ -1,4 +1,4 @@
-"""From an outcome to what is recorded and what the model reads. Pure."""
+"""Reports of outcomes: what is recorded and what the model reads. Pure functions."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class OutcomeReport(CallReport):
 
 
 def make_report(claim: CallClaim, outcome: ToolOutcome, outputs: SideOutputs = NO_OUTPUTS) -> OutcomeReport:
-    """The report of a call that ended so, with what its function left beside its result."""
+    """Return the report of a call from its outcome and the side outputs of its function."""
     match outcome:
         case ToolSuccess():
             status, detail = TraceStatus.COMPLETED, "partial" if outcome.partial else ""
@@ -80,9 +80,9 @@ def make_report(claim: CallClaim, outcome: ToolOutcome, outputs: SideOutputs = N
 def report_failure(
     claim: CallClaim, outcome: ToolOutcome, token: DeadlineToken, outputs: SideOutputs = NO_OUTPUTS
 ) -> OutcomeReport:
-    """The report of a call that did not succeed, with the outcome that is recorded.
+    """Return the report of a call that did not succeed, with the outcome that is recorded.
 
-    One that a cancel cut off is `cancelled` if it surely changed nothing; a write that had begun is `unknown`, and
+    A call that a cancel cut off is `cancelled` if it surely changed nothing. A write that had begun is `unknown` and
     never guessed.
     """
     if token.is_cancelled and _is_cut(outcome):
@@ -91,10 +91,10 @@ def report_failure(
 
 
 def _is_cut(outcome: ToolOutcome) -> bool:
-    """Whether a call of a cancelled turn was cut off, or gave up, because of that; not because its time was up."""
+    """Return whether the cancel of the turn, and not the deadline, cut the call off or made it give up."""
     return (
         isinstance(outcome, ToolTimeout)
-        # A child process that died of the cancel, before it could say anything.
+        # The cancel killed a child process before it could report.
         or (isinstance(outcome, ToolFailure) and outcome.error_type == "ProcessDied")
         or (isinstance(outcome, ToolUnknown) and outcome.why == "ProcessDied")
     )
@@ -115,8 +115,8 @@ def _report_cancelled(claim: CallClaim, outcome: ToolOutcome, outputs: SideOutpu
 
 
 def never_started_report(claim: CallClaim) -> OutcomeReport:
-    """The report of a call that a cancel reached before its function began."""
-    # An unknown outcome's text is its message, so it serves for any text that is not an outcome's own.
+    """Return the report of a call that was cancelled before its function began."""
+    # The text of an unknown outcome is its message, so it fits any text.
     unknown = ToolUnknown(message=cancelled_text(0, is_read=claim.effect.is_read))
     return replace(
         make_report(claim, unknown),
@@ -128,8 +128,8 @@ def never_started_report(claim: CallClaim) -> OutcomeReport:
 
 
 def _with_doubt(claim: CallClaim, outcome: ToolOutcome) -> ToolOutcome:
-    """A change that was cut off at its deadline, or gave up at it, did not report how it ended. One that still runs may
-    do so yet: until then it has timed out."""
+    """Mark a write as unknown if it was cut off, or gave up, at its deadline without reporting its end. A write that
+    still runs may yet report it, so it has timed out until then."""
     if isinstance(outcome, ToolUnknown) and outcome.why == OutcomeUnknown.__name__:
         return unknown_outcome(outcome, is_read=claim.effect.is_read)
     if claim.effect.is_read or not isinstance(outcome, ToolTimeout):
@@ -141,7 +141,8 @@ def _with_doubt(claim: CallClaim, outcome: ToolOutcome) -> ToolOutcome:
 
 
 def late_notice(claim: CallClaim, outcome: ToolOutcome) -> Message | None:
-    """What the model reads when a write ends after it was given up; None for an outcome that says no more."""
+    """Return the notice for the model about a write that ended after it was given up. Returns None if the outcome adds
+    nothing."""
     if claim.effect.is_read or not isinstance(outcome, ToolSuccess | ToolFailure):
         return None
     text, _ = outcome_text(outcome)
@@ -158,8 +159,8 @@ def late_notice(claim: CallClaim, outcome: ToolOutcome) -> Message | None:
 
 
 def source_rows(outputs: SideOutputs, call_id: str, step: int) -> list[Mapping[str, str]]:
-    """Citations and rendered paths as the rows kept with the turn. Those of step 0 are marked: the model did not ask
-    for them. Each names its call: which sources are kept follows the order of the calls, not of their ends."""
+    """Return citations and rendered paths as the rows of the turn. Those of step 0 are marked, because the model did
+    not request them. Each row names its call, because rows are kept in the order of the calls and not of their ends."""
     cited = [("local", citation) for citation in outputs.local_citations]
     cited += [("web", citation) for citation in outputs.web_citations]
     rows: list[Mapping[str, str]] = [

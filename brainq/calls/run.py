@@ -1,4 +1,5 @@
-"""CallRunner.run: claim a call, intend it, run its function within its bounds, record and settle how it ended."""
+"""Runs a call in a worker: claims it, records the intent, runs its function within its bounds, and settles its
+result."""
 
 from __future__ import annotations
 
@@ -49,12 +50,12 @@ if TYPE_CHECKING:
 
 log = logger("brainq.calls")
 NOT_STARTED = "not started"
-MAX_LOST_WORKERS = 2  # a call that lost so many workers runs in a process where nothing else does
+MAX_LOST_WORKERS = 2  # a call that has lost this many workers runs in a process of its own
 
 
 def memory_tool(retriever: MemoryRetriever) -> Tool:
-    """The retriever as a READ_ONLY tool named MEMORY_TOOL, so that finding memory runs like any other read: bounded,
-    beaten for, rescued. No model sees it."""
+    """Return the retriever as a READ_ONLY tool named MEMORY_TOOL, so that a memory lookup is bounded, renewed and
+    rescued like any other read. No model sees it."""
 
     def retrieve(query: str, context: RunContext) -> dict[str, Any]:
         found: Any = retriever.retrieve_for_context(query, context.session_id)
@@ -70,9 +71,9 @@ def memory_tool(retriever: MemoryRetriever) -> Tool:
 
 @dataclass(eq=False, slots=True)
 class CallBeat:
-    """A call's beat: it renews the lease, and publishes how far the call is.
+    """The heartbeat of a call. It renews the lease and publishes the progress.
 
-    progress   gives the newest that the function reported, or None
+    progress   returns the newest progress that the function has reported, or None
     """
 
     calls: RedisCalls
@@ -92,7 +93,7 @@ class CallBeat:
         if self._is_published and newest is not self._newest:
             self._newest, self._number, self._is_published = newest, self._number + 1, False
         if not self._is_published and self._newest is not None:
-            # What Redis may have received is published again under the same number.
+            # Redis may have received it, so it is published again under the same number.
             self.calls.publish_progress(self.claim, self._number, self._newest)
             self._is_published = True
 
@@ -101,14 +102,14 @@ class CallBeat:
 class CallRunner:
     """Runs calls in a worker of the parallel or the serial pool.
 
-    retriever  of the brain's memory
-    stops      tells of a cancel at once; without it a call learns of one from its next beat
-    holds      lets tools wait until their turn is ready
-    outside    keeps tokens of the tools' own making
-    children   starts child turns
-    brakes     puts back the holds that Redis has lost
-    files      keeps what tools return beside a value
-    watch      asks servers for the tasks that calls wait for
+    retriever   returns the memory of a brain
+    stops       notifies a call of a cancel at once; without it the next heartbeat does
+    holds       let tools wait until their turn is ready
+    outside     keeps the tokens that tools make themselves
+    children    starts child turns
+    brakes      restores the holds that Redis has lost
+    files       stores the files of results
+    watch       polls servers for the tasks that calls wait for
     """
 
     owner: str
@@ -126,7 +127,7 @@ class CallRunner:
     brakes: BrakeDesk | None = None
     watch: ServerTaskWatcher | None = None
     _missing: MissingBrainLog = field(default_factory=MissingBrainLog, init=False)
-    # Each claim signs as an owner of its own, as in turn/coordinator.py.
+    # Each claim has its own owner name, as in turn/coordinator.py.
     _numbers: Iterator[int] = field(default_factory=lambda: itertools.count(1), init=False)
 
     def __post_init__(self) -> None:
@@ -150,14 +151,14 @@ class CallRunner:
         TOOL_LOOP.stop()
 
     def run(self, session_id: str, turn_id: str, call_id: str, attempt: int, abandon: Abandon | None = None) -> str:
-        """Answer one doorbell. Returns what was done, in a word, for logs and tests.
+        """Answer one doorbell. Returns the outcome in a word, for logs and tests.
 
-        abandon   answers it instead where the call's function keeps this thread. None: the thread cannot be abandoned,
-                  and the call gets one of its own
+        abandon   answers the doorbell if the function keeps this thread. If it is None, the thread cannot be abandoned
+                  and the call gets a thread of its own
         """
         if abandon is None:
             return run_in_own_thread(partial(self.run, session_id, turn_id, call_id, attempt))
-        # Before the claim, so that no stop falls between the claim's look at the turn and our listening.
+        # The watch begins before the claim, so that no stop falls between the two.
         token = DeadlineToken(math.inf)
         with ExitStack() as held:
             if self.stops is not None:
@@ -167,7 +168,7 @@ class CallRunner:
             if isinstance(claim, NoClaim):
                 return self._drop(ref, claim.why)
             brain = self.brains.of(claim.brain)
-            assert brain is not None  # the claim says no other brain's
+            assert brain is not None  # the claim returns only calls of these brains
             is_memory = claim.tool == MEMORY_TOOL and claim.step == 0
             tool = self._memory_tools.of(claim.brain) if is_memory else brain.tools.get(claim.tool)
             if tool is None:
@@ -175,9 +176,9 @@ class CallRunner:
             token.ends_at = time.monotonic() + min(claim.cap_ms, claim.remaining_ms) / 1000
             beat = CallBeat(self.calls, claim)
             held.push(self.beats.renew(beat.beat, token.cancel))
-            # The workers that ran it before are gone, and this call may be what killed them.
+            # This call may be what killed the workers that ran it before.
             runs_alone = claim.attempt > MAX_LOST_WORKERS and not is_memory
-            # What needs Redis comes before the intent: between that and the function nothing may fail.
+            # Whatever needs Redis comes before the intent: nothing may fail between the intent and the function.
             context = self._context(claim, tool, token, brain.name, runs_alone=runs_alone)
             beat.progress = lambda: context.newest_progress
             call = ClaimedCall(claim, tool, brain, context)
@@ -207,12 +208,12 @@ class CallRunner:
         return call.did if ended is None else self._settler.settle(call, ended)
 
     def _cut_off(self, call: ClaimedCall, held: ExitStack, abandon: Abandon, timeout: ToolTimeout) -> None:
-        """The function had its time, and keeps its thread: the call is settled in another one."""
+        """Settle a call in another thread, because its function has used up its time and keeps this one."""
         with held:
             abandon(partial(self._settler.settle, call, timeout))
 
     def _drop(self, ref: CallRef, why: str) -> str:
-        # Another pool serves the call's effect: the doorbell was forged, or put into a wrong queue.
+        # Another pool serves the effect: the doorbell was forged, or put into a wrong queue.
         tell = log.warning if why == "unserved" else log.debug
         if why == "no_brain":
             self._missing.warn("call", ref.turn_id, self.brains.names)
@@ -232,7 +233,7 @@ class CallRunner:
         self, claim: CallClaim, tool: Tool, token: DeadlineToken, brain: str, *, runs_alone: bool
     ) -> RunContext:
         session_id, turn_id = claim.session_id, claim.turn_id
-        # A child process cannot note a token itself.
+        # A child process cannot register a token itself.
         is_apart = tool.context_param and (tool.spec.isolation == "process" or runs_alone)
         new_token = new_outside_token(claim.ref) if is_apart else ""
         return RunContext(
@@ -253,7 +254,7 @@ class CallRunner:
 
 
 def _run_hooks(call: ClaimedCall) -> ToolFailure | None:
-    """Before the intent: what a middleware stops has not started."""
+    """Run the hooks before the intent, so that a call that a middleware stops has not started."""
     claim = call.claim
     start = CallStart(
         claim.turn_id, claim.session_id, call.made_by_model, call.tool.spec, claim.attempt, claim.metadata

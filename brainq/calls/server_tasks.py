@@ -1,11 +1,11 @@
-"""TaskWatch: asks servers for the tasks that parked calls wait for, until each has its result.
+"""Polls servers for the tasks that parked calls wait for, until each has its result.
 
-    put ──► park ──► watch ──► asked at its server's pace ──► the call's result, or nobody waits: cancelled there
+    put ──► park ──► watch ──► polled at its server's pace ──► the call's result, or nobody waits: cancelled there
                        ▲
-    another process's, which stopped beating ──► taken
+    the task of another process that stopped its heartbeats ──► taken
 
-A call is parked meanwhile and holds no worker: this runs on the event loop of the process's tools. Everything may be
-done twice, for a call takes one result.
+A parked call holds no worker: the polling runs on the event loop of the process's tools. Every step may be repeated,
+because a call takes one result.
 """
 
 from __future__ import annotations
@@ -41,26 +41,26 @@ if TYPE_CHECKING:
 log = logger("brainq.calls")
 
 MIN_DELAY_S, MAX_DELAY_S = 1.0, 60.0
-AGE_SHARE = 0.1  # of the time since it is asked for: a long task is asked for rarely
+AGE_SHARE = 0.1  # of the age of a task, so that a long task is polled rarely
 TAKE_AT_ONCE = 20
 ServedEffect = tuple[str, Effect]
 """A brain's name, "" for the default one, and the effect of calls."""
 
 
 def poll_delay_s(poll_ms: int, watched_s: float, failures: int) -> float:
-    """How long until the server is asked next, `failures` times in vain since it answered. Pure."""
+    """Return how long to wait until the next poll, after this many failures in a row. Pure."""
     pace_s = max(poll_ms / 1000, watched_s * AGE_SHARE, MIN_DELAY_S)
     return min(MAX_DELAY_S, pace_s * 2 ** min(failures, 10))
 
 
 @dataclass(eq=False, kw_only=True)
 class ServerTaskWatcher:
-    """One a process that runs calls.
+    """Watches the tasks of servers. There is one per process that runs calls.
 
-    beats      its own: it stops them
-    lease_s    of a task's watcher; as often others look for those that nobody beats for
+    beats      a renewer of its own, which this class stops
+    lease_s    the lease of a task's watcher, and how often others look for tasks whose lease has lapsed
     complete   gives a call its result, by its token; raises InvalidInput and TokenRefused
-    fail       tells it that there is none
+    fail       ends the call without a result
     """
 
     tasks: RedisOutsideResults
@@ -73,32 +73,32 @@ class ServerTaskWatcher:
     _running: set[Future[None]] = field(default_factory=set[Future[None]])
 
     def begin(self) -> None:
-        """Take what other processes leave, if a brain has tools that may be called as tasks."""
+        """Take over tasks that other processes have left, if a brain has tools that may be called as tasks."""
         places = {place for name in ("", *self.brains.names) for place in self._served_effects(name)}
         if places:
             self._start(self._take_forever(places))
 
     def put(self, claim: CallClaim, task: ServerTask, token: str) -> ServerTaskWatch:
-        """Before the call parks."""
+        """Record the task, before the call parks."""
         return self.tasks.put_task(claim, task, token)
 
     def watch(self, task: ServerTaskWatch) -> None:
-        """Its call has parked."""
+        """Start to poll the task of a call that has parked."""
         self._start(self._watch(task, taken=False))
 
     def abandon(self, task: ServerTaskWatch) -> None:
-        """Its call has not parked: nobody waits for it."""
+        """Stop watching a task whose call has not parked."""
         self._start(self._end(task))
 
     def close(self) -> None:
-        """Ask no more, and leave the tasks to other processes."""
+        """Stop polling, and leave the tasks to other processes."""
         left = list(self._watched.values())
         for running in list(self._running):
             running.cancel()
         self.beats.stop()
         try:
             self.tasks.leave_tasks(left)
-        except Exception as failure:  # they lapse instead
+        except Exception as failure:  # their leases lapse instead
             log.warning("tasks of servers not handed over", failure=failure, tasks=len(left))
 
     def _served_effects(self, name: str) -> set[ServedEffect]:
@@ -136,7 +136,7 @@ class ServerTaskWatcher:
             if taken and (word := await to_thread(self.tasks.beat_task, task)) != "OK":
                 if word == "OVER":
                     await self._end(task)
-                return  # else its call may park yet
+                return  # the call may still park
             self._watched[task.row] = task
             try:
                 beat = partial(self.tasks.beat_task, task)
@@ -148,13 +148,13 @@ class ServerTaskWatcher:
                     await self._end(task)
                 else:
                     await self._drop(task)
-            except Exception as failure:  # another process takes it, or this one
+            except Exception as failure:  # another process, or this one, takes it
                 log.error("a server's task is no longer watched", failure=failure)
             finally:
                 self._watched.pop(task.row, None)
 
     async def _poll_until_end(self, task: ServerTaskWatch, over: asyncio.Event, *, at_once: bool) -> TaskEnd | None:
-        """How the task ended; None when its call waits no more."""
+        """Return how the task ended, or None if its call no longer waits."""
         server = self._server(task)
         if server is None:
             gone = OutcomeUnknown(f"No worker has the tool {task.tool!r} any more, of whose server the task is.")
@@ -165,7 +165,7 @@ class ServerTaskWatcher:
         while not await _is_set(over, pause_s):
             try:
                 state = await server.poll(task.task)
-            except Exception as failure:  # ServerAway, or what nobody thought of: another process would fare no better
+            except Exception as failure:  # ServerAway, or an unexpected error that any process would meet
                 failures += 1
                 outage.failed(failure)
             else:
@@ -180,14 +180,14 @@ class ServerTaskWatcher:
         return None
 
     async def _settle(self, task: ServerTaskWatch, result: Any, over: asyncio.Event) -> None:
-        """Give the call its result. Redis or SQL being away is waited for."""
+        """Give the call its result. Waits while Redis or SQL is unavailable."""
         outage = OutageLog(log, "record the result of a server's task")
         failures = 0
         while True:
             try:
                 await to_thread(self._deliver, task.token, result)
                 return
-            except TokenRefused:  # it has one
+            except TokenRefused:  # the call has a result
                 return
             except Exception as failure:
                 outage.failed(failure)
@@ -210,11 +210,11 @@ class ServerTaskWatcher:
             self.complete(token, f"{text}\n[the files of this result are missing: {wrong}]")
 
     def _publish_progress(self, task: ServerTaskWatch, message: str) -> None:
-        with contextlib.suppress(Exception):  # readers miss a word
+        with contextlib.suppress(Exception):  # readers miss one progress message
             self.tasks.publish_task_progress(task, message)
 
     async def _end(self, task: ServerTaskWatch) -> None:
-        """Its result is not wanted any more: the server is asked to cancel it, and it is not polled again."""
+        """Request the cancel of a task whose result is no longer wanted. It is not polled again."""
         server = self._server(task)
         if server is not None:
             await server.cancel(task.task)
@@ -223,7 +223,7 @@ class ServerTaskWatcher:
     async def _drop(self, task: ServerTaskWatch) -> None:
         try:
             await to_thread(self.tasks.drop_task, task)
-        except Exception as failure:  # it lapses, and whoever takes it finds that nobody waits
+        except Exception as failure:  # its lease lapses, and the next watcher finds that nobody waits
             log.warning("a server's task not dropped", failure=failure)
 
     def _server(self, task: ServerTaskWatch) -> ServerTool | None:

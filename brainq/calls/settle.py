@@ -1,4 +1,4 @@
-"""CallSettler: how a claimed call's end is recorded: its files, its intent's outcome, middleware, and Redis."""
+"""Settles claimed calls: stores files, records the outcome of the intent, calls the middleware, and writes to Redis."""
 
 from __future__ import annotations
 
@@ -39,15 +39,15 @@ log = logger("brainq.calls")
 
 @dataclass(frozen=True, slots=True)
 class ResultFiles:
-    """Keeps the files of results. Doing it again is harmless: bytes are kept once."""
+    """Stores the files of results. Storing a file again is harmless, because its bytes are kept once."""
 
     blobs: Blobs
     limits: FileLimits
 
     def store(self, claim: CallClaim, outcome: ToolSuccess, files: Sequence[File]) -> ToolSuccess:
-        """The outcome with its files, or with the reason why they are missing: what was done is done.
+        """Return the outcome with its files, or with the reason why they are missing: the call's effect has happened.
 
-        Raises what SQL raises where nothing was changed: the call is run again.
+        Raises SQL's error if the call changed nothing. The call is then run again.
         """
         why = self.limits.problem_with(files)
         if not why:
@@ -68,8 +68,8 @@ class ClaimedCall:
     """One attempt at a call, from its claim to its settled result.
 
     span        ends when the call is settled, whatever its function does then
-    did         what was done, in a word
-    has_ended   its function has, after it was cut off
+    did         the outcome in a word
+    has_ended   whether the function has ended after it was cut off
     """
 
     claim: CallClaim
@@ -82,7 +82,7 @@ class ClaimedCall:
 
     @property
     def made_by_model(self) -> ToolCall:
-        """The call as the model made it, with the arguments it runs with."""
+        """Return the call as the model made it, with the arguments it runs with."""
         claim = self.claim
         return ToolCall(id=claim.call_id, name=claim.tool, arguments=dict[str, object](claim.arguments))
 
@@ -91,8 +91,8 @@ class ClaimedCall:
 class CallSettler:
     """Records how calls ended.
 
-    files   keeps what tools return beside a value
-    beats   renews the leases of lanes whose function was cut off, and still runs
+    files   stores what tools return beside a value
+    beats   renews the leases of lanes whose function was cut off and still runs
     """
 
     calls: RedisCalls
@@ -102,10 +102,10 @@ class CallSettler:
     beats: LeaseRenewer
 
     def settle(self, call: ClaimedCall, ended: CallReturn) -> str:
-        """Its function has ended, or was cut off: SQL, the brain's middlewares and Redis get to know, in this order.
-        Returns what was done, in a word."""
+        """Settle a call whose function has ended or was cut off, in SQL, then with the brain's middlewares, then in
+        Redis. Returns the outcome in a word."""
         claim, outputs = call.claim, call.context.outputs()
-        # What was cut off still runs, whatever is reported of it.
+        # A function that was cut off still runs, whatever is reported.
         still_runs = isinstance(ended, ToolTimeout) and ended.still_running
         if still_runs and claim.lanes:
             self.beats.renew(partial(self._keep_lanes, call), _ignore)
@@ -123,7 +123,9 @@ class CallSettler:
                 report = report_failure(claim, ended, call.context.token, outputs)
             if not claim.effect.is_read:
                 self.intents.record(claim, report.outcome)
-            if call.brain.hooks.after_call and claim.step > 0:  # what a turn begins with is not the model's tool use
+            if (
+                call.brain.hooks.after_call and claim.step > 0
+            ):  # the opening wave is not the model's tool use
                 _notify_hooks(call, report.outcome)
             if call.span.is_recording():
                 error_type = report.outcome.error_type if isinstance(report.outcome, ToolFailure) else ""
@@ -137,7 +139,7 @@ class CallSettler:
             end_span(call.span)
 
     def settle_late(self, call: ClaimedCall, outcome: ToolOutcome) -> None:
-        """A function that was cut off has ended by itself: its lanes are left, and what it did is evidence."""
+        """Release the lanes of a function that was cut off and has now ended, and record its outcome as evidence."""
         try:
             if not call.claim.effect.is_read:
                 self.intents.record(call.claim, outcome, late=True)
@@ -146,18 +148,18 @@ class CallSettler:
             call.has_ended = True
 
     def settle_unstarted(self, call: ClaimedCall) -> None:
-        """A turn that is being cancelled waits for its calls: this one is over."""
+        """Settle a call that never started, because a turn that is being cancelled waits for its calls."""
         report = never_started_report(call.claim)
         end_call(call.span, report.status)
         self.calls.settle(call.claim, report)
 
     def _keep_lanes(self, call: ClaimedCall) -> str:
-        """A beat for the lanes of a function that was cut off, until it has ended."""
+        """Renew the lanes of a function that was cut off, until it has ended."""
         return "LOST" if call.has_ended else self.calls.beat_lanes(call.claim.ref)
 
 
 def _ignore(word: str) -> None:
-    """The lanes were left, or taken from us after a freeze: there is nothing to beat for."""
+    """Ignore the word: the lanes were released, or taken after a freeze, and need no heartbeat."""
 
 
 def _notify_hooks(call: ClaimedCall, outcome: ToolOutcome) -> None:
@@ -167,7 +169,7 @@ def _notify_hooks(call: ClaimedCall, outcome: ToolOutcome) -> None:
 
 
 def _note_settled(call: ClaimedCall, reply: SettleReply, report: OutcomeReport | None) -> str:
-    # A write that is parked has its intent open: its outcome is what comes from outside.
+    # A parked write has an open intent: its outcome comes from outside.
     if reply.word == "PARKED":
         end_call(call.span, TraceStatus.PARKED)
     call.did = settled_as(reply.word.lower(), report)
@@ -176,11 +178,11 @@ def _note_settled(call: ClaimedCall, reply: SettleReply, report: OutcomeReport |
 
 
 def settled_as(word: str, report: OutcomeReport | None) -> WorkOutcome:
-    """What was done, and whether the call's task is to be shown as failed."""
-    if word == "lost":  # the sweeper showed it as failed; a success of the same task would stand in its place
+    """Return the outcome, and whether the task of the call is shown as failed."""
+    if word == "lost":  # the sweeper showed it as failed, and a success of the same task would replace that
         return WorkOutcome(word, WorkFailure.CALL_LOST)
     if report is None:
         return WorkOutcome(word)
-    # A failure's detail begins with the name of the error's class; others may be a tool's own words.
+    # A failure's detail begins with the name of the error's class; other details may be a tool's own words.
     why = report.detail.partition(" ")[0] if report.status is TraceStatus.FAILED else ""
     return WorkOutcome(word, CALL_FAILURES.get(report.status), why)

@@ -1,8 +1,8 @@
-"""Child processes for tools that must be killed, not abandoned, at their deadline.
+"""Child processes for tools that must be killed at their deadline, and not abandoned.
 
-A child serves one call at a time and is kept for the next. It leads a process group of its own, so that killing it
-takes what the tool started with it. It runs `main`, and must stay light: this file imports neither Celery nor Redis
-nor SQL. What the brain's own module imports is the user's business.
+A child serves one call at a time and is kept for the next. It leads a process group of its own, so that killing it also
+kills what the tool has started. The child runs `main` and must stay light: this file imports neither Celery nor Redis
+nor SQL. The brain's own module may import anything.
 """
 
 from __future__ import annotations
@@ -37,15 +37,15 @@ from brainq.tools.tool import Tool
 
 _MAIN = "brainq.calls.tool_processes:main"
 _LONGEST_WAIT_S = 3_600.0
-_HELLO_S = 10.0  # for the rest of a first frame that has begun to come
+_HELLO_S = 10.0  # for the rest of a first frame that has begun to arrive
 
 
 def main(descriptor: int, brain_ref: str) -> None:
-    """Serve the socket with this file descriptor until the other side hangs up."""
+    """Serve the socket with this file descriptor until the other side closes it."""
     sock = socket.socket(fileno=descriptor)
     try:
         brains = load_brains(brain_ref)
-    except BaseException as error:  # a module may raise anything, SystemExit too, while it is imported
+    except BaseException as error:  # an import may raise anything, SystemExit as well
         send_frame(sock, {"error": one_line(error)})
         return
     server = _CallServer(sock, brains)
@@ -59,7 +59,7 @@ def main(descriptor: int, brain_ref: str) -> None:
 
 
 class _CallServer:
-    """The child's side: runs one call after another."""
+    """The child's side, which runs one call after another."""
 
     def __init__(self, sock: socket.socket, brains: Brains) -> None:
         self._sock = sock
@@ -71,7 +71,7 @@ class _CallServer:
         self._runner = asyncio.Runner()
 
     def serve(self) -> None:
-        """Functions run in the main thread, where signals and subprocesses behave as usual."""
+        """Run functions in the main thread, where signals and subprocesses behave as usual."""
         with self._runner:
             while True:
                 request, token = self._requests.get()
@@ -79,7 +79,7 @@ class _CallServer:
                 self._send(dump_return(ended) | {"outputs": dump_outputs(outputs)})
 
     def read(self) -> None:
-        """Take what comes; end this process and all it started when the other side is gone, or cannot be read."""
+        """Read frames. Ends this process and all it started if the other side is gone or cannot be read."""
         number, token = 0, DeadlineToken(0)
         try:
             while True:
@@ -90,7 +90,7 @@ class _CallServer:
                     # The time counts from the arrival of the request.
                     number, token = frame["number"], DeadlineToken(frame["remaining_s"])
                     self._requests.put((frame, token))
-                elif frame["cancel"] == number:  # else: it is about an earlier call
+                elif frame["cancel"] == number:  # otherwise it is about an earlier call
                     token.cancel(frame["reason"])
         finally:
             os.killpg(os.getpgrp(), signal.SIGKILL)
@@ -125,7 +125,7 @@ class _CallServer:
         return run.cut(), context.outputs()
 
     def _ask_ready(self) -> bool:
-        """Whether the turn is ready, as the other side reads it from Redis: this one reaches nothing."""
+        """Return whether the turn is ready, as the parent process reads it from Redis. The child reaches no service."""
         with self._asking:
             self._send({"asks": "ready"})
             return self._readiness.get()
@@ -134,7 +134,7 @@ class _CallServer:
         self._send({"progress": [progress.done, progress.total, progress.message]})
 
     def _send(self, frame: dict[str, Any]) -> None:
-        with self._sending:  # a tool may ask from several threads
+        with self._sending:  # several threads of a tool may call this
             send_frame(self._sock, frame)
 
     def _call(self, tool: Tool, arguments: dict[str, Any], context: RunContext) -> Any:
@@ -143,7 +143,6 @@ class _CallServer:
 
 
 def dump_outputs(outputs: SideOutputs) -> dict[str, Any]:
-    """`outputs` as JSON."""
     return {
         "local": [citation.model_dump() for citation in outputs.local_citations],
         "web": [citation.model_dump() for citation in outputs.web_citations],
@@ -158,7 +157,7 @@ def dump_outputs(outputs: SideOutputs) -> dict[str, Any]:
 
 
 def load_outputs(body: dict[str, Any]) -> SideOutputs:
-    """What `dump_outputs` made."""
+    """Return the outputs that `dump_outputs` has written."""
     return SideOutputs(
         tuple(Citation.model_validate(citation) for citation in body["local"]),
         tuple(Citation.model_validate(citation) for citation in body["web"]),
@@ -170,7 +169,7 @@ def load_outputs(body: dict[str, Any]) -> SideOutputs:
 
 
 class ToolProcesses:
-    """The children of this process: as many as were needed at once, started when first needed."""
+    """The children of this process: as many as were needed at once, each started when first needed."""
 
     def __init__(self, brain_ref: str, grace: CancelGrace | None = None) -> None:
         self._brain_ref = brain_ref
@@ -180,7 +179,7 @@ class ToolProcesses:
         self._pid = os.getpid()
 
     def run(self, tool: Tool, arguments: Mapping[str, Any], context: RunContext, token: DeadlineToken) -> CallReturn:
-        """Run the call in a child; kill the child and all it started if it is not back in time."""
+        """Run the call in a child. Kills the child and all it started if it does not return in time."""
         if not self._brain_ref:
             return _setup_failure(
                 f"tool {tool.name!r} has isolation='process', but the brain was not given by name; "
@@ -188,14 +187,14 @@ class ToolProcesses:
             )
         try:
             child = self._taken()
-        except OSError as error:  # too many processes, or too many open files
+        except OSError as error:  # too many processes or open files
             return _setup_failure(f"no process could be started for the tool: {error.strerror}")
         started = time.monotonic()
         keep = False
         stop_listening = token.on_cancel(child.wake)
         try:
             if not child.wait_ready(token):
-                keep = True  # it goes on importing the brain, for the next call
+                keep = True  # it continues to import the brain, for the next call
                 return ToolTimeout(after_ms=0, latency_ms=_ms_since(started))
             started = time.monotonic()
             reply = child.ask(
@@ -228,7 +227,7 @@ class ToolProcesses:
             self._guard.close()
 
     def _taken(self) -> _ToolChild:
-        if self._pid != os.getpid():  # forked: the children are the parent's
+        if self._pid != os.getpid():  # forked: the children belong to the parent
             self._idle, self._guard, self._pid = [], ProcessGuard(), os.getpid()
         while self._idle:
             child = self._idle.pop()
@@ -239,7 +238,7 @@ class ToolProcesses:
 
 
 class _ToolChild(SocketChild):
-    """One child process, from this side. Once it `is_ready`, whatever it dies of, it may have begun a call."""
+    """One child process, from the parent's side. Once it `is_ready` it may have begun a call, whatever it dies of."""
 
     def __init__(self, brain_ref: str, guard: ProcessGuard) -> None:
         super().__init__(guard, _MAIN, brain_ref)
@@ -248,7 +247,7 @@ class _ToolChild(SocketChild):
         self._woken, self._waker = socket.socketpair()
 
     def wait_ready(self, token: DeadlineToken) -> bool:
-        """True when it has loaded the brain, False if the token expires first.
+        """Wait until the child has loaded the brain. Returns False if the token expires first.
 
         Raises SetupError if it cannot load it, FrameLostError if it died.
         """
@@ -265,9 +264,9 @@ class _ToolChild(SocketChild):
     def ask(
         self, request: dict[str, Any], token: DeadlineToken, grace_s: Callable[[], float], context: RunContext
     ) -> dict[str, Any] | None:
-        """Its reply, or None if that did not come until `grace_s` after the expiry.
+        """Return the child's reply, or None if none came until `grace_s` after the expiry.
 
-        Until then it may ask whether its turn is ready, and say how far it is, as often as it likes.
+        Until then the child may query the readiness of its turn and report progress, as often as it likes.
         """
         self._number += 1
         self.sock.settimeout(max(0.001, token.remaining_s))
@@ -286,7 +285,7 @@ class _ToolChild(SocketChild):
             return None
 
     def wake(self) -> None:
-        """Let whoever waits here look at the token again. Called from any thread."""
+        """Make the thread that waits here check its token again. Called from any thread."""
         try:
             self._waker.send(b"!")
         except OSError:  # it was killed meanwhile
@@ -298,7 +297,7 @@ class _ToolChild(SocketChild):
             sock.close()
 
     def _readable(self, token: DeadlineToken, grace_s: Callable[[], float]) -> bool:
-        """True when something has come, False when nothing did until `grace_s` after the expiry."""
+        """Return True if a frame has arrived, or False if none did until `grace_s` after the expiry."""
         while (remaining_s := token.remaining_s) > 0:
             if self._poll(min(remaining_s, _LONGEST_WAIT_S)):
                 return True
@@ -311,7 +310,7 @@ class _ToolChild(SocketChild):
         return False
 
     def _poll(self, timeout_s: float) -> bool:
-        """True when something can be read; False also when `wake` was called."""
+        """Return True if there is something to read. Returns False also if `wake` was called."""
         poll = select.poll()  # select() cannot watch descriptors above 1023
         poll.register(self.sock, select.POLLIN)
         poll.register(self._woken, select.POLLIN)
@@ -336,7 +335,7 @@ def _request(tool: Tool, arguments: Mapping[str, Any], context: RunContext, toke
             "cwd": context.cwd,
             "metadata": context.metadata,
             "brain": context.brain,
-            # A child has no way to note the token it would make.
+            # A child cannot register a token that it would make.
             "outside_token": "" if tool.context_param is None else context.outside_token(),
         },
     }

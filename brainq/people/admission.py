@@ -1,4 +1,4 @@
-"""Admission: from a request to a turn that is accepted and queued. SQL knows first, then Redis."""
+"""Admission of requests: a turn is recorded in SQL, then queued in Redis."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from brainq.people.turn_queue import TurnQueue
 if TYPE_CHECKING:
     from brainq.store.repositories.turns import Turns
 
-MAX_FOREIGN_BYTES = 1_000_000  # of files in one message of the broker, which is Redis
+MAX_FOREIGN_BYTES = 1_000_000  # of the files in one message of the broker, which is Redis
 
 
 def read_request(fields: dict[str, Any]) -> TurnRequest:
-    """A TurnRequest without files. Raises InvalidInput naming the first wrong field."""
+    """Return a TurnRequest without files. Raises InvalidInput naming the first wrong field."""
     request, files = read_submit(fields)
     if files:
         raise InvalidInput("attachments", "a child turn takes no files; name to it where they are")
@@ -35,8 +35,8 @@ def read_request(fields: dict[str, Any]) -> TurnRequest:
 def read_submit(
     fields: dict[str, Any], limits: FileLimits = WIDEST_FILE_LIMITS
 ) -> tuple[TurnRequest, tuple[File, ...]]:
-    """A TurnRequest from what a producer sent, and the files that it refers to. Raises InvalidInput naming the first
-    wrong field."""
+    """Return the TurnRequest that a producer sent, and the files that it refers to. Raises InvalidInput naming the
+    first wrong field."""
     referring, files = extract_files(fields, limits)
     return _read_fields(referring), files
 
@@ -64,13 +64,12 @@ def _read_fields(fields: dict[str, Any]) -> TurnRequest:
 def read_foreign(
     args: tuple[Any, ...], fields: dict[str, Any], limits: FileLimits = WIDEST_FILE_LIMITS
 ) -> tuple[TurnRequest, tuple[File, ...]]:
-    """As `read_submit`, from what a producer without brainq sent: keywords, or one object as the only argument.
+    """Read a request from a producer without brainq: keywords, or one object as the only argument. Returns what
+    `read_submit` returns.
 
-    Its files come through the broker, and are small: 1 MB together.
-
-    Such a producer speaks for itself alone: it starts no child turn of a call, and takes no id that brainq makes for
-    a child turn, for input that becomes a turn or for a scheduled turn. Raises InvalidInput naming the first wrong
-    field.
+    The files of such a request come through the broker and are limited to 1 MB together. The producer cannot start a
+    child turn, and cannot use the ids that brainq makes for child turns, scheduled turns and input that becomes a turn.
+    Raises InvalidInput naming the first wrong field.
     """
     if args:
         raise InvalidInput("arguments", "send the fields as keywords, or as one object; nothing positional")
@@ -89,22 +88,22 @@ def read_foreign(
 
 @dataclass(eq=False)
 class Admission:
-    """Accepts requests. Doing it again with the same request is harmless, at any point of it."""
+    """Accepts requests. Repeating it with the same request is harmless at any point."""
 
     accepted: Turns
     turn_queue: TurnQueue
 
     def admit(self, request: TurnRequest, original: TurnRequest | None = None) -> AcceptedTurn:
-        """Accept and queue. A request_key seen before gives the first turn of that key.
+        """Accept and queue a request. A request_key that was used before returns the first turn of that key.
 
-        original   the request as its producer sent it, where it names its brain only now
+        original   the request as its producer sent it, if the brain's name was added later
 
-        Raises SubmitConflict when the key or the turn id was used with other content, SessionBusy when the request says
+        Raises SubmitConflict if the key or the turn id was used with other content, and SessionBusy if the request says
         `reject` and the session has a live turn.
         """
         accepted = self.accepted.accept(request, original)
         if accepted.turn_id != request.turn_id or accepted.ended:
-            return accepted  # the first one was queued by its sender, or will be by the sweeper
+            return accepted  # its sender, or else the sweeper, queues the first turn
         if accepted.created:
             self.turn_queue.queue(request)
         else:

@@ -1,6 +1,5 @@
-"""ApprovalDesk: lists the calls that people are asked about, and decides them, each once. ApprovalHealer
-decides again what Redis has forgotten.
-"""
+"""Approvals: lists the calls that wait for a person's decision, and decides each once. The healer repeats decisions
+that Redis has lost."""
 
 from __future__ import annotations
 
@@ -28,8 +27,8 @@ if TYPE_CHECKING:
     from brainq.store.repositories.turns import Turns
 
 log = logger("brainq.people")
-# SQL has an approval before its step is committed to Redis. For as long as this, one that Redis does not know may
-# still come; only what is shown depends on it.
+# SQL has an approval before its step is committed to Redis. If Redis does not know an approval of this age, it may
+# still come, which matters only for lists.
 COMMIT_TIME = timedelta(seconds=5)
 _REFUSED_STATES: dict[DecideResult, ApprovalState] = {"EXPIRED": "expired", "ENDED": "void"}
 _STATE_REASONS: dict[ApprovalState, str] = {
@@ -42,9 +41,9 @@ HEAL_PAGE = 500
 
 
 def reconcile(row: Approval, status: ApprovalStatus | None, *, is_away: bool = False) -> Approval | None:
-    """SQL's row with the state that Redis has; None when its step is just being committed.
+    """Return SQL's row with the state that Redis has. Returns None if its step is just being committed.
 
-    is_away   its tenant moves: Redis shows nothing of it
+    is_away   its tenant moves, and Redis shows nothing of it
     """
     if (row.state != "pending" or is_away) and (status is None or status.state == "void"):
         return row
@@ -52,7 +51,7 @@ def reconcile(row: Approval, status: ApprovalStatus | None, *, is_away: bool = F
         if datetime.now(UTC) - row.created_at < COMMIT_TIME:
             return None
         return row.model_copy(update={"state": "void"})
-    kept = status.args_hash == row.args_hash  # else SQL's arguments are others than those it is about
+    kept = status.args_hash == row.args_hash  # otherwise SQL has the arguments of an earlier attempt
     return row.model_copy(
         update={
             "state": status.state,
@@ -69,7 +68,8 @@ def reconcile(row: Approval, status: ApprovalStatus | None, *, is_away: bool = F
 
 
 def decision_refusal(word: DecideResult, turn_state: str, now: Approval, decision: str) -> ApprovalDecided:
-    """Why it cannot be decided like this (any more), and what to do. `turn_state` is set where the turn has ended."""
+    """Return why an approval cannot be decided like this, or not any more, and what to do. `turn_state` is set if the
+    turn has ended."""
     state = _REFUSED_STATES.get(word, now.state)
     if word == "STALE":
         problem = "its arguments are others than those that were seen; look again, then decide"
@@ -88,11 +88,11 @@ def _decided_before(now: Approval, decision: str) -> str:
 
 @dataclass(eq=False, kw_only=True)
 class ApprovalDesk:
-    """Redis decides, while a turn lives; SQL records it.
+    """Lists and decides approvals. While a turn lives Redis decides, and SQL keeps a record.
 
-    brains   hold the tools whose calls are edited
-    redact   whether SQL is to keep no arguments of the turn with this id
-    tenants  where one is decided that Redis does not show because its tenant moves
+    brains    have the tools whose calls are edited
+    redact    returns whether SQL keeps no arguments of the turn with this id
+    tenants   where an approval is decided that Redis does not show because its tenant moves
     """
 
     rows: Approvals
@@ -111,10 +111,12 @@ class ApprovalDesk:
         before: str | None = None,
         behind_row: int | None = None,
     ) -> tuple[Approval, ...]:
-        """The newest first; `state` None: in whatever state. `sessions`: only of those with one of these prefixes.
+        """Return approvals, the newest first.
 
-        before   only those that were asked before this approval, by its id. Raises InvalidInput where there is none
-        behind_row   the same, by a row number
+        state        None for every state
+        sessions     only sessions with one of these prefixes
+        before       only approvals older than the one with this id. Raises InvalidInput if it does not exist
+        behind_row   only approvals older than this row
         """
         place = behind_row if before is None else self._place(before, sessions)
 
@@ -123,45 +125,47 @@ class ApprovalDesk:
 
         if state in (None, "pending"):
             return tuple(found.approval for found in islice(walk(state), limit))
-        # Those that SQL has not recorded yet, and those that it has. In this order, so that one that is settled
-        # between the two is met twice and not missed.
+        # Approvals that SQL has not recorded yet come first, then recorded ones. In this order an approval that is
+        # settled between both reads is found twice and not missed.
         unrecorded = list(islice(walk("pending"), limit))
         recorded = list(islice(walk(state), limit))
         found = {placed.row: placed.approval for placed in (*unrecorded, *recorded)}
         return tuple(found[row] for row in sorted(found, reverse=True)[:limit])
 
     def of_turn(self, turn_id: str) -> tuple[Approval, ...]:
-        """A turn's approvals, in the order they were asked for."""
+        """Return the approvals of a turn in the order of their requests."""
         joined = self._reconciled(self.rows.of_turn(turn_id), again=True)
         return tuple(approval for approval in joined if approval is not None)
 
     def get(self, approval_id: str) -> Approval:
-        """One approval as it is now. Raises InvalidInput for what is not an id, ApprovalNotFound when there is none."""
-        row = self._row(approval_id)
-        # One that is just being committed is shown as SQL has it: it was asked for by its name.
+        """Return one approval in its present state. Raises InvalidInput for a malformed id, and ApprovalNotFound."""
+        return self._now(self._row(approval_id))
+
+    def _now(self, row: Approval) -> Approval:
+        # An approval that is just being committed is shown as SQL has it, because its id was given.
         return self._reconciled([row], again=True)[0] or row
 
     def approve(self, approval_id: str, *, by: str = "", args_hash: str | None = None) -> Approval:
         """Let the call run. Approving again changes nothing.
 
-        args_hash   of the arguments the decider has seen; by default those it has now
+        args_hash   the hash of the arguments that the person has seen; by default the present ones
 
-        Raises ApprovalDecided when it was decided otherwise before, TenantMoved, and TenantMoving.
+        Raises ApprovalDecided if it was decided otherwise before, TenantMoved, and TenantMoving.
         """
-        return self._decide(approval_id, "approved", by=by, args_hash=args_hash)
+        return self._decide(self._row(approval_id), "approved", by=by, args_hash=args_hash)
 
     def deny(self, approval_id: str, *, reason: str = "", by: str = "") -> Approval:
-        """Refuse the call; the model reads `reason` and goes on. Raises ApprovalDecided, as `approve`."""
-        return self._decide(approval_id, "denied", by=by, why=reason)
+        """Refuse the call. The model reads `reason` and continues. Raises ApprovalDecided, as `approve`."""
+        return self._decide(self._row(approval_id), "denied", by=by, why=reason)
 
     def edit(
         self, approval_id: str, arguments: Mapping[str, Any], *, by: str = "", args_hash: str | None = None
     ) -> Approval:
         """Let the call run with other arguments.
 
-        args_hash   of the arguments the decider has edited, as in `approve`
+        args_hash   the hash of the arguments that the person has edited, as in `approve`
 
-        Raises InvalidInput when they do not fit the tool, and ApprovalDecided, as `approve`.
+        Raises InvalidInput if they do not fit the tool, and ApprovalDecided, as `approve`.
         """
         row = self._row(approval_id)
         request = self.requests.request(row.turn_id)
@@ -169,11 +173,11 @@ class ApprovalDesk:
             raise TurnNotFound(f"the turn of approval {approval_id} is no longer in SQL")
         brain = require_brain(self.brains, request.brain)
         edited = edited_call(brain, row.tool, arguments, row.session_id, request)
-        return self._decide(approval_id, "approved", by=by, args_hash=args_hash, edited=edited)
+        return self._decide(row, "approved", by=by, args_hash=args_hash, edited=edited)
 
     def _decide(
         self,
-        approval_id: str,
+        row: Approval,
         decision: Literal["approved", "denied"],
         *,
         by: str,
@@ -181,12 +185,11 @@ class ApprovalDesk:
         args_hash: str | None = None,
         edited: EditedCall | None = None,
     ) -> Approval:
-        current = self.get(approval_id)
-        ref = _ref(current)
+        current = self._now(row)
         if edited is not None and edited.args_hash == current.args_hash and not current.edited:
-            edited, args_hash = (None, args_hash or current.args_hash)  # the arguments it has are what the person wants
+            edited, args_hash = None, args_hash or current.args_hash  # the person has changed nothing
         word, detail = self.holds.decide_approval(
-            ref, args_hash=args_hash or current.args_hash, decision=decision, by=by, why=why, edited=edited
+            _ref(row), args_hash=args_hash or current.args_hash, decision=decision, by=by, why=why, edited=edited
         )
         if word in ("APPROVED", "DENIED"):
             arguments = None if edited is None else json.loads(edited.arguments_json)["arguments"]
@@ -201,10 +204,12 @@ class ApprovalDesk:
                 decided_at_ms=None,
             )
             self._record_in_sql(current, status)
-            return self.get(approval_id)
+            decided = self.holds.approvals([_ref(row)])[0]
+            is_kept = decided is not None and decided.state == decision
+            return (reconcile(row, decided) if is_kept else None) or self.get(row.id)
         if word == "GONE" and current.state == "pending":
             self.tenants.require_shown(current.session_id)
-        now = self.get(approval_id)
+        now = self.get(row.id)
         wanted_hash = args_hash if edited is None else edited.args_hash
         if word in ("DECIDED", "GONE") and now.state == decision and wanted_hash in (None, now.args_hash):
             self._heal_sql(now)
@@ -218,13 +223,13 @@ class ApprovalDesk:
         try:
             self.rows.decided(approval.turn_id, approval.call_id, kept)
         except Exception as failure:
-            # It is decided, and Redis knows: the end of the turn writes it down.
+            # Redis has the decision. The end of the turn records it.
             log.error(
                 "decision not recorded in SQL", failure=failure, turn_id=approval.turn_id, call_id=approval.call_id
             )
 
     def _heal_sql(self, approval: Approval) -> None:
-        """The process that decided it may have died before SQL had it."""
+        """Record a decision in SQL. The process that made the decision may have died before it did so."""
         status = self.holds.approvals([_ref(approval)])[0]
         if status is not None and status.state == approval.state:
             self._record_in_sql(approval, status)
@@ -250,7 +255,7 @@ class ApprovalDesk:
         sessions: Sequence[str] | None,
         before_row: int | None,
     ) -> Iterator[ApprovalRow]:
-        """All that are `in_sql` in SQL and `wanted` in truth, the newest first."""
+        """Yield the approvals that are `in_sql` in SQL and in truth `wanted`, the newest first."""
         while page := self.rows.list(session_id, in_sql, LIST_PAGE, before_row, sessions):
             approvals = self._reconciled([placed.approval for placed in page])
             for placed, approval in zip(page, approvals, strict=True):
@@ -261,9 +266,9 @@ class ApprovalDesk:
                 return
 
     def _reconciled(self, rows: Sequence[Approval], *, again: bool = False) -> Sequence[Approval | None]:
-        """Each as Redis has it where that is the truth; None for one whose step is just being committed.
+        """Return each approval with the state that Redis has, or None if its step is just being committed.
 
-        again   look also at those that are settled in SQL: Redis may have lost the decision, and asks again
+        again   check approvals that are settled in SQL as well: Redis may have lost the decision and ask again
         """
         in_question = [row for row in rows if again or row.state == "pending"]
         statuses = dict(
@@ -285,14 +290,15 @@ def _ref(approval: Approval) -> CallRef:
 
 
 class ApprovalHealer:
-    """People are not asked twice about the same arguments. Arguments that a person chose may not be in SQL."""
+    """Repeats decisions, so that nobody has to decide twice about the same arguments. Arguments that a person chose may
+    not be in SQL."""
 
     def __init__(self, rows: Approvals, holds: RedisHolds) -> None:
         self._rows = rows
         self._holds = holds
 
     def heal(self, after_row: int) -> ComparedPage:
-        """Decide again what Redis asks although it was decided, of a page of the decisions after this row."""
+        """Repeat the decisions that Redis has lost, for a page of decisions after this row."""
         page = self._rows.decided_of_open_turns(after_row, HEAL_PAGE)
         decided = [placed.approval for placed in page if not placed.approval.edited and not placed.is_unreadable]
         statuses = self._holds.approvals([CallRef(one.session_id, one.turn_id, one.call_id) for one in decided])
@@ -301,7 +307,7 @@ class ApprovalHealer:
             try:
                 healed += self._decide_again(approval, status)
             except Exception as failure:
-                # One that cannot be decided must not keep those after it from being decided.
+                # One approval that cannot be decided must not keep later ones from being decided.
                 log.error("approval not decided again", failure=failure, approval_id=approval.id)
         return ComparedPage(page[-1].row if page else after_row, len(page) == HEAL_PAGE, healed)
 

@@ -1,4 +1,4 @@
-"""BouncedInputs: input that a turn ended without reading becomes a turn of its own, last in its session's queue."""
+"""Input that a turn ended without reading becomes a turn of its own, at the end of its session's queue."""
 
 from __future__ import annotations
 
@@ -23,13 +23,14 @@ log = logger("brainq.people")
 
 
 def bounced_turn_id(session_id: str, client_message_id: str) -> str:
-    """The id of the turn that an input becomes: the same one, however often it is bounced."""
+    """Return the id of the turn that an input becomes. It is the same however often the input is bounced."""
     digest = hashlib.sha256(f"{session_id}\n{client_message_id}".encode()).hexdigest()
     return f"{BOUNCED_TURN_PREFIX}{digest[:24]}"
 
 
 def bounced_request(sent_to: TurnRequest, item: TurnInput) -> TurnRequest:
-    """The turn that an input becomes: with the settings of the turn it was sent to, and its own word on readiness."""
+    """Return the request of the turn that an input becomes: the settings of the turn it was sent to, and its own
+    readiness."""
     kept = sent_to.model_dump(
         exclude={
             "turn_id",
@@ -60,7 +61,7 @@ def bounced_request(sent_to: TurnRequest, item: TurnInput) -> TurnRequest:
 class BouncedInputs:
     """Makes turns of inputs. An input that is bounced again becomes the same turn.
 
-    redact   whether SQL is to keep no texts of the turn with this id
+    redact   returns whether SQL keeps no texts of the turn with this id
     """
 
     inputs: Inputs
@@ -70,24 +71,24 @@ class BouncedInputs:
     blobs: Blobs
 
     def bounce(self, session_id: str, turn_id: str, inputs: Sequence[str]) -> None:
-        """Make turns of inputs that a turn ended without reading, in the order they came."""
+        """Make turns of the inputs that a turn ended without reading, in the order of their arrival."""
         for client_message_id in inputs:
             row = self.inputs.get(session_id, client_message_id)
             if row is not None and row.state == "accepted":
                 self.make_turn(row)
 
     def make_turn(self, row: InputRow) -> None:
-        """Make a turn of one input, or refuse it where none can be made."""
+        """Make a turn of one input, or refuse the input if that is impossible."""
         request = self.requests.request(row.turn_id)
         if request is None or not (row.text.strip() or row.attachments):
-            # A word about readiness alone, or input of a turn that was pruned meanwhile: no turn can be made of it.
+            # No turn can be made of a readiness flag alone, or of input for a turn that was pruned meanwhile.
             self.inputs.refused(row.session_id, row.client_message_id, redact=self.redact(row.turn_id))
             return
         bounced = bounced_request(request, row.item)
         self.blobs.lend(row.session_id, bounced.turn_id, row.attachments)
         self.admission.admit(bounced)
         redact = self.redact(row.turn_id)
-        if redact and row.attachments:  # its turn may have been recorded, and forgotten, before they came
+        if redact and row.attachments:  # the turn may have been recorded, and its files dropped, before they came
             self.blobs.drop(row.turn_id)
         self.inputs.bounced(row.session_id, row.client_message_id, bounced.turn_id, redact=redact)
         log.info("input became a turn", turn_id=bounced.turn_id, sent_to=row.turn_id)

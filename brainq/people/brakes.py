@@ -1,7 +1,7 @@
-"""BrakeDesk: holds, readiness flags and cancels, which SQL has before a caller is promised one.
+"""Holds, readiness flags and cancels. SQL has each of them before the caller gets an answer.
 
-Redis keeps calls from starting, and may lose its data. What SQL has is put back: with the turn, when that
-begins anew; when a call that changes something is to start; and by the sweeper.
+Redis keeps calls from starting, and may lose its data. Brakes are restored from SQL when the turn begins again, before
+a call with an effect starts, and by the sweeper.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ PAGE = 500
 
 @dataclass(eq=False)
 class BrakeDesk:
-    """Every brake goes into SQL first and out of it first: SQL's rows hold.
+    """Places and releases brakes. SQL's rows are the truth: they are written first and removed first.
 
-    tenants   where a turn is braked that Redis does not show because its tenant moves: TenantMoved, TenantMoving
+    tenants   raises TenantMoved or TenantMoving for a turn that Redis does not show because its tenant moves
     """
 
     rows: Brakes
@@ -37,12 +37,12 @@ class BrakeDesk:
     tenants: TenantPlaces = ONE_CELL
 
     def hold(self, session_id: str, turn_id: str, spec: HoldSpec) -> str:
-        """`HELD`, `ALREADY`, `ENDED` or `GONE`: after the last two there is no brake."""
+        """Place a hold. Returns `HELD`, `ALREADY`, `ENDED` or `GONE`; the last two leave no brake."""
         self.rows.hold(session_id, turn_id, spec)
         try:
             word = self.holds.place(session_id, turn_id, spec)
         except Exception:
-            # The caller learns no id, so it could not be released.
+            # The caller does not learn the id, so it could never release the hold.
             self.rows.end(session_id, spec.id)
             raise
         if word in ("ENDED", "GONE"):
@@ -51,17 +51,17 @@ class BrakeDesk:
         return word
 
     def release(self, session_id: str, turn_id: str, hold_id: str) -> bool:
-        """Let go of a hold, or of a flag that the turn has taken; the calls that waited for it go on."""
+        """Release a hold, or a flag that the turn has taken. The calls that waited for it continue."""
         stood = self.rows.end(session_id, hold_id)
         word = self.holds.release(session_id, turn_id, hold_id)
         self._require_shown(session_id, word)
         if word == "RELEASED" and not stood:
-            # A word of the turn's request or input placed it, and would do so again when they are read again.
+            # The turn's request or an input placed it, and would place it again when it is read again.
             self.rows.released(session_id, turn_id, hold_id)
         return word == "RELEASED" or (stood and word == "GONE")
 
     def add_flag(self, session_id: str, spec: HoldSpec) -> str:
-        """`ADDED`, `ALREADY`, or `FULL`: after the last there is no brake."""
+        """Add a readiness flag. Returns `ADDED`, `ALREADY`, or `FULL`, which leaves no brake."""
         self.rows.flag(session_id, spec)
         word = self.holds.add_flag(session_id, spec)
         if word == "FULL":
@@ -69,7 +69,7 @@ class BrakeDesk:
         return word
 
     def release_flag(self, session_id: str, flag_id: str) -> bool:
-        """Say that a flag is ready; False when there is nothing to release any more."""
+        """Release a readiness flag. Returns False if there is nothing to release."""
         stood = self.rows.end(session_id, flag_id)
         word, turn_id = self.holds.release_flag(session_id, flag_id)
         if word == "TAKEN":
@@ -77,15 +77,16 @@ class BrakeDesk:
         return word == "READY" or stood
 
     def record_taken(self, session_id: str, flag_id: str, turn_id: str) -> None:
-        """A turn that became live took the flag: from now on it is a brake of that turn."""
+        """Record that a turn that became live has taken the flag, which is a brake of that turn from now on."""
         self.rows.assign_flag(session_id, flag_id, turn_id)
 
     def lift(self, session_id: str, turn_id: str) -> None:
-        """A newer word on the turn's readiness takes the place of its flag."""
+        """Remove the flag of a turn whose readiness was replaced by a newer input."""
         self.rows.lift(session_id, turn_id)
 
     def cancel(self, session_id: str, turn_id: str, reason: str) -> str:
-        """`CANCELLED`, `REQUESTED`, `ENDED` or `GONE`. Where SQL is away Redis gets it all the same."""
+        """Cancel a turn. Returns `CANCELLED`, `REQUESTED`, `ENDED` or `GONE`. If SQL is unavailable, Redis gets the
+        cancel all the same."""
         try:
             self.rows.cancel(session_id, turn_id, reason)
         except Exception:
@@ -102,11 +103,12 @@ class BrakeDesk:
             self.tenants.require_shown(session_id)
 
     def nothing_to_cancel(self, session_id: str, turn_id: str) -> None:
-        """The turn is over, or was never there: one of its id that comes may be cancelled as any other."""
+        """Withdraw the cancel of a turn that is over or never existed, so that a later turn of its id is not
+        cancelled."""
         self.rows.withdraw(session_id, cancel_brake_id(turn_id))
 
     def drop(self, session_id: str, turn_id: str, reason: str) -> str:
-        """`cancel` for a turn that waits for its session; `LIVE`: it waits no more, and was left alone."""
+        """Cancel a turn that waits for its session. Returns `LIVE`, and changes nothing, if it no longer waits."""
         word = self.turns.cancel(session_id, turn_id, reason, queued_only=True)
         self._require_shown(session_id, word)
         if word == "CANCELLED":
@@ -114,12 +116,12 @@ class BrakeDesk:
         return word
 
     def record_stopped(self, session_id: str, turn_ids: Iterable[str], reason: str) -> None:
-        """A submit has stopped these turns in Redis."""
+        """Record the cancels of turns that a submit has stopped in Redis."""
         for turn_id in turn_ids:
             self.rows.cancel(session_id, turn_id, reason)
 
     def recheck_restored(self, turn_id: str, brakes: Iterable[Brake]) -> None:
-        """These were put back with the turn: what was released between the look and then is let go of again."""
+        """Release those of the restored brakes that were released in SQL meanwhile."""
         for brake in brakes:
             if brake.kind == "cancel" or self.rows.is_in_force(brake.session_id, brake.id):
                 continue
@@ -129,12 +131,12 @@ class BrakeDesk:
                 self.release(brake.session_id, turn_id, brake.id)
 
     def restore(self, session_id: str, turn_id: str) -> int:
-        """Put back what Redis has lost of a turn's brakes; how many that were, cancels always among them."""
+        """Restore the brakes of a turn that Redis has lost. Returns their number, always counting cancels."""
         standing = [brake for brake in self.rows.of_turn(session_id, turn_id) if brake.turn_id == turn_id]
         return sum(self._put_back(brake) or brake.kind == "cancel" for brake in standing)
 
     def heal(self, after_row: int) -> ComparedPage:
-        """Put back what Redis lost of the turns' brakes, for a page of those after this row."""
+        """Restore the brakes that Redis has lost, for a page of brakes after this row."""
         page = self.rows.of_turns(after_row, PAGE)
         more, last_row = len(page) == PAGE, page[-1][0] if page else after_row
         if page and self.rows.close(after_row, last_row):
@@ -158,7 +160,7 @@ class BrakeDesk:
         return self.turns.cancel(brake.session_id, brake.turn_id or "", brake.reason) == "CANCELLED"
 
     def _placed(self, brake: Brake, word: str | Exception) -> bool:
-        """Redis' reply about a hold that SQL has. Raises what it was refused for."""
+        """Handle Redis' reply about a hold that SQL has. Raises the error that Redis replied with."""
         if isinstance(word, Exception):
             raise word
         turn_id = brake.turn_id or ""
@@ -167,6 +169,6 @@ class BrakeDesk:
         if self.rows.is_in_force(brake.session_id, brake.id):
             log.warning("a hold that Redis had lost is back", turn_id=turn_id)
             return True
-        # It was released between our look and now.
+        # It was released between both reads.
         self.release(brake.session_id, turn_id, brake.id)
         return False

@@ -1,4 +1,4 @@
-"""ChildDesk: turns that calls start, and whose results they wait for."""
+"""Child turns: calls start them and wait for their results."""
 
 from __future__ import annotations
 
@@ -41,11 +41,12 @@ _INCOMPLETE_NOTES = {
 
 @dataclass(eq=False, kw_only=True)
 class ChildDesk:
-    """Starts child turns, brings their results to the calls that wait, and stops those that no call waits for.
+    """Starts child turns, brings their results to the calls that wait for them, and cancels those that no call waits
+    for.
 
-    limits   of the parents' brains
-    check_request   as `people.intake.Intake`'s
-    tenants  where the tenant of a child's session is, if it is another one
+    limits          the child limits of the parents' brains
+    check_request   see `people.intake.Intake`
+    tenants         where the tenant of a child's session is, if it is not the parent's
     """
 
     limits: ByBrain[Children]
@@ -59,7 +60,8 @@ class ChildDesk:
     tenants: TenantPlaces = ONE_CELL
 
     def start(self, claim: CallClaim, child: ChildTurn) -> tuple[str, str]:
-        """(`STARTED`, the child's turn id) or (`REFUSED`, why). The same call again is the same child."""
+        """Start a child turn. Returns (`STARTED`, the child's turn id) or (`REFUSED`, the reason). The same call always
+        has the same child."""
         turn_id = child_turn_id(claim.turn_id, claim.call_id)
         parent = self.requests.request(claim.turn_id)
         if parent is None:
@@ -76,13 +78,13 @@ class ChildDesk:
             return "REFUSED", f"this turn has started all the {limits.max_turns} child turns it may"
         try:
             request = self.check_request(self._request(claim, child, turn_id, depth, parent.brain))
-            # Should we die before the call parks: what the child brings, and costs, is the call's all the same.
+            # If this process dies before the call parks, the child's result and cost still belong to the call.
             self.calls.give_token(claim, turn_id)
             started = self.admission.admit(request).turn_id
         except SubmitConflict as conflict:
             if self.requests.request(turn_id) is None:
-                return "REFUSED", str(conflict)  # of its request_key
-            started = turn_id  # by an earlier attempt of this call, with other words
+                return "REFUSED", str(conflict)  # the request_key was used for another request
+            started = turn_id  # started by an earlier attempt of this call, with other arguments
         except BrainqError as failure:
             return "REFUSED", str(failure)
         if started != turn_id:
@@ -91,7 +93,7 @@ class ChildDesk:
         return "STARTED", turn_id
 
     def _why_not_in(self, session_id: str, parent: TurnRequest) -> str:
-        """Why a turn cannot have a child in this session; "" where it can."""
+        """Return why a turn cannot have a child in this session, or "" if it can."""
         if session_id == parent.session_id:
             return "a child turn in its parent's own session would wait for its parent for ever"
         if self._is_above(parent, session_id):
@@ -106,7 +108,7 @@ class ChildDesk:
         return ""
 
     def _is_above(self, turn: TurnRequest, session_id: str) -> bool:
-        """Whether a turn of this session waits for `turn`, as its parent or further up."""
+        """Return whether a turn of this session waits for `turn`, as its parent or further up."""
         above: TurnRequest | None = turn
         while above is not None and above.parent is not None:
             if above.parent.session_id == session_id:
@@ -115,31 +117,32 @@ class ChildDesk:
         return False
 
     def _deliver_again(self, turn_id: str) -> None:
-        """A child that ended before Redis lost its parent delivered its result then, and not again by itself."""
+        """Deliver the result of a child that ended before Redis lost its parent. It does not deliver the result again
+        by itself."""
         result = self.requests.result(turn_id)
         request = self.requests.request(turn_id) if result is not None else None
         if result is not None and request is not None and request.parent is not None:
             self.deliver(request, result)
 
     def cancel_children(self, turn_ids: Sequence[str]) -> None:
-        """Cancel children of a turn that is over, or of a call that could not park. Asking again is harmless."""
+        """Cancel the children of a turn that is over, or of a call that could not park. Idempotent."""
         for turn_id in turn_ids:
             request = self.requests.request(turn_id)
             if request is not None:
                 self.turns.cancel(request.session_id, turn_id, PARENT_OVER)
 
     def check_parent(self, session_id: str, turn_id: str, parent: CallRef) -> bool:
-        """Cancel a child whose parent call no longer waits for it; True when it did so."""
+        """Cancel a child whose parent call no longer waits for it. Returns whether it was cancelled."""
         facts = self.calls.facts(parent)
         if facts is not None and not facts.status.is_settled:
             return False
         if facts is None and self.requests.is_open(parent.turn_id):
-            return False  # Redis lost the parent, and it begins anew: it has not come to the call again
+            return False  # Redis lost the parent, which begins again and has not reached the call yet
         self.turns.cancel(session_id, turn_id, PARENT_OVER)
         return True
 
     def deliver(self, request: TurnRequest, result: TurnResult) -> str:
-        """Give a child's result to the call that waits for it, and its spending to that call's turn."""
+        """Deliver a child's result to the call that waits for it, and add its spending to the turn of that call."""
         assert request.parent is not None
         ref = CallRef(request.parent.session_id, request.parent.turn_id, request.parent.call_id)
         facts = self.calls.facts(ref)
@@ -165,14 +168,14 @@ class ChildDesk:
             spend=child_spend(result, step),
             outcome=outcome,
         )
-        # USED: it was delivered before, by a worker that may have died before SQL had it.
+        # USED: it was delivered before, by a worker that may have died before it could record it in SQL.
         if reply.word in ("SETTLED", "EARLY", "USED") and not effect.is_read:
             self.intents.record_outcome(ref.turn_id, ref.call_id, attempt, outcome, late=False)
         log.info("child turn delivered", turn_id=request.turn_id, parent=ref.turn_id, did=reply.word.lower())
         return reply.word.lower()
 
     def _request(self, claim: CallClaim, child: ChildTurn, turn_id: str, depth: int, brain: str | None) -> TurnRequest:
-        """Raises InvalidInput naming the field that is wrong."""
+        """Return the request of the child. Raises InvalidInput naming the field that is wrong."""
         fields: dict[str, Any] = {
             "brain": brain,
             **child.options,
@@ -191,7 +194,7 @@ class ChildDesk:
 
 
 def limited_by_parent(request: TurnRequest, left: BudgetSnapshot) -> Any:
-    """The child's limits, with no more tokens and money than its parent has left."""
+    """Return the child's limits, with no more tokens and money than its parent has left."""
     limits = request.limits
     changed: dict[str, Any] = {}
     if left.tokens_max is not None:
@@ -204,10 +207,10 @@ def limited_by_parent(request: TurnRequest, left: BudgetSnapshot) -> Any:
 
 
 def child_outcome(result: TurnResult) -> ToolSuccess | ToolFailure:
-    """What the parent's model reads of a child's end."""
+    """Return the result of the parent's call from the child's result."""
     if result.ending is Ending.COMPLETED and result.text:
         return ToolSuccess(value=result.text + _INCOMPLETE_NOTES.get(result.stop_reason, ""))
-    if result.ending is Ending.COMPLETED:  # every answer has a text; SQL may keep none of it
+    if result.ending is Ending.COMPLETED:  # every answer has a text, which SQL may not have kept
         return ToolFailure(error="the child turn has ended, and its answer is no longer kept", error_type="ChildTurn")
     last_words = f"; its last words: {result.last_agent_message}" if result.last_agent_message else ""
     why = result.error or result.stop_reason.value
@@ -217,7 +220,7 @@ def child_outcome(result: TurnResult) -> ToolSuccess | ToolFailure:
 
 
 def child_spend(result: TurnResult, step: int) -> Spend:
-    """All that the child used, its own children included, as one entry of the parent's."""
+    """Return all that the child and its own children used, as one entry of the parent."""
     return Spend(
         kind="child",
         step=step,

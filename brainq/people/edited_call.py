@@ -1,4 +1,4 @@
-"""A planned call with the arguments that a person put in place of the model's."""
+"""A planned call with the arguments that a person chose instead of the model's."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ _VALIDATOR = ToolArgValidator()
 def edited_call(
     brain: Brain, tool_name: str, arguments: Mapping[str, Any], session_id: str, request: TurnRequest
 ) -> EditedCall:
-    """The call as it will run with `arguments`; everything that follows from them is made anew.
+    """Return the call as it will run with `arguments`. Everything that depends on them is derived again.
 
-    A person's arguments are held to the tool's schema as they stand: what would be mended in a model's is
-    refused, and the error shows how to write it.
+    A person's arguments must fit the tool's schema as they are. A mistake that would be repaired in a model's arguments
+    is refused, and the error shows the correct form.
 
-    Raises InvalidInput: `tool` for an unknown one, `arguments` or `arguments.NAME` for those that do not fit,
-    the name of a parameter that a resource needs and that is missing.
+    Raises InvalidInput: `tool` if it is unknown, `arguments` or `arguments.NAME` if they do not fit, or the name of a
+    parameter that a resource needs.
     """
     tool = brain.tools.get(tool_name)
     if tool is None:
@@ -49,7 +49,7 @@ def edited_call(
 
 
 def _plain_copy(arguments: object) -> dict[str, Any]:
-    """A copy with the types JSON has, as the worker will read them."""
+    """Return a copy with JSON's types, as the worker will read it."""
     if not isinstance(arguments, Mapping):
         raise InvalidInput("arguments", f"must be an object such as {{'path': 'a.md'}}, got {type(arguments).__name__}")
     given = dict(cast("Mapping[str, Any]", arguments))

@@ -1,4 +1,5 @@
-"""InputDesk: mid-turn input, from its row in SQL to the mailbox. Where that is sealed the input is bounced."""
+"""Mid-turn input, from its row in SQL to the mailbox of the turn. If the mailbox is sealed, the input becomes a
+turn."""
 
 from __future__ import annotations
 
@@ -27,15 +28,15 @@ if TYPE_CHECKING:
 log = logger("brainq.people")
 LIVE_STATES = ("queued", "active", "parked")
 PAGE = 500
-SETTLING_S = 5.0  # how long a sender has for its two steps before a sweeper takes them
+SETTLING_S = 5.0  # how long a sender has for both steps before the sweeper finishes them
 
 
 @dataclass(eq=False, kw_only=True)
 class InputDesk:
-    """Sends input, shows what became of it, and heals what a sender or a coordinator left half done.
+    """Sends input, shows what became of it, and finishes what a sender or a coordinator left half done.
 
-    redact   whether SQL is to keep no texts of the turn with this id
-    tenants  where input is taken whose tenant is not this cell's any more
+    redact    returns whether SQL keeps no texts of the turn with this id
+    tenants   where the input is accepted if the tenant has left this cell
     """
 
     inputs: Inputs
@@ -58,10 +59,10 @@ class InputDesk:
         *,
         expected_turn_id: str | None = None,
     ) -> Receipt:
-        """Put input into a turn's mailbox, or, where that is sealed, make a turn of it.
+        """Put input into a turn's mailbox, or make a turn of it if the mailbox is sealed.
 
-        The same client_message_id again gives the receipt of the first. Raises StaleTurn when `expected_turn_id` is not
-        the live turn, MailboxFull, SubmitConflict when the id was used for other input, TenantMoved.
+        Sending the same client_message_id again returns the first receipt. Raises StaleTurn if `expected_turn_id` is
+        not the live turn, MailboxFull, SubmitConflict if the id was used for other input, and TenantMoved.
         """
         has_come = self.tenants.require_here(session_id)
         known = self.inputs.get(session_id, item.client_message_id)
@@ -80,7 +81,7 @@ class InputDesk:
             raise
 
     def receipt(self, session_id: str, client_message_id: str) -> Receipt:
-        """What became of an input. Raises InputNotFound for one that was not sent."""
+        """Return what became of an input. Raises InputNotFound if it was never sent."""
         row = self.inputs.get(session_id, client_message_id)
         if row is None:
             raise InputNotFound(f"no input {client_message_id!r} was sent to session {session_id!r}")
@@ -91,12 +92,12 @@ class InputDesk:
         return row.receipt
 
     def find(self, session_id: str, client_message_id: str) -> Receipt | None:
-        """`receipt`, or None for one that was not sent."""
+        """Return what became of an input, or None if it was never sent."""
         row = self.inputs.get(session_id, client_message_id)
         return None if row is None else self.receipt(session_id, client_message_id)
 
     def heal(self, after_row: int) -> ComparedPage:
-        """Finish what was left between SQL and Redis, for a page of open inputs after this row."""
+        """Finish the inputs that are in SQL and not in Redis, for a page of open inputs after this row."""
         rows, healed = self.inputs.open(after_row, PAGE, SETTLING_S), 0
         for row in rows:
             if row.is_unreadable:
@@ -104,14 +105,14 @@ class InputDesk:
             try:
                 healed += self._deliver(row, None).state != "accepted"
             except MailboxFull:
-                pass  # it is put there once a step has read some of what is
+                pass  # it is put there once a step has read some of the inputs
             except Exception as failure:
                 log.error("input not healed", failure=failure, turn_id=row.turn_id)
         return ComparedPage(rows[-1].row if rows else after_row, len(rows) == PAGE, healed)
 
     def bring_in(self, tenant: str) -> bool:
-        """Put what waits of a tenant that has come to this cell into its turns' mailboxes; False where some cannot be
-        put there yet."""
+        """Put the waiting input of a tenant that has come to this cell into the mailboxes of its turns. Returns False
+        if some of it cannot be put there yet."""
         after_row, is_all = 0, True
         while rows := self.inputs.open(after_row, PAGE, 0.0):
             for row in rows:
@@ -121,7 +122,7 @@ class InputDesk:
         return is_all
 
     def _deliver_before(self, row: InputRow) -> None:
-        """What was sent to the turn while its tenant moved comes before what is sent now."""
+        """Put input that arrived while the tenant moved into the mailbox before the new input."""
         for earlier in self.inputs.of_turn(row.turn_id):
             if earlier.client_message_id == row.client_message_id:
                 return
@@ -133,7 +134,7 @@ class InputDesk:
         try:
             self._deliver(row, None)
         except MailboxFull:
-            return False  # it is put there once a step has read some of what is
+            return False  # it is put there once a step has read some of the inputs
         except Exception as failure:
             log.error("input not healed", failure=failure, turn_id=row.turn_id)
             return False
@@ -162,7 +163,7 @@ class InputDesk:
                 self._lift_readiness(row)
                 return row.receipt
             case "GONE" if self.requests.is_open(row.turn_id):
-                return row.receipt  # Redis does not know the turn yet, or lost it: the sweeper queues it first
+                return row.receipt  # Redis does not know the turn yet, or has lost it: the sweeper queues it first
             case _:
                 pass
         if expected_turn_id is not None and word != "ALREADY":
@@ -173,7 +174,7 @@ class InputDesk:
         return self.receipt(row.session_id, row.client_message_id)
 
     def _take_back(self, row: InputRow, new: Sequence[str]) -> None:
-        """The files of a refused input, but for those that another one has sent meanwhile."""
+        """Remove the files of a refused input, except those that another input has sent meanwhile."""
         if new:
             others = (one for one in self.inputs.of_turn(row.turn_id) if one.client_message_id != row.client_message_id)
             had = {attachment.sha256 for one in others for attachment in one.attachments}
@@ -189,7 +190,7 @@ class InputDesk:
         return put
 
     def _lift_readiness(self, row: InputRow) -> None:
-        """A turn that is parked by its readiness hold takes no step that could read the word that lifts it."""
+        """Lift the readiness hold in SQL. A turn parked by it takes no step that could read the input that lifts it."""
         if row.readiness is not True:
             return
         for hold in self.holds.of_turn(row.session_id, row.turn_id):

@@ -1,6 +1,5 @@
-"""Intake: where every submit enters. It decides whether a submit is a turn of its own or input of another, and
-how many turns may wait.
-"""
+"""Every submit enters here. Intake decides whether it becomes a turn or input of another turn, and how many turns may
+wait."""
 
 from __future__ import annotations
 
@@ -30,12 +29,12 @@ TENANT_SETTING = "BRAINQ_MAX_WAITING_TURNS_A_TENANT"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueueLimits:
-    """How many turns may wait. A submit beyond is rejected before anything is stored of it. None: there is no limit.
+    """How many turns may wait. A submit beyond is rejected before anything of it is stored. None sets no limit.
 
     a_session   turns that wait in one session
     a_tenant    sessions of one tenant whose next turn waits for capacity
 
-    The check comes before the turn is queued, so submits at the same moment may pass a limit by as many as they are.
+    The check comes before the turn is queued, so concurrent submits may exceed a limit by their number.
     """
 
     sessions: RedisSessions
@@ -44,12 +43,12 @@ class QueueLimits:
     budgets: BudgetDesk
 
     def check(self, request: TurnRequest) -> None:
-        """Raises QueueFull where no further turn of this session may wait."""
+        """Raise QueueFull if no further turn of this session may wait."""
         if self.a_session is None and self.a_tenant is None:
             return
         sid = request.session_id
         of_session, of_tenant = self.sessions.waiting_counts(sid)
-        # One that replaces those that wait makes them fewer.
+        # One with on_busy=replace makes the queue shorter.
         if self.a_session is not None and of_session >= self.a_session and request.on_busy != "replace":
             raise QueueFull(f"{of_session} turns of session {sid!r} wait", SESSION_SETTING, self.a_session)
         if self.a_tenant is not None and of_tenant >= self.a_tenant:
@@ -60,9 +59,9 @@ class QueueLimits:
 
 @dataclass(eq=False, kw_only=True)
 class Intake:
-    """Admits requests. The same request again enters where it entered first.
+    """Admits requests. Sending the same request again has the same result as the first time.
 
-    check_request: returns the request with the name of its brain. Raises InvalidInput if that brain cannot do it.
+    check_request   returns the request with the name of its brain. Raises InvalidInput if that brain cannot do it
     """
 
     check_request: Callable[[TurnRequest], TurnRequest]
@@ -75,8 +74,8 @@ class Intake:
     tenants: TenantPlaces = ONE_CELL
 
     def submit(self, original: TurnRequest, files: Sequence[File] = ()) -> AcceptedTurn:
-        """For a caller that can come again: raises QueueFull where too many turns wait, BudgetSpent, and TenantMoved
-        where it is to come to another cell. Else like `take`."""
+        """Admit the request of a caller that can try again. Raises QueueFull if too many turns wait, BudgetSpent,
+        TenantMoved if the request belongs to another cell, and whatever `take` raises."""
         request = self.check_request(self._for_its_session(original))
         self.tenants.require_here(request.session_id)
         joined = self._join_live_turn(request, files)
@@ -86,16 +85,17 @@ class Intake:
             self.limits.check(request)
             self.limits.budgets.require(request.session_id, request.brain or "")
         except (QueueFull, BudgetSpent):
-            if self.keys.by_key(request.key) is None:  # what was accepted before is answered again
+            if self.keys.by_key(request.key) is None:  # a request that was accepted before gets the same answer
                 raise
         return self._admit(request, original, files)
 
     def take(self, original: TurnRequest, files: Sequence[File] = ()) -> AcceptedTurn:
-        """However many wait, and wherever its tenant is: a message from the broker cannot be sent back to its producer.
+        """Admit a request whatever the queue and the tenant's cell: a broker message cannot be returned to its
+        producer.
+
+        files   the files that the request refers to, stored before it is accepted
 
         Raises InvalidInput, SubmitConflict, SessionBusy; see `admission.Admission.admit`.
-
-        files   those that the request refers to: kept before it is accepted
         """
         request = self.check_request(self._for_its_session(original))
         away = self.tenants.away(request.session_id)
@@ -103,8 +103,8 @@ class Intake:
         return joined or self._admit(request, original, files)
 
     def _for_its_session(self, request: TurnRequest) -> TurnRequest:
-        """Return the request for the brain and the model that its session talks to, if it only reads the conversation
-        and names neither: no other service is to read it."""
+        """Return the request with the brain and the model of its session, if it only reads the conversation and names
+        neither. No other service is to read the conversation."""
         if request.kind == "chat" or request.brain or request.model or request.provider:
             return request
         newest = self.keys.newest(request.session_id)
@@ -113,7 +113,7 @@ class Intake:
         return request.model_copy(update={"brain": newest.brain, "model": newest.model, "provider": newest.provider})
 
     def _admit(self, request: TurnRequest, original: TurnRequest, files: Sequence[File]) -> AcceptedTurn:
-        # Sent again, it is the turn of its first time, which has them.
+        # If it was sent before, its first turn has the files.
         if files and self.keys.by_key(request.key) is None:
             self.blobs.keep(request.session_id, request.turn_id, files)
         return self.admission.admit(request, original)
@@ -126,7 +126,8 @@ class Intake:
         return AcceptedTurn(turn_id, request.session_id, created=False, receipt=receipt)
 
     def _as_input(self, request: TurnRequest, files: Sequence[File]) -> Receipt | None:
-        """Put it into the live turn, or the newest that waits; None when it is to be a turn of its own."""
+        """Put the request into the live turn, or the newest waiting one. Returns None if it is to be a turn of its
+        own."""
         known = self.desk.find(request.session_id, request.key)
         if known is None and self.keys.by_key(request.key) is not None:
             return None

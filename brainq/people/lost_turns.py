@@ -19,11 +19,11 @@ log = logger("brainq.upkeep")
 
 
 class LostTurns:
-    """Finds accepted turns that Redis does not know: a producer died in between, or Redis lost them, or lost only their
-    place in the index, so that no sweeper would look at them.
+    """Finds accepted turns that Redis does not know: the producer died before it queued the turn, or Redis lost the
+    turn, or its entry in the index, without which no sweeper would look at it.
 
-    A turn may be lost while a worker asks whether its write may start. It is left alone, with what its session accepted
-    after it, until that worker has reported that the write never started, or for `patience_s` at most.
+    A turn may be lost while a worker asks whether its write may start. Such a turn, and later ones of its session, wait
+    until that worker has reported that the write never started, or for `patience_s` at most.
     """
 
     def __init__(
@@ -35,10 +35,10 @@ class LostTurns:
         self._calls = calls
         self._patience_s = patience_s
         self._rebuilt: set[str] = set()
-        self._unsaid: dict[str, tuple[str, float]] = {}  # turn -> by session, and until when, by time.monotonic()
+        self._unsaid: dict[str, tuple[str, float]] = {}  # turn -> session, and the end of its wait by time.monotonic()
 
     def compare(self, after_row: int) -> ComparedPage:
-        """Queue what Redis does not know of the page of rows after this one."""
+        """Queue the turns that Redis does not know, of the page of rows after this one."""
         queued, unlisted = self._queue_said(), list[tuple[str, str]]()
         rows = self._accepted.unended(after_row, PAGE)
         standing = self._state.standing([(row.session_id, row.turn_id) for row in rows])
@@ -56,26 +56,26 @@ class LostTurns:
         return ComparedPage(rows[-1].row if rows else after_row, more, queued + len(unlisted))
 
     def _queue_lost(self, session_id: str, turn_id: str) -> bool:
-        """Queue a turn that is not to be left alone; whether that was done."""
+        """Queue a turn unless it has to wait. Returns whether it was queued."""
         try:
             if self._is_unsaid(session_id, turn_id) or not self._admit(turn_id, waits=session_id in self._rebuilt):
                 return False
         except Exception as failure:
-            # One row that cannot be queued must not keep those after it from being queued.
+            # One row that cannot be queued must not keep later rows from being queued.
             log.error("turn not queued from SQL", failure=failure, turn_id=turn_id)
             return False
         self._rebuilt.add(session_id)
         return True
 
     def bring_in(self, tenant: str) -> bool:
-        """Queue what waits of a tenant that has come to this cell; False where some cannot be queued yet."""
+        """Queue the waiting turns of a tenant that has come to this cell. Returns False if some cannot be queued
+        yet."""
         return self._turn_queue.queue_waiting(tenant) == "QUEUED"
 
     def readmit(self, turn_id: str) -> bool:
-        """Queue a turn that Redis does not know, if SQL waits for its end; else False.
+        """Queue a turn that Redis does not know. Returns False if SQL has its end, or if it has to wait.
 
-        A turn that the index names and that is not there was lost by itself. One that is to be left alone is found by
-        `compare`.
+        A turn that the index names but Redis lacks was lost by itself. `compare` finds one that has to wait.
         """
         return self._accepted.result(turn_id) is None and not self._may_be_said(turn_id) and self._admit(turn_id)
 
@@ -83,7 +83,8 @@ class LostTurns:
         return self._patience_s > 0 and self._calls.started(turn_id) == "unsaid"
 
     def _is_unsaid(self, session_id: str, turn_id: str) -> bool:
-        """Whether a worker may yet say that a write of this turn, or of one before it in the session, never started."""
+        """Return whether a worker may still report that a write of this turn, or of an earlier one of the session,
+        never started."""
         if any(session_id == of for other, (of, _) in self._unsaid.items() if other != turn_id):
             return True
         if self._may_be_said(turn_id):
@@ -95,7 +96,7 @@ class LostTurns:
         return False
 
     def _queue_said(self) -> int:
-        """Queue the turns that were left alone for long enough; how many. They may be of any page."""
+        """Queue the turns that have waited long enough, on whatever page they are. Returns how many."""
         queued = 0
         for turn_id, (session_id, _) in list(self._unsaid.items()):
             if self._accepted.result(turn_id) is None:
@@ -105,8 +106,10 @@ class LostTurns:
         return queued
 
     def _admit(self, turn_id: str, *, waits: bool = False) -> bool:
-        """`waits`: the session's queue is being rebuilt. What a turn did to the live one when it was submitted it
-        must not do to those that this very rebuilding has queued before it."""
+        """Queue one turn.
+
+        waits   the session's queue is being rebuilt, so the turn must not interrupt or replace those queued before it
+        """
         request = self._accepted.request(turn_id)
         if request is None:
             return False
@@ -115,7 +118,7 @@ class LostTurns:
         try:
             self._turn_queue.queue_again(request)
         except (SessionBusy, BuildUnserved):
-            return False  # its producer is refused in SQL
-        # Redis lost it, or its producer died, or is only slow: then there is nothing to warn of.
+            return False  # its producer was refused in SQL
+        # Redis lost it, or its producer died or is slow. None of these needs a warning.
         log.info("turn queued from SQL", turn_id=turn_id)
         return True

@@ -1,4 +1,4 @@
-"""Results from outside: a call that waits for one is completed once, with its token or by the client that ran it."""
+"""Results from outside. A waiting call is completed once, with its token or by the client that ran it."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from brainq.store.repositories.calls import Calls
 
 log = logger("brainq.people")
-MAX_RESULT_CHARS = 256_000  # as of what a tool returns
+MAX_RESULT_CHARS = 256_000  # as for the result of a tool
 MAX_ERROR_CHARS = 2_000
 Taken = Literal["settled", "early", "late"]
 """What became of a result.
@@ -75,7 +75,7 @@ _STATUSES: dict[type[object], TraceStatus] = {
 class OutsideDesk:
     """Completes calls that wait for a result from outside, each once. Tokens are secrets: no message shows one.
 
-    tenants   where a result comes for a call that Redis does not show because its tenant moves
+    tenants   where the result is sent if Redis does not show the call because its tenant moves
     """
 
     outside: RedisOutsideResults
@@ -87,9 +87,9 @@ class OutsideDesk:
     tenants: TenantPlaces = ONE_CELL
 
     def complete(self, token: str, result: object, *, partial: bool = False) -> Taken:
-        """Give the call its result: JSON, of at most 256,000 characters; a File, or WithFiles.
+        """Complete the call with its result: JSON of at most 256,000 characters, a File, or WithFiles.
 
-        partial   it is not the whole result; the model reads so
+        partial   the result is not complete, and the model is informed of it
 
         Raises InvalidInput, TokenRefused, TenantMoved, TenantMoving.
         """
@@ -97,23 +97,24 @@ class OutsideDesk:
         return self._end(token, outcome, files)
 
     def fail(self, token: str, error: str | ToolError | OutcomeUnknown) -> Taken:
-        """Tell the call that there will be no result. Raises as `complete`.
+        """End the call without a result. Raises as `complete`.
 
-        error   one line for the model; a ToolError or OutcomeUnknown means what it means when a tool raises it
+        error   one line for the model; a ToolError or OutcomeUnknown has the meaning it has when a tool raises it
         """
         return self._end(token, _failure(error))
 
     def give_result(self, ref: CallRef, result: object, *, partial: bool = False) -> Taken:
-        """As `complete`, for a call of the client's own tool. Raises InvalidInput, CallNotFound, ResultRefused."""
+        """Complete a call of the client's own tool, as `complete` does. Raises InvalidInput, CallNotFound,
+        ResultRefused."""
         outcome, files = self._success(result, partial=partial)
         return self._end_client_call(ref, outcome, files)
 
     def give_error(self, ref: CallRef, error: str | ToolError | OutcomeUnknown) -> Taken:
-        """As `fail`, for a call of the client's own tool. Raises as `give_result`."""
+        """End a call of the client's own tool without a result, as `fail` does. Raises as `give_result`."""
         return self._end_client_call(ref, _failure(error))
 
     def _success(self, result: object, *, partial: bool) -> tuple[ToolSuccess, tuple[File, ...]]:
-        """Raises InvalidInput."""
+        """Return the outcome and its files. Raises InvalidInput."""
         try:
             value, given = split_files(result)
         except ValueError as wrong:
@@ -142,15 +143,15 @@ class OutsideDesk:
         word = self._complete(token, ref, facts, outcome)
         if word not in _ACCEPTED:
             raise TokenRefused(f"this token is refused: {_TOKEN_REFUSALS.get(word, word.lower())}")
-        # One that is early is recorded now, too: nothing else records it, and a rescue finds it.
+        # An early result is recorded now as well, because nothing else records it, and a rescue finds it.
         self._record(ref, facts, outcome, late=word == "LATE")
         return cast("Taken", word.lower())
 
     def _with_stored_files(
         self, ref: CallRef, facts: CallFacts, outcome: OutsideOutcome, files: Sequence[File]
     ) -> OutsideOutcome:
-        """The outcome, its files written down. Those of a result that is late, or the second one, would be
-        nobody's: they are left out."""
+        """Return the outcome with its files stored. The files of a late or second result are left out, because nobody
+        would own them."""
         if facts.is_awaited:
             self.blobs.keep(ref.session_id, ref.turn_id, files)
         elif isinstance(outcome, ToolSuccess) and files:
@@ -198,14 +199,14 @@ class OutsideDesk:
         return facts
 
     def _edited_note(self, ref: CallRef) -> str:
-        """What the message begins with when a person changed the arguments."""
+        """Return the note that begins the message if a person changed the arguments."""
         status = self.holds.approvals([ref])[0]
         if status is None or not status.edited or status.arguments is None:
             return ""
         return edited_note(status.arguments)
 
     def _notice(self, ref: CallRef, facts: CallFacts, outcome: OutsideOutcome) -> Message:
-        """What the model reads when the result comes too late to be the call's."""
+        """Return the note for the model about a result that is too late for its call."""
         text, is_error = outcome_text(outcome)
         word = "an error" if is_error else "a result"
         return Message(
@@ -232,7 +233,7 @@ class OutsideDesk:
         try:
             self.intents.record_outcome(ref.turn_id, ref.call_id, facts.attempt, outcome, late)
         except Exception as failure:
-            # The call has its result. Only the evidence in SQL is thinner.
+            # The call has its result. Only the evidence in SQL is incomplete.
             log.error("outcome not recorded in SQL", failure=failure, turn_id=ref.turn_id, call_id=ref.call_id)
 
 

@@ -1,4 +1,4 @@
-"""Stops: operators pause or forbid a brain, tool, model, MCP server or tenant by name, and lift that again."""
+"""Stops: operators pause or forbid a brain, tool, model, MCP server or tenant by name, and lift the stop later."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ log = logger("brainq.people")
 
 @dataclass(eq=False)
 class StopDesk:
-    """Every stop goes into SQL first and out of it first: SQL's rows hold, and outlive Redis."""
+    """Sets and lifts stops. SQL's rows are the truth: they are written first and removed first."""
 
     rows: Stops
     switch: RedisStops
 
     def stop(self, stop: Stop) -> None:
-        """From when this returns nothing that it meets is claimed. Where Redis is away, SQL has it all the same, and a
-        sweeper brings it when Redis is back."""
+        """Set a stop. Once this returns, nothing that the stop covers is claimed. If Redis is unavailable, the sweeper
+        brings the stop from SQL later."""
         self.rows.put(stop)
         self.switch.put([stop])
         log.info("operators have stopped something", stop=stop.subject, mode=stop.mode)
 
     def lift(self, stop: Stop) -> bool:
-        """What waited for it goes on; False where it did not stand."""
+        """Lift a stop. What waited for it continues. Returns False if the stop did not exist."""
         stood = self.rows.lift(stop)
         if self.switch.drop(stop.field) or stood:
             self.switch.hasten()
@@ -39,13 +39,13 @@ class StopDesk:
         return False
 
     def standing(self) -> tuple[Stop, ...]:
-        """Those in force, by kind and name, as SQL has them."""
+        """Return the stops in force in SQL, by kind and name."""
         return tuple(self.rows.standing())
 
     def heal(self) -> int:
-        """Bring Redis what it lacks of SQL's stops, and take out of it what SQL has no more; how many were lifted so.
+        """Copy SQL's stops to Redis, and remove those that SQL no longer has. Returns how many were removed.
 
-        Redis is read first: a stop that comes meanwhile is in SQL before it is in Redis, so it is not taken out.
+        Redis is read first. A stop that is set meanwhile is in SQL before it is in Redis, so it is not removed.
         """
         met = self.switch.fields()
         standing = self.rows.standing()

@@ -1,4 +1,4 @@
-"""The queue that every accepted turn goes through: it makes turns known to Redis, with what SQL has for them."""
+"""The queue that every accepted turn passes: it adds turns to Redis, with their brakes and inputs from SQL."""
 
 from __future__ import annotations
 
@@ -31,15 +31,15 @@ R = TypeVar("R", bound=BrainqError)
 
 @dataclass(eq=False)
 class TurnQueue:
-    """Makes accepted turns known to Redis: new ones, and those that it may have known and lost.
+    """Adds accepted turns to Redis, both new ones and those that Redis may have lost.
 
-    limits        of the brains' turns
-    children      how many child turns each turn of theirs may start; None: none
-    calls         what of a turn has started, as SQL knows it
-    brakes        the brakes of turns and sessions, as SQL knows them
-    inputs        what was sent into turns
-    tenants       where a turn of a tenant is queued that is not this cell's any more
-    state         which turns Redis knows; asked where there are several cells
+    limits     the limits of the brains' turns
+    children   how many child turns each turn of a brain may start; None allows none
+    calls      the calls that have started, in SQL
+    brakes     the brakes of turns and sessions, in SQL
+    inputs     the inputs of turns, in SQL
+    tenants    where a turn is queued whose tenant has left this cell
+    state      which turns Redis knows; used if there are several cells
     """
 
     accepted: Turns
@@ -54,14 +54,14 @@ class TurnQueue:
     state: RedisSweeperState | None = None
 
     def queue(self, request: TurnRequest, inputs: Sequence[TurnInput] = (), *, is_new: bool = True) -> None:
-        """Make an accepted turn known to Redis, if it is not, with the brakes that SQL has for it, and with `inputs`.
-        One whose tenant is about to move waits in SQL; one whose tenant has moved is queued where that is. Where the
-        tenant has just come, what its session waits for in SQL is queued first.
+        """Add an accepted turn to Redis, if it is not there, with its brakes in SQL and with `inputs`. The turn waits
+        in SQL while its tenant is about to move, and is queued in the other cell once the tenant has moved. If the
+        tenant has just come, the turns that its session has in SQL are queued first.
 
-        is_new   operators may have forbidden it; one that was accepted before meets that when it begins
+        is_new   refuse the turn if operators have forbidden it; a turn accepted before meets the stop when it begins
 
-        Raises SessionBusy when the request says `reject` and the session has a live turn; TurnForbidden; BuildUnserved
-        when its session keeps to a brain that no worker has.
+        Raises SessionBusy if the request says `reject` and the session has a live turn, TurnForbidden, and
+        BuildUnserved if no worker has the brain that the session is pinned to.
         """
         self._queue(request, inputs, self._place(request), is_new=is_new)
 
@@ -92,9 +92,9 @@ class TurnQueue:
         return why
 
     def queue_again(self, request: TurnRequest) -> None:
-        """`queue` for a turn that was accepted some time ago: Redis may have known it, and lost it. It begins anew, and
-        reads again what it had read. One that had begun to write is ended, for to begin it again could write twice.
-        Raises SessionBusy as `queue`."""
+        """Queue a turn that was accepted some time ago and that Redis may have lost. It begins again, and reads its
+        inputs again. A turn that had begun to write is ended instead, because it could write twice. Raises SessionBusy
+        as `queue`."""
         self._queue_again(request, self._place(request))
 
     def _queue_again(self, request: TurnRequest, place: Placement | None) -> SubmitWord:
@@ -105,8 +105,8 @@ class TurnQueue:
         return self._queue(*self._as_released(request, read), place, is_new=False)
 
     def _place(self, request: TurnRequest) -> Placement | None:
-        """Where the turn's tenant is, if it is not here. Where one has just come, turns that its session accepted
-        before are queued now; while they cannot be, this one waits behind them."""
+        """Return where the turn's tenant is, or None if it is here. If the tenant has just come, the turns that its
+        session accepted before are queued now. If that is not possible yet, this turn waits behind them."""
         place = self.tenants.look(request.session_id)
         if place is None or not place.has_come:
             return place
@@ -114,8 +114,9 @@ class TurnQueue:
         return Placement("", 0) if word == "MOVING" else None
 
     def queue_waiting(self, whose: str, before: str = "") -> Literal["QUEUED", "FAILED", "MOVING"]:
-        """Queue what waits in SQL and Redis does not know, in the order it was accepted: of a tenant, by its key, or of
-        a session, up to a turn of it. FAILED: some could not be; MOVING: the tenant is about to move."""
+        """Queue the turns of a tenant (by its key) or of a session (up to one of its turns) that are in SQL and not in
+        Redis, in the order they were accepted. Returns FAILED if some could not be queued, and MOVING if the tenant is
+        about to move."""
         row, done, begun = 0, True, set[str]()
         while page := self.accepted.unended_of(whose, row, PAGE):
             row = page[-1].row
@@ -129,7 +130,7 @@ class TurnQueue:
                 try:
                     word = self._queue_waiting(turn_id, waits=session_id in begun)
                 except Exception as failure:
-                    # One row that cannot be queued must not keep those after it from being queued.
+                    # One row that cannot be queued must not keep later rows from being queued.
                     log.error("turn not queued from SQL", failure=failure, turn_id=turn_id)
                     word, done = "", False
                 if word == "MOVING":
@@ -138,19 +139,19 @@ class TurnQueue:
         return "QUEUED" if done else "FAILED"
 
     def _queue_waiting(self, turn_id: str, *, waits: bool) -> str:
-        """`waits`: as for `LostTurns`."""
+        """Queue one turn. For `waits` see `LostTurns`."""
         request = self.accepted.request(turn_id)
         if request is None:
             return ""
         try:
             return self._queue_again(request.model_copy(update={"on_busy": "enqueue"}) if waits else request, None)
         except (SessionBusy, BuildUnserved):
-            return ""  # its producer is refused in SQL
+            return ""  # its producer was refused in SQL
 
     def _as_released(
         self, request: TurnRequest, inputs: Sequence[TurnInput]
     ) -> tuple[TurnRequest, Sequence[TurnInput]]:
-        """Those whose `readiness=False` placed a hold that was released say that the turn is ready."""
+        """Mark the request and the inputs as ready whose readiness holds have been released."""
         held = [readiness_hold_id(request.key)] if request.readiness is False else []
         held += [readiness_hold_id(item.client_message_id) for item in inputs if item.readiness is False]
         if not held or self.brakes is None:
@@ -167,12 +168,12 @@ class TurnQueue:
         ]
 
     def _end_as_lost(self, request: TurnRequest, place: Placement | None, why: str) -> SubmitWord:
-        """Let a turn that must not begin again run straight to a failed ending."""
+        """End a turn as failed that must not begin again."""
         word, _, _ = self._submit(request.model_copy(update={"on_busy": "enqueue"}), place, why)
         return word
 
     def limits_of(self, request: TurnRequest) -> Limits:
-        # A turn whose brain is gone is queued again, too, to be ended.
+        # A turn whose brain is gone is queued as well, to be ended.
         return request.limits.over(self.limits.of(request.brain) or Limits())
 
     def _submit(

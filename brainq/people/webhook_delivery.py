@@ -104,7 +104,7 @@ class WebhookSender:
         return "done"
 
     def _post(self, webhook: Webhook, delivery: DeliveryClaim, body: bytes) -> str:
-        """Post it: see `post`. If telemetry is on, the receiver may continue the turn's trace."""
+        """Post the delivery, as `post` does. If telemetry is on, the receiver can continue the turn's trace."""
         headers = message_headers(delivery, body, webhook.secret)
         if tracer() is None:
             return self.post(webhook.url, body, headers)

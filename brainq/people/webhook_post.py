@@ -1,6 +1,5 @@
-"""One POST to a webhook, bounded in time: name, addresses and TLS within one deadline. Redirects are not
-followed.
-"""
+"""One POST to a webhook, bounded in time: the name lookup, the connection and TLS share one deadline. Redirects are not
+followed."""
 
 from __future__ import annotations
 
@@ -26,9 +25,10 @@ MAX_ERROR_CHARS = 300
 
 
 def open_connection(host: str, port: int, trust: ssl.SSLContext | None, within_s: float) -> socket.socket:
-    """A socket to the first address that answers; of several each has its share of the time. `trust`: speak TLS.
+    """Return a socket to the first address that answers. Several addresses share the time. If `trust` is given, the
+    connection uses TLS.
 
-    Raises TimeoutError, and any other OSError or ValueError of the last address that was tried.
+    Raises TimeoutError, or the OSError or ValueError of the last address that was tried.
     """
     until = time.monotonic() + within_s
     addresses = _addresses(host, port, within_s)
@@ -51,7 +51,7 @@ def open_connection(host: str, port: int, trust: ssl.SSLContext | None, within_s
 
 def _start_tls(sock: socket.socket, host: str, trust: ssl.SSLContext, until: float) -> socket.socket:
     try:
-        sock.settimeout(max(0.001, until - time.monotonic()))  # of the handshake as a whole
+        sock.settimeout(max(0.001, until - time.monotonic()))  # for the whole handshake
         return trust.wrap_socket(sock, server_hostname=host)
     except BaseException:
         sock.close()
@@ -59,7 +59,7 @@ def _start_tls(sock: socket.socket, host: str, trust: ssl.SSLContext, until: flo
 
 
 def _addresses(host: str, port: int, within_s: float) -> list[Address]:
-    """Looked up beside, because no lookup can be cut off; a resolver ends it at last."""
+    """Look up the addresses in another thread, because a lookup cannot be cut off. The resolver ends it at last."""
     found: queue.SimpleQueue[list[Address] | Exception] = queue.SimpleQueue()
 
     def look() -> None:
@@ -79,9 +79,10 @@ def _addresses(host: str, port: int, within_s: float) -> list[Address]:
 
 
 def post(url: str, body: bytes, headers: Mapping[str, str], answer_s: float = ANSWER_S) -> str:
-    """Send it; "" when it was taken (a status from 200 to 299), else why not. The connection has CONNECT_S in all.
+    """Send a body. Returns "" if it was accepted (a status from 200 to 299), otherwise the reason. Connecting may take
+    CONNECT_S.
 
-    answer_s   from the connection on until the answer's head is there, also where that comes a byte at a time
+    answer_s   the time from the connection until the head of the answer has arrived
     """
     parts = urlsplit(url)
     path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
@@ -118,7 +119,7 @@ def _trust() -> ssl.SSLContext:
 
 
 def _shut_down(connection: HTTPConnection) -> None:
-    """A thread that reads from it finds its end."""
+    """Shut down the socket, so that a thread that reads from it ends."""
     sock = connection.sock
     if sock is not None:
         try:

@@ -1,4 +1,4 @@
-"""What a webhook is sent: the body of a delivery, and its headers, signed as the Standard Webhooks specification says.
+"""The body and the headers of a webhook, signed as the Standard Webhooks specification requires.
 
 A receiver checks the signature with the webhook's secret. It is an HMAC over the message's id, the time and the body.
 """
@@ -14,7 +14,7 @@ from brainq.contracts.webhook import DeliveryClaim
 
 
 def message_body(delivery: DeliveryClaim) -> bytes:
-    """The same bytes at every try."""
+    """Return the body, which is the same at every try."""
     return json.dumps(
         {
             "type": delivery.event,
@@ -26,7 +26,7 @@ def message_body(delivery: DeliveryClaim) -> bytes:
 
 
 def message_headers(delivery: DeliveryClaim, body: bytes, secret: bytes) -> dict[str, str]:
-    """`webhook-id` is the same at every try; the timestamp, and with it the signature, is of this one."""
+    """Return the headers. `webhook-id` is the same at every try; the timestamp and the signature are new."""
     timestamp = str(int(delivery.now.timestamp()))
     return {
         "content-type": "application/json",
@@ -38,6 +38,6 @@ def message_headers(delivery: DeliveryClaim, body: bytes, secret: bytes) -> dict
 
 
 def sign(secret: bytes, message_id: str, timestamp: str, body: bytes) -> str:
-    """`v1,` and the base64 of an HMAC-SHA256 over id, timestamp and body."""
+    """Return `v1,` and the base64 of an HMAC-SHA256 over id, timestamp and body."""
     signed = b".".join((message_id.encode(), timestamp.encode(), body))
     return f"v1,{base64.b64encode(hmac.digest(secret, signed, hashlib.sha256)).decode()}"
