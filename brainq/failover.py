@@ -1,7 +1,7 @@
-"""Connections to a primary that Sentinel watches: all are cut as soon as another server takes its place.
+"""Cuts all connections to a primary that Sentinel watches as soon as another server replaces it.
 
-After a planned failover the old primary still calls itself one, and takes writes, until the sentinels demote it some
-ten seconds later. What is written there is lost.
+After a planned failover the old primary still calls itself one, and accepts writes, until the sentinels demote it some
+ten seconds later. Such writes are lost.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ Address = tuple[str, int]
 
 
 class PrimaryConnections:
-    """This process's connections to primaries, and which primaries others have replaced."""
+    """The connections of this process to primaries, and the primaries that have been replaced."""
 
     def __init__(self) -> None:
         self._connections: WeakSet[Any] = WeakSet()
@@ -24,12 +24,13 @@ class PrimaryConnections:
         self._lock = threading.Lock()
 
     def add(self, connection: Any) -> None:
-        """`connection` has `host`, `port` and redis-py's `_sock`."""
+        """Add a connection that has `host`, `port` and redis-py's `_sock`."""
         with self._lock:
             self._connections.add(connection)
 
     def successor(self, address: Address) -> Address:
-        """The primary now, for one that a sentinel may still name; `address` itself where nobody replaced it."""
+        """Return the present primary for one that a sentinel may still name. Returns `address` itself if it was not
+        replaced."""
         return self._replaced.get(address, address)
 
     def replace(self, old: Address, new: Address) -> int:
@@ -39,7 +40,7 @@ class PrimaryConnections:
             cut = [one for one in self._connections if (one.host, one.port) == old and one._sock is not None]
         for connection in cut:
             with suppress(OSError, AttributeError):  # it was closed meanwhile
-                # Not closed: another thread may wait for its reply, and learns of it like this.
+                # Not closed, because another thread may wait for its reply: a shutdown wakes that thread.
                 connection._sock.shutdown(socket.SHUT_RDWR)
         return len(cut)
 
@@ -48,12 +49,12 @@ PRIMARIES = PrimaryConnections()
 
 
 class FollowsFailover:
-    """Mixed into redis-py's SentinelManagedConnection, before it."""
+    """A mixin for redis-py's SentinelManagedConnection, placed before it."""
 
     def connect_to(self: Any, address: Address) -> None:
         primary = PRIMARIES.successor(address)
         PRIMARIES.add(self)
         super().connect_to(primary)  # type: ignore[misc]
-        if PRIMARIES.successor(primary) != primary:  # meanwhile
+        if PRIMARIES.successor(primary) != primary:  # the primary was replaced meanwhile
             self.disconnect()
             self.connect_to(primary)

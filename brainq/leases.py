@@ -1,7 +1,8 @@
-"""One beating thread a process for every lease it holds.
+"""One thread per process renews every lease that the process holds.
 
-A worker that claims something hands its renewal to `LeaseRenewer.renew`; while the `with` block runs, the lease is
-renewed every `every_s`. The first answer other than OK is reported to the holder, once."""
+A worker that claims something passes its renewal to `LeaseRenewer.renew`. While the `with` block runs, the lease is
+renewed every `every_s`. The first answer other than OK is reported to the holder, once.
+"""
 
 from __future__ import annotations
 
@@ -18,18 +19,18 @@ from brainq.observe.threads import KeptThread
 
 log = logger("brainq.leases")
 
-AGAIN_S = 0.5  # after a beat that failed
+AGAIN_S = 0.5  # after a heartbeat that failed
 
 
 def process_name(pid: int | None = None) -> str:
-    """What a process (this one by default) is called in leases: no other is ever called so, in no container of one name
-    either, where each begins with the same pid."""
+    """Return the name of a process (this one by default) in leases. It is unique, even among containers of one name in
+    which every process has the same pid."""
     return f"{socket.gethostname()}-{pid or os.getpid()}-{secrets.token_hex(3)}"
 
 
 @dataclass(eq=False, slots=True)
 class LeaseRenewal:
-    """One lease under renewal. `word` is the first answer that was not OK, or empty. One that is over is forgotten at
+    """One lease under renewal. `word` is the first answer that was not OK, or "". A renewal that is over is dropped in
     the thread's next round."""
 
     beat: Callable[[], str]
@@ -47,17 +48,17 @@ class LeaseRenewal:
 
 
 class LeaseRenewer:
-    """Renews leases from a daemon thread that starts with the first of them."""
+    """Renews leases in a daemon thread that starts with the first of them."""
 
     def __init__(self, every_s: float) -> None:
         self._every_s = every_s
-        self._renewals: list[LeaseRenewal] = []  # renewed in the order they came
+        self._renewals: list[LeaseRenewal] = []  # renewed in the order of their claims
         self._lock = threading.Lock()
         self._woken = threading.Event()
         self._thread = KeptThread("brainq-beats", self._run)
 
     def renew(self, beat: Callable[[], str], on_lost: Callable[[str], None]) -> LeaseRenewal:
-        """Renew with `beat` until the returned renewal is released or `beat` answers anything but `OK`.
+        """Renew a lease with `beat` until the returned renewal is released or `beat` returns anything but `OK`.
 
         Raises RuntimeError if the system refuses the thread: nothing may start under a lease that will lapse.
         """
@@ -72,7 +73,7 @@ class LeaseRenewer:
         return renewal
 
     def beat_now(self) -> None:
-        """Have the thread renew every lease at once, so that holders hear of lost leases now. Does not wait."""
+        """Have the thread renew every lease at once, so that holders learn of lost leases now. Does not wait."""
         self._woken.set()
 
     def stop(self) -> None:
@@ -83,9 +84,9 @@ class LeaseRenewer:
         outage = OutageLog(log, "beat")
         failed: BaseException | None = None
         while True:
-            # One that a silent connection swallowed is made good before the lease lapses.
+            # A heartbeat that a silent connection swallowed is repeated before the lease lapses.
             self._woken.wait(self._every_s if failed is None else min(AGAIN_S, self._every_s))
-            # Cleared before the round, so that one asked for in the middle of it follows it.
+            # Cleared before the round, so that a request in the middle of the round causes another one.
             self._woken.clear()
             if stopping.is_set():
                 return
@@ -96,8 +97,8 @@ class LeaseRenewer:
             for renewal in renewals:
                 try:
                     word = renewal.beat()
-                except BaseException as failure:  # MemoryError, too: the other leases must not lapse for it
-                    # Redis is away: the lease may lapse meanwhile, and the next script will say so.
+                except BaseException as failure:  # MemoryError as well: the other leases must not lapse because of it
+                    # Redis is unavailable. The lease may lapse meanwhile, and the next script will report that.
                     failed = failure
                     continue
                 if word != "OK" and not renewal.is_over:
@@ -110,7 +111,8 @@ class LeaseRenewer:
 
 
 def _tell_lost(renewal: LeaseRenewal, word: str) -> None:
-    """A tool's own listener may raise. It must not end the thread: every other lease of the process would lapse."""
+    """Notify the holder. Its callback may raise, which must not end the thread: every other lease of the process would
+    lapse."""
     try:
         renewal.on_lost(word)
     except BaseException as failure:

@@ -1,7 +1,7 @@
-"""Waiting out our own trouble: while Redis or SQL is away, an owner tries again what it does under its lease.
+"""Retries while Redis or SQL is unavailable: an owner repeats its work under its lease.
 
-A turn's owner tries until the turn's deadline; scripts that are `patient` (`state.scripts`), for as long as a lease
-holds. What is tried again changes nothing when it runs twice: scripts and statements are written so.
+The owner of a turn retries until the turn's deadline. Scripts that are `patient` (`state.scripts`) are retried as long
+as a lease holds. Scripts and statements are written so that a repetition changes nothing.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ log = logger("brainq.outage")
 
 FIRST_S = 0.05
 LONGEST_S = 1.0
-OWNERSHIP_GRACE_S = 2.0  # past its deadline a turn stays its owner's for so long
+OWNERSHIP_GRACE_S = 2.0  # how long after its deadline a turn stays its owner's
 
 
 def never_unavailable(failure: Exception) -> bool:
-    """For a place where nothing is waited out."""
+    """Return False, if nothing is to be retried."""
     return False
 
 
@@ -33,14 +33,14 @@ def never_unavailable(failure: Exception) -> bool:
 class OutagePolicy:
     """Makes the `OutageRetry` of one turn.
 
-    is_unavailable   whether a failure says that Redis or SQL cannot be reached, or takes nothing now
+    is_unavailable   returns whether a failure means that Redis or SQL cannot be reached or accepts nothing now
     """
 
     is_unavailable: Callable[[Exception], bool] = never_unavailable
     pause: Callable[[float], None] = time.sleep
 
     def for_turn(self, view: TurnView) -> OutageRetry:
-        """Call it as soon as `view` was read: its deadline counts from there."""
+        """Return the retry of a turn. Call it as soon as `view` was read, because the deadline counts from then."""
         ends_at = time.monotonic() + max(0, view.remaining_ms) / 1000 + OWNERSHIP_GRACE_S
         return OutageRetry({"turn_id": view.request.turn_id}, self.is_unavailable, ends_at, self.pause)
 
@@ -51,11 +51,11 @@ NO_WAITING = OutagePolicy()
 
 @dataclass(frozen=True, slots=True)
 class OutageRetry:
-    """Does things that need Redis or SQL, as often as it takes.
+    """Repeats work that needs Redis or SQL while they are unavailable.
 
-    work      what they belong to, for the log
-    ends_at   by time.monotonic()
-    lasts_s   after each of them began; whichever end comes first counts
+    work      what the work belongs to, for the log
+    ends_at   the end of all retries, by time.monotonic()
+    lasts_s   the longest time for each piece of work; the earlier end counts
     """
 
     work: Mapping[str, str]
@@ -65,9 +65,9 @@ class OutageRetry:
     lasts_s: float = math.inf
 
     def __call__(self, work: Callable[[], T]) -> T:
-        """What `work` returns. Raises what it raised last, once the time is over, or where it is no trouble of ours.
+        """Return what `work` returns. Raises its last error once the time is over, and any other error at once.
 
-        It does not look whether the work is lost meanwhile: the fence says so once Redis is back.
+        It does not check whether the turn is lost meanwhile: the fence shows that once Redis is back.
         """
         began_at = time.monotonic()
         try:
@@ -76,12 +76,12 @@ class OutageRetry:
             return self.resume(work, failure, began_at)
 
     def resume(self, work: Callable[[], T], failure: Exception, began_at: float) -> T:
-        """As a call, where `failure` is how the first try ended, which began at `began_at`, by time.monotonic()."""
+        """Repeat `work` after a first try, which began at `began_at` by time.monotonic() and ended with `failure`."""
         ends_at = min(self.ends_at, began_at + self.lasts_s)
         wait_s = FIRST_S
         while self.is_unavailable(failure) and time.monotonic() + wait_s < ends_at:
             if wait_s == FIRST_S:
-                # Ours names what is missing and the remedy; a driver's text may quote what somebody wrote.
+                # Our errors name what is missing and the remedy; a driver's text may quote content.
                 why = str(failure) if isinstance(failure, Unreachable) else type(failure).__name__
                 log.warning("waiting for Redis or SQL", **self.work, why=why)
             self.pause(wait_s)

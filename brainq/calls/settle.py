@@ -123,9 +123,7 @@ class CallSettler:
                 report = report_failure(claim, ended, call.context.token, outputs)
             if not claim.effect.is_read:
                 self.intents.record(claim, report.outcome)
-            if (
-                call.brain.hooks.after_call and claim.step > 0
-            ):  # the opening wave is not the model's tool use
+            if call.brain.hooks.after_call and claim.step > 0:  # the opening wave is not the model's tool use
                 _notify_hooks(call, report.outcome)
             if call.span.is_recording():
                 error_type = report.outcome.error_type if isinstance(report.outcome, ToolFailure) else ""

@@ -1,10 +1,10 @@
-"""The coordinator: deciding what a turn does next, and doing it.
+"""The coordinator: it decides what a turn does next, and does it.
 
-Redis is authoritative for who may advance a turn; this package decides and acts under its fence.
+Redis is authoritative for who may advance a turn. This package decides, and acts under the fence of its claim.
 
     doorbell ─► claim ─► look ─► decide ─┬─ Think ─► prepare ─► model ─► gates ─► commit calls ─► (pools)
                                          │                          └─► answer ─┐
                                          └─ End ──────────────────────────────► end ─► (finalizer)
 
-Each advance makes at most one model call, commits, and exits. Nothing waits for anything.
+Each advance makes at most one model call, commits, and exits. No advance waits for another task.
 """

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 log = logger("brainq.turn")
 MAX_REFLECTION_TOKENS = 4_000  # of the transcript that a reflection reads, which is cut to 16,000 characters
 MIN_COMPACTION_TOKENS = 2_000  # a shorter conversation is not compacted, even on request
-REFLECTION_FRAME_TOKENS = 400  # its instructions and its answer
+REFLECTION_FRAME_TOKENS = 400  # for the instructions and the answer
 _OUTCOMES: dict[str, Outcome] = {"OPENED": Did("opened"), "COMPACTED": Did("compacted"), "LOST": LOST}
 ArchiveMessages = Callable[[str, str, Sequence[Message], bool], None]
 """Store messages before a compaction drops them: (session, turn, messages, redact)."""
@@ -127,7 +127,7 @@ class AuxiliaryWork:
         try:
             self.archive(claim.session_id, claim.turn_id, made.archive, self.brain.redact_logs)
         except Exception as failure:
-            # Nothing may leave Redis that SQL does not have. The window is cut to fit meanwhile.
+            # Nothing may leave Redis that SQL does not have. Until then older messages are left out of requests.
             log.error("context not compacted, SQL does not keep it", failure=failure, turn_id=claim.turn_id)
             note = {"method": "none", "dropped": 0, "tokens_before": tokens, "tokens_after": tokens}
             spend = made.spend
@@ -137,7 +137,7 @@ class AuxiliaryWork:
             self.turns.compact,
             claim,
             expect=view.history.length,
-            # A very long history is read in part: what is older than that goes, too.
+            # A very long history is read in part. The part that was not read is dropped as well.
             drop=view.history.older + made.drop,
             front=made.items,
             spend=made.spend,

@@ -39,14 +39,14 @@ log = logger("brainq.turn")
 _PLACEHOLDER = re.compile(r"\{([A-Za-z_][A-Za-z0-9_]*)\}")
 NO_CHOICE = StepChoice()
 _UNFORCED_CHOICES = (None, "auto", "none")
-READY_LOG_EVERY_S = 60.0  # that turns begin ready for want of flags; a busy process would say it all the time
-TURNS_FROM_SQL = 50  # turns of a session read back when Redis has let its history go
+READY_LOG_EVERY_S = 60.0  # how often a process logs that turns begin ready because no readiness flag waits
+TURNS_FROM_SQL = 50  # how many turns of a session are read back once Redis has dropped its history
 
 
 def render_prompt(template: PromptTemplate, info: TurnInfo) -> str:
-    """The template's text with its places filled; other braces (JSON, code) stay as they are.
+    """Return the text of the template with its placeholders filled in. Other braces (JSON, code) are kept.
 
-    Raises InvalidInput naming a place that neither the turn nor its metadata fills.
+    Raises InvalidInput naming a placeholder that neither the turn nor its metadata fills.
     """
     known: dict[str, object] = {
         **(info.metadata or {}),
@@ -68,7 +68,8 @@ def render_prompt(template: PromptTemplate, info: TurnInfo) -> str:
 
 
 def brain_step_choice(brain: Brain, view: TurnView, info: TurnInfo) -> StepChoice:
-    """How the turn's next step is asked, as the brain chooses. Raises InvalidInput when its function fails."""
+    """Return the model and options that the brain chooses for the turn's next step. Raises InvalidInput if its function
+    fails."""
     if brain.for_step is None:
         return NO_CHOICE
     step = StepInfo(
@@ -92,7 +93,7 @@ def brain_step_choice(brain: Brain, view: TurnView, info: TurnInfo) -> StepChoic
 
 
 def check_tool_choice(options: TurnOptions, tools: Iterable[str]) -> None:
-    """Raises InvalidInput where the tool to call is none of the turn's `tools`."""
+    """Raise InvalidInput if the turn has no tool of the name in `tool_choice`."""
     choice = options.tool_choice
     if choice is None or choice in TOOL_CHOICES:
         return
@@ -104,10 +105,10 @@ def check_tool_choice(options: TurnOptions, tools: Iterable[str]) -> None:
 
 
 def step_options(step: int, brain: ModelOptions, turn: TurnOptions, chosen: ModelOptions = NO_OPTIONS) -> ModelOptions:
-    """The options of a step, counted from 1. `chosen`: what was set for this very step.
+    """Return the options of a step, counted from 1. `chosen` was set for this very step.
 
-    A turn whose model must call a tool at each step could never answer: it would go on until its limit. So what forces
-    a call holds for the first step, unless it was set for the step.
+    A turn whose model must call a tool at every step could never answer before its limit. A forced call therefore holds
+    for the first step only, unless it was set for the step.
     """
     options = as_model_options(turn).over(brain)
     if step > 1 and options.tool_choice not in _UNFORCED_CHOICES:
@@ -117,10 +118,10 @@ def step_options(step: int, brain: ModelOptions, turn: TurnOptions, chosen: Mode
 
 @dataclass(frozen=True, slots=True)
 class StepSetting:
-    """Who is asked in a turn's steps, and how.
+    """The model that a turn's steps ask, and the options.
 
-    options   how it is asked in this step
-    earlier   turns of the session that only SQL still counts
+    options   the options of this step
+    earlier   the number of the session's turns that only SQL still has
     """
 
     provider: Provider
@@ -133,18 +134,18 @@ class StepSetting:
 
 
 def begin_history(view: TurnView, start: TurnStart) -> None:
-    """Effect: the view is as it is once the turn begins with `start`."""
-    # A review's history is its own, and begins here.
+    """Update the view to the state after the turn has begun with `start`."""
+    # A review has a history of its own, which begins here.
     before = EMPTY_CONVERSATION if view.request.kind == "review" else view.history
     view.history = with_sizes(start.messages, before)
 
 
 @dataclass(eq=False)
 class TurnStarter:
-    """Begins turns: each part may run twice, none does harm when it does.
+    """Begins turns. Every part may run twice without harm.
 
-    log_user     puts the user's message into the event log
-    remembered   what SQL kept of a session whose history Redis has let go
+    log_user     records the user's message in the event log
+    remembered   the turns in SQL, for a session whose history Redis has dropped
     """
 
     brain: Brain
@@ -153,14 +154,15 @@ class TurnStarter:
     _ready_logged_at: float = field(default=float("-inf"), init=False)
 
     def earlier_turns(self, turn: OwnedTurn) -> int:
-        """How many turns the session had before this one, as far as only SQL still knows it; 0: Redis counts them."""
+        """Return how many turns the session had before this one, if only SQL still knows them. Returns 0 if Redis
+        counts them."""
         if turn.view.begun or _has_history(turn.view):
             return 0
         return max(0, turn.retry(lambda: self.remembered.number(turn.claim.turn_id)) - 1)
 
     def step_setting(self, view: TurnView, earlier: int) -> StepSetting:
-        """How the turn's next step is asked. Raises BrainqError when it cannot be: nobody knows the model, or one of
-        the brain's functions fails."""
+        """Return the model and the options of the turn's next step. Raises BrainqError if the model is unknown or a
+        function of the brain fails."""
         request, brain = view.request, self.brain
         info = TurnInfo.from_request(request, max(view.turn_number, earlier + 1))
         choice = brain_step_choice(brain, view, info)
@@ -181,7 +183,7 @@ class TurnStarter:
         return StepSetting(provider, model, system_prompt, info, limits, options, earlier)
 
     def start(self, turn: OwnedTurn, setting: StepSetting) -> TurnStart:
-        """Log the user's message and call back; what is to be put into the history."""
+        """Log the user's message and run the callbacks. Returns what begins the turn's history."""
         view, request, turn_id = turn.view, turn.view.request, turn.claim.turn_id
         if request.kind == "chat":
             turn.retry(lambda: self.log_user(request, self.brain.redact_logs))
@@ -191,7 +193,7 @@ class TurnStarter:
             run_hooks(self.brain.hooks.before_turn, turn_id, setting.info)
         before = [] if _has_history(view) else self._history_before(turn, setting.earlier)
         if request.kind == "review":
-            # Its history is its own: what it begins with is copied into it.
+            # A review has a history of its own, into which the beginning is copied.
             before = [*view.history.messages, *before] if request.seed == "session" else []
         asked = Message(role="user", content=request.user_message, turn=turn_id, attachments=request.attachments)
         return TurnStart((*before, asked), self._rendered(setting.system_prompt), setting.earlier)
@@ -200,15 +202,15 @@ class TurnStarter:
         return render_hash(system_prompt, PREFIXES[self.brain.thinking])
 
     def _log_ready(self, turn_id: str) -> None:
-        """No readiness flag was there to take: the turn is ready. Said once a minute a process."""
+        """Log that the turn is ready because no readiness flag waits, at most once a minute per process."""
         now = time.monotonic()
         if now - self._ready_logged_at >= READY_LOG_EVERY_S:
             self._ready_logged_at = now
             log.debug("no readiness flag waits: the turn is ready", turn_id=turn_id)
 
     def _history_before(self, turn: OwnedTurn, earlier: int) -> list[Message]:
-        """A session that Redis no longer holds goes on from what SQL kept of it; a new one begins with what its first
-        turn brings along."""
+        """Return the messages before the turn's own: those that SQL has if Redis has dropped the session's history, or
+        those that the first turn of a session brings."""
         request = turn.view.request
         if earlier:
             return turn.retry(lambda: self._history_from_sql(turn.claim, request))
@@ -230,9 +232,9 @@ class TurnStarter:
 
 
 def system_prompt_of(brain: Brain, info: TurnInfo) -> str:
-    """The system prompt of this turn: its template's, else the brain's.
+    """Return the system prompt of this turn: that of its template, or else of the brain.
 
-    Raises InvalidInput when the brain's function fails, or the template asks for what is not there.
+    Raises InvalidInput if the brain's function fails, or if the template has a placeholder that nothing fills.
     """
     template = brain.prompts.get(info.prompt_id) if info.prompt_id else None
     if template is not None:
@@ -244,5 +246,5 @@ def system_prompt_of(brain: Brain, info: TurnInfo) -> str:
 
 
 def _has_history(view: TurnView) -> bool:
-    """Whether Redis has the session's history; a late write's notice alone is none."""
+    """Return whether Redis has the session's history. The notice of a late write alone does not count."""
     return any(view.history.begins)

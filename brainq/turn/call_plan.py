@@ -1,4 +1,4 @@
-"""From a model's reply to the calls that are committed: ids, gates, waves, lanes, approvals."""
+"""Plans the calls of a model's reply before they are committed: ids, gates, waves, lanes, approvals."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ from brainq.turn.client_tools import client_call, turn_specs
 
 log = logger("brainq.turn")
 SUMMARY_SOURCE = "a summary"
-MAX_SOURCES = 5  # that an approval's reason names
+MAX_SOURCES = 5  # that the reason of an approval names
 MAX_CALLS_A_REPLY = 128
 """How many calls of one reply run. The calls behind them are denied, each with a message to the model."""
 
 
 @dataclass(frozen=True, slots=True)
 class Schedulable:
-    """What the scheduler needs of a call: its effect, for reads the resource keys it touches, and whether the client
+    """The facts about a call that the scheduler needs: its effect, the resource keys of a read, and whether the client
     runs it."""
 
     effect: Effect
@@ -48,18 +48,19 @@ class Schedulable:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolScheduler:
-    """Puts calls into numbered waves; waves run one after another.
+    """Puts calls into numbered waves, which run one after another.
 
-    The model's order around anything that is not a read is kept: reads before it, then it alone, then what
-    follows. Reads that share a resource key go into separate waves. Calls that the client runs stand among the reads:
-    they are open side by side, and a write of the brain's waits for them. With `parallel=False`, or one call, every
-    call has a wave of its own, but for neighbours that the client runs: what it does is its own to order.
+    A call that is not a read keeps its place in the model's order: earlier reads run before it, then it runs alone,
+    then the rest. Reads that share a resource key go into separate waves. Calls that the client runs are scheduled like
+    reads: they are open side by side, and a write of the brain waits for them. With `parallel=False`, or for a single
+    call, every call has a wave of its own, except neighbours that the client runs, because the client orders its own
+    work.
     """
 
     parallel: bool = True
 
     def waves(self, calls: Sequence[Schedulable]) -> list[int]:
-        """The wave of each call, counted from 1, in the calls' order.
+        """Return the wave of each call, counted from 1, in the order of the calls.
 
         >>> read, write = Schedulable(Effect.READ_ONLY), Schedulable(Effect.LOCAL_WRITE)
         >>> ToolScheduler().waves([read, read, write, read])
@@ -79,9 +80,9 @@ class ToolScheduler:
 
 
 def untrusted_sources(brain: Brain, view: TurnView) -> tuple[str, ...]:
-    """The untrusted tools whose results the model has read, each once, for a brain with a policy about them.
+    """Return the untrusted tools whose results the model has read, each once, for a brain with a policy about them.
 
-    What a compaction has dropped cannot be looked at any more: its summary counts as untrusted.
+    The results that a compaction has dropped can no longer be inspected, so its summary counts as untrusted.
     """
     is_session = brain.after_untrusted == "ask_in_session"
     messages = view.history.messages if is_session else view.own_messages
@@ -98,7 +99,7 @@ def _has_summary(messages: Iterable[Message]) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class CallPlan:
-    """One reply's calls, ready to be committed. `message` carries them to the history under our ids."""
+    """The calls of one reply, ready to be committed. `message` carries them to the history under brainq's ids."""
 
     message: Message
     calls: tuple[PlannedCall, ...]
@@ -106,7 +107,7 @@ class CallPlan:
 
     @property
     def allowed(self) -> tuple[str, ...]:
-        """The calls that are to run, in the model's order."""
+        """Return the calls that are to run, in the model's order."""
         return tuple(call.id for call in self.calls if not call.denied)
 
 
@@ -120,7 +121,7 @@ class CallPlanner:
     reply: ModelReply
 
     def judge(self) -> list[Verdict]:
-        """The calls through the gates that come before a call; hooks of the brain run here, once."""
+        """Judge the calls by the gates before a call. The hooks of the brain run here, once."""
         brain, view, request, calls = self.brain, self.view, self.view.request, self._own_calls()
         gates = GateChain(
             request.turn_id,
@@ -135,7 +136,7 @@ class CallPlanner:
         return judged + [_one_too_many(call, len(calls)) for call in calls[MAX_CALLS_A_REPLY:]]
 
     def plan(self, verdicts: Sequence[Verdict]) -> CallPlan:
-        """Put the judged calls in order; those that a person must let through carry why."""
+        """Put the judged calls into waves. Calls that a person must approve carry the reason."""
         brain, view = self.brain, self.view
         running = [verdict for verdict in verdicts if isinstance(verdict, Allowed)]
         waves = iter(self._waves(running) if len(running) > 1 else (1,))
@@ -158,9 +159,10 @@ class CallPlanner:
         return CallPlan(message, planned, blocked)
 
     def refuse(self, problem: str, text: str) -> CallPlan:
-        """The calls of a reply that is not whole: none runs, each gets the reason as its result.
+        """Return the plan of a reply that is not whole: no call runs, and each gets the reason as its result.
 
-        problem, text   the word for events, and what the model reads
+        problem   the word for events
+        text      the text for the model
         """
         denied = [
             Denied(_with_object(call), ToolDenied(reason="cut", message=f"Not run. {text}"))
@@ -188,7 +190,8 @@ class CallPlanner:
         return ToolScheduler(parallel=self.brain.parallel_tools).waves(shapes)
 
     def _own_calls(self) -> list[ToolCall]:
-        """The reply's calls under our ids. One without a name gets one: people read it, and services want one back."""
+        """Return the reply's calls under brainq's ids. A call without a name gets one, for people and for services that
+        need it."""
         return [
             call.model_copy(
                 update={"id": call_id(self.step, index), "provider_id": call.id, "name": call.name or "unnamed"}
@@ -199,7 +202,7 @@ class CallPlanner:
     def _planned_call(self, verdict: Allowed, wave: int, untrusted: Sequence[str]) -> PlannedCall:
         brain, request, spec = self.brain, self.view.request, verdict.spec
         tool = brain.tools.get(spec.name)
-        # A client's tool runs where no lane of ours reaches.
+        # A client's tool runs outside all lanes.
         lanes = () if spec.effect.is_read or tool is None else verdict.keys
         hooked = bool(brain.hooks.after_call)
         return PlannedCall(
@@ -225,7 +228,7 @@ class CallPlanner:
         return PlannedCall(
             id=verdict.call.id,
             tool=verdict.call.name,
-            # Of a tool that nobody knows the strictest, as of one that names none.
+            # The strictest effect, for an unknown tool as for one that names no effect.
             effect=Effect.DESTRUCTIVE if spec is None else spec.effect,
             wave=1,
             arguments_json="",
@@ -239,7 +242,7 @@ class CallPlanner:
 
 
 def deny_over_budget(verdicts: Sequence[Verdict], refused: Collection[str]) -> list[Verdict]:
-    """The verdicts, those calls denied that the budget refused."""
+    """Return the verdicts, with the calls denied that the budget refused."""
     spent = ToolDenied(
         reason="budget", message="Not run: this turn has used up its tool calls. Answer with what is known."
     )
@@ -260,17 +263,17 @@ def _one_too_many(call: ToolCall, count: int) -> Denied:
 
 
 def _with_object(call: ToolCall) -> ToolCall:
-    """The call as a service takes it back: arguments that are no JSON object are left out."""
+    """Return the call as a service accepts it in a history: arguments that are not a JSON object are left out."""
     return call.model_copy(update={"arguments": {}}) if isinstance(call.arguments, str) else call
 
 
 def approval_for(
     brain: Brain, tool: Tool, arguments: Mapping[str, Any], untrusted: Sequence[str] = ()
 ) -> ApprovalRequirement | None:
-    """Why this call needs an approval, and for how long it waits; None: it needs none.
+    """Return why this call needs an approval and how long it waits for one. Returns None if it needs none.
 
-    The tool's own rule speaks first, then the brain's; a tool with `approval=False` hears neither. It fails
-    closed: a call whose rule raises needs an approval. `untrusted` are the sources that the turn has read.
+    The tool's own rule comes first, then the brain's. A tool with `approval=False` skips both. If a rule raises, the
+    call needs an approval. `untrusted` are the untrusted tools whose results the turn has read.
     """
     if tool.approval is False:
         return None
@@ -284,7 +287,7 @@ def approval_for(
 
 
 def _tool_reason(brain: Brain, tool: Tool, arguments: Mapping[str, Any]) -> str:
-    """The tool's own reason; empty where it has none."""
+    """Return the reason of the tool's own rule, or "" if it has none."""
     rule = tool.approval
     if rule is None or rule is False:
         return ""
@@ -300,7 +303,7 @@ def _tool_reason(brain: Brain, tool: Tool, arguments: Mapping[str, Any]) -> str:
 
 
 def _rule_answer(rule: Callable[[dict[str, Any]], object], arguments: Mapping[str, Any]) -> str:
-    # A copy: what is approved, hashed and run must be what was planned, whatever the rule does to it.
+    # A copy, so that the rule cannot change what is approved, hashed and run.
     answer = rule(copy.deepcopy(dict(arguments)))
     if inspect.isawaitable(answer):
         if inspect.iscoroutine(answer):
@@ -313,7 +316,8 @@ def _rule_answer(rule: Callable[[dict[str, Any]], object], arguments: Mapping[st
 
 
 def approval_rows(claim: TurnClaim, plan: Sequence[PlannedCall], redact: bool) -> list[ApprovalRequest]:
-    """One row a call that needs an approval. `redact`: SQL keeps no arguments; people read them from Redis."""
+    """Return one row for each call that needs an approval. With `redact` SQL keeps no arguments, and people read them
+    from Redis."""
     return [
         ApprovalRequest(
             session_id=claim.session_id,

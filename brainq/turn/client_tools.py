@@ -1,4 +1,4 @@
-"""The client's tools of a turn beside the brain's: what the model sees of them, and what a call of one parks by."""
+"""The client's tools of a turn, beside the brain's: what the model sees of them, and how their calls are parked."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from brainq.tools.schema import check_tool_schema
 
 
 def check_client_tools(brain: Brain, request: TurnRequest) -> None:
-    """Raises InvalidInput for one that is named like a tool of the brain, or whose schema is none."""
+    """Raise InvalidInput for a client tool with the name of a tool of the brain, or with an invalid schema."""
     if (size := sum(schema_size(tool.parameters) for tool in request.client_tools)) > MAX_SUBSCHEMAS:
         raise InvalidInput(
             "client_tools",
@@ -38,21 +38,20 @@ def check_client_tools(brain: Brain, request: TurnRequest) -> None:
 
 
 def client_specs(brain: Brain, request: TurnRequest) -> tuple[ToolSpec, ...]:
-    """What model and gates know of the client's tools. What a call of one does to the world is not known here, so
-    it counts as a change. One that the brain has got since the submit is the brain's."""
+    """Return the specs of the client's tools. Their effects are unknown, so they count as changes. A tool that the
+    brain has gained since the submit is the brain's."""
     return tuple(_spec(tool) for tool in request.client_tools if tool.name not in brain.tools)
 
 
 def turn_specs(brain: Brain, request: TurnRequest) -> Mapping[str, ToolSpec]:
-    """All tools of a turn, by name."""
     if not request.client_tools:
         return brain.tools.specs
     return {**brain.tools.specs, **{spec.name: spec for spec in client_specs(brain, request)}}
 
 
 def client_call(verdict: Allowed) -> ClientCall:
-    """How a call of a client's tool waits, and what its runner reads."""
-    # ASCII: a hook may have put half of a surrogate pair into them.
+    """Return how a call of a client's tool waits, and what its runner reads."""
+    # ASCII, because a hook may have put half of a surrogate pair into the arguments.
     arguments = json.dumps(verdict.arguments, separators=(",", ":"))
     return ClientCall(arguments_json=arguments, timeout_s=verdict.spec.timeout_s)
 

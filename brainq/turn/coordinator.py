@@ -1,4 +1,4 @@
-"""Coordinator.advance: claim a turn, decide, act, exit."""
+"""The coordinator: it claims a turn, decides what comes next, does it, and exits."""
 
 from __future__ import annotations
 

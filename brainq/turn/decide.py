@@ -1,4 +1,4 @@
-"""What a turn does next: a pure function of what is known and the time."""
+"""Decides what a turn does next: a pure function of the known facts and the time."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from brainq.contracts.turn import TurnKind
 from brainq.contracts.view import TurnView
 from brainq.turn.reflection import ThinkingManager
 
-MAX_QUARANTINE_DEATHS = 2  # of processes that worked on one turn and on nothing else: one may be an accident
-MAX_LOST_WORKERS = 8  # whole workers that a turn lost without going on, though it was worked on alone in the end
+MAX_QUARANTINE_DEATHS = 2  # of processes that worked on this turn alone: one death may be an accident
+MAX_LOST_WORKERS = 8  # workers that a turn lost without progress, the last of them while they worked on it alone
 LIMIT_HINT = "Your next message lets me go on from here; a higher limit lets one turn do more."
 FALLBACK_TEXTS = {
     StopReason.DEADLINE: "I ran out of time before I could finish this.",
@@ -38,17 +38,18 @@ NEVER_REFLECTS = ThinkingManager(ThinkLevel.OFF)
 
 @dataclass(frozen=True, slots=True)
 class TurnFacts:
-    """A live turn at one moment: what a decision about it is made from, and nothing else.
+    """The facts about a live turn at one moment from which the next decision is made.
 
-    remaining_ms    until its deadline
-    step            the last one that was committed
-    steps_max       the budget's
-    lost_reason     why it cannot go on, where Redis lost its state
-    lost_attempts   workers that it lost since it last went on
-    quarantine_deaths, death_reason   how many of them died in quarantine, and how the last of those did
-    failed_calls    calls of its last step that did not succeed
-    reflected_step  the step whose reflection was tried last
-    compacted       its history was compacted in this turn
+    remaining_ms        the time until its deadline
+    step                the last step that was committed
+    steps_max           the step limit of the budget
+    lost_reason         why it cannot continue, if Redis lost its state
+    lost_attempts       the workers that it lost since its last progress
+    quarantine_deaths   how many of them died in quarantine
+    death_reason        how the last of those died
+    failed_calls        the calls of its last step that did not succeed
+    reflected_step      the last step for which a reflection was tried
+    compacted           whether its history was compacted in this turn
     """
 
     awaits: Awaits
@@ -88,14 +89,14 @@ def turn_facts(view: TurnView) -> TurnFacts:
 
 @dataclass(frozen=True, slots=True)
 class Think:
-    """Ask the model. `why` is for people."""
+    """The decision to ask the model. `why` is for people."""
 
     why: str
 
 
 @dataclass(frozen=True, slots=True)
 class End:
-    """End the turn. `why` is for people; `error` goes into a failed turn's result."""
+    """The decision to end the turn. `why` is for people; `error` goes into a failed turn's result."""
 
     ending: Ending
     stop_reason: StopReason
@@ -110,21 +111,22 @@ class End:
 
 @dataclass(frozen=True, slots=True)
 class Wait:
-    """Nothing to do for a coordinator. `why` says whom the turn waits for."""
+    """The decision to do nothing now. `why` names what the turn waits for."""
 
     why: str
 
 
 @dataclass(frozen=True, slots=True)
 class Reflect:
-    """Ask the model what to do differently, before the next step. `why` is for people."""
+    """The decision to reflect before the next step. `why` is for people."""
 
     why: str
 
 
 @dataclass(frozen=True, slots=True)
 class Compact:
-    """Replace the session's older messages by a summary: all that a compaction turn does. `why` is for people."""
+    """The decision to replace the session's older messages by a summary, which is all that a compaction turn does.
+    `why` is for people."""
 
     why: str
 
@@ -144,7 +146,8 @@ NOTHING_TO_COMPACT = End(
 
 
 def decide(facts: TurnFacts, thinking: ThinkingManager = NEVER_REFLECTS) -> Decision:
-    """Cancel first, then the deadline, then limits, then a reflection, then the next step."""
+    """Return the next decision. A cancel comes first, then the deadline, then limits, then a reflection, then the next
+    step."""
     if facts.cancel:
         return End(Ending.CANCELLED, StopReason.CANCELLED, "it was cancelled", facts.cancel_reason)
     if facts.remaining_ms <= 0:

@@ -1,4 +1,4 @@
-"""Ender: ends a turn, sees to what it leaves behind, and tells the next turn's model how it ended."""
+"""Ends turns, handles what a turn leaves behind, and notes the ending for the next turn's model."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from brainq.state.turns import RedisTurns
 
 log = logger("brainq.turn")
-# The script that ends a turn fills %SECONDS% in.
+# The script that ends a turn replaces %SECONDS%.
 OPEN_CALL_TEXTS = {
     Ending.CANCELLED: "Cancelled after %SECONDS% s.",
     Ending.TIMED_OUT: "No result after %SECONDS% s: the turn's deadline passed; it may still have taken effect.",
@@ -43,7 +43,7 @@ _MARKERS = {
 
 
 def ending_marker(ending: Ending, turn_id: str, step: int) -> Message | None:
-    """What the next turn's model reads about an ending without an answer."""
+    """Return the note for the next turn's model about an ending without an answer."""
     text = _MARKERS.get(ending)
     if not text:
         return None
@@ -51,7 +51,7 @@ def ending_marker(ending: Ending, turn_id: str, step: int) -> Message | None:
 
 
 def review_note(text: str, turn_id: str) -> Message:
-    """What the session's conversation keeps of a review."""
+    """Return the note about a review that the session's conversation keeps."""
     return Message(
         role="user",
         content=f"[A review of this conversation came to this result:]\n{text}",
@@ -62,7 +62,7 @@ def review_note(text: str, turn_id: str) -> Message:
 
 @dataclass(kw_only=True, eq=False)
 class Ender:
-    """Ends turns, each in one script, then does what only follows from it: each part of that may run again.
+    """Ends turns, each in one script, and does the work that follows. Each part of that work may run again.
 
     bounce   makes turns of inputs that a turn ended without reading
     """
@@ -84,7 +84,7 @@ class Ender:
             ended = turn.retry(partial(self._end, turn, end, answer, begun, streamed, diff, len(changes)))
             if ended != "CHANGED":
                 break
-            # Rare: most turns change no text that has a diff, and none of them reads this.
+            # Rare: most turns change no text that has a diff, and read the changes in vain.
             changes = turn.retry(lambda: self.turns.changes(claim))
             diff = turn_diff(changes) or ""
         if isinstance(ended, TurnCleanup):
@@ -146,18 +146,19 @@ class Ender:
 
 
 def _is_own_text(message: Message | None, end: End) -> bool:
-    """Whether the turn's text is the model's own, and not a standard text in its place."""
+    """Return whether the turn's text is the model's own, and not a standard text."""
     return end.stop_reason is StopReason.ANSWERED or (message is not None and message.content != end.text)
 
 
 def last_reply_text(view: TurnView) -> str:
-    """The last words of the model in this turn; "" for none."""
+    """Return the last text of the model in this turn, or "" if there is none."""
     texts = (message.content for message in reversed(view.own_messages) if message.role == "assistant")
     return next((text for text in texts if text.strip()), "")
 
 
 def _message_in_place(view: TurnView, end: End, begun: bool, streamed: str) -> Message | None:
-    """What enters the history in an answer's place: a limit's fallback text, or what was streamed until the cut."""
+    """Return the message that enters the history instead of an answer: a limit's fallback text, or the text that was
+    streamed until the cut."""
     text = end.text if end.ending is Ending.COMPLETED else streamed
     if not begun or not text.strip() or end.stop_reason is StopReason.ANSWERED:
         return None

@@ -1,6 +1,5 @@
-"""What happens next to a turn, or why it is still queued, in one sentence. Pure: from a snapshot, by the
-coordinator's own `decide`.
-"""
+"""Explains in one sentence what happens next to a turn, or why it is still queued. Pure: it runs the coordinator's own
+`decide` on a snapshot."""
 
 from __future__ import annotations
 
@@ -30,7 +29,7 @@ _HOW_LIFTED = "`brainq stops` says who did that, and how it is lifted"
 
 
 def why_queued(session_id: str, place: QueuePosition | None) -> str:
-    """One sentence without a full stop, such as `queued behind the live turn 01k7x2 of its session`."""
+    """Return one sentence without a full stop, such as `queued behind the live turn 01k7x2 of its session`."""
     if place is None:
         return "queued no more; it begins now"
     if place.is_paused:
@@ -103,7 +102,7 @@ def _turns(count: int) -> str:
 
 
 def duration_text(ms: int) -> str:
-    """A time as people say it: `3.2 s`, `14 min`, `5 h`, `3 days`."""
+    """Return a duration for people: `3.2 s`, `14 min`, `5 h`, `3 days`."""
     seconds = max(0, ms) / 1000
     if seconds < 120:
         return f"{seconds:.1f} s"
@@ -122,10 +121,10 @@ def waits_for_build(build: str) -> str:
 def explain(
     snapshot: TurnSnapshot, *, sweep_s: float = 1.0, rering_s: float = 5.0, alive: Collection[str] | None = None
 ) -> str:
-    """One sentence without a full stop, such as `waits for c1-0 read_note (running 3.2 s on host-17)`.
+    """Return one sentence without a full stop, such as `waits for c1-0 read_note (running 3.2 s on host-17)`.
 
-    sweep_s, rering_s   the settings of this name: how soon what was lost is found
-    alive               the pools that have a worker; None: nobody asked
+    sweep_s, rering_s   the settings of these names: how soon lost work is found
+    alive               the pools that have a worker; None if that is not known
     """
     needed = [] if alive is None else [pool for pool in _needs(snapshot) if pool not in alive]
     missing = "".join(f"; no {pool} worker is alive: `brainq worker {pool}` starts one" for pool in needed)
@@ -149,7 +148,7 @@ def _what_next(snapshot: TurnSnapshot, sweep_s: float, rering_s: float) -> str:
 
 
 def _needs(snapshot: TurnSnapshot) -> list[str]:
-    """The pools without which nothing more happens to it."""
+    """Return the pools without which the turn makes no progress."""
     match snapshot.state:
         case TurnState.QUEUED:
             return ["coordinator"]
@@ -242,7 +241,7 @@ def _seconds(ms: int) -> str:
 
 
 def _facts(snapshot: TurnSnapshot) -> TurnFacts:
-    """What is known of the turn from outside."""
+    """Return the facts about the turn that are known from outside."""
     return TurnFacts(
         awaits=snapshot.awaits,
         remaining_ms=round(snapshot.budget.remaining_s * 1000),

@@ -1,4 +1,4 @@
-"""The opening wave: memory and the context pack, read as one wave of calls before a turn's first step."""
+"""The opening wave: memory and the context pack are read in one wave of calls before a turn's first step."""
 
 from __future__ import annotations
 
@@ -19,19 +19,20 @@ from brainq.tools.tool import Tool
 from brainq.turn.call_plan import approval_for
 
 log = logger("brainq.turn")
-SHARE_OF_TIME = 0.3  # of what the turn has: memory that is late must leave a short turn time to answer
+SHARE_OF_TIME = 0.3  # of the turn's time: slow memory must leave a short turn time to answer
 
 
 @dataclass(frozen=True, slots=True)
 class OpeningWave:
-    """The calls of step 0, none of them paid for, and how long the turn waits for them."""
+    """The calls of step 0, which are not paid for, and how long the turn waits for them."""
 
     calls: tuple[PlannedCall, ...]
     limit_s: float
 
 
 def opening_wave(brain: Brain, view: TurnView) -> OpeningWave | None:
-    """None where the brain has neither memory nor a pack tool, or the turn had its wave."""
+    """Return the plan of the opening wave. Returns None if the brain has no memory and no pack tool, or if the wave has
+    already run."""
     if view.opened or view.step > 0:
         return None
     limit_s = min(brain.context.opening_s, max(0.0, view.remaining_ms / 1000) * SHARE_OF_TIME)
@@ -53,7 +54,7 @@ def opening_wave(brain: Brain, view: TurnView) -> OpeningWave | None:
 
 
 def query_parameter(parameters: Mapping[str, Any]) -> str:
-    """The one text parameter that the user's message is given to; "" when the tool needs something else, too."""
+    """Return the only text parameter, which gets the user's message. Returns "" if the tool needs anything else."""
     properties: Mapping[str, Any] = parameters.get("properties", {})
     required = [str(name) for name in parameters.get("required", ())]
     if len(required) > 1:

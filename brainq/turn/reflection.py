@@ -1,9 +1,8 @@
-"""Reflections: when a turn looks back at its steps, and ReflectionEngine, by which a model does so and says what to do
-differently.
+"""Reflections: a model looks back at the steps of a turn and decides what to do differently.
 
-Whether it does follows from the thinking level, the last step, how many of its calls failed and which step was
-reflected on last. All of that is in the turn's state, so every process comes to the same answer. A reflection never
-holds a turn up: without budget, time or an answer it is a stub, and the turn goes on.
+Whether a turn reflects depends on the thinking level, the last step, how many of its calls failed and which step was
+reflected on last. All of that is in the turn's state, so every process decides the same. A reflection never delays a
+turn: without budget, time or an answer it is a stub, and the turn continues.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ log = logger("brainq.turn")
 # When a turn reflects, and what its level asks of every step.
 PERIODS: dict[ThinkLevel, int | None] = {
     ThinkLevel.OFF: None,
-    ThinkLevel.LOW: 8,  # past what most turns need: only long ones pay for it
+    ThinkLevel.LOW: 8,  # more than most turns need, so that only long ones pay for it
     ThinkLevel.MEDIUM: 4,
     ThinkLevel.HIGH: 2,
 }
@@ -50,7 +49,7 @@ PREFIXES: dict[ThinkLevel, str] = {
 ModelFactory = Callable[[], AuxiliaryModel]
 MIN_REFLECTION_S = 4.0  # a model that has not answered by then would only take time from the steps
 MAX_REFLECTION_S = 30.0
-SHARE_OF_TIME = 0.5  # of what the turn has left: the step that heeds the reflection needs some, too
+SHARE_OF_TIME = 0.5  # of the turn's remaining time: the next step needs some as well
 MAX_WORDS = 120
 MAX_TEXT_CHARS = 1_000  # of the reflection: 120 words of English are about 750
 MAX_TRANSCRIPT_CHARS = 16_000
@@ -69,11 +68,11 @@ _NOTE = (
 
 
 def should_reflect(level: ThinkLevel, step: int, failed_calls: int, reflected_step: int = 0) -> bool:
-    """Whether to reflect before the step that follows `step`.
+    """Return whether to reflect before the step that follows `step`.
 
     step             the step whose calls have just ended; 0 before the first one
-    failed_calls     calls of that step that did not succeed
-    reflected_step   the step whose reflection was tried last: a step is reflected on once
+    failed_calls     the calls of that step that did not succeed
+    reflected_step   the last step for which a reflection was tried: a step is reflected on once
     """
     period = PERIODS[level]
     if period is None or step < 1 or step <= reflected_step:
@@ -83,10 +82,10 @@ def should_reflect(level: ThinkLevel, step: int, failed_calls: int, reflected_st
 
 @dataclass(frozen=True, slots=True)
 class ThinkingManager:
-    """`should_reflect` for a level, from the start of a turn on. Frozen: there is nothing to share or to lose.
+    """The reflection policy of a level, from the start of a turn on. Frozen, so it can be shared.
 
-    level         a ThinkLevel or its word; ValueError for another one
-    turn_number   which turn of its session this is, counted from 1; 0: no turn yet
+    level         a ThinkLevel or its word; raises ValueError for any other
+    turn_number   the number of the turn in its session, counted from 1; 0 before a turn
     """
 
     level: ThinkLevel | str = ThinkLevel.OFF
@@ -97,23 +96,23 @@ class ThinkingManager:
 
     @property
     def reflects(self) -> bool:
-        """Whether it ever does; what it would be asked with need not be worked out otherwise."""
+        """Return whether this level ever reflects. If not, the facts for the decision need not be computed."""
         return self.level is not ThinkLevel.OFF
 
     def on_turn_start(self, turn_number: int) -> ThinkingManager:
-        """The manager for this turn of the session. Redis counts the turns; ValueError for a number under 1."""
+        """Return the manager for this turn of the session. Raises ValueError for a number below 1."""
         if turn_number < 1:
             raise ValueError(f"turn_number={turn_number} must be 1 or more; turns are counted from 1")
         return ThinkingManager(self.level, turn_number)
 
     def should_reflect(self, step: int, failed_calls: int, reflected_step: int = 0) -> bool:
-        """See the function of this name."""
+        """Return what the function of this name returns."""
         return should_reflect(ThinkLevel(self.level), step, failed_calls, reflected_step)
 
 
 @dataclass(frozen=True, slots=True)
 class ReflectionOutcome:
-    """A reflection, and what asking for it used (None: no model was paid)."""
+    """A reflection, and what the model used for it (None if no model was paid)."""
 
     result: ReflectionResult
     spend: Spend | None = None
@@ -123,9 +122,9 @@ class ReflectionOutcome:
 class ReflectionEngine:
     """Reflects on one turn.
 
-    model_of   the model to ask; may raise like resolving any model
-    claim      claims one reflection of the turn's budget; False when it is used up
-    allowance  what the turn may still spend on it
+    model_of    returns the model to ask; may raise like resolving any model
+    claim       claims one reflection of the turn's budget; returns False if it is used up
+    allowance   what the turn may still spend on it
     """
 
     model_of: ModelFactory
@@ -135,14 +134,14 @@ class ReflectionEngine:
     def reflect(
         self, messages: Sequence[Message], step: int, *, timeout_s: float, session_id: str = "", turn_id: str = ""
     ) -> ReflectionOutcome:
-        """Always a result: a stub says `deadline`, `budget` or `model` for what was missing. Raises nothing of a
-        model's; only what `claim` raises comes through, and CallDeferred: it is made once the model's limit allows.
+        """Reflect, and always return a result: a stub says `deadline`, `budget` or `model` for what was missing. Raises
+        what `claim` raises, and CallDeferred if the model's limit makes it wait. No other error of a model gets out.
 
-        messages    the turn's own, up to the results of `step`
-        timeout_s   what is left until the turn's deadline; at most half of it, and 30 s, are used
+        messages    the turn's own messages, up to the results of `step`
+        timeout_s   the time until the turn's deadline; at most half of it, and 30 s, are used
         """
         allowed_s = min(MAX_REFLECTION_S, timeout_s * SHARE_OF_TIME)
-        if allowed_s < MIN_REFLECTION_S:  # before the claim: what cannot be made is not paid for
+        if allowed_s < MIN_REFLECTION_S:  # before the claim, so that a reflection that cannot be made is not paid for
             return ReflectionOutcome(ReflectionResult(step=step, stub="deadline"))
         if not self.claim():
             return ReflectionOutcome(ReflectionResult(step=step, stub="budget"))
@@ -168,7 +167,7 @@ class ReflectionEngine:
 
 
 def transcript_of(messages: Sequence[Message]) -> str:
-    """What the model reads: the newest of the messages that fit, and the user's message that all is about."""
+    """Return what the model reads: the newest messages that fit, and the user's message that began the turn."""
     lines = transcript_lines(messages, MAX_MESSAGE_CHARS, MAX_RESULT_CHARS)
     kept: list[str] = []
     room = MAX_TRANSCRIPT_CHARS
@@ -185,7 +184,7 @@ def transcript_of(messages: Sequence[Message]) -> str:
 
 
 def note_of(result: ReflectionResult, turn_id: str = "") -> Message | None:
-    """The note that goes into the history after the step's results; None for a stub."""
+    """Return the note that enters the history after the step's results. Returns None for a stub."""
     if not result.text:
         return None
     return Message(

@@ -1,6 +1,4 @@
-"""What becomes of a model's reply: an answer, calls that are committed, or words to the model about a reply
-that cannot be acted on.
-"""
+"""Handles a model's reply: an answer, calls to commit, or a note to the model about a reply that cannot be used."""
 
 from __future__ import annotations
 
@@ -28,10 +26,10 @@ if TYPE_CHECKING:
 
 log = logger("brainq.turn")
 CALLS_COMMITTED = "committed calls"
-MAX_CUT_REPLIES = 3  # of a turn, each one paid for; the next one ends it
-MAX_WRONG_OUTPUTS = 2  # likewise
+MAX_CUT_REPLIES = 3  # of a turn, each of them paid for; the next one ends it
+MAX_WRONG_OUTPUTS = 2  # of a turn, each of them paid for; the next one ends it
 OUTPUT_PROBLEM = "output"  # the problem of an answer that does not fit its schema
-MAX_SCHEMA_CHARS = 8_000  # of it are shown: not every service holds its model to it
+MAX_SCHEMA_CHARS = 8_000  # of the schema that are shown, because not every service holds its model to it
 _REMEDIES = {
     FinishKind.LENGTH: "Write less at once: make fewer calls in one reply, and spread long arguments over "
     "several calls.",
@@ -47,17 +45,18 @@ _CUT_ENDS = {
 
 @dataclass(frozen=True, slots=True)
 class AskAgain:
-    """Run no call of the reply, and ask again. `text` tells the model why; `problem` is the word for events."""
+    """The decision to run no call of the reply and to ask again. `text` explains it to the model; `problem` is the word
+    for events."""
 
     problem: str
     text: str
 
 
 def judge_finish(view: TurnView, step: int, reply: ModelReply) -> AskAgain | End | None:
-    """What to do with the reply of `step`; None: it is whole, act on it.
+    """Return what to do with the reply of `step`. Returns None if it is whole and can be acted on.
 
-    A text that was cut or filtered is the turn's last. Calls are asked for again, while steps are left and the turn
-    was not cut too often.
+    A text that was cut or filtered ends the turn. Calls are requested again, while steps are left and the turn was not
+    cut too often.
     """
     finish = reply.finish
     if finish is FinishKind.WHOLE:
@@ -69,7 +68,7 @@ def judge_finish(view: TurnView, step: int, reply: ModelReply) -> AskAgain | End
 
 
 def judge_output(view: TurnView, step: int, text: str, schema: dict[str, Any]) -> AskAgain | End | None:
-    """What to do with the answer of `step`; None: it fits the schema."""
+    """Return what to do with the answer of `step`. Returns None if it fits the schema."""
     _, problem = read_answer(schema, text)
     if not problem:
         return None
@@ -86,7 +85,7 @@ def judge_output(view: TurnView, step: int, text: str, schema: dict[str, Any]) -
 
 
 def cut_replies(view: TurnView) -> int:
-    """How many replies of this turn were not whole, as far as its history still holds them."""
+    """Return how many replies of this turn were not whole, as far as its history still has them."""
     return _count(view, {finish.value for finish in FinishKind})
 
 
@@ -95,7 +94,7 @@ def _count(view: TurnView, problems: set[str]) -> int:
 
 
 def problem_note(tell: AskAgain, turn_id: str, step: int) -> Message:
-    """The note that follows a reply without calls, whose tool messages would have carried it."""
+    """Return the note that follows a reply without calls. For a reply with calls the tool messages carry the text."""
     return Message(
         role="user",
         content=f"[Note from the runtime, not from the user: {tell.text}]",
@@ -118,7 +117,7 @@ def _problem_text(finish: FinishKind, reply: ModelReply) -> str:
 
 @dataclass(frozen=True, slots=True)
 class StepReply:
-    """The reply to one step, which is paid for. `tail`: its text that is not published yet."""
+    """The reply to one step, which is paid for. `tail` is the text of it that is not published yet."""
 
     step: int
     reply: ModelReply
@@ -128,7 +127,8 @@ class StepReply:
 
 @dataclass(kw_only=True, eq=False)
 class ReplyHandler:
-    """Acts on replies. A finished one is paid for: while Redis or SQL is away it is kept, and committed later."""
+    """Acts on replies. A finished reply is paid for: while Redis or SQL is unavailable it is kept, and committed
+    later."""
 
     brain: Brain
     turns: RedisTurns
@@ -156,7 +156,7 @@ class ReplyHandler:
         return LoopEnd(end, message, made.cost.spend, made.tail, made.cost.lost)
 
     def _commit_calls(self, turn: OwnedTurn, made: StepReply) -> Did | Lost:
-        """Judge the calls, plan those that may run, and commit them. Those that the budget refuses are denied."""
+        """Judge the calls, plan those that may run, and commit them. Calls that the budget refuses are denied."""
         claim, cost, planner = turn.claim, made.cost, CallPlanner(self.brain, turn.view, made.step, made.reply)
         verdicts = planner.judge()
         plan = planner.plan(verdicts)
@@ -169,11 +169,11 @@ class ReplyHandler:
             done = turn.retry(partial(commit, plan.block_tools, lost=cost.lost))
             if not isinstance(done, CallsOverBudget):
                 return did_or_lost(done == "COMMITTED", CALLS_COMMITTED)
-            # The others are paid for now, so that the next commit is refused nothing.
+            # The other calls are paid for now, so the next commit cannot be refused.
             plan = planner.plan(deny_over_budget(verdicts, done.calls))
 
     def _ask_again(self, turn: OwnedTurn, made: StepReply, tell: AskAgain) -> Did | Lost:
-        """Nothing of the reply is acted on; the next step reads why."""
+        """Act on nothing of the reply. The next step reads why."""
         claim, step, cost = turn.claim, made.step, made.cost
         log.info("reply not acted on", turn_id=claim.turn_id, step=step, why=tell.problem)
         plan = CallPlanner(self.brain, turn.view, step, made.reply).refuse(tell.problem, tell.text)
@@ -183,12 +183,12 @@ class ReplyHandler:
         return did_or_lost(done == "COMMITTED", CALLS_COMMITTED)
 
     def _over_budget(self, claim: TurnClaim, plan: CallPlan) -> list[str]:
-        """Pay for the calls before the commit does: nobody is asked about one that the budget refuses."""
+        """Pay for the calls before the commit, so that nobody is asked to approve a call that the budget refuses."""
         words = self.turns.claim_budget(claim.session_id, claim.turn_id, "tool_calls", plan.allowed)
         return [call for call, word in zip(plan.allowed, words, strict=True) if word in ("SPENT", "EXPIRED")]
 
     def _ask_people(self, claim: TurnClaim, plan: CallPlan) -> None:
-        """Write down what people will be asked, before anybody can see that they are."""
+        """Record the approval requests in SQL, before anybody can see that they are pending."""
         asked = approval_rows(claim, plan.calls, self.brain.redact_logs)
         if asked:
             self.approvals.request(asked)

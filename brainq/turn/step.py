@@ -55,9 +55,9 @@ if TYPE_CHECKING:
 
 log = logger("brainq.turn")
 RESTART_PAUSE_S = 1.0  # the longest pause before a broken stream is begun again, for each attempt made
-MAX_ATTEMPTS_A_STEP = 3  # of streams that broke after they began, or stalled; other retries are the provider's
+MAX_ATTEMPTS_A_STEP = 3  # of streams that broke after they began, or stalled; the provider makes all other retries
 RESTARTABLE_KINDS = frozenset({"stream", "stalled", "broken"})
-_BLANK = ModelRequest(model="", messages=(), timeout_s=0)  # a copy is made in a third of `model_construct`'s time
+_BLANK = ModelRequest(model="", messages=(), timeout_s=0)  # copying it takes a third of the time of `model_construct`
 
 
 @dataclass(kw_only=True, eq=False)
@@ -141,7 +141,7 @@ class StepRunner:
         bill.close(failure)
         try:
             self.turns.beat(claim)
-        except Exception as away:  # the loss was noticed with the last text, or heartbeat
+        except Exception as away:  # the loss was noticed with the last text or heartbeat
             log.info("lost attempt not reported", turn_id=claim.turn_id, why=type(away).__name__)
 
     def _wait(self, reader: AttemptReader, failure: ProviderError, remaining_s: float) -> None:
@@ -202,7 +202,7 @@ def attempt_bill(asking: StepRequest, step: int, allowance: Allowance) -> Bill:
     provider, model = first_model(setting.provider, setting.model)
     usage, usd = TokenUsage(input_tokens=input_tokens, output_tokens=most_output, estimated=True), begin.max_usd
     is_other = begin.most_tokens != usage.total or provider != setting.provider.name
-    if usd is None or (is_other and not most_output):  # else what is reserved is held
+    if usd is None or (is_other and not most_output):  # otherwise the reserved amount is kept
         usd = allowance.price(provider, model, usage)
     unsent = Spend.from_usage("lost", step, model, usage, usd)
     return Bill(setting.provider.name, setting.model, "step", step, allowance, input_tokens, unsent)

@@ -1,6 +1,5 @@
-"""What one step asks the model, of whom, and what can come of it: tools, input that came meanwhile, messages, the bytes
-of attachments, the worst case that is reserved.
-"""
+"""The request of one step: the tools, messages, input that arrived meanwhile, the bytes of attachments, and the worst
+case that is reserved."""
 
 from __future__ import annotations
 
@@ -42,11 +41,11 @@ if TYPE_CHECKING:
     from brainq.store.repositories.blobs import Blobs
 
 MAX_CACHED_BYTES = 64_000_000
-CACHED_S = 120.0  # what SQL has let go (pruned, redacted) is not shown much longer
+CACHED_S = 120.0  # content that SQL has dropped (pruned, redacted) is not shown much longer
 
 
 class BlobCache:
-    """The least recently used leave first. Thread-safe; one a process."""
+    """A cache of attachments' bytes, from which the least recently used leave first. Thread-safe; one per process."""
 
     def __init__(
         self, blobs: Blobs, most_bytes: int = MAX_CACHED_BYTES, clock: Callable[[], float] = time.monotonic
@@ -55,12 +54,13 @@ class BlobCache:
         self._most_bytes = most_bytes
         self._clock = clock
         self._lock = threading.Lock()
-        # By session, too: that one session has a file lets no other see it.
+        # The session is part of the key, so that a session cannot read the file of another.
         self._kept: OrderedDict[tuple[str, str], tuple[float, bytes]] = OrderedDict()
         self._size = 0
 
     def blobs_for(self, session_id: str, messages: Iterable[Message]) -> Mapping[str, bytes]:
-        """The bytes of the messages' attachments, by sha256; what is gone is left out. Raises what SQL raises."""
+        """Return the bytes of the messages' attachments by sha256, without those that SQL no longer has. Raises what
+        SQL raises."""
         wanted = {one.sha256 for message in messages for one in message.attachments}
         if not wanted:
             return {}
@@ -95,7 +95,7 @@ class BlobCache:
 
 @dataclass(frozen=True, slots=True)
 class StepRequest:
-    """What one step asks, of whom, and what it is begun with."""
+    """The request of one step, and the facts with which the step begins."""
 
     setting: StepSetting
     messages: tuple[Message, ...]
@@ -105,11 +105,13 @@ class StepRequest:
 
 @dataclass(frozen=True, slots=True)
 class PreparedStep:
-    """One step, prepared.
+    """One prepared step.
 
-    chosen, added    the brain's tools that the model sees, and the client's, which are all shown
-    drain            the input that it reads; `inputs` are the messages which that becomes
-    tools_estimate   tokens that the tools' schemas take
+    chosen           the brain's tools that the model sees
+    added            the client's tools, which are all shown
+    drain            the input that the step reads
+    inputs           the messages of that input
+    tools_estimate   the tokens of the tools' schemas
     """
 
     preparation: TurnPreparation
@@ -127,14 +129,14 @@ class PreparedStep:
 
 @dataclass(eq=False)
 class StepPreparer:
-    """Prepares steps. Reads nothing but what it is given."""
+    """Prepares steps from what it is given, without reading anything."""
 
     brain: Brain
     selector: SemanticToolSelector | None
     _tool_tokens: dict[str, int] = field(default_factory=dict[str, int])
 
     def prepare(self, view: TurnView, setting: StepSetting) -> PreparedStep:
-        """The turn's next step, as far as `view` knows the turn."""
+        """Prepare the turn's next step from its view."""
         drain = TurnMailbox(view.inputs).drain()
         inputs = input_messages(drain, view.request.turn_id, view.step + 1)
         chosen = self._tools(view, setting.options.tool_choice)
@@ -159,8 +161,8 @@ class StepPreparer:
         return PreparedStep(preparation, chosen, added, tools_estimate, tracker, drain, inputs)
 
     def _tools(self, view: TurnView, named: str | None) -> tuple[ToolSpec, ...]:
-        """The tools this turn's model sees: chosen before the first step, and the same ones at each later one; and the
-        one that it must call."""
+        """Return the tools that this turn's model sees. They are chosen before the first step and stay the same, plus
+        the tool that it must call."""
         specs = tuple(self.brain.tools.specs.values())
         if self.selector is None or len(specs) <= self.selector.max_tools:
             return specs
@@ -172,7 +174,8 @@ class StepPreparer:
         return selected if forced is None or forced.spec in selected else (*selected, forced.spec)
 
     def _tools_estimate(self, specs: Sequence[ToolSpec]) -> int:
-        """`estimate_tools`, each tool of the brain looked at once: their schemas do not change."""
+        """Return what `estimate_tools` returns. Each tool of the brain is measured once, because its schema does not
+        change."""
         known = self._tool_tokens
         for spec in specs:
             if spec.name not in known:
@@ -183,12 +186,12 @@ class StepPreparer:
 def step_request(
     view: TurnView, setting: StepSetting, step: PreparedStep, price: Price, all_tools: int, start: TurnStart | None
 ) -> StepRequest:
-    """What the step asks, and what it is begun with.
+    """Return the request of the step.
 
-    all_tools   how many the brain has: fewer were chosen for this turn
+    all_tools   the number of the brain's tools, of which some may have been chosen for this turn
     start       what the turn begins with, if it has not begun
     """
-    # Where the length of the reply is bounded its worst case is reserved, too.
+    # If the length of the reply is bounded, its worst case is reserved as well.
     worst = TokenUsage(
         input_tokens=step.tracker.tokens(step.estimate), output_tokens=setting.limits.max_output_tokens or 0
     )
@@ -207,7 +210,7 @@ def step_request(
 
 
 def turn_allowance(view: TurnView, limits: Limits, price: Price, reply_bytes: int = MAX_REPLY_BYTES) -> Allowance:
-    """What the turn may still use."""
+    """Return what the turn may still use."""
     tokens, usd = limits.max_total_tokens, limits.max_cost_usd
     return Allowance(
         price,

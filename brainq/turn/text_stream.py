@@ -1,6 +1,4 @@
-"""Asking the model: one attempt at a step, and the text of its reply on its way to readers, a few pieces at
-once.
-"""
+"""Reads the reply of one attempt at a step, and publishes its text, a few pieces at once."""
 
 from __future__ import annotations
 
@@ -33,8 +31,8 @@ if TYPE_CHECKING:
     from brainq.state.turns import RedisTurns
 
 log = logger("brainq.turn")
-DELTA_EVERY_S = 0.05  # at most about 20 text events a second a turn
-QUIET_S = 0.5  # after a piece that could not be written; doubled each time up to the longest
+DELTA_EVERY_S = 0.05  # at most about 20 text events a second per turn
+QUIET_S = 0.5  # after a piece that could not be written; doubled each time up to LONGEST_QUIET_S
 LONGEST_QUIET_S = 5.0
 PublishDelta = Callable[[str, str, EventKind], bool]
 """Writes one piece: (mark, text, kind). False when the turn is no longer ours. The same mark twice is writing once."""
@@ -42,12 +40,11 @@ PublishDelta = Callable[[str, str, EventKind], bool]
 
 @dataclass(slots=True)
 class TextTail:
-    """Groups deltas of text, and of what was thought before it. What is left of the text when the reply is whole goes
-    out with the step's commit.
+    """Groups pieces of text, and of the reasoning before it. The last piece is published with the commit of the step.
 
-    A piece that cannot be written while Redis is away is kept, under its mark, and written before the next one.
+    A piece that cannot be written while Redis is unavailable is kept, under its mark, and written before the next one.
 
-    is_used   whether anything came
+    is_used   whether any text has arrived
     """
 
     tell: PublishDelta
@@ -61,9 +58,9 @@ class TextTail:
     _quiet_s: float = 0.0
 
     def add(self, text: str, kind: EventKind = EventKind.TEXT_DELTA) -> bool:
-        """False when the turn is no longer ours."""
+        """Add a piece. Returns False if the turn has another owner."""
         now, self.is_used = time.monotonic(), True
-        if kind is not self._kind:  # the pieces keep their order
+        if kind is not self._kind:  # pieces keep their order
             self._pack()
             self._kind = kind
         self._parts.append(text)
@@ -76,7 +73,7 @@ class TextTail:
         except Exception as failure:
             if not self.is_unavailable(failure):
                 raise
-            # The reply is worth more than its readers' patience: they read this later.
+            # The reply matters more than its readers, who can read this piece later.
             log.info("text not published yet", why=type(failure).__name__)
             self._quiet_s = min(LONGEST_QUIET_S, 2 * self._quiet_s or QUIET_S)
             self.started = time.monotonic()
@@ -85,7 +82,8 @@ class TextTail:
         return ours
 
     def rest(self, retry: OutageRetry) -> str:
-        """The text that goes out with the commit. First what was not written, or in doubt, is made sure of."""
+        """Return the text that is published with the commit. Pieces that were not written, or are in doubt, are written
+        first."""
         if self._kind is not EventKind.TEXT_DELTA:
             self._pack()
         if self._waiting:
@@ -95,13 +93,14 @@ class TextTail:
         return text
 
     def _pack(self) -> None:
-        """What is held becomes a piece."""
+        """Make one piece of the text that is held."""
         if self._parts:
             self._waiting.append((self.mark(), "".join(self._parts), self._kind))
             self._parts.clear()
 
     def _write(self) -> bool:
-        """Write the pieces. One that fails may have been written, and its answer have been lost: it stays the first."""
+        """Write the pieces. A piece whose write fails may have been written, so it stays the first and is written
+        again."""
         while self._waiting:
             if not self.tell(*self._waiting[0]):
                 return False
@@ -115,10 +114,10 @@ class TurnLost(Exception):
 
 @dataclass(slots=True)
 class AttemptReader:
-    """Reads the reply of one attempt at a step, and publishes what comes before it is whole. What publishing raises is
-    ours, and never the model's failure.
+    """Reads the reply of one attempt at a step, and publishes the pieces before it is whole. An error of publishing is
+    never taken for the model's failure.
 
-    hooks   the middleware's, for each piece of text
+    hooks   the hooks of the middleware for each piece of text
     tail    the text that is not published yet
     """
 
@@ -133,7 +132,7 @@ class AttemptReader:
         self.tail = TextTail(self._publish_text, mark, self.turn.retry.is_unavailable)
 
     def read(self, provider: Provider, request: ModelRequest) -> ModelReply:
-        """Stream the reply. Raises ProviderError, or TurnLost when nobody wants the answer any more."""
+        """Stream the reply. Raises ProviderError, or TurnLost if nobody wants the answer any more."""
         reply: ModelReply | None = None
         chat = chat_span(provider, request)
         with in_span(chat.span), closing(provider_chunks(provider, request)) as chunks:
@@ -155,7 +154,7 @@ class AttemptReader:
         return reply
 
     def publish_retry(self, retry: ModelRetry) -> None:
-        """Readers see that the model is asked again. The retry itself needs no Redis."""
+        """Publish that the model is asked again. The retry itself needs no Redis."""
         try:
             self.turns.publish_retry(self.turn.claim, self.step.step, self.step.attempt, retry)
         except Exception as failure:
@@ -176,8 +175,8 @@ class AttemptReader:
 
 
 def provider_chunks(provider: Provider, request: ModelRequest) -> Generator[ModelChunk]:
-    """Yield the provider's chunks. What it raises becomes a ProviderError; `raised` is its kind for anything foreign.
-    What this process lacks now, such as descriptors, is raised as it is: the turn goes on elsewhere, or later."""
+    """Yield the provider's chunks. Its errors become ProviderErrors, those of foreign types with the kind `raised`. A
+    shortage of this process, such as of descriptors, is raised as it is: the turn continues elsewhere, or later."""
     replied = False
     try:
         for chunk in stream_with_permits(provider, request):
@@ -187,8 +186,8 @@ def provider_chunks(provider: Provider, request: ModelRequest) -> Generator[Mode
             yield chunk
     except (ProviderError, GeneratorExit):
         raise
-    except BaseException as failure:  # a library's panic, too
-        if is_shutdown(failure) or is_short_now(failure):  # ours, and not the provider's
+    except BaseException as failure:  # a library may panic as well
+        if is_shutdown(failure) or is_short_now(failure):  # the process's trouble, and not the provider's
             raise
         log.error("provider raised", failure=failure, turn_id=request.turn_id, step=request.step)
         was_short = is_shortage(failure)

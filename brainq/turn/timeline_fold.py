@@ -1,6 +1,6 @@
-"""A turn's timeline as a fold over its numbered events: `fold(fold(NOTHING, first), rest) == fold(NOTHING, all)`. Pure.
+"""Folds a turn's numbered events into its timeline: `fold(fold(NOTHING, first), rest) == fold(NOTHING, all)`. Pure.
 
-The rules stand in docs/guides/events.md, for whoever folds elsewhere, such as in a browser.
+docs/guides/events.md states the rules, for folds elsewhere, such as in a browser.
 """
 
 from __future__ import annotations
@@ -28,7 +28,8 @@ THINKING_STARTERS = frozenset(
 
 
 def fold_timeline(timeline: Timeline, events: Iterable[TurnEvent]) -> Timeline:
-    """The timeline with these events, which follow those that are in it; one that is in it already changes nothing."""
+    """Return the timeline with these events, which follow those that are in it. An event that is in it already changes
+    nothing."""
     folding = _TimelineFold(timeline)
     for event in events:
         folding.add(event)
@@ -36,7 +37,7 @@ def fold_timeline(timeline: Timeline, events: Iterable[TurnEvent]) -> Timeline:
 
 
 def pool_for_effect(effect: Effect) -> str:
-    """The pool that runs calls of this effect."""
+    """Return the pool that runs calls of this effect."""
     return "parallel" if effect is Effect.READ_ONLY else "serial"
 
 
@@ -70,15 +71,13 @@ class _TimelineFold:
         if not self._seq:
             self._began = event.at_ms
         self._seq = event.seq
-        # Redis' clock may step back; a bar does not.
+        # Redis' clock may step back, but a bar may not.
         self._now = max(self._now, event.at_ms - self._began)
         rule = _RULES.get(event.kind)
         if rule is not None:
             rule(self, event.data)
         if event.kind in THINKING_STARTERS:
             self._idle = self._now
-
-    # What happens to bars.
 
     def _open(self, bar_id: str, kind: BarKind, **fields: Any) -> None:
         if bar_id not in self._bars:
@@ -96,7 +95,7 @@ class _TimelineFold:
             self._change(bar_id, to_ms=self._now, spans=self._ended(bar), **fields)
 
     def _ended(self, bar: TimelineBar) -> tuple[TimelineSpan, ...]:
-        """Its spans, none open any more, and none beyond now; one that took no time is left out."""
+        """Return the spans of a bar that has ended: none is open or reaches beyond now, and empty ones are left out."""
         ended: list[TimelineSpan] = []
         for span in bar.spans:
             if span.to_ms is None or span.to_ms > self._now:
@@ -106,7 +105,7 @@ class _TimelineFold:
         return tuple(ended)
 
     def _enter(self, bar_id: str, kind: SpanKind, attempt: int, why: str = "") -> None:
-        """The bar's next span begins, and the one before it ends."""
+        """Begin the bar's next span, and end the one before it."""
         bar = self._bars.get(bar_id)
         if bar is not None:
             span = TimelineSpan(kind=kind, from_ms=self._now, attempt=attempt, why=why)
@@ -128,8 +127,6 @@ class _TimelineFold:
 
     def _count(self, kind: BarKind) -> int:
         return sum(bar.kind == kind for bar in self._bars.values())
-
-    # What each event does.
 
     def queued(self, data: Mapping[str, Any]) -> None:
         self._state = "queued"

@@ -1,6 +1,5 @@
-"""What a turn changed, as a unified diff: the changes of its calls, and the hunks between two texts in bounded
-time.
-"""
+"""The changes of a turn as a unified diff: the changes of its calls, and the hunks between two texts in bounded
+time."""
 
 from __future__ import annotations
 
@@ -27,15 +26,16 @@ ChangeRow = Mapping[str, str | None]
 class MatchBudget:
     """How many lines may still be matched in one diff of many files.
 
-    difflib takes time that grows with the square of the lines, sometimes their cube, and the diff is made
-    while the turn's owner holds it. Where this is used up, a changed stretch is shown as removed and added
-    whole: longer to read, and as true.
+    The time of difflib grows with the square of the lines, sometimes with their cube, and the diff is made while the
+    turn's owner holds the turn. Once this is used up, a changed stretch is shown as removed and added whole, which is
+    longer and just as true.
     """
 
     lines_left: int = MATCHED_LINES
 
     def ops(self, before: Sequence[str], after: Sequence[str]) -> list[_Op]:
-        """How to come from one stretch to the other; they share neither their first nor their last line."""
+        """Return the operations from one stretch to the other. The stretches share neither their first nor their last
+        line."""
         lines = len(before) + len(after)
         if not lines:
             return []
@@ -46,7 +46,7 @@ class MatchBudget:
 
 
 def _pairs(before: Sequence[str], after: Sequence[str]) -> int:
-    """In how many ways one line could be matched: many for a text of few different lines."""
+    """Return in how many ways one line could be matched, which is large for a text of few different lines."""
     there = Counter(after)
     return sum(times * there[line] for line, times in Counter(before).items())
 
@@ -55,7 +55,7 @@ class _BoundedMatcher(SequenceMatcher[str]):
     """A SequenceMatcher that compares only what lies between the common beginning and the common end."""
 
     def __init__(self, before: Sequence[str], after: Sequence[str], matching: MatchBudget) -> None:
-        # Not given to super().__init__: that would index all lines.
+        # Not given to super().__init__, which would index all lines.
         super().__init__(None, (), ())
         self._ops = _ops(before, after, matching)
 
@@ -64,7 +64,7 @@ class _BoundedMatcher(SequenceMatcher[str]):
 
 
 def hunks(before: str, after: str, matching: MatchBudget) -> list[str]:
-    """The lines of all hunks, each with its newline; a last line without one is marked as git does."""
+    """Return the lines of all hunks, each with its newline. A last line without one is marked as git does."""
     old, new = _lines(before), _lines(after)
     found: list[str] = []
     for group in _BoundedMatcher(old, new, matching).get_grouped_opcodes(CONTEXT_LINES):
@@ -80,7 +80,7 @@ def hunks(before: str, after: str, matching: MatchBudget) -> list[str]:
 
 
 def _lines(text: str) -> list[str]:
-    """Lines with their newline. Only newlines part them: patch knows no other separator."""
+    """Return the lines with their newlines. Only newlines separate lines, as for patch."""
     *whole, rest = text.split("\n")
     return [f"{line}\n" for line in whole] + ([rest] if rest else [])
 
@@ -101,7 +101,7 @@ def _ops(old: Sequence[str], new: Sequence[str], matching: MatchBudget) -> list[
 
 
 def _range(start: int, stop: int) -> str:
-    """As in difflib: lines count from 1; an empty range names the line before it."""
+    """Return the range as in difflib: lines count from 1, and an empty range names the line before it."""
     length = stop - start
     if length == 1:
         return str(start + 1)
@@ -113,14 +113,14 @@ def _marked_line(mark: str, line: str) -> str:
 
 
 def quoted_path(prefix: str, path: str) -> str:
-    """`prefix` and `path`, in quotes with escapes where a character could be taken for something else.
+    """Return `prefix` and `path`, in quotes with escapes if a character could be misread.
 
-    As git with core.quotePath off: letters of all languages stand as they are. The slashes at the beginning of
-    an absolute path are left out, as patch would do.
+    As git does with core.quotePath off, letters of all languages are kept. Slashes at the beginning of an absolute path
+    are left out, as patch does.
     """
     name = prefix + path.lstrip("/")
     quoted = "".join(_escaped(character) for character in name)
-    # git leaves a space bare; patch then finds no name in the header of an empty file, and git apply in some.
+    # git leaves a space bare; patch then finds no name in the header of an empty file, and git apply in some cases.
     return name if quoted == name and " " not in name else f'"{quoted}"'
 
 
@@ -131,14 +131,14 @@ def _escaped(character: str) -> str:
     code = ord(character)
     if code < 0x20 or code == 0x7F:
         return f"\\{code:03o}"
-    if 0xDC80 <= code <= 0xDCFF:  # how Python reads a byte of a file name that is no UTF-8
+    if 0xDC80 <= code <= 0xDCFF:  # how Python reads a byte of a file name that is not UTF-8
         return f"\\{code - 0xDC00:03o}"
     return "\ufffd" if 0xD800 <= code <= 0xDFFF else character
 
 
 @dataclass(slots=True)
 class _NetChange:
-    """What became of one path over the turn: the first `before`, the last `after`, and whether each is known."""
+    """The change of one path over the turn: the first `before`, the last `after`, and whether each is known."""
 
     before: str | None
     after: str | None
@@ -156,21 +156,21 @@ class _NetChange:
 
 
 def turn_diff(changes: Sequence[ChangeRow]) -> str | None:
-    """The diff from before the turn to after it, as `git diff` writes it; None where nothing changed.
+    """Return the diff from before the turn to after it, as `git diff` writes it. Returns None if nothing changed.
 
-    changes   rows of `path`, `before`, `after` in the order of time; a content that is None or missing: there
-              was no such file. A row with `too_large` tells that the path changed, not how
+    changes   rows of `path`, `before`, `after` in the order of time. A content that is None or missing means that the
+              file did not exist. A row with `too_large` records that the path changed, but not how
 
-    Paths are sorted. What is too large, or holds a NUL, is one line. The whole is at most MAX_DIFF_CHARS long:
-    files that do not fit are left out whole, so that the rest can still be applied, and the last line counts
-    them. `patch -p1` and `git apply` take it.
+    Paths are sorted. A content that is too large or contains a NUL is one line. The whole is at most MAX_DIFF_CHARS
+    long: files that do not fit are left out whole, so that the rest can still be applied, and the last line counts
+    them. `patch -p1` and `git apply` accept it.
     """
     net = {path: change for path, change in sorted(_net(changes).items()) if change.is_change}
     matching = MatchBudget()
     shown: list[str] = []
     room = MAX_DIFF_CHARS - _LAST_LINE_CHARS
     for path, change in net.items():
-        # A file that is longer than what is left is not even compared.
+        # A file that is longer than the remaining space is not compared.
         part = _file_diff(path, change, matching) if _min_diff_chars(change) <= room else None
         if part is not None and len(part) <= room:
             shown.append(part)
@@ -193,7 +193,7 @@ def _net(changes: Sequence[ChangeRow]) -> dict[str, _NetChange]:
 
 
 def _min_diff_chars(change: _NetChange) -> int:
-    """At least so many characters are in the diff of a file that was made or deleted."""
+    """Return the least number of characters in the diff of a file that was created or deleted."""
     if not change.is_text or (change.before is not None and change.after is not None):
         return 0
     return len(change.before or change.after or "")

@@ -1,1 +1,1 @@
-"""What a model is asked with: history, memory and tools that fit its window; and what keeps the history short."""
+"""The request to a model: history, memory and tools within its context window, and the compaction of long histories."""

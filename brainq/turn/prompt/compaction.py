@@ -1,4 +1,4 @@
-"""Compaction: how full the context is, when older messages are replaced, and by what."""
+"""Compaction: measures how full the context is, decides when older messages are replaced, and replaces them."""
 
 from __future__ import annotations
 
@@ -28,21 +28,21 @@ CRITICAL = 0.85
 # unclamped it would switch the guard off, or compact a context that is nearly empty.
 LOWEST_RATIO = 0.5
 HIGHEST_RATIO = 3.0
-# A service adds some hundred tokens of its own to a request: a smaller one says little about text.
+# A service adds some hundred tokens to each request, so a smaller request shows little about its text.
 STEADY_TOKENS = 500
 CompactionMethod = Literal["model", "rules", "shortened"]
-TARGET_SHARE = 0.5  # of the context is filled afterwards: room to grow until the next time
+TARGET_SHARE = 0.5  # of the context is filled afterwards, so that it can grow before the next compaction
 RETRY_GROWTH = 1.05  # less growth is not worth another model call
-MAX_STEP_MESSAGES = 1_500  # messages: a step reads the newest 2000 of a history, a summary further back would be lost
+MAX_STEP_MESSAGES = 1_500  # a step reads the newest 2000 messages of a history, and would miss a summary further back
 SUMMARY_SHARE = 0.10
 MIN_SUMMARY_TOKENS = 120
 MAX_SUMMARY_TOKENS = 2_000
 MAX_SHARE_OF_DROPPED = 0.75  # a summary as long as what it replaces would save nothing
-MIN_RESULT_TOKENS = 40  # of a result stay, however little room there is
+MIN_RESULT_TOKENS = 40  # of a result stay, however little space there is
 
 
 def level_of(tokens: int, max_context_tokens: int) -> ContextLevel:
-    """`warning` from 70 % of the context on, `critical` from 85 %."""
+    """Return `warning` from 70 % of the context on, and `critical` from 85 %."""
     if tokens >= CRITICAL * max_context_tokens:
         return "critical"
     return "warning" if tokens >= WARNING * max_context_tokens else "ok"
@@ -50,14 +50,14 @@ def level_of(tokens: int, max_context_tokens: int) -> ContextLevel:
 
 @dataclass(frozen=True, slots=True)
 class ContextTracker:
-    """Tokens of a context. Frozen: each reply gives a new one.
+    """The tokens of a context. Frozen: each reply makes a new tracker.
 
-    What counts is the provider's own count of the last request, where there is one. The next request is not the last
-    one, so its tokens are estimated, and the estimate is corrected by how far it was off last time.
+    The provider's own count of the last request is used, if there is one. The next request differs from the last one,
+    so its tokens are estimated, and the estimate is corrected by the error of the last one.
 
-    reported    input tokens the provider counted for the last request; 0: not known
-    estimated   what the same request was estimated at
-    ratio       real tokens for one estimated token, from the last report that was one
+    reported    the input tokens that the provider counted for the last request; 0 if unknown
+    estimated   the estimate of the same request
+    ratio       real tokens per estimated token, from the last valid report
     """
 
     max_context_tokens: int
@@ -67,12 +67,13 @@ class ContextTracker:
 
     @classmethod
     def from_state(cls, max_context_tokens: int, known: tuple[int, int]) -> ContextTracker:
-        """From what the turn's state keeps: (reported, estimated) of the last request, (0, 0) for none."""
+        """Return the tracker for (reported, estimated) of the last request in the turn's state, which is (0, 0) if
+        there was none."""
         return cls(max_context_tokens).after(*known)
 
     def after(self, reported: int, estimated: int) -> ContextTracker:
-        """Once the reply is there. Both count the whole request, tools included; a report of 0 changes nothing, one
-        of a tiny request not the ratio."""
+        """Return the tracker after a reply. Both numbers count the whole request, tools included. A report of 0 changes
+        nothing, and one of a tiny request does not change the ratio."""
         if reported <= 0 or estimated <= 0:
             return self
         ratio = self.ratio
@@ -81,15 +82,16 @@ class ContextTracker:
         return ContextTracker(self.max_context_tokens, reported, estimated, ratio)
 
     def tokens(self, estimate: int) -> int:
-        """Tokens of a request that is estimated at `estimate`; for the last request, what the provider counted."""
+        """Return the tokens of a request with this estimate. For the last request it is the provider's count."""
         return math.ceil(round(self.ratio * estimate, 6))
 
     def estimate_for(self, tokens: int) -> int:
-        """The largest estimate that stays within so many tokens."""
+        """Return the largest estimate that stays within these tokens."""
         return max(0, math.floor(round(tokens / self.ratio, 6)))
 
     def warning_percent(self, estimate: int) -> int:
-        """How full the context is with a request of this estimate, in per cent, from 70 on; below that 0."""
+        """Return how full the context is with a request of this estimate, in per cent, from 70 on. Returns 0 below
+        that."""
         tokens = self.tokens(estimate)
         if level_of(tokens, self.max_context_tokens) == "ok":
             return 0
@@ -99,12 +101,12 @@ class ContextTracker:
 def should_compact(
     tokens_now: int, max_tokens: int, auto_compact: bool, tried_at_tokens: int = 0, messages: int = 0
 ) -> bool:
-    """Whether to compact before the next step.
+    """Return whether to compact before the next step.
 
-    tokens_now        of the whole request as the tracker counts them, with a history that nothing was left out of
-    tried_at_tokens   what this turn's last try left: `Compaction.tokens_after`, or where there was none the
-                      tokens it was tried at; 0: not tried in this turn
-    messages          of the history
+    tokens_now        the tokens of the whole request as the tracker counts them, with the complete history
+    tried_at_tokens   what this turn's last try left: `Compaction.tokens_after`, or the tokens at which it was tried if
+                      it brought none; 0 if there was no try in this turn
+    messages          the number of messages in the history
     """
     if not auto_compact:
         return False
@@ -119,14 +121,14 @@ def should_compact(
 class Compaction:
     """A shorter history: `items`, then the old one without its `drop` oldest messages.
 
-    summary         None where nothing could be dropped and only results were cut (method `shortened`)
-    front           messages that stay though they stood before the cut, and the newest ones if results in them
-                    had to be cut
-    archive         what leaves the history, as it was; earlier summaries are left out
+    summary         None if nothing could be dropped and only results were cut (method `shortened`)
+    front           messages before the cut that stay, and the newest ones if results in them had to be cut
+    archive         the messages that leave the history, as they were; earlier summaries are left out
     method          who wrote the summary
-    tokens_before, tokens_after   of the whole request, as the tracker counts them
-    spend           what asking models used; None where none was asked or paid
-    why             rules wrote the summary that a model was to write; "" if they did not
+    tokens_before   the tokens of the whole request before, as the tracker counts them
+    tokens_after    the same afterwards
+    spend           what models used; None if no model was asked or paid
+    why             why rules wrote the summary though a model should have; "" if they did not
     """
 
     drop: int
@@ -141,11 +143,10 @@ class Compaction:
 
     @property
     def items(self) -> tuple[Message, ...]:
-        """What is put in front of the rest."""
+        """Return the messages that are put in front of the rest."""
         return self.front if self.summary is None else (self.summary, *self.front)
 
     def applied(self, messages: Sequence[Message]) -> tuple[Message, ...]:
-        """The new history."""
         return (*self.items, *messages[self.drop :])
 
 
@@ -153,12 +154,12 @@ class Compaction:
 class ContextCompactor:
     """Replaces the older part of one turn's conversation by a summary.
 
-    A model writes the summary, or rules where none does: a context that is full has to shrink either way. What leaves
-    the history stays whole in SQL.
+    A model writes the summary, or rules do if no model can: a full context must shrink either way. The messages that
+    leave the history stay whole in SQL.
 
-    model_of   the model to ask; may raise like resolving any model
-    allowance  what the turn may still spend on it
-    is_write   whether a tool changes anything; by default any might have
+    model_of    returns the model to ask; may raise like resolving any model
+    allowance   what the turn may still spend on it
+    is_write    returns whether a tool changes anything; by default any tool might
     """
 
     model_of: Callable[[], AuxiliaryModel]
@@ -177,12 +178,12 @@ class ContextCompactor:
         session_id: str = "",
         step: int = 0,
     ) -> Compaction | None:
-        """The shorter history; None where it cannot be made any shorter. Raises nothing of a model's
-        but CallDeferred: it is to be made when the model's limit allows.
+        """Return the shorter history, or None if it cannot be made shorter. Raises CallDeferred if the model's limit
+        makes the call wait. No other error of a model gets out.
 
         messages         the session's history, oldest first
-        fixed_estimate   estimate of what the request holds beside it: prompt, memory, pack, tools
-        timeout_s        what is left until the turn's deadline; at most half of it, and 60 s, are used
+        fixed_estimate   the estimate of the rest of the request: prompt, memory, pack, tools
+        timeout_s        the time until the turn's deadline; at most half of it, and 60 s, are used
         """
         window = tracker.estimate_for(tracker.max_context_tokens)
         summary_tokens = max(MIN_SUMMARY_TOKENS, min(MAX_SUMMARY_TOKENS, int(window * SUMMARY_SHARE)))
@@ -229,9 +230,9 @@ class ContextCompactor:
 
 
 def with_shorter_results(messages: Sequence[Message], save_tokens: int) -> tuple[Message, ...]:
-    """The messages with their longest tool results cut to one length, so that about `save_tokens` are saved.
+    """Return the messages with their longest tool results cut to one length, so that about `save_tokens` are saved.
 
-    Calls and results stay paired; what is cut says so in the text.
+    Calls and results stay paired. A text that was cut says so.
     """
     sizes = sorted((estimate_text(message.content) for message in messages if message.role == "tool"), reverse=True)
     limit = _limit(sizes, save_tokens)
@@ -244,7 +245,7 @@ def with_shorter_results(messages: Sequence[Message], save_tokens: int) -> tuple
 
 
 def _limit(sizes: Sequence[int], save: int) -> int:
-    """The length to which everything longer is cut: `sizes` (longest first) then sum up to `save` less."""
+    """Return the length to which longer results are cut: `sizes` (longest first) then sum up to `save` less."""
     total = 0
     for count, size in enumerate(sizes, 1):
         total += size

@@ -23,13 +23,13 @@ MAX_KEPT_MESSAGES = 500  # a step reads and checks each of them
 
 @dataclass(frozen=True, slots=True)
 class HistoryCut:
-    """A cut. The new history is a summary of `dropped`, then `front`, then `messages[drop:]`.
+    """A cut through a history. The new history is a summary of `dropped`, then `front`, then `messages[drop:]`.
 
-    drop       how many of the oldest messages are taken out
-    front      those of them that are put back, in their order: system messages, the newest user message, and
-               the one that began the turn
-    dropped    the others: what the summary replaces
-    tail       what is not touched
+    drop      how many of the oldest messages are removed
+    front     those of them that are put back, in their order: system messages, the newest user message, and the message
+              that began the turn
+    dropped   the others, which the summary replaces
+    tail      the messages that stay
     """
 
     drop: int
@@ -46,14 +46,17 @@ def cut_history(
     estimate: Estimate = estimate_messages,
     keep_messages: int = MAX_KEPT_MESSAGES,
 ) -> HistoryCut | None:
-    """The cut that keeps as much of the newest as fits `keep_tokens` (front and tail together).
+    """Return the cut that keeps as many of the newest messages as fit `keep_tokens` (front and tail together).
 
-    Where not even the newest group fits, that group is kept all the same: the model has not seen its results.
-    An earlier summary is always among the dropped. None when nothing but such a summary could be dropped.
+    If not even the newest group fits, it is kept all the same, because the model has not seen its results. An earlier
+    summary is always among the dropped. Returns None if nothing but such a summary could be dropped.
     """
     pinned = _pinned(messages, turn_id)
     sizes = [0 if i in pinned else estimate((message,)) for i, message in enumerate(messages)]
-    newest_tokens = [0, *accumulate(reversed(sizes))]  # n -> what the newest n messages take, beside the pinned ones
+    newest_tokens = [
+        0,
+        *accumulate(reversed(sizes)),
+    ]  # n -> tokens of the newest n messages that are not pinned
     max_tokens = keep_tokens - sum(estimate((messages[i],)) for i in pinned)
 
     def fits(cut: int) -> bool:
@@ -74,17 +77,17 @@ def cut_history(
 
 
 def newest_user_message(messages: Sequence[Message]) -> int | None:
-    """Where the newest message is that a user, not the runtime, wrote."""
+    """Return the index of the newest message that a user, and not the runtime, wrote."""
     return next(
         (i for i in range(len(messages) - 1, -1, -1) if messages[i].role == "user" and not messages[i].note_kind), None
     )
 
 
 def _pinned(messages: Sequence[Message], turn_id: str) -> frozenset[int]:
-    """Places of what a compaction never drops."""
+    """Return the indexes of the messages that a compaction never drops."""
     found = {i for i, message in enumerate(messages) if message.role == "system"}
     newest = newest_user_message(messages)
-    # The newest one may be a follow-up, or a notice about a late write: the question itself stays, too.
+    # The newest one may be a follow-up, or a notice about a late write, so the turn's question is kept as well.
     opening = next(
         (
             i
@@ -101,7 +104,8 @@ def _is_summary(message: Message) -> bool:
 
 
 def _possible_cuts(messages: Sequence[Message]) -> list[int]:
-    """Cuts that fold every earlier summary and drop nothing the model has not read; never none."""
+    """Return the cuts that replace every earlier summary and drop nothing that the model has not read. There is at
+    least one."""
     cuts = _cuts(messages)
     folding = max((i + 1 for i, message in enumerate(messages) if _is_summary(message)), default=0)
     unread = unread_from(messages)
@@ -109,7 +113,8 @@ def _possible_cuts(messages: Sequence[Message]) -> list[int]:
 
 
 def unread_from(messages: Sequence[Message]) -> int:
-    """Where what no model has answered yet begins: the newest reply with calls, or what follows an answer."""
+    """Return the index of the first message that no model has answered yet: the newest reply with calls, or what
+    follows an answer."""
     for i in range(len(messages) - 1, -1, -1):
         if messages[i].role == "assistant":
             return i if messages[i].calls else i + 1
@@ -117,8 +122,8 @@ def unread_from(messages: Sequence[Message]) -> int:
 
 
 def _cuts(messages: Sequence[Message]) -> list[int]:
-    """Places before which a cut parts no call from its result, and no input, nor note,
-    from others of its step; the end included.
+    """Return the indexes before which a cut separates no call from its result, and no input or note from others of its
+    step. The end is included.
 
     A result belongs to the newest call of its id: ids are unique in a turn only, and providers read them the same way.
     """
@@ -141,8 +146,8 @@ def _cuts(messages: Sequence[Message]) -> list[int]:
 
 
 def _keep_their_order_together(first: Message, second: Message) -> bool:
-    """Whether both are input that one step read, or both notes on one step: of what is archived in two parts neither
-    keeps its order within the step."""
+    """Return whether both are input that one step read, or both notes on one step. If they were archived in two parts,
+    they would lose their order within the step."""
     read = ["input" in (message.extra or {}) for message in (first, second)]
     return (
         bool(first.turn)

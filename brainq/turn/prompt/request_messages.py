@@ -1,4 +1,5 @@
-"""The messages of one model request, in their order and within the model's context, with input that came meanwhile."""
+"""The messages of one model request, in their order and within the model's context, with the input that arrived
+meanwhile."""
 
 from __future__ import annotations
 
@@ -19,7 +20,7 @@ from brainq.tools.context_pack import pack_json, read_pack
 from brainq.turn.prompt.untrusted import untrusted
 
 INPUT_FRAME = "\n\n[Sent while you were working on the task above, which goes on.]"
-PACK_SHARE = 0.25  # of the context at most; the conversation matters more
+PACK_SHARE = 0.25  # of the context at most, because the conversation matters more
 MEMORY_SHARE = 0.10
 MAX_PACK_CHARS = 48_000  # about 12 000 tokens
 MAX_MEMORY_CHARS = 16_000
@@ -36,10 +37,10 @@ _SKILL_LEAD = "[Note from the runtime: the application gives this skill context 
 
 @dataclass(frozen=True, slots=True)
 class TurnDrain:
-    """What was taken out of a mailbox at once.
+    """The inputs that were taken out of a mailbox at once.
 
-    inputs      in the order they were accepted
-    readiness   the newest that an input sets, True or False; None: no input sets it
+    inputs      in the order in which they were accepted
+    readiness   the newest value that an input sets, True or False; None if no input sets it
     """
 
     inputs: tuple[TurnInput, ...] = ()
@@ -47,7 +48,7 @@ class TurnDrain:
 
 
 class TurnMailbox:
-    """The pending inputs of one turn, oldest first. The same `client_message_id` twice is one message, the first."""
+    """The pending inputs of one turn, oldest first. A second input with the same `client_message_id` is dropped."""
 
     def __init__(self, pending: Iterable[TurnInput] = ()) -> None:
         self._pending: dict[str, TurnInput] = {}
@@ -58,7 +59,7 @@ class TurnMailbox:
         return len(self._pending)
 
     def drain(self) -> TurnDrain:
-        """Take everything out. The newest readiness that is not None wins, whatever came after it without one."""
+        """Remove and return all inputs. The newest readiness that is not None counts."""
         inputs = tuple(self._pending.values())
         self._pending = {}
         readiness = (item.readiness for item in reversed(inputs) if item.readiness is not None)
@@ -66,9 +67,9 @@ class TurnMailbox:
 
 
 def input_messages(drain: TurnDrain, turn_id: str, step: int) -> tuple[Message, ...]:
-    """One user message an input, as it was sent; an input without words, which only says readiness, is none.
+    """Return one user message for each input. An input without text, which only sets readiness, has none.
 
-    `extra["input"]` is its `client_message_id`; `extra["merged"]` marks one that belongs to the question.
+    `extra["input"]` is its `client_message_id`, and `extra["merged"]` marks one that belongs to the question.
     """
     return tuple(
         Message(
@@ -80,15 +81,15 @@ def input_messages(drain: TurnDrain, turn_id: str, step: int) -> tuple[Message, 
             attachments=item.attachments,
         )
         for item in drain.inputs
-        # Providers refuse a message that is nothing but space.
+        # Providers refuse a message of spaces.
         if item.text.strip() or item.attachments
     )
 
 
 def frame_input(message: Message) -> Message:
-    """The message as the model is shown it: input sent into a running turn says that the task goes on.
+    """Return the message as the model sees it: input sent into a running turn is marked as part of the same task.
 
-    Every other message, a merged input among them, is returned as it is.
+    Any other message, such as a merged input, is returned unchanged.
     """
     extra = message.extra
     if extra is None or "input" not in extra or extra.get("merged"):
@@ -97,7 +98,7 @@ def frame_input(message: Message) -> Message:
 
 
 def readiness_word(drain: TurnDrain) -> HoldSpec | str:
-    """What the step that reads these inputs makes of their readiness: `ready`, a hold, or "" for nothing."""
+    """Return the readiness that the step sets: `ready`, a hold, or "" if the inputs set none."""
     if drain.readiness is None:
         return ""
     if drain.readiness:
@@ -113,13 +114,14 @@ def _input_mark(item: TurnInput) -> dict[str, JsonValue]:
 
 @dataclass(frozen=True, slots=True)
 class TurnPreparation:
-    """What one model call is asked with.
+    """The messages of one model call, and their sizes.
 
-    render_hash         sha256 of the system prompt as rendered for this turn, thinking prefix included, 16 hex digits
-    estimate            tokens of the messages, estimated
-    left_out            messages of older turns that did not fit
-    full_estimate       of the whole request, tools included, with nothing left out: how full the context really is
-    fixed_estimate      the part of `full_estimate` beside the history: what a compaction cannot shrink
+    render_hash                      sha256 of the system prompt as rendered for this turn, with the thinking prefix, 16
+                                     hex digits
+    estimate                         estimated tokens of the messages
+    left_out                         messages of older turns that did not fit
+    full_estimate                    estimate of the whole request, tools included, with nothing left out
+    fixed_estimate                   the part of `full_estimate` that is not history and that a compaction cannot shrink
     memory_text, context_pack_json   as given
     """
 
@@ -133,9 +135,10 @@ class TurnPreparation:
     context_pack_json: str | None = None
 
 
-@lru_cache(maxsize=64)  # asked at each step, and most brains have one prompt
+@lru_cache(maxsize=64)  # computed at each step, and most brains have one prompt
 def render_hash(system_prompt: str, thinking_prefix: str = "") -> str:
-    """Of what does not change from step to step. A brain that does not think has the hash of its prompt alone."""
+    """Return the hash of the part that does not change from step to step. Without thinking it is the hash of the prompt
+    alone."""
     text = "\n\n".join(part for part in (system_prompt, thinking_prefix) if part)
     return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:16]
 
@@ -168,14 +171,14 @@ class TurnPreparer:
         tools_estimate: int = 0,
         ratio: float = 1.0,
     ) -> TurnPreparation:
-        """The messages, and what they come to.
+        """Return the messages and their sizes.
 
-        max_context_tokens   what the model takes
-        memory_text          what memory found for this turn; blank: nothing
-        pack_json            the context pack, preferences merged; None or blank: no pack
-        thinking_prefix      what the thinking level adds to the system prompt; blank: nothing
-        tools_estimate       estimate of the tools offered, which take their part of the context
-        ratio                tokens for one estimated token, as the tracker has found
+        max_context_tokens   the model's limit
+        memory_text          what memory found for this turn; blank if nothing
+        pack_json            the context pack with the preferences merged in; None or blank if there is none
+        thinking_prefix      what the thinking level adds to the system prompt; blank for nothing
+        tools_estimate       the estimate of the offered tools, which take a part of the context
+        ratio                tokens per estimated token, as the tracker has found
         """
         window = int(max_context_tokens / ratio)
         rules = "\n\n".join(
@@ -190,7 +193,7 @@ class TurnPreparer:
         own = tuple(map(frame_input, unframed))
         size = sum(history.sizes[begin:])
         before_size = history.tokens - size
-        # Only what is framed is another text than the history's.
+        # Only framed messages have another text than in the history.
         own_size = size + sum(
             estimate_message(shown) - known
             for shown, plain, known in zip(own, unframed, history.sizes[begin:], strict=True)
@@ -213,7 +216,7 @@ class TurnPreparer:
 
 
 def _before_message(request: TurnRequest, pack_json: str | None, window: int) -> list[Message]:
-    """What comes between the history and the user's message."""
+    """Return the messages between the history and the user's message."""
     added: list[Message] = []
     if pack_json and pack_json.strip():
         added.append(pack_message(pack_json, _chars_in(pack_json, int(window * PACK_SHARE))))
@@ -223,7 +226,8 @@ def _before_message(request: TurnRequest, pack_json: str | None, window: int) ->
 
 
 def _chars_in(text: str, tokens: int) -> int:
-    """How many characters of this text are about so many tokens: scripts differ in that by the factor four."""
+    """Return how many characters of this text are about this many tokens. Scripts differ in that by a factor of
+    four."""
     size = estimate_text(text)
     return len(text) if size <= tokens else len(text) * tokens // size
 
@@ -248,7 +252,8 @@ def _day(today: date) -> str:
 def _turns_that_fit(
     history: Sequence[Message], sizes: Sequence[int], size: int, budget: int
 ) -> tuple[tuple[Message, ...], int]:
-    """The newest whole turns that fit, and what is pinned; and their size. `size` is that of the whole history.
+    """Return the newest whole turns that fit and the pinned messages, and their size. `size` is that of the whole
+    history.
 
     Messages at the very start whose turn was trimmed away are dropped.
     """
@@ -262,7 +267,7 @@ def _turns_that_fit(
 
 
 def _cut(history: Sequence[Message], sizes: Sequence[int], budget: int) -> int:
-    """Where the newest whole turns begin that fit beside what is pinned."""
+    """Return the index at which the newest whole turns begin that fit beside the pinned messages."""
     pinned = frozenset(i for i, message in enumerate(history) if _is_pinned(message))
     budget -= sum(sizes[i] for i in pinned)
     starts = [i for i in range(len(history)) if _begins_turn(history, i)]
@@ -286,30 +291,31 @@ def _is_pinned(message: Message) -> bool:
     return message.role == "system" or message.note_kind == "summary"
 
 
-# Pack and memory hold what users once wrote and what tools found, so they are fenced as untrusted data. They are `user`
-# messages: a `system` message at the front of a request is hoisted into the system prompt on some wires, and text in it
+# Pack and memory contain what users once wrote and what tools found, so they are fenced as untrusted data. They are
+# `user` messages: some wires move a `system` message at the front of a request into the system prompt, where text in it
 # would be obeyed.
 
 
 def pack_message(pack_text: str, max_chars: int = MAX_PACK_CHARS) -> Message:
-    """The pack as the model reads it: fenced, labelled as data, cut to `max_chars`. `pack_text` is JSON or not."""
+    """Return the message with the pack: fenced, labelled as data, cut to `max_chars`. `pack_text` may be JSON or
+    text."""
     text = _fenced_pack(pack_text, min(max_chars, MAX_PACK_CHARS))
     return Message(role="user", content=text, extra={"note": "context"})
 
 
 @lru_cache(maxsize=16)  # each step of a turn shows the same pack, and looking for markers takes milliseconds
 def _fenced_pack(pack_text: str, max_chars: int) -> str:
-    # Read and written anew: escapes become the characters they stand for, so none can hide a marker.
+    # The JSON is read and written again, so that escapes become characters and cannot hide a marker.
     body = pack_json(read_pack(pack_text))
     return untrusted("context pack", body, lead=_PACK_LEAD, max_chars=max_chars)
 
 
 def memory_message(text: str, max_chars: int = MAX_MEMORY_CHARS) -> Message:
-    """What was found in memory, fenced likewise."""
+    """Return the message with what memory found, fenced in the same way."""
     text = untrusted("memory", text.strip(), lead=_MEMORY_LEAD, max_chars=min(max_chars, MAX_MEMORY_CHARS))
     return Message(role="user", content=text, extra={"note": "memory"})
 
 
 def skill_message(text: str) -> Message:
-    """The skill context: the producer's own text, so it is neither fenced nor cut."""
+    """Return the message with the skill context. It is the producer's own text, so it is neither fenced nor cut."""
     return Message(role="user", content=f"{_SKILL_LEAD}\n{text}", extra={"note": "skill"})

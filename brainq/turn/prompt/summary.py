@@ -1,4 +1,4 @@
-"""A conversation as `[role] text` lines, for a model that is asked about it."""
+"""Summaries of a conversation, which a model writes from `[role] text` lines, or rules if no model can."""
 
 from __future__ import annotations
 
@@ -44,14 +44,14 @@ _SENTENCE_END = re.compile(r"(?<=[.!?])\s+|\n")
 _FRAME_TOKENS = estimate_text(untrusted("summary", "", lead=LEAD))
 MIN_COMPACTION_S = 5.0
 MAX_COMPACTION_S = 60.0
-SHARE_OF_TIME = 0.5  # of what the turn has left: the step itself needs some, too
+SHARE_OF_TIME = 0.5  # of the turn's remaining time: the step itself needs some as well
 MAX_WHY_CHARS = 300
 _NO_TIME = "there was too little time"
-MAX_PIECES = 4  # asked one after another; what is older still goes in by rules
-PIECE_SHARE = 0.5  # of the context: the rest is for the prompt, the summary so far, and estimates that are low
+MAX_PIECES = 4  # summarised one after another; older messages are summarised by rules
+PIECE_SHARE = 0.5  # of the context: the rest is for the prompt, the summary so far, and low estimates
 MIN_PIECE_TOKENS = 200
-# Characters of a message and of a tool's result: the first pair that fits one piece is taken, for results are long
-# and least of them is worth keeping.
+# Characters of a message and of a tool's result. The first pair that fits one piece is taken: results are long, and are
+# least worth keeping.
 TRANSCRIPT_LIMITS = ((8_000, 8_000), (8_000, 2_000), (4_000, 600))
 WORDS_PER_TOKEN = 0.6  # English has 0.75; ids, paths and numbers need more
 _SYSTEM = """\
@@ -64,19 +64,19 @@ Write plain text of at most {words} words, with no heading and no remark about y
 
 
 def transcript_lines(messages: Sequence[Message], max_chars: int, max_result_chars: int) -> list[str]:
-    """One entry a message or call, with texts cut to `max_chars` and tool results to `max_result_chars`.
+    """Return one entry for each message or call, with texts cut to `max_chars` and tool results to `max_result_chars`.
 
         [user] Book me a seat.
         [assistant] Let me see. (calls c1-0: find_flights({"to": "OSL"}))
         [tool find_flights c1-0: ok] 3 flights ...
 
-    A text of several lines goes on with two spaces, so that no line in it reads like an entry of its own.
+    The further lines of a text are indented by two spaces, so that none of them looks like an entry.
     """
     return [_indented(f"[{_label(message)}]", _text(message, max_chars, max_result_chars)) for message in messages]
 
 
 def call_text(call: ToolCall, max_chars: int = MAX_ARGUMENT_CHARS) -> str:
-    """`tool({"a": 1})`, arguments cut to `max_chars`."""
+    """Return `tool({"a": 1})`, with arguments cut to `max_chars`."""
     arguments = call.arguments
     text = arguments if isinstance(arguments, str) else json.dumps(arguments, ensure_ascii=False, default=str)
     return f"{call.name}({shortened(text, max_chars)})"
@@ -104,12 +104,12 @@ def _indented(label: str, text: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class DroppedHistory:
-    """What is known of the dropped messages before anybody sums them up.
+    """The dropped messages, taken apart before they are summarised.
 
-    earlier    text of the summaries among them
+    earlier    the text of the summaries among them
     messages   the others
     changes    a line for each call that may have changed something, those of earlier summaries first. The summary
-               carries them beside its text: a model may leave one out, and a write would be done twice
+               carries them beside its text, because a model could omit one, and a write would be done twice
     """
 
     earlier: str
@@ -118,7 +118,7 @@ class DroppedHistory:
 
 
 def collect_dropped(dropped: Sequence[Message], is_write: Callable[[str], bool]) -> DroppedHistory:
-    """Take the dropped messages apart. `is_write(tool)` says whether a tool changes anything."""
+    """Take the dropped messages apart. `is_write(tool)` returns whether a tool changes anything."""
     summaries = [message for message in dropped if message.note_kind == "summary"]
     others = tuple(message for message in dropped if message.note_kind != "summary")
     changes = [line for summary in summaries for line in _changes_in(summary)]
@@ -130,12 +130,12 @@ def collect_dropped(dropped: Sequence[Message], is_write: Callable[[str], bool])
 
 
 def tokens_for_text(changes: Sequence[str], max_tokens: int) -> int:
-    """What a summary of at most `max_tokens` has for its text, once its frame and the changes are in."""
+    """Return the tokens for the text of a summary of at most `max_tokens`, without its frame and the changes."""
     return _text_tokens(_change_list(changes, max_tokens), max_tokens)
 
 
 def summary_message(text: str, changes: Sequence[str], method: SummaryMethod, max_tokens: int) -> Message:
-    """The summary as the history holds it: framed as data, in all within `max_tokens` (estimated)."""
+    """Return the summary as the history holds it: framed as data, within `max_tokens` (estimated) in all."""
     listed = _change_list(changes, max_tokens)
     text = shortened_to_tokens(clean(text).strip(), _text_tokens(listed, max_tokens))
     body = "\n".join([text, "", _CHANGES, *(f"- {line}" for line in listed)]) if listed else text
@@ -157,9 +157,9 @@ def _text_tokens(listed: Sequence[str], max_tokens: int) -> int:
 
 
 def summary_by_rules(folded: DroppedHistory, max_tokens: int) -> str:
-    """The gist without a model: what was asked and answered, each by its first sentence, and which tools ran how.
+    """Return a summary without a model: the first sentence of each question and answer, and the outcome of each tool.
 
-    An earlier summary gets half of the room; of the rest the newest lines stay.
+    An earlier summary gets half of the space. The newest lines get the rest.
     """
     earlier = shortened_to_tokens(folded.earlier, max_tokens // 2)
     room = max_tokens - estimate_text(earlier)
@@ -204,7 +204,7 @@ def _change(call: ToolCall, outcome: Message | None) -> str:
 
 
 def _outcomes(messages: Sequence[Message]) -> dict[tuple[int, str], Message]:
-    """(place of the reply, call id) -> its result; ids are unique in a turn only."""
+    """Return results by (index of the reply, call id), because ids are unique in a turn only."""
     asked: dict[str, int] = {}
     found: dict[tuple[int, str], Message] = {}
     for place, message in enumerate(messages):
@@ -226,9 +226,9 @@ def _first_sentence(text: str) -> str:
 
 
 def _newest_that_fit(lines: Sequence[str], max_tokens: int) -> list[str]:
-    """As many of the last lines as fit, the oldest replaced by their number."""
+    """Return as many of the last lines as fit. The oldest ones are replaced by their number."""
     kept: list[str] = []
-    left = max_tokens - 8  # for the line that counts
+    left = max_tokens - 8  # for the line with the number
     for line in reversed(lines):
         left -= estimate_text(line) + 1
         if left < 0:
@@ -250,7 +250,7 @@ def _changes_in(summary: Message) -> list[str]:
 
 
 class WrittenSummary(NamedTuple):
-    """A summary, who wrote it, and what asking models used. `why`: rules did, though a model was to; "" if not so."""
+    """A summary, who wrote it, and what models used. `why` is set if rules wrote it though a model should have."""
 
     text: str
     method: SummaryMethod
@@ -260,11 +260,11 @@ class WrittenSummary(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Summariser:
-    """Sums up for one turn.
+    """Writes the summary for one turn.
 
-    model_of        the model to ask; may raise like resolving any model
+    model_of        returns the model to ask; may raise like resolving any model
     allowance       what the turn may still spend on it
-    window_tokens   what one request may hold, in estimated tokens
+    window_tokens   the size of one request, in estimated tokens
     """
 
     model_of: Callable[[], AuxiliaryModel]
@@ -276,9 +276,9 @@ class Summariser:
     clock: Callable[[], float] = time.monotonic
 
     def summarise(self, folded: DroppedHistory, max_tokens: int, timeout_s: float) -> WrittenSummary:
-        """Return the summary. Rules write it where the model fails or time is short.
+        """Return the summary. Rules write it if the model fails or time is short.
 
-        timeout_s   what is left until the turn's deadline; at most half of it, and 60 s, are used
+        timeout_s   the time until the turn's deadline; at most half of it, and 60 s, are used
         """
         allowed_s = min(MAX_COMPACTION_S, timeout_s * SHARE_OF_TIME)
         if allowed_s < MIN_COMPACTION_S:
@@ -299,8 +299,8 @@ class Summariser:
         return WrittenSummary(text, "model", spend)
 
     def _model_summary(self, folded: DroppedHistory, max_tokens: int, ends_at: float) -> str:
-        """The model's summary; empty when time ran out, or its limit lets another piece wait. Raises what asking it
-        raises."""
+        """Return the model's summary, or "" if time ran out or its limit makes another piece wait. Raises the errors of
+        asking the model."""
         so_far, pieces = self._pieces(folded, max_tokens)
         system = _SYSTEM.format(words=max(20, int(max_tokens * WORDS_PER_TOKEN)))
         auxiliary = self.model_of()
@@ -314,7 +314,7 @@ class Summariser:
                     system,
                     _summary_request(so_far, piece),
                     timeout_s=left_s,
-                    max_output_tokens=max(1_000, 2 * max_tokens),  # models that reason first count that in
+                    max_output_tokens=max(1_000, 2 * max_tokens),  # models that reason count that in as well
                     session_id=self.session_id,
                     turn_id=self.turn_id,
                     step=self.step,
@@ -322,12 +322,12 @@ class Summariser:
             except CallDeferred:
                 if number:
                     return ""
-                raise  # no piece is paid yet: it is begun again when the model's limit allows
+                raise  # no piece is paid for yet: it begins again when the model's limit allows
             so_far = shortened_to_tokens(reply.text.strip(), max_tokens)
         return so_far
 
     def _pieces(self, folded: DroppedHistory, max_tokens: int) -> tuple[str, list[str]]:
-        """The summary to start from, and the transcript in pieces that each fit a request."""
+        """Return the summary to start from, and the transcript in pieces that each fit a request."""
         room = int(self.window_tokens * PIECE_SHARE) - max_tokens - estimate_text(_SYSTEM)
         room = max(MIN_PIECE_TOKENS, room)
         entries: list[str] = []
@@ -344,7 +344,7 @@ class Summariser:
 
 
 def _pack_pieces(entries: Sequence[str], room: int) -> tuple[list[str], list[int]]:
-    """The entries in pieces of at most `room` tokens, and how many are in each."""
+    """Return the entries in pieces of at most `room` tokens, and the number of entries in each."""
     pieces: list[list[str]] = [[]]
     used = 0
     for entry in entries:

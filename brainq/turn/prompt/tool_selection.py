@@ -1,9 +1,9 @@
-"""SemanticToolSelector: which tools the model sees in a turn, where a brain has more than it should be shown.
+"""Selects the tools that the model sees in a turn, for a brain that has more than it should show.
 
-    pinned · called in this turn · the nearest to what is being talked about      -> in the registry's order
+    pinned · called in this turn · nearest to the topic of the conversation      -> in the registry's order
 
-The topic is the user's message, and the conversation just before it: a message such as "yes, please
-do" names no tool, but the answer that it replies to does.
+The topic is the user's message and the conversation just before it: a message such as "yes, please do" names no tool,
+but the answer that it replies to does.
 """
 
 from __future__ import annotations
@@ -22,20 +22,20 @@ from brainq.tools.ranking import Bm25Ranker
 
 log = logger("brainq.turn")
 ANSWER_WEIGHT = 1.0  # the last answer counts as much as the message; measured in docs/guides/tool-selection.md
-EARLIER_WEIGHT = 0.5  # of each of the user's messages before
+EARLIER_WEIGHT = 0.5  # of each earlier message of the user
 EARLIER_MESSAGES = 3
-MAX_TEXT_CHARS = 4000  # of one text; a pasted file says no more in its middle, and must not cost a step
+MAX_TEXT_CHARS = 4000  # of one text; the middle of a pasted file adds little, and must not cost a step
 DEFAULT_RANKER = Bm25Ranker()
 
 
 @dataclass(frozen=True, slots=True)
 class SelectionContext:
-    """The conversation around a turn's message. The same at every step of a turn, until input is added to the turn or
-    the history is compacted.
+    """The conversation around a turn's message. It is the same at every step of a turn, until input arrives or the
+    history is compacted.
 
     answer    the last answer before the turn
     earlier   the user's messages before the turn, oldest first, at most EARLIER_MESSAGES
-    added     input that came while the turn ran, as far as it was taken in
+    added     the input that has arrived and been read while the turn ran
     """
 
     answer: str = ""
@@ -47,10 +47,11 @@ NO_CONTEXT = SelectionContext()
 
 
 def selection_context(history: Conversation, turn_id: str) -> SelectionContext:
-    """The context of a turn from the session's history, whole or compacted; notes of the runtime do not count."""
+    """Return the context of a turn from the session's history, whole or compacted. Notes of the runtime do not
+    count."""
     answer = ""
     earlier: list[str] = []
-    # From its end on: it may be thousands of messages long.
+    # From the end: the history may be thousands of messages long.
     for message in _spoken_messages(reversed(history.messages)):
         if message.turn == turn_id:
             continue
@@ -67,11 +68,11 @@ def selection_context(history: Conversation, turn_id: str) -> SelectionContext:
 class SemanticToolSelector:
     """Chooses at most `max_tools` tools of a registry that has more.
 
-    max_tools   tools a model is shown; more only if more than that are pinned or were called
+    max_tools   tools that a model sees; there may be more only if more are pinned or were called
     pinned      names of tools that are always shown
     ranker      scores tools against a text; by default BM25
 
-    Raises InvalidInput if `max_tools` is less than 1. A pinned name that no tool has is for the brain to refuse.
+    Raises InvalidInput if `max_tools` is less than 1. The brain refuses a pinned name that no tool has.
     """
 
     def __init__(self, max_tools: int, pinned: Iterable[str] = (), ranker: ToolRanker | None = None) -> None:
@@ -84,15 +85,15 @@ class SemanticToolSelector:
     def select(
         self, query: str, specs: Sequence[ToolSpec], used: Collection[str] = (), context: SelectionContext = NO_CONTEXT
     ) -> tuple[ToolSpec, ...]:
-        """The tools to show, in the order of `specs`, so that a service's prompt cache holds.
+        """Return the tools to show, in the order of `specs`, so that a service can reuse its prompt cache.
 
         query     the turn's user message
         used      names of the tools called in this turn so far; those among `specs` are kept
         context   the conversation before the message
 
-        With the same query, specs and context the choice is the same at every step: a tool that was chosen and
-        then called takes the place it had. Equal scores go by registry order. All specs are returned if there
-        are no more than `max_tools`.
+        The choice is the same at every step with the same query, specs and context: a tool that was chosen and then
+        called takes the place it had. Equal scores are ordered by the registry. All specs are returned if there are no
+        more than `max_tools`.
         """
         if len(specs) <= self.max_tools:
             return tuple(specs)
@@ -110,7 +111,7 @@ class SemanticToolSelector:
         except BaseException as failure:
             if is_shutdown(failure):
                 raise
-            # A turn with other tools than the best is better than none.
+            # A turn without the best tools is better than no turn.
             log.warning("ranker failed, ranking by words instead", failure=failure)
             return _weighted(DEFAULT_RANKER, query, specs, context)
 
@@ -127,7 +128,7 @@ def _weighted(ranker: ToolRanker, query: str, specs: Sequence[ToolSpec], context
 
 
 def _texts(query: str, context: SelectionContext) -> Iterator[tuple[str, float]]:
-    """What to rank by, with what each text counts; empty ones are left out."""
+    """Yield the texts to rank by and the weight of each. Empty texts are left out."""
     weighted = (
         (query, 1.0),
         *((text, 1.0) for text in context.added),
@@ -138,13 +139,13 @@ def _texts(query: str, context: SelectionContext) -> Iterator[tuple[str, float]]
 
 
 def _excerpt(text: str) -> str:
-    """The beginning and the end of a long text."""
+    """Return the beginning and the end of a long text."""
     half = MAX_TEXT_CHARS // 2
     return text if len(text) <= MAX_TEXT_CHARS else f"{text[:half]}\n{text[-half:]}"
 
 
 def _spoken_messages(messages: Iterable[Message]) -> Iterator[Message]:
-    """The texts of the user and the model."""
+    """Yield the messages with text of the user and the model."""
     return (
         message
         for message in messages

@@ -20,23 +20,25 @@ from brainq.text.surrogates import clean
 
 _BEGIN, _END = "BEGIN UNTRUSTED DATA", "END UNTRUSTED DATA"
 REMOVED = "[marker removed]"
-# A letter that may be one, and may belong to an escape: `\begin` has all of its letters if its `\b` is read as two
-# characters, `\nend` if its `\n` is read as one. It is in the skeleton as a capital, and a marker may have it or not.
+# A letter that may be one, and may belong to an escape: all letters of `\begin` count if its `\b` is read as two
+# characters, those of `\nend` if its `\n` is read as one. It is in the skeleton as a capital, and a marker may have it
+# or not.
 _ESCAPE = re.compile(r"\\(?:([nrtbf])|u[0-9a-fA-F]{4})")
-# Letters by Unicode's reckoning, of no width in most fonts.
+# Letters by Unicode's classification, without width in most fonts.
 _FILLERS = dict.fromkeys(map(ord, "\u115f\u1160\u3164\uffa0"))
 _NO_LETTER = re.compile(r"[\W_]+")
 
 
 def untrusted(name: str, text: str, *, lead: str, max_chars: int | None = None) -> str:
-    """`lead`, and below it `text` between delimiters that carry `name`; text over `max_chars` is cut."""
+    """Return `lead`, and below it `text` between delimiters that carry `name`. A text longer than `max_chars` is
+    cut."""
     body = neutralise(clean(text))
     body = body if max_chars is None else shortened(body, max_chars)
     return f"{lead}\n<<<{_BEGIN}: {name}>>>\n{body}\n<<<{_END}: {name}>>>"
 
 
 def neutralise(text: str) -> str:
-    """`text` with everything that reads like a delimiter of ours replaced by REMOVED."""
+    """Return `text` with everything that reads like one of our delimiters replaced by REMOVED."""
     if _MARKER.search(skeleton(text)) is None:
         return text
     letters, places = _letters(text)
@@ -50,8 +52,8 @@ def neutralise(text: str) -> str:
 
 
 def skeleton(text: str) -> str:
-    """Only the letters and digits of `text`, without case, width and accents: what a delimiter is known by. Capitals
-    are letters of escapes."""
+    """Return the letters and digits of `text`, without case, width and accents, by which a delimiter is recognised.
+    Capitals are letters of escapes."""
     return _letters(text)[0] if "\\" in text else _plain(text)
 
 
@@ -60,7 +62,7 @@ def _plain(text: str) -> str:
 
 
 def _marker(words: str) -> str:
-    """A pattern that finds `words` in a skeleton."""
+    """Return a pattern that finds `words` in a skeleton."""
     letters = (f"[{letter}{letter.upper()}]" if letter in "nrtbf" else letter for letter in _plain(words))
     return "[NRTBF]*".join(letters)
 
@@ -69,7 +71,7 @@ _MARKER = re.compile("|".join(_marker(words) for words in (_BEGIN, _END)))
 
 
 def _letters(text: str) -> tuple[str, list[int]]:
-    """The skeleton, and for each of its letters the place in `text` that it came from."""
+    """Return the skeleton, and for each of its letters its place in `text`."""
     letters: list[str] = []
     places: list[int] = []
     done = 0
