@@ -1,1 +1,1 @@
-"""Brains: what an agent's turns share, how it is checked and loaded, and which one a turn is for."""
+"""Brains: what the turns of an agent share, how a brain is checked and loaded, and which brain a turn has."""

@@ -71,13 +71,13 @@ DEFAULT_CHILDREN = Children()
 
 @dataclass(frozen=True, slots=True)
 class StepInfo:
-    """A step about to be made, as far as its turn is known.
+    """The facts about a step that is about to be made.
 
-    step           counted from 1
-    calls          those that the model has asked for in this turn
-    failed_calls   those of the step before that did not succeed
-    usage, cost_usd   the turn's so far; money of models without a known price is left out
-    model          what the turn itself named; None: the brain's
+    step              counted from 1
+    calls             the calls that the model has requested in this turn
+    failed_calls      the calls of the step before that did not succeed
+    usage, cost_usd   the turn's usage so far; calls of models without a known price are left out of the cost
+    model             the model that the turn named; None for the brain's
     """
 
     turn: TurnInfo
@@ -91,10 +91,10 @@ class StepInfo:
 
 @dataclass(frozen=True, slots=True)
 class StepChoice:
-    """How one step is asked. What is None is as the turn and the brain say.
+    """How one step is asked. A field that is None leaves the choice to the turn and the brain.
 
     model     `provider:model`, or a Provider
-    options   a ModelOptions, or a mapping of its fields; over those of the turn
+    options   a ModelOptions, or a mapping of its fields; they override those of the turn
     """
 
     model: str | Provider | None = None
@@ -107,44 +107,45 @@ on the StepInfo alone: it is called again for a step that is made again."""
 
 
 class Brain:
-    """What the workers load by name (`module:attr`) and every turn of it shares.
+    """What all turns of an agent share. Workers load it by name (`module:attr`).
 
-    name             names the brain in SQL, metrics and logs
-    model            `provider:model`, such as `openai:gpt-5`, or a Provider
-    system_prompt    text, or a function of the TurnInfo, plain or async, that returns it
-    tools            functions (they count as DESTRUCTIVE) or Tools; more come with `@brain.tool`
-    callbacks        a Callbacks, a mapping, or an object with some of the `on_...` functions
-    middleware       objects of Middleware, called around turns, steps, calls and finalizer steps, in this order
-    options          how the model is asked: a ModelOptions, or a mapping of its fields
-    for_step         a function of the StepInfo that returns a StepChoice: another model or other options for that
-                     step; or None: as the turn says
-    parallel_tools   False: one call at a time, whatever the effects
-    show_citations   True: sources are appended to the answer
-    redact_logs      True: SQL keeps no message texts, arguments and results
-    memory           `Memory()`: what is worth remembering is kept over turns, and found again
-    context          the context pack and the compaction of long conversations
-    thinking         `off`, `low`, `medium` or `high`: how often the model reflects on the turn between two steps,
-                     and what the system prompt says about thinking
-    selection        chooses the tools a turn's model sees where there are many; None: it sees all
-    prompts          PromptTemplates that turns name by `prompt_id`
-    judges           judges of your own that prompt templates may name
-    auxiliary_model  what reflects, summarises, extracts and judges; by default the brain's model
-    approvals        which effects need a person's approval in all tools, and how long a call waits for one
-    after_untrusted  what changes do once the turn has read a result of an untrusted tool. None: they run. `ask`: each
-                     waits for a person's approval; `ask_in_session`: also after such a result of an earlier turn
-    children         how many turns in other sessions a turn may start, and how deep
-    prompt_id        the template of `prompts` for turns that name none and bring no system prompt of their own
-    output_schema    what answers have to fit where a submit names none: a JSON schema, or a pydantic model class.
-                     Not for child turns, reviews and compactions
-    decisions        a `DecisionStore` that keeps the decision records in place of SQL
-    final_steps      finalizer steps of your own (`FinalStep`), run before the turn-end callback
-    description      what it is for, in a line or two: others read this, such as on the card of an A2A agent
-    max_live_turns   how many of its turns may be live at once in the whole fleet, parked ones aside; the others wait,
-                     and keep no turn of another brain waiting. None: as many as there is room for
-    mcp              servers whose tools this brain has, as `brainq mcp pin` found them
-    mcp_catalogue    the file in which they are pinned; a relative path counts from the working directory
-    pin              `turn`: a turn ends with the brain that began it, whatever is deployed meanwhile; `session`: so do
-                     all turns of its session. None: each step is the brain's that is there
+    name              names the brain in SQL, metrics and logs
+    model             `provider:model`, such as `openai:gpt-5`, or a Provider
+    system_prompt     text, or a function of the TurnInfo, plain or async, that returns it
+    tools             functions (which count as DESTRUCTIVE) or Tools; add more with `@brain.tool`
+    callbacks         a Callbacks, a mapping, or an object with some of the `on_...` functions
+    middleware        objects of Middleware, called around turns, steps, calls and finalizer steps, in this order
+    options           how the model is asked: a ModelOptions, or a mapping of its fields
+    for_step          a function of the StepInfo that returns a StepChoice with another model or other options for that
+                      step, or None
+    parallel_tools    False runs one call at a time, whatever its effect
+    show_citations    True appends the sources to the answer
+    redact_logs       True keeps message texts, arguments and results out of SQL
+    memory            `Memory()` stores what is worth remembering and finds it again in later turns
+    context           the context pack and the compaction of long conversations
+    thinking          `off`, `low`, `medium` or `high`: how often the model reflects between two steps, and what the
+                      system prompt says about thinking
+    selection         chooses the tools that a turn's model sees if there are many; None shows all
+    prompts           PromptTemplates that turns name by `prompt_id`
+    judges            your own judges, which prompt templates may name
+    auxiliary_model   the model that reflects, summarises, extracts and judges; by default the brain's model
+    approvals         which effects need a person's approval in all tools, and how long a call waits for it
+    after_untrusted   what calls with effects do once the turn has read the result of an untrusted tool. None runs them.
+                      `ask` makes each wait for a person's approval; `ask_in_session` does so also after such a result
+                      in an earlier turn
+    children          how many turns in other sessions a turn may start, and how deep
+    prompt_id         the template of `prompts` for turns that name none and bring no system prompt
+    output_schema     the schema of answers if a submit names none: a JSON schema, or a pydantic model class. It does
+                      not apply to child turns, reviews and compactions
+    decisions         a `DecisionStore` that keeps the decision records instead of SQL
+    final_steps       your own finalizer steps (`FinalStep`), run before the turn-end callback
+    description       the purpose in a line or two, which others read, such as on the card of an A2A agent
+    max_live_turns    how many of its turns may be live at once in the whole fleet, without parked ones. The others
+                      wait, and delay no turn of another brain. None sets no limit
+    mcp               the servers whose tools this brain has, as `brainq mcp pin` found them
+    mcp_catalogue     the file in which they are pinned; a relative path starts at the working directory
+    pin               `turn` ends a turn with the brain that began it, whatever is deployed meanwhile; `session` does so
+                      for all turns of a session. None uses the deployed brain at each step
 
     Raises InvalidInput naming the field, ToolSchemaError naming the tool, or SetupError for a server that is not
     pinned.
@@ -221,7 +222,7 @@ class Brain:
         self.pin = checked_pin(pin)
 
     def complete(self, request: TurnRequest) -> TurnRequest:
-        """The request with what the brain says where it says nothing."""
+        """Return the request with the brain's values in fields that it leaves open."""
         added: dict[str, Any] = {}
         if self.prompt_id and request.prompt_id is None and request.system_prompt is None:
             added["prompt_id"] = self.prompt_id
@@ -242,26 +243,26 @@ class Brain:
     def tool(self, /, **options: Unpack[ToolOptions]) -> Callable[[F], F]: ...
 
     def tool(self, function: F | None = None, /, **options: Unpack[ToolOptions]) -> F | Callable[[F], F]:
-        """Make a function a tool of this brain, and return it unchanged; bare `@brain.tool` is DESTRUCTIVE.
+        """Make a function a tool of this brain, and return it unchanged. A bare `@brain.tool` is DESTRUCTIVE.
 
-        effect       what the function does to the world
-        timeout_s    the longest one call may take, seconds
-        resources    templates such as `note:{path}`, `item:{order.sku}` or `cart:{session}`: calls that share one never
-                     overlap
-        idempotent   True: a call whose worker was lost may run again, with the same idempotency key
-        lane         one more resource, such as `global`
-        lane_scope   `cell`: with several cells it is enough that its lanes hold within each of them
-        isolation    `thread`: abandoned at its deadline; `process`: killed, with all it started
-        deny_repeats   True: the same call again, with no change made since it brought its result, is denied, as it is
-                     for READ_ONLY and idempotent tools
-        parameters   a JSON schema (draft 2020-12, of an object) to use in place of the signature's; the function takes
-                     the arguments as they are, as keywords
-        approval     True, a reason, or a function of the arguments, plain or async, that returns one of them: such a
-                     call waits until a person approves it. The function gets a dict of JSON values, without those the
-                     model left out; if it raises, the call needs an approval. False: never, whatever the brain's
-                     `approvals` say. None: only they decide
-        untrusted    True: its results may hold text of third parties (`after_untrusted`). None: so it is for NETWORK
-                     tools
+        effect         what the function does to the world
+        timeout_s      the longest time for one call, in seconds
+        resources      templates such as `note:{path}`, `item:{order.sku}` or `cart:{session}`; calls that share a
+                       resource never overlap
+        idempotent     True: a call whose worker was lost may run again, with the same idempotency key
+        lane           one more resource, such as `global`
+        lane_scope     `cell` holds its lanes within each cell, if there are several
+        isolation      `thread` is abandoned at its deadline; `process` is killed, with all it started
+        deny_repeats   True denies the same call once it has succeeded and nothing was changed since, as for READ_ONLY
+                       and idempotent tools
+        parameters     a JSON schema (draft 2020-12, of an object) that replaces that of the signature; the function
+                       gets the arguments unchanged, as keywords
+        approval       True, a reason, or a function of the arguments, plain or async, that returns one of them: such a
+                       call waits until a person approves it. The function gets a dict of JSON values, without those the
+                       model left out; if it raises, the call needs an approval. False never needs one, whatever the
+                       brain's `approvals` are. None leaves it to them
+        untrusted      True: its results may contain text of third parties (`after_untrusted`). None means True for
+                       NETWORK tools only
 
         Raises ToolSchemaError, or InvalidInput if the name is taken.
         """
@@ -274,32 +275,32 @@ class Brain:
         return add if function is None else add(function)
 
     def prompt_for(self, turn: TurnInfo) -> str:
-        """The system prompt of this turn."""
+        """Return the system prompt of this turn."""
         prompt = self.system_prompt
         return prompt if isinstance(prompt, str) else str(prompt(turn))
 
     def on_turn_start(self, callback: Callable[[TurnInfo], R]) -> Callable[[TurnInfo], R]:
-        """Decorator: called when a turn becomes active."""
+        """Register a callback for the moment a turn becomes active."""
         return self._set("on_turn_start", callback)
 
     def on_usage(self, callback: Callable[[UsageInfo], R]) -> Callable[[UsageInfo], R]:
-        """Decorator: called by the finalizer with a turn's tokens, at least once."""
+        """Register a callback for a turn's tokens, which the finalizer calls at least once."""
         return self._set("on_usage", callback)
 
     def on_pre_tool_use(self, callback: Hook) -> Hook:
-        """Decorator: called before each call; may refuse it or rewrite its arguments."""
+        """Register a callback that is called before each call, and may refuse the call or rewrite its arguments."""
         return self._set("on_pre_tool_use", callback)
 
     def on_post_tool_use(self, callback: Callable[[PostToolUse], R]) -> Callable[[PostToolUse], R]:
-        """Decorator: called after each call."""
+        """Register a callback that is called after each call."""
         return self._set("on_post_tool_use", callback)
 
     def on_stream_chunk(self, callback: Callable[[StreamChunk], R]) -> Callable[[StreamChunk], R]:
-        """Decorator: called with the model's text as it comes."""
+        """Register a callback for the model's text as it arrives."""
         return self._set("on_stream_chunk", callback)
 
     def on_turn_end(self, callback: Callable[[TurnEnd], R]) -> Callable[[TurnEnd], R]:
-        """Decorator: called by the finalizer with the result, at least once."""
+        """Register a callback for the result, which the finalizer calls at least once."""
         return self._set("on_turn_end", callback)
 
     def _set(self, name: str, callback: F) -> F:

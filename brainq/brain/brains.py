@@ -1,4 +1,4 @@
-"""The brains of a deployment: loaded by name, chosen for a turn, and described."""
+"""The brains of a deployment: they are loaded by name, chosen for a turn, and described."""
 
 from __future__ import annotations
 
@@ -25,10 +25,11 @@ DEFAULT_APP = "app:brain"
 
 
 class ByBrain(Generic[T]):
-    """One of something for each brain, by its name. The first is the default brain's: turns that name none are its."""
+    """One item for each brain, by the brain's name. The first belongs to the default brain, which turns without a
+    brain's name have."""
 
     def __init__(self, items: Mapping[str, T]) -> None:
-        """`items` has one at least."""
+        """Requires at least one item."""
         self._items = dict(items)
         self._default = next(iter(self._items.values()))
         self.of: Callable[[str | None], T | None] = {**items, "": self._default, None: self._default}.get
@@ -36,7 +37,7 @@ class ByBrain(Generic[T]):
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The default brain's first."""
+        """Return the names of the brains, that of the default brain first."""
         return tuple(self._items)
 
     @property
@@ -44,7 +45,7 @@ class ByBrain(Generic[T]):
         return self._default
 
     def each(self, make: Callable[[T], U]) -> ByBrain[U]:
-        """What `make` makes of each."""
+        """Return the result of `make` for each item."""
         return ByBrain({name: make(item) for name, item in self._items.items()})
 
     def __iter__(self) -> Iterator[T]:
@@ -57,7 +58,8 @@ class ByBrain(Generic[T]):
 class Brains(ByBrain[Brain]):
     """The brains of this process.
 
-    keep_names   turns name theirs. Not where there is one Brain and no list: it may be renamed while its turns wait
+    keep_names   whether turns name their brain. They do not if there is one Brain and no list, which may be renamed
+                 while its turns wait
     """
 
     def __init__(self, items: Mapping[str, Brain], *, keep_names: bool) -> None:
@@ -70,13 +72,14 @@ BrainsArgument: TypeAlias = Brain | Iterable[Brain] | Mapping[str, Brain] | Brai
 
 
 def live_turn_caps(brains: Brains) -> tuple[dict[str, int], int | None]:
-    """The caps of brains whose turns name theirs, by their names; and that of the only one, whose turns name none."""
+    """Return the live-turn caps by brain for turns that name their brain, and the cap of the only brain if turns name
+    none."""
     caps = {brain.name: brain.max_live_turns for brain in brains if brain.max_live_turns is not None}
     return (caps, None) if brains.keep_names else ({}, brains.default.max_live_turns)
 
 
 def read_brains(given: object) -> Brains:
-    """Raises InvalidInput naming what is no brain, or what two of them share."""
+    """Return the brains. Raises InvalidInput naming an object that is no brain, or what two brains share."""
     if isinstance(given, Brains):
         return given
     if isinstance(given, Brain):
@@ -91,7 +94,7 @@ def read_brains(given: object) -> Brains:
 
 
 def require_brain(brains: Brains, name: str | None) -> Brain:
-    """The brain of this name; None: the default one. Raises InvalidInput naming those there are."""
+    """Return the brain of this name, or the default one for None. Raises InvalidInput naming the known brains."""
     found = brains.of(name)
     if found is None:
         raise InvalidInput("brain", f"there is no brain {name!r}; the brains are {', '.join(brains.names)}")
@@ -99,9 +102,10 @@ def require_brain(brains: Brains, name: str | None) -> Brain:
 
 
 def with_brain_name(brains: Brains, request: TurnRequest) -> TurnRequest:
-    """The request as it is kept: with the name of its brain, whatever the default is later; see `Brains.keep_names`.
+    """Return the request as it is stored: with the name of its brain, whatever the default is later (see
+    `Brains.keep_names`).
 
-    Raises InvalidInput for a brain that there is not.
+    Raises InvalidInput for an unknown brain.
     """
     brain = require_brain(brains, request.brain)
     name = brain.name if brains.keep_names else None
@@ -109,13 +113,14 @@ def with_brain_name(brains: Brains, request: TurnRequest) -> TurnRequest:
 
 
 def complete_request(brains: Brains, request: TurnRequest) -> TurnRequest:
-    """The request with what its brain says where it says nothing."""
+    """Return the request with its brain's values in fields that it leaves open."""
     brain = brains.of(request.brain)
     return request if brain is None else brain.complete(request)
 
 
 def unknown_brain() -> Brain:
-    """Stands for one that is not here and is waited for no longer. That one may have kept content out of SQL."""
+    """Return a stand-in for a brain that is not here and that nobody waits for any longer. It keeps content out of SQL,
+    as the brain may have done."""
     return Brain("unknown", "offline:rules", redact_logs=True)
 
 
@@ -145,7 +150,7 @@ def _with_article(given: Any) -> str:
 
 
 def describe_brains(brains: Brains) -> tuple[BrainDescription, ...]:
-    """The default one first."""
+    """Return the descriptions of the brains, the default one first."""
     return tuple(_describe(brain, brain is brains.default) for brain in brains)
 
 
@@ -163,10 +168,10 @@ def _describe(brain: Brain, is_default: bool) -> BrainDescription:
 
 
 def load_brains(reference: str) -> Brains:
-    """The brain named `module:attr`, or all of a list, tuple or mapping of brains; `:attr` defaults to `:brain`.
+    """Return the brain named `module:attr`, or all of a list, tuple or mapping of brains. `:attr` defaults to `:brain`.
 
-    The working directory is put on the import path, as Celery does. Raises BrainNotLoaded that says who named it
-    and what was tried, or the file and line where the module itself failed; that error is its cause.
+    Puts the working directory on the import path, as Celery does. Raises BrainNotLoaded, which says who named the brain
+    and what was tried, or in which file and line the module failed. That error is its cause.
     """
     module_name, _, attr = reference.strip().partition(":")
     attr = attr or DEFAULT_ATTR
@@ -204,7 +209,7 @@ _NONE_NAMED = "no brain was named"
 
 
 def _reference_source(reference: str) -> str:
-    """What names this one."""
+    """Return the setting or option that names the brain."""
     typed = f"-A {reference}"
     if TYPED_OPTIONS.get("BRAINQ_APP") == typed and os.environ.get("BRAINQ_APP") == reference:
         return typed
@@ -226,23 +231,24 @@ def _remedy(reference: str, module_name: str) -> str:
 
 
 def _brains_in_module(module_name: str) -> str:
-    """The brains that stand in a module that was imported."""
+    """Return the names of the brains in a module that was imported."""
     held = vars(sys.modules[module_name])
     found = [f"{module_name}:{name}" for name, value in held.items() if isinstance(value, Brain)]
     return f". There is {', '.join(found[:5])}" if found else ""
 
 
 def _import_failure(reference: str, error: Exception) -> BrainNotLoaded:
-    """Where the user's own code failed: the frames of brainq and of the import system say nothing about it."""
+    """Return the error with the place in the user's own code that failed. Frames of brainq and of the import system are
+    left out."""
     text, where = failure_text(error), where_raised(error)
     if isinstance(error, SyntaxError):
         text, where = f"{type(error).__name__}: {error.msg}", f"{error.filename}:{error.lineno}"
     named = f"{_reference_source(reference)} could not be imported: "
-    # Of the default one the file says all: the mistake is not that no other was chosen.
+    # The file is enough for the default brain: the mistake is not that no other brain was chosen.
     source = "" if named.startswith(_NONE_NAMED) and where else named
     return BrainNotLoaded(f"{source}{where}: {text}", user_traceback(error))
 
 
 def models_of(brains: Iterable[Brain]) -> list[str | Provider]:
-    """Return the models that the brains ask, for steps and beside them."""
+    """Return the models that the brains ask, in steps and beside them."""
     return [model for brain in brains for model in (brain.model, brain.auxiliary_model) if model is not None]

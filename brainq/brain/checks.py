@@ -1,4 +1,4 @@
-"""Checks of what a Brain is given. Each raises InvalidInput that names the field."""
+"""Checks of a Brain's arguments. Each raises InvalidInput that names the field."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def checked_prompt_id(prompt_id: object, prompts: Mapping[str, object]) -> str |
 
 
 def checked_cap(field: str, given: object) -> int | None:
-    """How many at most, or None."""
+    """Return a limit, or None for no limit."""
     if given is None:
         return None
     if isinstance(given, bool) or not isinstance(given, int) or not 1 <= given <= MAX_LIVE_TURNS:
@@ -101,7 +101,7 @@ def checked_options(given: object) -> ModelOptions:
 
 
 def index_by_name(field: str, given: Iterable[V], name_of: Callable[[V], str]) -> dict[str, V]:
-    """The things given, by their names, which must differ."""
+    """Return the items by their names, which must differ."""
     found: dict[str, V] = {}
     for item in given:
         if name_of(item) in found:
@@ -125,7 +125,7 @@ def checked_prompt(prompt: object) -> SystemPrompt:
 
 
 def read_callbacks(given: object) -> Callbacks:
-    """From a Callbacks, a mapping, or an object with some of the `on_...` functions."""
+    """Read callbacks from a Callbacks, a mapping, or an object with some of the `on_...` functions."""
     if given is None:
         return Callbacks()
     if isinstance(given, Mapping):

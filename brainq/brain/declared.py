@@ -1,6 +1,5 @@
-"""What a brain declares, as a digest: equal where two workers would go on with a turn in the same way, as far as that
-can be distinguished by what they declare. The code of functions is not in it: `BRAINQ_BUILD` names that.
-"""
+"""The digest of a brain's declarations. It is equal if two workers would continue a turn in the same way, as far as
+declarations show that. The code of functions is not part of it: `BRAINQ_BUILD` names that."""
 
 from __future__ import annotations
 
@@ -36,16 +35,17 @@ _PARTS = (
 
 
 def brain_digest(brain: Brain) -> str:
-    """12 hexadecimal digits, the same in every process that declares the same."""
+    """Return 12 hexadecimal digits, the same in every process that declares the same."""
     parts: dict[str, Any] = {name: _plain(getattr(brain, name)) for name in _PARTS}
-    # The tools of MCP servers are among them as they are pinned.
+    # The tools of MCP servers are part of it, as they are pinned.
     parts["tools"] = [_plain(spec) for spec in brain.tools.specs.values()]
     text = json.dumps(parts, sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()[:DIGEST_CHARS]
 
 
 def _plain(part: Any) -> Any:
-    """As JSON has it: an object of the brain's own counts by the name of its class, a function by its own."""
+    """Return a part as JSON. An object of the brain's own is replaced by the name of its class, a function by its own
+    name."""
     if isinstance(part, BaseModel):
         return part.model_dump(mode="json", warnings=False)
     if part is None or isinstance(part, str | int | float | bool):
@@ -62,8 +62,8 @@ def _plain(part: Any) -> Any:
 
 
 def worker_build(brains: Brains, build: str | None) -> WorkerBuild:
-    """What a process of these brains says of itself when it claims. `build`: as BRAINQ_BUILD has it; None: it is named
-    after the brains' digests."""
+    """Return what a process of these brains reports when it claims work. If `build` (BRAINQ_BUILD) is None, the build
+    is named after the digests of the brains."""
     declared = [DeclaredBrain(brain.name, brain_digest(brain), brain.pin or "") for brain in brains]
     named = build or "brains-" + hashlib.sha256(" ".join(each.digest for each in declared).encode()).hexdigest()[:8]
     return WorkerBuild(named, tuple(declared), is_distinct=build is not None or any(each.pin for each in declared))

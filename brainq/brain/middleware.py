@@ -1,4 +1,4 @@
-"""Middleware: objects of the user's own that are called around turns, steps, calls and finalizer steps."""
+"""Middleware: your own objects that are called around turns, steps, calls and finalizer steps."""
 
 from __future__ import annotations
 
@@ -36,12 +36,12 @@ _CALLBACK_OF = {
     "check_call": "on_pre_tool_use",
     "after_call": "on_post_tool_use",
 }
-OBSERVERS_S = 0.2  # so long a finalizer step waits for all methods before or after it: results wait for three steps
+OBSERVERS_S = 0.2  # how long a finalizer step waits for all methods before or after it: results wait for three steps
 
 
 @dataclass(frozen=True, slots=True)
 class CallStart:
-    """A call that a worker is about to start. `attempt` counts from 1; a higher one follows a lost worker."""
+    """A call that a worker is about to start. `attempt` counts from 1; a higher number follows a lost worker."""
 
     turn_id: str
     session_id: str
@@ -53,7 +53,7 @@ class CallStart:
 
 @dataclass(frozen=True, slots=True)
 class FinalStepInfo:
-    """One try of a finalizer step. `step_key` is the same at every try, and no other turn's step has it."""
+    """One try of a finalizer step. `step_key` is the same at every try, and different in every turn."""
 
     turn_id: str
     session_id: str
@@ -63,50 +63,54 @@ class FinalStepInfo:
 
 
 class Middleware:
-    """Called around the work on a brain's turns: subclass it, and override what is needed, with `def` or `async def`.
+    """The base of objects that are called around the work on a brain's turns. Subclass it, and override methods with
+    `def` or `async def`.
 
-    Methods run in brainq's workers. Those before run in the order of `Brain(middleware=[...])`, those after in the
-    reverse order. What a `before_*` of a turn, step or call raises stops it with an error that names the method; what
-    an `after_*` raises is logged, for what it reports has happened.
+    Methods run in brainq's workers. The `before_*` methods run in the order of `Brain(middleware=[...])`, the `after_*`
+    methods in the reverse order. An error in a `before_*` of a turn, step or call stops the work with an error that
+    names the method. An error in an `after_*` is logged, because the work has been done.
     """
 
     def before_turn(self, turn: TurnInfo) -> None:
-        """A turn begins. Raising fails the turn."""
+        """Handle the beginning of a turn. Raising fails the turn."""
 
     def after_turn(self, end: TurnEnd) -> None:
-        """A turn is over, and its result is out. Raising has it called again later, with the same `step_key`."""
+        """Handle the end of a turn, once its result is published. If it raises, it is called again later with the same
+        `step_key`."""
 
     def before_step(self, request: ModelRequest) -> None:
-        """The model is about to be asked: one attempt at a step. Raising fails the turn; the model is not asked."""
+        """Handle one attempt at a step, before the model is asked. Raising fails the turn, and the model is not
+        asked."""
 
     def on_chunk(self, chunk: StreamChunk) -> None:
-        """A piece of the reply's text came."""
+        """Handle a piece of the reply's text."""
 
     def after_step(self, request: ModelRequest, reply: ModelReply | None, failure: ProviderError | None) -> None:
-        """The model has replied, or failed. Both are None for an attempt that is no longer waited for."""
+        """Handle the model's reply, or its failure. Both are None for an attempt that nobody waits for any longer."""
 
     def check_call(self, call: PreToolUse) -> PreToolAnswer:
-        """The model asks for a call. None allows it, `Deny` refuses it, a dict replaces its arguments. Raising denies
-        the call."""
+        """Check a call that the model requests. None allows it, `Deny` refuses it, and a dict replaces its arguments.
+        Raising denies the call."""
 
     def before_call(self, call: CallStart) -> None:
-        """A worker is about to start a call's function. Raising fails the call, and its function is not called."""
+        """Handle a call that a worker is about to start. Raising fails the call, and its function is not called."""
 
     def after_call(self, call: PostToolUse) -> None:
-        """A call that had started has ended, with its outcome. It may be called again with the same `call_key`."""
+        """Handle the outcome of a call that had started. It may be called again with the same `call_key`."""
 
     def before_final_step(self, step: FinalStepInfo) -> None:
-        """A finalizer step is about to run. It cannot be stopped, and waits 0.2 s at most."""
+        """Handle a finalizer step that is about to run. The step cannot be stopped, and waits 0.2 s at most."""
 
     def after_final_step(self, step: FinalStepInfo, failure: Exception | None) -> None:
-        """A try of a finalizer step is over. The chain waits 0.2 s at most."""
+        """Handle the end of a try of a finalizer step. The chain waits 0.2 s at most."""
 
 
 METHODS = tuple(name for name in vars(Middleware) if not name.startswith("_"))
 
 
 class MiddlewareFailed(Exception):
-    """A middleware raised where that stops the work. Names which and where, and nothing of the exception's message."""
+    """The error of a middleware that stops the work. It names the middleware and the method, but not the message of the
+    exception."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +118,7 @@ class Hook:
     """One method of one middleware, or one callback.
 
     label      such as `Audit.before_call`, for errors
-    may_stop   False: what it raises is logged
+    may_stop   whether an error stops the work; otherwise it is logged
     """
 
     label: str
@@ -127,7 +131,7 @@ class Hook:
 
 @dataclass(frozen=True, slots=True)
 class Hooks:
-    """Of each method, those who have it. A brain without middleware and callbacks has empty tuples."""
+    """The hooks of a brain, by method. A brain without middleware and callbacks has empty tuples."""
 
     before_turn: tuple[Hook, ...] = ()
     after_turn: tuple[Hook, ...] = ()
@@ -142,7 +146,7 @@ class Hooks:
 
     @classmethod
     def of(cls, middlewares: Iterable[Middleware], callbacks: Callbacks) -> Self:
-        """The callbacks are the last: the nearest to the work."""
+        """Return the hooks. Callbacks come last, nearest to the work."""
         middlewares = tuple(middlewares)
         found = {name: _hooks_of(name, middlewares, callbacks) for name in METHODS}
         return cls(**{name: hooks[::-1] if name.startswith("after_") else hooks for name, hooks in found.items()})
@@ -161,7 +165,8 @@ def _hooks_of(name: str, middlewares: Iterable[Middleware], callbacks: Callbacks
 
 
 def checked_middleware(given: Iterable[Middleware]) -> tuple[Middleware, ...]:
-    """Raises InvalidInput for what is not a Middleware, and for a method that does not exist."""
+    """Return the middlewares. Raises InvalidInput for an object that is not a Middleware, and for a method that does
+    not exist."""
     found = tuple(given)
     for middleware in found:
         if not isinstance(middleware, Middleware):  # pyright: ignore[reportUnnecessaryIsInstance]
@@ -182,7 +187,7 @@ def checked_middleware(given: Iterable[Middleware]) -> tuple[Middleware, ...]:
 
 
 def run_hooks(hooks: tuple[Hook, ...], turn_id: str, *given: Any) -> None:
-    """Call each. Raises MiddlewareFailed for the first that raises; those after it are not called."""
+    """Call the hooks. Raises MiddlewareFailed for the first that raises; later ones are not called."""
     for hook in hooks:
         try:
             hook.function(*given)
@@ -193,7 +198,7 @@ def run_hooks(hooks: tuple[Hook, ...], turn_id: str, *given: Any) -> None:
 
 
 def notify_hooks(hooks: tuple[Hook, ...], turn_id: str, *given: Any) -> None:
-    """Call each; what one raises is logged, and the others are called all the same."""
+    """Call the hooks. Errors are logged, and all hooks are called."""
     for hook in hooks:
         try:
             hook.function(*given)
@@ -202,7 +207,7 @@ def notify_hooks(hooks: tuple[Hook, ...], turn_id: str, *given: Any) -> None:
 
 
 def notify_hooks_in_time(hooks: tuple[Hook, ...], turn_id: str, *given: Any) -> None:
-    """As `notify_hooks`; all are waited for OBSERVERS_S at most, and go on in a thread of their own."""
+    """Call the hooks as `notify_hooks` does, in a thread of their own. Waits OBSERVERS_S at most for all of them."""
     if not hooks:
         return
     try:
@@ -212,7 +217,7 @@ def notify_hooks_in_time(hooks: tuple[Hook, ...], turn_id: str, *given: Any) -> 
 
 
 def run_every_hook(hooks: tuple[Hook, ...], *given: Any) -> None:
-    """Call each, and then raise what the first that failed has raised."""
+    """Call all hooks, and then raise the first error."""
     failures: list[Exception] = []
     for hook in hooks:
         try:
@@ -224,8 +229,8 @@ def run_every_hook(hooks: tuple[Hook, ...], *given: Any) -> None:
 
 
 def check_call(hooks: tuple[Hook, ...], use: PreToolUse) -> Any:
-    """The answer to a call that a model asks for: the first `Deny`, else the arguments as the last one wants them, else
-    None. Each is shown the arguments as those before it want them. Raises what one raises."""
+    """Return the answer to a call that a model requests: the first `Deny`, or else the arguments that the last hook
+    returned, or None. Each hook gets the arguments that those before it returned. Raises the error of a hook."""
     answer: Any = None
     for hook in hooks:
         try:
@@ -238,7 +243,7 @@ def check_call(hooks: tuple[Hook, ...], use: PreToolUse) -> Any:
         if found is None:
             continue
         if not isinstance(found, dict):
-            return found  # the gate denies it: it is no answer
+            return found  # the gate denies the call, because this is no valid answer
         answer = found
         use = PreToolUse(use.turn_id, use.session_id, use.call.model_copy(update={"arguments": found}), use.spec)
     return answer

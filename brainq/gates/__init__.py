@@ -1,7 +1,7 @@
-"""Gates: what a call must pass before it may start. One gate a file; `order` runs them.
+"""Gates: the checks that a call must pass before it may start. Each gate has a file.
 
     model's call ─► replay ─► blocked ─► pre-hook ─► validation (with repair) ─► Allowed
                       └─────────┴───────────┴──────────────┴──► Denied: the model reads why
 
-They run in the coordinator and touch nothing: given the facts of the turn, the answer is always the same.
+Gates run in the coordinator and are pure: the same facts of the turn always give the same answer.
 """

@@ -1,4 +1,4 @@
-"""The schema that a turn's answer has to fit, and reading the answer by it."""
+"""The schema that a turn's answer must fit, and reading an answer by it."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _CODE_FENCE = re.compile(r"```[a-zA-Z]*\s*\n(.*)\n\s*```", re.DOTALL)
 
 
 def check_answer_schema(field: str, given: object) -> dict[str, Any]:
-    """The JSON schema of `given`. Raises InvalidInput naming `field`."""
+    """Return `given` as a JSON schema. Raises InvalidInput naming `field`."""
     if isinstance(given, type) and issubclass(given, BaseModel):
         given = given.model_json_schema()
     if not isinstance(given, dict):
@@ -48,8 +48,8 @@ def check_answer_schema(field: str, given: object) -> dict[str, Any]:
 
 
 def read_answer(schema: dict[str, Any], text: str) -> tuple[JsonValue, str]:
-    """The value that `text` is as JSON, and "" or what keeps it from fitting. A code fence around all of it is no
-    part of it."""
+    """Return the JSON value of `text`, and "" or the reason why it does not fit. A code fence around the whole text is
+    ignored."""
     text = text.strip()
     if fenced := _CODE_FENCE.fullmatch(text):
         text = fenced[1]

@@ -1,4 +1,4 @@
-"""The gate that holds arguments to the tool's schema, repairing what models get almost right."""
+"""The gate that validates arguments against the tool's schema, and repairs what models get almost right."""
 
 from __future__ import annotations
 
@@ -41,24 +41,25 @@ _Repair = Callable[[dict[str, Any], Sequence["ValidationError"]], dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class SimpleSchema:
-    """What plain arguments are held to: the names that must be there, and pairs of a name and a type that it may have.
+    """The required names of plain arguments, and the valid pairs of a name and a type.
 
-    Most tools take a few strings and numbers. For those this says "valid" in half a microsecond, where the full
-    validator needs thirty and more. What is not certainly valid is left to the full validator, which also explains.
+    Most tools take a few strings and numbers. This validates such arguments in half a microsecond; the full validator
+    needs thirty and more. Arguments that are not certainly valid are left to the full validator, which also explains
+    errors.
     """
 
     required: frozenset[str]
     pairs: frozenset[tuple[str, type]]
 
     def fits(self, arguments: dict[str, Any]) -> bool:
-        """Whether they are certainly valid."""
-        # An exact type: bool is a kind of int to Python, but no integer to JSON schema.
+        """Return whether the arguments are certainly valid."""
+        # The exact type: a bool is an int in Python, but not an integer in JSON schema.
         found = zip(arguments, map(type, arguments.values()), strict=True)
         return self.required <= arguments.keys() and self.pairs.issuperset(found)
 
 
 def simple_schema(schema: Mapping[str, Any]) -> SimpleSchema | None:
-    """A quick yes for plain arguments; None where the schema asks for more than is known here."""
+    """Return the fast check of a schema, or None if the schema needs the full validator."""
     if schema.get("type") != "object" or not set(schema) <= _OBJECT_WORDS:
         return None
     if schema.get("additionalProperties", True) not in (True, False):
@@ -71,7 +72,7 @@ def simple_schema(schema: Mapping[str, Any]) -> SimpleSchema | None:
 
 
 def _types_of(schema: object) -> tuple[type, ...]:
-    """The Python types that fit a property's schema whatever their value."""
+    """Return the Python types all of whose values fit a property's schema."""
     if not isinstance(schema, Mapping):
         return ()
     words = set(cast("Mapping[str, Any]", schema)) - _ANNOTATIONS
@@ -86,9 +87,10 @@ def _types_of(schema: object) -> tuple[type, ...]:
 
 @dataclass(frozen=True, slots=True)
 class ReadArguments:
-    """Arguments as an object, by what equal ones are known, and how many repairs it took.
+    """Arguments as an object, the hashes that identify equal ones, and the number of repairs.
 
-    args_hash, fingerprint   of the arguments, and of tool and arguments: see `hashes_of`
+    args_hash     the hash of the arguments; see `hashes_of`
+    fingerprint   the hash of the tool and the arguments
     """
 
     arguments: dict[str, Any]
@@ -110,15 +112,15 @@ class _CompiledSchema:
 
 
 class ToolArgValidator:
-    """Holds arguments to the schemas of tools; each schema is compiled once. Safe between threads."""
+    """Validates arguments against the schemas of tools. Each schema is compiled once. Thread-safe."""
 
     def __init__(self) -> None:
         self._compiled: dict[str, _CompiledSchema] = {}
 
     def judge(self, spec: ToolSpec, arguments: ReadArguments | dict[str, Any] | str) -> ValidArguments | ToolDenied:
-        """Hold `arguments` to `spec.parameters`, with at most MAX_REPAIR_ATTEMPTS repairs.
+        """Validate `arguments` against `spec.parameters`, with at most MAX_REPAIR_ATTEMPTS repairs.
 
-        Raises ToolSchemaError if nothing can be held to the schema itself.
+        Raises ToolSchemaError if the schema itself is unusable.
         """
         read = arguments if isinstance(arguments, ReadArguments) else read_arguments(spec, arguments)
         if isinstance(read, ToolDenied):
@@ -157,23 +159,23 @@ def _validator(spec: ToolSpec) -> SchemaValidator:
 
 
 def _repairs_for(spec: ToolSpec) -> tuple[_Repair, ...]:
-    # A property that a write does not know may be the one that held it back (`dry_run`): never drop it.
+    # A property that a write does not know may be the one that restricts it (`dry_run`), so it is never dropped.
     last: tuple[_Repair, ...] = (drop_unknown,) if spec.effect.is_read else ()
     return (decode_strings, coerce_scalars, *last)
 
 
 def _parse_arguments(spec: ToolSpec, text: str) -> tuple[dict[str, Any], int] | ToolDenied:
-    """The object that `text` holds and the number of repairs that took (0 or 1)."""
+    """Return the object in `text` and the number of repairs (0 or 1)."""
     if len(text) > MAX_ARGUMENTS_CHARS:
         return _too_long(spec, len(text))
     try:
         value = read_argument_text(text)
     except RecursionError:
         return _too_deep(spec)
-    except Unmendable as error:  # also of a call that reads
+    except Unmendable as error:  # of a read as well
         return _denial(spec, str(error))
     except ValueError as error:
-        # Of a call that changes something no argument is guessed: half a text is JSON once it is mended.
+        # The arguments of a call with an effect are never guessed: half a text is valid JSON once it is repaired.
         mended = mend_text(without_empty_prefix(text)) if spec.effect.is_read else None
         if mended is not None:
             return mended, 1
@@ -184,7 +186,8 @@ def _parse_arguments(spec: ToolSpec, text: str) -> tuple[dict[str, Any], int] | 
 
 
 def read_arguments(spec: ToolSpec, arguments: dict[str, Any] | str, repairs: int = 0) -> ReadArguments | ToolDenied:
-    """The arguments as an object, or a denial where they are no JSON, too long or too deep. `repairs`: made so far."""
+    """Return the arguments as an object, or a denial if they are not JSON, too long or nested too deeply. `repairs`
+    counts earlier repairs."""
     if isinstance(arguments, str):
         parsed = _parse_arguments(spec, arguments)
         if isinstance(parsed, ToolDenied):
@@ -198,7 +201,7 @@ def read_arguments(spec: ToolSpec, arguments: dict[str, Any] | str, repairs: int
         return _denial(spec, f"they hold what is no JSON, such as NaN or Infinity ({error})")
     if len(text) > MAX_ARGUMENTS_CHARS:
         return _too_long(spec, len(text))
-    # As many brackets as that are needed to be too deep; most arguments have fewer and are not walked.
+    # Arguments with fewer brackets cannot be nested too deeply, and most have fewer.
     if text.count("{") + text.count("[") > MAX_DEPTH and _depth(arguments) > MAX_DEPTH:
         return _too_deep(spec)
     return ReadArguments(arguments, *hashes_of(spec.name, text), repairs)
@@ -220,7 +223,7 @@ def _depth(value: object) -> int:
 
 
 def explain_errors(errors: Sequence[ValidationError]) -> str:
-    """What is wrong, and where: the first five of the errors, in one line."""
+    """Return the first five errors, and where they are, in one line."""
     found: dict[str, None] = {}
     if errors and errors[0].validator == UNCHECKED:
         return beginning(errors[0].message, _MAX_REASON_CHARS)

@@ -32,25 +32,26 @@ _SHARED_VALIDATOR = ToolArgValidator()
 class ReplayControl:
     """Denies a call that can bring nothing new.
 
-    succeeded     fingerprint -> the write epoch as it stood after that call succeeded
+    succeeded     fingerprint -> the write epoch after that call succeeded
     write_epoch   how many writes of this turn have taken effect so far
 
-    A write raises the epoch and is recorded with the raised one: right after it, the same write again is a
-    duplicate, while every read from before may be repeated, since the world may look different now.
+    A write raises the epoch and is recorded with the new one. The same write right after it is a duplicate, but any
+    earlier read may be repeated, because the world may have changed.
     """
 
     succeeded: Mapping[str, int]
     write_epoch: int
 
     def judge(self, fingerprint: str) -> ToolDenied | None:
-        """None: go on."""
+        """Return a denial, or None if the call may continue."""
         if self.succeeded.get(fingerprint) != self.write_epoch:
             return None
         return ToolDenied(reason="duplicate", message=_REPEAT_MESSAGE)
 
 
 def _blocked_denial(tool: str) -> ToolDenied:
-    """For a tool that was blocked by itself (`RunContext.block_tool`) or by the pre-hook (`Deny(block_tool=True)`)."""
+    """Return the denial for a tool that was blocked by itself (`RunContext.block_tool`) or by the pre-hook
+    (`Deny(block_tool=True)`)."""
     return ToolDenied(
         reason="blocked", message=f"The tool {tool} is blocked for the rest of this turn. Go on without it."
     )
@@ -58,7 +59,7 @@ def _blocked_denial(tool: str) -> ToolDenied:
 
 @dataclass(frozen=True, slots=True)
 class HookVerdict:
-    """The hook's answer: `denied`, or `arguments` to use instead, or neither (go on)."""
+    """The answer of the hook: `denied`, or new `arguments`, or neither, which lets the call continue."""
 
     denied: ToolDenied | None = None
     block_tool: bool = False
@@ -69,7 +70,7 @@ _GO_ON = HookVerdict()
 
 
 def judge_by_hook(hook: PreToolHook | None, use: PreToolUse) -> HookVerdict:
-    """Ask the hook. It fails closed: a hook that raises, or answers something else, denies the call."""
+    """Return the answer of the hook. A hook that raises, or returns anything else, denies the call."""
     if hook is None:
         return _GO_ON
     try:
@@ -99,10 +100,10 @@ def _hook_denial(message: str, *, block_tool: bool = False) -> HookVerdict:
 
 @dataclass(frozen=True, slots=True)
 class Allowed:
-    """A call that may go on. Its `arguments`, also those in `call`, are final: rewritten by the hook, mended, valid.
+    """A call that may start. Its `arguments`, also in `call`, are final: rewritten by the hook, repaired and valid.
 
-    fingerprint   by which a repeat is known; empty where repeats are not looked for
-    keys   what `keys_of` made of the arguments: lanes or resource keys
+    fingerprint   the hash by which a repeat is recognised; empty if repeats are allowed
+    keys          the lanes or resource keys that `keys_of` made of the arguments
     """
 
     call: ToolCall
@@ -116,7 +117,7 @@ class Allowed:
 
 @dataclass(frozen=True, slots=True)
 class Denied:
-    """A call that must not start. `block_tool`: the pre-hook blocked its tool for the rest of the turn."""
+    """A call that must not start. `block_tool` means that the pre-hook blocked its tool for the rest of the turn."""
 
     call: ToolCall
     outcome: ToolDenied
@@ -128,14 +129,14 @@ Verdict = Allowed | Denied
 
 @dataclass(slots=True)
 class GateChain:
-    """The gates for the calls of one model reply. They are judged one after another: a tool that the hook blocks at one
-    is blocked at the next.
+    """The gates for the calls of one model reply, which are judged one after another: a tool that the hook blocks at
+    one call is blocked at the next.
 
-    tools      all of the turn, by name
-    blocked    the tools blocked so far
-    hook       the brain's own
-    keys_of    fills the tool's resource templates, and is not asked of a read that has none; the InvalidInput it raises
-               denies the call
+    tools     all tools of the turn, by name
+    blocked   the tools that are blocked so far
+    hook      the brain's own
+    keys_of   fills in the tool's resource templates, and is not called for a read without any; its InvalidInput denies
+              the call
     """
 
     turn_id: str
@@ -147,7 +148,7 @@ class GateChain:
     keys_of: KeysOf | None = None
 
     def judge(self, call: ToolCall) -> Verdict:
-        """The call through all gates, in their order."""
+        """Judge a call by all gates, in their order."""
         spec = self.tools.get(call.name)
         if spec is None:
             return Denied(call, _unknown_tool(call.name, self.tools))
@@ -169,7 +170,7 @@ class GateChain:
                 read = read_arguments(spec, verdict.arguments)
         try:
             valid = read if isinstance(read, ToolDenied) else _SHARED_VALIDATOR.judge(spec, read)
-        except Exception as failure:  # a schema that nobody can hold arguments to; the turn goes on without the call
+        except Exception as failure:  # the schema is unusable; the turn continues without the call
             log.error("arguments not checked", failure=failure, turn_id=self.turn_id, tool=spec.name)
             return Denied(call, _unchecked_denial(failure))
         if isinstance(valid, ToolDenied):

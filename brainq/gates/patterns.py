@@ -1,5 +1,11 @@
-"""Regular expressions of schemas, matched in bounded time, and the cache of compiled ones. They mean what ECMA
-262 says, as in JSON schema.
+"""Regular expressions of schemas, matched in bounded time, and the cache of compiled ones. Their syntax is ECMA 262's,
+as in JSON schema.
+
+An engine that reads a text once accepts nearly all patterns. Its time grows with the text and with the compiled size of
+the pattern, so a large pattern is matched with short texts only. That engine has no lookarounds and no references. Each
+lookahead at the very beginning of a pattern, such as `^(?!\\s*$)`, becomes a pattern of its own. All other patterns go
+to a backtracking engine, which gives up after a number of steps. A lookaround or a reference may read the whole text at
+each step, and has memory of its own, so a pattern may have only a few.
 """
 
 from __future__ import annotations
@@ -23,18 +29,18 @@ _SIZE_LIMITS = ((5_000, 1_000_000), (30_000, 100_000), (300_000, 10_000), (1_250
 _BACKTRACK_BYTES = (5_000, 30_000, 300_000)
 _BACKTRACK_CHARS = 1_000
 _BACKTRACK_STEPS = 10_000
-_FREE_LOOKS = 2  # more of them share the steps
-_CACHE_BYTES = 1_000_000  # of an engine's own, that it may fill while it matches
+_FREE_LOOKS = 2  # with more lookarounds, the steps are shared
+_CACHE_BYTES = 1_000_000  # of an engine's own cache, which it fills while it matches
 _KEPT_BYTES = 64_000_000
 _LOOK = re.compile(r"\(\?<?[=!]|\(\?>|\\[1-9k]|[*+?}]\+")
 _QUANTIFIERS = ("*", "+", "?", "{")
 
 
 class PatternCache(Generic[Value]):
-    """What was compiled lately, bounded by what it may hold and not by how many there are. Safe between threads.
+    """A cache of compiled values, bounded by their size and not by their number. Thread-safe.
 
-    most_bytes   of all that it keeps together; what is larger by itself is not kept
-    size         how many bytes a value may come to hold
+    most_bytes   the size of all values together; a larger value is not kept
+    size         returns how many bytes a value may come to hold
     """
 
     def __init__(self, most_bytes: int, size: Callable[[Value], int]) -> None:
@@ -45,7 +51,7 @@ class PatternCache(Generic[Value]):
         self.held_bytes = 0
 
     def get(self, key: str, make: Callable[[str], Value]) -> Value:
-        """Raises what `make` raises."""
+        """Return the value of a key. Raises what `make` raises."""
         with self._lock:
             if key in self._kept:
                 self._kept.move_to_end(key)
@@ -61,22 +67,12 @@ class PatternCache(Generic[Value]):
         return value
 
 
-# Regular expressions of schemas, matched in bounded time whoever wrote them.
-#
-# They are what JSON schema says they are, ECMA 262's. An engine that reads a text once takes nearly all of them; its
-# time grows with the text and with the size of what the expression compiles to, so a large one is held to short texts
-# alone. What looks around or back is not for that engine. Where it looks ahead at the very beginning, as `^(?!\s*$)`
-# does, each look is an expression of its own; anything else goes to one that goes back, and gives up after so many
-# steps. A look or a reference may read all of the text at each step, and holds memory of its own: a pattern has few
-# of them.
-
-
 class UnusablePattern(ValueError):
-    """No engine here takes it; the words say why."""
+    """The error of a pattern that no engine here accepts. Its text says why."""
 
 
 class TooLongForPattern(ValueError):
-    """A text is not held to this pattern: it would take too long."""
+    """The error of a text that is too long to be matched with a pattern in bounded time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +93,7 @@ class _PatternPart:
 
 @dataclass(frozen=True, slots=True)
 class _CompiledPattern:
-    """max_chars: the longest text that is matched against it."""
+    """A pattern that is ready to match. `max_chars` is the longest text that is matched with it."""
 
     parts: tuple[_PatternPart, ...]
     max_chars: int
@@ -112,11 +108,12 @@ class _CompiledPattern:
 
 
 def _no_time_check() -> None:
-    """Of who has no time to keep."""
+    """Do nothing: there is no time limit to check."""
 
 
 def matches_anywhere(pattern: str, text: str, look: Callable[[], None] = _no_time_check) -> bool:
-    """Whether `text` matches `pattern` anywhere. `look` is called before each part of the pattern, and may raise.
+    """Return whether `text` matches `pattern` anywhere. `look` is called before each part of the pattern, and may
+    raise.
 
     Raises UnusablePattern and TooLongForPattern.
     """
@@ -136,7 +133,7 @@ def matches_anywhere(pattern: str, text: str, look: Callable[[], None] = _no_tim
 
 
 def check_pattern(pattern: str) -> int:
-    """How many bytes it compiles to, at most. Raises UnusablePattern."""
+    """Return the largest compiled size of the pattern, in bytes. Raises UnusablePattern."""
     return _compiled(pattern).bytes
 
 
@@ -148,7 +145,7 @@ COMPILED_PATTERNS: PatternCache[_CompiledPattern] = PatternCache(_KEPT_BYTES, la
 
 
 def _compiled(pattern: str) -> _CompiledPattern:
-    """Raises UnusablePattern."""
+    """Return the compiled pattern. Raises UnusablePattern."""
     return COMPILED_PATTERNS.get(pattern, _compile)
 
 
@@ -175,7 +172,7 @@ def _compile(pattern: str) -> _CompiledPattern:
 
 
 def _combined(pattern: str, parts: tuple[_PatternPart, ...]) -> _CompiledPattern:
-    """Parts are held to a text one after the other: what they may cost adds up."""
+    """Return the parts as one pattern. A text is matched with one part after the other, so their costs add up."""
     size = sum(part.bytes for part in parts)
     for most_bytes, most_chars in _SIZE_LIMITS:
         if size <= most_bytes:
@@ -188,12 +185,12 @@ def _combined(pattern: str, parts: tuple[_PatternPart, ...]) -> _CompiledPattern
 
 
 def split_lookaheads(pattern: str) -> list[tuple[str, bool]]:
-    """`^(?=A)(?!B)C` as `^(?:A)`, which has to be found, `^(?:B)`, which must not, and `^C`.
+    """Split `^(?=A)(?!B)C` into `^(?:A)`, which must match, `^(?:B)`, which must not, and `^C`.
 
-    Empty where the pattern has no such beginning, or may mean something else than these.
+    Returns an empty list if the pattern has no such beginning, or may mean something else than these parts.
     """
     rest = pattern.removeprefix("^")
-    if rest == pattern or "[]" in pattern or "[^]" in pattern:  # where such a class ends depends on who reads it
+    if rest == pattern or "[]" in pattern or "[^]" in pattern:  # engines disagree about where such a class ends
         return []
     parts: list[tuple[str, bool]] = []
     while rest.startswith(("(?=", "(?!")):
@@ -208,7 +205,7 @@ def split_lookaheads(pattern: str) -> list[tuple[str, bool]]:
 
 
 def _closing(text: str) -> int:
-    """Where the group that `text` begins with ends; -1 where it does not."""
+    """Return where the group ends that `text` begins with, or -1 if it does not begin with one."""
     depth = 0
     for at, sign in _plain_characters(text):
         depth += (sign == "(") - (sign == ")")
@@ -218,7 +215,7 @@ def _closing(text: str) -> int:
 
 
 def _has_choice(text: str) -> bool:
-    """Whether it has a | that is in no group, or a bracket too many."""
+    """Return whether there is a | outside all groups, or a bracket too many."""
     depth = 0
     for _, sign in _plain_characters(text):
         depth += (sign == "(") - (sign == ")")
@@ -228,7 +225,7 @@ def _has_choice(text: str) -> bool:
 
 
 def _plain_characters(text: str) -> list[tuple[int, str]]:
-    """The characters that are neither escaped nor in a class, and where they stand."""
+    """Return the characters that are neither escaped nor in a class, and their places."""
     found: list[tuple[int, str]] = []
     is_class = is_escaped = False
     for at, sign in enumerate(text):
@@ -246,7 +243,8 @@ def _plain_characters(text: str) -> list[tuple[int, str]]:
 
 
 def _linear_part(pattern: str, is_wanted: bool = True) -> _PatternPart | None:
-    """By the engine that reads a text once; None where the pattern is none for it."""
+    """Return the part for the engine that reads a text once. Returns None if that engine does not accept the
+    pattern."""
     from jsonschema_rs import Draft202012Validator, RegexOptions, ValidationError
 
     for most_bytes, most_chars in _SIZE_LIMITS:
@@ -260,7 +258,8 @@ def _linear_part(pattern: str, is_wanted: bool = True) -> _PatternPart | None:
 
 
 def _backtracking_part(pattern: str, looks: int) -> _PatternPart:
-    """By the backtracking engine. Each lookaround, and the part between two of them, has one that reads once."""
+    """Return the part for the backtracking engine. Each lookaround, and the part between two of them, has a memory of
+    its own."""
     from jsonschema_rs import Draft202012Validator, FancyRegexOptions, ValidationError, ValidationErrorKind
 
     engines = 2 * looks + 1

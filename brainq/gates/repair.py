@@ -1,9 +1,9 @@
-"""Mending arguments that models get almost right: only what is certain.
+"""Repairs of arguments that models get almost right. Only unambiguous mistakes are repaired.
 
-Broken JSON is mended for calls that only read; a value becomes one of another type where nothing is lost by it.
+Broken JSON is repaired only for calls that read. A value is converted to another type only if nothing is lost.
 
-Each function takes arguments and the errors the schema found in them, and returns mended arguments, or None
-when there was nothing it could mend. What it is given is never changed.
+Each function takes arguments and the schema's errors, and returns repaired arguments, or None if it could repair
+nothing. It never changes what it is given.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ if TYPE_CHECKING:
     from jsonschema.exceptions import ValidationError
 
 Path = tuple[str | int, ...]
-_MAX_REPAIRED_CHARS = 100_000  # json_repair takes its time on long broken text
+_MAX_REPAIRED_CHARS = 100_000  # json_repair is slow on long broken text
 _MAX_NUMBER_CHARS = 40
-_MAX_WHOLE = 10**18  # nothing longer than a machine's integer is made out of text
-_NUMBER = re.compile(r"-?(0|[1-9][0-9]*)(\.[0-9]+)?(e[+-]?[0-9]{1,3})?")  # JSON's own numbers
+_MAX_WHOLE = 10**18  # texts are not converted to integers beyond a machine's
+_NUMBER = re.compile(r"-?(0|[1-9][0-9]*)(\.[0-9]+)?(e[+-]?[0-9]{1,3})?")  # the numbers of JSON
 _NOTHING = object()
 _TYPES: dict[str, Callable[[Any], bool]] = {
     "object": lambda value: isinstance(value, dict),
@@ -37,19 +37,19 @@ _TYPES: dict[str, Callable[[Any], bool]] = {
 
 
 def refuse_constant(name: str) -> Any:
-    """For `json.loads(parse_constant=...)`: NaN and infinities are no JSON."""
+    """Refuse NaN and infinities, which are not JSON. For `json.loads(parse_constant=...)`."""
     raise ValueError(f"{name} is not JSON")
 
 
 def finite_number(text: str) -> float:
-    """For `json.loads(parse_float=...)`: 1e999 is no number that could be written again."""
+    """Refuse numbers such as 1e999 that could not be written again. For `json.loads(parse_float=...)`."""
     if math.isinf(number := float(text)):
         raise ValueError(f"{text[:_MAX_NUMBER_CHARS]} is too large a number")
     return number
 
 
 def mend_text(text: str) -> dict[str, Any] | None:
-    """An object from text that is not quite JSON; None where none can be made out."""
+    """Return the object in a text that is not quite JSON. Returns None if none can be found."""
     if len(text) > _MAX_REPAIRED_CHARS or "{" not in text:
         return None
     import json_repair
@@ -62,20 +62,20 @@ def mend_text(text: str) -> dict[str, Any] | None:
 
 
 def decode_strings(arguments: dict[str, Any], errors: Sequence[ValidationError]) -> dict[str, Any] | None:
-    """Replace strings that hold JSON where an object or an array is wanted."""
+    """Replace strings that contain JSON if the schema requires an object or an array."""
     return _replace(arguments, errors, _decoded)
 
 
 def coerce_scalars(arguments: dict[str, Any], errors: Sequence[ValidationError]) -> dict[str, Any] | None:
-    """Replace scalars by their exact twin of the wanted type: "3" by 3, "true" by true, 3 by "3".
+    """Replace scalars by their exact equivalent of the required type: "3" by 3, "true" by true, 3 by "3".
 
-    What could have meant something else stays: "007" and "1_000" are texts, and 1.10 has lost its last digit.
+    An ambiguous value is kept: "007" and "1_000" are texts, and 1.10 would lose its last digit.
     """
     return _replace(arguments, errors, _coerced)
 
 
 def drop_unknown(arguments: dict[str, Any], errors: Sequence[ValidationError]) -> dict[str, Any] | None:
-    """Remove properties that the schema does not know, where it forbids others."""
+    """Remove unknown properties if the schema forbids them."""
     mended: dict[str, Any] | None = None
     for error in leaves(errors):
         if error.validator != "additionalProperties" or error.validator_value is not False:
@@ -93,7 +93,8 @@ def drop_unknown(arguments: dict[str, Any], errors: Sequence[ValidationError]) -
 
 
 def leaves(errors: Iterable[ValidationError]) -> Iterator[ValidationError]:
-    """The errors themselves, or, where one sums up the failed choices of an anyOf, those of the choices."""
+    """Yield the errors themselves. For an error that sums up the failed choices of an anyOf, yield those of the
+    choices."""
     for error in errors:
         if error.context:
             yield from leaves(error.context)

@@ -1,4 +1,4 @@
-"""Checks JSON schemas where they enter: whether values can be held to them, and in bounded time."""
+"""Checks JSON schemas where they enter: whether values can be validated by them in bounded time."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from jsonschema import FormatChecker
 
 
-MAX_COMPILED_BYTES = 16_000_000  # of all patterns of a schema together: that is the time it takes to check them
+MAX_COMPILED_BYTES = 16_000_000  # of all patterns of a schema together, which bounds the time of the check
 MAX_SUBSCHEMAS = 5_000
 _MAX_SHOWN_CHARS = 300
 MAX_UNEVALUATED = 3
@@ -24,14 +24,14 @@ _DYNAMIC = ("$dynamicRef", "$recursiveRef")
 
 
 class PatternSizes:
-    """Of one schema, or of several that come together. A pattern that comes again costs nothing."""
+    """The patterns of one schema, or of several that come together. A repeated pattern costs nothing."""
 
     def __init__(self) -> None:
         self._seen: set[str] = set()
         self._bytes = 0
 
     def add(self, pattern: str) -> None:
-        """Raises UnusablePattern, also for one too many."""
+        """Add a pattern. Raises UnusablePattern, also if there are too many."""
         if pattern in self._seen:
             return
         self._bytes += check_pattern(pattern)
@@ -44,16 +44,17 @@ class PatternSizes:
 
 
 class UnresolvedReference(ValueError):
-    """A `$ref` leads nowhere in the schema. Nothing is ever fetched."""
+    """The error of a `$ref` that leads nowhere in the schema. Nothing is ever fetched."""
 
     def __init__(self, reference: str) -> None:
         super().__init__(beginning(reference, _MAX_SHOWN_CHARS))
 
 
 def schema_problem(schema: Mapping[str, Any], sizes: PatternSizes | None = None) -> str:
-    """Why nothing can be held to it, where, and what to do; "" for one of draft 2020-12 that is fine.
+    """Return why no value can be validated by the schema, where, and what to do. Returns "" for a usable schema of
+    draft 2020-12.
 
-    sizes   what the patterns of schemas that come with it compiled to; None: it comes alone
+    sizes   the sizes of the patterns of schemas that come with it; None if it comes alone
 
     Raises UnresolvedReference.
     """
@@ -66,7 +67,7 @@ def schema_problem(schema: Mapping[str, Any], sizes: PatternSizes | None = None)
 
 
 def subschemas(schema: object) -> Iterator[Mapping[str, Any]]:
-    """A schema and all schemas in it, without those that are true or false."""
+    """Yield a schema and all schemas in it, without those that are true or false."""
     from referencing.jsonschema import DRAFT202012
 
     waiting = [schema]
@@ -78,7 +79,7 @@ def subschemas(schema: object) -> Iterator[Mapping[str, Any]]:
 
 
 class _SchemaWalk:
-    """Through all schemas that a validator can come to: those in the schema, and those that a `$ref` leads to."""
+    """A walk through all schemas that a validator can reach: those in the schema, and those that a `$ref` leads to."""
 
     def __init__(self, schema: Mapping[str, Any], sizes: PatternSizes) -> None:
         from referencing import Registry, Resource
@@ -90,7 +91,7 @@ class _SchemaWalk:
         self._sizes = sizes
         self._resolver: Any = registry.resolver_with_root(resource)
         self._seen: set[int] = set()
-        self._checked = 0  # of what is at places where no schema is looked for
+        self._checked = 0  # of the parts in which no schemas are expected
 
     def problem(self) -> str:
         waiting: list[object] = [self._root]
@@ -116,7 +117,7 @@ class _SchemaWalk:
 
     def _unevaluated_problem(self) -> str:
         waiting = [(part, 0) for part in subschemas(self._root)]
-        most: dict[int, int] = {}  # of the schemas that hold a part of the value to this one, and itself
+        most: dict[int, int] = {}  # how many schemas apply to a part of the value because of this one, itself included
         while waiting:
             part, above = waiting.pop()
             here = above + (not _UNEVALUATED.isdisjoint(part))
@@ -131,7 +132,7 @@ class _SchemaWalk:
         return ""
 
     def _held_in_place(self, part: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
-        """The schemas that the same part of a value is held to."""
+        """Yield the schemas that apply to the same part of a value."""
         inner: list[Any] = [part.get(word) for word in _IN_PLACE]
         inner += [choice for word in _IN_PLACE_LISTS for choice in part.get(word, ())]
         inner += part.get("dependentSchemas", {}).values()
@@ -143,7 +144,7 @@ class _SchemaWalk:
         for word in _DYNAMIC:
             if word in part:
                 return f"{word} is not followed; use $ref"
-        # The validator would go on with another draft's rules, or look elsewhere for what a $ref means.
+        # The validator would switch to another draft's rules, or look elsewhere for a $ref.
         for word in ("$schema", "$id"):
             if word in part and part is not self._root:
                 return f"a part of it has a {word} of its own; take it out"
@@ -181,7 +182,7 @@ def _keyword_problem(schema: object, sizes: PatternSizes) -> str:
 
 
 def _format_checker(sizes: PatternSizes) -> FormatChecker:
-    """Of what schemas hold, only their patterns: jsonschema's own check would ask whether they are Python's."""
+    """Return a check of the schema's patterns alone: jsonschema's own check would use Python's syntax."""
     from jsonschema import FormatChecker
 
     def is_usable(pattern: object) -> bool:
@@ -195,7 +196,7 @@ def _format_checker(sizes: PatternSizes) -> FormatChecker:
 
 
 def schema_size(schema: object) -> int:
-    """Everything in it that could be a schema: objects, and true and false."""
+    """Return the number of possible schemas in it: objects, and true and false."""
     count = 0
     waiting = [schema]
     while waiting:

@@ -1,9 +1,9 @@
-"""Holding a value to a JSON schema in bounded time, whoever wrote the schema and whoever the value.
+"""Validates a value by a JSON schema in bounded time, whoever wrote the schema and the value.
 
-The validator is jsonschema's. Its patterns are matched by an engine whose time is bounded, unique items are found by
-their canonical JSON, and a part of the value is held to what a reference leads to once: choices that refer to one
-another would multiply with each level of the value. All of a value's checks together may take three seconds of this
-thread's own time, and long ones give way: whoever wrote the schema, the threads beside this one have work of others.
+The validator is jsonschema's. An engine with bounded time matches its patterns, and unique items are found by their
+canonical JSON. A part of the value is validated once by the target of a reference, because choices that refer to one
+another would multiply with each level of the value. All checks of a value together may take three seconds of this
+thread's own time. Long ones yield the processor, because other threads of the process have other work.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from jsonschema import TypeChecker
     from jsonschema.exceptions import ValidationError
 
-MAX_CHECK_S = 3.0  # of this thread's processor time, which does not go on while others have the processor
+MAX_CHECK_S = 3.0  # of this thread's processor time, which stops while other threads have the processor
 MAX_ERRORS = 1_000
 SLICE_S = 0.02
 """After so much of its own time a check rests as long: Python runs one thread at a time."""
@@ -38,7 +38,7 @@ _Check = Callable[[Any, Any, Any, Any], Any]
 
 
 class _Stopped(Exception):
-    """A value is not held to its schema; the words say why."""
+    """The reason why the validation of a value stopped."""
 
 
 class _TimeLimit(threading.local):
@@ -66,7 +66,7 @@ class _TimeLimit(threading.local):
 
 @dataclass(slots=True)
 class _KnownErrors:
-    """What came of holding a part of the value to a reference: the first errors, and how often it was asked."""
+    """The result of validating a part of the value by a reference: its first errors, and how often it was requested."""
 
     errors: tuple[dict[str, Any], ...]
     times: int = 1
@@ -76,18 +76,18 @@ _TIME_LIMIT = _TimeLimit()
 
 
 class SchemaValidator:
-    """Of one schema, which `problem_of` has nothing against. Safe between threads."""
+    """The validator of one schema without problems (`schema_problem`). Thread-safe."""
 
     def __init__(self, schema: Mapping[str, Any]) -> None:
         from referencing import Registry
 
-        # It is read as draft 2020-12, whatever it says, also where it refers to itself.
+        # The schema is read as draft 2020-12, whatever it says, also where it refers to itself.
         words = {word: value for word, value in schema.items() if word != "$schema"}
         empty: Registry[Any] = Registry()  # nothing is fetched
         self._validator: Any = _validator_class()(words, registry=empty)
 
     def errors(self, value: Any, most_s: float = MAX_CHECK_S) -> list[ValidationError]:
-        """What does not fit, the first thousand. Where that is not known, one error of the word UNCHECKED."""
+        """Return the first thousand errors. If the validation stopped, return one error with the word UNCHECKED."""
         from jsonschema.exceptions import ValidationError
         from referencing.exceptions import Unresolvable
 
@@ -101,7 +101,7 @@ class SchemaValidator:
         except Unresolvable as lost:
             words = f"its schema refers to what is not in it ({beginning(str(lost), 200)})"
         except BaseException as failure:
-            # The map of types that jsonschema asks panics where its own comparison meets the recursion limit.
+            # jsonschema's map of types panics if its own comparison meets the recursion limit.
             if type(failure).__name__ != "PanicException":
                 raise
             words = "it is nested too deeply"
@@ -127,7 +127,7 @@ def _validator_class() -> Any:
     return extend(
         Draft202012Validator,
         {word: _timed(check) for word, check in ours.items()},
-        # Looking for unevaluated properties and items asks for this type at each schema it comes to.
+        # The search for unevaluated properties and items requests this type at each schema.
         type_checker=Draft202012Validator.TYPE_CHECKER.redefine("boolean", _is_boolean),
     )
 
@@ -136,16 +136,16 @@ def _timed(check: _Check) -> _Check:
     def timed(validator: Any, value: Any, instance: Any, schema: Any) -> Iterator[ValidationError]:
         _TIME_LIMIT.check()
         for error in check(validator, value, instance, schema) or ():
-            error.message = beginning(error.message, _MAX_MESSAGE_CHARS)  # it holds all of the instance
+            error.message = beginning(error.message, _MAX_MESSAGE_CHARS)  # it contains the whole instance
             yield error
 
     return timed
 
 
 def _checked_reference(stock: _Check) -> _Check:
-    """Asked again about the same part, it repeats its own finding, without those of the parts below.
+    """Return a check that, for the same part, repeats its own errors without those of the parts below.
 
-    A schema has no `$id` or `$dynamicRef` within, so one reference always leads to one place.
+    A schema contains no `$id` or `$dynamicRef`, so one reference always leads to one place.
     """
 
     def referred(validator: Any, reference: str, instance: Any, schema: Any) -> Iterator[ValidationError]:
@@ -157,7 +157,7 @@ def _checked_reference(stock: _Check) -> _Check:
             for found in known.errors:
                 yield ValidationError(**found)
             return
-        if key in _TIME_LIMIT.open:  # no part of a value is within itself: the reference leads back to itself
+        if key in _TIME_LIMIT.open:  # no part of a value contains itself, so the reference leads back to itself
             raise RecursionError
         _TIME_LIMIT.open.add(key)
         errors = list(itertools.islice(stock(validator, reference, instance, schema), MAX_ERRORS))
@@ -210,7 +210,7 @@ def _additional_properties(stock: _Check) -> _Check:
             found = {name: True for name in instance if any(_found(pattern, name) for pattern in patterns)}
             schema = {
                 "properties": {**schema.get("properties", {}), **found}
-            }  # those that a pattern found are not additional
+            }  # properties that a pattern matched are not additional
         yield from stock(validator, value, instance, schema)
 
     return additional_properties

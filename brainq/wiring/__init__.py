@@ -1,6 +1,6 @@
-"""Builds the machines of one process from its settings: the only place where all layers meet.
+"""Builds the machines of one process from its settings. This is the only place where all layers meet.
 
-Loaded at first use: the checks before a start need none of the machines.
+Modules are loaded at first use, because the checks before a start need none of the machines.
 """
 
 from __future__ import annotations

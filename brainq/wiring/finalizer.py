@@ -1,6 +1,5 @@
-"""Builds what works after the answer: finalizer steps in their order, judgements, reruns by hand, and the
-sender of webhooks.
-"""
+"""Builds the machines that work after the answer: the finalizer steps, judgements, manual reruns, and the sender of
+webhooks."""
 
 from __future__ import annotations
 
@@ -52,7 +51,8 @@ log = logger("brainq.wiring")
 
 
 def steps_of(brain: Brain, memory: MemoryServices, more: Sequence[FinalStep] = ()) -> list[FinalStep]:
-    """The chain of this brain: steps that are not configured are left out; `more` go before the last one."""
+    """Return the finalizer steps of this brain in their order, without steps that are not configured. `more` come
+    before the last one."""
     steps: list[FinalStep] = [
         AppendCitations(),
         CallUsage(),
@@ -71,8 +71,9 @@ def make_sender(settings: Settings, store: Store) -> WebhookSender:
 
 
 def make_finalizer(wiring: Wiring, quarantine: RunInQuarantine | None) -> TurnFinalizer:
-    """
-    quarantine   where steps run that may be what kills their workers; None: in this very process
+    """Build the finalizer.
+
+    quarantine   runs a step that may kill its worker in another process; None in such a process
     """
     return TurnFinalizer(
         owner=wiring.owner,
@@ -88,8 +89,9 @@ def make_finalizer(wiring: Wiring, quarantine: RunInQuarantine | None) -> TurnFi
 
 
 def make_judge_runner(wiring: Wiring, beats: LeaseRenewer) -> JudgeRunner:
-    """
-    beats   renews the judgements' leases, which are in SQL
+    """Build the runner of judgements.
+
+    beats   renews the leases of judgements, which are in SQL
     """
     return JudgeRunner(
         brains=wiring.brains.each(partial(judge_runtime, wiring=wiring)),
@@ -132,7 +134,8 @@ def make_recall(wiring: Wiring) -> Recall:
 
 
 def _system_prompt(brains: Brains, turn: EndedTurn) -> str:
-    """As the turn had it; "" where it cannot be made again: the brain, or what its function says, has changed."""
+    """Return the system prompt as the turn had it. Returns "" if the brain, or the result of its function, has
+    changed."""
     brain = brains.of(turn.request.brain)
     if brain is None:
         return ""
@@ -160,9 +163,10 @@ def _unknown_brain_runtime() -> FinalizerRuntime:
 
 
 def auxiliary_model(brain: Brain, wiring: Wiring | None) -> AuxiliaryModel | None:
-    """The model beside the steps of a turn that is over; None: what would ask it goes by rules.
+    """Return the model beside the steps of a turn that is over. Returns None if there is none, and rules are used
+    instead.
 
-    wiring   has its limits, budgets and stops; None: it has none
+    wiring   provides its limits, budgets and stops; None if it has none
     """
     held: dict[str, Any] = {}
     if wiring is not None:

@@ -1,4 +1,4 @@
-"""Builds the machines of a worker process: what advances turns, what runs calls, and what finds lost work."""
+"""Builds the machines of a worker process, which advance turns, run calls, and find lost work."""
 
 from __future__ import annotations
 
@@ -46,13 +46,14 @@ if TYPE_CHECKING:
     from brainq.upkeep.poller import Poller
     from brainq.wiring.wiring import Wiring
 
-HOLD_S = 2.0  # a wait for a place among a model's requests that is no longer keeps its thread
-GRACE_SHARE = 0.75  # of a cancelled turn's: a function may use so much of it
+HOLD_S = 2.0  # a longer wait for a permit gives up its thread
+GRACE_SHARE = 0.75  # of the grace period of a cancelled turn, for the function
 
 
 def make_coordinator(wiring: Wiring, quarantine: Callable[[str, str, int], str] | None) -> Coordinator:
-    """
-    quarantine   where turns go on that may be what kills their workers; None: in this very process
+    """Build the coordinator.
+
+    quarantine   advances turns that may kill their worker in another process; None in such a process
     """
     state, people = wiring.state, wiring.people
     return Coordinator(
@@ -78,7 +79,7 @@ def make_coordinator(wiring: Wiring, quarantine: Callable[[str, str, int], str] 
 def warm_up_models(brains: Brains) -> None:
     """Import the price list and the SDKs of the brains' models, which takes up to a second of CPU each.
 
-    For processes that ask models. Raises SetupError and InvalidInput for what is wrong with a model.
+    For processes that ask models. Raises SetupError and InvalidInput for a model that cannot be used.
     """
     cost_usd("openai", "warm-up", TokenUsage(input_tokens=1))
     for brain in brains:
@@ -129,7 +130,7 @@ def make_runner(wiring: Wiring) -> CallRunner:
         beats=wiring.beats,
         executor=BoundedToolExecutor(
             brain_ref=settings.app,
-            # The rest is for hearing of the cancel, and for recording how the call ended.
+            # The rest is for learning of the cancel, and for recording how the call ended.
             cancel_grace_s=settings.cancel_grace_s * GRACE_SHARE,
         ),
         retriever=partial(_retriever, wiring.store),
@@ -164,8 +165,8 @@ def _retriever(store: Store, brain: Brain) -> MemoryRetriever | None:
 
 
 def make_schedule_runner(wiring: Wiring) -> ScheduleRunner:
-    """Begins scheduled turns by Redis' clock."""
-    from brainq.broker.schedule_times import next_ms  # Celery, which every sweeper has
+    """Build what begins scheduled turns by Redis' clock."""
+    from brainq.broker.schedule_times import next_ms  # imports Celery, which every sweeper has
 
     state, store, intake = wiring.state, wiring.store, wiring.people.intake
 
@@ -184,7 +185,8 @@ def make_schedule_runner(wiring: Wiring) -> ScheduleRunner:
 
 
 def make_pollers(wiring: Wiring) -> tuple[Poller, ...]:
-    """What looks after a cell's shares of limits, and its leases of budgets; nothing where there is one cell."""
+    """Return the pollers of a cell's shares of limits and its leases of budgets. Returns nothing if there is one
+    cell."""
     if not shares_limits(wiring.settings):
         return ()
     from brainq.upkeep import budget_leases, limit_shares
@@ -214,7 +216,7 @@ def _lease_keeper(wiring: Wiring) -> LeaseKeeper:
     from brainq.upkeep.budget_leases import LeaseKeeper
 
     rows = wiring.budgets.rows
-    assert isinstance(rows, SharedBudgets)  # as wherever there are several cells
+    assert isinstance(rows, SharedBudgets)  # always, if there are several cells
     return LeaseKeeper(budgets=wiring.budgets, leases=rows, counters=wiring.state.money)
 
 

@@ -1,4 +1,4 @@
-"""The machines behind the verbs of people and other programs."""
+"""The machines behind the actions of people and of other programs."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class PeopleServices:
-    """Submits, input, holds and cancels, approvals, results from outside, child turns."""
+    """The machines for submits, input, holds, cancels, approvals, results from outside, and child turns."""
 
     def __init__(self, wiring: Wiring) -> None:
         brains, turn_brains, state, store = wiring.brains, wiring.turn_brains, wiring.state, wiring.store
@@ -111,7 +111,8 @@ class PeopleServices:
 
 
 def _checked_request(brains: Brains, request: TurnRequest) -> TurnRequest:
-    """Raises InvalidInput for a brain that there is not, and for what its own cannot do."""
+    """Return the request with its brain's name. Raises InvalidInput for an unknown brain, and for what its brain cannot
+    do."""
     named = with_brain_name(brains, request)
     brain = require_brain(brains, named.brain)
     check_model_choice(brain.model, named.model, named.provider)

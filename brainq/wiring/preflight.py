@@ -1,6 +1,5 @@
-"""Checks before a worker starts: brains, models, Redis, the broker, SQL and the disk, within seconds and with
-a remedy each.
-"""
+"""Checks before a worker starts: brains, models, Redis, the broker, SQL and the disk. They take seconds and give a
+remedy each."""
 
 from __future__ import annotations
 
@@ -47,7 +46,7 @@ _SETTING_OF_SERVICE = {
 
 @dataclass(frozen=True)
 class Check:
-    """What was looked at and found; `remedy` says what to do, and is empty for `ok`."""
+    """The result of one check. `remedy` says what to do, and is empty for `ok`."""
 
     name: str
     level: Level
@@ -71,7 +70,7 @@ def fail(name: str, text: str, remedy: str) -> Check:
 
 
 def check_disk(directory: Path) -> Check:
-    """Whether a megabyte can be written there. Nothing is left behind, and the directory is not made."""
+    """Check that a megabyte can be written there. Leaves nothing behind, and does not create the directory."""
     there = directory.absolute()
     while not there.exists() and there != there.parent:
         there = there.parent
@@ -85,7 +84,7 @@ def check_disk(directory: Path) -> Check:
 
 
 def disk_problem(error: OSError) -> str:
-    """What an error of the file system means, to be shown after a path."""
+    """Return what an error of the file system means, to be shown after a path."""
     if error.errno in _DISK_FULL:
         return f"is on a disk that is full ({error.strerror})"
     return f"cannot be written ({error.strerror})"
@@ -113,7 +112,7 @@ def check_model(model: str | Provider) -> Check:
 
 
 def check_redis(url: str, prefix: str = "bq:", *, name: str = "redis", variable: str = "BRAINQ_REDIS_URL") -> Check:
-    """Whether the Redis at `url` answers, is new enough, and may be written to."""
+    """Check that the Redis at `url` answers, is new enough, and accepts writes."""
     shown = without_password(url)
     start = f"start it, or correct {variable}"
     try:
@@ -135,8 +134,8 @@ def check_redis(url: str, prefix: str = "bq:", *, name: str = "redis", variable:
 
 
 def _check_server(name: str, shown: str, info: Mapping[str, Any], variable: str) -> Check:
-    """Return whether brainq works on a server that says this of itself. Pure."""
-    # Valkey also says which Redis it is compatible with.
+    """Return whether brainq works on a server with this INFO. Pure."""
+    # Valkey also reports the Redis version that it is compatible with.
     spoken = str(info.get("redis_version", "0"))
     server = f"Valkey {info['valkey_version']}" if "valkey_version" in info else f"Redis {spoken}"
     if tuple(int(part) for part in re.findall(r"\d+", spoken)[:2]) < MIN_REDIS_VERSION:
@@ -155,7 +154,7 @@ def _check_server(name: str, shown: str, info: Mapping[str, Any], variable: str)
 
 
 def check_broker(settings: Settings) -> Check:
-    """Whether BRAINQ_BROKER_URL, where it is set, leads somewhere."""
+    """Check that BRAINQ_BROKER_URL, if it is set, leads to a broker."""
     url = settings.broker_url.get_secret_value() if settings.broker_url else ""
     scheme = url.partition("://")[0]
     if url.startswith(REDIS_SCHEMES):
@@ -174,7 +173,7 @@ def check_broker(settings: Settings) -> Check:
 
 
 def check_sql(url: str) -> Check:
-    """Looks only: neither a database file nor a schema is made. A schema that workers upgrade is fine."""
+    """Check SQL without creating a database file or a schema. A schema that workers upgrade is fine."""
     shown = without_password(url)
     try:
         path = parse_sql_url(url).sqlite_path
@@ -207,12 +206,13 @@ def check_sql(url: str) -> Check:
 
 
 def require_start(settings: Settings, *, redis_url: str | None, writes: Path | None = None) -> Brains:
-    """The brains, once all that a worker needs was seen to be there.
+    """Check everything that a worker needs, and return the brains.
 
-    redis_url   None: a server of our own will be started
+    redis_url   None if brainq will start a server of its own
     writes      a directory that files will be written to
-    Raises SetupError with a line for each fault and its remedy, after at most 2.5 s and the import of the brains;
-    BrainNotLoaded when the brains are among them.
+
+    Raises SetupError with a line for each fault and its remedy, after at most 2.5 s and the import of the brains.
+    Raises BrainNotLoaded if the brains are among the faults.
     """
     services = _ParallelChecks(_service_checks(settings, redis_url, writes))
     failed: SetupError | None = None
@@ -246,7 +246,7 @@ def _service_checks(settings: Settings, redis_url: str | None, writes: Path | No
 
 
 def _fault_lines(found: list[Check]) -> list[str]:
-    """A line for each fault; one that two checks have met is shown once."""
+    """Return a line for each fault. A fault that two checks have found is shown once."""
     faults: dict[str, str] = {}
     for check in found:
         if check.level == "FAIL":
@@ -259,7 +259,7 @@ def _no_answer(name: str) -> Check:
 
 
 class _ParallelChecks:
-    """Looks that go on side by side. One that hangs in a lookup or a connect is left to itself."""
+    """Checks that run side by side. A check that hangs in a lookup or a connection is abandoned."""
 
     def __init__(self, looks: Mapping[str, Callable[[], Check]]) -> None:
         self._until = time.monotonic() + LIMIT_S

@@ -1,9 +1,10 @@
-"""Turns and finalizer steps that may be what kills their workers: they go on in processes where nothing else runs.
+"""Turns and finalizer steps that may kill their workers continue in processes of their own.
 
-A process that dies takes all its work with it, and none of it shows what did it. What lost its worker twice is a
-suspect, and worked on by a child of a worker, beside a few other suspects. When the child dies, those that were in it
-go on in smaller groups, and at last each by itself: when such a child dies, it was this turn. The worker sees it, says
-so, and lives on with all its other work. A finalizer step has a child for itself at once: it has no deadline to pass.
+A process that dies takes all its work with it, and nothing shows which work killed it. A turn that lost its worker
+twice is a suspect, and a child process of a worker advances it beside a few other suspects. When the child dies, its
+turns continue in smaller groups, and in the end each by itself. If a child with a single turn dies, that turn is to
+blame. The worker records that, and its other work is not affected. A finalizer step has a child of its own at once,
+because it has no deadline to pass.
 """
 
 from __future__ import annotations
@@ -47,17 +48,17 @@ STOPPED_ANSWERING = "stopped answering"
 
 
 def main(descriptor: int) -> None:
-    """The child: answer what comes through the socket until the worker hangs up.
+    """Run the child: answer requests from the socket until the worker closes it.
 
-    What comes is `{"turn": doorbell}` or `{"step": claim}`. Each has a thread of its own, and its answer carries the
-    `id` that it came with.
+    A request is `{"turn": doorbell}` or `{"step": claim}`. Each has a thread of its own, and its answer carries the
+    `id` of the request.
     """
-    # A worker of the finalizer pool, which needs no coordinator of its own, imports this file, too.
+    # A worker of the finalizer pool, which needs no coordinator of its own, imports this file as well.
     from brainq.wiring.finalizer import make_finalizer
     from brainq.wiring.machines import make_coordinator, warm_up_models
     from brainq.wiring.wiring import Wiring
 
-    # A worker that stops warmly lets its turns finish; it ends this process, or the guard does.
+    # A worker that stops warmly lets its turns finish. It ends this process, or the guard does.
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     sock = socket.socket(fileno=descriptor)
@@ -85,7 +86,7 @@ def main(descriptor: int) -> None:
         )
 
     def reply(asked: dict[str, Any], what: dict[str, str]) -> None:
-        with sending, contextlib.suppress(OSError):  # that the worker hung up is noticed below
+        with sending, contextlib.suppress(OSError):  # the loop below notices that the worker has closed the socket
             _flush_metrics(wiring)
             send_frame(sock, {**what, "id": asked["id"]})
 
@@ -102,7 +103,7 @@ def main(descriptor: int) -> None:
 
 
 def _flush_metrics(wiring: Wiring) -> None:
-    """This process may be ended at any time from when it has answered."""
+    """Flush the metrics, because this process may be ended at any time after its answer."""
     try:
         wiring.state.metrics.flush(COUNTERS)
     except Exception as away:
@@ -114,13 +115,13 @@ def _advance_turn(coordinator: Coordinator, doorbell: list[object]) -> dict[str,
     with turn_log_ids(str(session_id), str(turn_id)):
         try:
             return {"did": coordinator.advance(str(session_id), str(turn_id), int(str(fence)))}
-        except BaseException as failure:  # the worker waits for an answer, whatever ended it
+        except BaseException as failure:  # the worker waits for an answer, whatever happened
             log.error("advance failed", failure=failure, turn_id=turn_id)
             return {"did": "failed"}
 
 
 def _run_step(finalizer: TurnFinalizer, claimed: dict[str, Any]) -> dict[str, str]:
-    """The worker holds the claim, beats for it, and settles it."""
+    """Run a step that the worker has claimed, renews and settles."""
     claim = FinalStepClaim(**claimed)
     try:
         with turn_log_ids(claim.session_id, claim.turn_id):
@@ -132,7 +133,7 @@ def _run_step(finalizer: TurnFinalizer, claimed: dict[str, Any]) -> dict[str, st
 
 @dataclass(frozen=True, slots=True)
 class ProcessDeath:
-    """The process of this name died, or stopped answering, with so many turns in it."""
+    """The death of the process of this name, which had `among` turns in it."""
 
     process: str
     how: str
@@ -140,7 +141,7 @@ class ProcessDeath:
 
 
 class Quarantine:
-    """The worker's side: its children, started when first needed."""
+    """The worker's side of the quarantine. It starts children when they are first needed."""
 
     def __init__(self, settings: Settings, redis_url: str, turns: RedisTurns) -> None:
         self._settings = {**_settings_as_json(settings), "redis_url": redis_url}
@@ -153,8 +154,8 @@ class Quarantine:
         self._turns_in_children: set[str] = set()
 
     def advance(self, session_id: str, turn_id: str, fence: int) -> str:
-        """Have a child answer the doorbell; what it did, in a word. Waits for a place. Raises SetupError when none can
-        be started."""
+        """Have a child answer the doorbell. Waits for a place. Returns the outcome in a word. Raises SetupError if no
+        child can be started."""
         while True:
             with self._lock:
                 if turn_id in self._turns_in_children:
@@ -167,7 +168,7 @@ class Quarantine:
                     self._turns_in_children.discard(turn_id)
             if isinstance(found, str):
                 return found
-            # Only now: this rings, and the answer may come from here.
+            # Only now, because this rings, and the doorbell may come to this worker.
             word = self._turns.blame(session_id, turn_id, found.process, found.how, found.among)
             log.error(
                 "the process of a turn in quarantine died",
@@ -178,13 +179,13 @@ class Quarantine:
             )
             if word == "BLAMED":
                 return "died: blamed"
-            # Another's work killed it before it had taken up this turn, which is not rung for now.
+            # The work of another turn killed it before it had claimed this turn, which is not rung.
 
     def run_step(self, claim: FinalStepClaim, limit_s: float | None) -> None:
         """Have a child run a step that this worker has claimed.
 
-        Raises QuarantinedStepError for what the step raised, when the child died, and when `limit_s` has passed;
-        SetupError when no child can be started.
+        Raises QuarantinedStepError if the step raised, the child died, or `limit_s` has passed. Raises SetupError if no
+        child can be started.
         """
         shared = self._processes.join(1, lambda: True, self._beat_s)
         assert shared is not None
@@ -239,7 +240,7 @@ class Quarantine:
             answer = child.request({"turn": [session_id, turn_id, fence]})
             while (reply := _result_within(answer, self._lease_s)) is None:
                 if not self._may_hold(child, session_id, turn_id):
-                    # It holds the turn no more, and does not come back: it hangs.
+                    # It no longer holds the turn and has not answered, so it hangs.
                     self._processes.retire(shared, STOPPED_ANSWERING)
                     return ProcessDeath(child.name, shared.how, shared.among) if shared.among > 1 else "lost"
         except FrameLostError:
@@ -247,7 +248,7 @@ class Quarantine:
         return str(reply["did"])
 
     def _waits(self, session_id: str, turn_id: str, fence: int) -> bool:
-        """Have the turn's time stand still while it waits for a place; False when it need not wait any more."""
+        """Extend the turn's deadline while it waits for a place. Returns False if it need not wait any longer."""
         try:
             return self._turns.wait_in_quarantine(session_id, turn_id, fence) == "WAITS"
         except Exception as failure:
@@ -256,9 +257,9 @@ class Quarantine:
             raise
 
     def _may_hold(self, child: ChildProcess, session_id: str, turn_id: str) -> bool:
-        """Whether the child may still hold the turn.
+        """Return whether the child may still hold the turn.
 
-        While Redis is away the child waits for it, too: it may have a reply to commit.
+        While Redis is unavailable the child waits as well, because it may have a reply to commit.
         """
         try:
             return self._turns.owner(session_id, turn_id).endswith(f"@{child.name}")
@@ -276,7 +277,7 @@ def _result_within(answer: Future[dict[str, Any]], timeout_s: float) -> dict[str
 
 
 def _settings_as_json(settings: Settings) -> dict[str, Any]:
-    """The settings as JSON, secrets in clear."""
+    """Return the settings as JSON, with secrets in clear."""
     shown = settings.model_dump(mode="json")
     for name in type(settings).model_fields:
         value = getattr(settings, name)

@@ -1,5 +1,5 @@
-"""What several machines of one process need: which brain a turn has, its decision record, what counts as unavailable,
-and the webhooks of a deployment."""
+"""Services that several machines of a process share: the brain of a turn, its decision record, the test for
+unavailability, and the webhooks of the deployment."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from brainq.store.repositories.turn_records import Decisions
 from brainq.store.repositories.turns import Turns
 from brainq.store.store import Store
 
-CACHED_TURNS = 2048  # a turn keeps its brain for good
+CACHED_TURNS = 2048  # a turn never changes its brain
 
 
 class TurnBrains:
-    """Which brain a turn has, where its id is all that is known: as SQL has it, which is asked once.
+    """Finds the brain of a turn by the turn's id. SQL is asked once for each turn.
 
-    name   of the brain of a turn id; None: the default brain's, or the turn is not known
+    name   returns the name of a turn's brain; None for the default brain, or if the turn is not known
     """
 
     def __init__(self, brains: Brains, turns: Turns) -> None:
@@ -34,11 +34,11 @@ class TurnBrains:
         self.name = lru_cache(CACHED_TURNS)(self._find_name)
 
     def brain(self, turn_id: str) -> Brain | None:
-        """None for a brain that is not here."""
+        """Return the brain, or None if this process does not have it."""
         return self._brains.of(self.name(turn_id))
 
     def redacts(self, turn_id: str) -> bool:
-        """Whether SQL is to keep no content of the turn. What is not known is not kept."""
+        """Return whether SQL keeps no content of the turn. It keeps none of an unknown turn."""
         brain = self.brain(turn_id)
         return brain is None or brain.redact_logs
 
@@ -49,13 +49,14 @@ class TurnBrains:
 
 @dataclass(frozen=True, slots=True)
 class DecisionReader:
-    """Reads a turn's decision record: from its brain's own store, or from SQL."""
+    """Reads a turn's decision record from the store of its brain, or from SQL."""
 
     brains: TurnBrains
     kept: Decisions
 
     def get(self, turn_id: str) -> RuntimeDecisionRecord | None:
-        """None where there is none yet. SQL is asked for turns of brains that this process does not have."""
+        """Return the record, or None if there is none yet. SQL is read for turns of brains that this process does not
+        have."""
         brain = self.brains.brain(turn_id)
         if brain is None or brain.decisions is None:
             return self.kept.get(turn_id)
@@ -63,8 +64,9 @@ class DecisionReader:
 
 
 def is_unavailable(failure: BaseException) -> bool:
-    """True for trouble with Redis, SQL, the network or the disk: waiting may help. A broker that is away is not
-    meant: its bells are rung again. A key of content that is missing is waited for as SQL is."""
+    """Return whether the failure is trouble with Redis, SQL, the network or the disk, so that waiting may help. An
+    unavailable broker does not count, because its doorbells are rung again. A missing key of content counts like an
+    unavailable SQL."""
     is_away = isinstance(failure, OSError | ContentKeyMissing)
     return is_away or is_redis_unavailable(failure) or is_sql_unavailable(failure)
 

@@ -1,6 +1,4 @@
-"""Redis, as one process reaches it: the adapters of `brainq.state` on one client, and where the scripts'
-doorbells go.
-"""
+"""The Redis adapters of one process on one client, and the destinations of doorbells."""
 
 from __future__ import annotations
 
@@ -41,19 +39,19 @@ from brainq.state.turns import RedisTurns
 if TYPE_CHECKING:
     from brainq.wiring.wiring import Wiring
 
-# When the finalizer was not taken up for this long, the sweeper sends the result itself.
+# If no finalizer has claimed a turn for this long, the sweeper publishes its result.
 UNSERVED_S = 15.0
 
 
 def shares_limits(settings: Settings) -> bool:
-    """Whether this process serves one of several cells, which share models' limits."""
+    """Return whether this process serves one of several cells, which share models' limits."""
     return bool(settings.cell) and len(settings.all_cells()) > 1
 
 
 def doorbells(settings: Settings, *, traces: bool = False) -> Doorbells:
-    """Where scripts put doorbells: the broker's own lists, or each session's outbox.
+    """Return where scripts put doorbells: the broker's own lists, or each session's outbox.
 
-    traces   they say where their turn's trace goes on
+    traces   whether doorbells carry the trace of their turn
     """
 
     def of(task: str, queue: str, priority: int = 0) -> str:
@@ -88,7 +86,7 @@ def doorbells(settings: Settings, *, traces: bool = False) -> Doorbells:
 
 
 class RedisState:
-    """One of each. Nothing is connected until it is first used."""
+    """One of each adapter. Nothing is connected until it is first used."""
 
     def __init__(self, wiring: Wiring) -> None:
         settings, build = wiring.settings, wiring.build
@@ -97,7 +95,7 @@ class RedisState:
         bells = doorbells(settings, traces=tracer() is not None)
         self.scripts = scripts = Scripts(client, keys, bells, _outbox(settings, client, keys))
         lease_s, grace_s, keep_session_s = settings.lease_s, settings.cancel_grace_s, settings.keep_session_s
-        # What was published while it did not listen is found by the beats.
+        # Messages that were published while it did not listen are replaced by heartbeats.
         self.stops = RedisStopSignals(wiring.redis_url, keys.stops, on_gap=wiring.beats.beat_now)
         broker = settings.broker_url.get_secret_value() if settings.broker_url else wiring.redis_url
         self.failovers = FailoverListener({wiring.redis_url, broker})
@@ -169,7 +167,7 @@ class RedisState:
 def _outbox(settings: Settings, client: Client, keys: Keys) -> Outbox | None:
     if settings.doorbell == "transactional":
         return None
-    # Celery costs half a second to import, and transactional doorbells do without it.
+    # Celery costs half a second to import, and transactional doorbells do not need it.
     from brainq.broker.app import make_app, publish_doorbell
 
     app = cache(lambda: make_app(settings, name="brainq-doorbells"))

@@ -1,11 +1,11 @@
-"""The process: its settings and brains, and what is built of them, each when first used.
+"""The process: its settings and brains, and the objects that are built from them at first use.
 
-    its servers   Redis (`state`), SQL (`store`), and the desks behind people's verbs (`people`)
-    its machines  `coordinator`, `runner`, `finalizer`, `judge_runner`, `step_rerunner`, `sweeper`, `pollers`,
-                  `webhook_sender`
+    servers    Redis (`state`), SQL (`store`), and the desks for the actions of people (`people`)
+    machines   `coordinator`, `runner`, `finalizer`, `judge_runner`, `step_rerunner`, `sweeper`, `pollers`,
+               `webhook_sender`
 
-Each is built by one function, which takes from here what it is built from. A producer needs no machine but `people`,
-and a worker few, so their modules are imported when they are built.
+One function builds each object from the other attributes. A producer needs no machine but `people`, and a worker few,
+so their modules are imported when they are built.
 """
 
 from __future__ import annotations
@@ -47,10 +47,11 @@ if TYPE_CHECKING:
 
 
 class Wiring:
-    """
-    redis_url   where Redis is; by default as the settings say, else the server that `brainq dev` runs
+    """The objects of one process.
+
+    redis_url   the URL of Redis; by default that of the settings, or the server that `brainq dev` runs
     owner       this process's name in leases
-    serves      the effects of the calls that run in this process; a doorbell of any other is dropped
+    serves      the effects of the calls that run in this process; doorbells of others are dropped
     """
 
     def __init__(
@@ -67,7 +68,7 @@ class Wiring:
         self.serves = frozenset(serves)
         self.owner = owner or process_name()
         self.beats = LeaseRenewer(settings.beat_s)
-        # Judgements' leases are in SQL: a slow database must not keep those in Redis from being renewed.
+        # The leases of judgements are in SQL. A slow database must not delay the renewal of those in Redis.
         self.judge_beats = LeaseRenewer(settings.beat_s)
         self._redis_url = redis_url
         self.redis_away = ""
@@ -75,7 +76,7 @@ class Wiring:
 
     @cached_property
     def redis_url(self) -> str:
-        """Raises SetupError when there is no Redis."""
+        """Return the URL. Raises SetupError if there is no Redis."""
         if self._redis_url:
             return self._redis_url
         from brainq.devserver.redis_server import known_redis
@@ -90,7 +91,7 @@ class Wiring:
 
     @cached_property
     def streams(self) -> StreamReaders:
-        """What follows events on an event loop."""
+        """Return the readers of events on an event loop."""
         from brainq.state.stream_reader import StreamReaders
 
         return StreamReaders(self.redis_url, self.settings.prefix)
@@ -101,12 +102,12 @@ class Wiring:
 
     @property
     def is_open(self) -> bool:
-        """Whether SQL was asked before."""
+        """Return whether SQL was used before."""
         return "store" in self.__dict__
 
     @cached_property
     def build(self) -> WorkerBuild:
-        """What this process is when it claims work."""
+        """Return what this process reports when it claims work."""
         return worker_build(self.brains, self.settings.build)
 
     @cached_property
@@ -119,7 +120,7 @@ class Wiring:
 
     @cached_property
     def tenants(self) -> TenantPlaces:
-        """Where tenants are, if there are several cells."""
+        """Return where tenants are, if there are several cells."""
         return load_extension("brainq.cells", "gate")(self) if self.settings.in_cells else ONE_CELL
 
     @cached_property
@@ -140,7 +141,7 @@ class Wiring:
 
     @cached_property
     def quarantine(self) -> Quarantine:
-        """The children in which turns and finalizer steps go on that may be what kills their workers."""
+        """Return the children for turns and finalizer steps that may kill their workers."""
         from brainq.wiring.quarantine import Quarantine
 
         return Quarantine(self.settings, self.redis_url, self.state.turns)
@@ -183,7 +184,7 @@ class Wiring:
 
     @cached_property
     def pollers(self) -> tuple[Poller, ...]:
-        """What runs beside the sweeper: nothing where there is one cell."""
+        """Return what runs beside the sweeper, which is nothing if there is one cell."""
         from brainq.wiring.machines import make_pollers
 
         return make_pollers(self)
@@ -195,9 +196,10 @@ class Wiring:
         return make_sender(self.settings, self.store)
 
     def warm_up(self) -> None:
-        """Open Redis and SQL now, so that the first turn does not wait for it and a wrong URL shows at start.
+        """Open Redis and SQL now, so that the first turn does not wait for them and a wrong URL is reported at the
+        start.
 
-        Raises Unreachable when one of them does not answer, SetupError for what is wrong.
+        Raises Unreachable if one of them does not answer, and SetupError for a wrong setting.
         """
         self._asked_of_redis(self._require_one_redis)
         self.look(sql=False)
@@ -212,7 +214,7 @@ class Wiring:
         self._asked_of_redis(self.state.redis.ping)
 
     def look(self, *, sql: bool) -> None:
-        """Raise Unreachable if Redis does not answer or takes no writes, or SQL if `sql` asks for it."""
+        """Raise Unreachable if Redis does not answer or accepts no writes, or SQL if `sql` is set."""
         self._asked_of_redis(lambda: try_write(self.state.redis, self.state.keys.epoch))
         if sql:
             self.store.require_writes()
@@ -229,12 +231,12 @@ class Wiring:
             raise Unreachable(f"{where} does not answer ({type(error).__name__})") from error
 
     async def close_streams(self) -> None:
-        """End what is followed on this event loop, if anything was."""
+        """Close the event readers of this event loop, if there are any."""
         if "streams" in self.__dict__:
             await self.streams.close()
 
     def close(self) -> None:
-        """Stop beating and close what was opened."""
+        """Stop all heartbeats and close everything that was opened."""
         built = self.__dict__
         self.beats.stop()
         self.judge_beats.stop()

@@ -160,8 +160,8 @@ BUGS = (
     Bug(
         "a result that exits when it is read ends the thread of its call",
         "brainq/calls/function_run.py",
-        "        except BaseException as error:  # of a `__str__`",
-        "        except Exception as error:  # of a `__str__`",
+        "        except BaseException as error:  # a `__str__`",
+        "        except Exception as error:  # a `__str__`",
         EXECUTOR,
     ),
     Bug(
