@@ -8,9 +8,10 @@ import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from difflib import get_close_matches
+from functools import partial
 from typing import TYPE_CHECKING
 
-from brainq.brain.brain import Brain, StepChoice, StepInfo
+from brainq.brain.brain import Brain, ForStep, StepChoice, StepInfo
 from brainq.brain.checks import checked_model, checked_options
 from brainq.brain.middleware import run_hooks
 from brainq.contracts.brain import PromptTemplate
@@ -67,11 +68,9 @@ def render_prompt(template: PromptTemplate, info: TurnInfo) -> str:
     return _PLACEHOLDER.sub(filled, template.text)
 
 
-def brain_step_choice(brain: Brain, view: TurnView, info: TurnInfo) -> StepChoice:
+def brain_step_choice(for_step: ForStep, view: TurnView, info: TurnInfo) -> StepChoice:
     """Return the model and options that the brain chooses for the turn's next step. Raises InvalidInput if its function
     fails."""
-    if brain.for_step is None:
-        return NO_CHOICE
     step = StepInfo(
         turn=info,
         step=view.step + 1,
@@ -82,7 +81,7 @@ def brain_step_choice(brain: Brain, view: TurnView, info: TurnInfo) -> StepChoic
         model=view.request.model,
     )
     try:
-        choice = brain.for_step(step)
+        choice = for_step(step)
     except Exception as failure:
         raise InvalidInput("for_step", f"it raised {failure_text(failure)}") from failure
     if choice is None:
@@ -120,8 +119,9 @@ def step_options(step: int, brain: ModelOptions, turn: TurnOptions, chosen: Mode
 class StepSetting:
     """The model that a turn's steps ask, and the options.
 
-    options   the options of this step
-    earlier   the number of the session's turns that only SQL still has
+    options       the options of this step
+    earlier       the number of the session's turns that only SQL still has
+    prompt_hash   see `render_hash`
     """
 
     provider: Provider
@@ -131,6 +131,7 @@ class StepSetting:
     limits: Limits
     options: ModelOptions = NO_OPTIONS
     earlier: int = 0
+    prompt_hash: str = ""
 
 
 def begin_history(view: TurnView, start: TurnStart) -> None:
@@ -158,35 +159,37 @@ class TurnStarter:
         counts them."""
         if turn.view.begun or _has_history(turn.view):
             return 0
-        return max(0, turn.retry(lambda: self.remembered.number(turn.claim.turn_id)) - 1)
+        return max(0, turn.retry(partial(self.remembered.number, turn.claim.turn_id)) - 1)
 
     def step_setting(self, view: TurnView, earlier: int) -> StepSetting:
         """Return the model and the options of the turn's next step. Raises BrainqError if the model is unknown or a
         function of the brain fails."""
         request, brain = view.request, self.brain
         info = TurnInfo.from_request(request, max(view.turn_number, earlier + 1))
-        choice = brain_step_choice(brain, view, info)
+        choice = NO_CHOICE if brain.for_step is None else brain_step_choice(brain.for_step, view, info)
         named = None if choice.model is None else checked_model(choice.model)
         provider, model = (
             resolve_model(request.model or brain.model, request.provider) if named is None else resolve_model(named)
         )
         system_prompt = request.system_prompt or system_prompt_of(brain, info)
-        chosen = checked_options(choice.options)
+        chosen = NO_OPTIONS if choice.options is None else checked_options(choice.options)
         own = brain.options
         elsewhere = own.for_another_service()
         if elsewhere is not own and not is_same_service(provider, resolve_model(brain.model)[0]):
             own = elsewhere
         options = step_options(view.step + 1, own, request.options, chosen)
-        check_tool_choice(options, turn_specs(brain, request))
+        if options.tool_choice is not None:
+            check_tool_choice(options, turn_specs(brain, request))
         limits = request.limits.over(brain.limits)
-        note_prompt_hash(self._rendered(system_prompt))
-        return StepSetting(provider, model, system_prompt, info, limits, options, earlier)
+        prompt_hash = render_hash(system_prompt, PREFIXES[brain.thinking])
+        note_prompt_hash(prompt_hash)
+        return StepSetting(provider, model, system_prompt, info, limits, options, earlier, prompt_hash)
 
     def start(self, turn: OwnedTurn, setting: StepSetting) -> TurnStart:
         """Log the user's message and run the callbacks. Returns what begins the turn's history."""
         view, request, turn_id = turn.view, turn.view.request, turn.claim.turn_id
         if request.kind == "chat":
-            turn.retry(lambda: self.log_user(request, self.brain.redact_logs))
+            turn.retry(partial(self.log_user, request, self.brain.redact_logs))
             if not view.flag:
                 self._log_ready(turn_id)
         if self.brain.hooks.before_turn:
@@ -196,10 +199,7 @@ class TurnStarter:
             # A review has a history of its own, into which the beginning is copied.
             before = [*view.history.messages, *before] if request.seed == "session" else []
         asked = Message(role="user", content=request.user_message, turn=turn_id, attachments=request.attachments)
-        return TurnStart((*before, asked), self._rendered(setting.system_prompt), setting.earlier)
-
-    def _rendered(self, system_prompt: str) -> str:
-        return render_hash(system_prompt, PREFIXES[self.brain.thinking])
+        return TurnStart((*before, asked), setting.prompt_hash, setting.earlier)
 
     def _log_ready(self, turn_id: str) -> None:
         """Log that the turn is ready because no readiness flag waits, at most once a minute per process."""
@@ -213,7 +213,7 @@ class TurnStarter:
         those that the first turn of a session brings."""
         request = turn.view.request
         if earlier:
-            return turn.retry(lambda: self._history_from_sql(turn.claim, request))
+            return turn.retry(partial(self._history_from_sql, turn.claim, request))
         return opening_messages(request.greeting, request.history)
 
     def _history_from_sql(self, claim: TurnClaim, request: TurnRequest) -> list[Message]:

@@ -185,6 +185,7 @@ class Coordinator:
         finally:
             renewal.is_over = True
             if isinstance(outcome, Lost):
+                log.info("turn lost", turn_id=turn_id)
                 # This process lives. It releases the turn until Redis answers, so that the turn is not blamed for the
                 # death of a worker.
                 self.beats.renew(lambda: self.turns.release(claim), _ignore_beat)
@@ -272,10 +273,10 @@ class Coordinator:
         claim, view = turn.claim, turn.view
         if view.flag and not view.begun:
             turn.retry(lambda: self.brakes.record_taken(claim.session_id, view.flag, claim.turn_id))
-        call_due_hooks(work.brain, self.turns, turn)
-        thinking = work.thinking.on_turn_start(view.turn_number)
+        if view.hooks_due:
+            call_due_hooks(work.brain, self.turns, turn)
         facts = turn_facts(view)
-        decision = decide(facts, thinking)
+        decision = decide(facts, work.thinking)
         if claim.stops and not isinstance(decision, End | Wait):
             stop = stop_of_turn(claim.stops, claim.session_id, work.brain.name)
             if stop is not None:
@@ -285,26 +286,19 @@ class Coordinator:
             if outcome is not None:
                 return outcome
             # The reflection cannot be made, so the step follows.
-            decision = decide(replace(facts, reflected_step=facts.step), thinking)
+            decision = decide(replace(facts, reflected_step=facts.step), work.thinking)
         match decision:
             case Reflect():
                 raise AssertionError("a step is reflected on once")
             case Think():
-                return self._think(work.step_pipeline, turn)
+                outcome = work.step_pipeline.run(turn)
+                return self.ender.end(turn, outcome.end, outcome) if isinstance(outcome, LoopEnd) else outcome
             case Compact():
                 return work.auxiliary.compact_now(turn) or self.ender.end(turn, NOTHING_TO_COMPACT)
             case End():
                 return self.ender.end(turn, decision)
             case Wait():
                 return Did(f"waits: {decision.why}")
-
-    def _think(self, pipeline: StepPipeline, turn: OwnedTurn) -> Outcome:
-        outcome = pipeline.run(turn)
-        if isinstance(outcome, LoopEnd):
-            return self.ender.end(turn, outcome.end, outcome)
-        if isinstance(outcome, Lost):
-            log.info("turn lost while thinking", turn_id=turn.claim.turn_id)
-        return outcome
 
 
 def _ignore_beat(word: str) -> None:

@@ -125,7 +125,8 @@ class StepRunner:
         """Return the reply and its cost. Raises ProviderError, TurnLost and MiddlewareFailed."""
         hooks, reply, failure = self.brain.hooks, None, None
         try:
-            run_hooks(hooks.before_step, request.turn_id, request)
+            if hooks.before_step:
+                run_hooks(hooks.before_step, request.turn_id, request)
             with bill.activate():
                 reply = reader.read(provider, request)
                 return reply, bill.settle(reply)

@@ -15,7 +15,7 @@ from brainq.contracts.status import Ending, StopReason
 from brainq.models.asking.bill import Bill
 from brainq.observe.logs import logger
 from brainq.turn.decide import BUDGET_ENDS, LIMIT_HINT, End
-from brainq.turn.owned_turn import LOST, LoopEnd, Lost, OwnedTurn, StepOutcome, Waits, did_or_lost
+from brainq.turn.owned_turn import LOST, LoopEnd, OwnedTurn, StepOutcome, Waits, did_or_lost
 from brainq.turn.step_request import StepRequest
 
 if TYPE_CHECKING:
@@ -75,12 +75,20 @@ class StepMoney:
         usd = None if asking.setting.limits.max_output_tokens is None else begin.max_usd
         tried: Try | AtCap = Try(begin)
         while isinstance(tried, Try):
-            hold = reservation_for(windows, usd, least_usd, leaves_room=not tried.is_last)
-            start = replace(tried.begin, money=hold) if hold else tried.begin
+            start = tried.begin
+            if windows:
+                hold = reservation_for(windows, usd, least_usd, leaves_room=not tried.is_last)
+                start = replace(start, money=hold)
             step = turn.retry(partial(self.turns.begin_step, turn.claim, start, mark, under_way))
-            if not isinstance(step, MoneyRefusal):
-                return _begun(step, _without_tools(asking) if tried.is_last else asking)
-            tried = next_try(tried, self.budgets.grant(windows, step))
+            match step:
+                case StepAttempt():
+                    return BegunStep(step, _without_tools(asking) if tried.is_last else asking)
+                case StepOverBudget():
+                    return LoopEnd(BUDGET_ENDS[step.what], lost=())
+                case "LOST":
+                    return LOST
+                case MoneyRefusal():
+                    tried = next_try(tried, self.budgets.grant(windows, step))
         return self._refused(turn, tried)
 
     def _refused(self, turn: OwnedTurn, at_cap: AtCap) -> StepOutcome:
@@ -98,16 +106,6 @@ class StepMoney:
                 return did_or_lost(parked, f"parked for {at_cap.name}")
             case "refuse" | "finish":
                 return LoopEnd(_spent_end(at_cap), lost=())
-
-
-def _begun(step: StepAttempt | StepOverBudget | Literal["LOST"], asking: StepRequest) -> BegunStep | LoopEnd | Lost:
-    match step:
-        case StepAttempt():
-            return BegunStep(step, asking)
-        case StepOverBudget():
-            return LoopEnd(BUDGET_ENDS[step.what], lost=())
-        case "LOST":
-            return LOST
 
 
 def begin_beside(
