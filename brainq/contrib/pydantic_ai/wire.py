@@ -287,14 +287,13 @@ def from_response(response: ModelResponse, model: str, system: str, streamed: Ca
             reasoning.extend(_part_record("call", part, response, model, system, len(called)))
             called.append(part.tool_call_id)
     finish = _FINISH.get(response.finish_reason or "", response.finish_reason or "")
-    calls.require_clear(finish)
-    return ModelReply(
+    return calls.reply(
+        wire_of(system),
+        "tool_calls" if finish == "stop" and called else finish,
         text=clean("".join(texts)),
-        calls=calls.calls(),
         usage=from_usage(response.usage),
         model=response.model_name or model,
-        finish_reason="tool_calls" if finish == "stop" and called else finish,
-        reasoning=tuple(reasoning),
+        reasoning=reasoning,
     )
 
 

@@ -8,12 +8,12 @@ decides. Nothing is guessed: `require_clear` refuses a reply whose parts could f
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass, field
 from typing import Any
 
 from brainq.contracts.message import Reasoning, ToolCall
-from brainq.contracts.model import FinishKind
+from brainq.contracts.model import FinishKind, ModelReply, TokenUsage
 from brainq.errors import ProviderError
 from brainq.models.vendors.wire import calls_wire, read_call
 from brainq.text.argument_text import read_argument_text
@@ -62,6 +62,11 @@ class CallPart:
 def argument_piece(value: object) -> str:
     """Return arguments, or a piece of them, as text. Some services send an object instead of JSON text."""
     return value if isinstance(value, str) else "" if value is None else json.dumps(value)
+
+
+def unknown_keys(given: Mapping[str, Any], known: Set[str]) -> dict[str, Any]:
+    """Return the keys of a call that are not known here, with their values, to be sent back."""
+    return {key: value for key, value in given.items() if key not in known and value is not None}
 
 
 def position(value: object) -> int | None:
@@ -223,6 +228,28 @@ class CallStream:
         self._problem = self._problem or self._doubt()
         if self._problem:
             raise cut_reply(f"{self._problem}; {REMEDY}")
+
+    def reply(
+        self,
+        wire: str,
+        finish: str,
+        *,
+        text: str,
+        usage: TokenUsage,
+        model: object,
+        reasoning: Iterable[Reasoning] = (),
+        unnamed: str = "call_",
+    ) -> ModelReply:
+        """Return the whole reply with these calls. Raises ProviderError if the calls are not clear."""
+        self.require_clear(finish)
+        return ModelReply(
+            text=text,
+            calls=self.calls(unnamed),
+            usage=usage,
+            model=str(model or ""),
+            finish_reason=finish,
+            reasoning=(*reasoning, *self.extras(wire)),
+        )
 
     def repeats_from(self, count: int) -> bool:
         """Return whether a call after the first `count` repeats one of the first."""

@@ -37,7 +37,8 @@ from brainq.models.vendors.failures import (
     refused_parameter,
 )
 from brainq.models.vendors.open_answer import OpenAnswer, read_error
-from brainq.models.vendors.wire import StreamReader, with_extra_parameters
+from brainq.models.vendors.stream_reader import StreamReader
+from brainq.models.vendors.wire import with_extra_parameters
 from brainq.observe.logs import logger
 
 log = logger("brainq.models")

@@ -1,19 +1,17 @@
-"""The common parts of the vendors' wires: the reader of a stream; names, ids and arguments of calls; reasoning that is
-sent back; extra headers and parameters."""
+"""The common parts of the vendors' wires: names, ids and arguments of calls; reasoning that is sent back; extra headers
+and parameters."""
 
 from __future__ import annotations
 
 import json
 import re
-from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from typing import Any, cast
 
 from brainq.contracts.message import Message, Reasoning, ToolCall
-from brainq.contracts.model import ModelChunk, ModelReply, TokenUsage
 from brainq.contracts.model_options import ModelOptions
 from brainq.text.argument_text import read_argument_text
-from brainq.text.surrogates import SurrogateJoiner, clean, clean_json
+from brainq.text.surrogates import clean, clean_json
 
 UNPARSED = "_unparsed"
 MAX_NAME_CHARS = 64  # of a tool's name, as the strictest service accepts it; ours are no longer
@@ -21,43 +19,6 @@ _NOT_IN_IDS = re.compile(r"[^A-Za-z0-9_-]")
 EARLIER_REASONING = "earlier reasoning"
 """The name of the earlier reasoning in a request. It is sent once more without it if the service refuses it, because it
 was signed for another account, or because the conversation before it has changed."""
-
-
-class StreamReader(ABC):
-    """Reads the reply from a stream's events.
-
-    complete: whether the stream has marked the reply as whole. Otherwise it was cut, however cleanly it ended.
-    ended: whether nothing can follow, except the `[DONE]` of some services.
-    usage: what the service has reported so far. It stays the same object until the service reports more.
-    """
-
-    def __init__(self) -> None:
-        self.complete = False
-        self.ended = False
-        self.usage = TokenUsage()
-        self._joiner = SurrogateJoiner()
-        self._text: list[str] = []
-
-    @abstractmethod
-    def feed(self, event: dict[str, Any], /) -> ModelChunk | None:
-        """Return what `event` adds: a text or reasoning delta, a part of a call, or None.
-
-        Raises ProviderError if the event reports an error.
-        """
-
-    def end_marked(self) -> None:  # noqa: B027 (most services mark the end by an event)
-        """Note that `[DONE]` has come."""
-
-    @abstractmethod
-    def reply(self) -> ModelReply:
-        """Return the reply of a stream that has ended."""
-
-    def _add_text(self, delta: str) -> ModelChunk | None:
-        if not delta:
-            return None
-        text = self._joiner.feed(delta)
-        self._text.append(text)
-        return ModelChunk(text=text)
 
 
 def parse_arguments(text: str) -> dict[str, Any] | str:

@@ -79,7 +79,7 @@ BUGS = (
     Bug(
         "a second message within Anthropic's stream goes on with the first",
         CLAUDE,
-        "        if self._has_begun and not is_same:\n            raise begun_again()\n",
+        "        self._begin_reply(message, has_output=bool(self._open))\n",
         "",
         CALLS,
     ),
@@ -92,8 +92,8 @@ BUGS = (
     ),
     Bug(
         "a second response within a stream goes on with the first",
-        RESPONSES,
-        "        if self._response_id is not None and not is_same:\n            raise begun_again()\n",
+        "brainq/models/vendors/stream_reader.py",
+        "        if self._reply_id is not None and not is_same:\n            raise begun_again()\n",
         "",
         CALLS,
     ),

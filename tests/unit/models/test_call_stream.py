@@ -16,7 +16,7 @@ from brainq.models.vendors.anthropic.wire import AnthropicStream
 from brainq.models.vendors.openai import chat_wire, responses_wire
 from brainq.models.vendors.openai.chat_wire import OpenAIStream
 from brainq.models.vendors.openai.responses_wire import ResponsesStream
-from brainq.models.vendors.wire import StreamReader
+from brainq.models.vendors.stream_reader import StreamReader
 
 Event = dict[str, Any]
 ANN, BOB = '{"to":"ann"}', '{"to":"bob"}'

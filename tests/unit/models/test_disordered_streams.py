@@ -19,8 +19,8 @@ from brainq.models.vendors.open_answer import sse_events
 from brainq.models.vendors.openai.chat_wire import OpenAIStream
 from brainq.models.vendors.openai.provider import OpenAIProvider, OpenAIResponsesProvider
 from brainq.models.vendors.openai.responses_wire import ResponsesStream
+from brainq.models.vendors.stream_reader import StreamReader
 from brainq.models.vendors.vendor_provider import VendorProvider
-from brainq.models.vendors.wire import StreamReader
 from tests.unit.models.disordered_streams import STREAMS, Disordered, MadeCall
 from tests.unit.models.requests import request
 

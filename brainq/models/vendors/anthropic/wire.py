@@ -21,12 +21,13 @@ from brainq.models.vendors.call_stream import (
     CallPart,
     CallStream,
     argument_piece,
-    begun_again,
     cut_reply,
     position,
+    unknown_keys,
 )
+from brainq.models.vendors.stream_reader import StreamReader
 from brainq.models.vendors.tool_schema import tool_parameters
-from brainq.models.vendors.wire import StreamReader, WireIds, arguments_object, wire_name, with_extras
+from brainq.models.vendors.wire import WireIds, arguments_object, wire_name, with_extras
 from brainq.text.surrogates import clean
 
 _NO_BLOBS = AttachmentBlocks({})
@@ -145,15 +146,14 @@ def from_body(body: dict[str, Any]) -> ModelReply:
         order.begin(block, at=sum(map(len, text)))
         if block.get("type") == "text":
             text.append(clean(str(block.get("text") or "")))
-    finish = standard_finish_reason(body.get("stop_reason"))
-    calls.require_clear(finish)
-    return ModelReply(
+    return calls.reply(
+        WIRE,
+        standard_finish_reason(body.get("stop_reason")),
         text="".join(text),
-        calls=calls.calls("toolu_"),
         usage=from_usage(body.get("usage")),
-        model=str(body.get("model") or ""),
-        finish_reason=finish,
-        reasoning=(*order.reasoning(), *calls.extras(WIRE)),
+        model=body.get("model"),
+        reasoning=order.reasoning(),
+        unnamed=UNNAMED,
     )
 
 
@@ -169,17 +169,17 @@ def from_usage(usage: Any) -> TokenUsage:
     return reported if all(exact) else reported.model_copy(update={"estimated": True})
 
 
+UNNAMED = "toolu_"
 _CALL_KEYS = frozenset({"type", "id", "name", "input", "cache_control"})
 
 
 def _call_part(block: dict[str, Any], index: int | None = None) -> CallPart:
-    extra = {key: value for key, value in block.items() if key not in _CALL_KEYS and value is not None}
     return CallPart(
         call_id=str(block.get("id") or ""),
         index=index,
         name=str(block.get("name") or ""),
         arguments=argument_piece(block.get("input") or None),
-        extra=extra,
+        extra=unknown_keys(block, _CALL_KEYS),
     )
 
 
@@ -190,10 +190,7 @@ class AnthropicStream(StreamReader):
         super().__init__()
         self._order = BlockOrder()
         self._open: dict[int | None, dict[str, Any]] = {}  # by index: the last block that began there
-        self._calls = CallStream()
         self._counts: dict[str, Any] = {}
-        self._message_id, self._has_begun = "", False
-        self._model = ""
         self._stop_reason: Any = None
 
     def feed(self, event: dict[str, Any]) -> ModelChunk | None:
@@ -217,11 +214,7 @@ class AnthropicStream(StreamReader):
         return None
 
     def _begin_message(self, message: dict[str, Any]) -> None:
-        message_id = str(message.get("id") or "")
-        is_same = bool(message_id) and message_id == self._message_id and not self._open
-        if self._has_begun and not is_same:
-            raise begun_again()
-        self._has_begun, self._message_id = True, message_id
+        self._begin_reply(message, has_output=bool(self._open))
         self._model = str(message.get("model") or "")
         self._count(message.get("usage"))
 
@@ -268,13 +261,12 @@ class AnthropicStream(StreamReader):
             self.usage = from_usage(self._counts)
 
     def reply(self) -> ModelReply:
-        finish = standard_finish_reason(self._stop_reason)
-        self._calls.require_clear(finish)
-        return ModelReply(
+        return self._calls.reply(
+            WIRE,
+            standard_finish_reason(self._stop_reason),
             text="".join(self._text) + self._joiner.flush(),
-            calls=self._calls.calls("toolu_"),
             usage=self.usage,
             model=self._model,
-            finish_reason=finish,
-            reasoning=(*self._order.reasoning(), *self._calls.extras(WIRE)),
+            reasoning=self._order.reasoning(),
+            unnamed=UNNAMED,
         )

@@ -22,11 +22,13 @@ from brainq.models.vendors.call_stream import (
     begun_again,
     cut_reply,
     position,
+    unknown_keys,
 )
 from brainq.models.vendors.openai.reasoning import WIRE, ReasoningCollector, ThinkSplitter, with_reasoning
 from brainq.models.vendors.openai.roles import Roles, to_roles
+from brainq.models.vendors.stream_reader import StreamReader
 from brainq.models.vendors.tool_schema import tool_parameters
-from brainq.models.vendors.wire import NumberedIds, StreamReader, WireIds, arguments_text, wire_name, with_extras
+from brainq.models.vendors.wire import NumberedIds, WireIds, arguments_text, wire_name, with_extras
 from brainq.text.surrogates import clean, clean_json
 
 _NO_BLOBS = AttachmentBlocks({})
@@ -141,18 +143,17 @@ def from_body(body: dict[str, Any], tags: ThinkSplitter | None = None) -> ModelR
         calls.finish(_call_part(part))
     # A refusal in its own field comes with `stop`.
     finish = "content_filter" if message.get("refusal") else _finish_reason(choice.get("finish_reason"))
-    calls.require_clear(finish)
     tags, thoughts = tags or ThinkSplitter(), ReasoningCollector()
     tags.feed(clean(_content_text(message.get("content"))))
     thoughts.feed(message)
     split = tags.whole()
-    return ModelReply(
+    return calls.reply(
+        WIRE,
+        finish,
         text=split.text or clean(message.get("refusal") or ""),
-        calls=calls.calls(),
         usage=from_usage(body.get("usage")),
-        model=str(body.get("model") or ""),
-        finish_reason=finish,
-        reasoning=(*thoughts.reasoning(split.reasoning), *calls.extras(WIRE)),
+        model=body.get("model"),
+        reasoning=thoughts.reasoning(split.reasoning),
     )
 
 
@@ -206,8 +207,7 @@ _FUNCTION_KEYS = frozenset({"name", "arguments"})
 
 def _call_part(part: dict[str, Any]) -> CallPart:
     function: dict[str, Any] = part.get("function") or {}
-    extra = {key: value for key, value in part.items() if key not in _CALL_KEYS and value is not None}
-    inner = {key: value for key, value in function.items() if key not in _FUNCTION_KEYS and value is not None}
+    extra, inner = unknown_keys(part, _CALL_KEYS), unknown_keys(function, _FUNCTION_KEYS)
     return CallPart(
         call_id=str(part.get("id") or ""),
         index=position(part.get("index")),
@@ -274,10 +274,8 @@ class OpenAIStream(StreamReader):
         self._tags = tags or ThinkSplitter()
         self._on_unopened = on_unopened
         self._thoughts = ReasoningCollector()
-        self._calls = CallStream()
         self._generations = _Generations()
         self._choice: Any = None
-        self._model = ""
         self._finish_reason = ""
         self._has_output = self._had_no_role = self._may_restart = False
         self._refused = False
@@ -350,12 +348,5 @@ class OpenAIStream(StreamReader):
         finish = "content_filter" if self._refused else self._finish_reason
         if self._restarted_at and self._calls.repeats_from(self._restarted_at):
             raise begun_again()
-        self._calls.require_clear(finish)
-        return ModelReply(
-            text=split.text,
-            calls=self._calls.calls(),
-            usage=self.usage,
-            model=self._model,
-            finish_reason=finish,
-            reasoning=(*self._thoughts.reasoning(split.reasoning), *self._calls.extras(WIRE)),
-        )
+        thoughts = self._thoughts.reasoning(split.reasoning)
+        return self._calls.reply(WIRE, finish, text=split.text, usage=self.usage, model=self._model, reasoning=thoughts)

@@ -15,7 +15,8 @@ from brainq.models.vendors.failures import refusal_key, refused_parameter
 from brainq.models.vendors.openai import chat_wire, responses_wire
 from brainq.models.vendors.openai.reasoning import REFUSABLE_FIELDS, ThinkSplitter
 from brainq.models.vendors.openai.roles import ROLES, Roles, require_roles, stricter_roles
-from brainq.models.vendors.vendor_provider import StreamReader, VendorProvider
+from brainq.models.vendors.stream_reader import StreamReader
+from brainq.models.vendors.vendor_provider import VendorProvider
 from brainq.models.vendors.wire import EARLIER_REASONING
 from brainq.text.surrogates import clean
 

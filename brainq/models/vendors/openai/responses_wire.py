@@ -12,11 +12,12 @@ from brainq.contracts.message import Message, Reasoning, ToolCall
 from brainq.contracts.model import ModelChunk, ModelReply, ModelRequest, standard_finish_reason
 from brainq.contracts.tool import ToolSpec
 from brainq.models.vendors.attachments import AttachmentBlocks
-from brainq.models.vendors.call_stream import CallPart, CallStream, argument_piece, begun_again, cut_reply, position
+from brainq.models.vendors.call_stream import CallPart, CallStream, argument_piece, cut_reply, position, unknown_keys
 from brainq.models.vendors.failures import from_error_event
 from brainq.models.vendors.openai.chat_wire import from_usage, is_strict
+from brainq.models.vendors.stream_reader import StreamReader
 from brainq.models.vendors.tool_schema import tool_parameters
-from brainq.models.vendors.wire import StreamReader, WireIds, arguments_text, wire_name, with_extras
+from brainq.models.vendors.wire import WireIds, arguments_text, wire_name, with_extras
 from brainq.text.surrogates import SurrogateJoiner, clean, clean_json
 
 _NO_BLOBS = AttachmentBlocks({})
@@ -187,7 +188,7 @@ def _call_part(item: Item, index: int | None = None) -> CallPart:
         index=index,
         name=str(item.get("name") or ""),
         arguments=argument_piece(item.get("arguments")),
-        extra={key: value for key, value in item.items() if key not in _CALL_KEYS and value is not None},
+        extra=unknown_keys(item, _CALL_KEYS),
     )
 
 
@@ -196,7 +197,6 @@ def _reply_from_items(
 ) -> ModelReply:
     """Return the reply. `shown` is the text as it was streamed, or None if it is in the items."""
     finish = _finish(response, items, name)
-    calls.require_clear(finish)
     if foreign := next((item for item in items if item.get("type") in FOREIGN_CALLS), None):
         raise cut_reply(f"it has a {foreign['type']}, and no tool of that kind was offered")
     called: list[str] = []
@@ -213,15 +213,13 @@ def _reply_from_items(
             reasoning.append(Reasoning(wire=WIRE, block=_text_position(item), before=len(called)))
     if all(thought.block == {"type": "message"} for thought in reasoning):
         reasoning = []
-    if finish == "stop" and len(calls):
-        finish = "tool_calls"
-    return ModelReply(
+    return calls.reply(
+        WIRE,
+        "tool_calls" if finish == "stop" and len(calls) else finish,
         text=clean("".join(_text_parts(items, "text", "refusal"))) if shown is None else shown,
-        calls=calls.calls(),
         usage=from_usage(response.get("usage"), "input", "output"),
-        model=str(response.get("model") or ""),
-        finish_reason=finish,
-        reasoning=(*reasoning, *calls.extras(WIRE)),
+        model=response.get("model"),
+        reasoning=reasoning,
     )
 
 
@@ -273,10 +271,8 @@ class ResponsesStream(StreamReader):
         super().__init__()
         self._name = name
         self._thought_joiner = SurrogateJoiner()
-        self._calls = CallStream()
         self._begun: list[Item] = []
         self._done: list[Item] = []
-        self._response_id: str | None = None
         self._response: dict[str, Any] = {}
 
     def feed(self, event: dict[str, Any]) -> ModelChunk | None:
@@ -289,19 +285,12 @@ class ResponsesStream(StreamReader):
         if kind in _CALL_EVENTS:
             return self._feed_call(kind, event)
         if kind == "response.created":
-            self._begin_response(event.get("response") or {})
+            self._begin_reply(event.get("response") or {}, has_output=bool(self._begun or self._done))
         elif kind == "error":
             raise from_error_event(self._name, event)
         elif kind in _END_EVENTS:
             self._end(kind.removeprefix("response."), event.get("response") or {})
         return None
-
-    def _begin_response(self, response: dict[str, Any]) -> None:
-        response_id = str(response.get("id") or "")
-        is_same = bool(response_id) and response_id == self._response_id and not (self._begun or self._done)
-        if self._response_id is not None and not is_same:
-            raise begun_again()
-        self._response_id = response_id
 
     def _feed_call(self, kind: str, event: dict[str, Any]) -> ModelChunk | None:
         """Read an event of an item, or of a call's arguments."""
