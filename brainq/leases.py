@@ -103,17 +103,17 @@ class LeaseRenewer:
                     continue
                 if word != "OK" and not renewal.is_over:
                     renewal.word, renewal.is_over = word, True
-                    _tell_lost(renewal, word)
+                    _notify_holder(renewal, word)
             if failed is not None:
                 outage.failed(failed)
             elif renewals:
                 outage.worked()
 
 
-def _tell_lost(renewal: LeaseRenewal, word: str) -> None:
+def _notify_holder(renewal: LeaseRenewal, word: str) -> None:
     """Notify the holder. Its callback may raise, which must not end the thread: every other lease of the process would
     lapse."""
     try:
         renewal.on_lost(word)
     except BaseException as failure:
-        log.error("whoever held a lease could not be told that it is lost", failure=failure, word=word)
+        log.error("the callback about a lost lease failed", failure=failure, word=word)

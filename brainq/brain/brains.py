@@ -127,7 +127,7 @@ def unknown_brain() -> Brain:
 def _check_names(given: Mapping[object, object]) -> Brains:
     for name, brain in given.items():
         if isinstance(brain, Brain) and brain.name != name:
-            raise InvalidInput("brains", f"{name!r} has a brain of the name {brain.name!r}; make the two the same")
+            raise InvalidInput("brains", f"{name!r} has a brain named {brain.name!r}; use the same name for both")
     return _distinct_brains(given.values())
 
 
@@ -140,7 +140,7 @@ def _distinct_brains(given: Iterable[object]) -> Brains:
             raise InvalidInput("brains", f"two are named {brain.name!r}; give each a name of its own")
         found[brain.name] = brain
     if not found:
-        raise InvalidInput("brains", "there is none; name one at least")
+        raise InvalidInput("brains", "there are none; give at least one")
     return Brains(found, keep_names=True)
 
 

@@ -214,10 +214,10 @@ class CallRunner:
 
     def _drop(self, ref: CallRef, why: str) -> str:
         # Another pool serves the effect: the doorbell was forged, or put into a wrong queue.
-        tell = log.warning if why == "unserved" else log.debug
+        log_dropped = log.warning if why == "unserved" else log.debug
         if why == "no_brain":
             self._missing.warn("call", ref.turn_id, self.brains.names)
-        tell("doorbell dropped", turn_id=ref.turn_id, call_id=ref.call_id, why=why)
+        log_dropped("doorbell dropped", turn_id=ref.turn_id, call_id=ref.call_id, why=why)
         return f"dropped: {why}"
 
     def _not_loaded(self, claim: CallClaim) -> str:

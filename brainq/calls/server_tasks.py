@@ -99,7 +99,7 @@ class ServerTaskWatcher:
         try:
             self.tasks.leave_tasks(left)
         except Exception as failure:  # their leases lapse instead
-            log.warning("tasks of servers not handed over", failure=failure, tasks=len(left))
+            log.warning("the tasks of servers were not handed over", failure=failure, tasks=len(left))
 
     def _served_effects(self, name: str) -> set[ServedEffect]:
         brain = self.brains.of(name)
@@ -224,7 +224,7 @@ class ServerTaskWatcher:
         try:
             await to_thread(self.tasks.drop_task, task)
         except Exception as failure:  # its lease lapses, and the next watcher finds that nobody waits
-            log.warning("a server's task not dropped", failure=failure)
+            log.warning("the task of a server was not dropped", failure=failure)
 
     def _server(self, task: ServerTaskWatch) -> ServerTool | None:
         brain = self.brains.of(task.brain)

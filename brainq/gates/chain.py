@@ -152,11 +152,11 @@ class GateChain:
         spec = self.tools.get(call.name)
         if spec is None:
             return Denied(call, _unknown_tool(call.name, self.tools))
-        read, is_guarded, asked = read_arguments(spec, call.arguments), spec.is_guarded, ""
+        read, is_guarded, requested = read_arguments(spec, call.arguments), spec.is_guarded, ""
         replay = self.replay if is_guarded and self.replay.succeeded else None
         if isinstance(read, ReadArguments) and not read.repairs:
-            asked = read.fingerprint
-            if replay is not None and (denied := replay.judge(asked)):
+            requested = read.fingerprint
+            if replay is not None and (denied := replay.judge(requested)):
                 return Denied(call, denied)
         if spec.name in self.blocked:
             return Denied(call, _blocked_denial(spec.name))
@@ -176,7 +176,7 @@ class GateChain:
         if isinstance(valid, ToolDenied):
             return Denied(call, valid)
         # The hook or a repair may have turned the call into one that already succeeded.
-        if replay is not None and valid.fingerprint != asked and (denied := replay.judge(valid.fingerprint)):
+        if replay is not None and valid.fingerprint != requested and (denied := replay.judge(valid.fingerprint)):
             return Denied(call, denied.model_copy(update={"repairs": valid.repairs}))
         try:
             has_keys = not spec.effect.is_read or bool(spec.resources)

@@ -28,7 +28,7 @@ def read_request(fields: dict[str, Any]) -> TurnRequest:
     """Return a TurnRequest without files. Raises InvalidInput naming the first wrong field."""
     request, files = read_submit(fields)
     if files:
-        raise InvalidInput("attachments", "a child turn takes no files; name to it where they are")
+        raise InvalidInput("attachments", "a child turn takes no files; write in its message where they are")
     return request
 
 
@@ -55,7 +55,7 @@ def _read_fields(fields: dict[str, Any]) -> TurnRequest:
         known = "" if "[" in wrong.field else f"; the fields are {', '.join(model.model_fields)}"
         raise InvalidInput(wrong.field, f"{wrong.problem}{known}") from None
     if request.greeting and request.history:
-        raise InvalidInput("greeting", "with a history it is the history's first message; put it there")
+        raise InvalidInput("greeting", "a turn with a history takes no greeting; make it the history's first message")
     check_history(request.history)
     check_client_tools(request.client_tools)
     return request
@@ -74,7 +74,7 @@ def read_foreign(
     if args:
         raise InvalidInput("arguments", "send the fields as keywords, or as one object; nothing positional")
     if fields.get("parent") is not None:
-        raise InvalidInput("parent", "a call starts child turns, and no producer does; leave it out")
+        raise InvalidInput("parent", "only calls start child turns; leave it out")
     if not fields.get("turn_id") and not fields.get("request_key"):
         raise InvalidInput("turn_id", "choose a turn_id or a request_key, so that sending again is harmless")
     request, files = read_submit(fields, limits.at_most(MAX_FOREIGN_BYTES))

@@ -167,7 +167,7 @@ class BrakeDesk:
         if word != "HELD":
             return False
         if self.rows.is_in_force(brake.session_id, brake.id):
-            log.warning("a hold that Redis had lost is back", turn_id=turn_id)
+            log.warning("a hold that Redis had lost was restored", turn_id=turn_id)
             return True
         # It was released between both reads.
         self.release(brake.session_id, turn_id, brake.id)

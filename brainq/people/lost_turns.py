@@ -48,7 +48,7 @@ class LostTurns:
             elif word == "unknown":
                 queued += self._queue_lost(row.session_id, row.turn_id)
         if unlisted:
-            log.warning("turns that nobody would have looked at are looked at again", turns=len(unlisted))
+            log.warning("turns without an entry in the index were listed again", turns=len(unlisted))
             self._state.list_again(unlisted)
         more = len(rows) == PAGE
         if not more:

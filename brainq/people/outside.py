@@ -276,6 +276,6 @@ def _plain_result(result: object) -> Any:
 
 def _plain_error(error: object) -> str:
     if not isinstance(error, str) or not error.strip():
-        raise InvalidInput("error", "it is empty or no text; say in a line what went wrong, for the model")
+        raise InvalidInput("error", "it is empty or no text; write one line for the model about what went wrong")
     check_json("error", error)
     return beginning(" ".join(error.split()), MAX_ERROR_CHARS)

@@ -27,14 +27,14 @@ class StopDesk:
         brings the stop from SQL later."""
         self.rows.put(stop)
         self.switch.put([stop])
-        log.info("operators have stopped something", stop=stop.subject, mode=stop.mode)
+        log.info("stop set", stop=stop.subject, mode=stop.mode)
 
     def lift(self, stop: Stop) -> bool:
         """Lift a stop. What waited for it continues. Returns False if the stop did not exist."""
         stood = self.rows.lift(stop)
         if self.switch.drop(stop.field) or stood:
             self.switch.hasten()
-            log.info("operators have lifted a stop", stop=stop.subject)
+            log.info("stop lifted", stop=stop.subject)
             return True
         return False
 

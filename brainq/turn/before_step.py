@@ -168,8 +168,8 @@ class AuxiliaryWork:
         except BrainqError:
             return None, ()
         usage = TokenUsage(input_tokens=tokens, output_tokens=output, estimated=True)
-        asked, model = first_model(auxiliary.provider, auxiliary.model)
-        lost = Spend.from_usage("lost", view.step, model, usage, self.price(asked, model, usage))
+        provider, model = first_model(auxiliary.provider, auxiliary.model)
+        lost = Spend.from_usage("lost", view.step, model, usage, self.price(provider, model, usage))
         most = worst_cost_usd(auxiliary.provider, auxiliary.model, usage, self.price)
         return most, (lost,)
 

@@ -198,8 +198,8 @@ class TurnStarter:
         if request.kind == "review":
             # A review has a history of its own, into which the beginning is copied.
             before = [*view.history.messages, *before] if request.seed == "session" else []
-        asked = Message(role="user", content=request.user_message, turn=turn_id, attachments=request.attachments)
-        return TurnStart((*before, asked), setting.prompt_hash, setting.earlier)
+        message = Message(role="user", content=request.user_message, turn=turn_id, attachments=request.attachments)
+        return TurnStart((*before, message), setting.prompt_hash, setting.earlier)
 
     def _log_ready(self, turn_id: str) -> None:
         """Log that the turn is ready because no readiness flag waits, at most once a minute per process."""

@@ -308,7 +308,7 @@ def _rule_answer(rule: Callable[[dict[str, Any]], object], arguments: Mapping[st
     if inspect.isawaitable(answer):
         if inspect.iscoroutine(answer):
             answer.close()
-        raise TypeError("the rule answered an awaitable, which says nothing yet")
+        raise TypeError("the rule returned an awaitable; it must return its answer")
     if not answer:
         return ""
     reason = answer.strip()[:MAX_REASON_CHARS] if isinstance(answer, str) else ""

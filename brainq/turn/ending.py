@@ -142,7 +142,7 @@ class Ender:
                 self.children.cancel_children(ended.children)
         except Exception as failure:
             # The sweeper finds both: input that is neither read nor bounced, and children without a parent.
-            log.error("what a turn left was not seen to", failure=failure, turn_id=claim.turn_id)
+            log.error("the cleanup after a turn failed", failure=failure, turn_id=claim.turn_id)
 
 
 def _is_own_text(message: Message | None, end: End) -> bool:

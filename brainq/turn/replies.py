@@ -93,11 +93,11 @@ def _count(view: TurnView, problems: set[str]) -> int:
     return sum((message.extra or {}).get("problem") in problems for message in view.own_messages)
 
 
-def problem_note(tell: AskAgain, turn_id: str, step: int) -> Message:
+def problem_note(again: AskAgain, turn_id: str, step: int) -> Message:
     """Return the note that follows a reply without calls. For a reply with calls the tool messages carry the text."""
     return Message(
         role="user",
-        content=f"[Note from the runtime, not from the user: {tell.text}]",
+        content=f"[Note from the runtime, not from the user: {again.text}]",
         turn=turn_id,
         step=step,
         extra={"note": "problem"},
@@ -172,14 +172,14 @@ class ReplyHandler:
             # The other calls are paid for now, so the next commit cannot be refused.
             plan = planner.plan(deny_over_budget(verdicts, done.calls))
 
-    def _ask_again(self, turn: OwnedTurn, made: StepReply, tell: AskAgain) -> Did | Lost:
+    def _ask_again(self, turn: OwnedTurn, made: StepReply, again: AskAgain) -> Did | Lost:
         """Act on nothing of the reply. The next step reads why."""
         claim, step, cost = turn.claim, made.step, made.cost
-        log.info("reply not acted on", turn_id=claim.turn_id, step=step, why=tell.problem)
-        plan = CallPlanner(self.brain, turn.view, step, made.reply).refuse(tell.problem, tell.text)
-        notes = () if plan.calls else (problem_note(tell, claim.turn_id, step),)
+        log.info("reply not acted on", turn_id=claim.turn_id, step=step, why=again.problem)
+        plan = CallPlanner(self.brain, turn.view, step, made.reply).refuse(again.problem, again.text)
+        notes = () if plan.calls else (problem_note(again, claim.turn_id, step),)
         commit = partial(self.turns.commit_calls, claim, step, plan.message, plan.calls, cost.spend, made.tail)
-        done = turn.retry(partial(commit, problem=tell.problem, notes=notes, lost=cost.lost))
+        done = turn.retry(partial(commit, problem=again.problem, notes=notes, lost=cost.lost))
         return did_or_lost(done == "COMMITTED", CALLS_COMMITTED)
 
     def _over_budget(self, claim: TurnClaim, plan: CallPlan) -> list[str]:
@@ -189,6 +189,6 @@ class ReplyHandler:
 
     def _ask_people(self, claim: TurnClaim, plan: CallPlan) -> None:
         """Record the approval requests in SQL, before anybody can see that they are pending."""
-        asked = approval_rows(claim, plan.calls, self.brain.redact_logs)
-        if asked:
-            self.approvals.request(asked)
+        rows = approval_rows(claim, plan.calls, self.brain.redact_logs)
+        if rows:
+            self.approvals.request(rows)

@@ -47,7 +47,7 @@ class TextTail:
     is_used   whether any text has arrived
     """
 
-    tell: PublishDelta
+    publish: PublishDelta
     mark: Callable[[], str]
     is_unavailable: Callable[[Exception], bool] = never_unavailable
     started: float = field(default_factory=time.monotonic)
@@ -102,7 +102,7 @@ class TextTail:
         """Write the pieces. A piece whose write fails may have been written, so it stays the first and is written
         again."""
         while self._waiting:
-            if not self.tell(*self._waiting[0]):
+            if not self.publish(*self._waiting[0]):
                 return False
             self._waiting.pop(0)
         return True

@@ -143,9 +143,8 @@ def make_runner(wiring: Wiring) -> CallRunner:
         watch=ServerTaskWatcher(
             tasks=state.outside,
             brains=wiring.brains,
-            beats=LeaseRenewer(
-                settings.beat_s
-            ),  # parked calls take no room: however many wait, calls that run are beaten for
+            # A renewer of its own, so that many parked calls do not delay the heartbeats of calls that run.
+            beats=LeaseRenewer(settings.beat_s),
             lease_s=settings.lease_s,
             complete=people.outside.complete,
             fail=people.outside.fail,

@@ -80,23 +80,26 @@ def main(descriptor: int) -> None:
     send_frame(sock, {"ready": os.getpid()})
     sending = threading.Lock()
 
-    def answer(asked: dict[str, Any]) -> None:
+    def answer(request: dict[str, Any]) -> None:
         reply(
-            asked, _advance_turn(coordinator, asked["turn"]) if "turn" in asked else _run_step(finalizer, asked["step"])
+            request,
+            _advance_turn(coordinator, request["turn"]) if "turn" in request else _run_step(finalizer, request["step"]),
         )
 
-    def reply(asked: dict[str, Any], what: dict[str, str]) -> None:
+    def reply(request: dict[str, Any], what: dict[str, str]) -> None:
         with sending, contextlib.suppress(OSError):  # the loop below notices that the worker has closed the socket
             _flush_metrics(wiring)
-            send_frame(sock, {**what, "id": asked["id"]})
+            send_frame(sock, {**what, "id": request["id"]})
 
     try:
         while True:
-            asked = receive_frame(sock)
+            request = receive_frame(sock)
             try:
-                start_thread("brainq-answer", partial(answer, asked))
+                start_thread("brainq-answer", partial(answer, request))
             except RuntimeError:
-                reply(asked, {"did": "failed"} if "turn" in asked else {"failed": "RuntimeError", "text": "no thread"})
+                reply(
+                    request, {"did": "failed"} if "turn" in request else {"failed": "RuntimeError", "text": "no thread"}
+                )
     except (FrameLostError, OSError):
         stop_telemetry([stop_traces, stop_metrics])
         os._exit(0)

@@ -128,12 +128,12 @@ def _cuts(messages: Sequence[Message]) -> list[int]:
     A result belongs to the newest call of its id: ids are unique in a turn only, and providers read them the same way.
     """
     last = list(range(len(messages)))  # i -> the last message that belongs with i
-    asked: dict[str, int] = {}
+    replies: dict[str, int] = {}
     for i, message in enumerate(messages):
         if message.role == "assistant":
-            asked.update((call.id, i) for call in message.calls)
-        elif message.role == "tool" and message.call_id in asked:
-            last[asked[message.call_id]] = i
+            replies.update((call.id, i) for call in message.calls)
+        elif message.role == "tool" and message.call_id in replies:
+            last[replies[message.call_id]] = i
         elif i and _keep_their_order_together(messages[i - 1], message):
             last[i - 1] = i
     cuts: list[int] = []

@@ -205,13 +205,13 @@ def _change(call: ToolCall, outcome: Message | None) -> str:
 
 def _outcomes(messages: Sequence[Message]) -> dict[tuple[int, str], Message]:
     """Return results by (index of the reply, call id), because ids are unique in a turn only."""
-    asked: dict[str, int] = {}
+    replies: dict[str, int] = {}
     found: dict[tuple[int, str], Message] = {}
     for place, message in enumerate(messages):
         if message.role == "assistant":
-            asked.update((call.id, place) for call in message.calls)
-        elif message.role == "tool" and message.call_id in asked:
-            found[asked[message.call_id], message.call_id] = message
+            replies.update((call.id, place) for call in message.calls)
+        elif message.role == "tool" and message.call_id in replies:
+            found[replies[message.call_id], message.call_id] = message
     return found
 
 
