@@ -1,4 +1,4 @@
-"""The cells as an operator sees them: which answer, how many tenants each has, what runs there, moves under way."""
+"""The cells as an operator sees them: which answer, their tenants, turns and workers, and the moves under way."""
 
 from __future__ import annotations
 
@@ -21,8 +21,10 @@ class CellVerbs:
     _connection: Connection
 
     def cells(self) -> CellsState:
-        """Each cell: whether it answers, its tenants, turns and workers; and moves under way. One that does
-        not answer within a second is away. A deployment of one is one cell, named "" unless BRAINQ_CELLS names it."""
+        """Return the state of each cell (whether it answers, its tenants, turns and workers), and the moves under way.
+
+        A cell that does not answer within a second is away. A deployment without BRAINQ_CELLS is one cell, named "".
+        """
         return self._connection.read_all(read_cells)
 
 

@@ -35,23 +35,23 @@ class BudgetVerbs:
         self._connection = connection
 
     def list(self) -> tuple[BudgetState, ...]:
-        """Each budget in its present window: its amount, what is spent and held, and the turns parked for it."""
+        """List the budgets in their current windows: amount, what is spent and held, and the turns parked for each."""
         asked = self._connection.ask(lambda wiring: wiring.budgets.list())
         found = combine_same((state for states in asked.values for state in states), "scope", "per")
         return listed(sorted(found, key=lambda state: (state.scope, state.per)), asked)
 
     def set(self, scope: str, *, per: str, usd: float | None, at_cap: str = "park", by: str = "") -> tuple[str, ...]:
-        """Set a budget, over BRAINQ_BUDGETS. Every process heeds it within a minute, those that hear of it at once.
+        """Set a budget in place of the one in BRAINQ_BUDGETS. It reaches every process within a minute, most at once.
 
-        Returns the models without a known price: the budget does not hold what they cost. They are those that were
-        asked in its scope in the last 30 days, and those of this process's brains.
+        Returns the models without a known price, whose costs the budget cannot count. These are models that were used
+        in its scope in the last 30 days, and models of this process's brains.
 
-        per      hour, day or month
-        usd      US dollars a window; None: as BRAINQ_BUDGETS has it again
-        at_cap   park, refuse or finish: see docs/operate/budgets.md
-        by       who sets it, for the record
+        per: hour, day or month.
+        usd: US dollars a window. None: the amount of BRAINQ_BUDGETS again.
+        at_cap: park, refuse or finish; see docs/operate/budgets.md.
+        by: who sets it, for the audit log.
 
-        Raises InvalidInput; CellUnreachable where a cell does not answer: the others have it.
+        Raises InvalidInput, and CellUnreachable if a cell does not answer: the others have the budget.
         """
         who = checks.name(by)
         amount = "as configured" if usd is None else f"{usd:g}"
@@ -76,18 +76,20 @@ class BudgetVerbs:
         return tuple(sorted(found | of_brains))
 
     def raise_by(self, scope: str, per: str, usd: float, *, by: str = "") -> float:
-        """Let a budget's present window have so many dollars more; its amount then. Turns that are parked for it go on,
-        tenants in turn. Raises InvalidInput."""
+        """Raise a budget by `usd` dollars in its current window, and return its amount then.
+
+        Turns that are parked for it continue, tenants in turn. Raises InvalidInput.
+        """
         who = checks.name(by)
         kind, _, name = scope.partition(" ")
 
         def raise_in(cells: Cells) -> float:
             if kind in ("tenant", "user") and name:
                 wiring = cells.of_session(f"{name}1")
-                wiring.tenants.require_here(f"{name}1")  # a front may believe in the cell that it has left
+                wiring.tenants.require_here(f"{name}1")  # this front may not know of a move
                 return wiring.budgets.raise_by(scope, per, usd, who)
             cap = cells.home.budgets.raise_by(scope, per, usd, who)
-            if len(cells.names) > 1:  # one that is away finds it by itself
+            if len(cells.names) > 1:  # a cell that is away finds the raise by itself
                 cells.ask(lambda wiring: wiring.budgets.resume(scope, per))
             return cap
 
@@ -95,13 +97,13 @@ class BudgetVerbs:
 
 
 class SpendVerbs:
-    """What a Client does with money."""
+    """The part of `Client` about money."""
 
     _connection: Connection
 
     @property
     def budgets(self) -> BudgetVerbs:
-        """How much money model calls may cost by hour, day and month, to be listed, set and raised."""
+        """The budgets of model calls by hour, day and month."""
         return BudgetVerbs(self._connection)
 
     def spend(
@@ -112,13 +114,13 @@ class SpendVerbs:
         until: datetime | None = None,
         session_prefixes: Sequence[str] | None = None,
     ) -> tuple[SpendLine, ...]:
-        """What model calls have cost, one line a group: of turns accepted from `since` on and before `until`.
+        """Report what model calls have cost in turns accepted from `since` on and before `until`, one line per group.
 
-        by       of day, tenant, brain, model and kind. With `tool` tool calls are counted, by tool, day, tenant, brain
-        since    by default 30 days ago
-        session_prefixes   only of sessions that begin with one of these prefixes, such as ("acme:",)
+        by: some of day, tenant, brain, model and kind. With `tool`, tool calls are counted, by day, tenant and brain.
+        since: by default 30 days ago.
+        session_prefixes: only sessions that begin with one of these prefixes, such as ("acme:",).
 
-        A turn is in it once its finalizer has logged it, and until it is pruned. Raises InvalidInput.
+        A turn counts from when its finalizer has logged it until it is pruned. Raises InvalidInput.
         """
         begin = checked_instant("since", since) or datetime.now(UTC) - DEFAULT_SPAN
         theirs = checks.session_prefixes(session_prefixes)

@@ -116,7 +116,7 @@ def parse_cells(text: str) -> tuple[Cell, ...]:
     try:
         pairs: Any = json.loads(text, object_pairs_hook=_Pairs)
     except ValueError:
-        raise InvalidInput("cells", f"it is neither JSON nor a file that exists; write {CELLS_FORM}") from None
+        raise InvalidInput("cells", f"it is neither JSON nor the path of a file; write {CELLS_FORM}") from None
     if not isinstance(pairs, _Pairs):
         raise InvalidInput("cells", f"write a JSON object of cells by name: {CELLS_FORM}")
     names = [name for name, _ in pairs]
@@ -128,7 +128,7 @@ def parse_cells(text: str) -> tuple[Cell, ...]:
                 f"{', '.join(RESERVED_NAMES)}",
             )
         if names.count(name) > 1:
-            raise InvalidInput("cells", f"{name!r} is there twice; a cell has one name")
+            raise InvalidInput("cells", f"{name!r} is given twice; give each cell a name of its own")
     cells = tuple(_parse_cell(name, given) for name, given in pairs)
     _require_apart("redis", cells, [cell.redis_url for cell in cells])
     _require_apart("sql", cells, [cell.sql_url for cell in cells])
@@ -210,4 +210,4 @@ def _require_apart(kind: str, cells: Sequence[Cell], urls: Sequence[SecretStr]) 
     for cell, url in zip(cells, urls, strict=True):
         other = seen.setdefault(url.get_secret_value(), cell.name)
         if other != cell.name:
-            raise InvalidInput(f"cells.{cell.name}.{kind}", f"cell {other!r} has it, too; each cell has its own")
+            raise InvalidInput(f"cells.{cell.name}.{kind}", f"cell {other!r} has the same; give each cell its own")

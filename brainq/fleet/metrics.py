@@ -1,6 +1,6 @@
 """The fleet's metrics at one moment: what all processes counted, and what Redis and SQL report now.
 
-What Redis or SQL cannot report, because it is unreachable, is left out, and `brainq_up` says so.
+If Redis or SQL is unreachable, its metrics are left out, and `brainq_up` is 0 for it.
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ def read_metrics(wiring: Wiring) -> list[Series]:
 
 
 def read_gauges(wiring: Wiring) -> list[Series]:
-    """What is read, without what processes counted: they send that themselves. It waits for Redis and SQL."""
+    """Read what Redis and SQL report, without what processes counted and send themselves. Blocks on Redis and SQL."""
     readings, _ = _read_all(wiring)
     return [series for series in collect_series({}, readings) if series.metric.kind == "gauge"]
 
 
 def _read_all(wiring: Wiring) -> tuple[list[Reading], Mapping[Cell, float]]:
-    """What Redis and SQL report now, as far as they answer, and what all processes counted."""
+    """Return what Redis and SQL report now, as far as they answer, and what all processes counted."""
     state = wiring.state
     answer = _unless_unreachable(lambda: (read_redis_fleet(wiring), state.rates.models(), state.metrics.totals()))
     rows = _unless_unreachable(lambda: _read_sql(wiring))
@@ -67,18 +67,18 @@ def _read_all(wiring: Wiring) -> tuple[list[Reading], Mapping[Cell, float]]:
 
 
 def _unless_unreachable(read: Callable[[], T]) -> T | None:
-    """None where the server that it reads does not answer."""
+    """Return what `read` returns, or None if its server does not answer."""
     try:
         return read()
     except Exception as failure:
         if not isinstance(failure, Unreachable) and not is_unavailable(failure):
             raise
-        log.debug("metrics without what is away", why=type(failure).__name__)
+        log.debug("metrics are incomplete: a service does not answer", why=type(failure).__name__)
         return None
 
 
 def _read_sql(wiring: Wiring) -> tuple[Sequence[TurnKey], list[Reading]]:
-    """Turns that have not ended, one more than are looked at; what was given up, and what is pending."""
+    """Return the turns that have not ended (up to one more than are examined), and the readings of SQL."""
     store = wiring.store
     unended = store.turns.list(None, "accepted", MAX_OPEN_TURNS + 1)
     keys = [(turn.session_id, turn.turn_id) for turn in unended]
@@ -129,7 +129,7 @@ def _redis_readings(fleet: RedisFleetState) -> list[Reading]:
 
 
 def _model_readings(models: Sequence[FleetModel]) -> list[Reading]:
-    """Those of several accounts as one."""
+    """Return the readings of all models. The accounts of one model are added up."""
     waiting: Counter[str] = Counter()
     for model in models:
         waiting[MODELS[model.name]] += model.waiting
@@ -140,6 +140,6 @@ def _turn_readings(standing: Sequence[tuple[str, int | None]], now_ms: int) -> l
     states = Counter(state for state, _ in standing)
     readings: list[Reading] = [(m.OPEN_TURNS, (state,), states[state]) for state in OPEN_STATES]
     for state in OPEN_STATES[1:]:
-        since = [at for its_state, at in standing if its_state == state and at is not None]
+        since = [at for found, at in standing if found == state and at is not None]
         readings.append((m.OPEN_AGE, (state,), max(0, now_ms - min(since)) / 1000 if since else 0))
     return readings

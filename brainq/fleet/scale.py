@@ -1,4 +1,4 @@
-"""How many workers each pool wants: a decision of what waits and what runs there, and the reading of both."""
+"""How many workers each pool needs, by what is queued and what runs there."""
 
 from __future__ import annotations
 
@@ -22,22 +22,24 @@ MAX_WORKERS = 1_000
 
 @dataclass(frozen=True, slots=True)
 class WorkerBounds:
-    """How few and how many workers a pool may have."""
+    """The least and the most workers that a pool may have."""
 
     least: int
     most: int
 
 
 def worker_bounds(settings: Settings, least: int | None, most: int | None) -> WorkerBounds:
-    """As they were asked for, else as the settings say; one that was asked for moves the other's setting.
+    """Return the bounds that were requested, else those of the settings.
 
-    Raises InvalidInput.
+    A requested bound moves the other one, if that comes from the settings. Raises InvalidInput.
     """
     for field, asked, lowest in (("min", least, 0), ("max", most, 1)):
         if asked is not None and not lowest <= asked <= MAX_WORKERS:
-            raise InvalidInput(field, f"{asked} workers cannot be asked for; ask for {lowest} to {MAX_WORKERS}")
+            raise InvalidInput(
+                field, f"{asked} is not a number of workers that a pool can have; give {lowest} to {MAX_WORKERS}"
+            )
     if least is not None and most is not None and least > most:
-        raise InvalidInput("min", f"it is {least}, above max, which is {most}; ask for at most as many")
+        raise InvalidInput("min", f"it is {least} and above max, which is {most}; give at most {most}")
     most_set = max(settings.scale_max, least or 0) if most is None else most
     return WorkerBounds(min(settings.scale_min, most_set) if least is None else least, most_set)
 
@@ -51,15 +53,14 @@ def pool_scale(
     turns: int,
     bounds: WorkerBounds,
 ) -> PoolScale:
-    """How many workers a pool wants. Pure.
+    """Return how many workers a pool needs. Pure.
 
-    queues     the pool's
-    workers    those that take work; `draining` have been asked to stop, and end what they run
-    threads    of a worker, where none is alive that says so
-    turns      that are live or wait for capacity, where that grows with this pool's threads: five turns for every four
-               of them, as `turn_capacity` has it. Else 0
-
-    What draining workers run is theirs to end: nobody has to be there for it.
+    queues: the pool's queues.
+    workers: the workers that take work.
+    draining: the workers that were asked to stop. They finish what they run, so no other worker is needed for it.
+    threads: of one worker, used if no worker is alive.
+    turns: how many are live or wait for capacity, if the capacity grows with this pool's threads: five turns for every
+        four threads, as in `turn_capacity`. Else 0.
     """
     queued, running = sum(queue.depth for queue in queues), sum(worker.busy for worker in workers)
     threads = max(1, sum(worker.threads for worker in workers) // len(workers)) if workers else threads
@@ -82,8 +83,7 @@ def pool_scale(
 
 
 def _is_capped(room: FleetCapacity, workers: Sequence[FleetWorker]) -> bool:
-    """Whether the capacity is less than the coordinators' threads make, as by the cap of a deployment's one brain: more
-    coordinators would not raise it."""
+    """Return whether more coordinators would not raise the capacity, because a cap such as a brain's holds it down."""
     threads = sum(worker.threads for worker in workers if worker.pool == "coordinator")
     return room.size is not None and room.size < -(-threads * 5 // 4)
 
@@ -91,10 +91,10 @@ def _is_capped(room: FleetCapacity, workers: Sequence[FleetWorker]) -> bool:
 def build_shares(
     builds: Sequence[str], turns: Sequence[BuildTurn], ramp: Ramp | None, workers: Sequence[FleetWorker]
 ) -> dict[str, float]:
-    """Which part of what all builds read is each one's, in sum 1. Pure.
+    """Return each build's share of the queues that all builds read. The shares add up to 1. Pure.
 
-    Turns that a build went on with are its own. Those that no build has begun follow the ramp, else the threads that
-    there are: new turns begin where a coordinator is free.
+    Turns that a build has continued are its own. Turns that no build has begun are shared by the ramp, or without one
+    by the number of threads, because a new turn begins where a coordinator is free.
     """
     held = Counter(turn.build for turn in turns if turn.state != "parked")
     if ramp is not None and ramp.to in builds and ramp.other in builds:
@@ -111,7 +111,7 @@ def build_shares(
 
 @dataclass(frozen=True, slots=True)
 class BuildFacts:
-    """What decides how many workers of a build are wanted. `needed`: turns that only it can go on with."""
+    """The facts by which a build is scaled. `needed`: how many turns only this build can continue."""
 
     name: str
     share: float
@@ -127,22 +127,25 @@ def build_scale(
     turns: int,
     bounds: WorkerBounds,
 ) -> PoolScale:
-    """As `pool_scale`, for the workers of one build. Pure. `queues`: the pool's, those of builds among them."""
-    theirs = [
+    """Return how many workers of one build a pool needs. Pure.
+
+    queues: the pool's queues, with those of single builds. For the other arguments see `pool_scale`.
+    """
+    readable = [
         queue if queue.build else queue.model_copy(update={"depth": math.ceil(queue.depth * build.share)})
         for queue in queues
         if queue.build in ("", build.name)
     ]
-    # No bell is rung for a build without workers: while it is needed one worker has to be there to hear it.
+    # No doorbell is rung for a build without workers, so a build that is needed keeps one worker.
     floor = WorkerBounds(max(bounds.least, min(1, build.needed)), bounds.most)
     own = [worker for worker in workers if worker.build == build.name]
-    found = pool_scale(pool, theirs, own, [], threads, math.ceil(turns * build.share), floor)
+    found = pool_scale(pool, readable, own, [], threads, math.ceil(turns * build.share), floor)
     return found.model_copy(update={"build": build.name})
 
 
 @dataclass(frozen=True, slots=True)
 class ScaleRequest:
-    """`least` and `most` are bounds of each pool, or of a build's part of it; None: as the settings say."""
+    """The arguments of `Client.scale`. `least` and `most` default to the settings."""
 
     pool: str | None = None
     least: int | None = None
@@ -151,7 +154,7 @@ class ScaleRequest:
 
 
 def _builds(wiring: Wiring, asked: str | None, workers: Sequence[FleetWorker]) -> tuple[BuildFacts, ...]:
-    """None where no build is asked for, and there are not several."""
+    """Return the builds to scale one by one: the requested one, or all if several have workers."""
     state = wiring.state.builds
     alive = {worker.build for worker in workers if worker.build}
     if asked is None and len(alive) < 2:
@@ -176,9 +179,9 @@ def read_scale(wiring: Wiring, request: ScaleRequest) -> FleetScale:
     if settings.broker_url is not None:
         raise SetupError(
             "the queues are not in the state's Redis (BRAINQ_BROKER_URL), so their length is not known here; "
-            "scale by what that broker says of them"
+            "scale by the queue lengths that the broker reports"
         )
-    # In this order, so that one that begins to drain meanwhile is not counted twice.
+    # Read in this order, so that a worker that begins to drain in between is not counted twice.
     draining, live = state.workers.draining(), read_redis_fleet(wiring)
     room, turns = live.facts.room, 0
     if settings.max_live_turns is None and not _is_capped(room, live.workers):

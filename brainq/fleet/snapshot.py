@@ -1,4 +1,4 @@
-"""The fleet at one moment, and its last hour minute by minute, from Redis and SQL without asking a worker."""
+"""The fleet at one moment, and its last hour minute by minute. Both are read from Redis and SQL, not from workers."""
 
 from __future__ import annotations
 
@@ -25,18 +25,18 @@ from brainq.state.fleet import FleetFacts, rung_at_s
 from brainq.store.repositories.turn_records import count_given_up
 from brainq.wiring import Wiring
 
-MAX_OPEN_TURNS = 2_000  # whose states are asked for: some 20 ms
+MAX_OPEN_TURNS = 2_000  # turns whose states are read, which takes some 20 ms
 MINUTES = 60
 WINDOW = timedelta(minutes=MINUTES)
 MAX_RECENT_TURNS = 20_000
-"""The newest turns, of which so many are read at most."""
+"""How many of the newest turns are read at most."""
 _POOL_OF = {queue: pool for pool, queues in names.POOL_QUEUES.items() for queue in queues}
 _FAILED = (Ending.FAILED.value, Ending.TIMED_OUT.value)
 
 
 @dataclass(frozen=True, slots=True)
 class RedisFleetState:
-    """What Redis knows of the fleet; of `queues`, `quarantined` and `unprefixed` only where it is the broker, too."""
+    """The fleet as Redis has it. `queues`, `quarantined` and `unprefixed` are empty if the broker is elsewhere."""
 
     facts: FleetFacts
     queues: tuple[FleetQueue, ...]
@@ -117,7 +117,7 @@ def read_fleet(wiring: Wiring) -> Fleet:
 def _queue(
     pool: str, queue: str, lists: list[tuple[int, str | None]], waiting: int, now_ms: int, build: str = ""
 ) -> FleetQueue:
-    """The lists of a queue as one, and what waits for a place in them."""
+    """Return the lists of a queue as one, with the messages that wait for a place in them."""
     rung = [at for at in (rung_at_s(oldest) for _, oldest in lists) if at is not None]
     return FleetQueue(
         name=names.build_queue(queue, build) if build else queue,
@@ -129,9 +129,9 @@ def _queue(
 
 
 def fleet_activity(turns: Sequence[RecentTurn], now: datetime) -> FleetActivity:
-    """The last hour, minute by minute. Pure.
+    """Return the last hour, minute by minute. Pure.
 
-    turns   those that were accepted within WINDOW before `now`, at most MAX_RECENT_TURNS
+    turns: the newest MAX_RECENT_TURNS that were accepted within WINDOW before `now`.
     """
     accepted = [0] * MINUTES
     ended: list[list[RecentTurn]] = [[] for _ in range(MINUTES)]

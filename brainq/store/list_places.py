@@ -1,8 +1,8 @@
-"""Where a list of one database goes on behind an item that another database has: by its instant, or by its figure.
+"""Where a list of one database continues after an item that another database has: by its instant, or by its figure.
 
-Lists go by row numbers, which each database has for itself. Over several of them one list is in the order of instants,
-and at the same instant of the databases. Rows are written in the order of their instants, but for those written at once
-and for a clock that was set back: a list then shows one again, and leaves none out.
+Each database lists its rows by number. A list over several databases is in the order of instants, and at the same
+instant in the order of the databases. Rows are usually written in the order of their instants. If two are written at
+once, or a clock is set back, a list may show an item twice, but it leaves none out.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _LISTED = {
 
 @dataclass(frozen=True, slots=True)
 class ListPlace:
-    """Where an item is in a list: its row, when it came, and its cost or tokens where the list goes by these."""
+    """The place of an item in a list: its row, its instant, and its cost or tokens if the list is sorted by these."""
 
     row: int
     at: datetime
@@ -40,7 +40,7 @@ class ListPlace:
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """Behind all that cost, or took, more than this; `has_ties`: those that took as much come after it, too."""
+    """The place after all items with a higher figure. `has_ties`: items with the same figure come after it as well."""
 
     value: float
     has_ties: bool
@@ -50,13 +50,13 @@ class Figure:
 
 
 class ListPlaces:
-    """Finds places in the lists of one database. Each answer is None for an item that is not there."""
+    """The places in the lists of one database. An item that is not there has the place None."""
 
     def __init__(self, database: Database) -> None:
         self._db = database
 
     def of_turn(self, turn_id: str, sort: Sort, sessions: Sequence[str] | None) -> ListPlace | None:
-        """`sessions`: only where it is in one that begins with one of these prefixes."""
+        """Return the place of a turn, if its session begins with one of these prefixes."""
         named = [turns.c.row, turns.c.accepted_at, turns.c.cost_usd, turns.c.tokens]
         statement = select(*named).where(turns.c.turn_id == turn_id)
         if sessions is not None:
@@ -68,15 +68,15 @@ class ListPlaces:
         return ListPlace(int(found["row"]), found["accepted_at"], figure or 0)
 
     def of_row(self, kind: str, row: int) -> ListPlace | None:
-        """`kind`: turns, approvals, deliveries or memories."""
+        """Return the place of a row of `kind`: turns, approvals, deliveries or memories."""
         table, at = _LISTED[kind]
         found = self._db.first(select(at.label("at")).where(table.c.row == row), {})
         return None if found is None else ListPlace(row, found["at"])
 
     def behind(self, kind: str, other: ListPlace, *, has_ties: bool, is_newest_first: bool = True) -> int:
-        """The row number behind which a list goes on whose last item is of another database.
+        """Return the row number after which a list continues whose last item is in another database.
 
-        has_ties   rows of the same instant come after it
+        has_ties: rows of the same instant come after it.
         """
         table, at = _LISTED[kind]
         column, bound = instants_of(self._db, at), as_stored(self._db, at, other.at)
@@ -92,12 +92,12 @@ class ListPlaces:
 
 
 def instants_of(database: Database, at: Column[Any]) -> ColumnElement[Any]:
-    """The column as it is compared: SQLite's instants are texts with milliseconds."""
+    """Return the column in a form that can be compared: SQLite's instants are texts with milliseconds."""
     return type_coerce(at, Text()) if database.dialect == "sqlite" else at
 
 
 def as_stored(database: Database, at: Column[Any], instant: datetime) -> ColumnElement[Any]:
-    """An instant as the column holds it."""
+    """Return an instant in the form that the column has."""
     if database.dialect != "sqlite":
         return literal(instant, at.type)
     utc = instant.astimezone(UTC).replace(tzinfo=None)

@@ -1,4 +1,4 @@
-"""Asks all cells one question side by side, and says which of them did not answer in time."""
+"""One question to several cells at once, with a time limit for each."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from brainq.wiring.services import is_unavailable
 
 T = TypeVar("T")
 ANSWER_S = 1.0
-"""How long a question to all cells waits for each of them; what one says later is dropped."""
-OPENED_S = 2.5  # for the first question to a cell, which opens its database
+"""How many seconds a question to all cells waits for each of them. A later answer is dropped."""
+OPENED_S = 2.5  # seconds for the first question to a cell, which opens its database
 
 
 def ask_each(cells: Iterable[tuple[str, Wiring]], question: Callable[[Wiring], T]) -> Answers[T]:
-    """Ask these cells, each for ANSWER_S. Raises what a cell raises that is up, such as InvalidInput."""
+    """Ask these cells at once, and wait ANSWER_S for each. Raises what a cell that is up raises, such as InvalidInput."""
     asked = list(cells)
     replies: dict[str, T | Exception] = {}
     began = time.monotonic()
@@ -42,21 +42,24 @@ def ask_each(cells: Iterable[tuple[str, Wiring]], question: Callable[[Wiring], T
 
 
 def named_away(name: str, failure: Exception) -> Exception:
-    """The failure of a question to one cell: where it says that the cell is away, by the cell's name."""
+    """Return the failure of a question to one cell. It names the cell if the cell does not answer."""
     if isinstance(failure, CellUnreachable) or not _is_away(failure):
         return failure
     return CellUnreachable(name, str(failure) if isinstance(failure, Unreachable) else type(failure).__name__)
 
 
 def _is_away(failure: Exception) -> bool:
-    """What a cell says itself is an answer, also where it is a TimeoutError: of a turn that goes on."""
+    """Return whether a failure means that the cell does not answer.
+
+    brainq's own errors are answers, among them the TimeoutError of a turn that has not ended.
+    """
     return isinstance(failure, Unreachable) or (not isinstance(failure, BrainqError) and is_unavailable(failure))
 
 
 def _begin(
     replies: dict[str, T | Exception], name: str, question: Callable[[Wiring], T], wiring: Wiring
 ) -> StartedThread:
-    context = contextvars.copy_context()  # traces go on
+    context = contextvars.copy_context()  # so that traces continue in the thread
 
     def ask() -> None:
         replies[name] = context.run(_reply, question, wiring)

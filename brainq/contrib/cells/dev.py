@@ -1,4 +1,4 @@
-"""`brainq dev --cells N`: several cells here, each with its own Redis, SQLite and pools, and one gateway over them."""
+"""`brainq dev --cells N`: several local cells, each with its own Redis, SQLite and pools, and one gateway for all."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ from brainq.settings.deployment import Settings, load_settings
 
 MOST_CELLS = 8
 Addresses = Mapping[str, Mapping[str, str]]
-"""Of each cell by name, as BRAINQ_CELLS has it."""
+"""The addresses of each cell by name, as in BRAINQ_CELLS."""
 
 
 def run_dev_cells(count: int, *, log_level: str, http: bool) -> None:
-    """Run so many cells until Ctrl+C or SIGTERM. Raises as `run_dev`, and InvalidInput where servers are configured."""
+    """Run `count` cells until Ctrl+C or SIGTERM. Raises what `run_dev` raises, and InvalidInput if servers are configured."""
     settings, started = load_settings(), time.monotonic()
     _require_own_servers(settings)
     with ExitStack() as exits:
@@ -63,7 +63,7 @@ def names_of(count: int) -> tuple[str, ...]:
 def _require_own_servers(settings: Settings) -> None:
     if settings.redis_url is not None or settings.all_cells():
         raise InvalidInput(
-            "--cells", "it brings Redis and SQLite of its own; unset BRAINQ_CELLS, BRAINQ_CELL and BRAINQ_REDIS_URL"
+            "--cells", "it starts its own Redis and SQLite; unset BRAINQ_CELLS, BRAINQ_CELL and BRAINQ_REDIS_URL"
         )
 
 
@@ -80,7 +80,7 @@ def _open_stack(
         servers.append(exits.enter_context(server))
         cells[name] = {"redis": server.url, "sql": f"sqlite:///{home / 'brainq.db'}"}
     cells_file(settings).write_text(json.dumps(cells, indent=2) + "\n")
-    # What names this process's one Redis and SQL would contradict the cells.
+    # Settings of a single Redis and SQL would contradict the cells.
     given = {
         **process_environment(settings, log_level),
         "BRAINQ_CELLS": json.dumps(cells),
@@ -97,12 +97,12 @@ def _open_stack(
 
 
 def directory_of(settings: Settings, name: str) -> Path:
-    """Where a cell keeps its data."""
+    """Return the directory of a cell's data."""
     return settings.data_dir.absolute() / "cells" / name
 
 
 def cells_file(settings: Settings) -> Path:
-    """What BRAINQ_CELLS is to name in other terminals."""
+    """Return the file that BRAINQ_CELLS has to name in other terminals."""
     return settings.data_dir.absolute() / CELLS_FILE
 
 
@@ -120,8 +120,8 @@ def _print_next_steps(stack: Stack, brains: Brains) -> None:
     lines = [
         f"\nIn another terminal, here: export BRAINQ_CELLS={cells_file(stack.settings)}",
         f'  brainq{app} submit acme:1 "{example_message(brains.default)}" --follow',
-        "  brainq cells                       the cells, and how many tenants each has",
-        "  brainq move acme: --to b           the tenant acme: goes to another cell",
+        "  brainq cells                       shows the cells and their tenants",
+        "  brainq move acme: --to b           moves the tenant acme: to another cell",
     ]
     stack.console.print("\n".join(lines))
     stack.console.print("Ctrl+C stops everything. What the workers warn of comes below.\n", style="dim")

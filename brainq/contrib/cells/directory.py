@@ -1,7 +1,7 @@
-"""The directory as a front knows it: which cell each tenant is in; asked at home once, and again when it may be old.
+"""The directory as a front knows it: which cell each tenant is in. It is read from home, and again when it may be old.
 
-A tenant that is known goes on while home is away. What a front believes decides nothing: the cell that a tenant has
-left says so, and where to.
+Known tenants are served while home is away. What a front believes decides nothing: the cell that a tenant has left
+refuses its sessions and names the new cell.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from brainq.store.engine import is_sql_unavailable
 from brainq.store.repositories.cells import Directory
 
 T = TypeVar("T")
-FRESH_S = 2.0  # how long a front that only reads may look into a cell that its tenant has left
-RETRY_S = 5.0  # a directory that did not answer is not asked again for tenants that are known
+FRESH_S = 2.0  # how long a front may read from a cell that its tenant has left
+RETRY_S = 5.0  # a directory that did not answer is not read again for known tenants during this time
 MOST_KNOWN = 200_000  # some 30 MB
 
 
@@ -27,14 +27,14 @@ MOST_KNOWN = 200_000  # some 30 MB
 class _Known:
     placement: Placement
     asked_at: float  # monotonic
-    is_hearsay: bool = False  # the cell that the tenant leaves has said so, and not yet the directory
+    is_hearsay: bool = False  # only the cell that the tenant left has named this place, not yet the directory
 
 
 class KnownTenants:
-    """Where tenants are. Thread-safe.
+    """The places of the tenants that this process has met. Thread-safe.
 
-    open_directory   home's directory, opened when it is first asked
-    names            of all cells; the first is home
+    open_directory: returns home's directory; called when it is first read.
+    names: of all cells. The first is home.
     """
 
     def __init__(
@@ -52,9 +52,9 @@ class KnownTenants:
         self._quiet_until = float("-inf")
 
     def cell_of(self, tenant: str) -> str:
-        """Where the tenant is, or would be; nothing is written down.
+        """Return where the tenant is, or would be. Nothing is recorded.
 
-        Raises CellUnreachable for an unknown one while the directory is away.
+        Raises CellUnreachable if the tenant is unknown and the directory is away.
         """
         if (known := self._fresh(tenant)) is not None:
             return known.cell
@@ -64,7 +64,7 @@ class KnownTenants:
         return found.cell
 
     def settle(self, tenant: str) -> str:
-        """As `cell_of`, and written down: the same for every front from now on, however many cells are added."""
+        """Return where the tenant is, and record it, so that it stays there for every front when cells are added."""
         if (known := self._fresh(tenant)) is not None:
             return known.cell
         found = self._ask(
@@ -76,11 +76,11 @@ class KnownTenants:
         return found.cell
 
     def learn(self, tenant: str, placement: Placement) -> None:
-        """Note what the cell said that the tenant leaves. The new cell may not have all of the tenant yet."""
+        """Note where the tenant went, by the cell that it left. The new cell may not have all of the tenant yet."""
         self._keep(tenant, placement, is_hearsay=True)
 
     def is_hearsay(self, tenant: str) -> bool:
-        """Return whether only the cell that was left has said where the tenant is."""
+        """Return whether the tenant's place is known only from the cell that it left."""
         known = self._known.get(tenant)
         return known is not None and known.is_hearsay
 
@@ -90,13 +90,13 @@ class KnownTenants:
             known.is_hearsay = False
 
     def look_again(self, tenant: str) -> bool:
-        """Ask now; True where the tenant is elsewhere than was thought. False also while the directory is away."""
+        """Read the directory now. Returns whether the tenant is elsewhere than was known; False if home is away."""
         known = self._known.get(tenant)
         try:
             found = self._ask(lambda directory: directory.placement(tenant))
         except CellUnreachable:
             return False
-        if found is None:  # erased: whoever comes next is placed anew, by every front alike
+        if found is None:  # erased: the next submit places the tenant anew, alike in every front
             with self._lock:
                 self._known.pop(tenant, None)
             return False
@@ -104,12 +104,12 @@ class KnownTenants:
         return known is not None and now.cell != known.placement.cell
 
     def _unwritten(self, directory: Directory, tenant: str) -> Placement:
-        """Home has the tenants of the time before there were cells; any other is placed by its hash."""
+        """Return the place of a tenant without an entry: home if it lived there before there were cells, else by its hash."""
         home = directory.lived_here(tenant)
         return Placement(self._names[0] if home else hashed_cell(tenant, self._names), 0)
 
     def _fresh(self, tenant: str) -> Placement | None:
-        """What is known, asked again by one thread at a time where it may be old; the others go by what they have."""
+        """Return what is known. If it may be old, one thread at a time reads it again; the others use what they have."""
         known, now = self._known.get(tenant), self._clock()
         if known is None:
             return None
@@ -122,7 +122,7 @@ class KnownTenants:
         return None if known is None else known.placement
 
     def _keep(self, tenant: str, placement: Placement, *, is_hearsay: bool = False) -> Placement:
-        """Keep the later of what is known and what was found. Returns it."""
+        """Keep the newer of what is known and what was found, and return it."""
         with self._lock:
             known = self._known.pop(tenant, None)
             if known is not None and known.placement.epoch > placement.epoch:

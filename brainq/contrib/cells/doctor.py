@@ -1,4 +1,4 @@
-"""Checks of several cells: each one's servers and workers, and what holds between them."""
+"""The checks of `brainq doctor` for several cells: the servers of each, and whether the cells agree."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from brainq.wiring.preflight import Check, fail, ok, warn
 
 
 def check_cells(settings: Settings) -> Iterator[Check]:
-    """All cells, home first. What cannot be asked because a server is away is left out."""
+    """Check all cells, home first. A check whose server is away is left out."""
     cells = settings.all_cells()
     yield check_own_cell(settings.cell, cells)
     yield from check_lanes(settings)
@@ -42,7 +42,7 @@ def check_cells(settings: Settings) -> Iterator[Check]:
 
 
 def check_own_cell(name: str, cells: Sequence[Cell]) -> Check:
-    """Which cell this environment's workers would serve."""
+    """Report which cell a worker in this environment would serve."""
     names = ", ".join(cell.name for cell in cells)
     if name:
         return ok("cell", f"a worker here serves {name!r}; BRAINQ_CELLS has {names}")
@@ -50,24 +50,25 @@ def check_own_cell(name: str, cells: Sequence[Cell]) -> Check:
 
 
 def check_lanes(settings: Settings) -> Iterator[Check]:
-    """Whether a lane holds as far as its tool needs it to."""
+    """Check that no lane is shared by tenants, unless its tool accepts a lane for each cell."""
     try:
         brains = load_brains(settings.app)
-    except BrainqError:  # which another check reports
+    except BrainqError:  # another check reports it
         return
     shared = {name: lanes for brain in brains for name, lanes in lanes_between_tenants(brain).items()}
     if not shared:
-        yield ok("lanes", "each tool's lanes are its tenant's own, or it says that a cell's are enough")
+        yield ok("lanes", 'no tool has lanes that tenants share, except with lane_scope="cell"')
     for name, lanes in shared.items():
         yield fail(
             "lanes",
-            f"{name} has {', '.join(map(repr, lanes))}, which tenants share: it would hold within each cell only",
-            'put {session} into it where a lane a session will do, or say lane_scope="cell" where a lane a cell will',
+            f"{name} has the lanes {', '.join(map(repr, lanes))}, which tenants share: they hold only within each cell",
+            'put {session} into the lane if one for each session is enough, or set lane_scope="cell" if one for each '
+            "cell is enough",
         )
 
 
 def lanes_between_tenants(brain: Brain) -> dict[str, tuple[str, ...]]:
-    """The tools whose lanes calls of two tenants may share, and do not say that a cell's are enough. Pure."""
+    """Return the tools whose lanes tenants may share, without those that accept a lane for each cell. Pure."""
     return {
         f"{brain.name}.{name}": templates
         for name, tool in brain.tools.items()
@@ -85,7 +86,7 @@ def _named(cell: str, checks: Generator[Check, None, bool]) -> Generator[Check, 
 
 
 def _check_cell(settings: Settings, cell: Cell, servers: dict[str, str]) -> Generator[Check, None, bool]:
-    """True: its SQL can be read. Notes in `servers` which Redis it has."""
+    """Check one cell, and add its Redis to `servers`. Returns whether its SQL can be read."""
     has_sql = yield from services.check_sql_and_content(settings)
     url = cell.redis_url.get_secret_value()
     if (yield from services.check_redis_and_broker(settings, url)):
@@ -100,14 +101,14 @@ def _server(url: str) -> str:
 
 
 def check_versions(servers: Mapping[str, str]) -> Check:
-    """`brainq move` copies keys by DUMP and RESTORE, which an older server does not take."""
+    """Compare the versions of Redis: an older server cannot RESTORE what a newer one has DUMPed in a move."""
     listed = ", ".join(f"{name} {server}" for name, server in servers.items()) or "no cell's Redis answers"
     if len(set(servers.values())) <= 1:
         return ok("versions", listed)
     return warn(
         "versions",
-        f"{listed}: a tenant can be moved to the same or a newer version only",
-        "bring all cells to one version before you move tenants",
+        f"{listed}: a tenant can only be moved to the same version or a newer one",
+        "upgrade all cells to one version before you move tenants",
     )
 
 
@@ -119,9 +120,9 @@ def _held(settings: Settings, cell: Cell) -> frozenset[str]:
 
 
 def check_held(held: Mapping[str, frozenset[str]]) -> Check:
-    """Whether each cell has what operators set for all: one that was added later, or was away then, lacks it."""
+    """Check that each cell has the stops and budgets of all. A cell that was added later, or was away, lacks them."""
     everything = frozenset[str]().union(*held.values())
-    lacking = {name: sorted(everything - its) for name, its in held.items() if its != everything}
+    lacking = {name: sorted(everything - own) for name, own in held.items() if own != everything}
     if not lacking:
         return ok(
             "set for all", f"{counted(len(everything), 'stop or budget', 'stops and budgets')}, in each cell alike"
@@ -129,15 +130,15 @@ def check_held(held: Mapping[str, frozenset[str]]) -> Check:
     return warn(
         "set for all",
         "; ".join(f"{name} has no {', '.join(lacks)}" for name, lacks in lacking.items()),
-        "give `brainq stop` or `brainq lift`, and `brainq budgets set`, again: each is for all cells",
+        "repeat `brainq stop`, `brainq lift` or `brainq budgets set`: each applies to all cells",
     )
 
 
 def check_directory(home: Cell, keys: KeyPlace | None = None) -> Check:
-    """How many tenants are written down, and whether a move was left in the middle."""
+    """Report how many tenants the directory has, and moves that no process carries on."""
     with Store.open(home.sql_url.get_secret_value(), migrate=False, keys=keys) as store:
         if not CELL_TABLES.has(store.engine, tenant_cells):
-            return ok("directory", f"empty: the first turn makes it in the SQL of cell {home.name!r}")
+            return ok("directory", f"empty: the first turn creates it in the SQL of cell {home.name!r}")
         counts = Directory(store.database).counts()
         moves = Moves(store.database).all()
     listed = ", ".join(f"{name} {counted(count, 'tenant')}" for name, count in counts.items()) or "no tenant yet"
@@ -146,11 +147,11 @@ def check_directory(home: Cell, keys: KeyPlace | None = None) -> Check:
         return ok("directory", listed)
     return warn(
         "directory",
-        f"{listed}; nobody goes on with the move of {', '.join(move.tenant for move in left)}",
-        f"`brainq move {left[0].tenant} --to {left[0].to_cell}` goes on from where it stood",
+        f"{listed}; no process carries on the move of {', '.join(move.tenant for move in left)}",
+        f"`brainq move {left[0].tenant} --to {left[0].to_cell}` continues it",
     )
 
 
 def left_moves(moves: Iterable[Move], now: datetime) -> list[Move]:
-    """Those whose process is gone. Pure."""
+    """Return the moves whose process is gone. Pure."""
     return [move for move in moves if move.lease_until < now]

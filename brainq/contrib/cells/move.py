@@ -1,13 +1,13 @@
-"""Moves a tenant to another cell, phase by phase. Each phase may be done again: whoever runs the move anew goes on from
-the one that home's SQL has written down.
+"""The move of a tenant to another cell, phase by phase. Each phase may be repeated: a process that takes the move over
+continues with the phase that home's SQL has.
 
-    claimed    it is written down
-    waiting    new turns wait in SQL; live ones end or park; then its sessions are hidden, and nothing changes them
-    copying    rows and keys are copied, and counted
-    deciding   both cells have the same
-    flipping   from here on it cannot be undone: the old cell sends everybody on, the new one goes on with its turns
-    cleaning   what came too late is sent after it, and nothing is left in the old cell but the tombstone
-    undoing    as before: the copy is gone, and turns go on where they were
+    claimed    the move is recorded
+    waiting    new turns wait in SQL, live ones end or park; then the sessions are hidden, so that nothing changes them
+    copying    rows and keys are copied and counted
+    deciding   both cells are compared
+    flipping   the move cannot be undone any more: the old cell redirects all requests, the new one continues the turns
+    cleaning   what came too late is sent after the tenant, and only the tombstone is left in the old cell
+    undoing    the copy is deleted, and turns continue where they were
 """
 
 from __future__ import annotations
@@ -38,28 +38,28 @@ T = TypeVar("T")
 LEASE_S = 30.0
 BEAT_S = 8.0
 LOOK_S = 0.2
-MOST_COPIES = 5  # rows that people change are copied anew; no more often than this
+MOST_COPIES = 5  # copies at most: rows that people change meanwhile are copied anew
 SHOWN_TURNS = 5
 MAX_ROW = 2**62
 _STEPPED = (approvals, brakes)
 
 
 class Undo(Exception):
-    """The move is not to go on; why."""
+    """The reason why a move is given up and undone."""
 
 
 @dataclass(eq=False, kw_only=True)
 class TenantMover:
-    """Moves tenants. Any number may run; of one tenant one at a time.
+    """The mover of tenants. Any number of them may run, but only one for each tenant.
 
-    directory, moves   home's
-    open_side          a cell by its name
-    names              of all cells; the first is home
-    owner              this process's name
-    wait_s             how long live turns have to end or park, before the move is undone
-    linger_s           how long the old cell keeps its rows once the directory names the new one: fronts that only read
-                       believe in the old one for so long
-    watch              gets each step
+    directory, moves: home's tables.
+    open_side: opens a cell by its name.
+    names: of all cells. The first is home.
+    owner: this process's name.
+    wait_s: how many seconds live turns have to end or park before the move is undone.
+    linger_s: how many seconds the old cell keeps its rows once the directory names the new one, because fronts may
+        read there for that long.
+    watch: receives each step.
     """
 
     directory: Directory
@@ -72,41 +72,45 @@ class TenantMover:
     watch: Callable[[MoveStep], None] = lambda _: None
 
     def move(self, tenant: str, to_cell: str) -> MoveStep:
-        """Bring the tenant there; go on with its move where one was begun. Raises InvalidInput, and MoveFailed, after
-        which everything is as it was."""
+        """Move the tenant, or continue a move of it that was begun.
+
+        Raises InvalidInput, and MoveFailed if the move was undone and everything is as before.
+        """
         if to_cell not in self.names:
             raise InvalidInput("to", f"{to_cell!r} is not one of {', '.join(self.names)}")
         if tenant != tenant_key(tenant):
-            raise InvalidInput("tenant", f"a tenant moves as a whole: {tenant_key(tenant)}, and not {tenant!r} alone")
+            raise InvalidInput(
+                "tenant", f"{tenant!r} is part of a tenant, which moves as a whole; name {tenant_key(tenant)}"
+            )
         placement = self.directory.placement(tenant)
         if placement is None:
             if not tenant.endswith(PREFIX_BOUNDARY) and self.directory.placement(tenant + PREFIX_BOUNDARY) is not None:
-                raise InvalidInput("tenant", f"{tenant!r} is none; the one whose sessions begin so is {tenant}:")
+                raise InvalidInput("tenant", f"there is no tenant {tenant!r}; name {tenant}: with its colon")
             placement = self.directory.settle(tenant, self._first_cell(tenant))
         if placement.cell != to_cell and self.moves.get(tenant) is None:
             self._require_keys(tenant, placement.cell)
         row = self._claim(tenant, placement, to_cell)
         if row is None:
             return MoveStep(tenant, to_cell, to_cell, "done")
-        if row.phase == "undoing":  # a process died in the middle of it
+        if row.phase == "undoing":  # a process died while it undid the move
             self._run(row)
             return self.move(tenant, to_cell)
         return self._run(row)
 
     def _require_keys(self, tenant: str, cell: str) -> None:
-        """Content is read with one cell's keys and written with the other's: none may be missing in the middle."""
+        """Check that all content can be decrypted, because it is read with one cell's keys and written with the other's."""
         with closing(self.open_side(cell)) as source:
             if unreadable := source.rows.unreadable(tenant):
                 raise MoveFailed(
-                    f"{unreadable} turns of tenant {tenant!r} are under keys that were removed, and cannot go along; "
-                    f"`brainq erase --tenant {tenant}` takes what is left of them"
+                    f"{unreadable} turns of tenant {tenant!r} are encrypted under keys that were removed, so they cannot be "
+                    f"moved; `brainq erase --tenant {tenant}` deletes what is left of them"
                 )
 
     def _first_cell(self, tenant: str) -> str:
         return self.names[0] if self.directory.lived_here(tenant) else hashed_cell(tenant, self.names)
 
     def _claim(self, tenant: str, placement: Placement, to_cell: str) -> Move | None:
-        """The tenant's move, which is this process's for a while; None where it is there already."""
+        """Lease the tenant's move to this process. Returns None if the tenant is in that cell already."""
         row = self.moves.get(tenant)
         if row is None:
             if placement.cell == to_cell:
@@ -114,12 +118,10 @@ class TenantMover:
             self.moves.begin(tenant, placement.cell, to_cell, placement.epoch + 1, "claimed", self.owner, LEASE_S)
             row = self.moves.get(tenant)
         if row is None or not self.moves.take(tenant, self.owner, LEASE_S):
-            raise MoveFailed(
-                f"another process moves tenant {tenant!r} just now; `brainq move --list` shows how far it is"
-            )
-        row = self.moves.get(tenant) or row  # whoever had it until now may have gone on since it was read
+            raise MoveFailed(f"another process is moving tenant {tenant!r}; `brainq move --list` shows its progress")
+        row = self.moves.get(tenant) or row  # its former owner may have advanced it since it was read
         if row.to_cell != to_cell and row.phase != "undoing":
-            raise InvalidInput("to", f"tenant {tenant!r} is on its way to {row.to_cell!r}; move it there first")
+            raise InvalidInput("to", f"tenant {tenant!r} is on its way to cell {row.to_cell!r}; finish that move first")
         return row
 
     def _run(self, row: Move) -> MoveStep:
@@ -133,7 +135,7 @@ class TenantMover:
                 return run.to_the_end()
         except BaseException as failure:
             with suppress(Exception):  # home may be what is away
-                self.moves.take(row.tenant, self.owner, 0.0)  # whoever runs it again need not wait for the lease
+                self.moves.take(row.tenant, self.owner, 0.0)  # so that the next run need not wait for the lease
             if isinstance(failure, BrainqError) or not is_unavailable(failure):
                 raise
             raise _stopped(row, failure) from failure
@@ -150,12 +152,12 @@ class MoveRun:
         self._target = target
         self._counts: dict[str, Any] = dict(row.counts)
         self._copies = 0
-        self._upto: dict[str, int] = {}  # the last row of each table that was copied; later ones are sent after it
+        self._upto: dict[str, int] = {}  # by table the last row that was copied; later rows are sent afterwards
         self._is_lost = threading.Event()
-        self._kept_at = float("-inf")  # by this machine: when it last asked home, and had the move
+        self._kept_at = float("-inf")  # monotonic time of the last renewal of the lease
 
     def to_the_end(self) -> MoveStep:
-        """Raises MoveFailed once it is undone."""
+        """Run all remaining phases. Raises MoveFailed after the move was undone."""
         phase: MovePhase = self._row.phase  # pyright: ignore[reportAssignmentType] - home's SQL has no other
         why = self._row.error
         while phase != "done":
@@ -178,7 +180,7 @@ class MoveRun:
         return step
 
     def _do(self, phase: MovePhase) -> MovePhase:
-        """Do what a phase is for: the next one. Raises Undo."""
+        """Carry out one phase and return the next one. Raises Undo."""
         match phase:
             case "claimed":
                 return "waiting"
@@ -212,8 +214,8 @@ class MoveRun:
             self._tell("waiting", tuple(busy))
             if time.monotonic() > until:
                 shown = ", ".join(busy[:SHOWN_TURNS]) + (" ..." if len(busy) > SHOWN_TURNS else "")
-                raise Undo(f"{len(busy)} turns neither ended nor parked within {self._mover.wait_s:g} s: {shown}")
-            time.sleep(max(LOOK_S, time.monotonic() - began))  # a look at many keys is not made all the time
+                raise Undo(f"{len(busy)} turns did not end or park within {self._mover.wait_s:g} s: {shown}")
+            time.sleep(max(LOOK_S, time.monotonic() - began))  # reading many keys takes at most half of the time
 
     def _copy(self) -> MovePhase:
         self._copies += 1
@@ -233,7 +235,7 @@ class MoveRun:
 
     def _compare(self) -> MovePhase:
         if not self._upto:
-            return "copying"  # by another process, which is gone
+            return "copying"  # the copy was made by a process that is gone
         here = self._source.rows.digests(self._tenant, self._upto)
         there = self._target.rows.digests(self._tenant, dict.fromkeys(self._upto, MAX_ROW))
         differing = [name for name, digest in here.items() if digest != there[name]]
@@ -253,7 +255,7 @@ class MoveRun:
         self._do_owned(self._source.say_moved(tenant, placement))
         if not self._target.is_open_for(tenant):
             self._bring_changes()
-            self._counts["late"] = self._source.send_new(self._target, tenant)  # what was accepted first is there first
+            self._counts["late"] = self._source.send_new(self._target, tenant)  # in the order in which it was accepted
             self._counts["budgets"] = self._source.send_budgets(self._target, tenant)
             self._own()
             self._target.forget_counters(tenant)
@@ -275,7 +277,7 @@ class MoveRun:
         return "cleaning"
 
     def _bring_changes(self) -> None:
-        """What people decided between the copy and the tombstone. New turns and input are brought by `clear`."""
+        """Copy what people decided between the copy and the tombstone. `clear` brings new turns and input."""
         here, there = (side.rows.digests(self._tenant) for side in (self._source, self._target))
         for table in RECORDS:
             if here[table.name] == there[table.name] or table in (turns, blobs, attachments):
@@ -290,7 +292,7 @@ class MoveRun:
     def _clean(self) -> MovePhase:
         time.sleep(self._mover.linger_s)
         self._own()
-        self._source.send_budgets(self._target, self._tenant)  # what they were raised by meanwhile
+        self._source.send_budgets(self._target, self._tenant)  # with what they were raised by meanwhile
         self._own()
         self._source.forget_counters(self._tenant)
         self._source.budgets.remove(self._tenant)
@@ -317,7 +319,7 @@ class MoveRun:
         return step
 
     def _do_owned(self, acts: Acts[T]) -> T:
-        """Do them all, as long as the move is this process's."""
+        """Do all writes, as long as this process has the move."""
         while True:
             self._own()
             try:
@@ -326,14 +328,16 @@ class MoveRun:
                 return end.value
 
     def _own(self) -> None:
-        """Raises where another process may have taken the move over: this one was frozen, or home was away."""
-        if time.monotonic() - self._kept_at > LEASE_S:  # a frozen process goes on before its beats do
+        """Check that this process still has the move. Raises MoveFailed if it was frozen, or if home was away, too long."""
+        if (
+            time.monotonic() - self._kept_at > LEASE_S
+        ):  # after a freeze this thread may run before the one that renews the lease
             self._beat()
         if self._is_lost.is_set() or time.monotonic() - self._kept_at > LEASE_S:
             self._lost()
 
     def _lost(self) -> None:
-        raise MoveFailed(f"another process went on with the move of tenant {self._tenant!r}, or home did not answer")
+        raise MoveFailed(f"another process took over the move of tenant {self._tenant!r}, or home did not answer")
 
     def beating(self) -> Beats:
         return Beats(self._beat)
@@ -352,7 +356,7 @@ class MoveRun:
 
 
 class Beats:
-    """Calls `beat` now and then, as long as the context lasts."""
+    """The thread that renews a move's lease while the context lasts."""
 
     def __init__(self, beat: Callable[[], None]) -> None:
         self._beat = beat
@@ -371,17 +375,17 @@ class Beats:
 
 def _stopped(move: Move, failure: BaseException) -> Unreachable:
     return Unreachable(
-        f"cell {move.from_cell!r} or {move.to_cell!r} does not answer ({type(failure).__name__}; `brainq cells`). "
-        f"Move tenant {move.tenant!r} again once both do: until then its turns may wait"
+        f"cell {move.from_cell!r} or {move.to_cell!r} does not answer ({type(failure).__name__}; see `brainq cells`). "
+        f"Repeat the move of tenant {move.tenant!r} once both answer. Its turns may wait until then"
     )
 
 
 def tenant_mover(
     cells: Cells, owner: str, *, wait_s: float = 60.0, watch: Callable[[MoveStep], None] = lambda _: None
 ) -> TenantMover:
-    """Raises SetupError in a deployment of one cell."""
+    """Return the mover of a deployment. Raises SetupError if it has one cell."""
     if len(cells.names) == 1:
-        raise SetupError("there is one cell alone; BRAINQ_CELLS names several")
+        raise SetupError("there is only one cell; set BRAINQ_CELLS to several")
     home = cells.home.store
     CELL_TABLES.make(home.engine)
     return TenantMover(

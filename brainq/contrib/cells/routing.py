@@ -1,4 +1,4 @@
-"""Several cells: each tenant's questions go to the cell that the directory has for it."""
+"""Several cells: what is about a tenant goes to the cell that the directory has for it."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ from brainq.wiring import Wiring
 from brainq.wiring.cells import Cells, turn_not_found
 
 T = TypeVar("T")
-DIRECTORY_ANSWER_S = 1.0  # a home that hangs must not hold up the tenants of others
+DIRECTORY_ANSWER_S = 1.0  # a home that hangs must not delay the tenants of other cells
 DIRECTORY_CONNECTIONS = 4
 MOST_MOVES = 3
 """How many times in a row a verb follows a tenant that has moved before its caller gets the error."""
 
 
 class RoutedCells(Cells):
-    """One wiring a cell, made when it is first used. Thread-safe."""
+    """The cells of a deployment, with one wiring each, made when it is first used. Thread-safe."""
 
     def __init__(self, settings: Settings, brains: Brains) -> None:
         self._settings = settings
@@ -55,8 +55,8 @@ class RoutedCells(Cells):
 
     @cached_property
     def directory(self) -> Directory:
-        """Home's, on connections of its own that wait a second at most."""
-        _ = self.home.store  # its schema, which the directory looks into, too
+        """Home's directory, on connections of its own that wait a second at most."""
+        _ = self.home.store  # creates the schema, which the directory reads as well
         url = self._cells[self.names[0]].sql_url.get_secret_value()
         return Directory(CELL_TABLES.open(url, pool_size=DIRECTORY_CONNECTIONS, answer_s=DIRECTORY_ANSWER_S))
 
@@ -86,7 +86,9 @@ class RoutedCells(Cells):
         cell, row = found
         key = tenant_key(row.session_id)
         if cell != self._tenants.cell_of(key):
-            self._tenants.look_again(key)  # it is in both while its tenant moves, and then in the new one alone
+            self._tenants.look_again(
+                key
+            )  # a turn is in both cells while its tenant moves, and then only in the new one
         return self.of_session(row.session_id)
 
     def turn_row(self, turn_id: str) -> TurnRow:
@@ -99,7 +101,7 @@ class RoutedCells(Cells):
         if not sought:
             return ()
         asked = self.ask(lambda wiring: wiring.store.turns.find(sought))
-        # One that moves is in two cells for a while.
+        # A turn whose tenant moves is in two cells for a while.
         found = {row.turn_id: row for rows in asked.values for row in rows}
         if asked.away and not any(sought in (row.turn_id, row.request_key) for row in found.values()):
             raise CellUnreachable(asked.away[0], f"what {sought!r} names may be there")
@@ -131,21 +133,23 @@ class RoutedCells(Cells):
         return ask_each([(name, self.of_name(name)) for name in names], question)
 
     def _concerned(self, session: str | None, prefixes: Sequence[str] | None) -> Sequence[str]:
-        """In the order of all cells."""
+        """Return the names of the cells that have these sessions, in the order of all cells."""
         if session is not None:
             return (self.of_session(session).settings.cell,)
         if not prefixes or ALL_SESSIONS in prefixes:
             return self.names
-        theirs = {self.of_session(prefix).settings.cell for prefix in prefixes}
-        return [name for name in self.names if name in theirs]
+        concerned = {self.of_session(prefix).settings.cell for prefix in prefixes}
+        return [name for name in self.names if name in concerned]
 
     def _found(self, turn_id: str) -> tuple[str, TurnRow] | None:
-        """Return the turn's row and its cell's name. A second look meets a row that went from one cell to another
-        during the first."""
+        """Return the turn's row and its cell's name.
+
+        A second look finds a row that went from one cell to another during the first.
+        """
         return self._look_for(turn_id) or self._look_for(turn_id)
 
     def _look_for(self, turn_id: str) -> tuple[str, TurnRow] | None:
-        """Look first where the turn was born, then everywhere."""
+        """Look in the cell that the turn's id names, then in the others."""
         others, born = self.names, birth_cell(turn_id, self.names)
         if born is not None:
             asked = ask_each([(born, self.of_name(born))], lambda wiring: wiring.store.turns.get(turn_id))

@@ -1,4 +1,4 @@
-"""One of the two cells of a move: what of its Redis and SQL a move needs."""
+"""One of the two cells of a move, with the parts of its Redis and SQL that a move needs."""
 
 from __future__ import annotations
 
@@ -19,14 +19,16 @@ from brainq.wiring import Wiring
 
 T = TypeVar("T")
 Acts = Generator[None, None, T]
-"""Several writes, with a pause before each but the first: whoever does them looks there whether the move is still its
-own. A process that was frozen in between must not go on with what another has finished since."""
+"""Several writes with a pause before each but the first, in which the mover checks that it still has the move.
+
+A process that was frozen must not carry on with what another one has finished since.
+"""
 PAUSED_WHY = "its tenant moves to another cell"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MoveSide:
-    """A cell that a tenant leaves or comes to."""
+    """The cell that a tenant leaves, or the one that it comes to."""
 
     name: str
     database: Database
@@ -38,26 +40,28 @@ class MoveSide:
     budgets: TenantBudgetRows
 
     def say_moving(self, tenant: str, epoch: int) -> Acts[None]:
-        """From now on what is accepted here for the tenant waits. SQL knows first: Redis may lose it."""
+        """Let everything that is accepted here for the tenant wait. SQL is written first, because Redis may lose it."""
         self.tombstones.put(tenant, "", epoch)
         yield
         self.words.put(tenant, Placement("", epoch))
 
     def say_moved(self, tenant: str, placement: Placement) -> Acts[None]:
-        """From now on whoever asks for the tenant here is sent there."""
+        """Redirect all requests for the tenant to its new cell."""
         self.tombstones.put(tenant, placement.cell, placement.epoch)
         yield
         self.words.put(tenant, placement)
 
     def say_not_here(self, tenant: str, placement: Placement) -> Acts[None]:
-        """As before a move to here that was undone."""
+        """Restore the tombstone from before a move to this cell that was undone."""
         self.tombstones.restore(tenant, placement.cell, placement.epoch)
         yield
         self.words.put_back(tenant, placement)
 
     def open_for(self, tenant: str) -> Acts[None]:
-        """The tenant is here: its turns go on, and those that wait begin. Again changes nothing. What waits in SQL is
-        queued before anything later of its session."""
+        """Show the tenant's sessions here: their turns continue, and waiting ones begin. Idempotent.
+
+        What waits in SQL is queued before anything later of its session.
+        """
         self.keys.show(tenant)
         yield
         self.tombstones.arrive(tenant, self.name)
@@ -71,17 +75,17 @@ class MoveSide:
         self.keys.have_rows_compared()
 
     def is_open_for(self, tenant: str) -> bool:
-        """Whether turns of the tenant begin here."""
+        """Return whether turns of the tenant begin here."""
         place = self.tombstones.of(tenant)
         return (place is None or place.has_come) and self.words.of(tenant) is None
 
     def pause_lines(self, tenant: str) -> None:
-        """No turn begins when a live one of the tenant ends."""
+        """Keep the next turn from beginning when a live one of the tenant ends."""
         for session_id in self.keys.sessions_with_a_line(tenant):
             self.sessions.pause(session_id, PAUSED_WHY)
 
     def send_new(self, other: MoveSide, tenant: str) -> int:
-        """Send the other cell the turns that only this one has, in their order; how many."""
+        """Send the other cell the turns that only this one has, in their order. Returns how many."""
         late, sent = LateRows(self.database, lambda _: other.database), 0
         for turn_ids in self.rows.turn_pages(tenant):
             there = other.rows.known_turns(turn_ids)
@@ -92,8 +96,7 @@ class MoveSide:
         return sent
 
     def send_late(self, other: MoveSide, tenant: str) -> Acts[int]:
-        """Send the other cell what this one accepted and that one lacks, and forget what both have. How many turns were
-        sent."""
+        """Send the other cell what only this one accepted, and delete what both have. Returns how many turns were sent."""
         late, sent = LateRows(self.database, lambda _: other.database), 0
         while turn_ids := self.rows.first_turns(tenant):
             yield
@@ -112,19 +115,18 @@ class MoveSide:
         return sent
 
     def send_budgets(self, other: MoveSide, tenant: str) -> int:
-        """Let the other cell have what the tenant's windows were granted and raised by; how many there are."""
+        """Copy the tenant's budget windows, with what they were granted and raised by. Returns how many there are."""
         windows = self.budgets.windows(tenant)
         other.budgets.put(windows)
         return len(windows)
 
     def forget_counters(self, tenant: str) -> None:
-        """What this Redis counts of the tenant's windows; they begin with what SQL has. No call is in flight here."""
+        """Delete Redis' counters of the tenant's windows, which start again from SQL. No call is in flight here."""
         for row in self.budgets.windows(tenant):
             self.keys.forget_counter(f"{row['scope']}/{row['per']}", row["start_ms"])
 
     def clear(self, other: MoveSide, tenant: str) -> Acts[int]:
-        """Nothing of the tenant is left here; what only this cell has is sent to the other one first. Returns how many
-        turns were sent."""
+        """Delete all of the tenant here, after what only this cell has was sent. Returns how many turns were sent."""
         sent = yield from self.send_late(other, tenant)
         yield
         self.rows.remove_rest(tenant)
@@ -140,7 +142,7 @@ class MoveSide:
 
 
 def open_side(name: str, wiring: Wiring) -> MoveSide:
-    """Raises what a cell raises that does not answer."""
+    """Open a cell for a move. Raises what a cell that does not answer raises."""
     database, scripts = wiring.store.database, wiring.state.scripts
     CELL_TABLES.make(wiring.store.engine)
     return MoveSide(

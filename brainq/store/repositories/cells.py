@@ -1,4 +1,4 @@
-"""Where tenants are, where they moved to, and moves under way: what SQL knows of cells."""
+"""The tables of cells: where tenants are, where they moved to, and the moves under way."""
 
 from __future__ import annotations
 
@@ -110,37 +110,37 @@ class Directory:
         self._db.engine.dispose()
 
     def placement(self, tenant: str) -> Placement | None:
-        """None for a tenant that is not written down."""
+        """Return where the tenant is, or None if it has no entry."""
         found = self._db.first(_PLACED, {"sought": tenant})
         return None if found is None else Placement(found["cell"], found["epoch"])
 
     def settle(self, tenant: str, cell: str) -> Placement:
-        """Write the tenant down as of this cell, unless it is written down: whoever was first wins."""
+        """Give the tenant an entry for this cell unless it has one. Returns the entry: the first writer wins."""
         self._db.write(self._db.pick(_PLACE), {"tenant": tenant, "cell": cell, "epoch": 1})
         placement = self.placement(tenant)
         if placement is None:
-            raise BrainqError(f"the directory lost tenant {tenant!r} while it was written down; ask again")
+            raise BrainqError(f"the directory lost tenant {tenant!r} while its cell was recorded; try again")
         return placement
 
     def forget(self, tenant: str) -> bool:
-        """Write it down no more; False where it was not, or has moved: a tombstone names its epoch then."""
+        """Remove the entry. Returns False if there is none, or if the tenant has moved: a tombstone has its epoch then."""
         return self._db.write(_FORGET, {"sought": tenant}) == 1
 
     def flip(self, tenant: str, cell: str, epoch: int) -> bool:
-        """It is in this cell from now on; False unless its entry is of the epoch before."""
+        """Point the entry to another cell. Returns False unless the entry has the epoch before."""
         return self._db.write(_FLIP, {"sought": tenant, "cell": cell, "epoch": epoch}) == 1
 
     def lived_here(self, tenant: str) -> bool:
-        """Whether this very database has turns or schedules of a tenant: one that was here before there were cells."""
+        """Return whether this database has turns or schedules of the tenant, from before there were cells."""
         beyond = prefix_upper_bound(tenant) if tenant.endswith(PREFIX_BOUNDARY) else tenant + "\x01"
         return any(self._db.first(query, {"first": tenant, "beyond": beyond}) is not None for query in _LIVED_HERE)
 
     def all(self) -> dict[str, Placement]:
-        """Every tenant that is written down, by its key."""
+        """Return every tenant that has an entry, by its key."""
         return {row["tenant"]: Placement(row["cell"], row["epoch"]) for row in self._db.all(_ALL_PLACED, {})}
 
     def counts(self) -> dict[str, int]:
-        """How many tenants each cell has; a cell without one is left out."""
+        """Return how many tenants each cell has. A cell without tenants is left out."""
         return {row["cell"]: row["tenants"] for row in self._db.all(_PLACED_COUNTS, {})}
 
 
@@ -151,47 +151,50 @@ class Tombstones:
         self._db = database
 
     def of(self, tenant: str) -> Placement | None:
-        """Where the tenant has moved to; None where it did not move away. Its own cell where it has just come."""
+        """Return where the tenant moved to. None: it did not move away. This very cell: it has just come."""
         found = self._db.first(_BURIED, {"sought": tenant})
         return None if found is None else Placement(found["cell"], found["epoch"])
 
     def put(self, tenant: str, cell: str, epoch: int) -> None:
-        """Write it down; one of a later move stays as it is, and one that has moved is not about to (no cell)."""
+        """Record where the tenant went, or that it is about to go (no cell).
+
+        The tombstone of a later move stays as it is, and so does that of a tenant which has gone already.
+        """
         self._db.write(self._db.pick(_BURY), {"tenant": tenant, "cell": cell, "epoch": epoch}, durably=True)
 
     def restore(self, tenant: str, cell: str, epoch: int) -> None:
-        """Write it down in place of any other: a move to here is undone."""
+        """Record it in place of any other tombstone, when a move to this cell is undone."""
         self._db.write(self._db.pick(_REBURY), {"tenant": tenant, "cell": cell, "epoch": epoch}, durably=True)
 
     def remove(self, tenant: str) -> bool:
-        """The tenant is here again. False where it had none."""
+        """Remove the tombstone: the tenant is here again. Returns False if there was none."""
         return self._db.write(_UNBURY, {"sought": tenant}) == 1
 
     def all(self) -> dict[str, Placement]:
-        """By tenant; those that have come are not among them."""
+        """Return the tombstones by tenant, without those of tenants that have come."""
         return {row["tenant"]: Placement(row["cell"], row["epoch"]) for row in self._db.all(_ALL_BURIED, {})}
 
     # A tenant that has come has a row, too, until Redis knows each of its turns: see `Placement.has_come`.
 
     def arrive(self, tenant: str, cell: str) -> None:
-        """The tenant is in this cell, which is this one, from now on; turns of it may wait that Redis does not know."""
+        """Mark that the tenant has come to this cell. Some of its turns may be in SQL and not yet in Redis."""
         self._db.write(self._db.pick(_REBURY), {"tenant": tenant, "cell": cell, "epoch": _mark()}, durably=True)
 
     def arrive_late(self, tenant: str, cell: str) -> None:
-        """A turn has come after its tenant. Where that is about to leave, or has left, nothing changes."""
+        """Mark that a turn came after its tenant. Changes nothing if the tenant is about to leave, or has left."""
         self._db.write(self._db.pick(_LATE), {"tenant": tenant, "cell": cell, "epoch": _mark()}, durably=True)
 
     def arrivals(self) -> dict[str, int]:
-        """The marks of tenants that have come, by tenant."""
+        """Return the marks of tenants that have come, by tenant."""
         return {row["tenant"]: row["epoch"] for row in self._db.all(_ARRIVALS, {})}
 
     def arrived(self, tenant: str, mark: int) -> bool:
-        """Redis knows each of its turns. False where more came meanwhile: the mark is another one then."""
+        """Remove the mark: Redis has each of the tenant's turns. Returns False if more came, and the mark changed."""
         return self._db.write(_ARRIVED, {"sought": tenant, "mark": mark}) == 1
 
 
 class Moves:
-    """The `moves` table, in home's SQL: at most one move a tenant, which one process at a time goes on with."""
+    """The `moves` table, in home's SQL. A tenant has at most one move, and one process at a time carries it on."""
 
     def __init__(self, database: Database) -> None:
         self._db = database
@@ -199,7 +202,7 @@ class Moves:
     def begin(
         self, tenant: str, from_cell: str, to_cell: str, epoch: int, phase: str, owner: str, lease_s: float
     ) -> bool:
-        """Write a move down; False where the tenant has one."""
+        """Insert a move. Returns False if the tenant has one."""
         values = {"tenant": tenant, "from_cell": from_cell, "to_cell": to_cell, "epoch": epoch, "phase": phase}
         return self._db.write(self._db.pick(_BEGIN), {**values, "owner": owner, "lease_s": lease_s}, durably=True) == 1
 
@@ -208,22 +211,22 @@ class Moves:
         return None if found is None else _move(found)
 
     def all(self) -> list[Move]:
-        """The one that began first comes first."""
+        """Return all moves, the oldest first."""
         return [_move(found) for found in self._db.all(_ALL_MOVES, {})]
 
     def take(self, tenant: str, owner: str, lease_s: float) -> bool:
-        """Go on with a move, alone, for so long; also a beat of whoever has it. False while another has it."""
+        """Lease a move, or renew the lease. Returns False while another process has it."""
         return self._db.write(_TAKE, {"sought": tenant, "taker": owner, "lease_s": lease_s}) == 1
 
     def advance(
         self, tenant: str, owner: str, before: str, phase: str, counts: Mapping[str, Any], error: str | None = None
     ) -> bool:
-        """From one phase to the next; False where another process has the move, or it was in another phase."""
+        """Write the next phase. Returns False if another process has the move, or if it was in another phase."""
         values = {"sought": tenant, "by": owner, "before": before, "phase": phase, "error": error}
         return self._db.write(_ADVANCE, {**values, "counts_json": json.dumps(dict(counts))}, durably=True) == 1
 
     def remove(self, tenant: str, owner: str) -> bool:
-        """It is over, or undone. False where another process has it."""
+        """Delete a move that is over or undone. Returns False if another process has it."""
         return self._db.write(_DROP, {"sought": tenant, "by": owner}) == 1
 
 

@@ -111,7 +111,7 @@ BUGS = (
     Bug(
         "cells: a question of some tenants is asked everywhere",
         "brainq/contrib/cells/routing.py",
-        "return [name for name in self.names if name in theirs]",
+        "return [name for name in self.names if name in concerned]",
         "return list(self.names)",
         ROUTING,
     ),

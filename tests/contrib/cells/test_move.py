@@ -84,7 +84,7 @@ def test_a_turn_that_does_not_end_in_time_keeps_its_tenant_where_it_is(two: TwoC
     made = parked_tenant(two)
     busy = two.submit("a", "acme:9", "hello").turn_id
     before = two.rows("a")
-    with pytest.raises(MoveFailed, match=rf"stays in cell 'a': 1 turns neither ended nor parked .*{busy}"):
+    with pytest.raises(MoveFailed, match=rf"stays in cell 'a': 1 turns did not end or park .*{busy}"):
         two.mover(wait_s=0.0).move(TENANT, "b")
     two.assert_here("a", 1)
     assert two.rows("a") == before

@@ -46,12 +46,12 @@ def test_a_move_under_way_is_listed_with_its_phase(two: TwoCells, runner: CliRun
 
 
 def test_a_session_does_not_move_alone(two: TwoCells) -> None:
-    with pytest.raises(InvalidInput, match="a tenant moves as a whole: acme:"):
+    with pytest.raises(InvalidInput, match="is part of a tenant, which moves as a whole; name acme:"):
         two.mover().move("acme:1", "b")
 
 
 def test_a_tenant_that_is_named_without_its_colon_is_no_other_one(two: TwoCells) -> None:
-    with pytest.raises(InvalidInput, match=r"'acme' is none; .* is acme:"):
+    with pytest.raises(InvalidInput, match=r"there is no tenant 'acme'; name acme: with its colon"):
         two.mover().move("acme", "b")
     assert two.directory.placement("acme") is None
 
@@ -62,18 +62,18 @@ def test_a_move_that_a_cell_does_not_answer_says_which_and_that_it_is_to_be_run_
             raise RedisGone("gone")
         return made
 
-    with pytest.raises(Unreachable, match=r"cell 'a' or 'b' does not answer .*Move tenant 'acme:' again"):
+    with pytest.raises(Unreachable, match=r"cell 'a' or 'b' does not answer .*Repeat the move of tenant 'acme:'"):
         two.mover(side=side).move(TENANT, "b")
     assert two.mover(owner="other").move(TENANT, "b").phase == "done", "nobody waits for the lease"
 
 
 def test_in_a_deployment_of_one_cell_nothing_moves(two: TwoCells) -> None:
-    with pytest.raises(SetupError, match="there is one cell alone"):
+    with pytest.raises(SetupError, match="there is only one cell"):
         tenant_mover(Cells(two.a.wiring), "mover")
 
 
 def test_a_tenant_that_is_on_its_way_goes_nowhere_else_first(two: TwoCells) -> None:
     two.moves.begin(TENANT, "a", "b", 2, "copying", "gone", 0.0)
-    with pytest.raises(InvalidInput, match="on its way to 'b'; move it there first"):
+    with pytest.raises(InvalidInput, match="on its way to cell 'b'; finish that move first"):
         two.mover().move(TENANT, "a")
     assert two.mover().move(TENANT, "b").phase == "done"

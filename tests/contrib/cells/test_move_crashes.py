@@ -147,7 +147,7 @@ def undo_with_deaths(two: TwoCells) -> None:
             assert_one_owner(two, made)
         except MoveFailed:
             pass
-        with pytest.raises(MoveFailed, match="neither ended nor parked"):
+        with pytest.raises(MoveFailed, match="did not end or park"):
             two.mover(wait_s=0.0).move(TENANT, "b")
         two.assert_here("a", 1)
         assert two.rows("a") == before
