@@ -116,7 +116,7 @@ class SpendVerbs:
     ) -> tuple[SpendLine, ...]:
         """Report what model calls have cost in turns accepted from `since` on and before `until`, one line per group.
 
-        by: some of day, tenant, brain, model and kind. With `tool`, tool calls are counted, by day, tenant and brain.
+        by: some of day, tenant, brain, model and kind. With `tool`, tool calls are counted, by day, tenant, brain too.
         since: by default 30 days ago.
         session_prefixes: only sessions that begin with one of these prefixes, such as ("acme:",).
 

@@ -20,7 +20,7 @@ OPENED_S = 2.5  # seconds for the first question to a cell, which opens its data
 
 
 def ask_each(cells: Iterable[tuple[str, Wiring]], question: Callable[[Wiring], T]) -> Answers[T]:
-    """Ask these cells at once, and wait ANSWER_S for each. Raises what a cell that is up raises, such as InvalidInput."""
+    """Ask these cells at once, and wait ANSWER_S for each. Raises what a cell that answers raises, as InvalidInput."""
     asked = list(cells)
     replies: dict[str, T | Exception] = {}
     began = time.monotonic()

@@ -39,7 +39,7 @@ Addresses = Mapping[str, Mapping[str, str]]
 
 
 def run_dev_cells(count: int, *, log_level: str, http: bool) -> None:
-    """Run `count` cells until Ctrl+C or SIGTERM. Raises what `run_dev` raises, and InvalidInput if servers are configured."""
+    """Run cells until Ctrl+C or SIGTERM. Raises what `run_dev` raises, and InvalidInput if servers are configured."""
     settings, started = load_settings(), time.monotonic()
     _require_own_servers(settings)
     with ExitStack() as exits:

@@ -104,12 +104,12 @@ class KnownTenants:
         return known is not None and now.cell != known.placement.cell
 
     def _unwritten(self, directory: Directory, tenant: str) -> Placement:
-        """Return the place of a tenant without an entry: home if it lived there before there were cells, else by its hash."""
+        """Return the place of a tenant without an entry: home if it has turns from before cells, else by its hash."""
         home = directory.lived_here(tenant)
         return Placement(self._names[0] if home else hashed_cell(tenant, self._names), 0)
 
     def _fresh(self, tenant: str) -> Placement | None:
-        """Return what is known. If it may be old, one thread at a time reads it again; the others use what they have."""
+        """Return what is known. If it may be old, one thread at a time reads it again; others use what they have."""
         known, now = self._known.get(tenant), self._clock()
         if known is None:
             return None

@@ -98,12 +98,12 @@ class TenantMover:
         return self._run(row)
 
     def _require_keys(self, tenant: str, cell: str) -> None:
-        """Check that all content can be decrypted, because it is read with one cell's keys and written with the other's."""
+        """Check that all content can be decrypted: it is read with one cell's keys and written with the other's."""
         with closing(self.open_side(cell)) as source:
             if unreadable := source.rows.unreadable(tenant):
                 raise MoveFailed(
-                    f"{unreadable} turns of tenant {tenant!r} are encrypted under keys that were removed, so they cannot be "
-                    f"moved; `brainq erase --tenant {tenant}` deletes what is left of them"
+                    f"{unreadable} turns of tenant {tenant!r} are encrypted under removed keys and cannot be moved; "
+                    f"`brainq erase --tenant {tenant}` deletes what is left of them"
                 )
 
     def _first_cell(self, tenant: str) -> str:
@@ -328,7 +328,7 @@ class MoveRun:
                 return end.value
 
     def _own(self) -> None:
-        """Check that this process still has the move. Raises MoveFailed if it was frozen, or if home was away, too long."""
+        """Check that this process still has the move. Raises MoveFailed if it was frozen, or home away, too long."""
         if (
             time.monotonic() - self._kept_at > LEASE_S
         ):  # after a freeze this thread may run before the one that renews the lease

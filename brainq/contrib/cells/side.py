@@ -96,7 +96,7 @@ class MoveSide:
         return sent
 
     def send_late(self, other: MoveSide, tenant: str) -> Acts[int]:
-        """Send the other cell what only this one accepted, and delete what both have. Returns how many turns were sent."""
+        """Send the other cell what only this one accepted, and delete what both have. Returns how many turns went."""
         late, sent = LateRows(self.database, lambda _: other.database), 0
         while turn_ids := self.rows.first_turns(tenant):
             yield

@@ -123,7 +123,7 @@ class Directory:
         return placement
 
     def forget(self, tenant: str) -> bool:
-        """Remove the entry. Returns False if there is none, or if the tenant has moved: a tombstone has its epoch then."""
+        """Remove the entry. Returns False if there is none, or if the tenant has moved: a tombstone has its epoch."""
         return self._db.write(_FORGET, {"sought": tenant}) == 1
 
     def flip(self, tenant: str, cell: str, epoch: int) -> bool:
