@@ -173,5 +173,7 @@ class Timeline(Wire):
 
 
 class TurnTimeline(Timeline):
+    """The timeline of a turn, with its ids."""
+
     turn_id: str
     session_id: str

@@ -168,6 +168,8 @@ class KnowledgeRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemoryRow(KnowledgeRow):
+    """A memory, as `client.memories` lists it."""
+
     kind: MemoryKind
 
 
