@@ -11,14 +11,12 @@ DECIDED = ("tests/integration/gateway/test_verb_table.py::test_of_a_decision_tha
 CONFIGURED = (
     "tests/integration/gateway/test_verb_table.py::test_what_clients_send_by_themselves_counts_of_who_may_configure",
 )
-MCP_CALLS = ("tests/contrib/mcp_server/test_mcp_calls.py",)
+MCP_CALLS = ("tests/contrib/mcp_server/test_mcp_parts.py",)
 AG_UI = ("tests/contrib/ag_ui/test_ag_ui_bodies.py",)
 A2A = ("tests/contrib/a2a/test_a2a_fold.py",)
 STREAM = ("tests/unit/gateway/test_event_stream.py",)
 TOKENS = ("tests/integration/store/test_tokens.py",)
-INPUT_ITEMS = "tests/integration/gateway/openai/test_input_items.py"
-DELETION = "tests/integration/gateway/openai/test_deletion.py"
-BRANCHING = "tests/integration/gateway/openai/test_branching.py"
+EARLIER = "tests/integration/gateway/openai/test_earlier_responses.py"
 SCHEMAS = ("tests/unit/gates/test_schema_validator.py",)
 DOOR = "tests/integration/gateway/test_door.py"
 
@@ -73,42 +71,42 @@ BUGS = (
         "brainq/gateway/wires/openai/response_items.py",
         "known.index(after) + 1",
         "known.index(after)",
-        (f"{INPUT_ITEMS}::test_the_items_come_page_by_page",),
+        (f"{EARLIER}::test_the_items_come_page_by_page",),
     ),
     Bug(
         "a question to an old response goes behind the newest turn",
         "brainq/gateway/wires/openai/earlier_responses.py",
         "return newest == previous.turn_id",
         "return True",
-        (f"{BRANCHING}::test_a_question_to_an_older_response_begins_a_branch",),
+        (f"{EARLIER}::test_a_question_to_an_older_response_begins_a_branch",),
     ),
     Bug(
         "a retry of a question that its session went on by begins a branch",
         "brainq/gateway/wires/openai/earlier_responses.py",
         "return found.session_id == previous.session_id and",
         "return False and",
-        (f"{BRANCHING}::test_the_same_request_again_is_the_same_turn_on_either_way",),
+        (f"{EARLIER}::test_the_same_request_again_is_the_same_turn_on_either_way",),
     ),
     Bug(
         "a deleted response is given where its request comes again",
         "brainq/gateway/wires/openai/responses.py",
         "    if not handle.created:\n",
         "    if False:\n",
-        (f"{DELETION}::test_a_deleted_response_is_not_found",),
+        (f"{EARLIER}::test_a_deleted_response_is_not_found",),
     ),
     Bug(
         "the turn of a deleted response goes on",
         "brainq/gateway/wires/openai/responses.py",
         '    await handle.cancel("its response was deleted over HTTP")\n',
         "",
-        (f"{DELETION}::test_a_turn_that_lives_is_cancelled",),
+        (f"{EARLIER}::test_a_turn_that_lives_is_cancelled",),
     ),
     Bug(
         "an item of a deleted response is named in another request",
         "brainq/gateway/wires/openai/response_items.py",
         "if await handle.is_response_deleted():",
         "if not handle.turn_id:",
-        (f"{DELETION}::test_a_deleted_response_is_not_found",),
+        (f"{EARLIER}::test_a_deleted_response_is_not_found",),
     ),
     Bug(
         "chats are decided without the verb",

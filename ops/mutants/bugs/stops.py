@@ -87,7 +87,7 @@ BUGS = (
         "brainq/gateway/rest/bulk.py",
         "    request.require_verb(NEEDED[body.verb])\n",
         "",
-        ("tests/integration/gateway/test_bulk.py",),
+        ("tests/integration/gateway/test_operating.py",),
     ),
     Bug(
         "stops: one that pauses is met before one that forbids",

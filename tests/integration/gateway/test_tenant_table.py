@@ -410,7 +410,9 @@ def remembered(pump: Pump, session_id: str, turn_id: str) -> int:
     with store.database.transaction() as connection:
         items = [MemoryItem(kind="fact", text=said) for said in ("Likes tea.", "Likes milk.")]
         store.memories.merge(connection, scope=session_id, session_id=session_id, turn_id=turn_id, items=items)
-    return store.memories.page([session_id], 1)[0].row
+    row = store.memories.page([session_id], 1)[0].row
+    assert isinstance(row, int)
+    return row
 
 
 class Desk:
