@@ -13,6 +13,7 @@ from brainq.cli.connect import open_client
 from brainq.cli.options import AsJson, read_files, read_json_object, read_text
 from brainq.cli.output import STATUS_STYLES, clean, counted, duration, note, print_json, stderr, stdout
 from brainq.cli.waiting import follow_events, note_older_workers, wait_for_result
+from brainq.contracts.descriptions import TURN_OPTIONS
 from brainq.contracts.status import Ending
 from brainq.errors import ExitCode, InvalidInput, ResultTimeout, Unreachable
 
@@ -46,7 +47,7 @@ def submit(
     brain: Annotated[
         str | None, OF_TURN("--brain", help="The brain that runs the turn; `brainq brains` lists them.")
     ] = None,
-    model: Annotated[str | None, OF_TURN("--model", help="Another model for this turn.")] = None,
+    model: Annotated[str | None, OF_TURN("--model", help=TURN_OPTIONS["model"])] = None,
     limits: Annotated[
         list[str] | None,
         OF_TURN("--limits", metavar="NAME=VALUE", help="A limit of this turn, such as max_steps=3; repeatable."),
@@ -67,8 +68,7 @@ def submit(
         BESIDE(
             "--on-busy",
             metavar="WORD",
-            help="If a turn of the session is live: enqueue; steer (add to it); interrupt (cancel it, run next); "
-            "replace (also drop the waiting turns); reject; or merge (join the newest waiting turn).",
+            help=TURN_OPTIONS["on_busy"],
         ),
     ] = "enqueue",
     priority: Annotated[
@@ -76,39 +76,31 @@ def submit(
         BESIDE(
             "--priority",
             metavar="WORD",
-            help="The order among the tenant's turns when the fleet is full: high, normal or low.",
+            help=TURN_OPTIONS["priority"],
         ),
     ] = "normal",
-    provider: Annotated[str | None, RARE("--provider", help="Another provider for this turn.")] = None,
+    provider: Annotated[str | None, RARE("--provider", help=TURN_OPTIONS["provider"])] = None,
     system_prompt: Annotated[
         str | None, OF_TURN("--system-prompt", metavar="TEXT|@FILE", help="Replaces the brain's; `@-` reads stdin.")
     ] = None,
     skill_context: Annotated[
-        str | None, RARE("--skill-context", metavar="TEXT|@FILE", help="Appended to the system prompt.")
+        str | None, RARE("--skill-context", metavar="TEXT|@FILE", help=TURN_OPTIONS["skill_context"])
     ] = None,
     output_schema: Annotated[
-        str | None, OF_TURN("--output-schema", metavar="JSON|@FILE", help="The JSON schema of the answer.")
+        str | None, OF_TURN("--output-schema", metavar="JSON|@FILE", help=TURN_OPTIONS["output_schema"])
     ] = None,
     attach: Annotated[
         list[str] | None,
         OF_TURN("--attach", metavar="FILE", help="An image or file to attach to the message; repeatable."),
     ] = None,
-    metadata: Annotated[
-        str | None, OF_TURN("--metadata", metavar="JSON|@FILE", help="Your own object; callbacks receive it.")
-    ] = None,
-    kind: Annotated[str, RARE("--kind", help="chat; review (a history of its own); or compact.")] = "chat",
-    seed: Annotated[str, RARE("--seed", help="The history that a review starts with: session or empty.")] = "session",
-    prompt_id: Annotated[
-        str | None, RARE("--prompt-id", help="One of the brain's prompts; it also selects judges.")
-    ] = None,
-    prompt_version: Annotated[str | None, RARE("--prompt-version", help="Recorded with the turn.")] = None,
-    prompt_tags: Annotated[
-        list[str] | None, OF_TURN("--prompt-tag", help="Recorded with the turn; repeatable.")
-    ] = None,
-    cwd: Annotated[str | None, RARE("--cwd", help="Passed to tools as `context.cwd`.")] = None,
-    citations: Annotated[
-        bool | None, RARE("--citations/--no-citations", help="Show or hide sources under the answer.")
-    ] = None,
+    metadata: Annotated[str | None, OF_TURN("--metadata", metavar="JSON|@FILE", help=TURN_OPTIONS["metadata"])] = None,
+    kind: Annotated[str, RARE("--kind", help=TURN_OPTIONS["kind"])] = "chat",
+    seed: Annotated[str, RARE("--seed", help=TURN_OPTIONS["seed"])] = "session",
+    prompt_id: Annotated[str | None, RARE("--prompt-id", help=TURN_OPTIONS["prompt_id"])] = None,
+    prompt_version: Annotated[str | None, RARE("--prompt-version", help=TURN_OPTIONS["prompt_version"])] = None,
+    prompt_tags: Annotated[list[str] | None, OF_TURN("--prompt-tag", help=TURN_OPTIONS["prompt_tags"])] = None,
+    cwd: Annotated[str | None, RARE("--cwd", help=TURN_OPTIONS["cwd"])] = None,
+    citations: Annotated[bool | None, RARE("--citations/--no-citations", help=TURN_OPTIONS["show_citations"])] = None,
     ready: Annotated[
         bool | None,
         RARE("--ready/--not-ready", help="Not ready: calls with effects wait for `brainq steer TURN '' --ready`."),

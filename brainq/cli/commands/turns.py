@@ -12,6 +12,7 @@ from brainq.cli.help import command_group, subcommand
 from brainq.cli.options import AsJson, Limit, TurnArgument, parse_when
 from brainq.cli.output import clean, note, print_json, print_page, print_rows
 from brainq.cli.waiting import follow_events
+from brainq.contracts.descriptions import TURN_FILTERS
 from brainq.contracts.status import Ending
 from brainq.errors import ExitCode, InvalidInput
 
@@ -23,25 +24,19 @@ After = Annotated[str | None, typer.Option("--after", metavar="TURN", help="The 
 
 
 def list_turns(
-    session: Annotated[str | None, typer.Option("--session", "-s", help="Only turns of this session.")] = None,
+    session: Annotated[str | None, typer.Option("--session", "-s", help=TURN_FILTERS["session"])] = None,
     state: Annotated[
         str | None,
         typer.Option(
             "--state", help="queued, active, parked, closing, accepted (any of these), ended, rejected, or an ending."
         ),
     ] = None,
-    brain: Annotated[str | None, typer.Option("--brain", help="Only turns of this brain.")] = None,
-    stop_reason: Annotated[
-        str | None, typer.Option("--stop-reason", help="Such as answered, max_steps, model_error.")
-    ] = None,
-    failing: Annotated[
-        bool, typer.Option("--failing", help="Only turns that failed, or with failed calls or finalizer steps.")
-    ] = False,
-    unknown: Annotated[
-        bool, typer.Option("--unknown", help="Only turns with a write that may or may not have happened.")
-    ] = False,
+    brain: Annotated[str | None, typer.Option("--brain", help=TURN_FILTERS["brain"])] = None,
+    stop_reason: Annotated[str | None, typer.Option("--stop-reason", help=TURN_FILTERS["stop_reason"])] = None,
+    failing: Annotated[bool, typer.Option("--failing", help=TURN_FILTERS["failing"])] = False,
+    unknown: Annotated[bool, typer.Option("--unknown", help=TURN_FILTERS["unknown"])] = False,
     min_cost: Annotated[
-        float | None, typer.Option("--min-cost", metavar="USD", help="Only turns that cost this much or more.")
+        float | None, typer.Option("--min-cost", metavar="USD", help=TURN_FILTERS["min_cost_usd"])
     ] = None,
     since: Annotated[
         str | None,
@@ -55,26 +50,18 @@ def list_turns(
             "--until", metavar="WHEN", help="Only turns accepted before 2h ago (2h), or 2031-01-05T09:30:00Z."
         ),
     ] = None,
-    text: Annotated[
-        str, typer.Option("--text", help="Only turns whose id or session contains this, or with this request key.")
-    ] = "",
+    text: Annotated[str, typer.Option("--text", help=TURN_FILTERS["text"])] = "",
     strategy: Annotated[
         str | None,
-        typer.Option("--strategy", help="direct_answer, tool_assisted, retrieval_augmented or web_augmented."),
+        typer.Option("--strategy", help=TURN_FILTERS["strategy"]),
     ] = None,
-    search: Annotated[
-        str, typer.Option("--search", help="Only turns whose message, answer, metadata or ids contain this.")
-    ] = "",
+    search: Annotated[str, typer.Option("--search", help=TURN_FILTERS["search"])] = "",
     metadata: Annotated[
         list[str] | None,
-        typer.Option(
-            "--metadata", metavar="NAME=VALUE", help="Only turns submitted with this; several must all match."
-        ),
+        typer.Option("--metadata", metavar="NAME=VALUE", help=TURN_FILTERS["metadata"]),
     ] = None,
-    tags: Annotated[
-        list[str] | None, typer.Option("--tag", help="Only turns submitted with this prompt tag; repeatable.")
-    ] = None,
-    sort: Annotated[str, typer.Option("--sort", help="newest, oldest, cost or tokens.")] = "newest",
+    tags: Annotated[list[str] | None, typer.Option("--tag", help=TURN_FILTERS["prompt_tags"])] = None,
+    sort: Annotated[str, typer.Option("--sort", help=TURN_FILTERS["sort"])] = "newest",
     limit: Limit = 20,
     after: After = None,
     as_json: AsJson = False,

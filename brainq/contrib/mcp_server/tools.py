@@ -15,6 +15,7 @@ from brainq.access import Verb
 from brainq.brain.brain import Brain
 from brainq.client.async_handle import AsyncTurnHandle
 from brainq.client.checks import MAX_COMMENT_CHARS, MAX_REASON_CHARS
+from brainq.contracts.descriptions import TURN_FILTERS, TURN_OPTIONS
 from brainq.contracts.event import TurnEvent
 from brainq.contracts.ids import split_call_id
 from brainq.contracts.people import Approval, Receipt
@@ -40,11 +41,12 @@ from brainq.gateway.rest.bodies import (
     OptionsBody,
     SubmitBody,
     TurnLimits,
+    described,
     require_may_submit,
     submit_turn,
 )
 from brainq.gateway.rest.event_stream import GATHER_S, open_events
-from brainq.gateway.rest.turn_control import ApprovalList, CancelAnswer, decide
+from brainq.gateway.rest.turn_control import ApprovalList, ArgsHashField, CancelAnswer, decide
 from brainq.gateway.rest.turns import TurnPage, hide_foreign_parent
 
 MAX_EVENTS = 200
@@ -59,17 +61,18 @@ class TurnInput(Body):
     turn_id: str = Field(pattern=TURN_ID)
 
 
+@described(TURN_OPTIONS)
 class SubmitInput(Body):
     """A message and options, which default to the agent's own."""
 
     message: str = Field(min_length=1, max_length=MAX_MESSAGE_CHARS)
     session: str | None = Field(default=None, pattern=ID, description="The conversation; by default a new one.")
-    brain: str | None = Field(default=None, pattern=ID, description="The agent; by default the default agent.")
+    brain: str | None = Field(default=None, pattern=ID)
     on_busy: Literal["enqueue", "reject"] = Field(
         default="enqueue", description="Whether to wait or to refuse if the session already has a turn."
     )
     metadata: dict[str, JsonValue] | None = None
-    output_schema: dict[str, Any] | None = Field(default=None, description="A JSON schema that the answer must fit.")
+    output_schema: dict[str, Any] | None = None
     model: str | None = None
     provider: str | None = None
     system_prompt: str | None = Field(default=None, max_length=MAX_EXTRA_CHARS)
@@ -100,9 +103,7 @@ class CancelInput(TurnInput):
 
 class ApproveInput(Body):
     approval_id: str = Field(pattern=CALL_ID)
-    args_hash: str | None = Field(
-        default=None, max_length=200, description="The hash that was shown; refused if the arguments have changed."
-    )
+    args_hash: str | None = ArgsHashField
     arguments: dict[str, JsonValue] | None = Field(
         default=None, description="Arguments to run it with instead of the agent's."
     )
@@ -113,13 +114,14 @@ class DenyInput(Body):
     reason: str = Field(default="", max_length=MAX_COMMENT_CHARS, description="The agent reads it.")
 
 
+@described(TURN_FILTERS)
 class ListInput(Body):
     session: str | None = Field(default=None, pattern=ID)
     brain: str | None = Field(default=None, pattern=ID)
     state: Literal["accepted", "ended"] | None = Field(
         default=None, description="`accepted`: turns that have not ended."
     )
-    text: str = Field(default="", max_length=128, description="Part of the turn's id or its session's.")
+    text: str = Field(default="", max_length=128)
     limit: int = Field(default=DEFAULT_LIST_PAGE, ge=1, le=1_000)
     after: str | None = Field(default=None, pattern=TURN_ID, description=AFTER)
 

@@ -5,7 +5,7 @@ Values are not converted (a text is not a number), and unknown fields are reject
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Annotated, Any, Literal, TypeVar
 from urllib.parse import quote
@@ -20,6 +20,7 @@ from brainq.client.options import SubmitOptions
 from brainq.contracts.answers import cells_away
 from brainq.contracts.cell import ROW_ID_PATTERN, RowId
 from brainq.contracts.conversation import MAX_HISTORY_MESSAGES
+from brainq.contracts.descriptions import TURN_OPTIONS
 from brainq.contracts.file import MAX_FILES, MAX_NAME_CHARS, File
 from brainq.contracts.ids import new_turn_id
 from brainq.contracts.model_options import TurnOptions
@@ -56,12 +57,25 @@ IdempotencyKey = Annotated[
     Header(alias="Idempotency-Key", description="A repeated key is the same turn. Quotes around it are ignored."),
 ]
 T = TypeVar("T")
+M = TypeVar("M", bound=BaseModel)
 
 
 class Body(BaseModel):
     """The body of a request."""
 
     model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
+
+
+def described(descriptions: Mapping[str, str]) -> Callable[[type[M]], type[M]]:
+    """Decorate a model: its fields without a description get the one of their name."""
+
+    def describe(model: type[M]) -> type[M]:
+        for name, field in model.model_fields.items():
+            field.description = field.description or descriptions.get(name)
+        model.model_rebuild(force=True)
+        return model
+
+    return describe
 
 
 class Answer(BaseModel):
@@ -160,8 +174,9 @@ class ClientToolBody(Body):
     )
 
 
+@described(TURN_OPTIONS)
 class TurnBody(TurnChoices):
-    """A turn's message and options. `Client.submit` explains them."""
+    """A turn's message and options."""
 
     model_config = ConfigDict(strict=True)
 
@@ -178,6 +193,7 @@ class TurnBody(TurnChoices):
         return [name for name in sorted(self.model_fields_set) if getattr(self, name) is not None]
 
 
+@described(TURN_OPTIONS)
 class SubmitBody(TurnBody):
     """A user message to a session, and the options of its turn."""
 

@@ -10,6 +10,7 @@ from pydantic import AwareDatetime, BaseModel, Field, JsonValue
 from brainq.access import Verb
 from brainq.client.async_handle import AsyncTurnHandle
 from brainq.client.lists import MAX_FILTER_VALUES, MAX_SEARCH_CHARS, read_metadata_pairs
+from brainq.contracts.descriptions import TURN_FILTERS
 from brainq.contracts.evaluation import RuntimeDecisionRecord, Strategy
 from brainq.contracts.event import TurnTimeline
 from brainq.contracts.history import LIST_STATES, ListedTurn, Sort, StartedTurn, TurnCall
@@ -35,6 +36,7 @@ from brainq.gateway.rest.bodies import (
     NextName,
     SubmitAnswer,
     SubmitBody,
+    described,
     file_response,
     page_end,
     require_may_submit,
@@ -159,41 +161,26 @@ async def submit(
         return _json_response(accepted, 202, _location(handle))
 
 
+@described(TURN_FILTERS)
 class TurnQuery(BaseModel):
     """Filters of the list of turns, all of which must match, and the page."""
 
     session: str | None = Field(None, pattern=ID)
-    state: str | None = Field(
-        None, pattern=f"^({'|'.join(LIST_STATES)})$", description="`accepted`: any turn that has not ended."
-    )
-    brain: str | None = Field(None, pattern=ID, description="The brain that the turn names.")
+    state: str | None = Field(None, pattern=f"^({'|'.join(LIST_STATES)})$")
+    brain: str | None = Field(None, pattern=ID)
     ending: Ending | None = None
     stop_reason: StopReason | None = None
-    failing: bool = Field(
-        False,
-        description="Only turns that failed or timed out, or with a failed call or an abandoned finalizer step.",
-    )
-    unknown: bool = Field(False, description="Only turns with a write that may or may not have happened.")
+    failing: bool = False
+    unknown: bool = False
     min_cost_usd: float | None = Field(None, ge=0, allow_inf_nan=False)
-    since: AwareDatetime | None = Field(None, description="Accepted at this time or later.")
-    until: AwareDatetime | None = Field(None, description="Accepted before this time.")
-    text: str = Field("", max_length=MAX_ID_LENGTH, description="Part of the turn id, session id or request key.")
-    strategy: Strategy | None = Field(None, description="The strategy in the turn's decision record.")
-    search: str = Field(
-        "",
-        max_length=MAX_SEARCH_CHARS,
-        description="Part of the message, the answer, metadata (`customer=42`), a tag or an id, among the newest "
-        "20,000 turns before `until`.",
-    )
-    metadata: list[FilterText] = Field(
-        [],
-        max_length=MAX_FILTER_VALUES,
-        description="`name=value`, as in `customer=42` or `order.id=A-1`; all match.",
-    )
-    prompt_tags: list[FilterText] = Field(
-        [], max_length=MAX_FILTER_VALUES, description="Tags, all of which the turn was submitted with."
-    )
-    sort: Sort = Field("newest", description="`cost`, `tokens`: highest first, only turns that have ended.")
+    since: AwareDatetime | None = None
+    until: AwareDatetime | None = None
+    text: str = Field("", max_length=MAX_ID_LENGTH)
+    strategy: Strategy | None = None
+    search: str = Field("", max_length=MAX_SEARCH_CHARS)
+    metadata: list[FilterText] = Field([], max_length=MAX_FILTER_VALUES)
+    prompt_tags: list[FilterText] = Field([], max_length=MAX_FILTER_VALUES)
+    sort: Sort = "newest"
     limit: int = Field(DEFAULT_LIST_PAGE, ge=1, le=MAX_PAGE)
     after: str | None = Field(None, pattern=TURN_ID, description=AFTER)
 
