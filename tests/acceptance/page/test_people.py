@@ -53,7 +53,7 @@ def test_a_call_is_denied_with_a_reason_beside_its_conversation(page: Page, worl
     page.goto(f"/#/sessions/{session}")
     card = page.locator(".approval")
     card.get_by_role("button", name="Deny").click()
-    card.get_by_label("Why not?").fill("not on a Sunday")
+    card.get_by_label("Reason").fill("not on a Sunday")
     card.get_by_role("button", name="Deny the call").click()
     expect(card).to_have_count(0)
     assert "not on a Sunday" in handle.result(timeout_s=30).text
