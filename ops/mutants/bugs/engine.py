@@ -13,7 +13,7 @@ MAILBOX = (
 INPUT = ("tests/integration/test_engine_input.py",)
 RESERVED = ("tests/integration/test_reserved.py",)
 
-PLAN = ("tests/unit/turn/test_call_plan.py", "tests/unit/turn/test_scheduler.py")
+PLAN = ("tests/unit/turn/test_call_plan.py",)
 RESCUE = ("tests/unit/upkeep/test_lost_calls.py",)
 REPORT = ("tests/unit/calls/test_report.py",)
 STATES = ("tests/integration/test_history_states.py",)

@@ -189,7 +189,7 @@ BUGS = (
         "brainq/calls/function_run.py",
         "return doubts[0] if doubts else only_leaf(error)",
         "return only_leaf(error)",
-        ("tests/unit/calls/test_raised_groups.py",),
+        ("tests/unit/calls/test_results.py",),
     ),
     Bug(
         "each request that was refused fetches a token of its own",

@@ -1,7 +1,8 @@
-"""What a tool returns becomes JSON, and stays small."""
+"""What a tool returns or raises becomes JSON, and stays small."""
 
 from __future__ import annotations
 
+import asyncio
 import dataclasses
 import datetime
 import decimal
@@ -9,12 +10,20 @@ import enum
 import json
 import pathlib
 import uuid
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 from pydantic import BaseModel
 
+from brainq.calls import function_run
+from brainq.calls.executor import TOOL_LOOP, BoundedToolExecutor
 from brainq.calls.function_run import MAX_ERROR_CHARS, MAX_RESULT_CHARS, jsonable, one_line
+from brainq.contracts.call import ToolDenied, ToolFailure, ToolSuccess, ToolUnknown
+from brainq.tools.context import RunContext
+from brainq.tools.results import OutcomeUnknown, ToolError
+from brainq.tools.tool import make_tool
+from tests.unit.calls.support import run
 
 
 class Model(BaseModel):
@@ -101,3 +110,77 @@ def test_errors_become_one_line() -> None:
     assert one_line(UnprintableError()) == "UnprintableError"
     assert len(one_line(ValueError("x" * 9_999))) == MAX_ERROR_CHARS
     one_line(ValueError("\ud800")).encode()
+
+
+@pytest.fixture
+def executor() -> Iterator[BoundedToolExecutor]:
+    executor = BoundedToolExecutor()
+    yield executor
+    executor.close()
+    TOOL_LOOP.stop()
+
+
+async def fail(error: Exception) -> None:
+    raise error
+
+
+async def in_task_group() -> None:
+    async with asyncio.TaskGroup() as group:
+        group.create_task(fail(OSError("the disk is full")))
+
+
+def several() -> None:
+    raise ExceptionGroup("two", [OSError("the disk is full"), KeyError("b")])
+
+
+def own_words() -> None:
+    raise ExceptionGroup("one", [ToolError("Ask for less.", retryable=True)])
+
+
+def in_doubt() -> None:
+    raise ExceptionGroup("two", [ValueError("x"), ExceptionGroup("b", [OutcomeUnknown("It may be sent.")])])
+
+
+def test_the_model_reads_the_leaves_of_a_group(executor: BoundedToolExecutor) -> None:
+    one, both = run(executor, make_tool(in_task_group)), run(executor, make_tool(several))
+    assert isinstance(one, ToolFailure)
+    assert (one.error, one.error_type) == ("OSError: the disk is full", "OSError")
+    assert "test_results.py" in one.where
+    assert isinstance(both, ToolFailure)
+    assert both.error == "OSError: the disk is full; KeyError: 'b'"
+    assert both.error_type == "ExceptionGroup(OSError, KeyError)"
+
+
+def test_a_tool_s_own_words_and_its_doubt_are_found_in_a_group(executor: BoundedToolExecutor) -> None:
+    own, doubt = run(executor, make_tool(own_words)), run(executor, make_tool(in_doubt))
+    assert isinstance(own, ToolFailure)
+    assert (own.error, own.own_words, own.retryable) == ("Ask for less.", True, True)
+    assert isinstance(doubt, ToolUnknown)
+    assert doubt.message == "It may be sent."
+
+
+def test_arguments_that_the_function_does_not_take_are_refused_before_it_runs(executor: BoundedToolExecutor) -> None:
+    def noted(context: RunContext, **arguments: object) -> None:
+        raise AssertionError
+
+    refused = run(executor, make_tool(noted, parameters={"type": "object"}), {"context": 1})
+    assert isinstance(refused, ToolDenied)
+    assert "takes no argument 'context'" in refused.message
+
+
+class Other:
+    pass
+
+
+def test_a_result_that_is_not_json_is_warned_of_once(
+    executor: BoundedToolExecutor, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(function_run, "_warned_types", set[str]())
+
+    def other() -> dict[str, object]:
+        return {"a": Other()}
+
+    tool = make_tool(other)
+    assert isinstance(run(executor, tool), ToolSuccess)
+    assert isinstance(run(executor, tool), ToolSuccess)
+    assert caplog.text.count("test_results.Other, which has no JSON form") == 1

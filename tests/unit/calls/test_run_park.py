@@ -1,4 +1,4 @@
-"""Calls whose tool wants them to wait for somebody outside."""
+"""Calls that wait for a result from outside, or for the task of a server."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from brainq.brain.brain import Brain
+from brainq.calls.server_tasks import MAX_DELAY_S, MIN_DELAY_S, poll_delay_s
 from brainq.contracts.call import ChildTurn, new_outside_token, parse_outside_token
 from brainq.contracts.claim import CallRef, SettleReply, SettleResult
 from brainq.contracts.status import Effect, TraceStatus
@@ -163,3 +164,23 @@ def test_a_tool_can_wait_until_its_turn_is_ready(brain: Brain, rig: Rig) -> None
     rig.run()
     releasing.join()
     assert rig.said == "[false,true]"
+
+
+@pytest.mark.parametrize(
+    ("poll_ms", "watched_s", "failures", "expected_s"),
+    [
+        (0, 0.0, 0, MIN_DELAY_S),  # it does not say
+        (50, 0.0, 0, MIN_DELAY_S),
+        (5_000, 0.0, 0, 5.0),
+        (5_000, 30.0, 0, 5.0),
+        (1_000, 120.0, 0, 12.0),  # a long task is asked for rarely
+        (1_000, 86_400.0, 0, MAX_DELAY_S),
+        (3_600_000, 0.0, 0, MAX_DELAY_S),
+        (1_000, 0.0, 3, 8.0),
+        (1_000, 0.0, 1_000, MAX_DELAY_S),
+    ],
+)
+def test_the_pace_is_the_server_s_within_bounds(
+    poll_ms: int, watched_s: float, failures: int, expected_s: float
+) -> None:
+    assert poll_delay_s(poll_ms, watched_s, failures) == expected_s
