@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from brainq import Brain, ModelOptions
+from brainq.contracts.model import ModelFailure, parse_failure, render_failure
 from brainq.contracts.model_options import NO_OPTIONS, OptionsFields, TurnOptions, as_model_options
 from brainq.contracts.turn import TurnRequest
 from brainq.errors import InvalidInput
@@ -138,3 +139,19 @@ def test_the_nearest_word_counts(step: ModelOptions, turn: ModelOptions, brain: 
 def test_who_says_nothing_changes_nothing(options: ModelOptions) -> None:
     assert NO_OPTIONS.over(options) == options.over(NO_OPTIONS) == options
     assert as_model_options(TurnOptions()).over(options) is options
+
+
+# Errors of turns whose model could not be asked: the reason is read from the text.
+
+
+@pytest.mark.parametrize("kind", ["too_long", "over_limit", "filtered", "rate_limited", "quota"])
+@pytest.mark.parametrize(("said", "read"), [(None, None), (0.2, 1), (20.5, 21)])
+def test_what_was_said_is_read(kind: str, said: float | None, read: int | None) -> None:
+    text = render_failure(kind, "openai: HTTP 4xx (again in 9 s)", said)
+    assert text.endswith(": openai: HTTP 4xx (again in 9 s)")
+    assert parse_failure(text) == ModelFailure(kind, read)  # pyright: ignore[reportArgumentType]
+
+
+@pytest.mark.parametrize("error", [None, "", render_failure("server", "openai: HTTP 500"), "It is too_long"])
+def test_any_other_error_is_as_it_was(error: str | None) -> None:
+    assert parse_failure(error) is None

@@ -3,16 +3,26 @@
 from __future__ import annotations
 
 import codecs
+from collections.abc import Callable
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from brainq.calls.function_run import jsonable, one_line
 from brainq.contracts.model import TokenUsage
 from brainq.models.vendors.open_answer import sse_events
+from brainq.models.vendors.openai.chat_wire import from_body
+from brainq.models.vendors.wire import parse_arguments
+from brainq.store.text import sql_text
 from brainq.text.estimate import estimate_messages, estimate_text, estimate_usage
+from brainq.text.shorten import beginning, shortened, shortened_to_tokens
 from brainq.text.surrogates import SurrogateJoiner, clean, clean_json
+from brainq.tools.context_pack import pack_json
+from brainq.turn.prompt.untrusted import untrusted
+from brainq.turn.turn_diff import turn_diff
 from tests.unit.models.requests import WEATHER, call, request, user
+from tests.unit.turn.conversations import unhurried
 
 any_text = st.text(st.characters(exclude_categories=()))
 
@@ -97,3 +107,52 @@ def test_a_request_is_estimated_with_its_tools() -> None:
     assert with_tools.input_tokens > bare.input_tokens
     assert with_tools.output_tokens > 0
     assert estimate_messages([user(""), user("")]) == 8
+
+
+# Cutting text to a length.
+
+
+def test_the_beginning_and_the_end_stay() -> None:
+    text = "BEGIN" + "x" * 1000 + "END"
+    short = shortened(text, 300)
+    assert short.startswith("BEGINxxx")
+    assert short.endswith("xxxEND")
+    assert "[... 708 characters or more left out ...]" in short
+
+
+@unhurried
+@given(st.text(max_size=300), st.integers(0, 200))
+def test_never_longer_than_allowed(text: str, most: int) -> None:
+    assert len(shortened(text, most)) <= most or shortened(text, most) == text
+    assert estimate_text(shortened_to_tokens(text, most)) <= most
+    if len(text) <= most:
+        assert shortened(text, most) == text
+
+
+# Every way that text takes into a turn, a store or a diff says the same of an emoji's halves.
+
+
+WAYS: dict[str, Callable[[str], object]] = {
+    "clean": clean,
+    "a reply": lambda text: from_body({"choices": [{"message": {"content": text}}]}).text,
+    "arguments": lambda text: parse_arguments(text + "{"),
+    "a result": jsonable,
+    "a result's parts": lambda text: jsonable({text: [text]}),
+    "an error": lambda text: one_line(ValueError(text)),
+    "a pack": lambda text: pack_json({"text": text}),
+    "a fence": lambda text: untrusted("pack", text, lead=""),
+    "a row": sql_text,
+    "a diff": lambda text: turn_diff([{"path": "a", "before": "", "after": text}]),
+}
+
+
+@pytest.mark.parametrize("way", WAYS.values(), ids=list(WAYS))
+def test_two_halves_are_an_emoji_and_one_is_replaced(way: Callable[[str], object]) -> None:
+    found = str(way("so \ud83d\ude00 and \ud83d"))
+    assert "so 😀 and \ufffd" in found
+    assert "?" not in found
+
+
+@pytest.mark.parametrize(("text", "most", "short"), [("abcdef", 6, "abcdef"), ("abcdef", 5, "ab..."), ("abc", 2, "..")])
+def test_a_beginning(text: str, most: int, short: str) -> None:
+    assert beginning(text, most) == short
