@@ -91,7 +91,7 @@ class StepInfo:
 
 @dataclass(frozen=True, slots=True)
 class StepChoice:
-    """How one step is asked. A field that is None leaves the choice to the turn and the brain.
+    """The model and options of one step. A field that is None leaves the choice to the turn and the brain.
 
     model     `provider:model`, or a Provider
     options   a ModelOptions, or a mapping of its fields; they override those of the turn

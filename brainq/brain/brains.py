@@ -29,7 +29,7 @@ class ByBrain(Generic[T]):
     brain's name have."""
 
     def __init__(self, items: Mapping[str, T]) -> None:
-        """Requires at least one item."""
+        """Take at least one item."""
         self._items = dict(items)
         self._default = next(iter(self._items.values()))
         self.of: Callable[[str | None], T | None] = {**items, "": self._default, None: self._default}.get

@@ -105,7 +105,7 @@ class LoopCall:
 
 
 class BoundedToolExecutor:
-    """Runs tools. There is one per process, and `run` may be called from many threads at once.
+    """An executor of tools. There is one per process, and `run` may be called from many threads at once.
 
     brain_ref        `module:attr` of the brain, from which a child process loads tools with `isolation="process"`
     cancel_grace_s   how long a call may take to end by itself once its turn is cancelled

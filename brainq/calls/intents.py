@@ -25,7 +25,7 @@ left     somebody else goes on with it: its lanes are the next attempt's, or wer
 
 @dataclass(frozen=True, slots=True)
 class IntentGate:
-    """Lets each attempt start at most once, and records how it ended.
+    """A gate that lets each attempt start at most once, and records how it ended.
 
     brakes   restores the holds that Redis has lost
     """

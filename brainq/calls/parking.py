@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Parker:
-    """Parks calls. If this worker lacks what a tool needs, the call's result says so.
+    """The machine that parks calls. If this worker lacks what a tool needs, the call's result says so.
 
     outside    registers tokens that tools have made themselves
     children   starts child turns

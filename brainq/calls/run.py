@@ -100,7 +100,7 @@ class CallBeat:
 
 @dataclass(kw_only=True, eq=False)
 class CallRunner:
-    """Runs calls in a worker of the parallel or the serial pool.
+    """The machine that runs calls in a worker of the parallel or the serial pool.
 
     retriever   returns the memory of a brain
     stops       notifies a call of a cancel at once; without it the next heartbeat does

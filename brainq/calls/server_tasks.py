@@ -55,7 +55,7 @@ def poll_delay_s(poll_ms: int, watched_s: float, failures: int) -> float:
 
 @dataclass(eq=False, kw_only=True)
 class ServerTaskWatcher:
-    """Watches the tasks of servers. There is one per process that runs calls.
+    """A watcher of the tasks of servers. There is one per process that runs calls.
 
     beats      a renewer of its own, which this class stops
     lease_s    the lease of a task's watcher, and how often others look for tasks whose lease has lapsed

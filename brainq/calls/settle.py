@@ -39,7 +39,7 @@ log = logger("brainq.calls")
 
 @dataclass(frozen=True, slots=True)
 class ResultFiles:
-    """Stores the files of results. Storing a file again is harmless, because its bytes are kept once."""
+    """The store for files of results. Storing a file again is harmless, because its bytes are kept once."""
 
     blobs: Blobs
     limits: FileLimits
@@ -89,7 +89,7 @@ class ClaimedCall:
 
 @dataclass(frozen=True, slots=True)
 class CallSettler:
-    """Records how calls ended.
+    """The machine that records how calls ended.
 
     files   stores what tools return beside a value
     beats   renews the leases of lanes whose function was cut off and still runs

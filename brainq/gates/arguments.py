@@ -112,7 +112,7 @@ class _CompiledSchema:
 
 
 class ToolArgValidator:
-    """Validates arguments against the schemas of tools. Each schema is compiled once. Thread-safe."""
+    """A validator of arguments by the schemas of tools. Each schema is compiled once. It is thread-safe."""
 
     def __init__(self) -> None:
         self._compiled: dict[str, _CompiledSchema] = {}

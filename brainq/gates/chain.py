@@ -30,7 +30,7 @@ _SHARED_VALIDATOR = ToolArgValidator()
 
 @dataclass(frozen=True, slots=True)
 class ReplayControl:
-    """Denies a call that can bring nothing new.
+    """The gate that denies a call that can bring nothing new.
 
     succeeded     fingerprint -> the write epoch after that call succeeded
     write_epoch   how many writes of this turn have taken effect so far

@@ -88,7 +88,7 @@ def read_foreign(
 
 @dataclass(eq=False)
 class Admission:
-    """Accepts requests. Repeating it with the same request is harmless at any point."""
+    """The admission of requests. Repeating it with the same request is harmless at any point."""
 
     accepted: Turns
     turn_queue: TurnQueue

@@ -88,7 +88,7 @@ def _decided_before(now: Approval, decision: str) -> str:
 
 @dataclass(eq=False, kw_only=True)
 class ApprovalDesk:
-    """Lists and decides approvals. While a turn lives Redis decides, and SQL keeps a record.
+    """The desk that lists and decides approvals. While a turn lives Redis decides, and SQL keeps a record.
 
     brains    have the tools whose calls are edited
     redact    returns whether SQL keeps no arguments of the turn with this id
@@ -290,8 +290,8 @@ def _ref(approval: Approval) -> CallRef:
 
 
 class ApprovalHealer:
-    """Repeats decisions, so that nobody has to decide twice about the same arguments. Arguments that a person chose may
-    not be in SQL."""
+    """A healer that repeats decisions, so that nobody has to decide twice about the same arguments. Arguments that a
+    person chose may not be in SQL."""
 
     def __init__(self, rows: Approvals, holds: RedisHolds) -> None:
         self._rows = rows

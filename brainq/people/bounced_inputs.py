@@ -59,7 +59,7 @@ def bounced_request(sent_to: TurnRequest, item: TurnInput) -> TurnRequest:
 
 @dataclass(eq=False, kw_only=True)
 class BouncedInputs:
-    """Makes turns of inputs. An input that is bounced again becomes the same turn.
+    """The inputs that become turns. An input that is bounced again becomes the same turn.
 
     redact   returns whether SQL keeps no texts of the turn with this id
     """

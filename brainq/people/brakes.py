@@ -26,7 +26,7 @@ PAGE = 500
 
 @dataclass(eq=False)
 class BrakeDesk:
-    """Places and releases brakes. SQL's rows are the truth: they are written first and removed first.
+    """The desk that places and releases brakes. SQL's rows are the truth: they are written first and removed first.
 
     tenants   raises TenantMoved or TenantMoving for a turn that Redis does not show because its tenant moves
     """

@@ -41,8 +41,8 @@ _INCOMPLETE_NOTES = {
 
 @dataclass(eq=False, kw_only=True)
 class ChildDesk:
-    """Starts child turns, brings their results to the calls that wait for them, and cancels those that no call waits
-    for.
+    """The desk that starts child turns, brings their results to the waiting calls, and cancels those that no call
+    waits for.
 
     limits          the child limits of the parents' brains
     check_request   see `people.intake.Intake`

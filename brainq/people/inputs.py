@@ -33,7 +33,7 @@ SETTLING_S = 5.0  # how long a sender has for both steps before the sweeper fini
 
 @dataclass(eq=False, kw_only=True)
 class InputDesk:
-    """Sends input, shows what became of it, and finishes what a sender or a coordinator left half done.
+    """The desk that sends input, shows what became of it, and finishes what a sender or a coordinator left half done.
 
     redact    returns whether SQL keeps no texts of the turn with this id
     tenants   where the input is accepted if the tenant has left this cell

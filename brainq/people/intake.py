@@ -29,7 +29,7 @@ TENANT_SETTING = "BRAINQ_MAX_WAITING_TURNS_A_TENANT"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueueLimits:
-    """How many turns may wait. A submit beyond is rejected before anything of it is stored. None sets no limit.
+    """The limits of waiting turns. A submit beyond is rejected before anything of it is stored. None sets no limit.
 
     a_session   turns that wait in one session
     a_tenant    sessions of one tenant whose next turn waits for capacity
@@ -59,7 +59,7 @@ class QueueLimits:
 
 @dataclass(eq=False, kw_only=True)
 class Intake:
-    """Admits requests. Sending the same request again has the same result as the first time.
+    """The entrance of all requests. Sending the same request again has the same result as the first time.
 
     check_request   returns the request with the name of its brain. Raises InvalidInput if that brain cannot do it
     """

@@ -19,8 +19,8 @@ log = logger("brainq.upkeep")
 
 
 class LostTurns:
-    """Finds accepted turns that Redis does not know: the producer died before it queued the turn, or Redis lost the
-    turn, or its entry in the index, without which no sweeper would look at it.
+    """The search for accepted turns that Redis does not know: the producer died before it queued the turn, or Redis
+    lost the turn, or its entry in the index, without which no sweeper would look at it.
 
     A turn may be lost while a worker asks whether its write may start. Such a turn, and later ones of its session, wait
     until that worker has reported that the write never started, or for `patience_s` at most.

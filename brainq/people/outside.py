@@ -73,7 +73,8 @@ _STATUSES: dict[type[object], TraceStatus] = {
 
 @dataclass(eq=False, kw_only=True)
 class OutsideDesk:
-    """Completes calls that wait for a result from outside, each once. Tokens are secrets: no message shows one.
+    """The desk that completes waiting calls with results from outside, each once. Tokens are secrets: no message shows
+    one.
 
     tenants   where the result is sent if Redis does not show the call because its tenant moves
     """

@@ -17,7 +17,7 @@ log = logger("brainq.people")
 
 @dataclass(eq=False)
 class StopDesk:
-    """Sets and lifts stops. SQL's rows are the truth: they are written first and removed first."""
+    """The desk that sets and lifts stops. SQL's rows are the truth: they are written first and removed first."""
 
     rows: Stops
     switch: RedisStops

@@ -31,7 +31,7 @@ R = TypeVar("R", bound=BrainqError)
 
 @dataclass(eq=False)
 class TurnQueue:
-    """Adds accepted turns to Redis, both new ones and those that Redis may have lost.
+    """The way of accepted turns to Redis, both new ones and those that Redis may have lost.
 
     limits     the limits of the brains' turns
     children   how many child turns each turn of a brain may start; None allows none

@@ -44,8 +44,8 @@ GRACE_S = 4.0  # a worker waits at most 5 s for its threads
 
 @dataclass(eq=False, kw_only=True)
 class WebhookSender:
-    """Sends deliveries. Any number of processes may send. Each webhook has its own threads, so one that hangs delays no
-    other.
+    """A sender of webhooks. Any number of processes may send. Each webhook has its own threads, so a webhook that hangs
+    delays no other.
 
     every_s      how often it looks for due deliveries
     lease_s      how long a claim keeps other processes from a delivery

@@ -143,7 +143,7 @@ def begin_history(view: TurnView, start: TurnStart) -> None:
 
 @dataclass(eq=False)
 class TurnStarter:
-    """Begins turns. Every part may run twice without harm.
+    """The start of turns. Every part may run twice without harm.
 
     log_user     records the user's message in the event log
     remembered   the turns in SQL, for a session whose history Redis has dropped

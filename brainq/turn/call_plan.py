@@ -48,7 +48,7 @@ class Schedulable:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolScheduler:
-    """Puts calls into numbered waves, which run one after another.
+    """The assignment of calls to numbered waves, which run one after another.
 
     A call that is not a read keeps its place in the model's order: earlier reads run before it, then it runs alone,
     then the rest. Reads that share a resource key go into separate waves. Calls that the client runs are scheduled like
@@ -113,7 +113,7 @@ class CallPlan:
 
 @dataclass(frozen=True, slots=True)
 class CallPlanner:
-    """Plans the calls of the reply to one step."""
+    """The plan of the calls of one reply, in the making."""
 
     brain: Brain
     view: TurnView

@@ -131,7 +131,7 @@ class Ownership:
 
 @dataclass(kw_only=True, eq=False)
 class Coordinator:
-    """Advances turns. It holds no state of its own: any process may advance any turn.
+    """The machine that advances turns. It holds no state of its own: any process may advance any turn.
 
     quarantine      advances turns that repeatedly lost their worker, each in a process of its own. None in such a
                     process

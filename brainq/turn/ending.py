@@ -62,7 +62,7 @@ def review_note(text: str, turn_id: str) -> Message:
 
 @dataclass(kw_only=True, eq=False)
 class Ender:
-    """Ends turns, each in one script, and does the work that follows. Each part of that work may run again.
+    """The machine that ends turns, each in one script, and does the work that follows, any part of which may run again.
 
     bounce   makes turns of inputs that a turn ended without reading
     """

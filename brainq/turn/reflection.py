@@ -120,7 +120,7 @@ class ReflectionOutcome:
 
 @dataclass(frozen=True, slots=True)
 class ReflectionEngine:
-    """Reflects on one turn.
+    """The reflections of one turn.
 
     model_of    returns the model to ask; may raise like resolving any model
     claim       claims one reflection of the turn's budget; returns False if it is used up

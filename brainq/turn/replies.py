@@ -127,8 +127,8 @@ class StepReply:
 
 @dataclass(kw_only=True, eq=False)
 class ReplyHandler:
-    """Acts on replies. A finished reply is paid for: while Redis or SQL is unavailable it is kept, and committed
-    later."""
+    """A handler of model replies. A finished reply is paid for: while Redis or SQL is unavailable it is kept, and
+    committed later."""
 
     brain: Brain
     turns: RedisTurns

@@ -62,7 +62,7 @@ _BLANK = ModelRequest(model="", messages=(), timeout_s=0)  # copying it takes a 
 
 @dataclass(kw_only=True, eq=False)
 class StepRunner:
-    """Makes one step of a turn: sends the request, again if its stream breaks, and handles the reply."""
+    """The making of one step: it sends the request, again if its stream breaks, and handles the reply."""
 
     brain: Brain
     turns: RedisTurns
@@ -246,7 +246,7 @@ def end_after_failure(failure: ProviderError) -> End:
 
 @dataclass(kw_only=True, eq=False)
 class StepPipeline:
-    """Takes one step of a turn: begins the turn if needed, does what is due before the step, and makes the step."""
+    """The way to one step: it begins the turn if needed, does what is due before the step, and makes the step."""
 
     brain: Brain
     turns: RedisTurns

@@ -61,7 +61,7 @@ def next_try(refused: Try, at_cap: AtCap | None) -> Try | AtCap:
 
 @dataclass(kw_only=True, eq=False)
 class StepMoney:
-    """Begins attempts within the limits of the turn and all budgets."""
+    """The beginning of attempts within the limits of the turn and all budgets."""
 
     brain: Brain
     turns: RedisTurns

@@ -129,7 +129,7 @@ class PreparedStep:
 
 @dataclass(eq=False)
 class StepPreparer:
-    """Prepares steps from what it is given, without reading anything."""
+    """The preparation of steps. It reads nothing but its arguments."""
 
     brain: Brain
     selector: SemanticToolSelector | None

@@ -40,7 +40,8 @@ PublishDelta = Callable[[str, str, EventKind], bool]
 
 @dataclass(slots=True)
 class TextTail:
-    """Groups pieces of text, and of the reasoning before it. The last piece is published with the commit of the step.
+    """A buffer of small pieces of text, and of the reasoning before it. The last piece is published with the step's
+    commit.
 
     A piece that cannot be written while Redis is unavailable is kept, under its mark, and written before the next one.
 

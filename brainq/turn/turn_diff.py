@@ -24,7 +24,7 @@ ChangeRow = Mapping[str, str | None]
 
 @dataclass(slots=True)
 class MatchBudget:
-    """How many lines may still be matched in one diff of many files.
+    """The number of lines that may still be matched in one diff of many files.
 
     The time of difflib grows with the square of the lines, sometimes with their cube, and the diff is made while the
     turn's owner holds the turn. Once this is used up, a changed stretch is shown as removed and added whole, which is

@@ -23,7 +23,7 @@ CACHED_TURNS = 2048  # a turn never changes its brain
 
 
 class TurnBrains:
-    """Finds the brain of a turn by the turn's id. SQL is asked once for each turn.
+    """The brains of turns, found by a turn's id. SQL is asked once for each turn.
 
     name   returns the name of a turn's brain; None for the default brain, or if the turn is not known
     """
@@ -49,7 +49,7 @@ class TurnBrains:
 
 @dataclass(frozen=True, slots=True)
 class DecisionReader:
-    """Reads a turn's decision record from the store of its brain, or from SQL."""
+    """A reader of decision records, from the store of a turn's brain or from SQL."""
 
     brains: TurnBrains
     kept: Decisions

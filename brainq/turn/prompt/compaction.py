@@ -152,7 +152,7 @@ class Compaction:
 
 @dataclass(frozen=True, slots=True)
 class ContextCompactor:
-    """Replaces the older part of one turn's conversation by a summary.
+    """A compactor, which replaces the older part of one turn's conversation by a summary.
 
     A model writes the summary, or rules do if no model can: a full context must shrink either way. The messages that
     leave the history stay whole in SQL.

@@ -144,7 +144,7 @@ def render_hash(system_prompt: str, thinking_prefix: str = "") -> str:
 
 
 class TurnPreparer:
-    """Puts the messages of one model call together, in a fixed order. Pure, given the date.
+    """The composer of one model call's messages, in a fixed order. It is pure, given the date.
 
     one system message (system prompt · thinking prefix · runtime metadata) · memory · session history · context pack ·
     skill context · the user's message · this turn so far

@@ -260,7 +260,7 @@ class WrittenSummary(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Summariser:
-    """Writes the summary for one turn.
+    """A writer of the summary for one turn.
 
     model_of        returns the model to ask; may raise like resolving any model
     allowance       what the turn may still spend on it

@@ -66,7 +66,7 @@ def selection_context(history: Conversation, turn_id: str) -> SelectionContext:
 
 
 class SemanticToolSelector:
-    """Chooses at most `max_tools` tools of a registry that has more.
+    """A selector of at most `max_tools` tools of a registry that has more.
 
     max_tools   tools that a model sees; there may be more only if more are pinned or were called
     pinned      names of tools that are always shown
