@@ -106,13 +106,11 @@ class A2aRequest(HttpRequest):
 
 @router.get(AGENT_CARD_PATH)
 async def default_card(gateway: GatewayDep) -> Response:
-    """Return the card of the default agent."""
     return _card_response(gateway, gateway.brains.default)
 
 
 @router.get(f"/a2a/{{brain}}{AGENT_CARD_PATH}")
 async def card(brain: str, gateway: GatewayDep) -> Response:
-    """Return the card of an agent."""
     return _card_response(gateway, _require_brain(gateway, brain))
 
 
@@ -276,5 +274,4 @@ class TaskStream(StreamEncoding):
 
 
 def rpc_frame(call_id: str | int | None, update: pb.StreamResponse) -> bytes:
-    """Return the frame of one update."""
     return format_sse_event(data_str=json.dumps(rpc_result(call_id, update)))

@@ -89,7 +89,6 @@ class FoldedTask:
 
 
 def new_task(task_id: str, context_id: str) -> FoldedTask:
-    """Return a task before its first event."""
     return FoldedTask(ChatState(task_id), context_id)
 
 
@@ -113,7 +112,6 @@ def fold_event(task: FoldedTask, event: TurnEvent, result: TurnResult | None = N
 
 
 def fold_events(task: FoldedTask, events: Iterable[TurnEvent], result: TurnResult | None = None) -> FoldedTask:
-    """Return the task after all of these events."""
     for event in events:
         task = fold_event(task, event, result)
     return task
@@ -138,7 +136,6 @@ def _failure_text(result: TurnResult) -> str:
 
 
 def render_task(task: FoldedTask) -> pb.Task:
-    """Return the task as a message."""
     artifacts = [_answer_artifact(task.text)] if task.text else []
     if task.parsed is not None:
         artifacts.append(_parsed_artifact(task.parsed))

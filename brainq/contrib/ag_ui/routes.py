@@ -145,7 +145,6 @@ def is_of_turn(message: Message, turn_id: str) -> bool:
 
 
 def answered_calls(messages: Iterable[Message]) -> list[str]:
-    """Return the calls whose results the client has."""
     return [message.tool_call_id for message in messages if message.role == "tool"]
 
 

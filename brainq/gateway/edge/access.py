@@ -115,7 +115,7 @@ VERBS: dict[str, Verb] = {
     "GET /v1/models": Verb.READ,
     "GET /v1/models/{model}": Verb.READ,
 }
-"""The verb that each of the gateway's own routes needs. Wires bring the verbs of theirs."""
+"""The verb that each of the gateway's own routes needs. A Wire has the verbs of its routes."""
 log = logger("brainq.gateway")
 REQUEST_ID = "x-request-id"
 _REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}", re.ASCII)

@@ -17,7 +17,7 @@ from brainq.settings.http import HttpSettings, split_list
 
 
 class ProxyOptions(TypedDict):
-    """uvicorn's options of proxies; see `uvicorn.middleware.proxy_headers`."""
+    """The proxy options of uvicorn; see `uvicorn.middleware.proxy_headers`."""
 
     proxy_headers: bool
     forwarded_allow_ips: list[str]

@@ -16,7 +16,7 @@ PerField = Field(description="The window: hour, day or month.")
 
 
 class BudgetList(Answer):
-    """Budgets in their current windows. A caller limited to some tenants sees theirs and those of their users."""
+    """The budgets in their current windows. A caller of some tenants sees those of its tenants and their users."""
 
     budgets: tuple[BudgetState, ...]
 

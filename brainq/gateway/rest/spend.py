@@ -24,7 +24,7 @@ Until = Annotated[AwareDatetime | None, Query(description="Turns accepted before
 
 
 class SpendReport(Answer):
-    """One line for each group. `total_usd` is the sum over calls whose price is known."""
+    """A line for each group. `total_usd` is the sum over calls whose price is known."""
 
     by: tuple[str, ...]
     lines: tuple[SpendLine, ...]

@@ -52,7 +52,7 @@ CallPath = Annotated[
 
 
 class InputBody(Body):
-    """Input for a turn. The text may be empty if there is `readiness` or an attachment."""
+    """An input for a turn. The text may be empty if there is `readiness` or an attachment."""
 
     text: str = Field(default="", max_length=MAX_MESSAGE_CHARS)
     client_message_id: str | None = Field(default=None, pattern=ID)
@@ -138,15 +138,14 @@ class OutsideError(Body):
 
 
 class ResultReceipt(Answer):
-    """What happened to a result. `settled`: the call has it; `early`: the call will have it once its tool returns;
-    `late`: the call had already ended."""
+    """The fate of a result. `settled`: the call has it; `early`: the call gets it once its tool returns; `late`: the
+    call had already ended."""
 
     taken: Literal["settled", "early", "late"]
 
 
 class CancelAnswer(Answer):
-    """What happened to a turn. `cancelled`: it had not begun; `requested`: it will stop; `ended`: it had already
-    ended."""
+    """The effect of a cancel. `cancelled`: the turn had not begun; `requested`: it will stop; `ended`: it had ended."""
 
     cancelled: Cancelled
 

@@ -70,7 +70,7 @@ class TurnStatus(TurnAnswer):
 
 
 class TurnExplanation(TurnAnswer):
-    """One sentence about what happens next to a turn, and why."""
+    """A sentence about what happens next to a turn, and why."""
 
     next: str
 
@@ -212,18 +212,9 @@ async def requested(handle: TurnDep, request: RequestDep) -> SubmittedRequest:
     """Show what was submitted, and which call started the turn."""
     submitted = await handle.request()
     parent = submitted.parent if submitted.parent and request.may_access(submitted.parent.session_id) else None
-    return SubmittedRequest(
-        turn_id=handle.turn_id,
-        session_id=handle.session_id,
-        user_message=submitted.user_message,
-        kind=submitted.kind,
-        brain=submitted.brain,
-        model=submitted.model,
-        metadata=submitted.metadata,
-        prompt_tags=submitted.prompt_tags,
-        attachments=len(submitted.attachments),
-        parent=parent,
-    )
+    names = ("turn_id", "session_id", "user_message", "kind", "brain", "model", "metadata", "prompt_tags")
+    fields = {name: getattr(submitted, name) for name in names}
+    return SubmittedRequest(**fields, attachments=len(submitted.attachments), parent=parent)
 
 
 @router.get("/v1/turns/{turn_id}/children")

@@ -67,7 +67,6 @@ def is_openai_path(path: str) -> bool:
 
 
 def openai_error(message: str, status: int, code: str, param: str | None = None) -> dict[str, Any]:
-    """Return the body of an error."""
     kind = _TYPES.get(status, "invalid_request_error" if status < 500 else "server_error")
     return {"error": {"message": message, "type": kind, "param": param, "code": code}}
 
@@ -152,7 +151,7 @@ def failure_body(failed: PartFailed) -> dict[str, Any]:
 
 
 def failure_response(failed: PartFailed) -> JSONResponse:
-    """Return the response of a turn that ended without an answer. It tells clients not to retry."""
+    """Return the response of a turn that ended without an answer. Its header keeps clients from retrying."""
     status, _ = failure_status(failed.ending, failed.message)
     headers, failure = {"x-should-retry": "false"}, parse_failure(failed.message)
     if status == 429 and failure is not None and failure.retry_after_s:

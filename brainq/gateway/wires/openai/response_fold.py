@@ -250,7 +250,6 @@ class ResponseFold:
 
 
 def render_response(fold: ResponseFold, part_events: Sequence[PartEvent]) -> dict[str, Any]:
-    """Return the response after these events."""
     for event in part_events:
         fold.write(event)
     return fold.body()

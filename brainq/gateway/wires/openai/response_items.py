@@ -114,8 +114,8 @@ async def _load_items(request: GatewayRequest, turn_id: str, calls: set[str]) ->
         except ContentNotKept:
             return known
         known.calls = {call.id: (call.name, _arguments(call.arguments)) for one in messages for call in one.calls}
-        theirs = {tool.name for tool in (await handle.request()).client_tools}
-        known.texts = known.texts or texts_by_part(messages, theirs)
+        client_tools = {tool.name for tool in (await handle.request()).client_tools}
+        known.texts = known.texts or texts_by_part(messages, client_tools)
     return known
 
 
@@ -126,7 +126,7 @@ async def _texts_of_parts(gateway: Gateway, handle: AsyncTurnHandle) -> dict[int
     return {event.part: event.text for event in part_events if isinstance(event, PartEnded)}
 
 
-def texts_by_part(messages: tuple[Message, ...], theirs: set[str]) -> dict[int, str]:
+def texts_by_part(messages: tuple[Message, ...], client_tools: set[str]) -> dict[int, str]:
     """Return the text of each part, from a turn's messages: a part ends with a reply that calls a client's tool."""
     texts: dict[int, str] = {1: ""}
     part = 1
@@ -134,7 +134,7 @@ def texts_by_part(messages: tuple[Message, ...], theirs: set[str]) -> dict[int, 
         if message.role != "assistant":
             continue
         texts[part] = SEPARATOR.join(filter(None, (texts[part], message.content)))
-        if any(call.name in theirs for call in message.calls):
+        if any(call.name in client_tools for call in message.calls):
             part += 1
             texts[part] = ""
     return texts
