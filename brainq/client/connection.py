@@ -53,10 +53,14 @@ class Connection:
         return self.cells.home.settings
 
     def read(self, work: Callable[[Wiring], T], *, session: str = "", find: FindCell | None = None) -> T:
-        """Run work that changes nothing, in the cell of `session`, or in the one that `find` returns; else at home."""
+        """Run work that changes nothing: in the cell of `session`, in the one that `find` returns, or at home."""
+        cells = self.cells
         try:
-            find = find or _cell_of(session)
-            return self.cells.follow(session, lambda: work(find(self.cells)))
+            if find is not None:
+                return cells.follow(session, lambda: work(find(cells)))
+            if session:
+                return cells.follow(session, lambda: work(cells.of_session(session)))
+            return work(cells.home)
         except Exception as failure:
             raise_public(failure)
 
@@ -80,8 +84,7 @@ class Connection:
             result = self.read(work, session=session, find=find)
         except Unreachable as away:
             raise with_retry_id(away, request_key, client_message_id) from away.__cause__
-        if isinstance(act, NewAct) and result not in NOTHING_DONE:
-            self.record(act)
+        self._record_done(act, result)
         return result
 
     def read_all(self, work: Callable[[Cells], T]) -> T:
@@ -104,9 +107,12 @@ class Connection:
     def do_in_all(self, work: Callable[[Cells], T], act: NewAct | NO_ACT) -> T:
         """Run work that changes something in several cells, then record the act as `do` does."""
         result = self.read_all(work)
+        self._record_done(act, result)
+        return result
+
+    def _record_done(self, act: NewAct | NO_ACT, result: object) -> None:
         if isinstance(act, NewAct) and result not in NOTHING_DONE:
             self.record(act)
-        return result
 
     def record(self, act: NewAct) -> None:
         """Write the act's row: with its session, else at home. A brain that keeps content out of SQL has no reason."""
@@ -119,10 +125,6 @@ class Connection:
             record_act(wiring.store, act)
         except Exception as failure:
             log.error("an act is not in the audit log", act=act.act, failure=failure)
-
-
-def _cell_of(session: str) -> FindCell:
-    return lambda cells: cells.of_session(session) if session else cells.home
 
 
 class InSession:

@@ -225,6 +225,8 @@ def extract_files(fields: Mapping[str, Any], limits: FileLimits) -> tuple[dict[s
     A producer sends bytes. References by hash are brainq's own, and are refused, so that a hash gives access to
     nothing. Raises InvalidInput naming the field.
     """
+    if fields.get("attachments") is None and fields.get(HISTORY_FIELD) is None:
+        return dict(fields), ()
     parted = dict(fields)
     files = check_files("attachments", parted.pop("attachments", None), limits)
     if files:

@@ -56,8 +56,10 @@ def _read_fields(fields: dict[str, Any]) -> TurnRequest:
         raise InvalidInput(wrong.field, f"{wrong.problem}{known}") from None
     if request.greeting and request.history:
         raise InvalidInput("greeting", "a turn with a history takes no greeting; make it the history's first message")
-    check_history(request.history)
-    check_client_tools(request.client_tools)
+    if request.history:
+        check_history(request.history)
+    if request.client_tools:
+        check_client_tools(request.client_tools)
     return request
 
 

@@ -115,7 +115,10 @@ def _checked_request(brains: Brains, request: TurnRequest) -> TurnRequest:
     do."""
     named = with_brain_name(brains, request)
     brain = require_brain(brains, named.brain)
-    check_model_choice(brain.model, named.model, named.provider)
-    check_client_tools(brain, named)
-    check_tool_choice(named.options, turn_specs(brain, named))
+    if named.model is not None or named.provider is not None:
+        check_model_choice(brain.model, named.model, named.provider)
+    if named.client_tools:
+        check_client_tools(brain, named)
+    if named.options.tool_choice is not None:
+        check_tool_choice(named.options, turn_specs(brain, named))
     return named
