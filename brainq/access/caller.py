@@ -1,4 +1,4 @@
-"""Callers: the sessions that are theirs, what they may do there, and their own request keys."""
+"""Callers: their sessions, what they may do there, and their request keys."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ MAX_NAME_CHARS = 100
 
 
 class Verb(StrEnum):
-    """What a caller may do. None contains another."""
+    """A permission of a caller. None includes another."""
 
     READ = "read"
-    """Look: turns, results, events, history, approvals."""
+    """Read turns, results, events, history and approvals."""
     SUBMIT = "submit"
-    """Begin turns."""
+    """Submit turns."""
     CONFIGURE = "configure"
-    """Choose the model, prompt, directory, limits and options of its turns; without it they are the brain's."""
+    """Choose the model, prompt, directory, limits and options of submitted turns. Without it they are the brain's."""
     STEER = "steer"
-    """Talk to what runs: input, holds, readiness, cancel, pause, interrupt, drop; forget what is remembered."""
+    """Steer live turns: input, holds, readiness, cancel, pause, interrupt, drop. Forget memories."""
     DECIDE = "decide"
-    """Decide about a call: approve, deny, edit, give or fail an outside result."""
+    """Decide about calls: approve, deny, edit, give or fail an outside result."""
     OPERATE = "operate"
-    """Mend and run: finalizer steps again, pools. What belongs to no single session needs `*`, too."""
+    """Operate the deployment: retry finalizer steps, manage pools. Work beyond single sessions also needs `*`."""
     METRICS = "metrics"
-    """Read the metrics of the whole fleet, which needs `*`, too, and nothing else."""
+    """Read the metrics of the whole fleet, which also needs `*`, and nothing else."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,12 +55,12 @@ class Caller:
 
     @property
     def counted_as(self) -> str:
-        """The key of its counters. Two tenants may choose the same name, so the sessions are part of it."""
+        """The key of the caller's counters. It contains the sessions, because two tenants may choose the same name."""
         return f"{self.name} of {' '.join(self.sessions)}"
 
     @property
     def prefixes(self) -> tuple[str, ...] | None:
-        """The session prefixes that lists are filtered by; None: no filter, the caller sees all."""
+        """The session prefixes that lists are filtered by, or None if the caller sees all sessions."""
         return None if ALL_SESSIONS in self.sessions else self.sessions
 
 
@@ -68,7 +68,7 @@ ALL_VERBS = frozenset(Verb)
 
 
 def may(caller: Caller, verb: Verb, session_id: str | None) -> bool:
-    """Whether the caller may do this to this session. None: to what belongs to no single session, which needs `*`."""
+    """Return whether the caller may do this to a session, or, for None, beyond single sessions, which needs `*`."""
     if verb not in caller.verbs:
         return False
     if session_id is None:
@@ -77,14 +77,14 @@ def may(caller: Caller, verb: Verb, session_id: str | None) -> bool:
 
 
 def check_name(field: str, name: object) -> str:
-    """Raises InvalidInput, naming `field`."""
+    """Return a caller's name. Raises InvalidInput naming `field`."""
     if not isinstance(name, str) or not name.strip() or len(name) > MAX_NAME_CHARS or not name.isprintable():
         raise InvalidInput(field, f"name its owner in 1 to {MAX_NAME_CHARS} printable characters, such as 'acme-web'")
     return name
 
 
 def check_verbs(field: str, verbs: object) -> frozenset[Verb]:
-    """Raises InvalidInput, naming `field`, for a word that is not a verb, and for none at all."""
+    """Return the verbs. Raises InvalidInput naming `field` for an unknown verb, and for none at all."""
     known = ", ".join(Verb)
     words = () if isinstance(verbs, str) or not isinstance(verbs, Iterable) else tuple(cast("Iterable[object]", verbs))
     if not words:
@@ -96,7 +96,7 @@ def check_verbs(field: str, verbs: object) -> frozenset[Verb]:
 
 
 def own_request_key(caller: Caller, session_id: str, key: str) -> str:
-    """The request key to submit under: two tenants may choose the same key, and neither reaches the other's turn.
+    """Return the request key to submit under. Two tenants may choose the same key and do not reach each other's turns.
 
     A caller of all sessions keeps its key, by which the command line finds the turn, too. Any other key is hashed with
     its session: the same key in the same session is the same turn, whatever token it comes with.

@@ -1,4 +1,4 @@
-"""Tokens, which authenticate programs over HTTP: their text, and how they are made, listed, revoked and checked."""
+"""Tokens, which authenticate programs over HTTP: their text, and creating, listing, revoking and checking them."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ _ID_BYTES = 6
 _SECRET_BYTES = 32
 log = logger("brainq.access")
 KEPT_S = 5.0
-AWAY_S = 900.0
-"""How long a gateway of several cells admits whom it has admitted before, while home's SQL is away."""
 """How long a check is valid without a query to SQL. A revoked token is rejected after that."""
+AWAY_S = 900.0
+"""How long a gateway of several cells continues to admit known callers while home's SQL does not answer."""
 MAX_CACHED_TOKENS = 10_000
 MAX_LIFETIME_S = 10 * 365 * 86_400.0
 
@@ -50,7 +50,7 @@ class TokenText:
 
     @classmethod
     def read(cls, text: str) -> TokenText | None:
-        """None for a text that is not a token."""
+        """Read a token. Returns None if the text is not one."""
         found = _TEXT.fullmatch(text)
         return None if found is None else cls(found[1], found[2])
 
@@ -58,7 +58,7 @@ class TokenText:
         return f"bq_{self.token_id}_{self.secret}"
 
     def hashed(self) -> str:
-        """What is stored of the secret. SHA-256 is fast, and 256 random bits cannot be guessed."""
+        """Return the stored hash of the secret. SHA-256 is fast, and 256 random bits cannot be guessed."""
         return hashlib.sha256(self.secret.encode()).hexdigest()
 
 
@@ -79,10 +79,10 @@ class _CheckedToken:
 
 
 class Tokens:
-    """Makes, lists, revokes and checks tokens, whose rows are in SQL. Thread-safe; `check` may wait for SQL.
+    """The tokens of a deployment, whose rows are in SQL. Thread-safe; `check` may wait for SQL.
 
-    kept_s   how long a check is valid without a query to SQL
-    away_s   how much longer while SQL is unavailable: where there are several cells, the others' work goes on
+    kept_s: how long a check is valid without a query to SQL.
+    away_s: how much longer it is valid while SQL is unavailable, so that the work of other cells continues.
 
     Every method raises Unreachable while SQL is unavailable: no caller is admitted on a guess.
     """
@@ -99,7 +99,7 @@ class Tokens:
     def create(
         self, name: str, sessions: Sequence[str], verbs: Iterable[Verb | str], expires_in_s: float | None = None
     ) -> NewToken:
-        """A new token for these session prefixes and verbs; `expires_in_s` None: until it is revoked.
+        """Create a token for these session prefixes and verbs. Without `expires_in_s` it is valid until revoked.
 
         Raises InvalidInput naming the field.
         """
@@ -121,12 +121,12 @@ class Tokens:
         return NewToken(row, made.write())
 
     def list(self) -> list[TokenRow]:
-        """The newest first, with those that are expired or revoked."""
+        """List tokens, the newest first, including expired and revoked ones."""
         with _sql_errors():
             return self._rows.list()
 
     def revoke(self, token: str) -> TokenRow | None:
-        """Revoke a token and return its row; None for one that is unknown. `token` is its id, or its whole text.
+        """Revoke a token, by its id or its whole text. Returns its row, or None if it is unknown.
 
         Every gateway sees it within KEPT_S.
         """
@@ -141,19 +141,19 @@ class Tokens:
         return row
 
     def check(self, text: str) -> Caller | None:
-        """The caller of this token; None for any that is not valid, whatever is wrong with it."""
+        """Return the caller of a token. Returns None if the token is not valid, whatever the reason."""
         token = TokenText.read(text)
         if token is None:
             return None
         return _caller_if_genuine(self._cached(token) or self._checked_anew(token), token)
 
     def cached_caller(self, text: str) -> Caller | None:
-        """The caller of this token by a check that is still cached. None means not cached, not invalid."""
+        """Return the caller of a token by a cached check. Returns None if no check is cached."""
         token = TokenText.read(text)
         return None if token is None else _caller_if_genuine(self._cached(token), token)
 
     def is_known(self, text: str) -> bool:
-        """Whether the token was valid when it was checked last. It may have been revoked since."""
+        """Return whether the token was valid at its last check. It may have been revoked since."""
         token = TokenText.read(text)
         if token is None:
             return False
@@ -162,7 +162,8 @@ class Tokens:
         return cached is not None and hmac.compare_digest(cached.secret_hash, token.hashed())
 
     def _checked_anew(self, token: TokenText) -> _CheckedToken | None:
-        """By SQL; while that is away, by the last check, for so long. SQL is not asked for each request then."""
+        """Check a token in SQL. While SQL does not answer, its last check counts for `away_s`, without a query each
+        time."""
         with self._lock:
             last = self._checked.get(token.token_id)
         now = time.monotonic()
@@ -207,7 +208,7 @@ class Tokens:
         return cached
 
     def _note_use(self, row: TokenRow) -> None:
-        """At most a write a minute; a failed write rejects no request."""
+        """Record the use of a token, at most once a minute. A failed write rejects no request."""
         if row.idle_s is not None and row.idle_s < USED_EVERY_S:
             return
         try:
@@ -225,7 +226,7 @@ def _caller_if_genuine(cached: _CheckedToken | None, token: TokenText) -> Caller
 
 
 def _caller(row: TokenRow) -> Caller | None:
-    """None where this brainq knows none of the token's verbs."""
+    """Return the caller. Returns None if this version of brainq knows none of the token's verbs."""
     verbs = frozenset(verb for verb in Verb if verb in row.verbs)
     return Caller(row.name, row.sessions, verbs) if verbs else None
 

@@ -1,4 +1,4 @@
-"""The verbs of a client about what people, and other programs, are asked: approvals, and results from outside."""
+"""The verbs by which people decide about calls, and other programs give calls their results."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from brainq.tools.results import OutcomeUnknown, ToolError
 
 
 class ApprovalVerbs:
-    """The part of `Client` by which people decide about calls, and calls get results from outside."""
+    """The part of `Client` that decides about approvals and gives results to parked calls."""
 
     _connection: Connection
 
@@ -31,11 +31,11 @@ class ApprovalVerbs:
         *,
         after: str | None = None,
     ) -> tuple[Approval, ...]:
-        """Calls that people are, or were, asked to approve, the newest first.
+        """List approval requests, the newest first.
 
-        state      pending, approved, denied, expired, void (its turn ended first); None or `all`: any
-        after      the id of the last approval of the page at hand: gives the page after it
-        session_prefixes   only of sessions that begin with one of these prefixes, such as ("acme:",)
+        state: pending, approved, denied, expired, void (the turn ended first). None and `all` list all.
+        after: the id of the last approval of the previous page.
+        session_prefixes: requests of sessions that begin with one of these prefixes, such as ("acme:",).
         """
         of_session = None if session is None else check_id("session", session)
         wanted, most = checks.approval_state(state), checks.limit(limit)
@@ -48,24 +48,24 @@ class ApprovalVerbs:
     def iterate_approvals(
         self, session: str | None = None, state: str | None = "pending", session_prefixes: Sequence[str] | None = None
     ) -> Iterator[Approval]:
-        """Every approval that `approvals` would list, page by page as it is needed."""
+        """Iterate over every approval that `approvals` lists. Pages are read as they are needed."""
         return iterate_pages(
             lambda after: self.approvals(session, state, PAGE_SIZE, session_prefixes, after=after),
             lambda approval: approval.id,
         )
 
     def approval(self, approval_id: str) -> Approval:
-        """One approval as it is now. Raises ApprovalNotFound."""
+        """Return an approval as it is now. Raises ApprovalNotFound."""
         known = checks.approval(approval_id)
         return self._connection.read(lambda wiring: wiring.people.approvals.get(known), find=_cell_of(known))
 
     def approve(self, approval_id: str, *, by: str = "", args_hash: str | None = None) -> Approval:
-        """Let a call run. Doing it again changes nothing, and returns the approval as it is.
+        """Let a call run. Approving it again changes nothing and returns the approval as it is.
 
-        by          who decides, for the record
-        args_hash   `approval.args_hash` as it was shown: a decision for other arguments is then refused
+        by: the person who decides, for the record.
+        args_hash: `approval.args_hash` as it was shown. The decision is refused if the arguments are different now.
 
-        Raises ApprovalDecided when it was denied, has expired, or its turn is over; ApprovalNotFound.
+        Raises ApprovalDecided if it was denied, has expired, or its turn has ended; ApprovalNotFound.
         """
         who, shown = checks.name(by), checks.args_hash(args_hash)
         return self._decide(
@@ -73,7 +73,7 @@ class ApprovalVerbs:
         )
 
     def deny(self, approval_id: str, reason: str = "", *, by: str = "") -> Approval:
-        """Refuse a call; the model reads `reason`, and the turn goes on. Raises as `approve`."""
+        """Refuse a call. The model reads `reason`, and the turn continues. Raises as `approve`."""
         who, why = checks.name(by), checks.text("reason", reason, checks.MAX_COMMENT_CHARS)
         return self._decide(
             "deny", approval_id, lambda desk, known: desk.deny(known, reason=why, by=who), by=who, reason=why
@@ -82,11 +82,11 @@ class ApprovalVerbs:
     def edit(
         self, approval_id: str, arguments: Mapping[str, Any], *, by: str = "", args_hash: str | None = None
     ) -> Approval:
-        """Let a call run with these arguments in place of the model's; the model reads which.
+        """Let a call run with these arguments in place of the model's. The model reads them.
 
-        args_hash   of the arguments that were edited, as they were shown; see `approve`
+        args_hash: the hash of the arguments before the edit, as they were shown. See `approve`.
 
-        Raises InvalidInput when they do not fit the tool's schema, else as `approve`.
+        Raises InvalidInput if the arguments do not fit the tool's schema, otherwise as `approve`.
         """
         who, shown = checks.name(by), checks.args_hash(args_hash)
         return self._decide(
@@ -94,11 +94,11 @@ class ApprovalVerbs:
         )
 
     def complete_call(self, token: str, result: Any, *, partial: bool = False) -> Taken:
-        """Give a call that returned `Pending(token)` its result, once, from any process: JSON, a File, or
+        """Give the result of a call that returned `Pending(token)`, once, from any process: JSON, a File, or
         `WithFiles(JSON, [File, ...])`.
 
-        Returns `settled`; `early`, when the tool has not returned yet; or `late`, when no call waits any more.
-        Raises TokenRefused for a token no call waits for, or that was used before; InvalidInput.
+        Returns `settled`, `early` if the tool has not returned yet, or `late` if no call waits any more. Raises
+        TokenRefused if no call waits for the token or if it was used before; InvalidInput.
         """
         return self._connection.do(
             lambda wiring: wiring.people.outside.complete(token, result, partial=partial),
@@ -107,10 +107,10 @@ class ApprovalVerbs:
         )
 
     def fail_call(self, token: str, error: str | ToolError | OutcomeUnknown) -> Taken:
-        """Give a call that returned `Pending(token)` an error in place of a result. As `complete_call`.
+        """Give an error in place of a result. See `complete_call`.
 
-        error   one line for the model; or ToolError for longer words of your own, OutcomeUnknown for a change that may
-                or may not have been made
+        error: one line for the model; ToolError for a longer text; OutcomeUnknown if the change may or may not have
+            been made.
         """
         return self._connection.do(
             lambda wiring: wiring.people.outside.fail(token, error),

@@ -29,7 +29,7 @@ BULK_LOOK_S = 0.5
 
 
 class AsyncMemories:
-    """`Memories` whose verbs are awaited: `list`, `forget`, `forget_all`; each takes a thread while it runs."""
+    """`Memories` with awaited verbs. Each takes a thread while it runs."""
 
     def __init__(self, threads: VerbThreads, memories: Memories) -> None:
         self._threads = threads
@@ -41,7 +41,7 @@ class AsyncMemories:
 
 
 class AsyncBudgetVerbs:
-    """`BudgetVerbs` whose verbs are awaited: `list`, `set`, `raise_by`; each takes a thread while it runs."""
+    """`BudgetVerbs` with awaited verbs. Each takes a thread while it runs."""
 
     def __init__(self, threads: VerbThreads, budgets: BudgetVerbs) -> None:
         self._threads = threads
@@ -53,7 +53,7 @@ class AsyncBudgetVerbs:
 
 
 class AsyncTurnBudget:
-    """A TurnBudget whose verbs are awaited; what are properties there is in `await budget.snapshot()`."""
+    """A TurnBudget with awaited verbs. `await budget.snapshot()` has the values of its properties."""
 
     def __init__(self, threads: VerbThreads, budget: TurnBudget) -> None:
         self._threads = threads
@@ -71,7 +71,7 @@ class AsyncTurnBudget:
 
 
 class AsyncTurnRuntimeState:
-    """A TurnRuntimeState whose moves are awaited; what are properties there is in `await state.snapshot()`."""
+    """A TurnRuntimeState with awaited verbs. `await state.snapshot()` has the values of its properties."""
 
     def __init__(self, threads: VerbThreads, state: TurnRuntimeState) -> None:
         self._threads = threads
@@ -89,7 +89,7 @@ class AsyncTurnRuntimeState:
 
 
 class AsyncFlag:
-    """See `Flag`. Releases itself as an asynchronous context manager."""
+    """A `Flag` with awaited verbs. As an asynchronous context manager it is released at the end."""
 
     def __init__(self, threads: VerbThreads, flag: Flag) -> None:
         self._threads = threads
@@ -108,7 +108,7 @@ class AsyncFlag:
 
 
 class AsyncSession:
-    """A Session whose verbs are awaited; each takes a thread while it runs. `flag` asks nothing, and is not awaited."""
+    """A Session with awaited verbs. Each takes a thread while it runs. `flag` needs no service and is not awaited."""
 
     def __init__(self, threads: VerbThreads, session: Session) -> None:
         self._threads = threads
@@ -144,19 +144,19 @@ class AsyncSession:
 
 
 class AsyncClient:
-    """Submits turns from an event loop, and follows any number of them. One a process is enough.
+    """A client that submits turns from an event loop, and follows any number of them. One per process is enough.
 
     async with AsyncClient() as client:    # settings and brain from BRAINQ_..., and .env
         handle = await client.submit("session-1", "What is on my list?")
         async for event in handle.events():
             print(event.seq, event.kind)
 
-    It takes what Client takes, and has its verbs, awaited. `session`, `state`, `memories` and `brains` ask nothing, and
-    are not awaited; `iterate_turns` and its like are followed with `async for`.
+    It takes the arguments of Client and has its verbs, awaited. `session`, `state`, `memories` and `brains` need no
+    service and are not awaited; `iterate_turns` and the like are used with `async for`.
 
-    Turns are followed (`handle.events`, `handle.result`) without threads: one task with one blocking read reads them
-    all. The other verbs are one quick round trip to SQL and Redis each, and SQL's drivers block: a verb takes a thread
-    while it runs. Those that act and those that only look have 16 each, so that neither keeps the other waiting.
+    Following turns (`handle.events`, `handle.result`) takes no threads: one task with one blocking read follows them
+    all. Every other verb is a quick round trip to SQL and Redis. SQL drivers block, so a verb takes a thread while it
+    runs. Verbs that write and verbs that read have 16 threads each, so that neither kind delays the other.
     """
 
     def __init__(
@@ -168,7 +168,7 @@ class AsyncClient:
 
     @property
     def brains(self) -> tuple[str, ...]:
-        """Their names; the first is the default's."""
+        """The names of the brains. The first is the default."""
         return self._sync.brains
 
     @property
@@ -293,9 +293,9 @@ class AsyncClient:
     ping = async_lookup(Client.ping)
 
     async def close(self) -> None:
-        """End what is followed on this loop, let verbs that run end, and close the connections.
+        """Stop following turns on this loop, wait for running verbs, and close the connections.
 
-        Who still follows a turn gets SetupError. Nothing is left behind.
+        Whoever still follows a turn gets SetupError.
         """
         for wiring in self._connection.cells.opened():
             await wiring.close_streams()

@@ -1,4 +1,4 @@
-"""AsyncTurnHandle and AsyncHold: one submitted turn, on an event loop; and the threads in which verbs run."""
+"""AsyncTurnHandle and AsyncHold for event loops, and the threads in which awaited verbs run."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ THREADS_PER_KIND = 16  # of either kind
 
 
 class VerbThreads:
-    """Verbs are one quick round trip each to SQL and Redis, mostly to SQL, whose drivers block: they run in threads.
+    """The threads in which verbs run, because SQL drivers block.
 
-    Those that act (submit, steer, cancel ...) and those that only look (history, approvals ...) have threads of their
-    own, so that a page that reads much, or 500 streams that ask SQL at once, keep no cancel waiting. Neither takes from
-    the loop's default threads, which are few and belong to the program.
+    Verbs that write (submit, steer, cancel ...) and verbs that read (history, approvals ...) have separate threads, so
+    that a page with many reads, or 500 streams that query SQL at once, do not delay a cancel. The loop's default
+    threads are few and belong to the program, so they are not used.
     """
 
     def __init__(self) -> None:
@@ -42,15 +42,15 @@ class VerbThreads:
         self._is_closed = False
 
     async def run_action(self, verb: Callable[P, R], *args: P.args, **named: P.kwargs) -> R:
-        """Run what changes something. Raises SetupError once closed."""
+        """Run a verb that writes. Raises SetupError once closed."""
         return await self._run(self._acting, partial(verb, *args, **named))
 
     async def run_lookup(self, verb: Callable[P, R], *args: P.args, **named: P.kwargs) -> R:
-        """Run what only looks. Raises SetupError once closed."""
+        """Run a verb that reads. Raises SetupError once closed."""
         return await self._run(self._looking, partial(verb, *args, **named))
 
     def close(self) -> None:
-        """Wait for what runs, which has time limits of its own. Blocks."""
+        """Wait for running verbs, which have their own time limits. Blocks."""
         self._is_closed = True
         for pool in (self._acting, self._looking):
             pool.shutdown(wait=True)
@@ -62,7 +62,7 @@ class VerbThreads:
 
 
 def async_action(verb: Callable[Concatenate[Any, P], R]) -> Callable[Concatenate[Any, P], Coroutine[Any, Any, R]]:
-    """`verb`, which changes something, of what the twin has as `_sync`, to be awaited in one of its `_threads`."""
+    """Make a verb that writes, of the twin's `_sync`, a verb that is awaited in one of its `_threads`."""
 
     @wraps(verb)
     async def in_thread(twin: Any, *args: P.args, **named: P.kwargs) -> R:
@@ -72,7 +72,7 @@ def async_action(verb: Callable[Concatenate[Any, P], R]) -> Callable[Concatenate
 
 
 def async_lookup(verb: Callable[Concatenate[Any, P], R]) -> Callable[Concatenate[Any, P], Coroutine[Any, Any, R]]:
-    """The same of a verb that only looks."""
+    """Make a read-only verb awaited, as `async_action` does."""
 
     @wraps(verb)
     async def in_thread(twin: Any, *args: P.args, **named: P.kwargs) -> R:
@@ -84,7 +84,7 @@ def async_lookup(verb: Callable[Concatenate[Any, P], R]) -> Callable[Concatenate
 def as_twin(
     verb: Callable[Concatenate[Any, P], Coroutine[Any, Any, R]], twin_of: Callable[[VerbThreads, R], T]
 ) -> Callable[Concatenate[Any, P], Coroutine[Any, Any, T]]:
-    """An awaited verb whose answer has verbs, too: it gives the answer's own asynchronous twin."""
+    """Wrap an awaited verb so that it returns the asynchronous twin of its answer."""
 
     @wraps(verb)
     async def answered(twin: Any, *args: P.args, **named: P.kwargs) -> T:
@@ -94,7 +94,7 @@ def as_twin(
 
 
 class AsyncHold:
-    """See `Hold`. Releases itself as an asynchronous context manager.
+    """A `Hold` with awaited verbs. As an asynchronous context manager it is released at the end.
 
     async with await handle.hold("looking at the plan"):
         ...
@@ -117,7 +117,7 @@ class AsyncHold:
 
 
 class Following:
-    """Follows a turn's events; where its tenant has moved, from the same number on in its new cell."""
+    """A reader of a turn's events. If the tenant moves, it continues in the new cell from the same number."""
 
     def __init__(self, reader_now: Callable[[], StreamReader], session_id: str, turn_id: str, after: int) -> None:
         self._reader_now = reader_now
@@ -127,7 +127,7 @@ class Following:
         self._follower: Follower = self._reader.follow(*self._turn, after)
 
     async def next(self, wait_s: float) -> list[TurnEvent] | NoEvents:
-        """As `Follower.next`."""
+        """Return the next events. See `Follower.next`."""
         reader = self._reader_now()
         if reader is not self._reader:
             self.close()
@@ -144,9 +144,9 @@ class Following:
 
 
 class AsyncTurnHandle:
-    """A TurnHandle on an event loop. Make it with `await client.submit(...)` or `await client.handle(turn_id)`.
+    """A TurnHandle with awaited verbs. `await client.submit(...)` and `await client.handle(turn_id)` return one.
 
-    The verbs are TurnHandle's, awaited. `result` and `events` take no thread, however many wait.
+    `result` and `events` take no thread, however many turns are followed.
     """
 
     def __init__(self, threads: VerbThreads, handle: TurnHandle) -> None:
@@ -162,7 +162,8 @@ class AsyncTurnHandle:
         return f"AsyncTurnHandle(session_id={self.session_id!r}, turn_id={self.turn_id!r})"
 
     async def result(self, timeout_s: float | None = None) -> TurnResult:
-        """See `TurnHandle.result`. A connection that breaks is opened anew for 10 s before it raises Unreachable."""
+        """See `TurnHandle.result`. If a connection breaks, it is reopened; after 10 s without success it raises
+        Unreachable."""
         clock = asyncio.get_running_loop().time
         limits = waiting.WaitLimits(self.turn_id, timeout_s, None, clock())
         result, after = await self._known_result()
@@ -202,10 +203,10 @@ class AsyncTurnHandle:
     async def events(
         self, after: int = 0, timeout_s: float | None = None, *, idle_s: float | None = None
     ) -> AsyncIterator[TurnEvent]:
-        """See `TurnHandle.events`. A slow reader delays no other, and keeps at most 1,000 in memory.
+        """See `TurnHandle.events`. A slow reader does not delay others; at most 1,000 of its events are in memory.
 
-        A connection that breaks is opened anew, and nothing is lost or comes twice; after 10 s in vain it raises
-        Unreachable, and `events(after=...)` the last number goes on.
+        If a connection breaks, it is reopened, and no event is lost or repeated. After 10 s without success it raises
+        Unreachable; `events(after=...)` with the last number continues.
         """
         with self._following(after) as follower:
             clock = asyncio.get_running_loop().time
@@ -252,7 +253,7 @@ class AsyncTurnHandle:
     approvals = async_lookup(TurnHandle.approvals)
 
     def _reader(self) -> StreamReader:
-        """What follows the events of the cell that has the turn."""
+        """Return the reader of events in the turn's cell."""
         return self._wiring.streams.reader
 
     @contextmanager
@@ -264,7 +265,7 @@ class AsyncTurnHandle:
             following.close()
 
     async def _known_result(self, patience_s: float = 0.0) -> tuple[TurnResult | None, int]:
-        """The result where it is out; and the number above which the final event comes where it is not."""
+        """Return the result if it is out, and the number of the newest event."""
         with translate_unreachable():
             newest = await self._reader().newest(self.session_id, self.turn_id, patience_s)
         if newest.result is not None:

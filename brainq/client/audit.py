@@ -1,4 +1,4 @@
-"""The client's look at the audit log: what people and tokens did."""
+"""The client's verb that reads the audit log."""
 
 from __future__ import annotations
 
@@ -25,18 +25,18 @@ class AuditVerbs:
         turn: str | None = None,
         after: int | None = None,
     ) -> tuple[Act, ...]:
-        """What people and tokens did, the newest first: who, when, from where, and to what.
+        """List what people and tokens did, the newest first: who, when, from where, and to what.
 
-        who        only of this token, person or user
-        act        only these: approve, deny, edit, result, cancel, hold, release, ready, pause, resume, drop,
-                   interrupt, schedule, pause schedule, resume schedule, remove schedule, stop, lift, ramp,
-                   release build, forget, retry step, send again, delete response, erase, bulk, make token, revoke
-                   token
-        turn       only of this turn
-        after      the `id` of the last one of the page at hand; of one cell
-        session_prefixes   only of sessions that begin with one of these prefixes, such as ("acme:",)
+        who        acts of this token, person or user
+        act        acts of this kind: approve, deny, edit, result, cancel, hold, release, ready, pause, resume, drop,
+                   interrupt, schedule, pause schedule, resume schedule, remove schedule, stop, lift, set budget,
+                   raise budget, move, ramp, release build, forget, retry step, send again, delete response, erase,
+                   bulk, stop bulk, rotate keys, rewrap keys, shred keys, make token, revoke token
+        turn       acts on this turn
+        after      the `id` of the last act of the previous page, in a deployment of one cell
+        session_prefixes   acts on sessions that begin with one of these prefixes, such as ("acme:",)
 
-        A submit, and input, is a row of its own, and not in here. Raises InvalidInput.
+        Submits and input are not in the audit log, because they have rows of their own. Raises InvalidInput.
         """
         theirs, most = checks.session_prefixes(session_prefixes), checks.limit(limit)
         asked = self._connection.ask(

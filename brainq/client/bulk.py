@@ -1,4 +1,4 @@
-"""The verbs of a client for many turns at once: done here to the end, or begun, looked at and stopped."""
+"""The client's verbs for many turns at once: run to the end here, or start, follow and stop a bulk."""
 
 from __future__ import annotations
 
@@ -25,18 +25,18 @@ STOP_WAIT_S = 10.0
 
 
 class BulkThreads:
-    """The bulks that go on in threads of this process."""
+    """The bulks that run in threads of this process."""
 
     def __init__(self) -> None:
         self._running: dict[BulkRun, StartedThread] = {}
         self._lock = threading.Lock()
 
     def start(self, run: BulkRun) -> None:
-        """Raises AlreadyRuns where as many run as may, and Unreachable if the system refuses the thread."""
+        """Start a bulk. Raises AlreadyRuns if the largest number runs, Unreachable if the system refuses a thread."""
         context = contextvars.copy_context()  # who acts, for the audit log
         with self._lock:
             if len(self._running) >= MAX_AT_ONCE:
-                raise AlreadyRuns(f"{MAX_AT_ONCE} bulks go on in this process; wait for one, or stop one")
+                raise AlreadyRuns(f"{MAX_AT_ONCE} bulks run in this process; wait for one to end, or stop one")
             try:
                 thread = start_thread("brainq-bulk-run", lambda: context.run(self._run, run))
             except RuntimeError as refused:
@@ -55,7 +55,7 @@ class BulkThreads:
                 self._running.pop(run, None)
 
     def close(self) -> None:
-        """Stop each before its next turn, and wait a little for it."""
+        """Stop each bulk before its next turn, and wait a little for its end."""
         with self._lock:
             running = list(self._running.items())
         for run, _ in running:
@@ -65,7 +65,7 @@ class BulkThreads:
 
 
 class BulkVerbs:
-    """The part of `Client` that does one thing to every turn that some words describe."""
+    """The part of `Client` that applies one verb to every turn that a filter selects."""
 
     _connection: Connection
     _bulks: BulkThreads
@@ -78,21 +78,22 @@ class BulkVerbs:
         on_progress: Callable[[BulkReport], None] | None = None,
         **options: Unpack[BulkOptions],
     ) -> BulkReport:
-        """Do one verb to every turn that `where` describes, and return what came of it.
+        """Apply one verb to every turn that `where` selects, and return a report.
 
-        verb      cancel; approve, deny: what is pending in them; retry: finalizer steps that were given up; resubmit:
-                  failed turns, each once
-        where     the filters of `turns` in words, all of which hold: `brain=shop state=parked tenant=acme older=2h`
-        dry_run   only count
-        rate      turns a second, at most 1,000; 20 by default
-        most      of so many turns at most, the newest first
-        reason    kept with each act in the audit log; of a denial the model reads it
-        by        who does it
-        session_prefixes   only of sessions that begin with one of these prefixes, such as ("acme:",)
-        on_progress   called with the report so far: after each turn, and before the first as turns are found
+        verb: cancel; approve or deny, for pending approvals of the turns; retry, for abandoned finalizer steps;
+            resubmit, for failed turns, each once.
+        where: the filters of `turns` as text, all of which must hold: `brain=shop state=parked tenant=acme older=2h`.
+        dry_run: only count the turns.
+        rate: turns a second, at most 1,000; 20 by default.
+        most: the largest number of turns, the newest first.
+        reason: kept with each act in the audit log. The model reads the reason of a denial.
+        by: the person who does it.
+        session_prefixes: turns of sessions that begin with one of these prefixes, such as ("acme:",).
+        on_progress: called with the report so far: while turns are found, and after each turn.
 
-        The same again does what is left. Where a cell is away its turns are left out, and the report says so. Others
-        follow it by `bulk_report(id)`. Raises InvalidInput; what fails later is in the report.
+        Running it again does what is left. Turns of a cell that does not answer are left out, and the report names the
+        cell. Other processes follow the bulk with `bulk_report(id)`. Raises InvalidInput; later failures are in the
+        report.
         """
         run = self._bulk_run(verb, where, **options)
         if on_progress is not None:
@@ -108,11 +109,11 @@ class BulkVerbs:
         may_configure: bool = True,
         **options: Unpack[BulkOptions],
     ) -> BulkReport:
-        """As `bulk`, in a thread of this process: returns once it is begun. It stops when the client is closed.
+        """Start a bulk in a thread of this process, and return once it has begun. Closing the client stops it.
 
-        may_configure   False: turns that chose their model, limits or prompts are not submitted again
+        may_configure: False skips the resubmit of turns that chose their model, limits or prompts.
 
-        Raises AlreadyRuns where four go on here.
+        Raises AlreadyRuns if four bulks run in this process.
         """
         run = self._bulk_run(verb, where, **options)
         run.may_configure = may_configure
@@ -120,7 +121,8 @@ class BulkVerbs:
         return run.report
 
     def bulk_report(self, bulk_id: str) -> BulkReport:
-        """How far a bulk of any process is, as of a second ago; or what came of it, for a week. Raises NotFound."""
+        """Return the progress of a bulk of any process, at most a second old, or its outcome, for a week. Raises
+        NotFound."""
         known = check_id("bulk_id", bulk_id)
         report = self._connection.read(lambda wiring: wiring.state.bulks.read(known))
         if report is None:
@@ -128,7 +130,7 @@ class BulkVerbs:
         return report
 
     def stop_bulk(self, bulk_id: str) -> bool:
-        """Have it stop before its next turn; False where it is over. Raises NotFound."""
+        """Stop a bulk before its next turn. Returns False if it has ended. Raises NotFound."""
         if self.bulk_report(bulk_id).state != "running":
             return False
         return self._connection.do(

@@ -1,4 +1,4 @@
-"""What a bulk does: which turns its words describe, and one verb to each of them. Again changes nothing twice."""
+"""The run of a bulk: one verb, applied to each turn that a filter selects. Running it again changes nothing twice."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ SAVE_EACH_S = 1.0
 CATCH_UP_S = 1.0
 SAVER_ENDS_S = 60.0
 RESUBMIT_KEY = "resubmit-of-"
-"""What the request key of a turn begins with that is another one's second try: the same turn is tried once."""
+"""The beginning of the request keys of resubmitted turns, so that a turn is resubmitted once."""
 _TEXTS = ("session", "state", "brain", "ending", "stop_reason", "text", "search", "strategy")
 _ONLY_FIRST = {"request_key", "turn_id", "attachments", "greeting", "history", "metadata", "on_busy"}
 _UNIT_S = {"s": 1, "m": 60, "h": 3_600, "d": 86_400, "w": 604_800}
 
 
 def read_where(where: str) -> TurnFilters:
-    """The filters of `Client.turns` in words: `brain=shop state=parked tenant=acme older=2h`.
+    """Read the filters of `Client.turns` from text: `brain=shop state=parked tenant=acme older=2h`.
 
     session, state, brain, ending, stop_reason, text, search, strategy; tenant; failing=yes; unknown=yes; min_cost=0.5;
     tag; metadata.NAME=VALUE; older and newer: of how long ago they were accepted, in s, m, h, d or w.
@@ -79,7 +79,7 @@ def read_where(where: str) -> TurnFilters:
 
 
 def within(filters: TurnFilters, prefixes: Sequence[str] | None) -> TurnFilters | None:
-    """The filters, of sessions alone that begin with one of these prefixes. None: no session fits both."""
+    """Return the filters, limited to sessions with one of these prefixes. Returns None if no session fits both."""
     wanted = filters.get("session_prefixes")
     if prefixes is None:
         return filters
@@ -108,10 +108,10 @@ def next_due_s(due_s: float, now_s: float, rate: float) -> float:
 
 @dataclass(kw_only=True, eq=False)
 class BulkRun:
-    """Does one verb to each of many turns, so many a second, and keeps the report of it for everybody.
+    """A run that applies one verb to many turns, at a rate, and publishes its report.
 
-    prefixes        only of sessions that begin with one of these; None: of all
-    may_configure   whoever asks may choose what turns cost and reach, so they may be submitted again as they were
+    prefixes: the prefixes of the sessions concerned, or None for all sessions.
+    may_configure: the caller may choose what turns cost and reach, so turns may be resubmitted as they were.
     """
 
     client: Client
@@ -122,14 +122,14 @@ class BulkRun:
     stopping: threading.Event = field(default_factory=threading.Event)
 
     def begin(self) -> None:
-        """Keep that it has begun. Raises Unreachable, and InvalidInput for words that are no filter."""
+        """Publish the first report. Raises Unreachable, and InvalidInput for a text that is no filter."""
         read_where(self.report.plan.where)
         plan = self.report.plan
         act = NewAct("bulk", f"{plan.verb} {self.report.id}", plan.by, plan.reason)
         connection_of(self.client).do(self._keep, "a dry run changes nothing" if plan.dry_run else act)
 
     def run(self) -> BulkReport:
-        """To its end. A failure of all is in the report; the same again then does the rest."""
+        """Run the bulk to its end. A failure that stops it is in the report; running it again does the rest."""
         saver = KeptThread("brainq-bulk-saver", self._save_on)
         try:
             saver.ensure()
@@ -158,7 +158,7 @@ class BulkRun:
             logs.warning("a bulk's report was not kept", bulk=self.report.id, why=type(failure).__name__)
 
     def _keep(self, wiring: Wiring) -> str:
-        """Keep the report for others, and see whether one of them wants the bulk to stop."""
+        """Publish the report, and stop the bulk if a stop was requested."""
         if wiring.state.bulks.save(self.report):
             self.stopping.set()
         return self.report.id
@@ -182,14 +182,14 @@ class BulkRun:
         return self.stopping.wait(max(0.0, due_s - time.monotonic()))
 
     def _find_named(self, filters: TurnFilters) -> Iterator[ListedTurn]:
-        """Also those that name no brain, where the deployment has the one that is meant."""
+        """Find turns, including those that name no brain if the only brain here is the one that is meant."""
         if filters.get("brain") != self.client.brains[0] or len(self.client.brains) > 1:
             return self._find(filters)
         anys = cast("TurnFilters", {name: value for name, value in filters.items() if name != "brain"})
         return (turn for turn in self._find(anys) if turn.brain in (None, filters.get("brain")))
 
     def _find(self, filters: TurnFilters) -> Iterator[ListedTurn]:
-        """The turns that it is for, as they are now."""
+        """Find the selected turns in their present state, page by page."""
         after, seen = None, 0
         while not self.stopping.is_set():
             page = self.client.turns(limit=PAGE_SIZE, after=after, **filters)
@@ -218,20 +218,20 @@ class BulkRun:
         self.on_progress(self.report)
 
     def _note(self, **changes: object) -> None:
-        """The report is replaced whole: whoever keeps it reads it at any time."""
+        """Replace the report as a whole, because another thread reads it at any time."""
         self.report = self.report.model_copy(update=changes)
 
 
 @dataclass(frozen=True, slots=True)
 class BulkAct:
-    """One verb, done to one turn."""
+    """One verb, applied to one turn."""
 
     client: Client
     plan: BulkPlan
     may_configure: bool
 
     def do(self, turn: ListedTurn) -> str:
-        """Why nothing was to be done; "" where it was done."""
+        """Apply the verb. Returns why nothing was to be done, or "" if it was done."""
         match self.plan.verb:
             case "cancel":
                 word = self.client.cancel(turn.session_id, turn.turn_id, self.plan.reason)

@@ -1,4 +1,4 @@
-"""What is refused before anything is stored or sent: each check names the field and the remedy."""
+"""The checks of a verb's arguments, before anything is stored or sent. Each error names the field and the remedy."""
 
 from __future__ import annotations
 
@@ -28,8 +28,7 @@ MAX_LISTED = 10_000
 
 
 def turn_input(text: object, client_message_id: str | None, readiness: object, files: Sequence[File] = ()) -> TurnInput:
-    """Follow-up input. Raises InvalidInput for a text that is empty, unless it has files, or says something of
-    readiness."""
+    """Return follow-up input. Raises InvalidInput if the text is empty, unless it comes with files or readiness."""
     if readiness is not None and not isinstance(readiness, bool):
         raise InvalidInput("readiness", f"{readiness!r} must be True, False or None")
     if not isinstance(text, str):
@@ -52,7 +51,7 @@ def turn_input(text: object, client_message_id: str | None, readiness: object, f
 
 
 def hold(kind: str, reason: object, expires_in_s: object, on_expiry: object) -> HoldSpec:
-    """A hold with a new id that begins with `kind`."""
+    """Return a hold with a new id that begins with `kind`. Raises InvalidInput."""
     if isinstance(expires_in_s, bool) or not isinstance(expires_in_s, int | float):
         raise InvalidInput("expires_in_s", f"{expires_in_s!r} must be a number of seconds, such as 3600")
     if not (math.isfinite(expires_in_s) and 0 < expires_in_s <= MAX_HOLD_S):
@@ -70,7 +69,7 @@ def hold(kind: str, reason: object, expires_in_s: object, on_expiry: object) -> 
 
 
 def text(field: str, text: object, max_chars: int) -> str:
-    """A text of at most `max_chars` characters; it may be empty."""
+    """Return a text of at most `max_chars` characters, which may be empty. Raises InvalidInput."""
     if not isinstance(text, str):
         raise InvalidInput(field, f"must be a str, got {type(text).__name__}")
     if len(text) > max_chars:
@@ -79,7 +78,7 @@ def text(field: str, text: object, max_chars: int) -> str:
 
 
 def name(by: object) -> str:
-    """Who decides, for the record; it may be empty."""
+    """Return the name of the person who acts, for the record. It may be empty."""
     return text("by", by, MAX_NAME_CHARS)
 
 
@@ -92,7 +91,7 @@ def expected_turn(turn_id: object) -> str | None:
 
 
 def approval_state(state: object) -> str | None:
-    """`all` and None are any state."""
+    """Return the state to filter by. Returns None, for any state, if it is `all` or None."""
     known: tuple[str, ...] = get_args(ApprovalState)
     if state is None or state == "all":
         return None
@@ -108,18 +107,17 @@ def limit(value: object) -> int:
 
 
 def session_prefixes(prefixes: object) -> tuple[str, ...] | None:
-    """None stays None: all sessions."""
     return None if prefixes is None else check_prefixes("session_prefixes", prefixes)
 
 
 def approval(approval_id: object) -> str:
-    """An approval's id: its call's, as it is written."""
+    """Return an approval's id, which is the full id of its call. Raises InvalidInput."""
     turn_id, call_id = split_call_id(approval_id)
     return full_call_id(check_turn_id("id", turn_id), call_id)
 
 
 def call_id(turn_id: str, value: object) -> str:
-    """The id in the turn of one of its calls, given as such or as the full one."""
+    """Return the id of a call in its turn, given as such or as the full id. Raises InvalidInput."""
     if isinstance(value, str) and is_call_id(value):
         return value
     of_turn, call = split_call_id(value)
@@ -129,7 +127,7 @@ def call_id(turn_id: str, value: object) -> str:
 
 
 def after_call(turn_id: str, call_id: object) -> str | None:
-    """The id in the turn of one of its calls, from its full one. None stays None."""
+    """Return the id of a call in its turn, given its full id, or None for None. Raises InvalidInput."""
     if call_id is None:
         return None
     of_turn, call = split_call_id(call_id)
@@ -145,7 +143,7 @@ def after_count(count: object) -> int:
 
 
 def _without_surrogates(field: str, text: str) -> str:
-    """Half of a surrogate pair would fail only where it is stored."""
+    """Raise InvalidInput for half of a surrogate pair, which would fail only when it is stored."""
     try:
         text.encode()
     except UnicodeEncodeError:

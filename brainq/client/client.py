@@ -1,4 +1,4 @@
-"""Client: submits turns, finds them again, and decides what people are asked."""
+"""Client: submits turns, finds them again, and decides about their calls."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class Client(ScheduleVerbs, ApprovalVerbs, SpendVerbs, CellVerbs, StopVerbs, Ver
     handle = client.submit("session-1", "What is on my list?")
     print(handle.result(timeout_s=60).text)
 
-    `brain` is one, or several in a list, tuple or mapping: a turn names which has it.
+    brain: one brain, or several in a list, tuple or mapping. A turn names the brain that it is for.
     """
 
     def __init__(
@@ -72,55 +72,55 @@ class Client(ScheduleVerbs, ApprovalVerbs, SpendVerbs, CellVerbs, StopVerbs, Ver
 
     @property
     def brains(self) -> tuple[str, ...]:
-        """Their names; the first is the default's."""
+        """The names of the brains. The first is the default."""
         return self._connection.cells.home.brains.names
 
     @property
     def memories(self) -> Memories:
-        """What brains remember over turns, to be listed and forgotten."""
+        """The memories that brains keep across turns."""
         return Memories(self)
 
     @takes_submit_options
     def submit(self, session_id: str, user_message: str, **options: Unpack[SubmitOptions]) -> TurnHandle:
-        """Accept a turn; returns once SQL has it.
+        """Accept a turn. Returns once SQL has it.
 
-        request_key   the same key again is the same turn: nothing is submitted twice
+        request_key   a submit with a key that was used before returns the turn of the first one
         limits        overrides of the brain's limits for this turn
-        options       how the model is asked, over the brain's: temperature, tool_choice, reasoning_effort and others;
-                      not the headers and parameters that only code may give
-        on_busy       when the session has a live turn: `enqueue` behind the others; `steer` into the live one;
-                      `interrupt` it and run next; `replace` it and drop those that wait; `reject` with
-                      SessionBusy; `merge` into the newest that waits. Where the message went into another turn,
+        options       overrides of the brain's model options: temperature, tool_choice, reasoning_effort and others;
+                      headers and parameters may be given by code alone
+        on_busy       what to do if the session has a live turn: `enqueue` behind the others; `steer` into the live one;
+                      `interrupt` it and run next; `replace` it and drop the waiting turns; `reject` with
+                      SessionBusy; `merge` into the newest waiting turn. If the message went into another turn,
                       the handle is that turn's, and its `joined` is the receipt
-        priority      `high`, `normal` or `low`: which turns of its own tenant go first when the fleet has no room
-        kind          `review`: a turn with a history of its own, which only its outcome leaves; `compact`: the
+        priority      `high`, `normal` or `low`: the order among turns of the same tenant while the fleet has no room
+        kind          `review`: a turn with its own history, of which only the outcome is kept; `compact`: the
                       session's older messages are replaced by a summary
         seed          what a review begins with: the `session`'s conversation so far, or `empty`
-        output_schema a JSON schema, or a pydantic model class, that the answer has to fit: `result.parsed` and
-                      `result.parsed_as(Model)` hold it. The model is asked again where it does not fit, at most
+        output_schema a JSON schema, or a pydantic model class, that the answer must fit: `result.parsed` and
+                      `result.parsed_as(Model)` hold it. If an answer does not fit, the model is asked again, at most
                       twice; then the turn ends as `invalid_output`
-        readiness     False: no call that changes something starts before `handle.steer(..., readiness=True)`, or
-                      the hold is released; True: the turn is ready, whatever flags the session has. In a turn
-                      that the message goes into it lifts or sets that turn's readiness hold
-        attachments   images and files of the message, which may be empty then: `[File.of("plan.png")]`. They are kept
-                      in SQL, under their hash; see docs/guides/providers.md for what models are shown of them
+        readiness     False: no call with an effect starts before `handle.steer(..., readiness=True)`, or before the
+                      hold is released. True: the turn is ready, whatever flags the session has. If the message goes
+                      into another turn, it sets or lifts that turn's readiness hold
+        attachments   images and files of the message: `[File.of("plan.png")]`. With them the message may be empty. SQL
+                      keeps them under their hash; docs/guides/providers.md explains what models are shown of them
         greeting      the assistant's words before the user's first, such as a chat page's first line; only the first
                       turn of a session takes it
-        history       a conversation that was had elsewhere, before this message: messages of user, assistant (with the
-                      `calls` it made) and tool, up to 1,000; only the first turn of a session takes it. As dicts they
-                      may have `attachments`, too
-        client_tools  tools that you run yourself, beside the brain's: a call of one waits, and holds no worker, until
-                      `handle.give_result(call_id, ...)`
-        brain         the name of the brain that is to have the turn; by default the first. A message that goes into
-                      another turn is that turn's brain's
-        turn_id       an id of yours for the turn; the same id again is the same turn
-        metadata      small JSON of yours, which callbacks get back; `prompt_tags` are kept with the turn, too
+        history       an earlier conversation from elsewhere: up to 1,000 messages of user, assistant (with its
+                      `calls`) and tool; only the first turn of a session takes it. Messages given as dicts may have
+                      `attachments`
+        client_tools  tools that you run yourself, in addition to the brain's: a call of one waits, and holds no
+                      worker, until `handle.give_result(call_id, ...)`
+        brain         the name of the brain for the turn; by default the first. A message that goes into another turn
+                      is for that turn's brain
+        turn_id       your own id for the turn; the same id again is the same turn
+        metadata      small JSON that callbacks receive; `prompt_tags` are kept with the turn, too
         model, provider, system_prompt, skill_context, cwd, show_citations, prompt_id, prompt_version
-                      those of this turn, over the brain's
+                      overrides of the brain's for this turn
 
-        Raises InvalidInput naming the field, before anything is stored; SubmitConflict when the
-        request_key or turn_id was used with other content; SessionBusy; BuildUnserved; QueueFull where too many turns
-        wait; MailboxFull where it is input; Unreachable, whose `request_key` makes a second try the same turn.
+        Raises InvalidInput naming the field, before anything is stored; SubmitConflict if the request_key or turn_id
+        was used with other content; SessionBusy; BuildUnserved; QueueFull if too many turns wait; MailboxFull if the
+        message is input of a live turn; Unreachable, whose `request_key` makes a second try the same turn.
         """
         fields = submit_fields(Client.submit, options, session_id=session_id, user_message=user_message)
         request, files = read_submit(fields, self._connection.settings.file_limits)
@@ -144,11 +144,11 @@ class Client(ScheduleVerbs, ApprovalVerbs, SpendVerbs, CellVerbs, StopVerbs, Ver
     ) -> TurnResult:
         """Submit a turn and wait for its result: `client.run("s1", "Hello").raise_for_ending().text`.
 
-        timeout_s   seconds in all; None: as long as the turn takes, which its own limit bounds
-        options     as `submit` takes them
+        timeout_s: seconds in all. None waits as long as the turn takes, which its own time limit bounds.
+        options: as for `submit`.
 
-        Raises as `submit`, ResultTimeout, and TurnParked where the turn waits for a person, or for a client tool:
-        else the caller would wait as long without knowing why.
+        Raises as `submit`, ResultTimeout, and TurnParked if the turn waits for a person or for a client tool, which the
+        caller would otherwise wait for without knowing why.
         """
         handle = self.submit(session_id, user_message, **options)
         if handle.wait(NEEDS_CALLER, timeout_s) == "parked":
@@ -156,20 +156,20 @@ class Client(ScheduleVerbs, ApprovalVerbs, SpendVerbs, CellVerbs, StopVerbs, Ver
         return handle.result()
 
     def handle(self, turn_id: str) -> TurnHandle:
-        """The handle of a turn submitted earlier, by any process. Raises TurnNotFound."""
+        """Return the handle of a turn that any process submitted earlier. Raises TurnNotFound."""
         row = self._connection.read_all(lambda cells: cells.turn_row(turn_id))
         return TurnHandle(self, row.session_id, turn_id)
 
     def find(self, sought: str) -> TurnHandle:
-        """The handle of the turn with this id or request key, or of the one whose id begins so, as people write it.
+        """Return the handle of the turn with this id, beginning of an id, or request key.
 
-        Raises TurnNotFound, or InvalidInput when several begin so.
+        Raises TurnNotFound, and InvalidInput if the ids of several turns begin like this.
         """
         row = find_turn(self._connection.read_all(lambda cells: cells.find_rows(sought)), sought)
         return TurnHandle(self, row.session_id, row.turn_id)
 
     def session(self, session_id: str) -> Session:
-        """A session, to look at its queue, pause it, or speak into whatever is live. Raises InvalidInput."""
+        """Return a session, to read its queue, pause it, or steer its live turn. Raises InvalidInput."""
         return Session(self, check_id("session_id", session_id))
 
     def turns(
@@ -182,39 +182,39 @@ class Client(ScheduleVerbs, ApprovalVerbs, SpendVerbs, CellVerbs, StopVerbs, Ver
         after: str | None = None,
         **filters: Unpack[ContentFilters],
     ) -> tuple[ListedTurn, ...]:
-        """Turns of all sessions, the newest first.
+        """List turns of all sessions, the newest first. Each filter keeps only the turns that it describes.
 
-        session        only of this session
+        session        turns of this session
         state          queued, active, parked, closing; accepted: any of these; ended; rejected; None: any
         limit          turns a page, up to 10,000
-        session_prefixes   only of sessions that begin with one of these prefixes, such as ("acme:",)
-        brain          only those that name this brain; in a deployment of one, none does
+        session_prefixes   turns of sessions that begin with one of these prefixes, such as ("acme:",)
+        brain          turns that name this brain; in a deployment with one brain, none does
         ending         completed, timed_out, cancelled, failed
         stop_reason    such as `answered` or `max_steps`
-        failing        only those that failed or timed out, or that have a call that failed, timed out or is unknown, or
-                       a finalizer step given up
-        unknown        only those with a write of which nobody knows whether it happened
-        min_cost_usd   only those that cost so many dollars or more, so far
-        since, until   only those that were accepted at `since` or later, before `until`; with a time zone
-        text           only those whose id, or whose session's, holds it, or whose request key it is
-        strategy       how they came to their answers, by the decision records that SQL keeps: direct_answer,
-                       tool_assisted, retrieval_augmented, web_augmented
-        search         only those whose message, answer, metadata (`customer=42`), tags or ids hold it; of the newest
-                       20,000 before `until`, because it reads them
-        metadata       only those submitted with these values: `{"customer": 42}`, `{"order": {"id": "A-1"}}`; compared
-                       as text, so that 42 is "42"; of the newest 20,000, as `search`
-        prompt_tags    only those submitted with all of these tags; of the newest 20,000, as `search`
-        sort           newest; oldest; cost or tokens: the highest first, of those that have ended
-        after          the id of the last turn of the page at hand: gives the page after it
+        failing        turns that failed or timed out, that have a call that failed, timed out or is unknown, or that
+                       have an abandoned finalizer step
+        unknown        turns with a write that may or may not have happened
+        min_cost_usd   turns that have cost this many dollars or more so far
+        since, until   turns that were accepted at `since` or later, and before `until`; with a time zone
+        text           turns whose id or session's id contains it, or whose request key it is
+        strategy       how turns reached their answers, by the decision records in SQL: direct_answer, tool_assisted,
+                       retrieval_augmented, web_augmented
+        search         turns whose message, answer, metadata (`customer=42`), tags or ids contain it; only the newest
+                       20,000 before `until` are searched, because their content is read
+        metadata       turns submitted with these values: `{"customer": 42}`, `{"order": {"id": "A-1"}}`; values are
+                       compared as text, so 42 equals "42"; among the newest 20,000, as for `search`
+        prompt_tags    turns submitted with all of these tags; among the newest 20,000, as for `search`
+        sort           newest; oldest; cost or tokens: the highest first, of turns that have ended
+        after          the id of the last turn of the previous page
 
-        Pages follow each other without a gap or a repeat while turns are added. What a turn that has not ended does
-        comes from Redis, for a page in two round trips. Raises InvalidInput.
+        Pages follow each other without gaps or repeats while turns are added. The state of live turns comes from Redis,
+        in two round trips a page. Raises InvalidInput.
         """
         wanted = checked_filter(session, state, session_prefixes, **filters)
         return self._connection.read_all(lambda cells: list_turns(cells, wanted, limit, after))
 
     def iterate_turns(self, **filters: Unpack[TurnFilters]) -> Iterator[ListedTurn]:
-        """Every turn that `turns` would list, page by page as it is needed."""
+        """Iterate over every turn that `turns` lists. Pages are read as they are needed."""
         return iterate_pages(
             lambda after: self.turns(limit=PAGE_SIZE, after=after, **filters), lambda turn: turn.turn_id
         )
@@ -227,12 +227,12 @@ class Client(ScheduleVerbs, ApprovalVerbs, SpendVerbs, CellVerbs, StopVerbs, Ver
         *,
         after: str | None = None,
     ) -> tuple[ListedSession, ...]:
-        """Sessions that have a turn, the one with the newest turn first.
+        """List sessions that have a turn, the one with the newest turn first.
 
-        prefix     only those whose id begins so
-        limit      sessions a page, up to 10,000
-        session_prefixes   only those that begin with one of these prefixes, such as ("acme:",)
-        after      the id of `last_turn` of the last session of the page at hand: gives the page after it
+        prefix: sessions whose id begins with it.
+        limit: sessions a page, up to 10,000.
+        session_prefixes: sessions that begin with one of these prefixes, such as ("acme:",).
+        after: the id of `last_turn` of the last session of the previous page.
 
         A session that gets a turn meanwhile moves to the first page. Raises InvalidInput.
         """
@@ -241,19 +241,19 @@ class Client(ScheduleVerbs, ApprovalVerbs, SpendVerbs, CellVerbs, StopVerbs, Ver
     def iterate_sessions(
         self, prefix: str = "", session_prefixes: Sequence[str] | None = None
     ) -> Iterator[ListedSession]:
-        """Every session that `sessions` would list, page by page as it is needed."""
+        """Iterate over every session that `sessions` lists. Pages are read as they are needed."""
         return iterate_pages(
             lambda after: self.sessions(prefix, PAGE_SIZE, session_prefixes, after=after),
             lambda session: session.last_turn.turn_id,
         )
 
     def fleet(self) -> Fleet:
-        """What runs turns, at this moment: workers of each pool, queues, lanes, turns by state, the sweeper, what was
-        given up, and Redis. Asks no worker; docs/operate/operations.md says of each fact where it is from."""
+        """Return the state of the fleet: workers of each pool, queues, lanes, turns by state, the sweeper, abandoned
+        work, and Redis. Needs no answer from workers; docs/operate/operations.md explains where each fact is from."""
         return self._connection.read_all(read_all_fleets)
 
     def activity(self) -> FleetActivity:
-        """What the fleet did in each minute of the last hour, from SQL: turns, failures, how long they took, costs."""
+        """Return the turns, failures, durations and costs of each minute of the last hour, from SQL."""
         return self._connection.read_all(read_all_activity)
 
     def scale(
@@ -264,17 +264,20 @@ class Client(ScheduleVerbs, ApprovalVerbs, SpendVerbs, CellVerbs, StopVerbs, Ver
         most: int | None = None,
         build: str | None = None,
     ) -> FleetScale:
-        """How many workers each pool wants, or `pool` alone: what is queued and runs over a worker's threads, within
-        `least` and `most` (else BRAINQ_SCALE_MIN, _MAX). Raises InvalidInput; SetupError with a broker elsewhere.
+        """Return how many workers each pool, or `pool` alone, should have: queued and running work divided by the
+        threads of a worker, at least `least` and at most `most` (by default BRAINQ_SCALE_MIN, _MAX).
 
-        build   how many of this build's workers; each build within the bounds
+        build: count the workers of this build only; the bounds apply to each build.
+
+        Raises InvalidInput, and SetupError if Redis is not the broker.
         """
         request = ScaleRequest(pool, least, most, build)
         return self._connection.read_all(lambda cells: read_all_scales(cells, request))
 
     def metrics(self) -> str:
-        """The fleet's metrics in Prometheus' text format: what all workers counted, and what Redis and SQL report now.
-        What is away is left out, and `brainq_up` says so. docs/operate/metrics.md has all of them."""
+        """Return the fleet's metrics in Prometheus' text format: the counters of all workers, and readings of Redis and
+        SQL. `brainq_up` reports a service that does not answer; its readings are omitted. See
+        docs/operate/metrics.md."""
         from brainq.observe.metrics.prometheus import prometheus_text
 
         return prometheus_text(self._connection.read_all(read_all_metrics))
@@ -288,7 +291,7 @@ class Client(ScheduleVerbs, ApprovalVerbs, SpendVerbs, CellVerbs, StopVerbs, Ver
         )
 
     def state(self, session_id: str, turn_id: str) -> TurnRuntimeState:
-        """The turn's shared state, attached to by its ids."""
+        """Attach to the shared state of a turn."""
         return TurnRuntimeState(self, session_id, turn_id)
 
     def deliveries(
@@ -298,18 +301,21 @@ class Client(ScheduleVerbs, ApprovalVerbs, SpendVerbs, CellVerbs, StopVerbs, Ver
         session_prefixes: Sequence[str] | None = None,
         after: int | str | None = None,
     ) -> tuple[DeliveryRow, ...]:
-        """What webhooks were, or are to be, sent, the newest first.
+        """List webhook deliveries, the newest first.
 
-        state      pending, done, dead; None: any. Raises InvalidInput for another
-        session_prefixes   only of sessions that begin with one of these prefixes, such as ("acme:",)
-        after      the `row` of the last one of the page at hand
+        state: pending, done or dead. None lists all.
+        session_prefixes: deliveries of sessions that begin with one of these prefixes, such as ("acme:",).
+        after: the `row` of the last delivery of the previous page.
+
+        Raises InvalidInput.
         """
         return self._connection.read_all(
             lambda cells: list_all_deliveries(cells, state, limit, session_prefixes, after)
         )
 
     def send_again(self, delivery: int | str, session_prefixes: Sequence[str] | None = None) -> bool:
-        """A dead delivery, by its `row`, is due at once, as if it were new; False where none of these sessions is."""
+        """Make a dead delivery, by its `row`, due at once, as if it were new. Returns False if these sessions have no
+        such delivery."""
         prefixes = checks.session_prefixes(session_prefixes)
 
         def revive(cells: Cells) -> bool:
@@ -319,13 +325,12 @@ class Client(ScheduleVerbs, ApprovalVerbs, SpendVerbs, CellVerbs, StopVerbs, Ver
         return self._connection.do_in_all(revive, NewAct("send again", str(delivery)))
 
     def begin_try(self, digest: str, number: int, *, is_refused: bool = False, older: str = "") -> str:
-        """A key to submit under, for fronts whose clients bring none but say which try a request is. What they tried
-        within a quarter of an hour is known.
+        """Return a request key for a client that sends none but counts its tries. Tries are remembered for 15 minutes.
 
-        digest      of who asks, and what: the same is the same content
-        number      which try its client says it is, from 0
-        is_refused  it is refused, and may come again
-        older       the words that the previous release knew the content by
+        digest: the hash of the caller and the content.
+        number: the number of the try, from 0, as the client counts.
+        is_refused: the request is refused and may be sent again.
+        older: the text under which the previous release knew the content.
         """
         before = hashlib.sha256(older.encode("utf-8", "surrogatepass")).hexdigest() if older else ""
 
@@ -335,7 +340,7 @@ class Client(ScheduleVerbs, ApprovalVerbs, SpendVerbs, CellVerbs, StopVerbs, Ver
         return self._connection.do_in_all(lambda cells: cells.first_to_answer(digest, begin), "the turn has a row")
 
     def end_try(self, digest: str, key: str, number: int, how: Literal["refused", "cut", "sent", "over"]) -> None:
-        """Note how a try ended: `refused`, `cut`, `sent` whole, or `over` where its client does not come again."""
+        """Record how a try ended: `refused`, `cut`, `sent` whole, or `over` if its client will not try again."""
 
         def end(wiring: Wiring) -> None:
             wiring.state.request_keys.end(digest, key, number, how)
@@ -343,12 +348,12 @@ class Client(ScheduleVerbs, ApprovalVerbs, SpendVerbs, CellVerbs, StopVerbs, Ver
         self._connection.do_in_all(lambda cells: cells.first_to_answer(digest, end), "the turn has a row")
 
     def ping(self) -> None:
-        """Raise Unreachable where Redis or SQL does not answer or takes no writes, and SetupError where there is none.
-        Of several cells one that does is enough: the others' tenants are its own."""
+        """Raise Unreachable if Redis or SQL does not answer or takes no writes, and SetupError if there is none. If
+        there are several cells, one that answers is enough."""
         self._connection.read_all(lambda cells: cells.look())
 
     def close(self) -> None:
-        """Stop bulks that go on here, and close the connections to Redis and SQL."""
+        """Stop the bulks that run in this process, and close the connections to Redis and SQL."""
         self._bulks.close()
         self._connection.cells.close()
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 FindCell = Callable[[Cells], Wiring]
 NOTHING_DONE = (False, None, 0, "ended")
-"""What a verb returns if it had nothing to do: then there is no act."""
+"""The return values of a verb that had nothing to do, so that there is no act."""
 NO_ACT = Literal[
     "the turn has a row",
     "the input has a row",
@@ -115,7 +115,8 @@ class Connection:
             self.record(act)
 
     def record(self, act: NewAct) -> None:
-        """Write the act's row: with its session, else at home. A brain that keeps content out of SQL has no reason."""
+        """Write an act's row in the cell of its session, or at home. The reason is left out if the turn's brain keeps
+        content out of SQL."""
         try:
             wiring = self.cells.settle(act.session_id) if act.session_id else self.cells.home
             if act.reason and act.turn_id:
@@ -214,13 +215,13 @@ def _unreachable_message(failure: Exception) -> str:
 
 def _service_and_remedy(failure: Exception) -> tuple[str, str]:
     if services.is_redis_unavailable(failure):
-        return "Redis", "start it, or correct BRAINQ_REDIS_URL; the same may be asked again when it is back"
+        return "Redis", "start it, or correct BRAINQ_REDIS_URL; try again once it is back"
     if services.is_sql_unavailable(failure):
-        return "SQL", "start it, or correct BRAINQ_SQL_URL; the same may be asked again when it is back"
-    return "Redis, SQL or the disk", "`brainq doctor` says which; the same may be asked again when it is back"
+        return "SQL", "start it, or correct BRAINQ_SQL_URL; try again once it is back"
+    return "Redis, SQL or the disk", "`brainq doctor` names it; try again once it is back"
 
 
 def _failure_reason(failure: Exception) -> str:
-    """SQLite says itself what is wrong, such as a full disk, and quotes no content; of others the type."""
+    """Return SQLite's own message, which quotes no content, or the type of any other failure."""
     driver = getattr(failure, "orig", None)
     return str(driver) if type(driver).__module__ == "sqlite3" else type(failure).__name__

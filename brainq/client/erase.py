@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 POLL_S = 0.2
 RECENT_S = 3600.0  # finalizers may still be at work at what ended since
 SETTLE_LOOKS = 5
-"""How often what a last finalizer step wrote meanwhile is deleted again."""
+"""How many times rows are deleted again that a last finalizer step wrote meanwhile."""
 
 
 def erase_everywhere(cells: Cells, scope: ErasureScope, *, by: str = "", wait_s: float = 60.0) -> Erasure:
@@ -45,7 +45,7 @@ def erase_everywhere(cells: Cells, scope: ErasureScope, *, by: str = "", wait_s:
 
 
 def _keys_leaving(cells: Cells, scope: ErasureScope) -> KeysLeaving | None:
-    """None without keys, and for less than a whole tenant, whose keys others need."""
+    """Return the tenant's keys. Returns None without keys, and for less than a whole tenant, which needs its keys."""
     stores = [wiring.store for _, wiring in cells.each()]
     if not scope.is_tenant or scope.name != tenant_of(scope.name):
         return None
@@ -79,7 +79,7 @@ def _erase_each(cells: Cells, scope: ErasureScope, *, by: str, wait_s: float) ->
 
 
 def erase(wiring: Wiring, scope: ErasureScope, *, by: str = "", wait_s: float = 60.0) -> Erasure:
-    """End the scope's turns, delete all that is known of it, and look again. Safe to run again.
+    """End the scope's turns, delete everything about it, and check that nothing is left. Safe to run again.
 
     wait_s   how long its turns have to end, once they are cancelled
 
@@ -114,7 +114,7 @@ def erase(wiring: Wiring, scope: ErasureScope, *, by: str = "", wait_s: float = 
 
 
 def _end_turns(wiring: Wiring, sql: SqlErasure, scope: ErasureScope, wait_s: float) -> None:
-    """Cancel them, the queued ones too, until none is open and no finalizer still writes."""
+    """Cancel live and queued turns, and wait until none is open and no finalizer writes."""
     end = time.monotonic() + wait_s
     while True:
         open_turns = sql.open_turns()

@@ -1,4 +1,4 @@
-"""TurnHandle: one submitted turn, from any process; and Hold, which keeps its writes from starting."""
+"""TurnHandle, which follows and steers one turn, and Hold, which keeps calls with effects from starting."""
 
 from __future__ import annotations
 
@@ -37,9 +37,9 @@ ENDED_OR_PARKED: frozenset[WaitFor] = frozenset(("ended", "parked"))
 
 
 def explain_next(row: TurnRow, snapshot: TurnSnapshot | None, settings: Settings, workers: RedisWorkers | None) -> str:
-    """What happens next to a turn, and why, in one sentence without a full stop.
+    """Return one sentence, without a full stop, that explains what happens next to a turn and why.
 
-    snapshot   None: Redis does not know the turn, and SQL says what happens
+    snapshot: None if Redis does not know the turn. The sentence then comes from SQL's row.
     """
     if snapshot is not None:
         alive = None if workers is None else {worker.pool for worker in workers.alive()}
@@ -52,13 +52,13 @@ def explain_next(row: TurnRow, snapshot: TurnSnapshot | None, settings: Settings
 
 
 class Hold(InSession):
-    """A hold on a turn. While one is open, no call that changes something starts in it; reads go on.
+    """A hold on a turn. While it is open, no call with an effect starts in the turn; reads continue.
 
         with handle.hold("looking at the plan"):
             look_at(handle)
 
-    It outlives this process, and Redis' data: any caller that has its id can release it, from any process
-    (`handle.release(hold.id)`).
+    A hold survives this process and a loss of Redis' data. Any process that has its id can release it with
+    `handle.release(hold.id)`.
     """
 
     def __init__(self, client: Client, session_id: str, turn_id: str, hold_id: str) -> None:
@@ -71,7 +71,8 @@ class Hold(InSession):
         return f"Hold(turn_id={self.turn_id!r}, id={self.id!r})"
 
     def release(self) -> bool:
-        """Let the turn go on, unless another hold is open. False when this one no longer was."""
+        """Release the hold; the turn continues unless another hold is open. Returns False if it was not open any
+        more."""
         return release_hold(self._connection, self.session_id, self.turn_id, self.id)
 
     def __enter__(self) -> Self:
@@ -82,7 +83,7 @@ class Hold(InSession):
 
 
 class TurnHandle(InSession):
-    """Follows one turn, and talks to it. Make it with `client.submit(...)` or `client.handle(turn_id)`."""
+    """A turn that can be followed and steered. `client.submit(...)` and `client.handle(turn_id)` return one."""
 
     def __init__(
         self, client: Client, session_id: str, turn_id: str, *, created: bool = False, joined: Receipt | None = None
@@ -92,18 +93,18 @@ class TurnHandle(InSession):
         self.session_id = session_id
         self.turn_id = turn_id
         self.created = created
-        """False when this request_key had been submitted before: the handle is the first turn's."""
+        """False if this request_key had been submitted before. The handle is then the first turn's."""
         self.joined = joined
-        """The receipt of the message where `on_busy` put it into another turn, whose handle this then is."""
+        """The receipt of the message if `on_busy` put it into another turn. The handle is then that turn's."""
 
     def __repr__(self) -> str:
         return f"TurnHandle(session_id={self.session_id!r}, turn_id={self.turn_id!r})"
 
     def result(self, timeout_s: float | None = None) -> TurnResult:
-        """Wait for the turn's result, for every ending.
+        """Wait for the turn's result, whatever its ending is.
 
-        Raises ResultTimeout after `timeout_s` seconds (None: no limit), TurnRejected for a refused turn, and
-        TurnNotFound when neither Redis nor SQL knows it.
+        Raises ResultTimeout after `timeout_s` seconds (None waits without limit), TurnRejected if the turn was refused,
+        and TurnNotFound if neither Redis nor SQL knows it.
         """
         limits = waiting.WaitLimits(self.turn_id, timeout_s, None, time.monotonic())
         after = 0
@@ -121,11 +122,11 @@ class TurnHandle(InSession):
     ) -> Literal["ended", "parked"]:
         """Wait until the turn has ended, or is parked: everything open in it waits for a person or an outside result.
 
-        until       `ended`, `parked`, or for whom it is parked: `people` (an approval), `client` (tools of yours),
-                    `outside`. For a turn that has ended it is `ended`, whatever is waited for
-        timeout_s   seconds in all
+        until: `ended`, `parked`, or what it is parked for: `people` (an approval), `client` (your own tools),
+            `outside`. For a turn that has ended the answer is `ended`, whatever was waited for.
+        timeout_s: seconds in all.
 
-        Raises ResultTimeout, and else as `result`.
+        Raises ResultTimeout, and otherwise as `result`.
         """
         waits = waiting.check_until(until)
         limits = waiting.WaitLimits(self.turn_id, timeout_s, None, time.monotonic())
@@ -144,13 +145,13 @@ class TurnHandle(InSession):
     def events(
         self, after: int = 0, timeout_s: float | None = None, *, idle_s: float | None = None
     ) -> Iterator[TurnEvent]:
-        """Events numbered above `after`, as they come, to the final one.
+        """Iterate over the events numbered above `after`, as they come, up to the final one.
 
-        timeout_s   seconds in all, as of `result`
-        idle_s      seconds without any event: a turn that goes on is followed however long it takes
+        timeout_s: seconds in all, as for `result`.
+        idle_s: seconds without any event. A turn that makes progress is followed however long it takes.
 
-        Ends without the final event when that is not above `after`, or the turn's events have expired from Redis.
-        Raises ResultTimeout when either is over, TurnNotFound when neither Redis nor SQL knows the turn.
+        Ends without the final event if its number is not above `after`, or if the turn's events have expired in Redis.
+        Raises ResultTimeout if either time is over, TurnNotFound if neither Redis nor SQL knows the turn.
         """
         limits = waiting.WaitLimits(self.turn_id, timeout_s, idle_s, time.monotonic())
         while True:
@@ -167,21 +168,21 @@ class TurnHandle(InSession):
                 limits.check(time.monotonic())
 
     def events_so_far(self) -> tuple[TurnEvent, ...]:
-        """The events there are now, without waiting for more. None before the turn is in Redis, and once they have
-        expired there."""
+        """Return the events so far, without waiting for more. Returns none before the turn is in Redis, and none once
+        they have expired there."""
         return self._read(lambda wiring: waiting.events_so_far(wiring, self.session_id, self.turn_id))
 
     def request(self) -> TurnRequest:
-        """What was submitted, as SQL keeps it. Raises TurnNotFound."""
+        """Return what was submitted, as SQL keeps it. Raises TurnNotFound."""
         return self._read(lambda wiring: get_request(wiring.store, self.turn_id))
 
     def snapshot(self) -> TurnSnapshot | None:
-        """The turn as Redis knows it now; None once it has expired there."""
+        """Return the turn as Redis knows it now. Returns None once it has expired there."""
         return self._read(lambda wiring: wiring.state.snapshots.read(self.session_id, self.turn_id))
 
     def explain(self) -> str:
-        """What happens next, and why, in one sentence: what it waits for, who has it, how soon what was lost is
-        found, which worker is missing.
+        """Return one sentence that explains what happens next and why: what the turn waits for, which worker has it,
+        how soon lost work is found, or which worker is missing.
 
         Raises TurnNotFound.
         """
@@ -190,74 +191,74 @@ class TurnHandle(InSession):
         return self._read(lambda wiring: explain_next(row, snapshot, wiring.settings, wiring.state.workers))
 
     def timeline(self) -> TurnTimeline:
-        """The turn as bars over time: steps, calls, waits, parks, holds, input, reflections, finalizer steps.
+        """Return the turn as bars over time: steps, calls, waits, parks, holds, input, reflections, finalizer steps.
 
-        From its events while Redis has them; events above its `seq` continue it, by the rules in docs/guides/events.md.
-        Later from SQL, which does not know when steps began, what waited for lanes and holds, nor reflections. Raises
-        TurnNotFound.
+        It is made of the turn's events while Redis has them. Events above its `seq` continue it, by the rules in
+        docs/guides/events.md. Later it is made of SQL's rows, which lack the begin of steps, the waits for lanes and
+        holds, and reflections. Raises TurnNotFound.
         """
         row, events = self._row(), self.events_so_far()
         return self._read(lambda wiring: read_timeline(wiring.store, wiring.state, row, events))
 
     def children(self) -> tuple[StartedTurn, ...]:
-        """The turns that calls of this one started, in the order of these calls. Empty for nearly every turn."""
+        """Return the turns that calls of this turn started, in the order of the calls."""
         return self._read(lambda wiring: child_turns(wiring, self.session_id, self.turn_id))
 
     def transcript(self, limit: int = checks.MAX_LISTED, after: int = 0) -> tuple[Message, ...]:
-        """The turn's messages in order: the user's, then step by step the model's with the `calls` it made, their
-        `arguments`, and a `tool` message for each with its result; what was sent into the turn comes before the reply
-        that read it, and the runtime's own notes behind one.
+        """Return the turn's messages in order: the user's, then for each step the model's with the `calls` it made,
+        their `arguments`, and a `tool` message with the result of each call. Input sent into the turn comes before the
+        reply that read it; the runtime's notes come after a reply.
 
-        limit    messages a page, up to 10,000
-        after    how many messages to leave out: as many as were read before
+        limit: messages a page, up to 10,000.
+        after: how many messages to skip, which is how many were read before.
 
-        Live from Redis, later from SQL, the same messages in the same places. Empty for a turn that has not begun, or
-        ended before it did. A call's id is unique in its turn, those of `calls()` over all turns. Raises ContentNotKept
-        when the turn has ended and its brain keeps content out of SQL, or a compaction took messages out of Redis
-        before; InvalidInput; TurnNotFound.
+        Messages come from Redis while the turn lives and from SQL later, in the same order. There are none if the turn
+        has not begun, or ended before it began. A call's id here is unique in its turn; `calls()` has ids that are
+        unique everywhere. Raises ContentNotKept if the turn has ended and its brain keeps content out of SQL, or if a
+        compaction removed messages from Redis before; InvalidInput; TurnNotFound.
         """
         most, left_out = checks.limit(limit), checks.after_count(after)
         return self._read(lambda wiring: make_history(wiring).transcript(self.session_id, self.turn_id, most, left_out))
 
     def file(self, sha256: str) -> File:
-        """The bytes of an attachment of one of the turn's messages, by the hash in `Message.attachments`.
+        """Return an attachment of one of the turn's messages, by the hash in `Message.attachments`.
 
-        Raises AttachmentNotFound for one that the turn has not, or no more (pruned, or kept out by `redact_logs`).
+        Raises AttachmentNotFound if the turn has no such file, or if it was pruned or kept out of SQL by `redact_logs`.
         """
         return self._read(lambda wiring: get_file(wiring.store, self.turn_id, sha256))
 
     def decision(self) -> RuntimeDecisionRecord | None:
-        """How the turn came to its answer: strategy, tools, hashes of context and prompt, tokens, times; a moment after
-        the result is out. None before, and for a turn that was refused.
+        """Return how the turn reached its answer: strategy, tools, hashes of context and prompt, tokens, times. Returns
+        None until shortly after the result is out, and for a turn that was refused.
 
-        From the brain's own store (`Brain(decisions=...)`) where it has one and this process has the brain, else from
-        SQL. Raises TurnNotFound.
+        It is read from the brain's own store (`Brain(decisions=...)`) if it has one and this process has the brain,
+        else from SQL. Raises TurnNotFound.
         """
         self._row()
         return self._read(lambda wiring: wiring.decisions.get(self.turn_id))
 
     def calls(self, limit: int = checks.MAX_LISTED, after: str | None = None) -> tuple[TurnCall, ...]:
-        """Every call of the turn in the model's order, with its arguments, its result and its status.
+        """Return every call of the turn in the model's order, with its arguments, result and status.
 
-        limit    calls a page, up to 10,000
-        after    the `id` of the last call of the page at hand
+        limit: calls a page, up to 10,000.
+        after: the `id` of the last call of the previous page.
 
-        Live from Redis, later from SQL, as they stood when the turn was over. Of a brain that keeps content out of SQL
-        they have neither arguments nor results once it has ended, and say `is_kept=False`. Raises InvalidInput,
-        TurnNotFound.
+        Calls come from Redis while the turn lives; later SQL has them as they were when it ended. If the brain keeps
+        content out of SQL, calls of an ended turn have no arguments and no results, and `is_kept=False`. Raises
+        InvalidInput, TurnNotFound.
         """
         most, behind = checks.limit(limit), checks.after_call(self.turn_id, after)
         return self._read(lambda wiring: make_history(wiring).calls(self.session_id, self.turn_id, most, behind))
 
     def give_result(self, call_id: str, result: object, *, partial: bool = False) -> Taken:
-        """Give a call of one of your `client_tools` its result, once: JSON, of at most 256,000 characters, a
-        File, or `WithFiles(JSON, [File, ...])`.
+        """Give the result of a call of one of your `client_tools`, once: JSON of at most 256,000 characters, a File, or
+        `WithFiles(JSON, [File, ...])`.
 
-        call_id   as `calls()` and the event `call.parked` have it; the full one is taken, too
-        partial   it is not the whole result; the model reads that it is not
+        call_id: as in `calls()` or in the event `call.parked`; a full id works, too.
+        partial: the result is not complete; the model reads that it is not.
 
-        Returns `settled`, or `late` when no call waits any more: the model reads it at its next step or turn.
-        Raises ResultRefused for a call that was given one before, or waits for none; CallNotFound; InvalidInput.
+        Returns `settled`, or `late` if no call waits any more: the model reads it at its next step or turn. Raises
+        ResultRefused if the call got a result before or waits for none; CallNotFound; InvalidInput.
         """
         call = self._call(call_id)
         return self._do(
@@ -266,10 +267,10 @@ class TurnHandle(InSession):
         )
 
     def give_error(self, call_id: str, error: str | ToolError | OutcomeUnknown) -> Taken:
-        """Give a call of one of your `client_tools` an error in place of a result. As `give_result`.
+        """Give an error in place of a result. See `give_result`.
 
-        error   one line for the model; or ToolError for longer words of your own, OutcomeUnknown for a change that may
-                or may not have been made
+        error: one line for the model; ToolError for a longer text; OutcomeUnknown if the change may or may not have
+            been made.
         """
         call = self._call(call_id)
         return self._do(lambda wiring: wiring.people.outside.give_error(call, error), self._act("result", call_id))
@@ -278,18 +279,17 @@ class TurnHandle(InSession):
         return CallRef(self.session_id, self.turn_id, checks.call_id(self.turn_id, call_id))
 
     def cancel(self, reason: str = "") -> Cancelled:
-        """Ask for the turn to be cancelled; outlives this process and every worker.
+        """Request that the turn be cancelled. The request survives this process and every worker.
 
-        A turn whose last answer is already there may still complete.
-
-        Returns `cancelled` (it had not begun), `requested`, or `ended` (nothing to cancel).
+        A turn whose last answer has already come may still complete. Returns `cancelled` if the turn had not begun,
+        `requested`, or `ended` if there was nothing to cancel.
         """
         return self._client.cancel(self.session_id, self.turn_id, reason)
 
     def delete_response(self) -> bool:
-        """Note that the turn's answer is no longer given as a response, for HTTP APIs whose callers may delete one.
+        """Delete the turn's response for HTTP APIs that let callers delete one.
 
-        The turn, its result and its session's history stay. Returns False if it was deleted before.
+        The turn, its result and its session's history remain. Returns False if the response was deleted before.
         """
         return self._do(
             lambda wiring: wiring.store.brakes.delete_response(self.session_id, self.turn_id),
@@ -297,7 +297,7 @@ class TurnHandle(InSession):
         )
 
     def is_response_deleted(self) -> bool:
-        """Whether `delete_response` was called for the turn, by any process."""
+        """Return whether any process called `delete_response` for the turn."""
         return self._read(lambda wiring: wiring.store.brakes.is_response_deleted(self.turn_id))
 
     def steer(
@@ -309,18 +309,17 @@ class TurnHandle(InSession):
         expected_turn_id: str | None = None,
         attachments: Sequence[File | Mapping[str, Any]] = (),
     ) -> Receipt:
-        """Send follow-up input into the turn; the model reads it at its next step, and its task stays the same.
+        """Send follow-up input into the turn. The model reads it at its next step; its task stays the same.
 
-        client_message_id   the same one again, in this session, is the same message: give one to send safely again
-        readiness           True lifts the turn's readiness hold, False sets one, None leaves it; with it the text
-                            may be empty
-        expected_turn_id    send it only if this is the session's live turn
-        attachments         images and files, as of `Client.submit`; with them the text may be empty
+        client_message_id: your id for the input; sending it again with the same id, in this session, is harmless.
+        readiness: True lifts the turn's readiness hold, False sets one, None leaves it. With it the text may be empty.
+        expected_turn_id: send it only if this is the session's live turn.
+        attachments: images and files, as for `Client.submit`. With them the text may be empty.
 
-        The receipt says `accepted`; later `receipt(...)` says `consumed`, and by which step, or `bounced`: the turn
-        ended first, and the input became the turn it names. Raises InvalidInput, StaleTurn, MailboxFull, and
-        SubmitConflict when the id was used for other input; Unreachable, whose `client_message_id` makes a second try
-        the same input.
+        The receipt's state is `accepted`. Later `receipt(...)` returns `consumed` with the step that read it, or
+        `bounced` if the turn ended first and the input became the turn that the receipt names. Raises InvalidInput,
+        StaleTurn, MailboxFull; SubmitConflict if the id was used for other input; Unreachable, whose
+        `client_message_id` makes a second try the same input.
         """
         files = check_files("attachments", attachments, self._connection.settings.file_limits)
         item = checks.turn_input(text, client_message_id, readiness, files)
@@ -335,18 +334,18 @@ class TurnHandle(InSession):
         )
 
     def receipt(self, client_message_id: str) -> Receipt:
-        """What became of an input of this session. Raises InputNotFound when it was never sent."""
+        """Return what became of an input of this session. Raises InputNotFound if it was never sent."""
         message_id = check_id("client_message_id", client_message_id)
         return self._read(lambda wiring: wiring.people.inputs.receipt(self.session_id, message_id))
 
     def hold(self, reason: str = "", *, expires_in_s: float = DEFAULT_HOLD_S, on_expiry: HoldPolicy = "deny") -> Hold:
-        """Keep calls that change something from starting until the hold is released; reads go on.
+        """Keep calls with effects from starting until the hold is released; reads continue.
 
-        reason         for people; events show it
-        expires_in_s   seconds it may stand at most
-        on_expiry      then: `deny` the calls that wait, `release` them, or `cancel` the turn
+        reason: for people; events show it.
+        expires_in_s: the longest time, in seconds, that the hold stays open.
+        on_expiry: what happens then: `deny` the waiting calls, `release` them, or `cancel` the turn.
 
-        It does not use up the turn's time. Raises InvalidInput, also when the turn has ended.
+        The turn's time does not run while it waits. Raises InvalidInput, also if the turn has ended.
         """
         spec = checks.hold("hold", reason, expires_in_s, on_expiry)
         hold_id = self._do(
@@ -356,15 +355,15 @@ class TurnHandle(InSession):
         return Hold(self._client, self.session_id, self.turn_id, hold_id)
 
     def holds(self) -> tuple[StandingHold, ...]:
-        """The holds that stand on the turn, its readiness flag among them."""
+        """Return the open holds of the turn, including its readiness flag."""
         return self._read(lambda wiring: wiring.state.holds.of_turn(self.session_id, self.turn_id))
 
     def release(self, hold_id: str) -> bool:
-        """Release a hold that was placed elsewhere. False when it did not stand."""
+        """Release a hold that was placed elsewhere. Returns False if it was not open."""
         return release_hold(self._connection, self.session_id, self.turn_id, check_id("hold_id", hold_id))
 
     def approvals(self) -> tuple[Approval, ...]:
-        """Every call of the turn that people are, or were, asked about, in the order they were asked."""
+        """Return the turn's approval requests, decided ones included, in the order in which they were made."""
         return self._read(lambda wiring: wiring.people.approvals.of_turn(self.turn_id))
 
     def _act(self, act: str, subject: str = "", reason: str = "") -> NewAct:

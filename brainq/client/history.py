@@ -94,12 +94,13 @@ class History:
         )
 
     def _has_ended(self, turn_id: str) -> bool:
-        """Whether SQL has the whole turn."""
+        """Return whether the turn has ended, so that SQL has all of it."""
         return get_turn(self.store, turn_id).ended_at is not None
 
 
 def child_turns(wiring: Wiring, session_id: str, turn_id: str) -> tuple[StartedTurn, ...]:
-    """In the order of its calls. A child's id follows from its call, so it is not stored."""
+    """Return a turn's children in the order of its calls. A child's id is derived from its call, so it is not
+    stored."""
     trace = wiring.state.calls.trace(session_id, turn_id) or wiring.store.traces.of_turn(turn_id)
     calls = {child_turn_id(turn_id, entry.call_id): entry.call_id for entry in trace}
     rows = {row.turn_id: row for row in wiring.store.turns.rows(list(calls))}
@@ -115,7 +116,7 @@ def make_history(wiring: Wiring) -> History:
 
 
 def _history_turn(turn: WholeTurn, is_first: bool, live: tuple[str, str] | None) -> HistoryTurn:
-    """`live`: the state and text that Redis knows of a turn that goes on."""
+    """Build a page's entry. `live` is the state and text of a live turn in Redis."""
     row, request, result = turn.row, turn.request, turn.result
     state, text = live or (row.state, "" if result is None else result.text)
     is_stored = request.user_message != CONTENT_NOT_STORED
@@ -138,7 +139,7 @@ def _history_turn(turn: WholeTurn, is_first: bool, live: tuple[str, str] | None)
 
 
 def _calls_and_results(messages: Iterable[Message]) -> tuple[dict[str, ToolCall], dict[str, Message]]:
-    """What each call was asked for with, and what it gave back."""
+    """Return the requests and the results of calls, by call id."""
     requested: dict[str, ToolCall] = {}
     results: dict[str, Message] = {}
     for message in messages:

@@ -1,4 +1,4 @@
-"""Lists of turns, sessions and deliveries, a page at a time, and the turn that the beginning of an id names."""
+"""Pages of turns, sessions and deliveries, and finding a turn by the beginning of its id."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ REDIS_BATCH = 200  # turns that Redis is asked about, where only it knows which 
 
 
 def iterate_pages(read: Callable[[str | None], Sequence[T]], cursor: Callable[[T], str]) -> Iterator[T]:
-    """Each item of every page: `read` gives the PAGE_SIZE items behind a cursor, and `cursor` is that of an item."""
+    """Iterate over the items of all pages. `read` returns the PAGE_SIZE items after a cursor; `cursor` is an item's."""
     after: str | None = None
     while True:
         page = read(after)
@@ -53,7 +53,7 @@ def iterate_pages(read: Callable[[str | None], Sequence[T]], cursor: Callable[[T
 async def iterate_pages_async(
     read: Callable[[str | None], Awaitable[Sequence[T]]], cursor: Callable[[T], str]
 ) -> AsyncIterator[T]:
-    """As `iterate_pages`, on an event loop."""
+    """Iterate as `iterate_pages` does, on an event loop."""
     after: str | None = None
     while True:
         page = await read(after)
@@ -90,15 +90,15 @@ def get_file(store: Store, turn_id: str, sha256: str) -> File:
 
 
 def _require_whole(page: Sequence[object]) -> None:
-    """An iteration has nothing that says what it lacks. Raises CellUnreachable."""
+    """Raise CellUnreachable if a cell is missing in a page, because an iteration cannot show that."""
     if away := cells_away(page):
         raise CellUnreachable(away[0], "what it has would be missing here; ask page by page, which says so")
 
 
 def find_turn(matches: Sequence[TurnRow], sought: str) -> TurnRow:
-    """Of what SQL finds for it, the turn with this id or request key, or the one whose id begins like this.
+    """Return the match whose id or request key is `sought`, or the only match.
 
-    Raises TurnNotFound, or InvalidInput when several begin like this.
+    Raises TurnNotFound, and InvalidInput if the ids of several turns begin like this.
     """
     exact = [row for row in matches if sought in (row.turn_id, row.request_key)]
     if len(exact) == 1:
@@ -116,9 +116,9 @@ def find_turn(matches: Sequence[TurnRow], sought: str) -> TurnRow:
 
 @dataclass(frozen=True, slots=True)
 class TurnList:
-    """Reads pages: SQL has every turn, and Redis what those do that have not ended.
+    """A reader of pages: every turn comes from SQL, and the state of live turns from Redis.
 
-    live_turns   None while Redis is away: what SQL knows
+    live_turns: None while Redis is away; the lists then show what SQL knows.
     """
 
     store: Store
@@ -130,7 +130,7 @@ class TurnList:
         return self.turns_behind(filters, limit, self._row_of(before, filters.sessions))
 
     def turns_behind(self, filters: TurnFilter, limit: int, place: int | Figure | None) -> tuple[ListedTurn, ...]:
-        """Those behind a place in the list's own order."""
+        """Return the page after a place in the order of the list."""
         if isinstance(place, Figure) or filters.needs_content or filters.sort != "newest":
             return tuple(islice(self._ordered(filters, place, limit), limit))
         # First those that have not ended: one that ends in between is met twice, and not missed.
@@ -149,7 +149,7 @@ class TurnList:
     def sessions_behind(
         self, prefix: str, limit: int, theirs: Sequence[str] | None, place: int | None
     ) -> tuple[ListedSession, ...]:
-        """Those whose newest turn is behind this row."""
+        """Return the sessions whose newest turn comes after this row in the order of the list."""
         begins = check_id("prefix", prefix) if prefix else ""
         rows = self.store.turn_lists.sessions(theirs, begins, place, checks.limit(limit))
         turns = [turn for _, turn in self._with_state([row for row, _ in rows])]
@@ -177,7 +177,7 @@ class TurnList:
         return row
 
     def _ordered(self, filters: TurnFilter, place: int | Figure | None, limit: int) -> Iterator[ListedTurn]:
-        """In an order of its own, or those that a search finds."""
+        """Return the turns in an order other than the newest first, or the turns that a search finds."""
         at_once = max(limit, REDIS_BATCH) if filters.needs_content or filters.needs_redis else limit
         while True:
             rows = self.store.turn_lists.ordered(filters, place, at_once)
@@ -193,7 +193,7 @@ class TurnList:
             place = rows[-1].row
 
     def _unended(self, filters: TurnFilter, place: int | None, limit: int) -> Iterator[tuple[ListRow, ListedTurn]]:
-        """The newest that have not ended and that are wanted, by what Redis says of them."""
+        """Return the newest live turns that the filter keeps, by their state in Redis."""
         left, at_once = limit, max(limit, REDIS_BATCH) if filters.needs_redis else limit
         while left:
             rows = self.store.turn_lists.unended(filters, place, at_once)
@@ -206,7 +206,7 @@ class TurnList:
             place = rows[-1].row
 
     def _with_state(self, rows: Sequence[ListRow]) -> list[tuple[ListRow, ListedTurn]]:
-        """Each with its present state."""
+        """Return the turns with the present state of the live ones."""
         unended = [row.turn for row in rows if row.turn.ended_at is None]
         snapshots: dict[str, LiveTurn | None] = {}
         if self.live_turns is not None:
@@ -250,7 +250,7 @@ def checked_filter(
     metadata: Mapping[str, Any] | None = None,
     prompt_tags: Sequence[str] = (),
 ) -> TurnFilter:
-    """Raises InvalidInput for what is not one of a field's values."""
+    """Return the filters as one value. Raises InvalidInput naming the field."""
     if state is not None and state not in LIST_STATES:
         hint = f"; that is an ending: ending={state!r}" if state in tuple(Ending) else ""
         raise InvalidInput("state", f"{state!r} is not one of {', '.join(LIST_STATES)}{hint}")
@@ -280,7 +280,7 @@ def checked_filter(
 
 
 def read_metadata_pairs(field: str, pairs: Sequence[str]) -> dict[str, str]:
-    """`["customer=42"]` as metadata to be found. Raises InvalidInput for what is not `name=value`."""
+    """Read `["customer=42"]` as metadata to filter by. Raises InvalidInput for a text that is not `name=value`."""
     metadata: dict[str, str] = {}
     for pair in pairs:
         name, equals, value = pair.partition("=")
@@ -317,7 +317,7 @@ def _strategy(value: str | None) -> Strategy | None:
 
 
 def checked_instant(field: str, value: datetime | None) -> datetime | None:
-    """In UTC. Raises InvalidInput naming `field` for one without a time zone."""
+    """Return the instant in UTC. Raises InvalidInput naming `field` if it has no time zone."""
     if value is None:
         return None
     if value.tzinfo is None:
@@ -358,7 +358,7 @@ def _live_turn(turn: ListedTurn, now: LiveTurn) -> ListedTurn:
 def list_deliveries(
     store: Store, state: str | None, limit: int, sessions: Sequence[str] | None, before: int | None = None
 ) -> list[DeliveryRow]:
-    """See `Client.deliveries`. From SQL only, so that an operator can look while Redis is away."""
+    """See `Client.deliveries`. Needs SQL only, so it works while Redis is away."""
     if state not in (None, *get_args(DeliveryState)):
         raise InvalidInput("state", f"{state!r} is not one of {', '.join(get_args(DeliveryState))}")
     return store.deliveries.list(state, checks.limit(limit), before, sessions=checks.session_prefixes(sessions))

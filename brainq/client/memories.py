@@ -1,4 +1,4 @@
-"""Memories: what brains remember over turns, to be listed and forgotten."""
+"""Memories: list and delete what brains remember across turns."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ MAX_SCOPE_CHARS = 1_000
 
 
 class Memories:
-    """What brains remember over turns: `client.memories`.
+    """The memories that brains keep across turns: `client.memories`.
 
         for memory in client.memories.list("ann"):
             print(memory.row, memory.text)
         client.memories.forget_all("ann")
 
-    Whose memories they are is their scope: the session, or what `Memory(scope=...)` of the brain makes of its id. A
-    verb takes the scope; or `session=`, and asks the brains of this client for the scope that this session has.
+    Memories belong to a scope: the session, or what the brain's `Memory(scope=...)` makes of its id. A verb takes the
+    scope itself, or `session=`, and then takes the scope that this client's brains give the session.
     """
 
     def __init__(self, client: Client) -> None:
@@ -46,12 +46,12 @@ class Memories:
         session_prefixes: Sequence[str] | None = None,
         after: RowId | None = None,
     ) -> tuple[MemoryRow, ...]:
-        """Memories of one scope; those first mentioned last come first.
+        """List the memories of one scope, the newest first.
 
-        scope, session     one of them; see the class
-        limit              memories a page, up to 10,000
-        session_prefixes   only those first mentioned in a session that begins with one of these, such as ("acme:",)
-        after              the `row` of the last memory of the page at hand: gives the page after it
+        scope, session: one of them; see the class.
+        limit: memories a page, up to 10,000.
+        session_prefixes: memories first mentioned in a session that begins with one of these, such as ("acme:",).
+        after: the `row` of the last memory of the previous page.
 
         Raises InvalidInput.
         """
@@ -60,9 +60,9 @@ class Memories:
         return self._connection.read_all(lambda cells: list_memories(cells, scopes, session, most, after, theirs))
 
     def forget(self, memory: RowId, *, session_prefixes: Sequence[str] | None = None) -> bool:
-        """Delete one memory, by its `row`, for good. False where there is none.
+        """Delete one memory, by its `row`, for good. Returns False if there is no such memory.
 
-        session_prefixes   only if it was first mentioned in a session that begins with one of these
+        session_prefixes: delete it only if it was first mentioned in a session that begins with one of these.
 
         Raises InvalidInput.
         """
@@ -77,10 +77,11 @@ class Memories:
     def forget_all(
         self, scope: str | None = None, *, session: str | None = None, session_prefixes: Sequence[str] | None = None
     ) -> int:
-        """Delete all memories of one scope, and what the learner observed there, for good; how many there were.
+        """Delete all memories of one scope, and the learner's observations there, for good. Returns how many there
+        were.
 
-        The arguments are those of `list`. Turns stay as they are, and so does what a person says again: a turn whose
-        finalizer still runs may remember it anew. Raises InvalidInput.
+        The arguments are those of `list`. Turns are not changed. A turn whose finalizer still runs, and a person who
+        repeats something, may add a memory again. Raises InvalidInput.
         """
         scopes, theirs = self._scopes(scope, session), checks.session_prefixes(session_prefixes)
 
@@ -108,9 +109,9 @@ class Memories:
 
 
 def scopes_of_session(brains: Brains, session_id: str) -> tuple[str, ...]:
-    """Whose memories this session reads and writes: one scope, unless brains differ. Pure.
+    """Return the scopes whose memories this session reads and writes: one, unless brains differ. Pure.
 
-    Raises InvalidInput where no brain here remembers anything.
+    Raises InvalidInput if no brain here has a memory.
     """
     scopes = [brain.memory.scope_of(session_id) for brain in brains if brain.memory is not None]
     if not scopes:

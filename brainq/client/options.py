@@ -18,17 +18,17 @@ from brainq.errors import InvalidInput
 from brainq.gates.answer_schema import OutputSchema
 
 Cancelled = Literal["cancelled", "requested", "ended"]
-"""What a cancel did: the turn had not begun, it was asked to stop, or there was nothing to cancel."""
+"""The outcome of a cancel: the turn had not begun, its cancel was requested, or there was nothing to cancel."""
 
 
 WaitFor = Literal["ended", "parked", "people", "outside", "client"]
-"""What `TurnHandle.wait` waits for: the end; any park; or one that waits for people, for an outside result, or for the
-client's own tools."""
+"""The condition of `TurnHandle.wait`: the end; any park; or a park that waits for people, for an outside result, or for
+the client's own tools."""
 V = TypeVar("V", bound=Callable[..., Any])
 
 
 class SubmitOptions(TypedDict, total=False):
-    """The keyword arguments of `Client.submit`, which explains them."""
+    """The keyword arguments of `Client.submit`, which describes them."""
 
     request_key: str | None
     turn_id: str | None
@@ -58,7 +58,7 @@ class SubmitOptions(TypedDict, total=False):
 
 
 class BulkOptions(TypedDict, total=False):
-    """The keyword arguments of `Client.bulk`, which explains them."""
+    """The keyword arguments of `Client.bulk`, which describes them."""
 
     dry_run: bool
     rate: float
@@ -69,7 +69,7 @@ class BulkOptions(TypedDict, total=False):
 
 
 def takes_submit_options(verb: V) -> V:
-    """Decorates a verb with `**options: Unpack[SubmitOptions]`: `help(verb)` and shells list each of them."""
+    """List each of the SubmitOptions in the signature of a verb with `**options`, for `help(verb)` and shells."""
     signature = inspect.signature(verb)
     named = [of for of in signature.parameters.values() if of.kind is not of.VAR_KEYWORD]
     for name, hint in SubmitOptions.__annotations__.items():
@@ -106,7 +106,7 @@ def _limits_fields(limits: object) -> Mapping[str, Any]:
 
 
 class ContentFilters(TypedDict, total=False):
-    """The filters that `Client.turns` takes by name; it says what each is."""
+    """The filters that `Client.turns` takes by keyword and describes."""
 
     brain: str | None
     ending: str | None
@@ -125,7 +125,7 @@ class ContentFilters(TypedDict, total=False):
 
 
 class TurnFilters(ContentFilters, total=False):
-    """What `Client.turns` takes beside a page's `limit` and `after`; it says what each is."""
+    """All filters of `Client.turns`, which describes them."""
 
     session: str | None
     state: str | None

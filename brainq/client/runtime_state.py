@@ -1,4 +1,4 @@
-"""TurnRuntimeState and TurnBudget: one turn's shared state and its budget, from any process, by its ids."""
+"""TurnRuntimeState and TurnBudget: the shared state and the budget of one turn, for any process that has its ids."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ HARNESS_TIMEOUT_S = 120.0
 class TurnBudget(InSession):
     """One turn's budget. Claims are atomic over the whole fleet: none is ever granted past its maximum.
 
-    A claim id makes a claim repeatable: the same id is granted again without paying twice. Without one, every
-    claim pays. `TurnBudget(client, session_id, turn_id)`, or `client.state(...).budget`, attaches to one that is there.
+    A claim id makes a claim repeatable: the same id is granted again without being charged twice. Without an id every
+    claim is charged. `TurnBudget(client, session_id, turn_id)` and `client.state(...).budget` attach to a budget.
     """
 
     def __init__(self, client: Client, session_id: str, turn_id: str) -> None:
@@ -82,7 +82,7 @@ class TurnBudget(InSession):
 
     @property
     def remaining_s(self) -> float:
-        """Seconds until the deadline, by Redis time; 0 when it has passed."""
+        """The seconds until the deadline, by Redis time; 0 once it has passed."""
         return self._snapshot().remaining_s
 
     @property
@@ -90,39 +90,39 @@ class TurnBudget(InSession):
         return self._snapshot().expired
 
     def tool_deadline(self, cap_s: float) -> float:
-        """When a call with this cap must end: the cap or the turn's deadline, whichever is sooner, as an instant
-        of this process's `time.monotonic()`, counted on from a reading of Redis time."""
+        """Return when a call with this cap must end: the cap or the turn's deadline, whichever is sooner. The instant
+        is one of this process's `time.monotonic()`, counted from a reading of Redis time."""
         return time.monotonic() + self.per_tool_remaining_s(cap_s)
 
     def per_tool_remaining_s(self, cap_s: float) -> float:
-        """Seconds one call may take: `cap_s`, but never reaching past the turn's deadline.
+        """Return the seconds that one call may take: `cap_s`, but not past the turn's deadline.
 
-        There is no floor under what the deadline leaves: a call that outlived its turn could only be late.
+        The result may be 0, because a call that outlives its turn can only be late.
         """
         return max(0.0, min(cap_s, self.remaining_s))
 
     def claim_step(self, claim_id: str = "") -> bool:
-        """True when one more step may be taken."""
+        """Claim one more step. Returns False if none is left."""
         return self._claim("steps", claim_id)
 
     def claim_tool_call(self, claim_id: str = "") -> bool:
-        """True when one more tool call may be made."""
+        """Claim one more tool call. Returns False if none is left."""
         return self._claim("tool_calls", claim_id)
 
     def claim_reflection(self, claim_id: str = "") -> bool:
-        """True when one more reflection may be made."""
+        """Claim one more reflection. Returns False if none is left."""
         return self._claim("reflections", claim_id)
 
     def add_tokens(self, usage: TokenUsage, cost_usd: float | None = None, spend_id: str = "") -> bool:
-        """Add what a model call used; False when this `spend_id` was added before."""
+        """Add the usage of a model call. Returns False if this `spend_id` was added before."""
         return self._do(
             lambda wiring: wiring.state.turns.spend_budget(self.session_id, self.turn_id, usage, cost_usd, spend_id),
             "a worker's own move",
         )
 
     def snapshot(self) -> dict[str, Any]:
-        """`remaining_s expired steps_used steps_max tool_calls_used tool_calls_max reflections_used
-        reflections_max`, and ours: `max_context_tokens tokens_used tokens_max cost_usd cost_max_usd`."""
+        """Return the fields `remaining_s expired steps_used steps_max tool_calls_used tool_calls_max reflections_used
+        reflections_max max_context_tokens tokens_used tokens_max cost_usd cost_max_usd`."""
         return self._snapshot().model_dump()
 
     def _snapshot(self) -> BudgetSnapshot:
@@ -138,7 +138,7 @@ class TurnBudget(InSession):
 
 @dataclass(frozen=True, slots=True)
 class CitationAccumulator:
-    """What the turn's tools cited and rendered, without repeats, in the order it came."""
+    """The citations and rendered files of a turn's tools, without repeats, in order of arrival."""
 
     local: tuple[Citation, ...]
     web: tuple[Citation, ...]
@@ -157,7 +157,7 @@ class CitationAccumulator:
 
 @dataclass(frozen=True, slots=True)
 class RuntimeSnapshot:
-    """Everything that a TurnRuntimeState has, read at one moment; `budget` as `TurnBudget.snapshot` has it."""
+    """All values of a TurnRuntimeState at one moment. `budget` has the fields of `TurnBudget.snapshot`."""
 
     usage: TokenUsage
     citations: CitationAccumulator
@@ -176,11 +176,10 @@ class RuntimeSnapshot:
 
 
 class TurnRuntimeState(InSession):
-    """Accounting, citations, trace and gate of one turn.
+    """The accounting, citations, trace and write gate of one turn.
 
-    Nothing is kept here: every property is read from the truth, and every move is one atomic script.
-    Its moves are the workers' own, and its reads theirs or of what they wrote. Every read raises TurnNotFound for a
-    turn that Redis does not know, or knows no more.
+    It keeps no values: each property is read from Redis, and each change is one atomic script that workers use, too.
+    Every read raises TurnNotFound if Redis does not know the turn, or does not know it any more.
     """
 
     def __init__(self, client: Client, session_id: str, turn_id: str) -> None:
@@ -210,7 +209,7 @@ class TurnRuntimeState(InSession):
         return self.usage.cache_creation_tokens
 
     def add_tokens(self, usage: TokenUsage, cost_usd: float | None = None, spend_id: str = "") -> bool:
-        """Add what a model call used; the same `spend_id` again adds nothing and answers False."""
+        """Add the usage of a model call. Returns False, and adds nothing, if this `spend_id` was added before."""
         return self.budget.add_tokens(usage, cost_usd, spend_id)
 
     @property
@@ -235,12 +234,12 @@ class TurnRuntimeState(InSession):
 
     @property
     def validation_repair_counts(self) -> dict[str, int]:
-        """Call id -> how many repairs its arguments needed, or were tried before it was denied."""
+        """Call id -> the number of repairs of its arguments, including failed ones of a denied call."""
         return {entry.call_id: entry.repairs for entry in self.tool_trace if entry.repairs}
 
     @property
     def repairs_by_tool(self) -> dict[str, int]:
-        """Tool -> how many repairs the arguments of its calls needed, those of denied calls included."""
+        """Tool -> the number of repairs of its calls' arguments, including those of denied calls."""
         counts: dict[str, int] = {}
         for entry in self.tool_trace:
             if entry.repairs:
@@ -253,7 +252,7 @@ class TurnRuntimeState(InSession):
 
     @property
     def last_agent_message(self) -> str:
-        """The newest text of the model: of the reply that is being written, else of the last that had any."""
+        """The newest text of the model: that of the present reply, or of the last one that had text."""
         return self._read(lambda wiring: wiring.state.runtime.newest_text(self.session_id, self.turn_id))
 
     @property
@@ -270,21 +269,20 @@ class TurnRuntimeState(InSession):
 
     @property
     def is_accepting_writes(self) -> bool:
-        """False from the moment the write gate is shut: nothing that comes later changes the turn."""
+        """False once the write gate is closed: nothing changes the turn after that."""
         fields = self._fields()
         return fields.get("state") in ("active", "parked") and fields.get("gate") != "shut"
 
     def snapshot(self) -> RuntimeSnapshot:
-        """All of it, in a read each."""
+        """Return all values, with one read each."""
         values: dict[str, Any] = {field.name: getattr(self, field.name) for field in fields(RuntimeSnapshot)}
         values["budget"] = self.budget.snapshot()
         return RuntimeSnapshot(**values)
 
     def close_writes(self, *, by: str = "") -> bool:
-        """Shut the write gate; True when it was open. No result enters the turn any more, so it is cancelled, too: it
-        ends as any cancelled turn does, and not at its deadline only.
+        """Close the write gate and cancel the turn, which no result can enter any more. Returns True if it was open.
 
-        by   who shuts it: the turn's result says so
+        by: who closes it, for the turn's result.
         """
 
         def close(wiring: Wiring) -> bool:
@@ -297,13 +295,13 @@ class TurnRuntimeState(InSession):
         return self._do(close, "a worker's own move")
 
     def set_trace_running(self, call_id: str, attempt: int, owner: str) -> CallClaim | str:
-        """dispatched -> running, for one owner; or why not."""
+        """Set a dispatched call running for one owner. Returns the claim, or why it was refused."""
         ref = CallRef(self.session_id, self.turn_id, call_id)
         claim = self._do(lambda wiring: wiring.state.calls.claim(ref, attempt, owner), "a worker's own move")
         return claim.why if isinstance(claim, NoClaim) else claim
 
     def mark_trace_timed_out(self, claim: CallClaim, message: Message, latency_ms: int = 0) -> bool:
-        """running -> timed_out. What the call's function returns later cannot enter the turn."""
+        """Set a running call timed_out. A later result of its function cannot enter the turn."""
         return self._settle(claim, TraceStatus.TIMED_OUT, message, latency_ms)
 
     def complete_trace(
@@ -315,11 +313,11 @@ class TurnRuntimeState(InSession):
         latency_ms: int = 0,
         retryable: bool = False,
     ) -> bool:
-        """running -> completed, or another `status`, and its result into the turn, in one script.
+        """Set a running call completed, or another `status`, and add its result to the turn, in one script.
 
-        retryable   it failed, and the same call may succeed later: the trace says so
+        retryable: the call failed and may succeed later. The trace shows it.
 
-        False: too late, nothing changed.
+        Returns False if it was too late and nothing changed.
         """
         return self._settle(claim, status, message, latency_ms, retryable)
 

@@ -1,4 +1,4 @@
-"""The verbs of a client about schedules, and the checks that a schedule goes through."""
+"""The client's verbs for schedules, and the checks of a new schedule."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from brainq.upkeep.schedules import resumed_run, scheduled_request
 from brainq.wiring import Wiring
 
 NOT_SCHEDULED = ("turn_id", "request_key", "readiness", "attachments")
-"""Options of a submit that belong to one turn, not to each of many."""
+"""The options of a submit that belong to one turn, so that a schedule cannot have them."""
 MAX_AHEAD_S = 3660 * 86_400
 LIMIT_SETTING = "BRAINQ_MAX_SCHEDULES_A_TENANT"
 
@@ -46,20 +46,20 @@ class ScheduleVerbs:
         missed: Missed = "once",
         **options: Unpack[SubmitOptions],
     ) -> Schedule:
-        """Have a turn begin at a time, once or again and again. The same name again sets its schedule anew.
+        """Submit a turn at a time, once or repeatedly. A schedule with the same name is replaced.
 
-        name         such as `acme:daily-report`; like a session's it begins with its tenant's prefix
-        session_id   {date} and {time} in it are those of the due instant in `zone`, such as `acme:report-{date}`
-        when         repeated, as Celery's beat takes it: `crontab(...)`, `schedule(...)`, a timedelta, seconds; or a
-                     crontab's text, `*/5 9-17 * * mon-fri`
-        at, in_s     once: at this time, which has a time zone; in so many seconds
-        zone         an IANA time zone, by which a crontab goes
-        on_running   where the turn of the last run has not ended: `skip` this one, or `queue` it
-        missed       runs that could not begin when they were due: `once` for all of them, or `skip`
-        options      as `submit` takes them, but for what belongs to one turn
+        name: such as `acme:daily-report`. Like a session's id it begins with its tenant's prefix.
+        session_id: {date} and {time} in it become those of the due instant in `zone`: `acme:report-{date}`.
+        when: repeatedly, in the forms of Celery's beat: `crontab(...)`, `schedule(...)`, a timedelta, seconds; or the
+            text of a crontab, `*/5 9-17 * * mon-fri`.
+        at, in_s: once, at this time with a time zone, or in this many seconds.
+        zone: the IANA time zone of a crontab.
+        on_running: what to do if the turn of the last run has not ended: `skip` this run, or `queue` it.
+        missed: what to do about runs that could not begin when they were due: run `once` for all of them, or `skip`.
+        options: as for `submit`, except for those that belong to one turn.
 
-        A due instant is one turn, whichever process dies: its request key is made of schedule and instant. Raises
-        InvalidInput naming the field, and SchedulesFull where its tenant has as many as it may have.
+        A due instant becomes one turn, whichever process dies, because its request key is made of schedule and instant.
+        Raises InvalidInput naming the field, and SchedulesFull if its tenant has the largest number of schedules.
         """
         fields = submit_fields(ScheduleVerbs.schedule, options)
         check_id("name", name)
@@ -104,11 +104,11 @@ class ScheduleVerbs:
         *,
         after: str = "",
     ) -> tuple[Schedule, ...]:
-        """Schedules by name.
+        """List schedules by name.
 
-        name_prefixes      only those that begin with one of these prefixes, such as ("acme:",)
-        session_prefixes   only those whose session begins with one of these
-        after      the last name of the page at hand
+        name_prefixes      schedules whose name begins with one of these prefixes, such as ("acme:",)
+        session_prefixes   schedules whose session begins with one of these prefixes
+        after      the last name of the previous page
         """
         by_name = (ALL_SESSIONS,) if name_prefixes is None else check_prefixes("name_prefixes", name_prefixes)
         by_session = checks.session_prefixes(session_prefixes) or (ALL_SESSIONS,)
@@ -120,24 +120,24 @@ class ScheduleVerbs:
         return listed((_public_schedule(row) for row in rows), asked)
 
     def find_schedule(self, name: str) -> Schedule:
-        """Raises ScheduleNotFound."""
+        """Return a schedule by its name. Raises ScheduleNotFound."""
         check_id("name", name)
         return self._connection.read(lambda wiring: _public_schedule(_get_schedule(wiring, name)), session=name)
 
     def pause_schedule(self, name: str) -> Schedule:
-        """Let nothing begin until the schedule is resumed. Raises ScheduleNotFound."""
+        """Pause a schedule: no run begins until it is resumed. Raises ScheduleNotFound."""
         return self._change("pause schedule", name, _pause)
 
     def resume_schedule(self, name: str) -> Schedule:
-        """Let a paused schedule go on with its next due instant. Raises ScheduleNotFound.
+        """Resume a paused schedule with its next due instant. Raises ScheduleNotFound.
 
-        Instants that came due during the pause are left out, and `note` names them. An instant that was already due
-        when the schedule was paused, and the only run of a schedule that runs once, begin now, as `missed` says.
+        Instants that came due during the pause are skipped, and `note` names them. An instant that was already due when
+        the schedule was paused, and the only run of a schedule that runs once, begin now, according to `missed`.
         """
         return self._change("resume schedule", name, _resume)
 
     def remove_schedule(self, name: str) -> bool:
-        """False where there is none. Turns that it has begun go on."""
+        """Remove a schedule. Turns that it has begun continue. Returns False if there is no such schedule."""
         check_id("name", name)
 
         def remove(wiring: Wiring) -> bool:

@@ -1,4 +1,4 @@
-"""JSON schemas of what crosses a process line as JSON, for producers and readers in other languages."""
+"""The JSON schemas of data between processes, for producers and readers in other languages."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _FILE: Mapping[str, Any] = {
 
 
 def schema_of(name: str) -> dict[str, Any]:
-    """The schema, of JSON Schema's draft 2020-12. It needs no other document.
+    """Return a schema, of JSON Schema's draft 2020-12, that refers to no other document.
 
     name   submit: the arguments of the task `brainq.turn.submit`; event: one of a turn's; result: how a turn ended
     """
@@ -33,7 +33,7 @@ def schema_of(name: str) -> dict[str, Any]:
 
 
 def _submit() -> dict[str, Any]:
-    """What a producer without brainq may send; `admission.read_foreign` takes what fits it."""
+    """Return the schema of a submit by a producer without brainq, which `admission.read_foreign` reads."""
     schema = TurnRequest.model_json_schema()
     fields: dict[str, Any] = schema["properties"]
     del fields["parent"], schema["$defs"]["ParentCall"]
@@ -72,7 +72,7 @@ SCHEMAS: Mapping[str, Callable[[], dict[str, Any]]] = {"submit": _submit, "event
 
 
 def _untitled(node: Any) -> Any:
-    """Without the titles that only repeat the names of classes and fields."""
+    """Remove titles that only repeat the names of classes and fields."""
     if isinstance(node, dict):
         return {name: _untitled(value) for name, value in node.items() if name != "title" or not isinstance(value, str)}
     return [_untitled(value) for value in node] if isinstance(node, list) else node

@@ -1,4 +1,4 @@
-"""Session: the turns of one conversation, as its producer steers them; and Flag, on which its next turn waits."""
+"""Session, which steers the turns of one conversation, and Flag, which holds its next turn."""
 
 from __future__ import annotations
 
@@ -38,9 +38,9 @@ class WaitingTurn:
 
 
 class Flag(InSession):
-    """A readiness flag: the session's next turn that has none takes it, and is held until it is released.
+    """A readiness flag. The session's next turn without one takes it, and is held until the flag is released.
 
-    Its time runs from when a turn takes it. Any caller that has its id can release it (`session.flag(id).release()`).
+    Its time runs from when a turn takes it. Any process that has its id can release it: `session.flag(id).release()`.
     """
 
     def __init__(self, client: Client, session_id: str, flag_id: str) -> None:
@@ -52,9 +52,9 @@ class Flag(InSession):
         return f"Flag(session_id={self.session_id!r}, id={self.id!r})"
 
     def release(self) -> bool:
-        """Say that all is ready: a turn that waits for it goes on, and one to come does not wait at all.
+        """Release the flag: a turn that waits for it continues, and a later turn is not held by it.
 
-        False when there is nothing to release any more.
+        Returns False if there was nothing to release.
         """
         return self._do(
             lambda wiring: wiring.people.brakes.release_flag(self.session_id, self.id),
@@ -71,7 +71,7 @@ class Flag(InSession):
 
 
 class Session(InSession):
-    """One session. Make it with `client.session(session_id)`; nothing is kept in it.
+    """One session, returned by `client.session(session_id)`. It keeps no state of its own.
 
     session = client.session("session-1")
     print(session.submit("What is on my list?").result(timeout_s=60).text)
@@ -94,27 +94,27 @@ class Session(InSession):
         return self._client.submit(self.session_id, user_message, **options)
 
     def live(self) -> str | None:
-        """The id of the turn that runs now, parked or not; None when none does."""
+        """Return the id of the live turn, parked or not. Returns None if there is none."""
         return self._read(lambda wiring: wiring.state.sessions.live(self.session_id)) or None
 
     def history(self, limit: int = 50, after: str | None = None) -> tuple[HistoryTurn, ...]:
-        """The session's newest turns, the oldest of them first, live and waiting ones included.
+        """Return the session's newest turns, the oldest of them first, including live and waiting ones.
 
-        limit    turns a page, up to 10,000
-        after    the id of the first turn of the page at hand: gives the page after it, further back
+        limit: turns a page, up to 10,000.
+        after: the id of the first turn of the previous page; the next page has older turns.
 
-        What a turn did in between is its `transcript()` and its `calls()`. Raises InvalidInput.
+        The handle's `transcript()` and `calls()` have the details of a turn. Raises InvalidInput.
         """
         earliest = None if after is None else check_turn_id("after", after)
         most = checks.limit(limit)
         return self._read(lambda wiring: make_history(wiring).turns(self.session_id, most, earliest))
 
     def waiting(self) -> tuple[WaitingTurn, ...]:
-        """The turns that wait, the next one first; of more than 10,000 the newest."""
+        """Return the waiting turns, the next one first. Of more than 10,000, the newest are returned."""
         return self._read(lambda wiring: _waiting_turns(wiring, self.session_id))
 
     def drop(self, turn_id: str) -> bool:
-        """Cancel a turn that still waits. False when it does not: a live one goes on."""
+        """Cancel a turn that still waits. Returns False if it does not wait any more; a live turn continues."""
         check_turn_id("turn_id", turn_id)
         return self._do(
             lambda wiring: cancel_turn(wiring, self.session_id, turn_id, "dropped", queued_only=True) == "cancelled",
@@ -122,9 +122,10 @@ class Session(InSession):
         )
 
     def pause(self, reason: str = "") -> bool:
-        """Let no further turn begin; a live one goes on. False when it was paused before, and its reason then stays.
+        """Let no further turn begin; a live turn continues. Returns False if the session was paused before, and then
+        keeps the earlier reason.
 
-        reason   for people: `explain` of a turn that waits says it
+        reason: for people; `explain` of a waiting turn shows it.
         """
         why = checks.text("reason", reason, checks.MAX_REASON_CHARS)
         return self._connection.do(
@@ -135,7 +136,7 @@ class Session(InSession):
         )
 
     def resume(self) -> str | None:
-        """Let turns begin again. Returns the turn that became live by it, if one did."""
+        """Let turns begin again. Returns the id of the turn that became live, or None if there was none."""
         _, live = self._do(
             lambda wiring: wiring.state.sessions.resume(self.session_id),
             NewAct("resume", session_id=self.session_id),
@@ -143,21 +144,22 @@ class Session(InSession):
         return live or None
 
     def is_paused(self) -> bool:
-        """Whether no further turn begins. It asks Redis."""
+        """Return whether the session is paused, by Redis."""
         return self._read(lambda wiring: wiring.state.sessions.is_paused(self.session_id))
 
     def why_paused(self) -> str | None:
-        """The reason it was paused for, and over HTTP by whom; "": none was given; None: it is not paused."""
+        """Return why the session is paused and, if it was paused over HTTP, by whom. Returns "" if no reason was given,
+        and None if it is not paused."""
         return self._read(lambda wiring: wiring.state.sessions.why_paused(self.session_id))
 
     def readiness(
         self, reason: str = "", *, expires_in_s: float = DEFAULT_HOLD_S, on_expiry: HoldPolicy = "deny"
     ) -> Flag:
-        """Add a readiness flag: the next chat turn is held until it is released.
+        """Add a readiness flag: the next chat turn is held until the flag is released.
 
-        reason         for people
-        expires_in_s   seconds from when a turn takes it
-        on_expiry      then: `deny` the calls that wait, `release` them, or `cancel` the turn
+        reason: for people.
+        expires_in_s: seconds from when a turn takes it.
+        on_expiry: what happens then: `deny` the waiting calls, `release` them, or `cancel` the turn.
         """
         spec = checks.hold("flag", reason, expires_in_s, on_expiry)
 
@@ -179,11 +181,11 @@ class Session(InSession):
         return Flag(self._client, self.session_id, spec.id)
 
     def flag(self, flag_id: str) -> Flag:
-        """A flag that was added elsewhere."""
+        """Return a flag that was added elsewhere."""
         return Flag(self._client, self.session_id, check_id("flag_id", flag_id))
 
     def unread_flags(self) -> tuple[str, ...]:
-        """The flags no turn has taken yet, oldest first."""
+        """Return the ids of flags that no turn has taken yet, oldest first."""
         return self._read(lambda wiring: wiring.state.holds.unread_flags(self.session_id))
 
     def steer(
@@ -195,10 +197,10 @@ class Session(InSession):
         expected_turn_id: str | None = None,
         attachments: Sequence[File | Mapping[str, Any]] = (),
     ) -> Receipt:
-        """Send input into whatever turn is live; see `TurnHandle.steer`.
+        """Send input into the live turn. See `TurnHandle.steer`.
 
-        When none is live it becomes a turn of its own, with the settings of the newest that ended: the receipt is
-        `bounced`, and names it.
+        If no turn is live, the input becomes a new turn with the settings of the newest ended one. The receipt is then
+        `bounced` and names that turn.
         """
         files = check_files("attachments", attachments, self._connection.settings.file_limits)
         item = checks.turn_input(text, client_message_id, readiness, files)
@@ -211,7 +213,7 @@ class Session(InSession):
         )
 
     def interrupt(self, reason: str = "") -> str | None:
-        """Cancel the live turn; the next one begins. Returns its id, or None when none was live."""
+        """Cancel the live turn, so that the next one begins. Returns its id, or None if no turn was live."""
 
         def cancel_live(wiring: Wiring) -> str | None:
             live = wiring.state.sessions.live(self.session_id)
@@ -220,9 +222,9 @@ class Session(InSession):
         return self._do(cancel_live, NewAct("interrupt", reason=reason, session_id=self.session_id))
 
     def compact(self, request_key: str | None = None) -> TurnHandle:
-        """Submit a turn that replaces the session's older messages by a summary; it asks the model nothing else.
+        """Submit a turn that only replaces the session's older messages by a summary.
 
-        request_key   the same key again is the same turn
+        request_key: a key that was used before returns the turn of the first submit.
         """
         return self._client.submit(self.session_id, "compact", kind="compact", request_key=request_key)
 

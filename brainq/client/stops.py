@@ -1,4 +1,4 @@
-"""The verbs of a client by which operators stop brains, tools, models, MCP servers and tenants by name."""
+"""The client's verbs that pause or forbid brains, tools, models, MCP servers and tenants by name."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from brainq.errors import InvalidInput
 
 
 class StopVerbs:
-    """The part of `Client` that stops by name, lifts that, and lists it."""
+    """The part of `Client` that sets, lifts and lists stops."""
 
     _connection: Connection
 
@@ -26,20 +26,20 @@ class StopVerbs:
         tenant: str = "",
         ends_in_s: float | None = None,
     ) -> Stop:
-        """Pause or forbid something by name, for every worker at once. The same name again takes the first one's place.
+        """Pause or forbid something by name, for every worker at once. It replaces an earlier stop of the same name.
 
-        kind       brain, tool, model, server (an MCP server: all of its tools), tenant
-        name       of a model `provider:model`, or its name at any provider; of a tenant what its sessions begin with
-        mode       `pause`: what meets it waits, for a day at most, and goes on when that is lifted; a turn's time does
-                   not run. `forbid`: a call is denied, and the model reads why; a submit raises TurnForbidden, and a
-                   live turn is cancelled at its next step
-        reason     shown to everybody whom it meets, with `by`
-        tenant     only of this tenant's turns
-        ends_in_s  then it is lifted by itself; None: it holds until it is lifted
+        kind: brain, tool, model, server (all tools of an MCP server) or tenant.
+        name: the name. For a model `provider:model`, or its name at any provider; for a tenant its sessions' prefix.
+        mode: `pause`: work that meets the stop waits, for a day at most, and continues when the stop is lifted; a
+            turn's time does not run meanwhile. `forbid`: a call is denied and the model reads why, a submit raises
+            TurnForbidden, and a live turn is cancelled at its next step.
+        reason: shown with `by` to everybody whose work meets the stop.
+        tenant: stop it only for turns of this tenant.
+        ends_in_s: seconds after which the stop ends. None keeps it until it is lifted.
 
-        What runs already goes on: a call that has begun, a model call. When this returns SQL and Redis of every cell
-        have it. Raises InvalidInput naming the field; Unreachable: where that is Redis, it is met once Redis is back.
-        The other cells have it then.
+        Calls and model calls that have begun continue. When this returns, SQL and Redis of every cell have the stop.
+        Raises InvalidInput naming the field, and Unreachable. If Redis was unreachable, the stop takes effect once it
+        is back; the other cells have it already.
         """
         if ends_in_s is not None and not 0 < ends_in_s <= MAX_STOP_S:
             raise InvalidInput("ends_in_s", f"{ends_in_s!r} must be above 0 and at most a year, or None")
@@ -53,7 +53,7 @@ class StopVerbs:
         return stop
 
     def lift(self, kind: StopKind, name: str, *, tenant: str = "") -> bool:
-        """Let go on what waits for it. False where it does not stand. Raises InvalidInput."""
+        """Lift a stop, so that waiting work continues. Returns False if there is no such stop. Raises InvalidInput."""
         stop = checked_stop(kind, name, tenant)
         return self._connection.do_in_all(
             lambda cells: any(cells.do_in_each(lambda wiring: wiring.people.stops.lift(stop))),
@@ -61,7 +61,7 @@ class StopVerbs:
         )
 
     def stops(self) -> tuple[Stop, ...]:
-        """What is stopped now, by kind and name, with who did it and why."""
+        """List the stops in force by kind and name, with their reason and author."""
         asked = self._connection.ask(lambda wiring: wiring.store.stops.standing())
         found = {stop.field: stop for standing in asked.values for stop in standing}
         return listed((found[field] for field in sorted(found)), asked)

@@ -16,7 +16,7 @@ from brainq.wiring.state import RedisState
 
 
 def read_timeline(store: Store, state: RedisState | None, row: TurnRow, events: Sequence[TurnEvent]) -> TurnTimeline:
-    """`events` are all that Redis has of the turn; without `state`, while Redis is away, there are none."""
+    """Read a turn's timeline. `events` are all that Redis has of the turn; `state` is None while Redis is away."""
     turn_id = row.turn_id
     if state is not None and events and events[0].seq == 1:
         live = fold_timeline(EMPTY_TIMELINE, events)
@@ -39,7 +39,7 @@ def read_timeline(store: Store, state: RedisState | None, row: TurnRow, events: 
 
 
 def with_lanes(timeline: Timeline, trace: Iterable[ToolTraceEntry]) -> Timeline:
-    """Events do not name the lanes that a call takes; the trace does. Pure."""
+    """Add the lanes of calls, which the trace has and events do not. Pure."""
     lanes = {f"call:{entry.call_id}": entry.lanes for entry in trace}
     bars = tuple(bar.model_copy(update={"lanes": lanes[bar.id]}) if lanes.get(bar.id) else bar for bar in timeline.bars)
     return timeline.model_copy(update={"bars": bars})
@@ -53,7 +53,7 @@ def timeline_from_sql(
     approvals: Sequence[Approval],
     inputs: Sequence[InputRow],
 ) -> Timeline:
-    """The timeline that SQL has of a turn; `steps`: how many it took. Pure."""
+    """Return the timeline of a turn by SQL's rows. `steps` is the number of steps. Pure."""
     began = _ms(row.accepted_at)
     approval_of = {approval.call_id: approval for approval in approvals}
     calls = [_call_bar(entry, approval_of.get(entry.call_id), began) for entry in trace]
@@ -85,8 +85,8 @@ def timeline_from_sql(
 
 
 def finalizer_bars(row: TurnRow, timeline: Timeline, steps: Sequence[StepRow]) -> list[TimelineBar]:
-    """The finalizer's steps that wrote to SQL, or failed, in their order. The chain does one after the other: each
-    lies between the end of the one before it and its own. Pure."""
+    """Return the bars of the finalizer's steps that wrote to SQL or failed, in their order. Steps run one after
+    another, so each begins at the end of the one before it. Pure."""
     before = next((bar.from_ms for bar in timeline.bars if bar.id == "finalizer"), timeline.now_ms)
     began, bars = _ms(row.accepted_at), list[TimelineBar]()
     for step in steps:
@@ -151,7 +151,7 @@ def _call_bar(entry: ToolTraceEntry, approval: Approval | None, began: int) -> T
 
 
 def _step_bars(steps: int, calls: Sequence[TimelineBar], spends: Sequence[Spend], ended_ms: int) -> list[TimelineBar]:
-    """It is not recorded when a step began: that lies between the last call before it and the first of its own."""
+    """Estimate when a step began, which is not recorded: after the last earlier call and before its own first call."""
     bars: list[TimelineBar] = []
     before = max((bar.to_ms or bar.from_ms for bar in calls if bar.step == 0), default=0)
     for step in range(1, steps + 1):

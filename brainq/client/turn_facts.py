@@ -1,4 +1,4 @@
-"""TurnFacts: all that Redis and SQL know of one turn, for `brainq show` and for programs that look as it does."""
+"""TurnFacts: everything that Redis and SQL know about one turn, for `brainq show` and for programs."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _STATUS_OF_OUTCOME = {
 
 @dataclass(frozen=True)
 class CallFacts:
-    """All that Redis and SQL know of one call.
+    """Everything that Redis and SQL know about one call.
 
     intents   the times it was started, in order; empty for a read, and for a write that never started
     """
@@ -41,7 +41,7 @@ class CallFacts:
 
     @property
     def arguments(self) -> dict[str, Any] | str | None:
-        """What the model gave, else what the newest intent has; None where neither is kept."""
+        """The arguments that the model gave, or those of the newest intent. None if neither is kept."""
         given = self.call.arguments
         if given is None and self.intents and self.intents[-1].args_json is not None:
             return json.loads(self.intents[-1].args_json)
@@ -53,9 +53,9 @@ class CallFacts:
 
 
 def call_of_intents(intents: Sequence[CallRow]) -> TurnCall:
-    """Return what the intents alone say of a call, if its trace was lost with Redis. Pure.
+    """Return a call by its intents alone, for a trace that was lost with Redis. Pure.
 
-    intents   those of one call, at least one
+    intents: the intents of one call, at least one.
     """
     newest = intents[-1]
     status = _STATUS_OF_OUTCOME.get(newest.outcome_kind or "", TraceStatus.UNKNOWN)
@@ -83,7 +83,9 @@ def call_of_intents(intents: Sequence[CallRow]) -> TurnCall:
 
 @dataclass(frozen=True)
 class TurnFacts:
-    """`snapshot` is None when Redis does not know the turn or is away; `next` says what happens next, and why.
+    """Everything that Redis and SQL know about one turn.
+
+    `snapshot` is None if Redis does not know the turn or is away; `next` explains what happens next, and why.
 
     spends                    from SQL, which has them from the finalizer's `log` step on; those after the result last
     memories, observations    those first seen in this turn
@@ -121,7 +123,8 @@ class TurnFacts:
 
     @property
     def used(self) -> dict[str, Any]:
-        """Tokens and dollars of all model calls so far, after the result, too; None where one has no price."""
+        """The tokens and dollars of all model calls, including those after the result. Dollars are None if a call has
+        no price."""
         costs = [spend.cost_usd for spend in self.spends]
         known = [usd for usd in costs if usd is not None]
         return {

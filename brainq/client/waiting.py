@@ -1,4 +1,4 @@
-"""Waiting for a turn, for both kinds of handle: for its end, a park or its next events; and the cancel that ends it."""
+"""Waiting for a turn's end, a park or its next events, and cancelling and holding it."""
 
 from __future__ import annotations
 
@@ -31,16 +31,16 @@ POLL_S = 2.0
 MOVING_S = 0.5  # how soon a caller that waits looks again while the turn's tenant moves
 PARKED_FOR = frozenset({Awaits.PEOPLE.value, Awaits.OUTSIDE.value, Awaits.CLIENT.value})
 NEEDS_CALLER: frozenset[WaitFor] = frozenset(("ended", "people", "client"))
-"""The end, or that only the caller, or a person it can inform, can let the turn go on."""
+"""The conditions in which only the caller, or a person it can inform, can let the turn continue; and the end."""
 UNTIL_WORDS = PARKED_FOR | {"ended", "parked"}
 _PROGRESS_EVENTS = frozenset({EventKind.TEXT_DELTA, EventKind.REASONING_DELTA, EventKind.CALL_PROGRESS})
 _CANCEL_ANSWERS: Mapping[str, Cancelled] = {"CANCELLED": "cancelled", "REQUESTED": "requested"}
 
 
 def has_ended(wiring: Wiring, turn_id: str) -> bool:
-    """Whether SQL says so of a turn that Redis does not know: it has expired there, or is not queued yet.
+    """Return whether SQL has the ending of a turn that Redis does not know, because it expired or is not queued yet.
 
-    Raises TurnNotFound when SQL does not know it either, TurnRejected for a refused turn.
+    Raises TurnNotFound if SQL does not know it either, TurnRejected if the turn was refused.
     """
     row = wiring.store.turns.get(turn_id)
     if row is None:
@@ -51,7 +51,7 @@ def has_ended(wiring: Wiring, turn_id: str) -> bool:
 
 
 def stored_result(wiring: Wiring, turn_id: str) -> TurnResult | None:
-    """The result of a turn that has ended; else None. Raises as `has_ended`."""
+    """Return the result of an ended turn, else None. Raises as `has_ended`."""
     return wiring.store.turns.result(turn_id) if has_ended(wiring, turn_id) else None
 
 
@@ -65,10 +65,10 @@ def known_result(wiring: Wiring, session_id: str, turn_id: str) -> TurnResult | 
 
 @dataclass(slots=True)
 class WaitLimits:
-    """How long a caller that follows a turn still waits, on a monotonic clock that is passed in.
+    """The limits of a caller's wait, on a monotonic clock whose readings are passed in.
 
-    timeout_s   the whole wait; None: no limit
-    idle_s      the longest silence in it; None: no limit
+    timeout_s: the whole wait. None means no limit.
+    idle_s: the longest time without an event. None means no limit.
     """
 
     turn_id: str
@@ -81,11 +81,10 @@ class WaitLimits:
         self._heard = self.began
 
     def event_arrived(self, now: float) -> None:
-        """An event came, and the silence begins anew."""
         self._heard = now
 
     def remaining_s(self, now: float) -> float:
-        """Seconds until one of the two is over, never below 0; infinite without either."""
+        """Return the seconds until the first limit, at least 0; infinity without limits."""
         ends = (
             math.inf if self.timeout_s is None else self.began + self.timeout_s,
             math.inf if self.idle_s is None else self._heard + self.idle_s,
@@ -93,19 +92,18 @@ class WaitLimits:
         return max(0.0, min(ends) - now)
 
     def check(self, now: float) -> None:
-        """Raise ResultTimeout where one is over."""
+        """Raise ResultTimeout if a limit is over."""
         if self.timeout_s is not None and now >= self.began + self.timeout_s:
             raise ResultTimeout(
-                f"turn {self.turn_id!r} has no result after {self.timeout_s:g} s; it goes on, ask again later"
+                f"turn {self.turn_id!r} has no result after {self.timeout_s:g} s. It continues; wait for it again later"
             )
         if self.idle_s is not None and now >= self._heard + self.idle_s:
-            raise ResultTimeout(f"turn {self.turn_id!r}: no event for {self.idle_s:g} s; it goes on")
+            raise ResultTimeout(f"turn {self.turn_id!r}: no event for {self.idle_s:g} s. It continues")
 
 
 @contextmanager
 def waiting_for_move(limits: WaitLimits) -> Generator[None]:
-    """Wait a moment where what is done in it raises TenantMoving: the turn was accepted, and waits, too. Raises
-    ResultTimeout."""
+    """Wait a moment if the body raises TenantMoving, because the turn waits as well. Raises ResultTimeout."""
     try:
         yield
     except TenantMoving:
@@ -114,7 +112,7 @@ def waiting_for_move(limits: WaitLimits) -> Generator[None]:
 
 
 def cancel_turn(wiring: Wiring, session_id: str, turn_id: str, reason: str, *, queued_only: bool = False) -> Cancelled:
-    """Cancel a turn; with `queued_only` not if it is live. See `TurnHandle.cancel`, `Session.drop`."""
+    """Cancel a turn; with `queued_only`, only if it is not live. See `TurnHandle.cancel`, `Session.drop`."""
     brakes = wiring.people.brakes
     stop = brakes.drop if queued_only else brakes.cancel
     word = stop(session_id, turn_id, reason[:500])
@@ -137,9 +135,9 @@ def hold_turn(wiring: Wiring, session_id: str, turn_id: str, spec: HoldSpec) -> 
 
 
 def queue_again(wiring: Wiring, session_id: str, turn_id: str) -> bool:
-    """Make a turn known to Redis that only SQL knows yet: what is done to it needs something to stand on.
+    """Queue a turn that SQL has and Redis does not, so that it can be cancelled or held.
 
-    False when it has ended, or SQL does not know it.
+    Returns False if it has ended, or if SQL does not know it.
     """
     row = wiring.store.turns.get(turn_id)
     request = None if row is None or row.ended_at is not None else wiring.store.turns.request(turn_id)
@@ -153,7 +151,7 @@ def queue_again(wiring: Wiring, session_id: str, turn_id: str) -> bool:
 
 
 def check_until(until: object) -> frozenset[str]:
-    """`until` of `TurnHandle.wait`, checked: of whom a parked turn may wait that is waited for."""
+    """Return the reasons for a park that `until` of `TurnHandle.wait` names. Raises InvalidInput."""
     chosen: list[object] = [until] if isinstance(until, str) else list(cast("Iterable[object]", until))
     unknown = [word for word in chosen if word not in UNTIL_WORDS]
     if unknown or not chosen:
@@ -174,7 +172,7 @@ def turn_parked_error(
 
 
 def is_only_progress(batch: Sequence[TurnEvent]) -> bool:
-    """Whether these events are of what a turn does while it is not parked, so that its state need not be read."""
+    """Return whether these events show that the turn is not parked, so that its state need not be read."""
     return bool(batch) and all(event.kind in _PROGRESS_EVENTS for event in batch)
 
 
@@ -191,7 +189,7 @@ def events_so_far(wiring: Wiring, session_id: str, turn_id: str) -> tuple[TurnEv
 def next_events(
     wiring: Wiring, session_id: str, turn_id: str, after: int, wait_s: float = POLL_S
 ) -> tuple[list[TurnEvent], bool]:
-    """The events above `after` that there are, waiting up to `wait_s` for the first; and whether that is all."""
+    """Return the events above `after`, waiting up to `wait_s` for the first, and whether no more will come."""
     events = wiring.state.events
     batch = events.read(session_id, turn_id, after, wait_s)
     if batch:
