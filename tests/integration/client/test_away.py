@@ -15,6 +15,7 @@ from brainq.contracts.file import File
 from brainq.contracts.people import TurnInput
 from brainq.errors import AttachmentNotFound, MailboxFull, Unreachable
 from brainq.models.scripted import calls, says
+from brainq.state.people import MAX_UNREAD
 from tests.support.people import Pumps, Watched, brain_of, heal_inputs
 from tests.support.pump import Pump
 
@@ -111,12 +112,11 @@ def test_an_input_whose_answer_was_lost_is_the_same_input_again(pumps: Pumps, mo
 
 
 def test_a_mailbox_that_is_full_refuses_and_says_what_to_do(pumps: Pumps, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("brainq.state.people.MAX_UNREAD", 2)
     pump = pumps(brain_of(Watched(calls(("look", {"name": "a"})), says("done"))))
     handle = pump.submit("s1", "Go.")
-    for number in range(2):
-        handle.steer(f"{number}", client_message_id=f"m{number}")
-    with pytest.raises(MailboxFull, match=r"2 inputs .* wait until it has read some") as full:
+    for number in range(MAX_UNREAD):
+        handle.steer(f"{number}", client_message_id=f"n{number}")
+    with pytest.raises(MailboxFull, match=rf"{MAX_UNREAD} inputs .* wait until it has read some") as full:
         handle.steer("too much", client_message_id="m2", attachments=[File(b"refused with it")])
     with pytest.raises(AttachmentNotFound, match="no file"):
         handle.file(File(b"refused with it").attachment.sha256)
