@@ -1,4 +1,4 @@
-"""The pools as worker processes of this one, for `brainq dev`, demos, benchmarks and tests; and a worker's own end.
+"""Run the pools as worker processes of this one, for `brainq dev`, demos, benchmarks and tests.
 
 Workers write their logs to files, end with this process even when it is killed, and can be killed and started
 again one by one. For production use `brainq up`, systemd or containers instead.
@@ -8,25 +8,18 @@ from __future__ import annotations
 
 import os
 import signal
-import socket
 import subprocess
 import sys
-import threading
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from functools import partial
 from pathlib import Path
 from typing import Self
 
 from brainq.errors import SetupError
-from brainq.observe.threads import KeptThread
+from brainq.processes.supervised import OWNER_FD, READY_FILE
 
-OWNER_FD = "BRAINQ_OWNER_FD"
-READY_FILE = "BRAINQ_READY_FILE"
-LISTENER_FD = "BRAINQ_HTTP_FD"
-OWNER_GRACE_S = 5.0
 START_S = 120.0  # until every worker consumes, on a machine that is slow and busy
 POOLS = ("coordinator", "parallel", "serial", "finalizer")
 LOG_TAIL_LINES = 30
@@ -34,69 +27,6 @@ LOOK_EVERY_S = 0.02
 SpawnWorker = Callable[[Sequence[str], Mapping[str, str], int, int], subprocess.Popen[bytes]]
 """How a worker's process is started, in a session of its own: from a celery command, its environment, a file for its
 output, and one that it inherits."""
-
-
-def follow_owner() -> None:
-    """End with the owner: when its end of the pipe closes, stop warmly, and after 5 s for good.
-
-    Does nothing in a worker without an owner (systemd, a container, a terminal).
-    """
-    number = os.environ.pop(OWNER_FD, "")
-    if number.isdigit():
-        KeptThread("brainq-owner", partial(_watch_owner, int(number))).ensure()
-
-
-def inherited_listener() -> socket.socket | None:
-    """The bound socket that the owner handed over, if it did."""
-    number = os.environ.pop(LISTENER_FD, "")
-    if not number.isdigit():
-        return None
-    listener = socket.socket(fileno=int(number))
-    listener.set_inheritable(False)
-    return listener
-
-
-def mark_ready() -> None:
-    """Create the file that BRAINQ_READY_FILE names, if any: a readiness probe for supervisors."""
-    path = os.environ.get(READY_FILE)
-    if path:
-        made = Path(f"{path}.{os.getpid()}")
-        try:
-            made.write_text(str(os.getpid()))
-            made.replace(path)  # a reader never finds it empty
-        except OSError:
-            made.unlink(missing_ok=True)
-            raise
-
-
-def mark_unready() -> None:
-    """Remove the file that `mark_ready` wrote."""
-    path = os.environ.get(READY_FILE)
-    if path:
-        Path(path).unlink(missing_ok=True)
-
-
-def is_marked_ready() -> bool | None:
-    """Return whether the ready file is there. None: this process has none to write."""
-    path = os.environ.get(READY_FILE)
-    if not path:
-        return None
-    try:
-        return os.stat(path).st_size > 0
-    except OSError:
-        return False
-
-
-def _watch_owner(pipe: int, _stopping: threading.Event) -> None:
-    while True:
-        try:
-            if not os.read(pipe, 1):
-                break
-        except OSError:
-            break
-    os.kill(os.getpid(), signal.SIGTERM)
-    threading.Event().wait(OWNER_GRACE_S)
-    os.kill(os.getpid(), signal.SIGKILL)
 
 
 def run_celery(

@@ -22,7 +22,7 @@ from brainq.cli.dev.reload import Reloader, require_watchfiles
 from brainq.cli.dev.startup import ready_to_start
 from brainq.cli.dev.supervisor import POLL_S, LogFollower, Program, StopSignals, Supervisor, start_all
 from brainq.cli.output import EFFECT_STYLES, counted, duration, stdout
-from brainq.devserver.local_fleet import LISTENER_FD, POOLS, LocalFleet
+from brainq.devserver.local_fleet import POOLS, LocalFleet
 from brainq.devserver.locks import exclusive_pools
 from brainq.devserver.ports import listener_at, require_free_port
 from brainq.devserver.redis_server import EmbeddedServer, open_redis
@@ -30,6 +30,7 @@ from brainq.errors import InvalidInput
 from brainq.models.providers import describe_provider
 from brainq.observe.logs import outlive_full_log
 from brainq.observe.tracebacks import TRACEBACK_VARIABLE
+from brainq.processes.supervised import LISTENER_FD
 from brainq.settings.deployment import Settings, load_settings
 from brainq.text.service_url import without_password
 
