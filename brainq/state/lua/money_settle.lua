@@ -1,5 +1,5 @@
 --[[
-Settle what money_take took: the call has cost `usd`. Its ticket stays, without money, so that it is settled once.
+Replace what money_take reserved for a call by its cost, `usd`. The ticket stays, without money, so that this happens once.
 
 KEYS   ticket
 ARGV   usd:f?
@@ -11,6 +11,7 @@ local taken = cjson.decode(held)
 redis.call('HDEL', ticket, 'money')
 redis.call('HSET', ticket, 'settled', 1)
 for _, hold in ipairs(taken.holds) do
-  if redis.call('EXISTS', hold[1]) == 1 then redis.call('HINCRBYFLOAT', hold[1], 'spent', tonumber(usd) - taken.usd) end
+  local counter = hold[1]
+  if redis.call('EXISTS', counter) == 1 then redis.call('HINCRBYFLOAT', counter, 'spent', tonumber(usd) - taken.usd) end
 end
 return {'SETTLED'}

@@ -1,6 +1,6 @@
 --[[
-Take the worst case of a model call after its turn's end (a judge, an extraction) out of budgets: it is counted as spent at once,
-for nobody would tell of a worker that dies over it. `ticket` is a hash of the call's own: taken twice, it is taken once.
+Reserve the worst case of a model call after its turn's end (a judge, an extraction). It counts as spent at once, because no
+sweeper would notice a worker that dies during the call. `ticket` is a hash of the call: reserving twice reserves once.
 
 KEYS   ticket
 ARGV   money keep_ms:n
@@ -12,9 +12,11 @@ local refused = reserve_money(ticket, money)
 if refused then return {'MONEY', unpack(refused)} end
 local held = cjson.decode(redis.call('HGET', ticket, 'money'))
 for _, hold in ipairs(held.holds) do
-  for field, change in pairs({held = -hold[2], spent = held.usd}) do redis.call('HINCRBYFLOAT', hold[1], field, change) end
-  redis.call('HINCRBY', hold[1], 'n', -1)
-  if held.blind then redis.call('HINCRBY', hold[1], 'blind', -1) end
+  local counter, reserved = unpack(hold)
+  redis.call('HINCRBYFLOAT', counter, 'held', -reserved)
+  redis.call('HINCRBYFLOAT', counter, 'spent', held.usd)
+  redis.call('HINCRBY', counter, 'n', -1)
+  if held.blind then redis.call('HINCRBY', counter, 'blind', -1) end
 end
 redis.call('PEXPIRE', ticket, keep_ms)
 return {'GO'}

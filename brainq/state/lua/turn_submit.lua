@@ -1,11 +1,11 @@
 --[[
-Make an accepted turn known to Redis: live if its session is idle and the fleet has capacity, else last in the session's
-queue; a session whose first turn finds no capacity waits in its tenant's queue. A child turn needs only its brain's, for its
-parent's call waits for it; one that is to be ended needs none. `mode` says what it does to a live turn: `enqueue` waits
-behind the others, `interrupt` stops it and waits before the others, `replace` drops those as well, `reject` does not queue.
-`readiness_word` is its word on readiness: `ready`, or a hold as JSON with its id. `kept` is what SQL knows of a turn that
-Redis may have lost, `trace` its position in its producer's trace, `cell_tenant` its tenant where there are several cells: of
-one that has moved away, or is about to, no turn is queued; `stop_fields` what may forbid it. Each may be empty.
+Queue an accepted turn. It begins at once if its session is idle and the fleet has capacity; else it waits in the session's
+queue, and the session waits in its tenant's queue if only capacity is missing. A child turn needs only the capacity of its
+brain, because its parent's call waits for it; a turn that is to be ended (`lost_reason`) needs none. `mode` is what the turn
+does to a live one: `enqueue` waits behind the others, `interrupt` stops the live turn and waits before the others, `replace`
+also drops the others, `reject` does not queue. `readiness_word` is `ready`, or a hold as JSON with its id. `kept` is what SQL
+keeps of a turn that Redis may have lost, `trace` the span of its producer, `cell_tenant` its tenant if there are several
+cells: no turn of a tenant that has moved, or is about to, is queued. `stop_fields` may forbid it. Each of these may be empty.
 
 KEYS   session waiting turn spec budget events flags readiness mailbox receipts moved
 ARGV   base sid tid spec_json turn_kind:TurnKind isolated:b brain parent mode:OnBusy priority:Priority readiness_word first_step channel
@@ -18,55 +18,47 @@ REPLY  ACTIVE | QUEUED ahead:n stopped:words | EXISTS state:TurnState | BUSY liv
 -- @include lib/cancel
 -- @include lib/kept
 -- @include lib/stops
--- @include lib/table_hash
--- @include lib/session_pin
-local state, word = redis.call('HGET', turn, 'state'), cell_tenant ~= '' and redis.call('HGET', moved, cell_tenant)
+-- @include lib/store_turn
+-- Decide: first whether the turn is refused, then whether it begins. Nothing is written before that.
+local word = cell_tenant ~= '' and redis.call('HGET', moved, cell_tenant)
 if word then return word:sub(1, 1) == ' ' and {'MOVING'} or {'MOVED', word:match('^(%S+) (%d+)$')} end
+local state = redis.call('HGET', turn, 'state')
 if state then return {'EXISTS', state} end
 local s = read(session, {'live', 'paused', 'pins', 'format'})
-local live, gone = s.live ~= '' and s.live, s.pins and lost_reason == '' and missing_build(s.pins, brain)
+local is_ended = lost_reason ~= '' -- it is queued only to be ended
+local gone = s.pins and not is_ended and missing_build(s.pins, brain)
 if gone then return {'UNSERVED', gone} end
-local idle, full, caps = not live and s.paused ~= '1', nil, nil
-if idle then full, caps = why_full(tenant_of(sid)) end
-local forbidden, brain_full = idle and capacity_now.has_stops and forbidding(stop_fields), caps and brain_is_full(brain)
-if forbidden then return {'FORBIDDEN', forbidden} end
--- The turn that waits in the idle session already: it waits for capacity, or for its brain's, and was there first.
-local function first_waiting(fits)
-  return (not fits or parent ~= '' or caps and lost_reason == '') and redis.call('LINDEX', waiting, 0)
-end
-local function store_turn(begins)
-  redis.call('SET', spec, spec_json)
-  redis.call('HSET', budget, 'timeout_ms', timeout_ms, 'steps_max', max_steps, 'tool_calls_max', max_tool_calls, 'reflections_max',
-    max_reflections, 'max_context_tokens', max_context_tokens, 'tokens_max', max_total_tokens, 'cost_max_usd', max_cost_usd,
-    'children_max', max_children, unpack(begins and {'deadline', now + timeout_ms} or {}))
-  local more = begins and {'active_at', now, 'rung_at', now} or {} -- most turns have none of these
-  for name, value in pairs({lost_reason = lost_reason, isolated = isolated ~= '0' and isolated or '', brain = brain,
-    said = readiness_word, max_wait_ms = max_wait_ms, priority = priority ~= 'normal' and priority or '', trace = trace}) do
-    if value ~= '' then more[#more + 1], more[#more + 2] = name, value end
-  end
-  set_as_table(turn, 'state', begins and 'active' or 'queued', 'awaits', begins and 'coordinator' or 'session',
-    'sid', sid, 'tid', tid, 'created_at', now, 'fence', 0, 'step', 0, 'attempt', 0, 'owner', '', 'write_epoch', 0,
-    'kind', turn_kind, 'parent', parent, unpack(more))
-  if s.pins or s.format or STATE_FORMAT > 1 then take_over(turn, s, brain) end
-end
-local fits = idle and (lost_reason ~= '' or not brain_full and (not full or parent ~= ''))
-local first = idle and first_waiting(fits)
-if mode == 'reject' and (live or first) then return {'BUSY', live or first} end
 
-store_turn(fits and not first)
-local cancelled = kept ~= '' and give_back(cjson.decode(kept))
-if fits and not first then
+local live, idle, full, caps = s.live ~= '' and s.live, false, nil, nil
+if not live and s.paused ~= '1' then
+  idle, full, caps = true, why_full(tenant_of(sid))
+  local stop = capacity_now.has_stops and forbidding(stop_fields)
+  if stop then return {'FORBIDDEN', stop} end
+end
+local brain_full = caps and brain_is_full(brain)
+local fits = false
+if idle then fits = is_ended or not brain_full and (not full or parent ~= '') end
+-- A turn may wait in the idle session already: for capacity, or for its brain's. It came first.
+local first = false
+if idle and (not fits or parent ~= '' or caps and not is_ended) then first = redis.call('LINDEX', waiting, 0) end
+if mode == 'reject' and (live or first) then return {'BUSY', live or first} end
+local begins = fits and not first
+
+-- Act.
+store_turn(s, begins)
+local cancelled = kept ~= '' and give_back(cjson.decode(kept)) -- a cancel that SQL kept
+if begins then
   make_live(session, turn, events, flags, readiness, sid, tid, {kind = turn_kind, said = readiness_word, fence = 0, brain = brain,
     flag = kept ~= '' and redis.call('HGET', turn, 'flag'), timeout_ms = timeout_ms})
   if cancelled then cancel_live(turn, sid, tid, cancelled, channel) end
   return {'ACTIVE'}
 end
+
 local goes_first = mode == 'interrupt' or mode == 'replace'
 local stopped = mode == 'replace' and cancel_all_queued(waiting, base, sid, 'replaced by turn ' .. tid, first_step) or {}
 local length = goes_first and redis.call('LPUSH', waiting, tid) or redis.call('RPUSH', waiting, tid)
--- One that was cancelled ends below: it keeps no session, and waits for no capacity.
-if not cancelled then redis.call('PERSIST', session) end
 local ahead = goes_first and 1 or length
+if not cancelled then redis.call('PERSIST', session) end -- a cancelled turn ends below, and needs neither session nor capacity
 look_within(sid, tid, math.min(SELDOM_MS, (max_wait_ms ~= '' and max_wait_ms or SELDOM_MS) + 1))
 local why = live and 'session' or not idle and 'paused' or brain_full and ahead == 1 and 'brain' or 'room'
 if idle and not cancelled then ahead = ahead - 1 + (caps and enqueue_session(sid, caps) or enqueue(sid, ahead == 1 and priority)) end

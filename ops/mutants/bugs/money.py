@@ -90,7 +90,7 @@ BUGS = (
     Bug(
         "a reservation is kept when its call is over",
         "brainq/state/lua/lib/money.lua",
-        "redis.call('HINCRBYFLOAT', key, 'held', -hold[2])",
+        "redis.call('HINCRBYFLOAT', counter, 'held', -reserved)",
         "",
         BUDGETS,
     ),
@@ -384,8 +384,8 @@ BUGS = (
     Bug(
         "budgets: a blind call is never counted down",
         "brainq/state/lua/lib/money.lua",
-        "      if m.blind then redis.call('HINCRBY', key, 'blind', -1) end",
-        "      if m.gone then redis.call('HINCRBY', key, 'blind', -1) end",
+        "      if m.blind then redis.call('HINCRBY', counter, 'blind', -1) end",
+        "      if m.gone then redis.call('HINCRBY', counter, 'blind', -1) end",
         LUA_MONEY,
     ),
     Bug(
@@ -412,8 +412,8 @@ BUGS = (
     Bug(
         "budgets: no room is left for a last answer",
         "brainq/state/lua/lib/money.lua",
-        "(n > 0 and trust or 1) * w.room",
-        "(n > 0 and trust or 1)",
+        "(in_flight > 0 and trust or 1) * w.room",
+        "(in_flight > 0 and trust or 1)",
         LUA_MONEY,
     ),
     Bug(
@@ -426,8 +426,8 @@ BUGS = (
     Bug(
         "budgets: near the cap a call wants what it may be billed",
         "brainq/state/lua/lib/money.lua",
-        "(c.full == '1' and wanted or expected)",
-        "(expected)",
+        "c.full == '1' and wanted or expected",
+        "expected",
         LUA_MONEY,
     ),
     Bug(
@@ -447,8 +447,8 @@ BUGS = (
     Bug(
         "budgets: a window is reserved though another refuses",
         "brainq/state/lua/lib/money.lua",
-        "  for _, hold in ipairs(holds) do\n    redis.call('HINCRBYFLOAT', hold[1], 'held', hold[2])",
-        "  for _, hold in ipairs(holds) do\n    redis.call('HINCRBYFLOAT', hold[1], 'held', hold[2] * 2)",
+        "'held', reserved)",
+        "'held', reserved * 2)",
         LUA_MONEY,
     ),
 )

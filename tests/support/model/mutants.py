@@ -95,8 +95,8 @@ MUTANTS: dict[str, tuple[str, str, str]] = {
     ),
     "turn_submit begins a turn of a paused session": (
         "turn_submit",
-        "local idle, full, caps = not live and s.paused ~= '1', nil, nil",
-        "local idle, full, caps = not live, nil, nil",
+        "if not live and s.paused ~= '1' then",
+        "if not live then",
     ),
     "turn_end hands its room to nobody": ("turn_end", "if others_wait or next_turn then admit_turns(sid) end", ""),
     "turn_end lets a tenant begin again at once": (
@@ -141,7 +141,7 @@ MUTANTS: dict[str, tuple[str, str, str]] = {
     ),
     "turn_submit begins a turn before the one that its session stands aside with": (
         "turn_submit",
-        "or caps and lost_reason == ''",
+        "or caps and not is_ended",
         "",
     ),
     "turn_cancel leaves the next turn of its session waiting": (
