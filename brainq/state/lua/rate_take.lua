@@ -1,9 +1,8 @@
 --[[
-Take a place among the requests of one window to one model, or wait in the queue for one. A place counts until the window is over
-after its answer began (rate_settle says when), else after `slack_ms`, within which a request arrives: no window of the service's
-own holds more than `requests_most`, of which this cell has a share where they are `shared`. The place of a request whose process died
-counts on. `ticket` is who waits, in its tenant's turn and there by its `rank`, `place` the request, new for each; both begin with the
-session. Of its `tokens` those `estimated` count as often as the service counts others. LATE: it would wait over `most_wait_ms`.
+Take a place among the requests to one model (lib/rates), or wait for one in the queue (lib/permit_queue has a drawing). `ticket`
+waits in the turn of its tenant, and there by its `rank`; `place` is the request, new for each try. Both begin with the session.
+`estimated` of the `tokens` count by the ratio that the service's own counts have shown. With `shared` this cell has a share of the
+limits. LATE: the request would wait longer than `most_wait_ms`.
 
 KEYS   places line order due rule tenants by limited
 ARGV   model place ticket rank:n tokens:n estimated:n requests_most:n? tokens_most:n? window_ms:n slack_ms:n most_wait_ms:n shared:b
@@ -28,24 +27,25 @@ local cost, whole, rest_until, none_until = cost_of(tokens, most, most_tokens), 
 most, most_tokens, rest_until, none_until = shared_limits(most, most_tokens)
 local tenant, present, taken = tenant_of(ticket), tonumber(r.present or 0), redis.call('ZCARD', places)
 local ahead, before, is_queued, next_tag = queue_position(ticket, rank, present)
+-- When may it go, and which limit decides that?
 local at, what, limit = now, 'stop', 0
 local function not_before(when, why, number)
   if when > at then at, what, limit = when, why, number end
 end
 
-if stopped_until > now then -- those who wait come back one by one
+if stopped_until > now then -- the requests that wait come back one by one
   not_before(stopped_until + ahead * math.ceil(most and window_ms / most or 50), 'stop', 0)
 end
-if r.probe then not_before(tonumber(r.probe_until or 0), 'stop', 0) end -- one request tries it first
+if r.probe then not_before(tonumber(r.probe_until or 0), 'stop', 0) end -- one request tries the service first
 not_before(none_until, 'requests', whole or 0)
-local to_go = ahead -- of those queued before us
+local to_go = ahead -- queued requests that go before this one
 if most and is_shared(tenant, r) then
   local when
   when, to_go = with_share(tenant, before, ahead, taken, most)
   not_before(when, 'requests', most)
 end
 if most and taken + to_go >= most then
-  -- As many must be over first as are between us and a place; of those that have none yet a window later.
+  -- So many places must end first. If fewer are taken, the requests ahead must get theirs, and end a window later.
   local over = taken + to_go - most
   local when = over < taken and score_at(over) or rounds_later((over - taken) / most)
   not_before(when, 'requests', most)
@@ -53,6 +53,7 @@ end
 if most_tokens then not_before(tokens_free_at(sum, ahead, most_tokens, ratio, r), 'tokens', most_tokens) end
 
 at = math.min(at, rest_until)
+-- Act: give up, go, or wait.
 local wait_ms = at - now
 if wait_ms > most_wait_ms then
   leave_queue(ticket)

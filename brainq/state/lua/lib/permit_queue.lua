@@ -1,19 +1,32 @@
--- The queue for a model's places, in which tenants take turns (start-time fair queueing). A tenant has a slot in `line` for each of its
--- requests that wait; a slot's score is its tag: the `present`, or where that is later the end of what its tenant asked for before.
--- Tags are shares of a window, a thousand millionth each, so that the cost of a request is what it takes of the limits. `present` is
--- the tag of the last that went, or somewhat later; `tenants` has each tenant's end until the present has reached it.
--- Which of a tenant's requests has which of its slots is in `order`: `TENANT RANK NUMBER TICKET`, the lower rank first, of a rank
--- who came first. `rule` has `m:TICKET`, its word there, and `h:TENANT`, the number of the tenant's first slot.
--- Uses the names of the script, and lib/rates.
+-- The queue of requests that wait for a place of a model, in which tenants take turns: start-time fair queueing.
+--
+-- Each waiting request gives its tenant one slot in `line`. The score of a slot is its tag, a point on a scale of cost: 1e9 is all
+-- that one window allows. `present` is the tag of the last request that went. A tenant's new slot has the tag at which its
+-- previous request ends (`tenants`), but at least the present; it moves that end by the cost of the request.
+--
+-- Three tenants, five tickets, each of cost 10, present 100. a asked three times, then b and c once:
+--
+--   tag        100       110       120           a's end in `tenants` is now 130, b's and c's 110
+--   line      a 0  b 0   a 1       a 2
+--             c 0
+--   order     `a 2 1 t1`, `a 2 2 t2`, `a 2 3 t3`, `b 2 4 t4`, `c 2 5 t5`
+--
+-- They go in the order of the tags: t1, t4, t5, t2, t3. The flood of a delays b and c by one request. `order` has which request
+-- of a tenant takes which of its slots: `TENANT RANK NUMBER TICKET`, the lower rank first, then the earlier. So a request of
+-- rank 1 of a would take slot `a 0`, and t1 to t3 would each move to the next slot.
+--
+-- Fields of `rule`: `m:TICKET` is the member of a ticket in `order`, `h:TENANT` the number of the first slot of a tenant, `t:ID`
+-- the tokens of a ticket or a place. Uses the names of the script, and lib/rates.
 local A_WINDOW, UNKNOWN_MOST, SLOWEST = 1e9, 1000, 100
 
--- The share of a window that a request takes of what it takes most of.
+-- Return the cost of a request: the largest share of a limit that it takes.
 local function cost_of(tokens, most, most_tokens)
   local share = math.max(most and 1 / most or 0, most_tokens and math.min(1, tokens / most_tokens) or 0)
   return math.ceil(A_WINDOW * (share > 0 and share or 1 / UNKNOWN_MOST))
 end
 
--- A hundredth of a request's cost at least for each that goes: so tenants that come anew, however many, starve nobody.
+-- Set the present. It moves by at least a hundredth of the cost of each request that goes, so that new tenants cannot starve
+-- others, however many come.
 local function move_on(present)
   redis.call('HSET', rule, 'present', present)
   redis.call('ZREMRANGEBYSCORE', tenants, '-inf', present)
@@ -37,8 +50,8 @@ local function join_queue(ticket, rank, tag)
   redis.call('HSET', rule, 'm:' .. ticket, word)
 end
 
--- Who goes takes its tenant's first slot, whichever is its own. Who does not leaves the last one: its tenant has not used what it
--- stood for. Returns the slot's tag; nil for who is not queued.
+-- Take a ticket out of the queue. A request that goes uses the first slot of its tenant; one that gives up frees the last slot,
+-- which its tenant has not used. Returns the tag of that slot, or nil if the ticket is not queued.
 local function leave_queue(ticket, goes)
   local word = redis.call('HGET', rule, 'm:' .. ticket)
   if not word then return nil end
@@ -59,7 +72,7 @@ local function leave_queue(ticket, goes)
   return tag
 end
 
--- First in the queue and long overdue: its process died. It delays nobody.
+-- Take requests out of the head of the queue that are long overdue: their processes died.
 local function forget_absent(ticket)
   while true do
     local slot = redis.call('ZRANGE', line, 0, 0)[1]
@@ -71,19 +84,20 @@ local function forget_absent(ticket)
   end
 end
 
--- How many are ahead of it, of all and of its tenant; whether it is queued, and the tag of a slot that its tenant gets anew.
+-- Return how many requests are ahead of a ticket, how many of these are of its tenant, its member in `order` (nil if it is not
+-- queued), and the tag that the next slot of its tenant gets.
 local function queue_position(ticket, rank, present)
   local tenant = tenant_of(ticket)
   local next_tag = math.max(present, tonumber(redis.call('ZSCORE', tenants, tenant) or 0))
   local word = redis.call('HGET', rule, 'm:' .. ticket)
   local before = word and '(' .. word or '(' .. tenant .. ' ' .. (rank + 1)
   local of_its_own = redis.call('ZLEXCOUNT', order, '[' .. tenant .. ' ', before)
-  -- Who is new gets the slot of the first of its tenant behind it, who gets the next one.
+  -- A new ticket takes the slot of the first ticket of its tenant that is behind it, which moves to the next slot.
   local ahead = redis.call('ZRANK', line, slot_of(tenant, of_its_own)) or redis.call('ZCOUNT', line, '-inf', next_tag)
   return ahead, of_its_own, word, next_tag
 end
 
--- The tokens of those who have the first slots: of at most a thousand.
+-- Return the tokens of the requests ahead, of at most a thousand.
 local function tokens_ahead(ahead)
   local counts, ids = {}, {}
   for _, slot in ipairs(redis.call('ZRANGE', line, 0, math.min(ahead, 1000) - 1)) do

@@ -1,10 +1,13 @@
--- The places of one model in its window. `rule` holds what was learned of the service, `sum` of the tokens of all places, and
--- the tokens of each place and waiter as `t:ID`. Uses the names of the script.
+-- The places of one model in its window. A place counts for one window after its answer began (rate_settle notes when), or
+-- without an answer for one window and `slack_ms`, within which a request arrives. So no window of the service holds more than
+-- the limit. The place of a request whose process died counts, too.
+-- `rule` holds what was learned of the service, `sum` of the tokens of all places, and the tokens of each place and ticket as
+-- `t:ID`. Uses the names of the script.
 -- @include lib/now
 -- @include lib/fields
 local KEEP_MS, LEARNED_MS, LATE_MS, CLOCK_ROOM_MS = 90000000, 3600000, 10000, 1000
 
--- Redis' clock may step back: what counts until later, or is expected later, is brought as much nearer.
+-- Move all times nearer if the clock of Redis has stepped back.
 local function mend_clock(seen, stopped_until)
   local back_ms = tonumber(seen or 0) - now
   if back_ms <= CLOCK_ROOM_MS then return stopped_until end
