@@ -21,6 +21,7 @@ the word and the fields of all replies that have no keyword.
 
 from __future__ import annotations
 
+import ast
 import functools
 import inspect
 import re
@@ -163,7 +164,8 @@ class _Sources:
         self.names = {name: source for name, source in found.items() if source is not None}
 
     def key(self, name: str) -> str:
-        return name if self._parameters.get(name) == "str" else key_source(name)
+        parameter = self._other_name(name)
+        return parameter if self._parameters.get(parameter) == "str" else key_source(name)
 
     def argument(self, arg: HeaderField) -> str:
         name = arg.name
@@ -180,8 +182,9 @@ class _Sources:
 
     def check_all_used(self, body: str) -> None:
         """Raise ScriptError if the call does not use a parameter."""
+        used = {node.id for node in ast.walk(ast.parse(body)) if isinstance(node, ast.Name)}
         for name in self._parameters:
-            if not re.search(rf"\b{name}\b", body):
+            if name not in used:
                 raise ScriptError(
                     f"{self._script}.lua: its method has a parameter {name!r} that the script does not take"
                 )

@@ -53,8 +53,7 @@ end
 if most_tokens then not_before(tokens_free_at(sum, ahead, most_tokens, ratio, r), 'tokens', most_tokens) end
 
 at = math.min(at, rest_until)
--- Act: give up, go, or wait.
-local wait_ms = at - now
+local wait_ms = at - now -- now act: give up, go, or wait
 if wait_ms > most_wait_ms then
   leave_queue(ticket)
   return {'LATE', wait_ms, what, limit}

@@ -58,6 +58,9 @@ class Turns:
     @script("money_grant", spent=0.5, is_full=False, returned=None)
     def grant(self, counter: str, granted: float | None, keep_ms: int) -> None: ...
 
+    @script("turn_park", parked_line=Parameter("line"), lost="")
+    def park(self, claim: TurnClaim, line: str, name: str, after_ms: int) -> str: ...
+
     @script("quarantine_wait", after_ms=Parameter("later_s"))
     def wait(self, session_id: str, turn_id: str, fence: int, later_s: float) -> None: ...
 
@@ -79,6 +82,12 @@ def test_a_number_keeps_its_precision_and_none_is_empty() -> None:
     client = Replies("GRANTED")
     Turns(client).grant("c", 0.1 + 0.2, 9)
     assert client.sent[0] == (1, "c", "0.30000000000000004", "0.5", "0", "", 9)
+
+
+def test_a_key_may_be_a_parameter_of_another_name() -> None:
+    client = Replies("PARKED")
+    Turns(client).park(CLAIM, "the line", "all/day", 9)
+    assert client.sent[0][1] == "the line"
 
 
 def test_seconds_are_sent_as_ms() -> None:
