@@ -69,13 +69,13 @@ REFUSED: Mapping[str, RefusedOption] = {
         "import it in the module of BRAINQ_APP, or run a Celery app of your own beside them",
     ),
     "max_tasks_per_child": RefusedOption(
-        "--max-tasks-per-child", "it is of Celery's prefork pool", "set BRAINQ_MAX_TURNS_A_WORKER"
+        "--max-tasks-per-child", "it belongs to Celery's prefork pool", "set BRAINQ_MAX_TURNS_A_WORKER"
     ),
     "max_memory_per_child": RefusedOption(
-        "--max-memory-per-child", "it is of Celery's prefork pool", "set BRAINQ_MAX_RSS_MB"
+        "--max-memory-per-child", "it belongs to Celery's prefork pool", "set BRAINQ_MAX_RSS_MB"
     ),
     "pool_start_method": RefusedOption(
-        "--pool-start-method", "it is of Celery's prefork pool", "leave it out", harmless=("fork",)
+        "--pool-start-method", "it belongs to Celery's prefork pool", "leave it out", harmless=("fork",)
     ),
     "time_limit": RefusedOption(
         "--time-limit", "threads cannot be killed", "give the tool `timeout_s`, and isolation='process' to kill it"

@@ -300,7 +300,7 @@ def parse_budgets(text: str) -> tuple[Budget, ...]:
             except ValueError:
                 raise ValueError(f"{amount!r} is not hour, day or month and dollars; {BUDGET_FORM}") from None
             if (scope, per) in found:
-                raise ValueError(f"{scope!r} by {per} is there twice; put it into one entry")
+                raise ValueError(f"{scope!r} by {per} is repeated; put it into one entry")
             found[scope, per] = budget
     return tuple(found.values())
 

@@ -188,7 +188,7 @@ def _parse_cell(name: str, given: object) -> Cell:
         raise InvalidInput(f"cells.{name}", 'write an object with "redis" and "sql"')
     values = dict(given)
     if unknown := sorted(set(values) - set(_FIELDS)):
-        raise InvalidInput(f"cells.{name}", f"{unknown[0][:20]!r} is none of {', '.join(_FIELDS)}")
+        raise InvalidInput(f"cells.{name}", f"{unknown[0][:20]!r} is not one of {', '.join(_FIELDS)}")
     broker = values.get("broker")
     return Cell(
         name,

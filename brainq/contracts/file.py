@@ -85,7 +85,7 @@ class File:
         try:
             raw = base64.b64decode("".join(data.split()), validate=True)
         except (binascii.Error, ValueError):
-            raise InvalidInput(field, "it is no base64; send the file's bytes as base64 text") from None
+            raise InvalidInput(field, "it is not base64; send the file's bytes as base64 text") from None
         try:
             return cls(raw, media_type, name)
         except InvalidInput as refused:

@@ -119,7 +119,7 @@ def parse_rates(text: str) -> RateRules:
         if not sign or ":" not in name:
             raise ValueError(f"{entry!r} names no `provider:model` and its limits; {_RATE_FORM}")
         if name in found:
-            raise ValueError(f"{name!r} is there twice; put its limits into one entry")
+            raise ValueError(f"{name!r} is repeated; put its limits into one entry")
         found[name] = None if limits == "none" else _parse_rate(limits)
     return RateRules(tuple(found.items()))
 

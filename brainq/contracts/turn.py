@@ -235,7 +235,7 @@ class TurnRequest(TurnChoices):
     def _traceparent(cls, value: str | None) -> str | None:
         if value is not None and not TRACEPARENT.fullmatch(value):
             raise InvalidInput(
-                "traceparent", "it is no W3C trace context: 00-<32 hex digits>-<16 hex digits>-<2 hex digits>"
+                "traceparent", "it is not a W3C trace context: 00-<32 hex digits>-<16 hex digits>-<2 hex digits>"
             )
         return value
 

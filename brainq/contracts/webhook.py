@@ -99,7 +99,9 @@ def parse_webhooks(text: str) -> tuple[Webhook, ...]:
     try:
         given: Any = json.loads(text)
     except ValueError:
-        raise InvalidInput("webhooks", 'it is no JSON; write [{"url": "https://...", "secret": "whsec_..."}]') from None
+        raise InvalidInput(
+            "webhooks", 'it is not JSON; write [{"url": "https://...", "secret": "whsec_..."}]'
+        ) from None
     if not isinstance(given, list) or not all(isinstance(one, dict) for one in cast("list[object]", given)):
         raise InvalidInput("webhooks", 'write a JSON list of objects: [{"url": "https://...", "secret": "whsec_..."}]')
     found = [
@@ -108,13 +110,13 @@ def parse_webhooks(text: str) -> tuple[Webhook, ...]:
     urls = [one.url for one in found]
     for number, url in enumerate(urls):
         if url in urls[:number]:
-            raise InvalidInput(f"webhooks[{number}].url", "it is there before; give each url once, with all its events")
+            raise InvalidInput(f"webhooks[{number}].url", "it is repeated; give each url once, with all its events")
     return tuple(found)
 
 
 def _parse_webhook(where: str, given: Mapping[str, Any]) -> Webhook:
     if unknown := sorted(set(given) - set(_FIELDS)):
-        raise InvalidInput(where, f"{unknown[0]!r} is none of {', '.join(_FIELDS)}")
+        raise InvalidInput(where, f"{unknown[0]!r} is not one of {', '.join(_FIELDS)}")
     return Webhook(
         _check_url(f"{where}.url", given.get("url")),
         _check_secret(f"{where}.secret", given.get("secret")),

@@ -242,7 +242,7 @@ def _require_known(field: str, provider: str, rest: str = "") -> None:
     meant = f"did you mean {close[0]}{rest}?" if close else guess
     raise InvalidInput(
         field,
-        f"{provider!r} is not a known provider ({', '.join(known)}); {meant} Others are made known with "
+        f"{provider!r} is not a known provider ({', '.join(known)}); {meant} Add others with "
         "register_provider, before the Brain is made",
     )
 

@@ -134,7 +134,7 @@ class ScriptedProvider:
         if request.purpose != "step":
             if self._auxiliary is None:
                 raise ProviderError(
-                    f"this scripted model takes steps only and was asked for a {request.purpose}; "
+                    f"this scripted model answers steps only, but the request is for a {request.purpose}; "
                     "give it auxiliary=function",
                     kind="script",
                     retryable=False,
@@ -146,7 +146,7 @@ class ScriptedProvider:
             answer = self._script[request.step - 1]
         else:
             raise ProviderError(
-                f"the script has {len(self._script)} steps and was asked for step {request.step}; "
+                f"the script has {len(self._script)} steps, but the request is for step {request.step}; "
                 "add a reply to it, or end it with one that calls no tools",
                 kind="script",
                 retryable=False,

@@ -22,9 +22,9 @@ _DENIALS = {
     "validation": "This call was not made: its arguments were refused.",
     "budget": "This call was not made: this turn has no tool calls left. Answer with what you have.",
     "approval": "This call was not made: a person did not approve it. Do not repeat it unchanged.",
-    "hold": "This call was not made: the turn was held, and nobody let it go on in time.",
-    "cut": "This call was not made: the reply that asked for it was not whole.",
-    "too_many": "This call was not made: the reply asked for too many calls.",
+    "hold": "This call was not made: the turn was held, and nobody released it in time.",
+    "cut": "This call was not made: the reply that requested it was not whole.",
+    "too_many": "This call was not made: the reply requested too many calls.",
 }
 MAX_EDITED_CHARS = 4_000
 _LOOK_FIRST = "Do not simply repeat it; first look whether its effect is there."

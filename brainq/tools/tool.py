@@ -299,7 +299,7 @@ def _checked_approval(name: str, approval: object) -> ApprovalRule:
         return approval
     if not callable(approval) or inspect.isclass(approval):
         raise ToolSchemaError(
-            f"tool {name!r}: approval={approval!r} is none of True, False, a reason, and a function of the "
+            f"tool {name!r}: approval={approval!r} is not True, False, a reason or a function of the "
             "arguments that returns True or a reason"
         )
     if any(map(inspect.isasyncgenfunction, (approval, getattr(approval, "__call__", None)))):  # noqa: B004

@@ -34,7 +34,7 @@ def test_the_longest_name_counts_wherever_it_stands() -> None:
         ("openai:gpt-5=60/h", "'60/h' is no limit"),
         ("openai:gpt-5=0/min", "is no limit"),
         ("openai:gpt-5=60/min,70/min", "limits requests twice"),
-        ("a:b=1/min;a:b=2/min", "is there twice"),
+        ("a:b=1/min;a:b=2/min", "is repeated"),
     ],
 )
 def test_what_is_wrong_is_said(text: str, said: str) -> None:

@@ -140,7 +140,8 @@ class Fallback:
         named_twice = next((name for name, times in names.items() if times > 1), None)
         if named_twice is not None:
             raise InvalidInput(
-                "models", f"{named_twice!r} is there twice; one that failed is not asked again in its place"
+                "models",
+                f"{named_twice!r} is repeated; name each model once, because a model that failed is not called twice",
             )
         self.name = name
         self._patience_s = patience_s

@@ -30,7 +30,7 @@ def cut_reply(why: str) -> ProviderError:
 
 def begun_again() -> ProviderError:
     """Return the error of a stream in which a second reply begins before the first one has ended."""
-    return cut_reply("it began again within its stream, as after a proxy has lost its service and asked once more")
+    return cut_reply("a second reply began in its stream, as if a proxy had lost its service and repeated the request")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -108,7 +108,7 @@ TURNS = _counter("brainq_turns", "Turns whose result was recorded.", "brain", "e
 
 TURN_DURATION = _seconds(
     "brainq_turn_duration_seconds",
-    "From when a turn became active to its end, without the time it was parked.",
+    "The time from a turn's activation to its end, without the time it was parked.",
     "brain",
     "ending",
     bounds=_TURN_S,
@@ -126,7 +126,7 @@ STEPS = _counter("brainq_steps", "Steps of turns.", "brain", unit="{step}")
 
 BUDGET_STOPS = _counter(
     "brainq_budget_stops",
-    "Turns that a limit ended, or (max_tool_calls) kept from making more calls.",
+    "Turns that a limit ended, or kept from making more calls (max_tool_calls).",
     "brain",
     "limit",
     unit="{turn}",
@@ -140,14 +140,14 @@ CALL_DURATION = _seconds(
 
 CALL_QUEUE = _seconds(
     "brainq_call_queue_seconds",
-    "How long tool calls lay in their queue before a worker took them.",
+    "How long tool calls waited in their queue before a worker claimed them.",
     "effect",
     bounds=_WAIT_S,
 )
 
 LANE_WAIT = _seconds(
     "brainq_lane_wait_seconds",
-    "How long tool calls waited for their lanes; 0 where those were free.",
+    "How long tool calls waited for their lanes; 0 if the lanes were free.",
     "effect",
     bounds=_WAIT_S,
 )
@@ -156,7 +156,7 @@ LANE_WAIT = _seconds(
 MODEL_CALLS = Metric(
     "histogram",
     f"{label_of(names.OPERATION_DURATION)}_seconds",
-    "How long model calls took, their retries included; error_type is empty for those that were answered.",
+    "How long model calls took, their retries included; error_type is empty for calls that were answered.",
     (*_GEN_AI, label_of(names.ERROR_TYPE), label_of(names.PURPOSE)),
     _MODEL_S,
     otel=names.OPERATION_DURATION,
@@ -166,7 +166,7 @@ MODEL_CALLS = Metric(
 TOKEN_USAGE = Metric(
     "histogram",
     label_of(names.TOKEN_USAGE),
-    "Tokens of model calls that were answered; the cached ones are among the input.",
+    "Tokens of model calls that were answered. Cached tokens are included in the input.",
     (*_GEN_AI, label_of(names.TOKEN_TYPE)),
     _TOKENS,
     otel=names.TOKEN_USAGE,
@@ -175,7 +175,7 @@ TOKEN_USAGE = Metric(
 
 TOKENS = _counter(
     "brainq_tokens",
-    "Tokens by type: input (the cached ones included), output, cache_read, cache_creation. Purpose `lost`: estimates "
+    "Tokens by type: input (including cached tokens), output, cache_read, cache_creation. Purpose `lost`: estimates "
     "of attempts that broke off.",
     "provider",
     "model",
@@ -191,7 +191,7 @@ COST = _counter(
 # Counted by the process that finds it: each is found once.
 LAPSED = _counter(
     "brainq_leases_lapsed",
-    "Leases whose owner stopped beating, and whose work was taken up: of a turn, call, finalizer_step or lane.",
+    "Leases whose owner stopped beating, and whose work was continued: of a turn, call, finalizer_step or lane.",
     "of",
     unit="{lease}",
     always=(("turn",), ("call",), ("finalizer_step",), ("lane",)),
@@ -207,7 +207,7 @@ LATE = _counter(
 
 STEP_FAILURES = _counter(
     "brainq_finalizer_failures",
-    "Tries of finalizer steps that failed (`again`), and steps that were given up (`dead`).",
+    "Finalizer steps that failed and are retried (`again`), or were given up (`dead`).",
     "step",
     "then",
     unit="{try}",
@@ -215,7 +215,7 @@ STEP_FAILURES = _counter(
 
 DELIVERIES = _counter(
     "brainq_webhook_deliveries",
-    "Tries to deliver to a webhook: `done`, failed and tried `again`, or `dead`.",
+    "Delivery attempts of a webhook: `done`, failed and retried (`again`), or given up (`dead`).",
     "host",
     "outcome",
     unit="{try}",
@@ -237,11 +237,11 @@ DROPPED = _counter(
 
 # Read at each scrape.
 UP = _gauge("brainq_up", "Whether this service answered: redis, sql.", "service")
-BUILD = _gauge("brainq_build_info", "1, with the version of who answers.", "version")
+BUILD = _gauge("brainq_build_info", "1, with the version of the process that answers.", "version")
 
 QUEUE_DEPTH = _gauge(
     "brainq_queue_depth",
-    "Doorbells that lie in a queue, and those that wait for their tenant's turn there.",
+    "Doorbells in a queue, including those that wait for their tenant's turn.",
     "queue",
     "pool",
     unit="{doorbell}",
@@ -249,7 +249,7 @@ QUEUE_DEPTH = _gauge(
 
 QUEUE_AGE = _gauge(
     "brainq_queue_oldest_age_seconds",
-    "For how long the next doorbell of a queue has lain there; 0 for an empty queue.",
+    "How long the next doorbell of a queue has waited. 0 for an empty queue.",
     "queue",
     "pool",
     unit="s",
@@ -257,7 +257,7 @@ QUEUE_AGE = _gauge(
 
 TROUBLES = _gauge(
     "brainq_fleet_troubles",
-    "What is wrong though processes look healthy: unfit_worker, idle_queue, unserved_queue, full_pool, late_sweep, "
+    "Problems although processes look healthy: unfit_worker, idle_queue, unserved_queue, full_pool, late_sweep, "
     "unannounced.",
     "kind",
     unit="{trouble}",
@@ -272,15 +272,15 @@ OPEN_TURNS = _gauge(
 
 OPEN_AGE = _gauge(
     "brainq_open_turns_oldest_age_seconds",
-    "For how long the one of them that is longest in its state has been: queued, active, parked, closing.",
+    "The longest time that one of them has been in its state: queued, active, parked, closing.",
     "state",
     unit="s",
 )
 
-OPEN_CUT = _gauge("brainq_open_turns_cut", "1 where there are more than were looked at, which are the newest 2,000.")
+OPEN_CUT = _gauge("brainq_open_turns_cut", "1 if there are more open turns than were counted (the newest 2,000).")
 CAPACITY_SIZE = _gauge("brainq_room_size", "Turns that may be live at once.", unit="{turn}")
-CAPACITY_USED = _gauge("brainq_room_live", "Turns that are live, and take room.", unit="{turn}")
-TENANTS_WAITING = _gauge("brainq_tenants_waiting", "Tenants with turns that wait for room.", unit="{tenant}")
+CAPACITY_USED = _gauge("brainq_room_live", "Turns that are live.", unit="{turn}")
+TENANTS_WAITING = _gauge("brainq_tenants_waiting", "Tenants with turns that wait for capacity.", unit="{tenant}")
 
 MODEL_WAITING = _gauge(
     "brainq_model_waiting", "Turns and calls in line for a place under a model's limits.", "model", unit="{call}"
@@ -299,7 +299,7 @@ BUSY = _gauge("brainq_worker_slots_busy", "Tasks that a pool's workers run.", "p
 
 GIVEN_UP = _gauge(
     "brainq_given_up",
-    "What was given up: finalizer_steps, judgements, deliveries, quarantined (unreadable messages), "
+    "Work that was given up: finalizer_steps, judgements, deliveries, quarantined (unreadable messages), "
     "unprefixed (messages without the key prefix).",
     "what",
 )
@@ -308,13 +308,13 @@ DELIVERIES_PENDING = _gauge(
     "brainq_webhook_deliveries_pending", "Deliveries that were not taken yet.", unit="{delivery}"
 )
 
-SWEEP_AGE = _gauge("brainq_sweeper_last_round_age_seconds", "How long ago a sweeper last took what is due.", unit="s")
+SWEEP_AGE = _gauge("brainq_sweeper_last_round_age_seconds", "How long ago a sweeper last started a round.", unit="s")
 
 SWEEP_OVERDUE = _gauge(
     "brainq_sweeper_overdue_seconds", "For how long the look that is due longest has been.", unit="s"
 )
 
 REDIS_MEMORY = _gauge("brainq_redis_memory_bytes", "Memory that Redis uses.", unit="By")
-REDIS_LIMIT = _gauge("brainq_redis_memory_limit_bytes", "Redis' maxmemory; none where it has none.", unit="By")
+REDIS_LIMIT = _gauge("brainq_redis_memory_limit_bytes", "Redis' maxmemory. Absent if it has no limit.", unit="By")
 ALL = tuple(value for value in tuple(globals().values()) if isinstance(value, Metric))
 COUNTED = {metric.name: metric for metric in ALL if metric.kind != "gauge"}

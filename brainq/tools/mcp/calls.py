@@ -158,7 +158,7 @@ class ServerTool:
             if state.status == "working":
                 return TaskWorking(self.secrets.hide(state.status_message or ""), state.poll_interval or 0)
             if state.status == "input_required":
-                asks = f"The MCP server {self.server.name!r} asks for further input, which cannot be given."
+                asks = f"The MCP server {self.server.name!r} requests further input, which brainq cannot give."
                 return self._end(task, ToolError(asks), goes_on=True)
             message = self.secrets.hide(state.status_message or "")
             return self._end(task, await self._result(task, state.status, message))

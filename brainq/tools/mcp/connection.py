@@ -163,7 +163,7 @@ class Connection:
         result = await self.request(called)
         if not isinstance(result, CallToolResult):
             raise ServerReportedFailure(
-                f"The MCP server {self._server.name!r} asks for further input, which cannot be given."
+                f"The MCP server {self._server.name!r} requests further input, which brainq cannot give."
             )
         return result.model_dump(mode="json", by_alias=True, exclude_none=True)
 

@@ -206,7 +206,7 @@ def test_what_the_server_says_of_an_end_is_the_call_s(folder: Path, over_http: M
         "closed": "The MCP server 'lab' says: the archive is closed",
         "no bees": "no such bees",
         "stopped": "the operator stopped it",
-        "which": "The MCP server 'lab' asks for further input, which cannot be given.",
+        "which": "The MCP server 'lab' requests further input, which brainq cannot give.",
     }
 
 

@@ -34,7 +34,7 @@ def test_budgets_are_read_as_they_are_written() -> None:
     ],
 )
 def test_what_is_no_budget_is_refused_with_how_it_is_written(text: str) -> None:
-    with pytest.raises(ValueError, match=r"write entries such as|is there twice"):
+    with pytest.raises(ValueError, match=r"write entries such as|is repeated"):
         parse_budgets(text)
 
 

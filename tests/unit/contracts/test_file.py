@@ -74,7 +74,7 @@ def test_json_carries_base64_or_a_data_url() -> None:
         ({"data": "https://example.org/a.png"}, r"attachments\[0\].data: .* fetches nothing .* send the bytes"),
         ({"data": "file:///etc/passwd"}, "fetches nothing"),
         ({"data": "data:text/plain,hi"}, "must be `data:<type>;base64,<bytes>`"),
-        ({"data": "$$$"}, r"attachments\[0\].data: it is no base64"),
+        ({"data": "$$$"}, r"attachments\[0\].data: it is not base64"),
         ({"data": "aGk=", "media_type": "image/png"}, r"attachments\[0\].media_type: it says image/png"),
         ({"data": f"data:{'x' * 900_000};base64,aGk="}, "media_type: 'x{60}' is no media type"),
         ({"data": "aGk=", "url": "x"}, r"attachments\[0\].url: there is no such field"),

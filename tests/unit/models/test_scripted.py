@@ -73,7 +73,7 @@ def test_a_stream_can_break_off() -> None:
 
 @pytest.mark.parametrize("step", [0, 2])
 def test_a_step_outside_the_script_is_named(step: int) -> None:
-    with pytest.raises(ProviderError, match=f"has 1 steps and was asked for step {step}") as caught:
+    with pytest.raises(ProviderError, match=f"has 1 steps, but the request is for step {step}") as caught:
         ScriptedProvider([says("x")]).generate(request(step=step))
     assert not caught.value.retryable
 

@@ -68,5 +68,5 @@ def test_each_attempt_of_each_call_has_an_id_of_its_own() -> None:
 
 
 def test_a_wrong_field_is_refused_where_it_enters() -> None:
-    with pytest.raises(InvalidInput, match="traceparent: it is no W3C trace context"):
+    with pytest.raises(InvalidInput, match="traceparent: it is not a W3C trace context"):
         read_request({"session_id": "s1", "user_message": "hi", "traceparent": "00-1-2-3"})

@@ -55,9 +55,9 @@ def test_what_is_left_out_is_all() -> None:
 @pytest.mark.parametrize(
     ("given", "named"),
     [
-        ("no json", "it is no JSON"),
+        ("no json", "it is not JSON"),
         ('{"url": "https://a"}', "a JSON list of objects"),
-        ([{**HERE, "urls": 1}], "'urls' is none of url, secret"),
+        ([{**HERE, "urls": 1}], "'urls' is not one of url, secret"),
         ([{"secret": SECRET}], r"webhooks\[0\].url"),
         ([HERE, {**HERE, "url": "ftp://a/"}], r"webhooks\[1\].url"),
         ([{**HERE, "url": "https://u:p@a/"}], r"webhooks\[0\].url"),

@@ -293,7 +293,7 @@ class OpenAIStream(StreamReader):
         parts: list[dict[str, Any]] = delta.get("tool_calls") or []
         if not self._is_own(choice):
             if parts:
-                raise cut_reply("calls came in a second choice, and one was asked for")
+                raise cut_reply("calls came in a second choice, but one choice was requested")
             return None
         thought = clean(self._thoughts.feed(delta))
         text = _content_text(delta.get("content")) or delta.get("refusal") or ""
