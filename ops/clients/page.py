@@ -10,7 +10,7 @@ HEAD = """\
 # Clients
 
 Look up what an official client does with a gateway. Each row was run with the named version against a real gateway and
-its worker pools; `make clients` runs them again and writes this page.
+its worker pools; `make clients` runs them again and writes this page. What is not named works.
 """
 TAIL = """\
 `beside it`: the client did its half, and a route of the gateway the rest. A person decides an approval elsewhere, and
@@ -34,19 +34,16 @@ SHORT = {
 
 def page(records: Mapping[str, Record]) -> str:
     """The page. Raises KeyError where a client or a feature was not recorded."""
-    columns = ["client", *(SHORT[name] for name in FEATURES)]
-    lines = [_line(columns), _line(["---"] * len(columns))]
-    lines += [_row(client, records[client.name]) for client in CLIENTS]
     meanings = [f"- **{SHORT[name]}**: {meaning}" for name, meaning in FEATURES.items()]
     notes = _notes(records)
     return "\n".join(
         [
             HEAD,
-            *lines,
+            *[_row(client, records[client.name]) for client in CLIENTS],
             "",
             "`-`: the client, or its protocol, has no such thing; the notes say why.",
             "",
-            "## The columns",
+            "## The features",
             "",
             *meanings,
             "",
@@ -58,8 +55,12 @@ def page(records: Mapping[str, Record]) -> str:
 
 
 def _row(client: OfficialClient, record: Record) -> str:
-    title = f"[{client.title}]({client.wire}.md) `{client.package}` {record.version}"
-    return _line([title, *(_word(client, name, record.features[name]) for name in FEATURES)])
+    """A client with the features that it does not have by itself, by what became of them."""
+    found: dict[str, list[str]] = {}
+    for name in FEATURES:
+        found.setdefault(_word(client, name, record.features[name]), []).append(SHORT[name])
+    missing = "; ".join(f"{word}: {', '.join(names)}" for word, names in found.items() if word != WORDS["works"])
+    return f"- [{client.title}]({client.wire}.md) `{client.package}` {record.version}: all but {missing or 'nothing'}"
 
 
 def _word(client: OfficialClient, feature: str, seen: Seen) -> str:
@@ -76,7 +77,3 @@ def _notes(records: Mapping[str, Record]) -> list[str]:
 
 def _note(client: OfficialClient, feature: str, seen: Seen) -> str:
     return f"- {client.title}, {SHORT[feature]}: {seen.why}"
-
-
-def _line(cells: list[str]) -> str:
-    return f"| {' | '.join(cells)} |"
