@@ -10,7 +10,8 @@ HEAD = """\
 # Clients
 
 Look up what an official client does with a gateway. Each row was run with the named version against a real gateway and
-its worker pools; `make clients` runs them again and writes this page. What is not named works.
+its worker pools; `make clients` runs them again and writes this page. A feature that a row does
+not name works.
 """
 TAIL = """\
 `beside it`: the client did its half, and a route of the gateway the rest. A person decides an approval elsewhere, and
@@ -18,7 +19,7 @@ an aborted turn is cancelled by `POST /v1/turns/TURN/cancel`, or `/stop` on the 
 
 "OpenAI, in a page" ran in Node with a browser's preflights and rules. Only the Inspector's command line was run, in
 Node 20, though its package wants 22."""
-WORDS = {"works": "yes", "fails": "**no**", "absent": "-", "untried": "not tried"}
+WORDS = {"works": "yes", "fails": "**no**", "absent": "none", "untried": "not tried"}
 SHORT = {
     "answer": "answer",
     "stream": "stream",
@@ -41,7 +42,7 @@ def page(records: Mapping[str, Record]) -> str:
             HEAD,
             *[_row(client, records[client.name]) for client in CLIENTS],
             "",
-            "`-`: the client, or its protocol, has no such thing; the notes say why.",
+            "`none`: the client, or its protocol, has no such thing; the notes say why.",
             "",
             "## The features",
             "",
@@ -59,8 +60,8 @@ def _row(client: OfficialClient, record: Record) -> str:
     found: dict[str, list[str]] = {}
     for name in FEATURES:
         found.setdefault(_word(client, name, record.features[name]), []).append(SHORT[name])
-    missing = "; ".join(f"{word}: {', '.join(names)}" for word, names in found.items() if word != WORDS["works"])
-    return f"- [{client.title}]({client.wire}.md) `{client.package}` {record.version}: all but {missing or 'nothing'}"
+    others = [f"{word}: {', '.join(names)}" for word, names in found.items() if word != WORDS["works"]]
+    return "; ".join([f"- [{client.title}]({client.wire}.md) `{client.package}` {record.version}", *others])
 
 
 def _word(client: OfficialClient, feature: str, seen: Seen) -> str:
