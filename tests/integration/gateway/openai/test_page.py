@@ -52,7 +52,7 @@ def test_the_examples_run(gateway: GatewayThread, key: str, capsys: pytest.Captu
 
 
 def test_every_parameter_is_on_the_page() -> None:
-    cells = " ".join(line.split(" | ")[0] for line in PAGE.splitlines() if line.startswith("| `"))
+    cells = " ".join(line.split(": ")[0] for line in PAGE.splitlines() if line.startswith("- `"))
     known = set(re.findall(r"[a-z_]+", " ".join(re.findall(r"`([^`]*)`", cells))))
     rest = {"messages", "input", "stream", "stream_options", "background", "text"}
     for body in (ChatCompletionBody, ResponseBody):
@@ -61,5 +61,5 @@ def test_every_parameter_is_on_the_page() -> None:
 
 
 def test_the_routes_are_those_of_the_table_of_verbs() -> None:
-    told = dict(re.findall(r"^\| `([A-Z]+ /[^`]*)` \| `([a-z]+)` \|", PAGE, re.MULTILINE))
+    told = dict(re.findall(r"^- `([A-Z]+ /[^`]*)`: `([a-z]+)`", PAGE, re.MULTILINE))
     assert told == {route: verb for route, verb in VERBS.items() if is_openai_path(route.split(" ")[1])}
