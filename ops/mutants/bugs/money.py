@@ -110,9 +110,9 @@ BUGS = (
     ),
     Bug(
         "a lost Redis is taken to have spent nothing",
-        "brainq/state/money.py",
-        "spent=grant.spent_before,",
-        "spent=0.0,",
+        "brainq/state/script_values.py",
+        '"spent": "{}.spent_before",',
+        '"spent": "0.0",',
         CAPS,
     ),
     Bug(
