@@ -45,6 +45,7 @@ def test_sentences_are_those_of_paragraphs_and_lists() -> None:
         ("There is no joke, and it is no longer one: `is no`.", ""),
         ("word " * (LONGEST + 1), f"{LONGEST + 1} words in a sentence"),
         ("word " * LONGEST, ""),
+        (f"{'word ' * 22}\n\n{'word ' * 22}", "22.0 words a sentence on average"),
     ],
 )
 def test_faults_are_named(text: str, fault: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -57,3 +58,24 @@ def test_faults_are_named(text: str, fault: str, tmp_path: Path, monkeypatch: py
 def test_code_has_no_more_retired_words_than_it_may() -> None:
     over = {kind: count for kind, count in code_counts().items() if count > CODE_CEILINGS[kind]}
     assert over == {}
+
+
+def test_docstrings_that_begin_otherwise_are_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "brainq").mkdir()
+    (tmp_path / "brainq" / "shop.py").write_text('''"""The shop."""
+
+
+def one() -> None:
+    """What is sold."""
+
+
+def two() -> None:
+    """Return what is sold."""
+''')
+    monkeypatch.setattr(words, "ROOT", tmp_path)
+    assert words.openings() == 1
+    assert {rule for rule, count in words.style_counts().items() if count} == {"D401"}
+
+
+def test_each_ceiling_is_kept() -> None:
+    assert [counted for counted, count, most in words.ceilings() if count > most] == []
