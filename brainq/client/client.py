@@ -131,7 +131,7 @@ class Client(ScheduleVerbs, ApprovalVerbs, SpendVerbs, CellVerbs, StopVerbs, Ver
                 lambda wiring: wiring.people.intake.submit(request, files),
                 "the turn has a row",
                 session=session_id,
-                find=lambda cells: cells.settle(session_id),
+                settles=True,
                 request_key=request.key,
             )
         return TurnHandle(

@@ -52,14 +52,20 @@ class Connection:
     def settings(self) -> Settings:
         return self.cells.home.settings
 
-    def read(self, work: Callable[[Wiring], T], *, session: str = "", find: FindCell | None = None) -> T:
-        """Run work that changes nothing: in the cell of `session`, in the one that `find` returns, or at home."""
+    def read(
+        self, work: Callable[[Wiring], T], *, session: str = "", settles: bool = False, find: FindCell | None = None
+    ) -> T:
+        """Run work that changes nothing: in the cell of `session`, in the one that `find` returns, or at home.
+
+        settles: write down the cell of an unknown tenant first, because the work begins something for it.
+        """
         cells = self.cells
         try:
             if find is not None:
                 return cells.follow(session, lambda: work(find(cells)))
             if session:
-                return cells.follow(session, lambda: work(cells.of_session(session)))
+                locate = cells.settle if settles else cells.of_session
+                return cells.follow(session, lambda: work(locate(session)))
             return work(cells.home)
         except Exception as failure:
             raise_public(failure)
@@ -70,6 +76,7 @@ class Connection:
         act: NewAct | NO_ACT,
         *,
         session: str = "",
+        settles: bool = False,
         find: FindCell | None = None,
         request_key: str = "",
         client_message_id: str = "",
@@ -81,7 +88,7 @@ class Connection:
             carries them.
         """
         try:
-            result = self.read(work, session=session, find=find)
+            result = self.read(work, session=session, settles=settles, find=find)
         except Unreachable as away:
             raise with_retry_id(away, request_key, client_message_id) from away.__cause__
         self._record_done(act, result)

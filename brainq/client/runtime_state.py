@@ -72,7 +72,7 @@ class TurnBudget(InSession):
             lambda wiring: wiring.state.turns.create_budget(session_id, turn_id, limits),
             "a worker's own move",
             session=session_id,
-            find=lambda cells: cells.settle(session_id),
+            settles=True,
         )
         if not is_new:
             raise SetupError(

@@ -132,7 +132,7 @@ class Session(InSession):
             lambda wiring: wiring.state.sessions.pause(self.session_id, why),
             NewAct("pause", reason=why, session_id=self.session_id),
             session=self.session_id,
-            find=lambda cells: cells.settle(self.session_id),
+            settles=True,
         )
 
     def resume(self) -> str | None:
@@ -171,7 +171,7 @@ class Session(InSession):
             add,
             "the turn records its hold",
             session=self.session_id,
-            find=lambda cells: cells.settle(self.session_id),
+            settles=True,
         )
         if word == "FULL":
             raise InvalidInput(
