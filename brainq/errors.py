@@ -71,8 +71,7 @@ class TurnFailed(BrainqError):
 
 
 class TurnParked(BrainqError):
-    """The turn waits for a person, or for the result of a client tool, and continues afterwards. Raised by
-    `client.run()`.
+    """The turn waits for a person, or for the result of a client tool. Raised by `client.run()`.
 
     awaits      `people` or `client`
     approvals   the ids of the calls that wait for a decision
@@ -241,7 +240,6 @@ class ProviderError(BrainqError):
 
 
 NOT_SENT = frozenset({"limited", "waited", "forbidden"})
-
 """The kinds of a ProviderError for a request that was never sent, so that the model did not fail."""
 
 

@@ -79,8 +79,7 @@ class Settings(HttpSettings):
     """Whether a pooler in transaction mode, such as PgBouncer, is in front of Postgres. If unset, it is detected."""
 
     content_keys: str = ""
-    """The file of the operator's keys for content in SQL, with a line `KEY_ID:base64` each. If empty, content is not
-    encrypted."""
+    """The file with the operator's keys for content in SQL, one `KEY_ID:base64` per line. If empty, it is not encrypted."""
 
     keys_url: SecretStr = SecretStr("")
     """The database of the tenants' keys. If empty, it is a file next to SQLite's, or the same Postgres."""
@@ -108,8 +107,7 @@ class Settings(HttpSettings):
     """The result is published after finalizer steps have failed for this long."""
 
     max_attempts: int = Field(default=5, ge=1, le=20)
-    """The highest number of attempts of a read, or of an idempotent tool's call, after lost workers. From the third
-    attempt on, the call runs in quarantine."""
+    """The most attempts of a read or idempotent call whose workers are lost. The third and later run in quarantine."""
 
     quarantine_processes: int = Field(default=8, ge=1, le=64)
     max_reply_bytes: int = Field(default=4_000_000, ge=1_000, le=64_000_000)
@@ -210,7 +208,6 @@ class Settings(HttpSettings):
         return bool(self.cells.get_secret_value()) and len(self.all_cells()) > 1
 
     def require_cell(self) -> None:
-        """Raise SetupError if a worker of several cells has no BRAINQ_CELL."""
         if self.in_cells and not self.cell:
             names = ", ".join(cell.name for cell in self.all_cells())
             raise SetupError(f"BRAINQ_CELLS has {names}: set BRAINQ_CELL to the one that this worker serves")
@@ -307,8 +304,7 @@ class Settings(HttpSettings):
     @model_validator(mode="before")
     @classmethod
     def _servers_of_the_cell(cls, values: dict[str, Any]) -> dict[str, Any]:
-        """Fill in the servers of the process's cell, or of the home cell. Errors in `cells` are left to its
-        validator."""
+        """Fill in the servers of the process's cell, or of home's. The validator of `cells` reports errors in it."""
         # pydantic runs the last-defined validator first, so `_sql_beside_the_data` already finds an address.
         if not (text := _read_cells(values.get("cells"))):
             return values
