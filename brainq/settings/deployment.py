@@ -79,7 +79,7 @@ class Settings(HttpSettings):
     """Whether a pooler in transaction mode, such as PgBouncer, is in front of Postgres. If unset, it is detected."""
 
     content_keys: str = ""
-    """The file with the operator's keys for content in SQL, one `KEY_ID:base64` per line. If empty, it is not encrypted."""
+    """The file with the keys for content in SQL, one `KEY_ID:base64` per line. If empty, content is not encrypted."""
 
     keys_url: SecretStr = SecretStr("")
     """The database of the tenants' keys. If empty, it is a file next to SQLite's, or the same Postgres."""
