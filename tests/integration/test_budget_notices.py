@@ -92,7 +92,7 @@ def test_a_webhook_of_one_tenant_hears_of_its_own_budgets_alone(store: Store, re
     assert found == [("acme:ann:", ""), ("acme:", "")]
     assert prune(store, -10)["deliveries"] == 0, "they are on their way"
     for row in store.deliveries.list():
-        store.deliveries.done(row.row)
+        store.deliveries.done(int(row.row))
     assert prune(store, -10)["deliveries"] == 2
 
 

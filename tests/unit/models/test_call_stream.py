@@ -275,7 +275,7 @@ def generation(chunk_id: str, call_id: str, **more: Any) -> list[Event]:
     ],
 )
 def test_a_reply_that_begins_again_is_a_cut_attempt(reader: type[StreamReader], events: list[Event]) -> None:
-    assert "began again" in refused(reader(), events)
+    assert "a second reply began" in refused(reader(), events)
 
 
 @pytest.mark.parametrize("said", [{}, {"role": "assistant"}], ids=["role once", "role in each"])

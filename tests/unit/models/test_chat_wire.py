@@ -308,7 +308,7 @@ def test_a_call_that_is_made_again_after_the_reply_ended_or_began_is_of_a_second
     other = json.loads(json.dumps(again).replace('"a"', '"b"'))
     both = (*chunks, *other, delta("tool_calls"))
     if is_second:
-        with pytest.raises(ProviderError, match="began again"):
+        with pytest.raises(ProviderError, match="a second reply began"):
             read(*both).reply()
         different = json.loads(json.dumps(other).replace("ann", "bob"))
         assert len(read(*chunks, *different, delta("tool_calls")).reply().calls) == 2
