@@ -14,8 +14,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from types import TracebackType
 
-from brainq.observe.logs import OutageLog, logger
-from brainq.observe.threads import KeptThread
+from brainq.runtime.observe.logs import OutageLog, logger
+from brainq.runtime.observe.threads import KeptThread
 
 log = logger("brainq.leases")
 

@@ -14,7 +14,7 @@ from typing import TypeVar
 
 from brainq.contracts.view import TurnView
 from brainq.errors import Unreachable
-from brainq.observe.logs import logger
+from brainq.runtime.observe.logs import logger
 
 T = TypeVar("T")
 log = logger("brainq.outage")

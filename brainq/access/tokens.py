@@ -19,7 +19,7 @@ from brainq.contracts.act import NewAct
 from brainq.contracts.ids import check_prefixes
 from brainq.contracts.rows import TokenRow
 from brainq.errors import InvalidInput, Unreachable
-from brainq.observe.logs import logger
+from brainq.runtime.observe.logs import logger
 from brainq.store.audit import record_act
 from brainq.store.engine import is_sql_unavailable
 from brainq.store.repositories.tokens import USED_EVERY_S

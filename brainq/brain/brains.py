@@ -13,7 +13,7 @@ from brainq.contracts.brain import BrainDescription, ToolDescription
 from brainq.contracts.turn import TurnRequest
 from brainq.errors import BrainNotLoaded, InvalidInput
 from brainq.models.providers import Provider
-from brainq.observe.tracebacks import user_traceback, where_raised
+from brainq.runtime.observe.tracebacks import user_traceback, where_raised
 from brainq.settings.environment import TYPED_OPTIONS
 from brainq.text.failures import failure_text
 

@@ -9,7 +9,7 @@ from typing import Any, cast
 
 from celery import bootsteps
 
-from brainq.observe.threads import KeptThread
+from brainq.runtime.observe.threads import KeptThread
 
 JOIN_TIMEOUT_S = 5.0
 

@@ -30,8 +30,8 @@ from brainq.contracts.call import (
     ToolUnknown,
 )
 from brainq.contracts.file import File
-from brainq.observe.threads import start_thread
-from brainq.observe.tracebacks import print_user_traceback, where_raised
+from brainq.runtime.observe.threads import start_thread
+from brainq.runtime.observe.tracebacks import print_user_traceback, where_raised
 from brainq.text.failures import failure_name, failure_text, leaves, only_leaf
 from brainq.text.shorten import beginning
 from brainq.text.surrogates import clean, clean_json

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal
 from brainq.calls.report import NEVER_STARTED
 from brainq.contracts.call import NOT_STARTED, Intent, ToolFailure, ToolOutcome
 from brainq.contracts.claim import CallClaim
-from brainq.observe.logs import logger
+from brainq.runtime.observe.logs import logger
 
 if TYPE_CHECKING:
     from brainq.people.brakes import BrakeDesk

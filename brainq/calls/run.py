@@ -29,10 +29,10 @@ from brainq.contracts.claim import CallClaim, CallRef, NoClaim
 from brainq.contracts.memory import MemoryRetriever, RetrievedMemory
 from brainq.contracts.status import Effect
 from brainq.leases import LeaseRenewer
-from brainq.observe import telemetry_names as names
-from brainq.observe import tracing
-from brainq.observe.logs import MissingBrainLog, logger
-from brainq.observe.spans import call_span
+from brainq.runtime.observe import telemetry_names as names
+from brainq.runtime.observe import tracing
+from brainq.runtime.observe.logs import MissingBrainLog, logger
+from brainq.runtime.observe.spans import call_span
 from brainq.tools.context import RunContext
 from brainq.tools.context_pack import MEMORY_TOOL
 from brainq.tools.deadline import DeadlineToken

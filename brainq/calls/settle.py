@@ -22,10 +22,10 @@ from brainq.contracts.file import File, FileLimits
 from brainq.contracts.message import ToolCall
 from brainq.contracts.status import CALL_FAILURES, TraceStatus, WorkFailure, WorkOutcome
 from brainq.leases import LeaseRenewer
-from brainq.observe import telemetry_names as names
-from brainq.observe.logs import logger
-from brainq.observe.spans import end_call
-from brainq.observe.tracing import end_span
+from brainq.runtime.observe import telemetry_names as names
+from brainq.runtime.observe.logs import logger
+from brainq.runtime.observe.spans import end_call
+from brainq.runtime.observe.tracing import end_span
 from brainq.tools.context import RunContext
 from brainq.tools.results import Pending
 from brainq.tools.tool import Tool

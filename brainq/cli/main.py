@@ -42,7 +42,7 @@ from brainq.cli.options import App, takes_app
 from brainq.cli.output import note
 from brainq.contracts.actor import acting_as
 from brainq.errors import BrainqError, ExitCode, kind_of
-from brainq.observe.tracebacks import TRACEBACK_VARIABLE
+from brainq.runtime.observe.tracebacks import TRACEBACK_VARIABLE
 from brainq.settings.environment import WARNED_NAMES, mistyped_names, read_env_file
 
 app = typer.Typer(

@@ -13,7 +13,7 @@ from brainq.client.options import BulkOptions
 from brainq.contracts.act import NewAct
 from brainq.contracts.ids import check_id
 from brainq.errors import AlreadyRuns, InvalidInput, NotFound, Unreachable
-from brainq.observe.threads import StartedThread, start_thread
+from brainq.runtime.observe.threads import StartedThread, start_thread
 
 if TYPE_CHECKING:
     from brainq.client.bulk_run import BulkRun

@@ -22,8 +22,8 @@ from brainq.contracts.history import ListedTurn
 from brainq.contracts.ids import PREFIX_BOUNDARY, new_turn_id
 from brainq.contracts.turn import CONFIGURE_OPTIONS
 from brainq.errors import BrainqError, CellUnreachable, InvalidInput, Unreachable
-from brainq.observe.logs import logger
-from brainq.observe.threads import KeptThread
+from brainq.runtime.observe.logs import logger
+from brainq.runtime.observe.threads import KeptThread
 from brainq.wiring import Wiring
 
 if TYPE_CHECKING:

@@ -45,8 +45,8 @@ from brainq.contracts.turn import TurnResult
 from brainq.contracts.webhook import DeliveryRow
 from brainq.fleet.all_cells import read_all_activity, read_all_fleets, read_all_metrics, read_all_scales
 from brainq.fleet.scale import ScaleRequest
-from brainq.observe.spans import submit_span
 from brainq.people.admission import read_submit
+from brainq.runtime.observe.spans import submit_span
 from brainq.settings.deployment import Settings, settings_here
 from brainq.wiring import Wiring
 from brainq.wiring.cells import Cells, open_cells
@@ -278,7 +278,7 @@ class Client(ScheduleVerbs, ApprovalVerbs, SpendVerbs, CellVerbs, StopVerbs, Ver
         """Return the fleet's metrics in Prometheus' text format: the counters of all workers, and readings of Redis and
         SQL. `brainq_up` reports a service that does not answer; its readings are omitted. See
         docs/operate/metrics.md."""
-        from brainq.observe.metrics.prometheus import prometheus_text
+        from brainq.runtime.observe.metrics.prometheus import prometheus_text
 
         return prometheus_text(self._connection.read_all(read_all_metrics))
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Literal, NoReturn, TypeVar
 from brainq.contracts.act import NewAct
 from brainq.contracts.answers import Answers
 from brainq.errors import BrainqError, CellUnreachable, Unreachable
-from brainq.observe.logs import logger
+from brainq.runtime.observe.logs import logger
 from brainq.settings.deployment import Settings
 from brainq.state.connection import redis_refusal
 from brainq.store.audit import record_act

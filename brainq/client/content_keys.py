@@ -11,7 +11,7 @@ from brainq.contracts.encryption import ContentKeyMissing, ReencryptProgress, Te
 from brainq.contracts.erasure import ErasureScope
 from brainq.contracts.ids import PREFIX_BOUNDARY, check_prefixes
 from brainq.errors import InvalidInput, NotFound, SetupError
-from brainq.observe.logs import logger
+from brainq.runtime.observe.logs import logger
 from brainq.store.audit import record_act
 from brainq.store.encoded import EncodedDatabase
 from brainq.store.envelope import EnvelopeCodec

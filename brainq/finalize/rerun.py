@@ -17,9 +17,9 @@ from brainq.finalize.step_order import FinalizerRuntime, StepOrder
 from brainq.finalize.steps import StepContext, around_step
 from brainq.jobs import judgement_key
 from brainq.memory.judge_runner import JudgeRunner
-from brainq.observe.logs import logger
-from brainq.observe.spans import final_span
-from brainq.observe.tracing import in_span
+from brainq.runtime.observe.logs import logger
+from brainq.runtime.observe.spans import final_span
+from brainq.runtime.observe.tracing import in_span
 from brainq.text.failures import failure_name, failure_text
 
 if TYPE_CHECKING:

@@ -13,15 +13,15 @@ from brainq.fleet.combine import combine
 from brainq.fleet.metrics import read_gauges, read_metrics
 from brainq.fleet.scale import ScaleRequest, read_scale
 from brainq.fleet.snapshot import MAX_RECENT_TURNS, WINDOW, fleet_activity, read_fleet
-from brainq.observe.metrics.catalogue import UP, Metric
-from brainq.observe.metrics.counters import Series
+from brainq.runtime.observe.metrics.catalogue import UP, Metric
+from brainq.runtime.observe.metrics.counters import Series
 from brainq.wiring import Wiring
 from brainq.wiring.cells import Cells
 
 if TYPE_CHECKING:
     from wsgiref.simple_server import WSGIServer
 
-    from brainq.observe.threads import KeptThread
+    from brainq.runtime.observe.threads import KeptThread
 
 
 def read_all_fleets(cells: Cells) -> Fleet:
@@ -56,7 +56,7 @@ def serve_metrics(cells: Cells, port: int) -> tuple[WSGIServer, KeptThread]:
 
     Raises OSError if the port is taken.
     """
-    from brainq.observe.metrics.prometheus import start_server
+    from brainq.runtime.observe.metrics.prometheus import start_server
 
     return start_server(lambda: read_all_metrics(cells), port)
 

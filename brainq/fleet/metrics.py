@@ -15,10 +15,10 @@ from brainq.contracts.fleet import FleetModel, TurnKey
 from brainq.errors import Unreachable
 from brainq.fleet.snapshot import MAX_OPEN_TURNS, RedisFleetState, read_redis_fleet
 from brainq.fleet.troubles import TROUBLE_KINDS
-from brainq.observe.logs import logger
-from brainq.observe.metrics import catalogue as m
-from brainq.observe.metrics.counters import Cell, Reading, Series, collect_series
-from brainq.observe.metrics.recording import MODELS
+from brainq.runtime.observe.logs import logger
+from brainq.runtime.observe.metrics import catalogue as m
+from brainq.runtime.observe.metrics.counters import Cell, Reading, Series, collect_series
+from brainq.runtime.observe.metrics.recording import MODELS
 from brainq.store.repositories.turn_records import count_given_up
 from brainq.wiring import Wiring
 from brainq.wiring.services import is_unavailable

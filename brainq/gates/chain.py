@@ -12,8 +12,8 @@ from brainq.contracts.message import ToolCall
 from brainq.contracts.tool import ToolSpec
 from brainq.errors import InvalidInput
 from brainq.gates.arguments import ReadArguments, ToolArgValidator, read_arguments
-from brainq.observe.logs import logger
-from brainq.observe.tracebacks import where_raised
+from brainq.runtime.observe.logs import logger
+from brainq.runtime.observe.tracebacks import where_raised
 from brainq.text.failures import failure_name
 
 log = logger("brainq.gates")

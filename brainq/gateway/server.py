@@ -25,9 +25,9 @@ from brainq.gateway.edge.caller_rates import CallerRates
 from brainq.gateway.edge.client_address import proxy_options
 from brainq.gateway.edge.limits import StreamLimiter
 from brainq.gateway.edge.request import CachedCall, Gateway
-from brainq.observe.metrics.export import start_metrics
-from brainq.observe.otel_setup import start_traces, stop_telemetry
-from brainq.observe.threads import thread_problems
+from brainq.runtime.observe.metrics.export import start_metrics
+from brainq.runtime.observe.otel_setup import start_traces, stop_telemetry
+from brainq.runtime.observe.threads import thread_problems
 from brainq.settings.deployment import Settings
 from brainq.store.store import Store
 

@@ -14,7 +14,7 @@ from brainq.contracts.memory import MemoryExtractor, MemoryItem, MemoryKind, Rec
 from brainq.errors import ProviderError
 from brainq.memory.words import cut, looks_secret, raw_words, sentences
 from brainq.models.auxiliary import AuxiliaryModel, read_json_object
-from brainq.observe.logs import logger
+from brainq.runtime.observe.logs import logger
 
 log = logger("brainq.finalize")
 MAX_ITEMS = 8  # a turn

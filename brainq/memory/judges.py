@@ -12,7 +12,7 @@ from brainq.errors import ProviderError
 from brainq.memory.words import cut, raw_words, sentences, terms
 from brainq.models.asking.deferred import StopDeferred
 from brainq.models.auxiliary import AuxiliaryModel, read_json_object
-from brainq.observe.logs import logger
+from brainq.runtime.observe.logs import logger
 
 log = logger("brainq.finalize")
 

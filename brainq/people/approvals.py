@@ -17,9 +17,9 @@ from brainq.contracts.ids import split_call_id
 from brainq.contracts.people import Approval, ApprovalState, ApprovalStatus, DecideResult, EditedCall
 from brainq.contracts.rows import ApprovalRow
 from brainq.errors import ApprovalDecided, ApprovalNotFound, InvalidInput, TurnNotFound
-from brainq.observe.logs import logger
 from brainq.people.edited_call import edited_call
 from brainq.people.tenant_places import ONE_CELL, TenantPlaces
+from brainq.runtime.observe.logs import logger
 
 if TYPE_CHECKING:
     from brainq.state.people import RedisHolds

@@ -11,8 +11,8 @@ from brainq.contracts.ids import BOUNCED_TURN_PREFIX
 from brainq.contracts.people import TurnInput
 from brainq.contracts.rows import InputRow
 from brainq.contracts.turn import TurnRequest
-from brainq.observe.logs import logger
 from brainq.people.admission import Admission
+from brainq.runtime.observe.logs import logger
 
 if TYPE_CHECKING:
     from brainq.store.repositories.blobs import Blobs

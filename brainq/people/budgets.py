@@ -28,7 +28,7 @@ from brainq.contracts.budgets import (
     window_starts,
 )
 from brainq.errors import BudgetSpent, CellUnreachable, InvalidInput
-from brainq.observe.logs import logger
+from brainq.runtime.observe.logs import logger
 
 if TYPE_CHECKING:
     from brainq.state.money import RedisMoney

@@ -18,10 +18,10 @@ from brainq.contracts.status import Ending, StopReason, TraceStatus
 from brainq.contracts.turn import ParentCall, TurnRequest, TurnResult
 from brainq.contracts.view import BudgetSnapshot
 from brainq.errors import BrainqError, SubmitConflict
-from brainq.observe.logs import logger
-from brainq.observe.tracing import current_traceparent
 from brainq.people.admission import Admission, read_request
 from brainq.people.tenant_places import ONE_CELL, TenantPlaces
+from brainq.runtime.observe.logs import logger
+from brainq.runtime.observe.tracing import current_traceparent
 from brainq.tools.results import outcome_text
 
 if TYPE_CHECKING:

@@ -13,11 +13,11 @@ from brainq.contracts.fleet import ComparedPage
 from brainq.contracts.people import Receipt, TurnInput
 from brainq.contracts.rows import InputRow
 from brainq.errors import InputNotFound, MailboxFull, StaleTurn
-from brainq.observe.logs import logger
 from brainq.people.bounced_inputs import BouncedInputs
 from brainq.people.brakes import BrakeDesk
 from brainq.people.tenant_places import ONE_CELL, TenantPlaces
 from brainq.people.turn_queue import TurnQueue
+from brainq.runtime.observe.logs import logger
 
 if TYPE_CHECKING:
     from brainq.state.people import RedisHolds, RedisSessions

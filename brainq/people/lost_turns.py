@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from brainq.contracts.fleet import ComparedPage
 from brainq.errors import BuildUnserved, SessionBusy
-from brainq.observe.logs import logger
 from brainq.people.turn_queue import PAGE, TurnQueue
+from brainq.runtime.observe.logs import logger
 
 if TYPE_CHECKING:
     from brainq.state.sweeper import RedisSweeperState

@@ -21,8 +21,8 @@ from brainq.contracts.ids import full_call_id
 from brainq.contracts.message import Message
 from brainq.contracts.status import TraceStatus
 from brainq.errors import CallNotFound, InvalidInput, ResultRefused, TokenRefused
-from brainq.observe.logs import logger
 from brainq.people.tenant_places import ONE_CELL, TenantPlaces
+from brainq.runtime.observe.logs import logger
 from brainq.text.shorten import beginning
 from brainq.tools.results import (
     MAX_TOKEN_CHARS,

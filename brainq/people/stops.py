@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from brainq.contracts.stop import Stop
-from brainq.observe.logs import logger
+from brainq.runtime.observe.logs import logger
 
 if TYPE_CHECKING:
     from brainq.state.stops import RedisStops

@@ -12,9 +12,9 @@ from brainq.contracts.people import NOTHING_TO_RESTORE, RestoredState, SubmitWor
 from brainq.contracts.stop import Stop, fields_of_submit, read_stop
 from brainq.contracts.turn import Limits, TurnRequest
 from brainq.errors import BrainqError, BuildUnserved, SessionBusy, TurnForbidden
-from brainq.observe.logs import logger
 from brainq.people.brakes import BrakeDesk
 from brainq.people.tenant_places import ONE_CELL, TenantPlaces
+from brainq.runtime.observe.logs import logger
 
 if TYPE_CHECKING:
     from brainq.state.sweeper import RedisSweeperState

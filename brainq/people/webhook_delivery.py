@@ -21,14 +21,14 @@ from urllib.parse import urlsplit
 from brainq.contracts.turn import TurnRequest
 from brainq.contracts.webhook import DeliveryClaim, Webhook
 from brainq.jobs import Backoff, JobRunner, TryFailed, delivery_key
-from brainq.observe.logs import OutageLog, logger
-from brainq.observe.metrics import catalogue as m
-from brainq.observe.metrics.counters import COUNTERS
-from brainq.observe.spans import webhook_span
-from brainq.observe.threads import KeptThread
-from brainq.observe.tracing import fail_span, in_span, traceparent_of, tracer
 from brainq.people.webhook_post import post
 from brainq.people.webhook_signature import message_body, message_headers
+from brainq.runtime.observe.logs import OutageLog, logger
+from brainq.runtime.observe.metrics import catalogue as m
+from brainq.runtime.observe.metrics.counters import COUNTERS
+from brainq.runtime.observe.spans import webhook_span
+from brainq.runtime.observe.threads import KeptThread
+from brainq.runtime.observe.tracing import fail_span, in_span, traceparent_of, tracer
 
 if TYPE_CHECKING:
     from brainq.store.repositories.deliveries import Deliveries

@@ -9,7 +9,7 @@ import threading
 from functools import partial
 from pathlib import Path
 
-from brainq.observe.threads import KeptThread
+from brainq.runtime.observe.threads import KeptThread
 
 OWNER_FD = "BRAINQ_OWNER_FD"
 READY_FILE = "BRAINQ_READY_FILE"

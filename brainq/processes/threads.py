@@ -23,7 +23,7 @@ from contextlib import suppress
 from queue import Empty, SimpleQueue
 from typing import Any, Generic, NamedTuple, TypeVar
 
-from brainq.observe.threads import KeptThread, start_thread
+from brainq.runtime.observe.threads import KeptThread, start_thread
 
 T = TypeVar("T")
 MAX_IDLE_THREADS = 32

@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from brainq.observe.threads import KeptThread, start_thread
+from brainq.runtime.observe.threads import KeptThread, start_thread
 
 LONGEST_WAIT_S = 3_600.0  # waits for locks have an upper bound, so longer ones are split
 _TIDY_EVERY = 1_024

@@ -16,8 +16,8 @@ from brainq.contracts.ids import is_attended_turn, is_unnamed_session
 from brainq.contracts.message import Message
 from brainq.contracts.status import Effect, TraceStatus
 from brainq.contracts.view import BudgetSnapshot
-from brainq.observe.metrics import catalogue as m
-from brainq.observe.metrics.counters import COUNTERS
+from brainq.runtime.observe.metrics import catalogue as m
+from brainq.runtime.observe.metrics.counters import COUNTERS
 from brainq.state.failover import ReplicaAcks
 from brainq.state.script_methods import Parameter, script, script_call
 from brainq.state.scripts import ScriptCall, Scripts

@@ -14,7 +14,7 @@ from typing import cast
 
 import redis
 
-from brainq.observe.logs import logger
+from brainq.runtime.observe.logs import logger
 from brainq.state.keys import Keys
 from brainq.state.script_text import Generated
 

@@ -11,9 +11,9 @@ from typing import Any, Literal
 
 from brainq.contracts.build import BuildWorker
 from brainq.contracts.fleet import FleetBrain, FleetCapacity, FleetLanes, FleetRedis, FleetSweeper, FleetWorker, TurnKey
-from brainq.observe.logs import logger
-from brainq.observe.metrics.catalogue import DROPPED
-from brainq.observe.metrics.counters import Cell, Counters
+from brainq.runtime.observe.logs import logger
+from brainq.runtime.observe.metrics.catalogue import DROPPED
+from brainq.runtime.observe.metrics.counters import Cell, Counters
 from brainq.state.connection import Client, Command, as_mapping
 from brainq.state.keys import Keys
 from brainq.state.listener import RedisStopSignals

@@ -15,8 +15,8 @@ import redis
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
-from brainq.observe.logs import OutageLog, logger
-from brainq.observe.threads import KeptThread
+from brainq.runtime.observe.logs import OutageLog, logger
+from brainq.runtime.observe.threads import KeptThread
 from brainq.state.connection import keepalive_options, make_pool
 
 log = logger("brainq.listener")

@@ -23,7 +23,7 @@ from brainq.contracts.claim import CallClaim, CallRef, SettleReply
 from brainq.contracts.message import Message
 from brainq.contracts.model import Spend
 from brainq.contracts.status import Effect, TraceStatus
-from brainq.observe.logs import logger
+from brainq.runtime.observe.logs import logger
 from brainq.state.script_methods import Parameter, script
 from brainq.state.script_values import child_spend_json
 from brainq.state.scripts import Scripts

@@ -18,7 +18,7 @@ from brainq.contracts.claim import PlannedCall, TurnClaim
 from brainq.contracts.model import Spend
 from brainq.contracts.people import EditedCall, HoldSpec, RestoredState, readiness_hold_id
 from brainq.contracts.turn import ParentCall, TurnRequest, TurnResult
-from brainq.observe.tracing import traceparent_of, turn_context
+from brainq.runtime.observe.tracing import traceparent_of, turn_context
 from brainq.state.keys import Keys
 
 __all__ = ["tenant_key"]  # for the expressions below

@@ -17,8 +17,8 @@ from uuid import uuid4
 import redis
 
 from brainq.errors import SetupError
-from brainq.observe.logs import OutageLog, logger
-from brainq.observe.tasks import KeptTask
+from brainq.runtime.observe.logs import OutageLog, logger
+from brainq.runtime.observe.tasks import KeptTask
 from brainq.state.async_connection import FIRST_BACKOFF_S, LONGEST_BACKOFF_S, AsyncConnection, CommandBatcher
 from brainq.state.connection import Command
 from brainq.state.events import READ_BATCH, Follower, read_events

@@ -13,7 +13,7 @@ from typing import cast
 from redis.exceptions import OutOfMemoryError, ResponseError
 
 from brainq.contracts.fleet import DueTurns, GoneProcess, SweepResult, TurnKey
-from brainq.observe.logs import logger
+from brainq.runtime.observe.logs import logger
 from brainq.state.connection import Client
 from brainq.state.fleet import PRESENCE_KEPT_MS, RedisWorkers
 from brainq.state.keys import Keys

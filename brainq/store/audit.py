@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from brainq.contracts.act import NewAct
 from brainq.contracts.actor import current_actor
-from brainq.observe.logs import logger
+from brainq.runtime.observe.logs import logger
 from brainq.store.store import Store
 
 log = logger("brainq.store")

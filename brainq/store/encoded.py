@@ -15,7 +15,7 @@ from sqlalchemy import Dialect, Engine, Executable, Table, bindparam, select
 from sqlalchemy.types import TypeEngine
 
 from brainq.contracts.encryption import OWNER_SEPARATOR, SHREDDED, ContentCodec, ContentKeyMissing, ContentShredded
-from brainq.observe.logs import logger
+from brainq.runtime.observe.logs import logger
 from brainq.store.database import UNREADABLE, Database, Parameters, Prepared, Record
 from brainq.store.engine import make_engine
 from brainq.store.tables import blobs, turns

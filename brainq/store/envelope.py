@@ -30,7 +30,7 @@ from brainq.contracts.encryption import (
 )
 from brainq.contracts.ids import tenant_of
 from brainq.errors import SetupError
-from brainq.observe.logs import logger
+from brainq.runtime.observe.logs import logger
 from brainq.store.database import Record
 from brainq.store.tenant_keys import TenantKeys
 

@@ -17,7 +17,7 @@ import psycopg
 from psycopg.errors import _WaitTimeout  # pyright: ignore[reportPrivateUsage]
 
 from brainq.errors import SetupError
-from brainq.observe.logs import logger
+from brainq.runtime.observe.logs import logger
 
 log = logger("brainq.store")
 

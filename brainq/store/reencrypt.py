@@ -28,7 +28,7 @@ from sqlalchemy import (
 
 from brainq.contracts.encryption import MARK, OWNER_SEPARATOR, ContentKeyMissing, ReencryptProgress, key_id_of
 from brainq.contracts.ids import tenant_of
-from brainq.observe.logs import logger
+from brainq.runtime.observe.logs import logger
 from brainq.store.database import Database, Record
 from brainq.store.encoded import EncodedDatabase
 from brainq.store.envelope import EnvelopeCodec

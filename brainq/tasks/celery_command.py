@@ -61,7 +61,7 @@ def run_flower() -> None:
 
 def _end_soon() -> None:
     """A daemon's thread: the interpreter does not wait for it."""
-    from brainq.observe.threads import start_thread
+    from brainq.runtime.observe.threads import start_thread
 
     def end() -> None:
         time.sleep(GRACE_S)

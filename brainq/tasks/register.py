@@ -18,10 +18,10 @@ from brainq.calls.function_run import Abandon
 from brainq.contracts.status import WorkFailure, WorkOutcome
 from brainq.contracts.turn import TurnRequest
 from brainq.errors import BrainqError, InvalidInput
-from brainq.observe.logs import logger, turn_log_ids
-from brainq.observe.spans import set_parent_context, submit_span
-from brainq.observe.work_events import UNWATCHED, WorkEvents
 from brainq.people.admission import read_foreign
+from brainq.runtime.observe.logs import logger, turn_log_ids
+from brainq.runtime.observe.spans import set_parent_context, submit_span
+from brainq.runtime.observe.work_events import UNWATCHED, WorkEvents
 from brainq.tasks.task_events import TaskEvents, WorkFailed, raise_failure
 from brainq.wiring import Wiring
 

@@ -19,7 +19,7 @@ from typing import Any
 
 from celery.signals import task_received
 
-from brainq.observe.logs import logger
+from brainq.runtime.observe.logs import logger
 from brainq.settings.deployment import Settings
 
 log = logger("brainq.tasks")

@@ -9,8 +9,8 @@ from typing import Any
 from brainq.broker import names
 from brainq.contracts.claim import CallRef, FinalStepClaim
 from brainq.contracts.status import WorkFailure, WorkOutcome
-from brainq.observe.logs import logger
-from brainq.observe.work_events import WorkEvents
+from brainq.runtime.observe.logs import logger
+from brainq.runtime.observe.work_events import WorkEvents
 
 log = logger("brainq.tasks")
 MAX_REASON_CHARS = 64

@@ -16,7 +16,7 @@ from brainq.contracts.file import File
 from brainq.contracts.turn import Citation
 from brainq.contracts.view import BudgetSnapshot
 from brainq.errors import InvalidInput
-from brainq.observe.logs import logger
+from brainq.runtime.observe.logs import logger
 from brainq.text.surrogates import clean
 from brainq.tools.deadline import DeadlineToken
 from brainq.tools.results import ToolError

@@ -24,8 +24,8 @@ from brainq.contracts.turn import Limits, TurnRequest
 from brainq.contracts.view import TurnView
 from brainq.errors import InvalidInput
 from brainq.models.providers import Provider, is_same_service, resolve_model
-from brainq.observe.logs import logger
-from brainq.observe.spans import note_prompt_hash
+from brainq.runtime.observe.logs import logger
+from brainq.runtime.observe.spans import note_prompt_hash
 from brainq.text.estimate import with_sizes
 from brainq.text.failures import failure_text
 from brainq.turn.client_tools import turn_specs

@@ -22,7 +22,7 @@ from brainq.contracts.status import Effect
 from brainq.contracts.view import TurnView
 from brainq.gates.canonical import call_json
 from brainq.gates.chain import Allowed, Denied, GateChain, ReplayControl, Verdict
-from brainq.observe.logs import logger
+from brainq.runtime.observe.logs import logger
 from brainq.text.failures import failure_name
 from brainq.tools.lanes import resource_keys
 from brainq.tools.results import tool_message

@@ -12,7 +12,7 @@ from brainq.contracts.message import Message
 from brainq.contracts.model import Spend
 from brainq.contracts.status import TURN_FAILURES, Ending, StopReason, TraceStatus, WorkOutcome
 from brainq.contracts.view import TurnView
-from brainq.observe.logs import logger
+from brainq.runtime.observe.logs import logger
 from brainq.turn.decide import End
 from brainq.turn.owned_turn import LOST, Did, LoopEnd, Lost, OwnedTurn, did_or_lost
 from brainq.turn.turn_diff import turn_diff

@@ -17,7 +17,7 @@ from brainq.models.asking.bill import Allowance
 from brainq.models.asking.deferred import CallDeferred
 from brainq.models.auxiliary import AuxiliaryModel
 from brainq.models.costs import sum_spends
-from brainq.observe.logs import logger
+from brainq.runtime.observe.logs import logger
 from brainq.text.shorten import shortened
 from brainq.text.surrogates import clean
 from brainq.turn.prompt.summary import transcript_lines

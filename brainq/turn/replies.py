@@ -15,7 +15,7 @@ from brainq.contracts.status import Ending, StopReason
 from brainq.contracts.view import TurnView
 from brainq.gates.answer_schema import read_answer
 from brainq.models.asking.bill import ReplyCost
-from brainq.observe.logs import logger
+from brainq.runtime.observe.logs import logger
 from brainq.turn.call_plan import CallPlan, CallPlanner, approval_rows, deny_over_budget
 from brainq.turn.decide import End
 from brainq.turn.owned_turn import Did, LoopEnd, Lost, OwnedTurn, StepOutcome, did_or_lost

@@ -31,7 +31,7 @@ from brainq.models.asking.deferred import CallDeferred
 from brainq.models.asking.reply_size import MAX_REPLY_BYTES, REPLIES_A_TURN, messages_bytes
 from brainq.models.costs import first_model
 from brainq.models.providers import Provider
-from brainq.observe.logs import logger
+from brainq.runtime.observe.logs import logger
 from brainq.text.estimate import CHARS_PER_TOKEN as MAX_BYTES_PER_TOKEN
 from brainq.turn.before_step import AuxiliaryWork
 from brainq.turn.begin import TurnStarter, begin_history

@@ -17,12 +17,12 @@ from brainq.contracts.model import ModelChunk, ModelReply, ModelRequest, ModelRe
 from brainq.errors import ProviderError
 from brainq.models.asking.permits import stream_with_permits
 from brainq.models.providers import Provider
-from brainq.observe.logs import logger
-from brainq.observe.spans import chat_span
-from brainq.observe.tracing import in_span
 from brainq.outage import OutageRetry, never_unavailable
 from brainq.processes.resources import is_short_now, is_shortage
 from brainq.processes.threads import is_shutdown
+from brainq.runtime.observe.logs import logger
+from brainq.runtime.observe.spans import chat_span
+from brainq.runtime.observe.tracing import in_span
 from brainq.text.estimate import with_usage
 from brainq.text.failures import failure_name
 from brainq.turn.owned_turn import OwnedTurn

@@ -11,7 +11,7 @@ from typing import Protocol
 
 from brainq.contracts.budget_lease import UNUSED_S
 from brainq.contracts.budgets import Budget, BudgetWindow, GrantedWindow, MoneyGrant, WindowCounter
-from brainq.observe.logs import logger
+from brainq.runtime.observe.logs import logger
 
 log = logger("brainq.upkeep")
 LOOK_EVERY_S = 5.0

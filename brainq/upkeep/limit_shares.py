@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
 from brainq.contracts.limit_share import ASK_EVERY_S, WHOLE, Share, ShareReport, share_without_home
-from brainq.observe.logs import OutageLog, logger
+from brainq.runtime.observe.logs import OutageLog, logger
 
 if TYPE_CHECKING:
     from brainq.state.rates import RedisRates

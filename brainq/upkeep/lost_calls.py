@@ -19,13 +19,13 @@ from brainq.contracts.call import (
 from brainq.contracts.claim import CallFacts, CallRef
 from brainq.contracts.rows import VoidResult
 from brainq.contracts.status import CALL_FAILURES, Effect, TraceStatus, WorkFailure, WorkOutcome
-from brainq.observe import telemetry_names as names
-from brainq.observe.logs import logger
-from brainq.observe.metrics import catalogue as m
-from brainq.observe.metrics.counters import COUNTERS
-from brainq.observe.spans import end_call, rescue_span
-from brainq.observe.tracing import in_span, tracer
-from brainq.observe.work_events import UNWATCHED, WorkEvents
+from brainq.runtime.observe import telemetry_names as names
+from brainq.runtime.observe.logs import logger
+from brainq.runtime.observe.metrics import catalogue as m
+from brainq.runtime.observe.metrics.counters import COUNTERS
+from brainq.runtime.observe.spans import end_call, rescue_span
+from brainq.runtime.observe.tracing import in_span, tracer
+from brainq.runtime.observe.work_events import UNWATCHED, WorkEvents
 from brainq.tools.results import tool_message
 
 if TYPE_CHECKING:

@@ -8,8 +8,8 @@ import threading
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from brainq.observe.logs import OutageLog, logger
-from brainq.observe.threads import KeptThread
+from brainq.runtime.observe.logs import OutageLog, logger
+from brainq.runtime.observe.threads import KeptThread
 
 log = logger("brainq.upkeep")
 

@@ -16,7 +16,7 @@ from brainq.contracts.ids import SCHEDULED_KEY_PREFIX, check_id, new_turn_id, te
 from brainq.contracts.schedule import ScheduleRow
 from brainq.contracts.turn import TurnRequest
 from brainq.errors import BrainqError, InvalidInput, QueueFull, SubmitConflict, TenantMoved
-from brainq.observe.logs import logger
+from brainq.runtime.observe.logs import logger
 
 if TYPE_CHECKING:
     from brainq.store.repositories.schedules import Schedules

@@ -16,10 +16,6 @@ from brainq.contracts.claim import CallRef
 from brainq.contracts.fleet import ComparedPage, SweepResult, TurnKey
 from brainq.contracts.status import StopReason
 from brainq.finalize.finalizer import TurnFinalizer
-from brainq.observe.logs import OutageLog, logger, turn_log_ids
-from brainq.observe.metrics import catalogue as m
-from brainq.observe.metrics.counters import COUNTERS
-from brainq.observe.work_events import UNWATCHED, WorkEvents
 from brainq.people.approvals import ApprovalHealer
 from brainq.people.brakes import BrakeDesk
 from brainq.people.budgets import BudgetDesk
@@ -28,6 +24,10 @@ from brainq.people.inputs import InputDesk
 from brainq.people.lost_turns import LostTurns
 from brainq.people.stops import StopDesk
 from brainq.people.tenant_places import ONE_CELL, TenantPlaces
+from brainq.runtime.observe.logs import OutageLog, logger, turn_log_ids
+from brainq.runtime.observe.metrics import catalogue as m
+from brainq.runtime.observe.metrics.counters import COUNTERS
+from brainq.runtime.observe.work_events import UNWATCHED, WorkEvents
 from brainq.turn.coordinator import Coordinator
 from brainq.turn.decide import FALLBACK_TEXTS
 from brainq.upkeep.lost_calls import Rescuer

@@ -17,7 +17,7 @@ from typing import Any, Literal
 from brainq.brain.brains import Brains, load_brains
 from brainq.errors import BrainNotLoaded, BrainqError, SetupError
 from brainq.models.providers import Provider, check_provider, describe_provider, resolve_model
-from brainq.observe.threads import StartedThread, start_thread
+from brainq.runtime.observe.threads import StartedThread, start_thread
 from brainq.settings.deployment import Settings
 from brainq.settings.redis_url import SENTINEL_URL_FORM
 from brainq.settings.service_urls import AMQP_PORTS, REDIS_SCHEMES, check_amqp_url

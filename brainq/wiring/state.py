@@ -11,7 +11,7 @@ from brainq.broker.envelope import template, with_trace_header
 from brainq.contracts.rate import parse_rates
 from brainq.contracts.status import Effect
 from brainq.finalize.steps import FIRST_STEP
-from brainq.observe.tracing import tracer
+from brainq.runtime.observe.tracing import tracer
 from brainq.settings.deployment import Settings
 from brainq.state.builds import RedisBuilds
 from brainq.state.bulks import RedisBulks

@@ -24,8 +24,8 @@ from brainq.client.client import Client
 from brainq.gateway.edge.access import AccessMiddleware
 from brainq.gateway.edge.limits import BodyLimitMiddleware
 from brainq.gateway.rest.event_stream import EventStream
-from brainq.observe.logs import EventLogger
 from brainq.people.intake import Intake
+from brainq.runtime.observe.logs import EventLogger
 from brainq.state.async_connection import AsyncConnection
 from brainq.state.connection import Client as RedisClient
 from brainq.state.events import Follower

@@ -13,7 +13,7 @@ from brainq.broker.names import TURN_SUBMIT
 from brainq.client.handle import TurnHandle
 from brainq.contracts.status import TraceStatus
 from brainq.errors import TurnNotFound
-from brainq.observe.tracing import call_span_id, place_at, traceparent_of
+from brainq.runtime.observe.tracing import call_span_id, place_at, traceparent_of
 from tests.support.brains import diary
 from tests.support.brains.diary import notes, open_gate
 from tests.support.brains.obedient import script

@@ -248,7 +248,7 @@ def test_a_finalizer_that_dies_at_a_step_is_followed_by_another(
 
 
 class DiesBefore:
-    """Dies when a visit has taken `step` and has not begun it; fits `observe.work_events.WorkEvents`."""
+    """Dies when a visit has taken `step` and has not begun it; fits `runtime.observe.work_events.WorkEvents`."""
 
     def __init__(self, step: str) -> None:
         self._step = step

@@ -21,7 +21,7 @@ from brainq.cli.pages.fleet import print_fleet
 from brainq.contracts.build import Ramp
 from brainq.contracts.fleet import FleetWorker
 from brainq.fleet.metrics import read_gauges
-from brainq.observe.metrics.catalogue import TROUBLES
+from brainq.runtime.observe.metrics.catalogue import TROUBLES
 from brainq.state.fleet import rung_at_s
 from brainq.tasks.pool_app import WorkerAnnouncer
 from tests.integration.test_lists import shop

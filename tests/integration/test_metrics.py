@@ -17,8 +17,8 @@ from brainq.contracts.model import ModelReply
 from brainq.devserver.ports import free_port
 from brainq.fleet.all_cells import serve_metrics
 from brainq.models.scripted import ScriptedProvider, calls, says
-from brainq.observe.metrics import catalogue as m
-from brainq.observe.metrics.counters import Counters
+from brainq.runtime.observe.metrics import catalogue as m
+from brainq.runtime.observe.metrics.counters import Counters
 from brainq.settings.deployment import load_settings
 from brainq.tasks.pool_app import WorkerAnnouncer
 from tests.integration.test_lists import shop

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from brainq.errors import BrainNotLoaded, SetupError
-from brainq.observe import threads
+from brainq.runtime.observe import threads
 from brainq.settings.deployment import Settings, load_settings
 from brainq.store.store import Store
 from brainq.wiring import preflight

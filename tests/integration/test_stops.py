@@ -14,7 +14,7 @@ import pytest
 
 from brainq.devserver.redis_server import EmbeddedServer
 from brainq.leases import LeaseRenewer
-from brainq.observe import threads
+from brainq.runtime.observe import threads
 from brainq.state.listener import PING_AFTER_S, RedisListener, RedisStopSignals
 from tests.support.refused_threads import REFUSED, RefusedThreads
 from tests.support.server import RedisServer

@@ -18,8 +18,8 @@ from brainq.contracts.ids import child_turn_id
 from brainq.contracts.model import ModelReply, ModelRequest
 from brainq.contracts.status import Effect, Ending
 from brainq.models.scripted import ScriptedFailure, ScriptedProvider, calls, fails, says
-from brainq.observe.spans import set_parent_context
-from brainq.observe.tracing import call_span_id, read_traceparent
+from brainq.runtime.observe.spans import set_parent_context
+from brainq.runtime.observe.tracing import call_span_id, read_traceparent
 from brainq.tools.context import RunContext
 from brainq.tools.results import Pending
 from tests.integration.test_engine_deadline import time_passes

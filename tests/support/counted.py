@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from brainq.observe.metrics.counters import COUNTERS, Counters
+from brainq.runtime.observe.metrics.counters import COUNTERS, Counters
 
 
 @pytest.fixture

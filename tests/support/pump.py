@@ -117,7 +117,7 @@ class Pump:
         return word
 
     def step_began(self, claim: FinalStepClaim) -> None:
-        """Fits `observe.work_events.WorkEvents`."""
+        """Fits `runtime.observe.work_events.WorkEvents`."""
         self._began.append(len(self.bells))
 
     def step_ended(self, claim: FinalStepClaim, did: str, took_s: float) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from brainq.observe.tracing import record_spans
+from brainq.runtime.observe.tracing import record_spans
 
 
 @dataclass(frozen=True)

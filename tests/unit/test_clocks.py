@@ -11,7 +11,7 @@ ROOT = Path(brainq.__file__).parent
 WALL_CLOCK = re.compile(r"\btime\.time(?:_ns)?\(")
 READ_IN = {
     "contracts/ids.py": "ids sort roughly by when they were made",
-    "observe/metrics/export.py": "exported points carry the time of day",
+    "runtime/observe/metrics/export.py": "exported points carry the time of day",
     "broker/celery57/transport.py": "a broken message is saved with the time of day, for people",
     "models/vendors/failures.py": "a service's Retry-After may be a date, by the wall clock",
     "cli/doctor/services.py": "measures how far this machine's clock is from Redis'",

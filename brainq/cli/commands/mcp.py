@@ -101,7 +101,7 @@ def serve(level: LogLevel = Level.WARNING) -> None:
     """
     from brainq.brain.brains import load_brains
     from brainq.cli.commands.run import require_http
-    from brainq.observe.logs import configure_logs
+    from brainq.runtime.observe.logs import configure_logs
     from brainq.settings.deployment import load_settings
     from brainq.settings.extensions import load_extension
 

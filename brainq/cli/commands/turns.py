@@ -206,7 +206,7 @@ def retry(
     """
     from brainq.brain.brains import load_brains
     from brainq.client.operator import Operator
-    from brainq.observe.otel_setup import start_traces
+    from brainq.runtime.observe.otel_setup import start_traces
     from brainq.settings.deployment import load_settings
 
     failed = False

@@ -16,7 +16,7 @@ from rich.console import Console
 from brainq.cli.dev.supervisor import Program
 from brainq.devserver.local_fleet import LocalFleet
 from brainq.errors import SetupError
-from brainq.observe.threads import KeptThread
+from brainq.runtime.observe.threads import KeptThread
 
 GRACE_S = 3.0
 

@@ -9,7 +9,7 @@ from typing import TypeVar
 
 from brainq.contracts.answers import Answers
 from brainq.errors import BrainqError, CellUnreachable, Unreachable
-from brainq.observe.threads import StartedThread, start_thread
+from brainq.runtime.observe.threads import StartedThread, start_thread
 from brainq.wiring import Wiring
 from brainq.wiring.services import is_unavailable
 

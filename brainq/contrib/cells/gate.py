@@ -13,8 +13,8 @@ from dataclasses import dataclass
 
 from brainq.contracts.cell import Placement, tenant_key
 from brainq.errors import CellUnreachable
-from brainq.observe.logs import logger
 from brainq.people.tenant_places import TenantPlaces
+from brainq.runtime.observe.logs import logger
 from brainq.settings.deployment import Settings
 from brainq.state.tenant_keys import RedisMovedWords
 from brainq.store.database import Database

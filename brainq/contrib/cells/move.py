@@ -24,8 +24,8 @@ from brainq.contracts.ids import PREFIX_BOUNDARY
 from brainq.contrib.cells.directory import FRESH_S
 from brainq.contrib.cells.side import Acts, MoveSide, open_side
 from brainq.errors import BrainqError, InvalidInput, MoveFailed, SetupError, Unreachable
-from brainq.observe.logs import logger
-from brainq.observe.threads import KeptThread
+from brainq.runtime.observe.logs import logger
+from brainq.runtime.observe.threads import KeptThread
 from brainq.store.repositories.cells import Directory, Moves
 from brainq.store.tables import approvals, attachments, blobs, brakes, turns
 from brainq.store.tables.cell_tables import CELL_TABLES

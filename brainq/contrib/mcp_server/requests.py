@@ -22,8 +22,8 @@ from brainq.errors import BrainqError, InvalidInput, NotFound
 from brainq.gateway.edge.limits import StreamSlot
 from brainq.gateway.edge.problems import RequestRejected
 from brainq.gateway.edge.request import GatewayRequest
-from brainq.observe.logs import logger
-from brainq.observe.tasks import start_task
+from brainq.runtime.observe.logs import logger
+from brainq.runtime.observe.tasks import start_task
 from brainq.tools.mcp.calls import IDEMPOTENCY_KEY
 
 McpContext: TypeAlias = ServerRequestContext[Any, Any]

@@ -18,7 +18,7 @@ from brainq.gateway.edge.limits import replay_body
 from brainq.gateway.edge.problems import RequestRejected
 from brainq.gateway.edge.request import Gateway
 from brainq.gateway.wire import Wire
-from brainq.observe.tasks import KeptTask
+from brainq.runtime.observe.tasks import KeptTask
 
 if TYPE_CHECKING:
     from mcp.server.streamable_http_manager import StreamableHTTPSessionManager

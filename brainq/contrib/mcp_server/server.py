@@ -36,7 +36,7 @@ from brainq.gateway.edge.problems import NOT_FOUND, RequestRejected, problem_of
 from brainq.gateway.edge.request import Gateway
 from brainq.gateway.rest.bodies import DEFAULT_LIST_PAGE, DEFAULT_PAGE
 from brainq.gateway.rest.turns import TranscriptPage
-from brainq.observe.logs import logger
+from brainq.runtime.observe.logs import logger
 from brainq.tools.mcp.sdk import keep_sdk_quiet
 
 JSON_TYPE = "application/json"

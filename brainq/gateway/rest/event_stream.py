@@ -22,7 +22,7 @@ from brainq.gateway.edge.limits import StreamSlot
 from brainq.gateway.edge.problems import RequestRejected, problem_responses
 from brainq.gateway.edge.request import HttpRequest
 from brainq.gateway.rest.bodies import MAX_NUMBER
-from brainq.observe.logs import logger
+from brainq.runtime.observe.logs import logger
 
 _WAIT = re.compile(r'wait\s*=\s*"?(\d{1,9})"?\s*(?:[;,]|$)', re.IGNORECASE)
 router = APIRouter(tags=["turns"])

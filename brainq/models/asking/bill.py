@@ -13,10 +13,10 @@ from brainq.contracts.model import ModelChunk, ModelReply, ModelRequest, Price, 
 from brainq.errors import NOT_SENT, ProviderError
 from brainq.models.asking.reply_size import MAX_REPLY_BYTES, ReplyTooLarge, reply_bytes
 from brainq.models.costs import cost_usd
-from brainq.observe.metrics import catalogue as m
-from brainq.observe.metrics.counters import COUNTERS, Counters, Reading
-from brainq.observe.metrics.recording import ERRORS, MODELS
-from brainq.observe.telemetry_names import CHAT
+from brainq.runtime.observe.metrics import catalogue as m
+from brainq.runtime.observe.metrics.counters import COUNTERS, Counters, Reading
+from brainq.runtime.observe.metrics.recording import ERRORS, MODELS
+from brainq.runtime.observe.telemetry_names import CHAT
 from brainq.text.estimate import StreamedTokens, estimate_request
 
 BudgetName = Literal["tokens", "cost"]

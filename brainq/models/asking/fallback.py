@@ -25,7 +25,7 @@ from brainq.models.providers import (
     split_model,
     warm_up,
 )
-from brainq.observe.logs import logger
+from brainq.runtime.observe.logs import logger
 
 log = logger("brainq.models")
 MAX_DOUBLINGS = 20

@@ -17,7 +17,7 @@ from brainq.contracts.stop import Stop, stop_of_model
 from brainq.errors import ProviderError
 from brainq.models.asking.deferred import DEFAULT_REQUESTER, PermitDeferred, Requester, refuse_stopped
 from brainq.models.asking.retry import ServiceError
-from brainq.observe.logs import logger
+from brainq.runtime.observe.logs import logger
 from brainq.text.estimate import estimate_request
 
 if TYPE_CHECKING:

@@ -39,7 +39,7 @@ from brainq.models.vendors.failures import (
 from brainq.models.vendors.open_answer import OpenAnswer, read_error
 from brainq.models.vendors.stream_reader import StreamReader
 from brainq.models.vendors.wire import with_extra_parameters
-from brainq.observe.logs import logger
+from brainq.runtime.observe.logs import logger
 
 log = logger("brainq.models")
 CONNECT_TIMEOUT_S = 10.0

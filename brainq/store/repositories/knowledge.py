@@ -27,7 +27,7 @@ from sqlalchemy import (
 from brainq.contracts.encryption import SHREDDED
 from brainq.contracts.memory import MemoryItem, Observation, RetrievedMemory
 from brainq.contracts.rows import KnowledgeRow, MemoryRow, ObservationRow
-from brainq.observe.logs import logger
+from brainq.runtime.observe.logs import logger
 from brainq.store.database import Database, Dialects, Transaction
 from brainq.store.statements import in_sessions, upsert
 from brainq.store.tables import memories, observations

@@ -22,7 +22,7 @@ from mcp_types import (
 from pydantic import ValidationError
 
 from brainq.contracts.call import ServerTask
-from brainq.observe.logs import logger
+from brainq.runtime.observe.logs import logger
 from brainq.text.failures import failure_name, failure_words, leaves
 from brainq.text.shorten import beginning
 from brainq.tools.mcp import http_answers

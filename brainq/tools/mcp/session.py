@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
-from brainq.observe.logs import logger
+from brainq.runtime.observe.logs import logger
 from brainq.tools.mcp.catalogue import PinnedServer
 from brainq.tools.mcp.results import ConnectionNotOpen
 from brainq.tools.mcp.server import McpServer

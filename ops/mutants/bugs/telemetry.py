@@ -10,7 +10,7 @@ PATTERNS = ("tests/unit/gates/test_patterns.py",)
 BUGS = (
     Bug(
         "a turn past its deadline is not an error in its span",
-        "brainq/observe/spans.py",
+        "brainq/runtime/observe/spans.py",
         "turn.ending in (Ending.FAILED, Ending.TIMED_OUT)",
         "turn.ending is Ending.FAILED",
         TRACES,

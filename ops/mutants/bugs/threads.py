@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ops.mutants.bug import Bug
 
-THREADS = ("tests/unit/observe/test_threads.py",)
+THREADS = ("tests/unit/runtime/observe/test_threads.py",)
 LEASES = ("tests/unit/test_leases.py",)
 LOOPS = ("tests/unit/processes/test_loop_thread.py",)
 POOL = ("tests/unit/broker/test_threads.py",)
@@ -17,14 +17,14 @@ STOPS = ("tests/integration/test_stops.py",)
 BUGS = (
     Bug(
         "a kept thread ends by what is no Exception",
-        "brainq/observe/threads.py",
+        "brainq/runtime/observe/threads.py",
         "        except BaseException as raised:\n            failure = raised\n        if not self.stopping",
         "        except Exception as raised:\n            failure = raised\n        if not self.stopping",
         THREADS,
     ),
     Bug(
         "a refused thread is recorded as started",
-        "brainq/observe/threads.py",
+        "brainq/runtime/observe/threads.py",
         "            try:\n                _start(thread, pauses_s)\n",
         "            self._thread = thread\n            thread.is_alive = lambda: True  # type: ignore\n"
         "            try:\n                _start(thread, pauses_s)\n",
@@ -32,28 +32,28 @@ BUGS = (
     ),
     Bug(
         "a look for problems starts no thread that was refused",
-        "brainq/observe/threads.py",
+        "brainq/runtime/observe/threads.py",
         "                self._start(())\n",
         "                raise RuntimeError\n",
         THREADS,
     ),
     Bug(
         "a child of a fork takes its parent's lock",
-        "brainq/observe/threads.py",
+        "brainq/runtime/observe/threads.py",
         "self._lock, self._thread, self._is_wanted = threading.Lock(), None, False",
         "self._thread, self._is_wanted = None, False",
         THREADS,
     ),
     Bug(
         "a thread that fails again and again is no problem",
-        "brainq/observe/threads.py",
+        "brainq/runtime/observe/threads.py",
         "if self._failures < 2 or",
         "if self._failures < 2_000_000_000 or",
         THREADS,
     ),
     Bug(
         "what ends a kept task is not counted",
-        "brainq/observe/tasks.py",
+        "brainq/runtime/observe/tasks.py",
         "await asyncio.sleep(self.failed(failure))",
         "await asyncio.sleep(0)",
         THREADS,

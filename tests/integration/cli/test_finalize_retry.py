@@ -50,7 +50,7 @@ def test_the_command_retries_and_says_how_it_went(
         roles.append(role)
         return lambda: stopped.append(role)
 
-    monkeypatch.setattr("brainq.observe.otel_setup.start_traces", started)
+    monkeypatch.setattr("brainq.runtime.observe.otel_setup.start_traces", started)
     ran = brainq("finalize", "retry", turn_id)
     assert roles == stopped == ["retry"]
     assert ran.code == ExitCode.FAILED

@@ -12,8 +12,8 @@ from brainq.access import Verb
 from brainq.contracts.fleet import FleetWorker
 from brainq.contracts.model import Spend
 from brainq.gateway.edge.request import CACHED_S
-from brainq.observe.metrics import catalogue as m
-from brainq.observe.metrics.counters import Counters
+from brainq.runtime.observe.metrics import catalogue as m
+from brainq.runtime.observe.metrics.counters import Counters
 from tests.integration.gateway.test_door import token
 from tests.integration.gateway.test_turns import problem
 from tests.support.counted import counted, read_by

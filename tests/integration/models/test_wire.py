@@ -13,8 +13,8 @@ from brainq.errors import ProviderError
 from brainq.models.vendors.anthropic.provider import AnthropicProvider
 from brainq.models.vendors.openai.provider import OpenAIProvider
 from brainq.models.vendors.vendor_provider import VendorProvider
-from brainq.observe.spans import chat_span
-from brainq.observe.tracing import in_span
+from brainq.runtime.observe.spans import chat_span
+from brainq.runtime.observe.tracing import in_span
 from tests.integration.models.conftest import QUICK
 from tests.integration.models.wire_server import Exchange, WireServer
 from tests.support.spans import recording_everybody

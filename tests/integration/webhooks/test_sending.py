@@ -17,10 +17,10 @@ import pytest
 from sqlalchemy import text
 
 from brainq.contracts.webhook import DeliveryRow, NewDelivery, Webhook, parse_webhooks
-from brainq.observe import threads as kept
-from brainq.observe.tracing import turn_context
 from brainq.people.webhook_delivery import WebhookSender
 from brainq.people.webhook_post import post
+from brainq.runtime.observe import threads as kept
+from brainq.runtime.observe.tracing import turn_context
 from brainq.store.store import Store
 from tests.support.pump import sqlite_url
 from tests.support.receiver import Receiver

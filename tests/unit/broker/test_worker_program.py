@@ -17,7 +17,7 @@ from brainq.broker import names
 from brainq.broker.app import make_app
 from brainq.broker.celery57 import consumer as ours
 from brainq.broker.celery57.consumer import Consumer
-from brainq.observe.logs import OutageLog
+from brainq.runtime.observe.logs import OutageLog
 from brainq.settings.deployment import load_settings
 
 # Whoever runs the tests as root in a container is told so.

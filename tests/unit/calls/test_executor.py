@@ -14,7 +14,7 @@ import pytest
 
 from brainq.calls.executor import BoundedToolExecutor
 from brainq.contracts.call import ToolDenied, ToolFailure, ToolSuccess, ToolTimeout
-from brainq.observe.tracebacks import TRACEBACK_VARIABLE
+from brainq.runtime.observe.tracebacks import TRACEBACK_VARIABLE
 from brainq.tools.context import RunContext
 from brainq.tools.deadline import DeadlineToken
 from brainq.tools.results import ToolError

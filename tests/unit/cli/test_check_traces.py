@@ -6,7 +6,7 @@ import pytest
 
 from brainq.cli.doctor import setup
 from brainq.cli.doctor.setup import check_traces
-from brainq.observe.otel_setup import CAPTURE_VARIABLE
+from brainq.runtime.observe.otel_setup import CAPTURE_VARIABLE
 
 
 def test_off_is_well_and_says_why(monkeypatch: pytest.MonkeyPatch) -> None:

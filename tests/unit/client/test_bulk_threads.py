@@ -13,7 +13,7 @@ from brainq.client.bulk_run import BulkRun, first_report
 from brainq.client.connection import Connection
 from brainq.contracts.bulk import BulkPlan, BulkReport
 from brainq.errors import AlreadyRuns, Unreachable
-from brainq.observe import threads
+from brainq.runtime.observe import threads
 from brainq.wiring.cells import Cells
 from tests.support.refused_threads import REFUSED, RefusedThreads
 from tests.support.wait import wait_until

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import yaml
 
-from brainq.observe.metrics import catalogue as m
+from brainq.runtime.observe.metrics import catalogue as m
 from ops.grafana.dashboard import FILE, ROWS, dashboard, text
 from tests.unit.ops.test_prometheus import SHOWN, named_in
 

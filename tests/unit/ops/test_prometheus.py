@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import yaml
 
-from brainq.observe.metrics import catalogue as m
+from brainq.runtime.observe.metrics import catalogue as m
 
 ROOT = Path(__file__).parents[3]
 OPS = ROOT / "ops/prometheus"

@@ -7,7 +7,7 @@ from typing import TypeVar
 import pytest
 from pydantic import BaseModel, ValidationError
 
-from brainq.observe.tracebacks import user_traceback, where_raised
+from brainq.runtime.observe.tracebacks import user_traceback, where_raised
 from brainq.text.failures import failure_name, failure_text, failure_words, only_leaf
 
 Raised = TypeVar("Raised", bound=BaseException)

@@ -28,7 +28,7 @@ from brainq.errors import InvalidInput, NotFound, ResultRefused, SessionBusy, Su
 from brainq.gateway.edge.request import GatewayRequest
 from brainq.gateway.rest.turn_control import decide
 from brainq.gateway.wires.chat.stream import StreamPosition, position_of_reply
-from brainq.observe.tasks import start_task
+from brainq.runtime.observe.tasks import start_task
 
 NO_FILE_IDS = "file ids are not supported; send the bytes, as base64 or as a data: URL"
 ABANDONED = "the client sent a new message without the results of its calls"

@@ -24,7 +24,7 @@ from brainq.gateway.edge.problems import RequestRejected, error_response
 from brainq.gateway.edge.request import Gateway, HttpRequest, read_idempotency_key
 from brainq.gateway.wires.openai.errors import client_retries
 from brainq.gateway.wires.openai.parameters import SESSION_HEADER
-from brainq.observe.logs import logger
+from brainq.runtime.observe.logs import logger
 
 log = logger("brainq.gateway")
 RETRY_COUNT_HEADER = "x-stainless-retry-count"

@@ -15,7 +15,7 @@ from openai import OpenAI
 
 from brainq.access import Tokens
 from brainq.client.handle import TurnHandle
-from brainq.observe.logs import ids_of_record, stamp_record
+from brainq.runtime.observe.logs import ids_of_record, stamp_record
 from tests.support.gateways import GatewayThread
 from tests.support.pump import Pump
 from tests.support.wait import wait_until

@@ -13,7 +13,7 @@ from contextvars import ContextVar
 from types import TracebackType
 from typing import Any, cast
 
-from brainq.observe.tracebacks import print_user_traceback
+from brainq.runtime.observe.tracebacks import print_user_traceback
 from brainq.text.failures import failure_name
 
 # The ids of the turn that a thread works on, in each line it logs. They are set where a task enters, so a record costs
@@ -59,7 +59,9 @@ def turn_log_ids(session_id: str, turn_id: str, call_id: str = "") -> Generator[
 def current_log_ids() -> dict[str, str]:
     """Return turn_id, session_id, call_id, and request_id in a gateway. With telemetry, trace_id and span_id are
     included, in W3C's form. Empty if there is neither a turn nor a request."""
-    from brainq.observe.tracing import current_place  # here, because `brainq --help` does not load OpenTelemetry
+    from brainq.runtime.observe.tracing import (
+        current_place,  # here, because `brainq --help` does not load OpenTelemetry
+    )
 
     ids = _ids.get()
     if ids is None:

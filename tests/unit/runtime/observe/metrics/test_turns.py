@@ -10,8 +10,8 @@ from brainq.contracts.call import ToolTraceEntry
 from brainq.contracts.model import Spend
 from brainq.contracts.status import Effect, Ending, StopReason, TraceStatus
 from brainq.contracts.turn import TurnResult
-from brainq.observe.metrics.counters import SUM, Counters
-from brainq.observe.metrics.recording import count_lost, count_turn
+from brainq.runtime.observe.metrics.counters import SUM, Counters
+from brainq.runtime.observe.metrics.recording import count_lost, count_turn
 
 
 def result(**more: Any) -> TurnResult:

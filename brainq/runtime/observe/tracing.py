@@ -34,7 +34,7 @@ from opentelemetry.trace import (
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
 from brainq.errors import NOT_SENT, ProviderError
-from brainq.observe import telemetry_names as names
+from brainq.runtime.observe import telemetry_names as names
 from brainq.text.failures import failure_name
 
 MS = 1_000_000  # in ns

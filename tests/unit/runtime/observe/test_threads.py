@@ -11,10 +11,10 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from brainq.observe import threads
-from brainq.observe.metrics.counters import COUNTERS
-from brainq.observe.tasks import KeptTask, start_task
-from brainq.observe.threads import KeptThread, start_thread, thread_problems
+from brainq.runtime.observe import threads
+from brainq.runtime.observe.metrics.counters import COUNTERS
+from brainq.runtime.observe.tasks import KeptTask, start_task
+from brainq.runtime.observe.threads import KeptThread, start_thread, thread_problems
 from tests.support.refused_threads import FOR_EVER, REFUSED, RefusedThreads
 from tests.support.wait import wait_until
 
@@ -218,7 +218,7 @@ def test_nothing_that_ends_a_kept_task_reaches_its_loop(
 
 FORKED = """
 import os, threading
-from brainq.observe.threads import KeptThread, thread_problems
+from brainq.runtime.observe.threads import KeptThread, thread_problems
 
 ran = threading.Semaphore(0)
 def work(stopping):

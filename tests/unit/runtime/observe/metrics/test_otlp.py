@@ -10,11 +10,11 @@ from typing import Any, cast
 import pytest
 from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportMetricsServiceRequest
 
-from brainq.observe.metrics import catalogue as m
-from brainq.observe.metrics import export
-from brainq.observe.metrics.counters import Counters, collect_series
-from brainq.observe.metrics.export import export_interval_s, process_series, start_metrics
-from brainq.observe.otel_setup import metrics_exporter
+from brainq.runtime.observe.metrics import catalogue as m
+from brainq.runtime.observe.metrics import export
+from brainq.runtime.observe.metrics.counters import Counters, collect_series
+from brainq.runtime.observe.metrics.export import export_interval_s, process_series, start_metrics
+from brainq.runtime.observe.otel_setup import metrics_exporter
 from tests.support.counted import counted
 
 __all__ = ["counted"]

@@ -15,9 +15,9 @@ from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.util._once import Once
 
 from brainq.cli.doctor.setup import check_traces
-from brainq.observe import otel_setup, threads
-from brainq.observe.otel_setup import captures_content, resource_of, start_traces, traces_exporter
-from brainq.observe.tracing import TurnTracer, record_spans, tracer
+from brainq.runtime.observe import otel_setup, threads
+from brainq.runtime.observe.otel_setup import captures_content, resource_of, start_traces, traces_exporter
+from brainq.runtime.observe.tracing import TurnTracer, record_spans, tracer
 
 
 @pytest.fixture(autouse=True)
@@ -181,8 +181,8 @@ def test_without_telemetry_nothing_of_the_sdk_is_imported() -> None:
         "import brainq.turn.coordinator, brainq.calls.run, brainq.finalize.finalizer, brainq.upkeep.sweeper\n"
         "import brainq.tasks.pool_app, brainq.people.webhook_delivery\n"
         "from brainq.contracts.turn import TurnRequest\n"
-        "from brainq.observe.otel_setup import start_traces\n"
-        "from brainq.observe.spans import submit_span\n"
+        "from brainq.runtime.observe.otel_setup import start_traces\n"
+        "from brainq.runtime.observe.spans import submit_span\n"
         "start_traces('coordinator')()\n"
         "with submit_span(TurnRequest(turn_id='turn-1', session_id='s1', user_message='hi')) as request: pass\n"
         "print(request.traceparent)\n"

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from brainq.observe.logs import configure_logs, logger, redact_log_records, stack_lines
+from brainq.runtime.observe.logs import configure_logs, logger, redact_log_records, stack_lines
 
 SECRET = "hunter2"
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from brainq.errors import InvalidInput
-from brainq.observe.tracing import call_span_id, place_at, read_traceparent, traceparent_of, turn_context
 from brainq.people.admission import read_request
+from brainq.runtime.observe.tracing import call_span_id, place_at, read_traceparent, traceparent_of, turn_context
 
 GOOD = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 

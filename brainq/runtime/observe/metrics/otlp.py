@@ -24,8 +24,8 @@ from opentelemetry.sdk.metrics.export import (
 from opentelemetry.sdk.resources import Resource
 from opentelemetry.sdk.util.instrumentation import InstrumentationScope
 
-from brainq.observe import telemetry_names as names
-from brainq.observe.metrics.counters import Distribution, Series
+from brainq.runtime.observe import telemetry_names as names
+from brainq.runtime.observe.metrics.counters import Distribution, Series
 
 _CUMULATIVE = AggregationTemporality.CUMULATIVE
 _UNKNOWN: Any = None  # the minimum and the maximum are not kept

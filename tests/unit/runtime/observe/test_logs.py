@@ -14,8 +14,15 @@ from typing import Any
 
 import pytest
 
-from brainq.observe.logs import OutageLog, configure_library_logs, configure_logs, current_log_ids, logger, turn_log_ids
-from brainq.observe.tracing import traceparent_of
+from brainq.runtime.observe.logs import (
+    OutageLog,
+    configure_library_logs,
+    configure_logs,
+    current_log_ids,
+    logger,
+    turn_log_ids,
+)
+from brainq.runtime.observe.tracing import traceparent_of
 from brainq.upkeep.sweeper import Sweeper
 from tests.support.spans import recording
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from brainq.observe.metrics import catalogue as m
-from brainq.observe.metrics.counters import SUM, Counters, Distribution, collect_series
-from brainq.observe.metrics.prometheus import prometheus_text
+from brainq.runtime.observe.metrics import catalogue as m
+from brainq.runtime.observe.metrics.counters import SUM, Counters, Distribution, collect_series
+from brainq.runtime.observe.metrics.prometheus import prometheus_text
 
 
 def samples(text: str) -> dict[tuple[str, tuple[tuple[str, str], ...]], float]:

@@ -9,8 +9,8 @@ from brainq.contracts.message import Message
 from brainq.contracts.model import ModelRequest, ModelRetry
 from brainq.models.vendors.anthropic.provider import AnthropicProvider
 from brainq.models.vendors.openai.provider import OpenAIProvider
-from brainq.observe.spans import chat_span
-from brainq.observe.tracing import in_span
+from brainq.runtime.observe.spans import chat_span
+from brainq.runtime.observe.tracing import in_span
 from tests.support.spans import recording
 
 REQUEST = ModelRequest(model="m1", messages=(Message(role="user", content="hi"),), timeout_s=1.0)

@@ -13,8 +13,8 @@ from prometheus_client import CollectorRegistry, generate_latest, make_wsgi_app
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from brainq.observe.metrics.counters import Series
-from brainq.observe.threads import KeptThread
+from brainq.runtime.observe.metrics.counters import Series
+from brainq.runtime.observe.threads import KeptThread
 
 
 def prometheus_text(series: Sequence[Series]) -> str:

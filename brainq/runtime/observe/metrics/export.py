@@ -9,10 +9,10 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from brainq.observe import telemetry_names as names
-from brainq.observe.logs import OutageLog, logger
-from brainq.observe.metrics.counters import COUNTERS, Series, collect_series
-from brainq.observe.otel_setup import (
+from brainq.runtime.observe import telemetry_names as names
+from brainq.runtime.observe.logs import OutageLog, logger
+from brainq.runtime.observe.metrics.counters import COUNTERS, Series, collect_series
+from brainq.runtime.observe.otel_setup import (
     NEEDS_EXTRA,
     ExporterChoice,
     do_nothing,
@@ -20,7 +20,7 @@ from brainq.observe.otel_setup import (
     metrics_exporter,
     resource_of,
 )
-from brainq.observe.threads import KeptThread
+from brainq.runtime.observe.threads import KeptThread
 from brainq.text.service_url import without_password
 
 if TYPE_CHECKING:
@@ -107,7 +107,7 @@ class MetricsSender:
     def _send(self) -> None:
         from opentelemetry.sdk.metrics.export import MetricExportResult
 
-        from brainq.observe.metrics.otlp import otlp_data
+        from brainq.runtime.observe.metrics.otlp import otlp_data
 
         series = self._read()
         if not series:

@@ -11,7 +11,7 @@ import time
 from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any
 
-from brainq.observe.threads import Kept, report_end
+from brainq.runtime.observe.threads import Kept, report_end
 
 
 def start_task(name: str, work: Coroutine[Any, Any, object]) -> asyncio.Task[None]:

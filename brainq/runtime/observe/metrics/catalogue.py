@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from brainq.contracts.status import Effect
-from brainq.observe import telemetry_names as names
+from brainq.runtime.observe import telemetry_names as names
 
 Kind = Literal["counter", "gauge", "histogram"]
 NO_BOUND = "inf"

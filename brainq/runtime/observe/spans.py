@@ -34,9 +34,9 @@ from brainq.contracts.status import Ending, TraceStatus
 from brainq.contracts.turn import TurnRequest
 from brainq.contracts.view import EndedTurn, TurnView
 from brainq.contracts.webhook import DeliveryClaim
-from brainq.observe import telemetry_names as names
-from brainq.observe.otel_setup import captures_content
-from brainq.observe.tracing import (
+from brainq.runtime.observe import telemetry_names as names
+from brainq.runtime.observe.otel_setup import captures_content
+from brainq.runtime.observe.tracing import (
     MS,
     Attributes,
     call_context,

@@ -9,7 +9,7 @@ from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from brainq.observe.metrics.catalogue import COUNTED, NO_BOUND, Metric
+from brainq.runtime.observe.metrics.catalogue import COUNTED, NO_BOUND, Metric
 
 SUM = "sum"
 Labels = tuple[str, ...]

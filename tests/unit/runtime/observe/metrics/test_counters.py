@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 import threading
 
-from brainq.observe.metrics import catalogue as m
-from brainq.observe.metrics.counters import COUNTERS, SUM, Counters
-from brainq.observe.metrics.recording import OTHER, BoundedLabel
+from brainq.runtime.observe.metrics import catalogue as m
+from brainq.runtime.observe.metrics.counters import COUNTERS, SUM, Counters
+from brainq.runtime.observe.metrics.recording import OTHER, BoundedLabel
 
 
 def test_a_batch_that_was_not_taken_is_given_again_and_the_next_has_what_came_meanwhile() -> None:

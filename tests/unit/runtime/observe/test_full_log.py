@@ -11,7 +11,7 @@ import pytest
 pytestmark = pytest.mark.needs(Path("/dev/full").exists(), "/dev/full")
 PRINTS = """
 import sys
-from brainq.observe.logs import outlive_full_log
+from brainq.runtime.observe.logs import outlive_full_log
 outlive_full_log()
 print("to stdout", flush=True)
 print("to stderr", file=sys.stderr, flush=True)
@@ -36,7 +36,7 @@ def run(code: str, output: str) -> int:
         return subprocess.run(
             [sys.executable, "-c", code],
             env=environment,
-            cwd=Path(__file__).parents[3],
+            cwd=Path(__file__).parents[4],
             stdout=there,
             stderr=there,
             timeout=60,

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from tests.support.thread_table import BY_ITSELF, IN_THE_FLEET
 
-ROOT = Path(__file__).parents[3]
+ROOT = Path(__file__).parents[4]
 STARTS = {"KeptThread", "KeptTask", "LoopThread", "Watchdog", "start_thread", "start_task"}
 NAMED_BY_CALLER = {"thread_step", "Poller", "RedisListener"}
 """Their callers name the thread; these add `brainq-` where it is missing."""

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 from urllib.parse import urlsplit
 
-from brainq.observe import telemetry_names as names
-from brainq.observe.logs import logger
+from brainq.runtime.observe import telemetry_names as names
+from brainq.runtime.observe.logs import logger
 from brainq.text.service_url import without_password
 
 if TYPE_CHECKING:
@@ -121,7 +121,7 @@ def start_traces(role: str) -> Callable[[], None]:
     """
     from opentelemetry.trace import get_tracer_provider
 
-    from brainq.observe.tracing import record_spans, tracer
+    from brainq.runtime.observe.tracing import record_spans, tracer
 
     wanted = traces_exporter()
     if tracer() is not None:
@@ -155,7 +155,7 @@ def _start(wanted: ExporterChoice, role: str) -> Callable[[], None]:
     from opentelemetry.sdk.trace import TracerProvider
     from opentelemetry.sdk.trace.export import BatchSpanProcessor, ConsoleSpanExporter, SpanExporter
 
-    from brainq.observe.tracing import record_spans
+    from brainq.runtime.observe.tracing import record_spans
 
     exporter: SpanExporter
     if wanted.exporter == "console":
@@ -189,7 +189,10 @@ def _resource_attributes() -> dict[str, str]:
 
 def stop_telemetry(stops: Iterable[Callable[[], None]]) -> None:
     """Send the remaining data, all at once and within STOP_S, without waiting for an exporter that is retrying."""
-    from brainq.observe.threads import StartedThread, start_thread  # here, because `brainq --help` starts no threads
+    from brainq.runtime.observe.threads import (  # here, because `brainq --help` starts no threads
+        StartedThread,
+        start_thread,
+    )
 
     until = time.monotonic() + STOP_S
     threads: list[StartedThread] = []

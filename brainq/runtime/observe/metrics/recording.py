@@ -10,8 +10,8 @@ from brainq.contracts.call import ToolTraceEntry
 from brainq.contracts.model import Spend
 from brainq.contracts.status import StopReason, TraceStatus
 from brainq.contracts.turn import TurnResult
-from brainq.observe.metrics import catalogue as m
-from brainq.observe.metrics.counters import Counters, Reading
+from brainq.runtime.observe.metrics import catalogue as m
+from brainq.runtime.observe.metrics.counters import Counters, Reading
 
 OTHER = "other"
 MAX_CHARS = 100

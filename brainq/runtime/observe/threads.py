@@ -14,9 +14,9 @@ import time
 import weakref
 from collections.abc import Callable
 
-from brainq.observe.logs import OutageLog, logger
-from brainq.observe.metrics import catalogue as m
-from brainq.observe.metrics.counters import COUNTERS
+from brainq.runtime.observe.logs import OutageLog, logger
+from brainq.runtime.observe.metrics import catalogue as m
+from brainq.runtime.observe.metrics.counters import COUNTERS
 
 log = logger("brainq.threads")
 FIRST_BACKOFF_S = 0.05
