@@ -16,7 +16,7 @@ from brainq.contracts.evaluation import DecisionStore
 from brainq.contracts.model_options import NO_OPTIONS, ModelOptions
 from brainq.errors import InvalidInput
 from brainq.models.providers import Provider, missing_of_provider, split_model
-from brainq.processes.threads import as_sync
+from brainq.runtime.processes.threads import as_sync
 
 F = TypeVar("F", bound=Callable[..., Any])
 V = TypeVar("V")

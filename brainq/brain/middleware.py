@@ -23,9 +23,9 @@ from brainq.contracts.message import ToolCall
 from brainq.contracts.model import ModelReply, ModelRequest
 from brainq.contracts.tool import ToolSpec
 from brainq.errors import InvalidInput, ProviderError
-from brainq.processes.threads import as_sync, call_within
 from brainq.runtime.observe.logs import logger
 from brainq.runtime.observe.tracebacks import where_raised
+from brainq.runtime.processes.threads import as_sync, call_within
 from brainq.text.failures import failure_name
 
 log = logger("brainq.middleware")

@@ -14,9 +14,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, NoReturn
 
 from brainq.errors import SetupError, Unreachable
-from brainq.processes.resources import is_shortage
-from brainq.processes.supervised import is_marked_ready, mark_ready, mark_unready
 from brainq.runtime.observe.logs import OutageLog, logger
+from brainq.runtime.processes.resources import is_shortage
+from brainq.runtime.processes.supervised import is_marked_ready, mark_ready, mark_unready
 
 if TYPE_CHECKING:
     from brainq.broker.celery57.consumer import Consumer

@@ -27,9 +27,9 @@ from brainq.contracts.file import read_files
 from brainq.contracts.turn import Citation
 from brainq.contracts.view import BudgetSnapshot
 from brainq.errors import SetupError
-from brainq.processes.child import FrameLostError, SocketChild, receive_frame, send_frame
-from brainq.processes.guard import ProcessGuard
 from brainq.runtime.observe.threads import start_thread
+from brainq.runtime.processes.child import FrameLostError, SocketChild, receive_frame, send_frame
+from brainq.runtime.processes.guard import ProcessGuard
 from brainq.tools.context import FileChange, RunContext, SideOutputs
 from brainq.tools.deadline import DeadlineToken
 from brainq.tools.results import unreported_text

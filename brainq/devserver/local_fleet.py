@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Self
 
 from brainq.errors import SetupError
-from brainq.processes.supervised import OWNER_FD, READY_FILE
+from brainq.runtime.processes.supervised import OWNER_FD, READY_FILE
 
 START_S = 120.0  # until every worker consumes, on a machine that is slow and busy
 POOLS = ("coordinator", "parallel", "serial", "finalizer")

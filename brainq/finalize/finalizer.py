@@ -34,14 +34,14 @@ from brainq.finalize.steps import (
     error_type_name,
 )
 from brainq.leases import LeaseRenewer
-from brainq.processes.later_threads import LaterThreads
-from brainq.processes.threads import ThreadCall, call_within
 from brainq.runtime.observe.logs import MissingBrainLog, logger
 from brainq.runtime.observe.metrics import catalogue as m
 from brainq.runtime.observe.metrics.counters import COUNTERS
 from brainq.runtime.observe.spans import final_span, record_turn
 from brainq.runtime.observe.tracing import in_span, tracer
 from brainq.runtime.observe.work_events import UNWATCHED, WorkEvents
+from brainq.runtime.processes.later_threads import LaterThreads
+from brainq.runtime.processes.threads import ThreadCall, call_within
 from brainq.text.failures import failure_words
 
 if TYPE_CHECKING:

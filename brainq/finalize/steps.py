@@ -22,9 +22,9 @@ from brainq.contracts.view import EndedTurn, TurnDetails
 from brainq.finalize.recall import RerunChain
 from brainq.finalize.result import citations, early_result_warning, make_result, with_citations
 from brainq.models.providers import provider_name
-from brainq.processes.threads import call_within
 from brainq.runtime.observe.metrics.counters import COUNTERS
 from brainq.runtime.observe.metrics.recording import count_lost, count_turn
+from brainq.runtime.processes.threads import call_within
 from brainq.text.failures import failure_name
 
 if TYPE_CHECKING:

@@ -23,10 +23,10 @@ from brainq.memory.words import cut
 from brainq.models.asking.bill import Allowance
 from brainq.models.asking.deferred import StopDeferred
 from brainq.models.auxiliary import AuxiliaryModel
-from brainq.processes.threads import call_within
 from brainq.runtime.observe.logs import logger
 from brainq.runtime.observe.spans import judge_span
 from brainq.runtime.observe.tracing import in_span
+from brainq.runtime.processes.threads import call_within
 from brainq.text.failures import failure_words
 
 if TYPE_CHECKING:

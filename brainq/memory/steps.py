@@ -18,7 +18,7 @@ from brainq.memory.extractors import ModelMemoryExtractor, RuleMemoryExtractor
 from brainq.memory.learner import RuleResearchLearner
 from brainq.models.asking.bill import Allowance
 from brainq.models.auxiliary import AuxiliaryModel
-from brainq.processes.threads import call_within
+from brainq.runtime.processes.threads import call_within
 
 EXTRACT_LIMIT_S = 60.0  # a model's 30 s and what follows when it used them up
 OBSERVE_LIMIT_S = 60.0

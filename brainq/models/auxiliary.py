@@ -20,9 +20,9 @@ from brainq.models.asking.permits import reply_with_permits
 from brainq.models.asking.rate_permit import PermitPolicy
 from brainq.models.costs import worst_cost_usd
 from brainq.models.providers import Provider
-from brainq.processes.threads import call_within
 from brainq.runtime.observe.spans import chat_span
 from brainq.runtime.observe.tracing import in_span
+from brainq.runtime.processes.threads import call_within
 from brainq.text.estimate import estimate_request
 
 if TYPE_CHECKING:

@@ -14,8 +14,8 @@ from http.client import HTTPConnection, HTTPException, HTTPSConnection
 from typing import Any
 from urllib.parse import urlsplit
 
-from brainq.processes.timers import TIMERS, Watch
 from brainq.runtime.observe.threads import start_thread
+from brainq.runtime.processes.timers import TIMERS, Watch
 
 Address = tuple[Any, Any, int, str, Any]
 """As `socket.getaddrinfo` gives it."""

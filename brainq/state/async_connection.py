@@ -15,7 +15,7 @@ from redis.asyncio.retry import Retry
 from redis.asyncio.sentinel import Sentinel
 from redis.backoff import NoBackoff
 
-from brainq.processes.threads import as_exception
+from brainq.runtime.processes.threads import as_exception
 from brainq.settings.redis_url import parse_redis_url, parse_sentinel_url
 from brainq.state.connection import (
     DRIVER_INFO,

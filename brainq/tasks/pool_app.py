@@ -34,13 +34,13 @@ from brainq.broker.worker_health import WorkerHealth
 from brainq.contracts.fleet import FleetWorker
 from brainq.errors import SetupError
 from brainq.models.providers import warm_up_vendors
-from brainq.processes.resources import find_shortage, temporary_directories, writable_directories
-from brainq.processes.supervised import follow_owner, mark_unready
 from brainq.runtime.observe.logs import configure_library_logs, configure_logs, logger, outlive_full_log
 from brainq.runtime.observe.metrics.counters import COUNTERS
 from brainq.runtime.observe.metrics.export import start_metrics
 from brainq.runtime.observe.otel_setup import start_traces, stop_telemetry
 from brainq.runtime.observe.threads import KeptThread, thread_problems
+from brainq.runtime.processes.resources import find_shortage, temporary_directories, writable_directories
+from brainq.runtime.processes.supervised import follow_owner, mark_unready
 from brainq.settings.deployment import Settings, settings_here
 from brainq.settings.environment import mistyped_names
 from brainq.state.fleet import RedisWorkers

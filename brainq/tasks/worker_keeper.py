@@ -18,8 +18,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from brainq.devserver.local_fleet import OwnedProcess
-from brainq.processes.supervised import follow_owner, is_marked_ready, mark_ready, mark_unready
 from brainq.runtime.observe.logs import outlive_full_log
+from brainq.runtime.processes.supervised import follow_owner, is_marked_ready, mark_ready, mark_unready
 
 RENEW_FILE = "BRAINQ_RENEW_FILE"  # as renewal has it, which imports Celery
 POLL_S = 0.1

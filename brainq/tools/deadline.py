@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable
 from typing import Any, Self
 
-from brainq.processes.threads import as_exception
+from brainq.runtime.processes.threads import as_exception
 
 DEADLINE = "deadline"
 CANCELLED = "cancelled"

@@ -17,7 +17,7 @@ from brainq.contracts.base import first_problem
 from brainq.contracts.status import Effect
 from brainq.contracts.tool import Isolation, ToolSpec
 from brainq.errors import InvalidInput, ToolSchemaError
-from brainq.processes.threads import as_sync
+from brainq.runtime.processes.threads import as_sync
 from brainq.tools.context import RunContext
 from brainq.tools.lanes import LaneScope, check_template
 from brainq.tools.results import RefusedArguments

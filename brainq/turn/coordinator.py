@@ -22,7 +22,6 @@ from brainq.leases import LeaseRenewer
 from brainq.models.asking.deferred import CallDeferred, Requester, StopDeferred
 from brainq.models.asking.rate_permit import PermitPolicy
 from brainq.outage import NO_WAITING, OutagePolicy
-from brainq.processes.resources import is_short_now
 from brainq.runtime.observe import telemetry_names as names
 from brainq.runtime.observe.logs import MissingBrainLog, logger, missing_brain_error
 from brainq.runtime.observe.metrics import catalogue as m
@@ -30,6 +29,7 @@ from brainq.runtime.observe.metrics.counters import COUNTERS
 from brainq.runtime.observe.spans import advance_span
 from brainq.runtime.observe.tracebacks import where_raised
 from brainq.runtime.observe.tracing import in_span, tracer
+from brainq.runtime.processes.resources import is_short_now
 from brainq.text.failures import failure_name
 from brainq.turn.before_step import AuxiliaryWork
 from brainq.turn.client_tools import turn_specs

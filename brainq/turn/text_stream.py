@@ -18,11 +18,11 @@ from brainq.errors import ProviderError
 from brainq.models.asking.permits import stream_with_permits
 from brainq.models.providers import Provider
 from brainq.outage import OutageRetry, never_unavailable
-from brainq.processes.resources import is_short_now, is_shortage
-from brainq.processes.threads import is_shutdown
 from brainq.runtime.observe.logs import logger
 from brainq.runtime.observe.spans import chat_span
 from brainq.runtime.observe.tracing import in_span
+from brainq.runtime.processes.resources import is_short_now, is_shortage
+from brainq.runtime.processes.threads import is_shutdown
 from brainq.text.estimate import with_usage
 from brainq.text.failures import failure_name
 from brainq.turn.owned_turn import OwnedTurn

@@ -34,8 +34,8 @@ from brainq.models.auxiliary import AuxiliaryModel
 from brainq.models.costs import cost_usd
 from brainq.models.providers import resolve_model
 from brainq.people.webhook_delivery import WebhookSender
-from brainq.processes.later_threads import LATER_THREADS
 from brainq.runtime.observe.logs import logger
+from brainq.runtime.processes.later_threads import LATER_THREADS
 from brainq.settings.deployment import Settings
 from brainq.store.records import SqlRecords
 from brainq.store.store import Store

@@ -25,14 +25,14 @@ from pydantic import SecretStr
 from brainq.brain.brains import load_brains
 from brainq.contracts.claim import FinalStepClaim
 from brainq.finalize.steps import QuarantinedStepError
-from brainq.processes.child import FrameLostError, receive_frame, send_frame
-from brainq.processes.guard import ProcessGuard
-from brainq.processes.quarantine_pool import ChildProcess, PooledProcess, ProcessPool, group_size
 from brainq.runtime.observe.logs import configure_logs, logger, turn_log_ids
 from brainq.runtime.observe.metrics.counters import COUNTERS
 from brainq.runtime.observe.metrics.export import start_metrics
 from brainq.runtime.observe.otel_setup import start_traces, stop_telemetry
 from brainq.runtime.observe.threads import start_thread
+from brainq.runtime.processes.child import FrameLostError, receive_frame, send_frame
+from brainq.runtime.processes.guard import ProcessGuard
+from brainq.runtime.processes.quarantine_pool import ChildProcess, PooledProcess, ProcessPool, group_size
 from brainq.settings.deployment import Settings, load_settings
 from brainq.state.connection import is_redis_unavailable
 from brainq.state.turns import RedisTurns

@@ -9,8 +9,8 @@ from brainq.devserver.redis_server import known_redis
 from brainq.errors import BrainqError, kind_of
 from brainq.gateway.edge.authentication import Authenticator
 from brainq.gateway.server import serve
-from brainq.processes.supervised import follow_owner, inherited_listener, mark_ready
 from brainq.runtime.observe.logs import configure_logs, outlive_full_log
+from brainq.runtime.processes.supervised import follow_owner, inherited_listener, mark_ready
 from brainq.settings.deployment import Settings, load_settings, settings_here
 
 

@@ -24,9 +24,9 @@ import brainq.calls.executor as executor
 import brainq.calls.function_run as function_run
 import brainq.leases as leases
 import brainq.people.approvals as approvals
-import brainq.processes.threads as threads
-import brainq.processes.timers as timers
 import brainq.runtime.observe.threads as kept
+import brainq.runtime.processes.threads as threads
+import brainq.runtime.processes.timers as timers
 import brainq.state.scripts as scripts
 import brainq.tools.deadline as deadline
 import brainq.turn.step_request as step_request

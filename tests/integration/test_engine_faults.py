@@ -13,7 +13,7 @@ from brainq.brain.brain import Brain
 from brainq.contracts.claim import TurnClaim
 from brainq.contracts.model import ModelChunk, ModelRequest
 from brainq.contracts.status import Effect, Ending, StopReason, TraceStatus
-from brainq.processes import resources
+from brainq.runtime.processes import resources
 from brainq.testing import ScriptedProvider, calls, says
 from tests.support.pump import Pump
 from tests.support.wait import wait_until

@@ -12,7 +12,7 @@ import pytest
 
 from brainq.finalize import finalizer
 from brainq.finalize.recall import EndedTurnCache
-from brainq.processes import timers
+from brainq.runtime.processes import timers
 from brainq.state import turns
 from brainq.state.conversations import Conversations
 from ops.bench import brain as bench

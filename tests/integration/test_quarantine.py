@@ -21,8 +21,8 @@ from brainq.client.handle import TurnHandle
 from brainq.contracts.model import ModelReply, ModelRequest
 from brainq.contracts.status import Ending, StopReason
 from brainq.models.scripted import says
-from brainq.processes.child import FrameLostError
-from brainq.processes.quarantine_pool import FILL_FIRST
+from brainq.runtime.processes.child import FrameLostError
+from brainq.runtime.processes.quarantine_pool import FILL_FIRST
 from brainq.turn.coordinator import ANY_LOSSES
 from brainq.wiring import Wiring
 from brainq.wiring import quarantine as alone_module

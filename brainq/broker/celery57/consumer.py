@@ -25,9 +25,9 @@ from vine import promise
 from brainq.broker.celery57.task_execution import lean_tracer
 from brainq.broker.names import TASK_PREFIX
 from brainq.broker.worker_health import WorkerHealth
-from brainq.processes.resources import is_shortage
 from brainq.runtime.observe.logs import OutageLog
 from brainq.runtime.observe.logs import logger as event_logger
+from brainq.runtime.processes.resources import is_shortage
 
 logger = logging.getLogger(__name__)
 log = event_logger("brainq.broker")

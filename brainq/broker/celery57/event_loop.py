@@ -55,7 +55,7 @@ class ThreadSafeQoS(virtual.QoS):
         self.later: dict[str, tuple[str, float]] = {}
 
     def note_later(self, delivery_tag: str, key: str) -> None:
-        """Note that this message may wait for others: see `processes.later_threads`."""
+        """Note that this message may wait for others: see `runtime.processes.later_threads`."""
         self.later[delivery_tag] = key, time.monotonic()
 
     def can_consume(self) -> bool:

@@ -37,7 +37,7 @@ from brainq.broker.names import (
     shown_part,
 )
 from brainq.failover import FollowsFailover
-from brainq.processes.later_threads import LATER_THREADS
+from brainq.runtime.processes.later_threads import LATER_THREADS
 
 logger = logging.getLogger(__name__)
 

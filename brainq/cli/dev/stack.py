@@ -28,9 +28,9 @@ from brainq.devserver.ports import listener_at, require_free_port
 from brainq.devserver.redis_server import EmbeddedServer, open_redis
 from brainq.errors import InvalidInput
 from brainq.models.providers import describe_provider
-from brainq.processes.supervised import LISTENER_FD
 from brainq.runtime.observe.logs import outlive_full_log
 from brainq.runtime.observe.tracebacks import TRACEBACK_VARIABLE
+from brainq.runtime.processes.supervised import LISTENER_FD
 from brainq.settings.deployment import Settings, load_settings
 from brainq.text.service_url import without_password
 

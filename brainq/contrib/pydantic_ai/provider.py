@@ -22,8 +22,8 @@ from brainq.models.asking.stall_clock import Deadline, StallClock
 from brainq.models.providers import keeps_limits
 from brainq.models.vendors.call_stream import CallStream
 from brainq.models.vendors.failures import refusal_key
-from brainq.processes.threads import LoopThread
 from brainq.runtime.observe.logs import logger
+from brainq.runtime.processes.threads import LoopThread
 from brainq.text.estimate import with_usage
 from brainq.text.surrogates import SurrogateJoiner
 

@@ -24,9 +24,9 @@ from brainq.gateway.edge.client_address import client_address, is_loopback
 from brainq.gateway.edge.limits import closing_connection
 from brainq.gateway.edge.problems import RequestRejected, bug_response, error_response
 from brainq.gateway.edge.request import TURN_ID, Gateway, HttpRequest
-from brainq.processes.resources import is_shortage
 from brainq.runtime.observe.logs import logger, request_log_ids
 from brainq.runtime.observe.spans import set_parent_context
+from brainq.runtime.processes.resources import is_shortage
 from brainq.settings.http import split_list
 
 AGENT_CARD_PATH = "/.well-known/agent-card.json"

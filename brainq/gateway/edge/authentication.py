@@ -17,7 +17,7 @@ from brainq.access import ALL_VERBS, Caller, Tokens
 from brainq.access.tokens import KEPT_S
 from brainq.errors import SetupError
 from brainq.gateway.edge.client_address import is_loopback
-from brainq.processes.threads import as_sync, contained
+from brainq.runtime.processes.threads import as_sync, contained
 from brainq.settings.deployment import Settings
 
 R = TypeVar("R")

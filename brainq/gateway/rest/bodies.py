@@ -34,7 +34,7 @@ from brainq.contracts.tool import (
 from brainq.contracts.turn import MAX_MESSAGE_CHARS, MAX_TAGS, LimitsOverride, PromptTag, TurnChoices
 from brainq.errors import Unreachable
 from brainq.gateway.edge.request import ID, TURN_ID, Gateway, GatewayRequest, read_idempotency_key
-from brainq.processes.resources import is_shortage
+from brainq.runtime.processes.resources import is_shortage
 
 MAX_PAGE = 1_000
 """A page is encoded as a whole on the event loop: 1,000 items of 2 kB take a few milliseconds."""

@@ -44,7 +44,7 @@ from brainq.gateway.rest.bodies import (
     submit_turn,
 )
 from brainq.gateway.rest.event_stream import requested_wait_s, result_if_ready, wait_for_result
-from brainq.processes.resources import is_shortage
+from brainq.runtime.processes.resources import is_shortage
 
 router = APIRouter(tags=["turns"])
 Prefer = Annotated[str, Header(description="`wait=n`: answer with the result if it is ready within n seconds.")]

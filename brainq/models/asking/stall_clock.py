@@ -20,8 +20,8 @@ from typing import Any
 from brainq.contracts.model import ModelChunk, ModelRequest
 from brainq.errors import ProviderError
 from brainq.models.providers import Provider, chunks_of
-from brainq.processes.threads import run_in_thread
-from brainq.processes.timers import TIMERS, Watch
+from brainq.runtime.processes.threads import run_in_thread
+from brainq.runtime.processes.timers import TIMERS, Watch
 
 MAX_BUFFERED_CHUNKS = 64  # chunks that the reader has not taken yet
 READER_POLL_S = 0.5  # how often to check whether the reader is gone

@@ -22,8 +22,8 @@ from mcp.client.stdio import get_default_environment
 from mcp.shared.message import SessionMessage
 from mcp_types import JSONRPCError, JSONRPCResponse, jsonrpc_message_adapter
 
-from brainq.processes.child import signal_group, unreaped_status
-from brainq.processes.guard import ProcessGuard
+from brainq.runtime.processes.child import signal_group, unreaped_status
+from brainq.runtime.processes.guard import ProcessGuard
 from brainq.tools.mcp.server import McpServer
 
 LINE_CHUNK = 64 * 1024

@@ -16,8 +16,8 @@ from brainq.contracts.conversation import Conversation
 from brainq.contracts.message import Message
 from brainq.contracts.tool import ToolSpec
 from brainq.errors import InvalidInput
-from brainq.processes.threads import is_shutdown
 from brainq.runtime.observe.logs import logger
+from brainq.runtime.processes.threads import is_shutdown
 from brainq.tools.ranking import Bm25Ranker
 
 log = logger("brainq.turn")

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from ops.mutants.bug import Bug
 
-LATER = "brainq/processes/later_threads.py"
+LATER = "brainq/runtime/processes/later_threads.py"
 TRANSPORT = "brainq/broker/celery57/transport.py"
 FINALIZER = "brainq/finalize/finalizer.py"
-TESTS = ("tests/unit/processes/test_later_threads.py",)
+TESTS = ("tests/unit/runtime/processes/test_later_threads.py",)
 WHOLE = ("tests/acceptance/promises/test_p09_later_steps.py",)
 
 BUGS = (

@@ -62,7 +62,7 @@ BUGS = (
     ),
     Bug(
         "a timer that is no longer wanted is kept until it is due",
-        "brainq/processes/timers.py",
+        "brainq/runtime/processes/timers.py",
         "if number % _TIDY_EVERY == 0:",
         "if False:",
         IN_OBJECTS,

@@ -15,35 +15,35 @@ MANY = ("tests/integration/test_quarantine.py",)
 BUGS = (
     Bug(
         "a group that died goes on in a group of the same size",
-        "brainq/processes/quarantine_pool.py",
+        "brainq/runtime/processes/quarantine_pool.py",
         "return -(-died_among // max(2, processes)) if died_among else MAX_MEMBERS",
         "return died_among or MAX_MEMBERS",
         (*POOL, *MANY),
     ),
     Bug(
         "suspects fill one process before another is started",
-        "brainq/processes/quarantine_pool.py",
+        "brainq/runtime/processes/quarantine_pool.py",
         "for max_members in (FILL_FIRST, size):",
         "for max_members in (size, FILL_FIRST):",
         POOL,
     ),
     Bug(
         "whoever asks last for a place in quarantine has it first",
-        "brainq/processes/quarantine_pool.py",
+        "brainq/runtime/processes/quarantine_pool.py",
         "if self._queue[0] is ticket and",
         "if self._queue[-1] is ticket and",
         POOL,
     ),
     Bug(
         "a suspect comes into a process that has died",
-        "brainq/processes/quarantine_pool.py",
+        "brainq/runtime/processes/quarantine_pool.py",
         "return not self.is_retired and self.size == size",
         "return self.size == size",
         POOL,
     ),
     Bug(
         "a child that died while it was idle keeps its group's number",
-        "brainq/processes/quarantine_pool.py",
+        "brainq/runtime/processes/quarantine_pool.py",
         "if shared.is_retired or not shared.child.is_alive or keep == 0:\n                self._shared.remove(shared)\n"
         "                unneeded.append(shared)",
         "if shared.is_retired or not shared.child.is_alive or keep == 0:\n                self._shared.remove(shared)",
@@ -51,7 +51,7 @@ BUGS = (
     ),
     Bug(
         "a dead child is reaped before its group is killed",
-        "brainq/processes/child.py",
+        "brainq/runtime/processes/child.py",
         "os.WEXITED | os.WNOHANG | os.WNOWAIT",
         "os.WEXITED | os.WNOHANG",
         WORKER,

@@ -6,12 +6,12 @@ from ops.mutants.bug import Bug
 
 THREADS = ("tests/unit/runtime/observe/test_threads.py",)
 LEASES = ("tests/unit/test_leases.py",)
-LOOPS = ("tests/unit/processes/test_loop_thread.py",)
+LOOPS = ("tests/unit/runtime/processes/test_loop_thread.py",)
 POOL = ("tests/unit/broker/test_threads.py",)
 BULKS = ("tests/unit/client/test_bulk_threads.py",)
 CUTS = ("tests/unit/models/test_stall_clock.py",)
 EXECUTOR = ("tests/unit/calls/test_executor.py",)
-LOST_ANSWERS = ("tests/unit/processes/test_lost_answers.py",)
+LOST_ANSWERS = ("tests/unit/runtime/processes/test_lost_answers.py",)
 STOPS = ("tests/integration/test_stops.py",)
 
 BUGS = (
@@ -88,21 +88,21 @@ BUGS = (
     ),
     Bug(
         "an async callback that exits raises SystemExit in its caller's thread",
-        "brainq/processes/threads.py",
+        "brainq/runtime/processes/threads.py",
         "    return failure if isinstance(failure, Exception) else UserCodeExit(what, failure)",
         "    return failure  # type: ignore",
         LOOPS,
     ),
     Bug(
         "a plain callback that exits ends its thread",
-        "brainq/processes/threads.py",
+        "brainq/runtime/processes/threads.py",
         "if isinstance(failure, Exception) or is_shutdown(failure):",
         "if isinstance(failure, Exception | SystemExit) or is_shutdown(failure):",
         LOOPS,
     ),
     Bug(
         "Ctrl+C in the main thread is an error of a callback",
-        "brainq/processes/threads.py",
+        "brainq/runtime/processes/threads.py",
         "threading.current_thread() is threading.main_thread()",
         "threading.current_thread() is not threading.main_thread()",
         LOOPS,
@@ -145,14 +145,14 @@ BUGS = (
     ),
     Bug(
         "a cut that could not be moved is recorded as moved",
-        "brainq/processes/timers.py",
+        "brainq/runtime/processes/timers.py",
         "        self._thread.ensure()\n        with self._changed:\n            watch.due = due\n",
         "        watch.due = due\n        self._thread.ensure()\n        with self._changed:\n",
         CUTS,
     ),
     Bug(
         "a watch that was moved to a later time is done at its first",
-        "brainq/processes/timers.py",
+        "brainq/runtime/processes/timers.py",
         "                if watch.due > due:\n",
         "                if watch.due > due + 1e9:\n",
         ("tests/unit/calls/test_watchdog.py",),
@@ -166,7 +166,7 @@ BUGS = (
     ),
     Bug(
         "an answer that cannot be read leaves its callers waiting",
-        "brainq/processes/quarantine_pool.py",
+        "brainq/runtime/processes/quarantine_pool.py",
         "        except BaseException as lost:",
         "        except (FrameLostError, OSError, ValueError) as lost:",
         LOST_ANSWERS,

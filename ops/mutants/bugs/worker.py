@@ -7,14 +7,14 @@ from ops.mutants.bug import Bug
 HEALTH = "brainq/broker/worker_health.py"
 CONSUMER = "brainq/broker/celery57/consumer.py"
 WORKER = "brainq/broker/celery57/worker.py"
-RESOURCES = "brainq/processes/resources.py"
+RESOURCES = "brainq/runtime/processes/resources.py"
 POOL = "brainq/tasks/pool_app.py"
 KEEPER = "brainq/tasks/worker_keeper.py"
 OTEL = "brainq/runtime/observe/otel_setup.py"
 IN_HEALTH = ("tests/unit/broker/test_worker_health.py",)
 IN_PROGRAM = ("tests/unit/broker/test_worker_program.py",)
 IN_FITNESS = ("tests/integration/broker/test_fitness.py",)
-IN_RESOURCES = ("tests/unit/processes/test_resources.py",)
+IN_RESOURCES = ("tests/unit/runtime/processes/test_resources.py",)
 IN_SHORTAGE = (
     "tests/integration/test_engine_faults.py::test_what_a_process_lacks_is_not_its_models_failure",
     "tests/integration/test_engine_faults.py::test_a_model_is_asked_again_after_a_shortage_that_is_over",

@@ -11,7 +11,7 @@ import pytest
 from brainq.broker.app import make_app
 from brainq.broker.envelope import envelope
 from brainq.broker.names import FINALIZE_QUEUE, FINALIZE_STEP, later_key
-from brainq.processes.later_threads import LATER_THREADS
+from brainq.runtime.processes.later_threads import LATER_THREADS
 from tests.integration.broker.worker import settings_for
 from tests.support.server import RedisServer
 

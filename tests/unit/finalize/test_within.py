@@ -7,7 +7,7 @@ import threading
 
 import pytest
 
-from brainq.processes.threads import call_within
+from brainq.runtime.processes.threads import call_within
 
 
 def test_it_returns_and_raises_what_the_function_does() -> None:

@@ -15,8 +15,8 @@ import pytest
 from brainq.contracts.turn import Limits, LimitsOverride
 from brainq.models.asking import stall_clock
 from brainq.models.asking.stall_clock import Deadline, DeadlineCut, StallClock
-from brainq.processes.timers import TIMERS, Watch, Watchdog
 from brainq.runtime.observe import threads
+from brainq.runtime.processes.timers import TIMERS, Watch, Watchdog
 from tests.support.refused_threads import REFUSED, RefusedThreads
 from tests.support.wait import wait_until
 

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 
 from brainq.errors import SetupError
-from brainq.processes.quarantine_pool import (
+from brainq.runtime.processes.quarantine_pool import (
     FILL_FIRST,
     MAX_MEMBERS,
     PooledProcess,

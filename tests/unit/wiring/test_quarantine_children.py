@@ -14,10 +14,10 @@ import redis
 from brainq.contracts.claim import FinalStepClaim
 from brainq.errors import SetupError
 from brainq.finalize.steps import QuarantinedStepError
-from brainq.processes import child as process_module
-from brainq.processes import quarantine_pool as parent_module
-from brainq.processes.child import FrameLostError
-from brainq.processes.guard import ProcessGuard
+from brainq.runtime.processes import child as process_module
+from brainq.runtime.processes import quarantine_pool as parent_module
+from brainq.runtime.processes.child import FrameLostError
+from brainq.runtime.processes.guard import ProcessGuard
 from brainq.settings.deployment import Settings
 from brainq.wiring import quarantine as alone_module
 from brainq.wiring.quarantine import Quarantine
@@ -185,7 +185,7 @@ OBEDIENT = """
 import json, os, sys
 sys.path[:] = json.loads(sys.argv[2])
 import socket
-from brainq.processes.child import receive_frame, send_frame
+from brainq.runtime.processes.child import receive_frame, send_frame
 sock = socket.socket(fileno=int(sys.argv[1]))
 receive_frame(sock)
 send_frame(sock, {"ready": os.getpid()})

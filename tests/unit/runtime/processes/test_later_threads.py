@@ -10,8 +10,8 @@ import pytest
 from kombu.transport import virtual
 
 from brainq.broker.celery57.event_loop import ThreadSafeQoS
-from brainq.processes import later_threads
-from brainq.processes.later_threads import LaterThreads
+from brainq.runtime.processes import later_threads
+from brainq.runtime.processes.later_threads import LaterThreads
 
 
 def following(threads: int = 4, **messages: tuple[str, float]) -> LaterThreads:

@@ -12,13 +12,13 @@ from urllib.error import URLError
 
 import pytest
 
-from brainq.processes import resources
-from brainq.processes.resources import find_shortage, is_short_now, is_shortage, writable_directories
+from brainq.runtime.processes import resources
+from brainq.runtime.processes.resources import find_shortage, is_short_now, is_shortage, writable_directories
 
 PROBE = """
 import resource, sys
 from pathlib import Path
-from brainq.processes.resources import find_shortage
+from brainq.runtime.processes.resources import find_shortage
 limit, left = getattr(resource, sys.argv[1]), int(sys.argv[2])
 print(find_shortage())
 before = resource.getrlimit(limit)

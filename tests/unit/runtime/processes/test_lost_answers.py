@@ -10,10 +10,10 @@ from typing import Any, cast
 import pytest
 
 from brainq.calls import tool_processes
-from brainq.processes import quarantine_pool
-from brainq.processes.child import FrameLostError
-from brainq.processes.quarantine_pool import ChildProcess
 from brainq.runtime.observe import threads
+from brainq.runtime.processes import quarantine_pool
+from brainq.runtime.processes.child import FrameLostError
+from brainq.runtime.processes.quarantine_pool import ChildProcess
 from tests.support.refused_threads import REFUSED, RefusedThreads
 
 

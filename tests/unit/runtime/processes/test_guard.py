@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 
-from brainq.processes.guard import ProcessGuard
+from brainq.runtime.processes.guard import ProcessGuard
 from tests.support.wait import wait_until
 from tests.unit.calls.support import is_running
 
 STARTER = """
 import os, subprocess, sys
-from brainq.processes.guard import ProcessGuard
+from brainq.runtime.processes.guard import ProcessGuard
 guard = ProcessGuard(grace_s=1.0)
 for script in ("trap '' TERM; exec sleep 600", "read line; echo ended > $0"):
     child = subprocess.Popen(["sh", "-c", script, sys.argv[1]], stdin=subprocess.PIPE, start_new_session=True)

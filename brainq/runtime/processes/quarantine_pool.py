@@ -20,9 +20,9 @@ from typing import Any
 
 from brainq.errors import SetupError
 from brainq.leases import process_name
-from brainq.processes.child import FrameLostError, SocketChild, receive_frame, send_frame
-from brainq.processes.guard import ProcessGuard
 from brainq.runtime.observe.threads import start_thread
+from brainq.runtime.processes.child import FrameLostError, SocketChild, receive_frame, send_frame
+from brainq.runtime.processes.guard import ProcessGuard
 
 START_S = 60.0  # includes the import of the brain's module
 _HELLO = 0  # the number of its first frame

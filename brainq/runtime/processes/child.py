@@ -16,7 +16,7 @@ import threading
 import time
 from typing import Any, cast
 
-from brainq.processes.guard import ProcessGuard
+from brainq.runtime.processes.guard import ProcessGuard
 
 MAX_FRAME_BYTES = 64 * 1024 * 1024
 EXIT_S = 1.0  # the socket of a process may close a moment before it has ended

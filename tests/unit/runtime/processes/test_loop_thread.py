@@ -11,8 +11,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from brainq.processes.threads import LoopThread, UserCodeExit, as_sync, is_async
 from brainq.runtime.observe import threads as kept
+from brainq.runtime.processes.threads import LoopThread, UserCodeExit, as_sync, is_async
 from tests.support.refused_threads import REFUSED, RefusedThreads
 
 WHO = contextvars.ContextVar("who", default="nobody")
