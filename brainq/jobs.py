@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 from brainq.contracts.status import WorkFailure, WorkOutcome
 from brainq.leases import LeaseRenewer
-from brainq.text.failures import failure_words
+from brainq.runtime.text.failures import failure_words
 
 if TYPE_CHECKING:
     from brainq.store.jobs import JobTable

@@ -26,7 +26,7 @@ from brainq.errors import InvalidInput, ProviderError
 from brainq.runtime.observe.logs import logger
 from brainq.runtime.observe.tracebacks import where_raised
 from brainq.runtime.processes.threads import as_sync, call_within
-from brainq.text.failures import failure_name
+from brainq.runtime.text.failures import failure_name
 
 log = logger("brainq.middleware")
 _CALLBACK_OF = {

@@ -32,9 +32,9 @@ from brainq.contracts.call import (
 from brainq.contracts.file import File
 from brainq.runtime.observe.threads import start_thread
 from brainq.runtime.observe.tracebacks import print_user_traceback, where_raised
-from brainq.text.failures import failure_name, failure_text, leaves, only_leaf
-from brainq.text.shorten import beginning
-from brainq.text.surrogates import clean, clean_json
+from brainq.runtime.text.failures import failure_name, failure_text, leaves, only_leaf
+from brainq.runtime.text.shorten import beginning
+from brainq.runtime.text.surrogates import clean, clean_json
 from brainq.tools.context import RunContext
 from brainq.tools.results import (
     OutcomeUnknown,

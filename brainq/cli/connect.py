@@ -56,10 +56,10 @@ def open_store(*, make: bool = False) -> Generator[tuple[Store, str]]:
 
     make   create the database if it does not exist; otherwise SetupError is raised
     """
+    from brainq.runtime.text.service_url import without_password
     from brainq.settings.deployment import load_settings
     from brainq.store.engine import require_file
     from brainq.store.store import Store
-    from brainq.text.service_url import without_password
 
     settings = load_settings()
     url = settings.sql_address

@@ -42,7 +42,7 @@ from brainq.runtime.observe.tracing import in_span, tracer
 from brainq.runtime.observe.work_events import UNWATCHED, WorkEvents
 from brainq.runtime.processes.later_threads import LaterThreads
 from brainq.runtime.processes.threads import ThreadCall, call_within
-from brainq.text.failures import failure_words
+from brainq.runtime.text.failures import failure_words
 
 if TYPE_CHECKING:
     from brainq.people.children import ChildDesk

@@ -20,7 +20,7 @@ from brainq.memory.judge_runner import JudgeRunner
 from brainq.runtime.observe.logs import logger
 from brainq.runtime.observe.spans import final_span
 from brainq.runtime.observe.tracing import in_span
-from brainq.text.failures import failure_name, failure_text
+from brainq.runtime.text.failures import failure_name, failure_text
 
 if TYPE_CHECKING:
     from brainq.people.children import ChildDesk

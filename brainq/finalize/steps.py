@@ -25,7 +25,7 @@ from brainq.models.providers import provider_name
 from brainq.runtime.observe.metrics.counters import COUNTERS
 from brainq.runtime.observe.metrics.recording import count_lost, count_turn
 from brainq.runtime.processes.threads import call_within
-from brainq.text.failures import failure_name
+from brainq.runtime.text.failures import failure_name
 
 if TYPE_CHECKING:
     from brainq.people.children import ChildDesk

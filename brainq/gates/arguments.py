@@ -14,8 +14,8 @@ from brainq.gates.canonical import canonical_json, hashes_of
 from brainq.gates.repair import coerce_scalars, decode_strings, drop_unknown, leaves, mend_text
 from brainq.gates.schema_check import UnresolvedReference, schema_problem
 from brainq.gates.schema_validator import UNCHECKED, SchemaValidator
-from brainq.text.argument_text import Unmendable, read_argument_text, without_empty_prefix
-from brainq.text.shorten import beginning
+from brainq.runtime.text.argument_text import Unmendable, read_argument_text, without_empty_prefix
+from brainq.runtime.text.shorten import beginning
 
 if TYPE_CHECKING:
     from jsonschema.exceptions import ValidationError

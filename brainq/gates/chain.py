@@ -14,7 +14,7 @@ from brainq.errors import InvalidInput
 from brainq.gates.arguments import ReadArguments, ToolArgValidator, read_arguments
 from brainq.runtime.observe.logs import logger
 from brainq.runtime.observe.tracebacks import where_raised
-from brainq.text.failures import failure_name
+from brainq.runtime.text.failures import failure_name
 
 log = logger("brainq.gates")
 _REPEAT_MESSAGE = (

@@ -18,7 +18,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
-from brainq.text.surrogates import clean
+from brainq.runtime.text.surrogates import clean
 
 Value = TypeVar("Value")
 MAX_PATTERN_CHARS = 10_000

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, cast
 
 from brainq.gates.patterns import UnusablePattern, check_pattern
-from brainq.text.shorten import beginning
+from brainq.runtime.text.shorten import beginning
 
 if TYPE_CHECKING:
     from jsonschema import FormatChecker

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from brainq.gates.canonical import canonical_json
 from brainq.gates.patterns import TooLongForPattern, UnusablePattern, matches_anywhere, shown_pattern
-from brainq.text.shorten import beginning
+from brainq.runtime.text.shorten import beginning
 
 if TYPE_CHECKING:
     from jsonschema import TypeChecker

@@ -27,7 +27,7 @@ from brainq.runtime.observe.logs import logger
 from brainq.runtime.observe.spans import judge_span
 from brainq.runtime.observe.tracing import in_span
 from brainq.runtime.processes.threads import call_within
-from brainq.text.failures import failure_words
+from brainq.runtime.text.failures import failure_words
 
 if TYPE_CHECKING:
     from brainq.state.finals import RedisFinalChain

@@ -23,7 +23,7 @@ from brainq.models.providers import Provider
 from brainq.runtime.observe.spans import chat_span
 from brainq.runtime.observe.tracing import in_span
 from brainq.runtime.processes.threads import call_within
-from brainq.text.estimate import estimate_request
+from brainq.runtime.text.estimate import estimate_request
 
 if TYPE_CHECKING:
     from brainq.people.budgets import BudgetDesk

@@ -12,7 +12,7 @@ from brainq.contracts.message import ToolCall
 from brainq.contracts.model import ModelChunk, ModelReply, ModelRequest, TokenUsage
 from brainq.errors import ProviderError
 from brainq.models.providers import keeps_limits
-from brainq.text.estimate import usage_of
+from brainq.runtime.text.estimate import usage_of
 
 _WORD = re.compile(r"\s*\S+\s*")
 Rules = Callable[[ModelRequest], "ModelReply | ScriptedFailure"]

@@ -23,7 +23,7 @@ from brainq.contracts.status import TraceStatus
 from brainq.errors import CallNotFound, InvalidInput, ResultRefused, TokenRefused
 from brainq.people.tenant_places import ONE_CELL, TenantPlaces
 from brainq.runtime.observe.logs import logger
-from brainq.text.shorten import beginning
+from brainq.runtime.text.shorten import beginning
 from brainq.tools.results import (
     MAX_TOKEN_CHARS,
     OutcomeUnknown,

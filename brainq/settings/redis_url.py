@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from urllib.parse import parse_qsl, quote, unquote, urlencode
 
 from brainq.errors import SetupError
-from brainq.text.service_url import ENCODE_PASSWORD
+from brainq.runtime.text.service_url import ENCODE_PASSWORD
 
 _ADDRESS = re.compile(
     r"sentinel://(?:(?P<login>[^@/]*)@)?(?P<hosts>[^/@]+)/(?P<master>[\w.-]+)(?:/(?P<database>\d+))?/?", re.ASCII

@@ -15,8 +15,8 @@ from threading import Lock
 
 from brainq.contracts.conversation import EMPTY_CONVERSATION, Conversation
 from brainq.contracts.message import Message
+from brainq.runtime.text.estimate import with_sizes
 from brainq.state.connection import Client, Command
-from brainq.text.estimate import with_sizes
 
 MAX_READ_MESSAGES = 2000  # newest messages a step looks at; what fits the window of a model is chosen from them
 MAX_CACHED_BYTES = 64_000_000  # of all histories a process keeps, about

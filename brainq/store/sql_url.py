@@ -11,7 +11,7 @@ from urllib.parse import parse_qsl, unquote
 from sqlalchemy import URL
 
 from brainq.errors import SetupError
-from brainq.text.service_url import ENCODE_PASSWORD
+from brainq.runtime.text.service_url import ENCODE_PASSWORD
 
 _FORM = "use sqlite:///path/to.db or postgresql://user:password@host:5432/name"
 _POSTGRES = ("postgres", "postgresql", "postgresql+psycopg")

@@ -13,6 +13,7 @@ from sqlalchemy.exc import OperationalError, SQLAlchemyError
 
 from brainq.contracts.encryption import MARK, KeyPlace
 from brainq.errors import SetupError, Unreachable
+from brainq.runtime.text.service_url import without_password
 from brainq.store.database import Database
 from brainq.store.engine import ANSWER_S, POOL_SIZE, make_engine
 from brainq.store.list_places import ListPlaces
@@ -37,7 +38,6 @@ from brainq.store.repositories.turn_lists import TurnLists
 from brainq.store.repositories.turn_records import Decisions, FinalizerSteps, Spends, Traces
 from brainq.store.repositories.turns import Turns
 from brainq.store.tables import turns
-from brainq.text.service_url import without_password
 
 TRY_EVERY_S = 5.0  # a test costs Postgres some milliseconds
 

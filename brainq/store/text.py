@@ -12,7 +12,7 @@ from typing import cast
 from pydantic import BaseModel, JsonValue
 from pydantic_core import PydanticSerializationError
 
-from brainq.text.surrogates import clean
+from brainq.runtime.text.surrogates import clean
 
 REPLACEMENT = "\ufffd"
 

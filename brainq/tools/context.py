@@ -17,7 +17,7 @@ from brainq.contracts.turn import Citation
 from brainq.contracts.view import BudgetSnapshot
 from brainq.errors import InvalidInput
 from brainq.runtime.observe.logs import logger
-from brainq.text.surrogates import clean
+from brainq.runtime.text.surrogates import clean
 from brainq.tools.deadline import DeadlineToken
 from brainq.tools.results import ToolError
 

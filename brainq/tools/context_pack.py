@@ -10,7 +10,7 @@ from typing import Any, cast
 from pydantic import ValidationError
 
 from brainq.contracts.memory import RetrievedMemory
-from brainq.text.surrogates import clean
+from brainq.runtime.text.surrogates import clean
 
 Pack = dict[str, Any]
 PREFERENCES = "preferences"

@@ -20,7 +20,7 @@ from brainq.models.auxiliary import MAX_ANSWER_TOKENS, AuxiliaryModel
 from brainq.models.costs import first_model, worst_cost_usd
 from brainq.models.providers import resolve_model
 from brainq.runtime.observe.logs import logger
-from brainq.text.estimate import estimate_messages
+from brainq.runtime.text.estimate import estimate_messages
 from brainq.turn.opening_wave import OpeningWave
 from brainq.turn.owned_turn import LOST, Did, Outcome, OwnedTurn, did_or_lost
 from brainq.turn.prompt.compaction import MAX_SUMMARY_TOKENS, ContextCompactor, ContextTracker, should_compact

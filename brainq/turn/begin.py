@@ -26,8 +26,8 @@ from brainq.errors import InvalidInput
 from brainq.models.providers import Provider, is_same_service, resolve_model
 from brainq.runtime.observe.logs import logger
 from brainq.runtime.observe.spans import note_prompt_hash
-from brainq.text.estimate import with_sizes
-from brainq.text.failures import failure_text
+from brainq.runtime.text.estimate import with_sizes
+from brainq.runtime.text.failures import failure_text
 from brainq.turn.client_tools import turn_specs
 from brainq.turn.owned_turn import OwnedTurn
 from brainq.turn.prompt.request_messages import render_hash

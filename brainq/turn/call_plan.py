@@ -23,7 +23,7 @@ from brainq.contracts.view import TurnView
 from brainq.gates.canonical import call_json
 from brainq.gates.chain import Allowed, Denied, GateChain, ReplayControl, Verdict
 from brainq.runtime.observe.logs import logger
-from brainq.text.failures import failure_name
+from brainq.runtime.text.failures import failure_name
 from brainq.tools.lanes import resource_keys
 from brainq.tools.results import tool_message
 from brainq.tools.tool import MAX_REASON_CHARS, Tool

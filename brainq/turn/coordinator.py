@@ -30,7 +30,7 @@ from brainq.runtime.observe.spans import advance_span
 from brainq.runtime.observe.tracebacks import where_raised
 from brainq.runtime.observe.tracing import in_span, tracer
 from brainq.runtime.processes.resources import is_short_now
-from brainq.text.failures import failure_name
+from brainq.runtime.text.failures import failure_name
 from brainq.turn.before_step import AuxiliaryWork
 from brainq.turn.client_tools import turn_specs
 from brainq.turn.decide import NOTHING_TO_COMPACT, Compact, End, Reflect, Think, Wait, decide, turn_facts

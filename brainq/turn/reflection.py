@@ -18,8 +18,8 @@ from brainq.models.asking.deferred import CallDeferred
 from brainq.models.auxiliary import AuxiliaryModel
 from brainq.models.costs import sum_spends
 from brainq.runtime.observe.logs import logger
-from brainq.text.shorten import shortened
-from brainq.text.surrogates import clean
+from brainq.runtime.text.shorten import shortened
+from brainq.runtime.text.surrogates import clean
 from brainq.turn.prompt.summary import transcript_lines
 from brainq.turn.prompt.untrusted import neutralise, untrusted
 

@@ -32,7 +32,7 @@ from brainq.models.asking.reply_size import MAX_REPLY_BYTES, REPLIES_A_TURN, mes
 from brainq.models.costs import first_model
 from brainq.models.providers import Provider
 from brainq.runtime.observe.logs import logger
-from brainq.text.estimate import CHARS_PER_TOKEN as MAX_BYTES_PER_TOKEN
+from brainq.runtime.text.estimate import CHARS_PER_TOKEN as MAX_BYTES_PER_TOKEN
 from brainq.turn.before_step import AuxiliaryWork
 from brainq.turn.begin import TurnStarter, begin_history
 from brainq.turn.decide import BUDGET_ENDS, End

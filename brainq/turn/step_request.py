@@ -21,7 +21,7 @@ from brainq.contracts.view import TurnView
 from brainq.models.asking.bill import Allowance
 from brainq.models.asking.reply_size import MAX_REPLY_BYTES
 from brainq.models.costs import worst_cost_usd
-from brainq.text.estimate import estimate_tools, with_sizes
+from brainq.runtime.text.estimate import estimate_tools, with_sizes
 from brainq.tools.context_pack import opening_memory, opening_pack
 from brainq.turn.begin import StepSetting
 from brainq.turn.client_tools import client_specs

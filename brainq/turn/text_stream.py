@@ -23,8 +23,8 @@ from brainq.runtime.observe.spans import chat_span
 from brainq.runtime.observe.tracing import in_span
 from brainq.runtime.processes.resources import is_short_now, is_shortage
 from brainq.runtime.processes.threads import is_shutdown
-from brainq.text.estimate import with_usage
-from brainq.text.failures import failure_name
+from brainq.runtime.text.estimate import with_usage
+from brainq.runtime.text.failures import failure_name
 from brainq.turn.owned_turn import OwnedTurn
 
 if TYPE_CHECKING:

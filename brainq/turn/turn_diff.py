@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from difflib import SequenceMatcher
 from typing import Literal
 
-from brainq.text.surrogates import clean
+from brainq.runtime.text.surrogates import clean
 
 CONTEXT_LINES = 3
 MATCHED_LINES_A_FILE = 2_000

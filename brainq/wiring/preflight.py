@@ -18,6 +18,7 @@ from brainq.brain.brains import Brains, load_brains
 from brainq.errors import BrainNotLoaded, BrainqError, SetupError
 from brainq.models.providers import Provider, check_provider, describe_provider, resolve_model
 from brainq.runtime.observe.threads import StartedThread, start_thread
+from brainq.runtime.text.service_url import without_password
 from brainq.settings.deployment import Settings
 from brainq.settings.redis_url import SENTINEL_URL_FORM
 from brainq.settings.service_urls import AMQP_PORTS, REDIS_SCHEMES, check_amqp_url
@@ -28,7 +29,6 @@ from brainq.store.engine import make_engine, require_fts5
 from brainq.store.migrations.upgrade import revision, why_not_upgradable
 from brainq.store.refusals import driver_message, sql_refusal, try_write
 from brainq.store.sql_url import parse_sql_url
-from brainq.text.service_url import without_password
 
 Level = Literal["ok", "warn", "FAIL"]
 LIMIT_S = 2.5

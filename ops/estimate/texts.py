@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import brainq
-from brainq.text.estimate import estimate_text
+from brainq.runtime.text.estimate import estimate_text
 from ops.estimate.ratios import Sample
 
 ENCODING = "o200k_base"

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from brainq.contracts.message import Message, ToolCall
-from brainq.text.estimate import estimate_messages
+from brainq.runtime.text.estimate import estimate_messages
 from ops.estimate.ratios import Sample
 
 Samples = dict[tuple[str, str], list[Sample]]

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from brainq.contracts.message import Message
-from brainq.text.estimate import with_sizes
+from brainq.runtime.text.estimate import with_sizes
 from brainq.turn.prompt.tool_selection import SelectionContext, selection_context
 from examples.airline.recorded import RecordedSession, RecordedTurn
 

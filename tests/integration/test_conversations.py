@@ -9,10 +9,10 @@ import pytest
 
 from brainq.contracts.conversation import Conversation
 from brainq.contracts.message import Message
+from brainq.runtime.text.estimate import with_sizes
 from brainq.state import conversations as module
 from brainq.state.connection import Client, make_client
 from brainq.state.conversations import MAX_READ_MESSAGES, Command, Conversations
-from brainq.text.estimate import with_sizes
 
 KEY = "bq:{s1}:history"
 

@@ -9,7 +9,7 @@ from brainq import Brain, Effect, Limits, ScriptedProvider
 from brainq.contracts.model import ModelReply, ModelRequest
 from brainq.contracts.status import Ending, StopReason
 from brainq.models.scripted import calls, says
-from brainq.text.estimate import estimate_request
+from brainq.runtime.text.estimate import estimate_request
 from tests.support.pump import Pump
 
 STEPS = 200

@@ -16,11 +16,11 @@ from pydantic import SecretStr
 
 from brainq.broker.app import celery_url, make_app
 from brainq.errors import BrainqError, SetupError
+from brainq.runtime.text.service_url import without_password
 from brainq.settings.deployment import Settings, load_settings
 from brainq.state.async_connection import AsyncConnection
 from brainq.state.connection import make_client
 from brainq.store.engine import make_engine
-from brainq.text.service_url import without_password
 from brainq.tools.mcp.server import McpServer
 from brainq.wiring.preflight import check_broker, check_redis, check_sql
 

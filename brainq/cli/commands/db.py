@@ -33,10 +33,10 @@ def upgrade() -> None:
     Example:
       BRAINQ_SQL_URL=postgresql://brainq@db/brainq brainq db upgrade
     """
+    from brainq.runtime.text.service_url import without_password
     from brainq.settings.deployment import load_settings
     from brainq.store.migrations.upgrade import HEAD
     from brainq.store.store import Store
-    from brainq.text.service_url import without_password
 
     def bring(settings: Settings) -> None:
         url = settings.sql_address

@@ -22,6 +22,7 @@ from brainq.cli.output import counted
 from brainq.contracts.encryption import ContentKeyMissing
 from brainq.contracts.webhook import parse_webhooks
 from brainq.errors import SetupError
+from brainq.runtime.text.service_url import without_password
 from brainq.settings.deployment import Settings
 from brainq.state.connection import make_client
 from brainq.state.fleet import unwatched
@@ -31,7 +32,6 @@ from brainq.store.engine import make_engine, pooler_between, unsafe_settings
 from brainq.store.migrations.upgrade import HEAD, revision
 from brainq.store.sql_url import parse_sql_url
 from brainq.store.store import Store
-from brainq.text.service_url import without_password
 from brainq.wiring import preflight
 from brainq.wiring.preflight import Check, fail, ok, warn
 

@@ -34,7 +34,7 @@ from brainq.errors import (
 )
 from brainq.gateway.edge.request import CALL_ID, GatewayRequest
 from brainq.gateway.rest.turn_control import decide
-from brainq.text.surrogates import clean
+from brainq.runtime.text.surrogates import clean
 
 VERSION = "1.0"
 M = TypeVar("M", bound=AnyMessage)

@@ -24,8 +24,8 @@ from brainq.models.vendors.call_stream import CallStream
 from brainq.models.vendors.failures import refusal_key
 from brainq.runtime.observe.logs import logger
 from brainq.runtime.processes.threads import LoopThread
-from brainq.text.estimate import with_usage
-from brainq.text.surrogates import SurrogateJoiner
+from brainq.runtime.text.estimate import with_usage
+from brainq.runtime.text.surrogates import SurrogateJoiner
 
 if TYPE_CHECKING:
     from pydantic_ai.models import Model

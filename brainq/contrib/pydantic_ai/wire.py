@@ -42,8 +42,8 @@ from brainq.models.vendors.call_stream import CallPart, CallStream, argument_pie
 from brainq.models.vendors.failures import from_status, refused_parameter
 from brainq.models.vendors.tool_schema import tool_parameters
 from brainq.models.vendors.wire import WireIds, arguments_object, wire_name
-from brainq.text.shorten import beginning
-from brainq.text.surrogates import clean, clean_json
+from brainq.runtime.text.shorten import beginning
+from brainq.runtime.text.surrogates import clean, clean_json
 
 MAX_MESSAGE_CHARS = 300
 REFUSABLE_SETTINGS: Mapping[str, tuple[str, ...]] = {

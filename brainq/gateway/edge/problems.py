@@ -25,7 +25,7 @@ from brainq.errors import (
     Unreachable,
     kind_of,
 )
-from brainq.text.surrogates import clean_json
+from brainq.runtime.text.surrogates import clean_json
 
 MEDIA_TYPE = "application/problem+json"
 TYPE_PREFIX = "urn:brainq:problem:"

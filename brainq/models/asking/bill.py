@@ -17,7 +17,7 @@ from brainq.runtime.observe.metrics import catalogue as m
 from brainq.runtime.observe.metrics.counters import COUNTERS, Counters, Reading
 from brainq.runtime.observe.metrics.recording import ERRORS, MODELS
 from brainq.runtime.observe.telemetry_names import CHAT
-from brainq.text.estimate import StreamedTokens, estimate_request
+from brainq.runtime.text.estimate import StreamedTokens, estimate_request
 
 BudgetName = Literal["tokens", "cost"]
 # The service may have worked on these, and bills them even without an answer.

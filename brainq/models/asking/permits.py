@@ -19,7 +19,7 @@ from brainq.models.asking.rate_permit import RatePermit, current_policy
 from brainq.models.asking.reply_size import ReplyTooLarge
 from brainq.models.asking.stall_clock import stream_within_limits
 from brainq.models.providers import Provider
-from brainq.text.estimate import with_usage
+from brainq.runtime.text.estimate import with_usage
 
 
 @dataclass(eq=False, slots=True)

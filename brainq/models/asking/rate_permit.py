@@ -18,7 +18,7 @@ from brainq.errors import ProviderError
 from brainq.models.asking.deferred import DEFAULT_REQUESTER, PermitDeferred, Requester, refuse_stopped
 from brainq.models.asking.retry import ServiceError
 from brainq.runtime.observe.logs import logger
-from brainq.text.estimate import estimate_request
+from brainq.runtime.text.estimate import estimate_request
 
 if TYPE_CHECKING:
     from brainq.state.rates import RedisRates

@@ -24,9 +24,9 @@ from typing import Any, Literal
 from brainq.contracts.message import Attachment, Message
 from brainq.contracts.model import ModelRequest
 from brainq.models.vendors.error_body import error_detail
-from brainq.text.estimate import is_text
-from brainq.text.shorten import shortened
-from brainq.text.surrogates import clean
+from brainq.runtime.text.estimate import is_text
+from brainq.runtime.text.shorten import shortened
+from brainq.runtime.text.surrogates import clean
 
 AttachmentKind = Literal["image", "document", "text", "other"]
 SHOWABLE_KINDS: tuple[AttachmentKind, ...] = ("image", "document")

@@ -16,8 +16,8 @@ from brainq.contracts.message import Reasoning, ToolCall
 from brainq.contracts.model import FinishKind, ModelReply, TokenUsage
 from brainq.errors import ProviderError
 from brainq.models.vendors.wire import calls_wire, read_call
-from brainq.text.argument_text import read_argument_text
-from brainq.text.surrogates import clean_json
+from brainq.runtime.text.argument_text import read_argument_text
+from brainq.runtime.text.surrogates import clean_json
 
 Key = tuple[str, str | int]
 REMEDY = "ask for one call at a time (parallel_tool_calls=False) if this service does it again"

@@ -17,9 +17,9 @@ from brainq.models.asking.permits import ServiceRequest
 from brainq.models.asking.retry import ServiceError
 from brainq.models.vendors.error_body import error_detail, page_text
 from brainq.models.vendors.refusals import Rule, decide
-from brainq.text.failures import failure_text
-from brainq.text.shorten import beginning
-from brainq.text.surrogates import clean
+from brainq.runtime.text.failures import failure_text
+from brainq.runtime.text.shorten import beginning
+from brainq.runtime.text.surrogates import clean
 
 MAX_MESSAGE_CHARS = 300
 _UNSUPPORTED_WORDS = (

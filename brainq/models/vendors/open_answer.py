@@ -25,7 +25,7 @@ from brainq.models.asking.stall_clock import DeadlineCut, StallClock
 from brainq.models.vendors.error_body import is_error_value
 from brainq.models.vendors.failures import from_error_event, from_sdk_error, not_an_api, note_http_answer
 from brainq.models.vendors.stream_reader import StreamReader
-from brainq.text.estimate import with_usage
+from brainq.runtime.text.estimate import with_usage
 
 T = TypeVar("T")
 Event = dict[str, Any]

@@ -7,7 +7,7 @@ from typing import Any
 
 from brainq.contracts.model import ModelChunk, ModelReply, TokenUsage
 from brainq.models.vendors.call_stream import CallStream, begun_again
-from brainq.text.surrogates import SurrogateJoiner
+from brainq.runtime.text.surrogates import SurrogateJoiner
 
 
 class StreamReader(ABC):

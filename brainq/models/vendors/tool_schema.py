@@ -25,7 +25,7 @@ from typing import Any, cast
 from urllib.parse import unquote
 
 from brainq.contracts.tool import ToolSpec
-from brainq.text.surrogates import clean_json
+from brainq.runtime.text.surrogates import clean_json
 
 MAX_PARTS = 2_000
 """The most schemas that inlining may produce. A reference beyond it keeps only its type and description."""

@@ -10,8 +10,8 @@ from typing import Any, cast
 
 from brainq.contracts.message import Message, Reasoning, ToolCall
 from brainq.contracts.model_options import ModelOptions
-from brainq.text.argument_text import read_argument_text
-from brainq.text.surrogates import clean, clean_json
+from brainq.runtime.text.argument_text import read_argument_text
+from brainq.runtime.text.surrogates import clean, clean_json
 
 UNPARSED = "_unparsed"
 MAX_NAME_CHARS = 64  # of a tool's name, as the strictest service accepts it; ours are no longer

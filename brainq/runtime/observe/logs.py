@@ -14,7 +14,7 @@ from types import TracebackType
 from typing import Any, cast
 
 from brainq.runtime.observe.tracebacks import print_user_traceback
-from brainq.text.failures import failure_name
+from brainq.runtime.text.failures import failure_name
 
 # The ids of the turn that a thread works on, in each line it logs. They are set where a task enters, so a record costs
 # one read.

@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 
 from brainq.runtime.observe import telemetry_names as names
 from brainq.runtime.observe.logs import logger
-from brainq.text.service_url import without_password
+from brainq.runtime.text.service_url import without_password
 
 if TYPE_CHECKING:
     from opentelemetry.sdk.resources import Resource

@@ -8,7 +8,7 @@ import sysconfig
 import traceback
 
 from brainq.errors import BrainqError
-from brainq.text.failures import leaves
+from brainq.runtime.text.failures import leaves
 
 _BRAINQ = os.path.dirname(os.path.dirname(__file__)) + os.sep
 _PATHS = sysconfig.get_paths()

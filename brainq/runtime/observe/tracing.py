@@ -35,7 +35,7 @@ from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapProp
 
 from brainq.errors import NOT_SENT, ProviderError
 from brainq.runtime.observe import telemetry_names as names
-from brainq.text.failures import failure_name
+from brainq.runtime.text.failures import failure_name
 
 MS = 1_000_000  # in ns
 Value = str | bool | int | float | Sequence[str]

@@ -18,13 +18,13 @@ from brainq.contracts.rows import AcceptedTurn, TurnRow, UnendedTurn, WholeTurn
 from brainq.contracts.status import Ending, StopReason
 from brainq.contracts.turn import LATE_FAILURE_WARNINGS, TurnRequest, TurnResult
 from brainq.errors import InvalidInput, SubmitConflict, TurnRejected
+from brainq.runtime.text.shorten import line_of
 from brainq.store.database import Database, Record, Transaction
 from brainq.store.repositories.session_log import PAST_TURNS, TURN_NUMBER, read_past_turns
 from brainq.store.statements import in_sessions, insert_or_ignore
 from brainq.store.tables import finalizer_steps, turns
 from brainq.store.tables.types import utc_now
 from brainq.store.text import sql_json, sql_text
-from brainq.text.shorten import line_of
 
 MAX_RAW_BYTES = 10_240
 MAX_REASON_CHARS = 2_000

@@ -16,7 +16,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from brainq.contracts.base import first_problem
 from brainq.errors import SetupError, ToolSchemaError
-from brainq.text.surrogates import clean_json
+from brainq.runtime.text.surrogates import clean_json
 from brainq.tools.mcp.server import McpServer
 from brainq.tools.schema import check_tool_schema
 

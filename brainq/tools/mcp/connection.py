@@ -23,8 +23,8 @@ from pydantic import ValidationError
 
 from brainq.contracts.call import ServerTask
 from brainq.runtime.observe.logs import logger
-from brainq.text.failures import failure_name, failure_words, leaves
-from brainq.text.shorten import beginning
+from brainq.runtime.text.failures import failure_name, failure_words, leaves
+from brainq.runtime.text.shorten import beginning
 from brainq.tools.mcp import http_answers
 from brainq.tools.mcp.catalogue import MAX_TOOLS, Drift, ListedTool, PinnedServer, find_drift, pinned_server
 from brainq.tools.mcp.http_transport import http_transport

@@ -15,7 +15,7 @@ from mcp.client.auth.extensions.client_credentials import ClientCredentialsOAuth
 from mcp.client.streamable_http import MCP_SESSION_ID, streamable_http_client
 from mcp.shared.auth import OAuthClientInformationFull, OAuthToken
 
-from brainq.text.shorten import beginning
+from brainq.runtime.text.shorten import beginning
 from brainq.tools.mcp.http_answers import (
     DOUBT_CODE,
     LOST_CODE,

@@ -12,8 +12,8 @@ from brainq.contracts.message import Message
 from brainq.contracts.model import Spend
 from brainq.models.asking.bill import Allowance
 from brainq.models.auxiliary import AuxiliaryModel
-from brainq.text.estimate import estimate_messages, estimate_text
-from brainq.text.shorten import shortened_to_tokens
+from brainq.runtime.text.estimate import estimate_messages, estimate_text
+from brainq.runtime.text.shorten import shortened_to_tokens
 from brainq.turn.prompt.compaction_cut import HistoryCut, cut_history
 from brainq.turn.prompt.summary import Summariser, collect_dropped, summary_message, tokens_for_text
 

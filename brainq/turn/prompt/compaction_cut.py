@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from itertools import accumulate
 
 from brainq.contracts.message import Message
-from brainq.text.estimate import estimate_messages
+from brainq.runtime.text.estimate import estimate_messages
 
 Estimate = Callable[[Sequence[Message]], int]
 MAX_KEPT_MESSAGES = 500  # a step reads and checks each of them

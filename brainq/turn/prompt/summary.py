@@ -16,9 +16,9 @@ from brainq.models.asking.deferred import CallDeferred
 from brainq.models.auxiliary import AuxiliaryModel
 from brainq.models.costs import sum_spends
 from brainq.runtime.observe.logs import logger
-from brainq.text.estimate import estimate_text
-from brainq.text.shorten import shortened, shortened_to_tokens
-from brainq.text.surrogates import clean
+from brainq.runtime.text.estimate import estimate_text
+from brainq.runtime.text.shorten import shortened, shortened_to_tokens
+from brainq.runtime.text.surrogates import clean
 from brainq.turn.prompt.untrusted import untrusted
 
 log = logger("brainq.turn")

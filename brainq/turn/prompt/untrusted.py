@@ -15,8 +15,8 @@ from __future__ import annotations
 import re
 import unicodedata
 
-from brainq.text.shorten import shortened
-from brainq.text.surrogates import clean
+from brainq.runtime.text.shorten import shortened
+from brainq.runtime.text.surrogates import clean
 
 _BEGIN, _END = "BEGIN UNTRUSTED DATA", "END UNTRUSTED DATA"
 REMOVED = "[marker removed]"

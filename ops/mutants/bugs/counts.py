@@ -8,7 +8,7 @@ COUNTS = ("tests/unit/models/test_counts.py",)
 BILL = ("tests/unit/models/test_bill.py",)
 SIZES = ("tests/unit/models/test_reply_size.py",)
 ENDLESS = ("tests/integration/test_endless_replies.py",)
-USAGE, ESTIMATE = "brainq/contracts/usage.py", "brainq/text/estimate.py"
+USAGE, ESTIMATE = "brainq/contracts/usage.py", "brainq/runtime/text/estimate.py"
 SIZE, ANSWER = "brainq/models/asking/reply_size.py", "brainq/models/vendors/open_answer.py"
 
 BUGS = (

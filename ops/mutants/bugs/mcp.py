@@ -179,10 +179,10 @@ BUGS = (
     ),
     Bug(
         "a group of exceptions hides its leaves",
-        "brainq/text/failures.py",
+        "brainq/runtime/text/failures.py",
         "            waiting.extend(reversed(group.exceptions))",
         "            yield group",
-        ("tests/unit/text/test_failures.py",),
+        ("tests/unit/runtime/text/test_failures.py",),
     ),
     Bug(
         "a doubt in a group is a failure",

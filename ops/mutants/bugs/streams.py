@@ -8,7 +8,7 @@ STREAM = "brainq/models/vendors/call_stream.py"
 CHAT = "brainq/models/vendors/openai/chat_wire.py"
 RESPONSES = "brainq/models/vendors/openai/responses_wire.py"
 CLAUDE = "brainq/models/vendors/anthropic/wire.py"
-TEXT = "brainq/text/argument_text.py"
+TEXT = "brainq/runtime/text/argument_text.py"
 CALLS = ("tests/unit/models/test_call_stream.py",)
 ARGUMENTS = ("tests/unit/gates/test_arguments.py",)
 
@@ -214,7 +214,7 @@ BUGS = (
         "brainq/models/vendors/open_answer.py",
         ".removeprefix(codecs.BOM_UTF8)",
         "",
-        ("tests/unit/text/test_text.py",),
+        ("tests/unit/runtime/text/test_text.py",),
     ),
     Bug(
         "a stream sets its timer again with each piece",

@@ -19,7 +19,7 @@ from brainq.models.auxiliary import AuxiliaryModel
 from brainq.models.scripted import ScriptedProvider, fails, says
 from brainq.models.vendors.failures import may_have_been_processed
 from brainq.runtime.observe.metrics.counters import SUM, Counters
-from brainq.text.estimate import estimate_request, estimate_text
+from brainq.runtime.text.estimate import estimate_request, estimate_text
 from tests.support.counted import counted
 from tests.unit.models.requests import request
 

@@ -13,7 +13,7 @@ from brainq.contracts.message import Message
 from brainq.contracts.turn import TurnRequest
 from brainq.models.vendors.anthropic import wire
 from brainq.models.vendors.openai import chat_wire
-from brainq.text.estimate import with_sizes
+from brainq.runtime.text.estimate import with_sizes
 from brainq.turn.prompt.request_messages import TurnPreparer
 from brainq.turn.prompt.summary import summary_message
 from brainq.turn.reflection import note_of

@@ -23,7 +23,7 @@ from brainq.models.vendors.anthropic import wire as anthropic
 from brainq.models.vendors.open_answer import read_json
 from brainq.models.vendors.openai import chat_wire, responses_wire
 from brainq.models.vendors.stream_reader import StreamReader
-from brainq.text.estimate import estimate_request, estimate_text, with_usage
+from brainq.runtime.text.estimate import estimate_request, estimate_text, with_usage
 from tests.unit.models.requests import request, user
 
 TEXT = "The tide turns at noon."

@@ -17,7 +17,7 @@ from brainq.models.vendors.anthropic.provider import option_parameters
 from brainq.models.vendors.anthropic.thinking import is_thinking_rejected
 from brainq.models.vendors.openai import chat_wire
 from brainq.models.vendors.openai.reasoning import TextSplit, ThinkSplitter
-from brainq.text.estimate import estimate_message
+from brainq.runtime.text.estimate import estimate_message
 from tests.unit.models.requests import request, result, user
 
 THOUGHT = {"type": "thinking", "thinking": "I look first. 🦊", "signature": "sig-1"}

@@ -28,7 +28,7 @@ from brainq.models.asking.reply_size import (
 from brainq.models.auxiliary import AuxiliaryModel
 from brainq.models.scripted import ScriptedProvider, says
 from brainq.models.vendors.open_answer import sse_events
-from brainq.text.estimate import with_sizes
+from brainq.runtime.text.estimate import with_sizes
 from brainq.turn.step import end_after_failure, turn_too_large
 from tests.unit.models.requests import assistant, call, request, result, user
 from tests.unit.turn.views import view

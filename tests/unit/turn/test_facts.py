@@ -9,7 +9,7 @@ from brainq.contracts.conversation import EMPTY_CONVERSATION
 from brainq.contracts.message import Message
 from brainq.contracts.status import Awaits
 from brainq.contracts.turn import TurnRequest
-from brainq.text.estimate import with_sizes
+from brainq.runtime.text.estimate import with_sizes
 from brainq.turn.decide import TurnFacts, turn_facts
 from tests.unit.turn.views import view
 

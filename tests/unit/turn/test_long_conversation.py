@@ -9,7 +9,7 @@ import pytest
 
 from brainq.contracts.message import Message
 from brainq.models.asking.bill import Allowance
-from brainq.text.estimate import estimate_messages, with_sizes
+from brainq.runtime.text.estimate import estimate_messages, with_sizes
 from brainq.turn.prompt.compaction import ContextCompactor, ContextTracker, should_compact
 from brainq.turn.prompt.compaction_cut import newest_user_message
 from brainq.turn.prompt.request_messages import TurnPreparation, TurnPreparer

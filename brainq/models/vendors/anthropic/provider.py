@@ -16,7 +16,7 @@ from brainq.models.vendors.failures import is_unsupported, refusal_key
 from brainq.models.vendors.stream_reader import StreamReader
 from brainq.models.vendors.vendor_provider import VendorProvider
 from brainq.models.vendors.wire import EARLIER_REASONING
-from brainq.text.surrogates import clean, clean_json
+from brainq.runtime.text.surrogates import clean, clean_json
 
 # A cache breakpoint marks the end of a prefix that the service caches, so that the next step of a turn is read from the
 # cache.

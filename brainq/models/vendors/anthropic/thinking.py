@@ -17,7 +17,7 @@ from brainq.contracts.model_options import Effort
 from brainq.models.vendors.error_body import error_detail
 from brainq.models.vendors.failures import refusal_key
 from brainq.models.vendors.wire import EARLIER_REASONING, replayable_reasoning
-from brainq.text.surrogates import clean
+from brainq.runtime.text.surrogates import clean
 
 WIRE = "anthropic"
 THINKING = ("thinking", "redacted_thinking")

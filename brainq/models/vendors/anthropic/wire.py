@@ -28,7 +28,7 @@ from brainq.models.vendors.call_stream import (
 from brainq.models.vendors.stream_reader import StreamReader
 from brainq.models.vendors.tool_schema import tool_parameters
 from brainq.models.vendors.wire import WireIds, arguments_object, wire_name, with_extras
-from brainq.text.surrogates import clean
+from brainq.runtime.text.surrogates import clean
 
 _NO_BLOBS = AttachmentBlocks({})
 

@@ -29,7 +29,7 @@ from brainq.models.vendors.openai.roles import Roles, to_roles
 from brainq.models.vendors.stream_reader import StreamReader
 from brainq.models.vendors.tool_schema import tool_parameters
 from brainq.models.vendors.wire import NumberedIds, WireIds, arguments_text, wire_name, with_extras
-from brainq.text.surrogates import clean, clean_json
+from brainq.runtime.text.surrogates import clean, clean_json
 
 _NO_BLOBS = AttachmentBlocks({})
 INTERRUPTED_REASONS = frozenset({"error", "abort", "insufficient_system_resource"})

@@ -18,7 +18,7 @@ from brainq.models.vendors.openai.roles import ROLES, Roles, require_roles, stri
 from brainq.models.vendors.stream_reader import StreamReader
 from brainq.models.vendors.vendor_provider import VendorProvider
 from brainq.models.vendors.wire import EARLIER_REASONING
-from brainq.text.surrogates import clean
+from brainq.runtime.text.surrogates import clean
 
 _OUTPUT_LIMITS = ("max_completion_tokens", "max_tokens")
 _REFUSABLE_BY_BOTH = ("temperature", "top_p", "tool_choice", "parallel_tool_calls", "prompt_cache_key")

@@ -10,7 +10,7 @@ from typing import Any
 
 from brainq.contracts.message import Message, Reasoning
 from brainq.models.vendors.wire import replayable_reasoning
-from brainq.text.surrogates import clean, clean_json
+from brainq.runtime.text.surrogates import clean, clean_json
 
 OPEN, CLOSE = "<think>", "</think>"
 _CLOSED_ALONE = re.compile(r"(?:^|\n)[ \t]*</think>[ \t]*(?:\n|$)")

@@ -18,7 +18,7 @@ from brainq.models.vendors.openai.chat_wire import from_usage, is_strict
 from brainq.models.vendors.stream_reader import StreamReader
 from brainq.models.vendors.tool_schema import tool_parameters
 from brainq.models.vendors.wire import WireIds, arguments_text, wire_name, with_extras
-from brainq.text.surrogates import SurrogateJoiner, clean, clean_json
+from brainq.runtime.text.surrogates import SurrogateJoiner, clean, clean_json
 
 _NO_BLOBS = AttachmentBlocks({})
 WIRE = "openai-responses"

@@ -21,7 +21,7 @@ from brainq.runtime.observe.otel_setup import (
     resource_of,
 )
 from brainq.runtime.observe.threads import KeptThread
-from brainq.text.service_url import without_password
+from brainq.runtime.text.service_url import without_password
 
 if TYPE_CHECKING:
     from opentelemetry.sdk.metrics.export import MetricExporter

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from brainq.contracts.message import Message
 from brainq.models.asking.bill import Allowance
-from brainq.text.estimate import estimate_messages
+from brainq.runtime.text.estimate import estimate_messages
 from brainq.turn.prompt.compaction import (
     CRITICAL,
     MAX_STEP_MESSAGES,

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from brainq.contracts.message import Message
-from brainq.text.estimate import estimate_messages
+from brainq.runtime.text.estimate import estimate_messages
 from brainq.turn.prompt.compaction_cut import HistoryCut, cut_history, newest_user_message, unread_from
 from brainq.turn.prompt.summary import summary_message
 from tests.unit.turn.conversations import TURN, answer, asks, histories, pairs, result, steps, unhurried, user

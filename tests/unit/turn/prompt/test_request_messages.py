@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from brainq.contracts.message import Message
-from brainq.text.estimate import estimate_messages, with_sizes
+from brainq.runtime.text.estimate import estimate_messages, with_sizes
 from brainq.turn.prompt.request_messages import TurnPreparation, TurnPreparer, render_hash
 from brainq.turn.prompt.summary import summary_message
 from tests.unit.turn.conversations import TURN, answer, asks, histories, request, result, unhurried, user

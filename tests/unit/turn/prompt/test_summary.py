@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from brainq.contracts.message import Message
-from brainq.text.estimate import estimate_messages, estimate_text
+from brainq.runtime.text.estimate import estimate_messages, estimate_text
 from brainq.turn.prompt.summary import collect_dropped, summary_by_rules, summary_message
 from tests.unit.turn.conversations import TURN, answer, asks, histories, result, unhurried, user
 

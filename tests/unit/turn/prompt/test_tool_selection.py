@@ -12,7 +12,7 @@ from pydantic import JsonValue
 from brainq.contracts.message import Message
 from brainq.contracts.tool import ToolSpec
 from brainq.errors import InvalidInput
-from brainq.text.estimate import with_sizes
+from brainq.runtime.text.estimate import with_sizes
 from brainq.turn.prompt.tool_selection import MAX_TEXT_CHARS, SelectionContext, SemanticToolSelector, selection_context
 
 WORDS = ("flight", "book", "cancel", "mail", "note", "file", "search", "bag")

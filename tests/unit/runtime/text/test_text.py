@@ -14,10 +14,10 @@ from brainq.contracts.model import TokenUsage
 from brainq.models.vendors.open_answer import sse_events
 from brainq.models.vendors.openai.chat_wire import from_body
 from brainq.models.vendors.wire import parse_arguments
+from brainq.runtime.text.estimate import estimate_messages, estimate_text, estimate_usage
+from brainq.runtime.text.shorten import beginning, shortened, shortened_to_tokens
+from brainq.runtime.text.surrogates import SurrogateJoiner, clean, clean_json
 from brainq.store.text import sql_text
-from brainq.text.estimate import estimate_messages, estimate_text, estimate_usage
-from brainq.text.shorten import beginning, shortened, shortened_to_tokens
-from brainq.text.surrogates import SurrogateJoiner, clean, clean_json
 from brainq.tools.context_pack import pack_json
 from brainq.turn.prompt.untrusted import untrusted
 from brainq.turn.turn_diff import turn_diff

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from brainq.text.estimate import estimate_text
+from brainq.runtime.text.estimate import estimate_text
 
 _HEAD = 0.7  # of the kept part; the end of a text (an error, a total) matters more than its middle
 LINE_CHARS = 120

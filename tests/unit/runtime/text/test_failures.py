@@ -8,7 +8,7 @@ import pytest
 from pydantic import BaseModel, ValidationError
 
 from brainq.runtime.observe.tracebacks import user_traceback, where_raised
-from brainq.text.failures import failure_name, failure_text, failure_words, only_leaf
+from brainq.runtime.text.failures import failure_name, failure_text, failure_words, only_leaf
 
 Raised = TypeVar("Raised", bound=BaseException)
 
