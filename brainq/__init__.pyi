@@ -204,7 +204,7 @@ from brainq.models.asking.fallback import Fallback as Fallback
 from brainq.models.providers import Provider as Provider
 from brainq.models.scripted import ScriptedProvider as ScriptedProvider
 from brainq.people.outside import Taken as Taken
-from brainq.settings.deployment import Settings as Settings
+from brainq.runtime.settings.deployment import Settings as Settings
 from brainq.tools.context import RunContext as RunContext
 from brainq.tools.deadline import DeadlineToken as DeadlineToken
 from brainq.tools.mcp.server import McpOAuth as McpOAuth, McpServer as McpServer, McpTool as McpTool

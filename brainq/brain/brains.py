@@ -14,8 +14,8 @@ from brainq.contracts.turn import TurnRequest
 from brainq.errors import BrainNotLoaded, InvalidInput
 from brainq.models.providers import Provider
 from brainq.runtime.observe.tracebacks import user_traceback, where_raised
+from brainq.runtime.settings.environment import TYPED_OPTIONS
 from brainq.runtime.text.failures import failure_text
-from brainq.settings.environment import TYPED_OPTIONS
 
 T = TypeVar("T")
 U = TypeVar("U")

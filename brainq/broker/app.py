@@ -15,8 +15,8 @@ from kombu.entity import Exchange, Queue
 from brainq.broker import names
 from brainq.broker.celery57.transport import CHECKED_TRANSPORTS
 from brainq.errors import SetupError
-from brainq.settings.deployment import Settings
-from brainq.settings.redis_url import KEEPALIVE_OPTIONS, parse_redis_url, parse_sentinel_url
+from brainq.runtime.settings.deployment import Settings
+from brainq.runtime.settings.redis_url import KEEPALIVE_OPTIONS, parse_redis_url, parse_sentinel_url
 
 # The broker's default exchange: a message goes to the queue that its routing key names, without any binding. A named
 # exchange drops messages until its queue is bound.
@@ -61,7 +61,7 @@ def make_app(
 ) -> Celery:
     """Return a Celery app that can publish to every brainq queue, and whose workers consume `queues`.
 
-    The broker is `broker_url`, or else `settings.broker_url`, or else `settings.redis_url`. The app does not become the
+    The broker is `broker_url`, or else `settings.broker_url`, or else `runtime.settings.redis_url`. The app does not become the
     current one, so it can live beside your own app. Raises SetupError without a broker, or if `queues` names one that
     does not exist.
 

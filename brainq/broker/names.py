@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from operator import itemgetter
 
 from brainq.contracts.status import Effect
-from brainq.settings.deployment import Settings
+from brainq.runtime.settings.deployment import Settings
 
 TURNS_QUEUE = "brainq.turns"
 READ_ONLY_QUEUE = "brainq.tools.read_only"

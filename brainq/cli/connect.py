@@ -18,7 +18,7 @@ COMPLETED = 50  # turns offered to the shell's completion
 def export_redis_url() -> str:
     """Put the Redis URL into the environment for the process that is started next, and return it."""
     from brainq.devserver.redis_server import known_redis
-    from brainq.settings.deployment import load_settings
+    from brainq.runtime.settings.deployment import load_settings
 
     url = known_redis(load_settings())
     os.environ["BRAINQ_REDIS_URL"] = url
@@ -28,7 +28,7 @@ def export_redis_url() -> str:
 def open_client() -> Client:
     """Open a client with the brain, for commands that change turns. Raises SetupError if Redis does not answer."""
     from brainq.client.operator import open_client
-    from brainq.settings.deployment import load_settings
+    from brainq.runtime.settings.deployment import load_settings
 
     return open_client(load_settings())
 
@@ -56,8 +56,8 @@ def open_store(*, make: bool = False) -> Generator[tuple[Store, str]]:
 
     make   create the database if it does not exist; otherwise SetupError is raised
     """
+    from brainq.runtime.settings.deployment import load_settings
     from brainq.runtime.text.service_url import without_password
-    from brainq.settings.deployment import load_settings
     from brainq.store.engine import require_file
     from brainq.store.store import Store
 

@@ -43,7 +43,7 @@ from brainq.cli.output import note
 from brainq.contracts.actor import acting_as
 from brainq.errors import BrainqError, ExitCode, kind_of
 from brainq.runtime.observe.tracebacks import TRACEBACK_VARIABLE
-from brainq.settings.environment import WARNED_NAMES, mistyped_names, read_env_file
+from brainq.runtime.settings.environment import WARNED_NAMES, mistyped_names, read_env_file
 
 app = typer.Typer(
     name="brainq",

@@ -12,7 +12,7 @@ from brainq.brain.brains import load_brains
 from brainq.cli.output import counted
 from brainq.errors import InvalidInput, SetupError
 from brainq.models.vendors.tool_schema import sent_schema
-from brainq.settings.deployment import load_settings
+from brainq.runtime.settings.deployment import load_settings
 from brainq.tools.mcp.catalogue import Drift, PinnedServer, find_drift, read_catalogue, write_catalogue
 from brainq.tools.mcp.names import SEPARATOR, keep_names, model_names
 from brainq.tools.mcp.server import McpServer, by_server_name

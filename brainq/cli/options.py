@@ -18,7 +18,7 @@ import typer
 
 from brainq.cli.connect import newest_turns
 from brainq.errors import InvalidInput
-from brainq.settings.environment import TYPED_OPTIONS
+from brainq.runtime.settings.environment import TYPED_OPTIONS
 
 if TYPE_CHECKING:
     from brainq.contracts.file import File

@@ -20,7 +20,7 @@ from brainq.client.waiting import NEEDS_CALLER, turn_parked_error
 from brainq.contracts.history import ListedSession, ListedTurn
 from brainq.contracts.people import Approval
 from brainq.contracts.turn import TurnResult
-from brainq.settings.deployment import Settings
+from brainq.runtime.settings.deployment import Settings
 
 if TYPE_CHECKING:
     from brainq.contracts.bulk import BulkReport, BulkVerb

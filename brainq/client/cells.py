@@ -9,8 +9,8 @@ from brainq.contracts.answers import Answers
 from brainq.contracts.cell import Move
 from brainq.contracts.fleet import CellMove, CellsState, CellState, Fleet
 from brainq.fleet.snapshot import read_fleet
+from brainq.runtime.settings.deployment import Settings
 from brainq.runtime.text.service_url import without_password
-from brainq.settings.deployment import Settings
 from brainq.wiring import Wiring
 from brainq.wiring.cells import Cells
 

@@ -47,7 +47,7 @@ from brainq.fleet.all_cells import read_all_activity, read_all_fleets, read_all_
 from brainq.fleet.scale import ScaleRequest
 from brainq.people.admission import read_submit
 from brainq.runtime.observe.spans import submit_span
-from brainq.settings.deployment import Settings, settings_here
+from brainq.runtime.settings.deployment import Settings, settings_here
 from brainq.wiring import Wiring
 from brainq.wiring.cells import Cells, open_cells
 

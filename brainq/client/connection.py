@@ -11,7 +11,7 @@ from brainq.contracts.act import NewAct
 from brainq.contracts.answers import Answers
 from brainq.errors import BrainqError, CellUnreachable, Unreachable
 from brainq.runtime.observe.logs import logger
-from brainq.settings.deployment import Settings
+from brainq.runtime.settings.deployment import Settings
 from brainq.state.connection import redis_refusal
 from brainq.store.audit import record_act
 from brainq.store.refusals import sql_refusal

@@ -25,7 +25,7 @@ from brainq.contracts.rows import TurnRow
 from brainq.contracts.turn import TurnRequest, TurnResult
 from brainq.contracts.view import TurnSnapshot
 from brainq.people.outside import Taken
-from brainq.settings.deployment import Settings
+from brainq.runtime.settings.deployment import Settings
 from brainq.state.fleet import RedisWorkers
 from brainq.tools.results import OutcomeUnknown, ToolError
 from brainq.turn.explain import explain

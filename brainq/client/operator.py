@@ -31,7 +31,7 @@ from brainq.devserver.redis_server import known_redis
 from brainq.errors import CallNotFound, ContentNotKept, InvalidInput, ResultTimeout, SetupError, Unreachable
 from brainq.finalize.rerun import Retried
 from brainq.fleet.snapshot import read_redis_fleet
-from brainq.settings.deployment import Settings, settings_here
+from brainq.runtime.settings.deployment import Settings, settings_here
 from brainq.state.connection import redis_refusal
 from brainq.wiring import Wiring
 

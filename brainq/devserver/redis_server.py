@@ -15,7 +15,7 @@ from pathlib import Path
 from brainq.devserver.locks import is_locked, pool_owner, read_holder, take_lock, write_holder
 from brainq.devserver.ports import free_port, ping
 from brainq.errors import SetupError
-from brainq.settings.deployment import Settings
+from brainq.runtime.settings.deployment import Settings
 
 LOCK_FILE = "redis.lock"
 LOG_FILE = "redis.log"

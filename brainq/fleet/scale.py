@@ -14,7 +14,7 @@ from brainq.errors import InvalidInput, SetupError
 from brainq.fleet.builds import MAX_TURNS, versions_of
 from brainq.fleet.combine import first_to_stop
 from brainq.fleet.snapshot import read_redis_fleet
-from brainq.settings.deployment import Settings
+from brainq.runtime.settings.deployment import Settings
 from brainq.wiring import Wiring
 
 MAX_WORKERS = 1_000

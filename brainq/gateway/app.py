@@ -48,7 +48,7 @@ from brainq.gateway.wire import Wire, open_wires
 from brainq.gateway.wires.openai import chat_completions, response_items, responses
 from brainq.gateway.wires.openai.errors import ErrorBody, OpenAiErrorMiddleware, error_responses
 from brainq.gateway.wires.openai.retries import RejectedTryApp, RetryMiddleware, is_rejected_try
-from brainq.settings.http import split_list
+from brainq.runtime.settings.http import split_list
 
 API_DESCRIPTION = """LLM agent turns over HTTP. Every error is a problem (RFC 9457). A turn's events are a stream of
 server-sent events, which any gateway can continue from any event."""

@@ -28,7 +28,7 @@ from brainq.gateway.edge.request import CachedCall, Gateway
 from brainq.runtime.observe.metrics.export import start_metrics
 from brainq.runtime.observe.otel_setup import start_traces, stop_telemetry
 from brainq.runtime.observe.threads import thread_problems
-from brainq.settings.deployment import Settings
+from brainq.runtime.settings.deployment import Settings
 from brainq.store.store import Store
 
 BACKLOG = 2048

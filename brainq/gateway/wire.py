@@ -9,7 +9,7 @@ from fastapi import APIRouter
 
 from brainq.access import Verb
 from brainq.gateway.edge.request import Gateway
-from brainq.settings.extensions import load_extensions
+from brainq.runtime.settings.extensions import load_extensions
 
 GROUP = "brainq.wires"
 

@@ -16,7 +16,7 @@ from redis.asyncio.sentinel import Sentinel
 from redis.backoff import NoBackoff
 
 from brainq.runtime.processes.threads import as_exception
-from brainq.settings.redis_url import parse_redis_url, parse_sentinel_url
+from brainq.runtime.settings.redis_url import parse_redis_url, parse_sentinel_url
 from brainq.state.connection import (
     DRIVER_INFO,
     NO_BLIND_RETRY,

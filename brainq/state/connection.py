@@ -21,7 +21,7 @@ from redis.sentinel import Sentinel, SentinelConnectionPool, SentinelManagedConn
 
 from brainq.contracts.refusal import Refusal
 from brainq.failover import FollowsFailover
-from brainq.settings.redis_url import KEEPALIVE_OPTIONS, parse_redis_url, parse_sentinel_url
+from brainq.runtime.settings.redis_url import KEEPALIVE_OPTIONS, parse_redis_url, parse_sentinel_url
 
 # redis-py 8 repeats a command up to ten times when a reply is lost. Our scripts may be run twice without harm,
 # but only on purpose: whoever calls decides, because only the caller knows what the turn's lease still allows.

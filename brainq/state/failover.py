@@ -13,7 +13,7 @@ import redis
 from brainq.failover import PRIMARIES
 from brainq.outage import OutageRetry
 from brainq.runtime.observe.logs import logger
-from brainq.settings.redis_url import parse_sentinel_url
+from brainq.runtime.settings.redis_url import parse_sentinel_url
 from brainq.state.connection import is_redis_unavailable
 from brainq.state.listener import RedisListener
 from brainq.state.scripts import ScriptCall, Scripts

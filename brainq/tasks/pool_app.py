@@ -41,8 +41,8 @@ from brainq.runtime.observe.otel_setup import start_traces, stop_telemetry
 from brainq.runtime.observe.threads import KeptThread, thread_problems
 from brainq.runtime.processes.resources import find_shortage, temporary_directories, writable_directories
 from brainq.runtime.processes.supervised import follow_owner, mark_unready
-from brainq.settings.deployment import Settings, settings_here
-from brainq.settings.environment import mistyped_names
+from brainq.runtime.settings.deployment import Settings, settings_here
+from brainq.runtime.settings.environment import mistyped_names
 from brainq.state.fleet import RedisWorkers
 from brainq.tasks.register import BuildMachines, GetWiring
 from brainq.tasks.renewal import become_keeper, renewal_request

@@ -20,7 +20,7 @@ from typing import Any
 from celery.signals import task_received
 
 from brainq.runtime.observe.logs import logger
-from brainq.settings.deployment import Settings
+from brainq.runtime.settings.deployment import Settings
 
 log = logger("brainq.tasks")
 RENEW_FILE = "BRAINQ_RENEW_FILE"

@@ -11,8 +11,8 @@ from brainq.contracts.cell import Move
 from brainq.contracts.rows import TurnRow
 from brainq.contracts.turn import TurnRequest
 from brainq.errors import TurnNotFound
-from brainq.settings.deployment import Settings
-from brainq.settings.extensions import load_extension
+from brainq.runtime.settings.deployment import Settings
+from brainq.runtime.settings.extensions import load_extension
 from brainq.wiring.wiring import Wiring
 
 T = TypeVar("T")

@@ -36,7 +36,7 @@ from brainq.models.providers import resolve_model
 from brainq.people.webhook_delivery import WebhookSender
 from brainq.runtime.observe.logs import logger
 from brainq.runtime.processes.later_threads import LATER_THREADS
-from brainq.settings.deployment import Settings
+from brainq.runtime.settings.deployment import Settings
 from brainq.store.records import SqlRecords
 from brainq.store.store import Store
 from brainq.turn.begin import system_prompt_of

@@ -18,10 +18,10 @@ from brainq.brain.brains import Brains, load_brains
 from brainq.errors import BrainNotLoaded, BrainqError, SetupError
 from brainq.models.providers import Provider, check_provider, describe_provider, resolve_model
 from brainq.runtime.observe.threads import StartedThread, start_thread
+from brainq.runtime.settings.deployment import Settings
+from brainq.runtime.settings.redis_url import SENTINEL_URL_FORM
+from brainq.runtime.settings.service_urls import AMQP_PORTS, REDIS_SCHEMES, check_amqp_url
 from brainq.runtime.text.service_url import without_password
-from brainq.settings.deployment import Settings
-from brainq.settings.redis_url import SENTINEL_URL_FORM
-from brainq.settings.service_urls import AMQP_PORTS, REDIS_SCHEMES, check_amqp_url
 from brainq.state.connection import make_client, redis_refusal
 from brainq.state.connection import try_write as try_redis_write
 from brainq.state.keys import Keys

@@ -33,8 +33,8 @@ from brainq.runtime.observe.threads import start_thread
 from brainq.runtime.processes.child import FrameLostError, receive_frame, send_frame
 from brainq.runtime.processes.guard import ProcessGuard
 from brainq.runtime.processes.quarantine_pool import ChildProcess, PooledProcess, ProcessPool, group_size
+from brainq.runtime.settings.deployment import Settings, load_settings
 from brainq.runtime.text.failures import failure_name, failure_text, failure_words
-from brainq.settings.deployment import Settings, load_settings
 from brainq.state.connection import is_redis_unavailable
 from brainq.state.turns import RedisTurns
 

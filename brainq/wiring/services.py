@@ -11,7 +11,7 @@ from brainq.brain.brains import Brains
 from brainq.contracts.encryption import ContentKeyMissing
 from brainq.contracts.evaluation import RuntimeDecisionRecord
 from brainq.contracts.webhook import Webhook, parse_webhooks
-from brainq.settings.deployment import Settings
+from brainq.runtime.settings.deployment import Settings
 from brainq.state.connection import is_redis_unavailable
 from brainq.store.engine import is_sql_unavailable
 from brainq.store.repositories.deliveries import AnnouncingApprovals, AnnouncingBudgets

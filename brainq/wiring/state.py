@@ -12,7 +12,7 @@ from brainq.contracts.rate import parse_rates
 from brainq.contracts.status import Effect
 from brainq.finalize.steps import FIRST_STEP
 from brainq.runtime.observe.tracing import tracer
-from brainq.settings.deployment import Settings
+from brainq.runtime.settings.deployment import Settings
 from brainq.state.builds import RedisBuilds
 from brainq.state.bulks import RedisBulks
 from brainq.state.calls import RedisCalls

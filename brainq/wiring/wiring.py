@@ -23,9 +23,9 @@ from brainq.errors import SetupError, Unreachable
 from brainq.leases import LeaseRenewer, process_name
 from brainq.people.budgets import BudgetDesk
 from brainq.people.tenant_places import ONE_CELL, TenantPlaces
+from brainq.runtime.settings.deployment import Settings
+from brainq.runtime.settings.extensions import load_extension
 from brainq.runtime.text.service_url import without_password
-from brainq.settings.deployment import Settings
-from brainq.settings.extensions import load_extension
 from brainq.state.connection import UNAVAILABLE_ERRORS, is_redis_unavailable, redis_refusal, try_write
 from brainq.store.store import Store
 from brainq.wiring.people import PeopleServices

@@ -11,7 +11,7 @@ from brainq.gateway.edge.authentication import Authenticator
 from brainq.gateway.server import serve
 from brainq.runtime.observe.logs import configure_logs, outlive_full_log
 from brainq.runtime.processes.supervised import follow_owner, inherited_listener, mark_ready
-from brainq.settings.deployment import Settings, load_settings, settings_here
+from brainq.runtime.settings.deployment import Settings, load_settings, settings_here
 
 
 def main() -> None:

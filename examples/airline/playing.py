@@ -17,7 +17,7 @@ from brainq import Client
 from brainq.client.connection import wiring_of
 from brainq.devserver.local_fleet import POOLS, LocalFleet
 from brainq.devserver.redis_server import EmbeddedServer
-from brainq.settings import load_settings
+from brainq.runtime.settings import load_settings
 from examples.airline.agent import Options, make_brain
 from examples.airline.checking import Checked, Played, check
 from examples.airline.database import AirlineDatabase, make_database

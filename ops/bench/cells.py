@@ -33,7 +33,7 @@ from brainq.contracts.ids import new_turn_id
 from brainq.devserver.local_fleet import POOLS, LocalFleet
 from brainq.devserver.redis_server import EmbeddedServer, socket_path
 from brainq.errors import SetupError
-from brainq.settings.deployment import load_settings
+from brainq.runtime.settings.deployment import load_settings
 from ops.bench.counters import Counters, read_counters
 from ops.bench.load import Submitted
 from ops.bench.noop_task import DONE_IN

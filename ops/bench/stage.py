@@ -14,7 +14,7 @@ from brainq.client.connection import wiring_of
 from brainq.devserver.local_fleet import LocalFleet
 from brainq.devserver.redis_server import EmbeddedServer, socket_path
 from brainq.errors import SetupError
-from brainq.settings.deployment import ENV_PREFIX, load_settings
+from brainq.runtime.settings.deployment import ENV_PREFIX, load_settings
 from brainq.wiring.finalizer import finalizer_runtime
 from ops.bench import brain as reference
 from ops.bench.noop_task import DONE_IN

@@ -31,7 +31,7 @@ from brainq.client.connection import wiring_of
 from brainq.contracts.model import ModelChunk, ModelRequest
 from brainq.models.providers import keeps_limits
 from brainq.models.scripted import calls, says
-from brainq.settings.deployment import load_settings
+from brainq.runtime.settings.deployment import load_settings
 from brainq.wiring import Wiring
 from ops.bench.pump import no_cut, take
 from ops.bench.stage import forget_settings, open_client

@@ -20,7 +20,7 @@ from brainq import Client
 from brainq.brain.brains import load_brains
 from brainq.client.connection import wiring_of
 from brainq.devserver.local_fleet import LocalFleet, LocalWorker
-from brainq.settings.deployment import load_settings
+from brainq.runtime.settings.deployment import load_settings
 from brainq.tools.mcp.catalogue import write_catalogue
 from brainq.tools.mcp.session import discover
 from brainq.wiring import Wiring

@@ -16,7 +16,7 @@ from brainq.calls.function_run import CallReturn
 from brainq.contracts.call import ToolTimeout
 from brainq.contracts.claim import FinalStepClaim
 from brainq.finalize.steps import QuarantinedStepError
-from brainq.settings.deployment import Settings
+from brainq.runtime.settings.deployment import Settings
 from brainq.state.listener import RedisStopSignals
 from brainq.state.scripts import Scripts
 from brainq.store.store import Store

@@ -18,7 +18,7 @@ from sqlalchemy import event
 
 import brainq.store.store as store_module
 from brainq.devserver.redis_server import EmbeddedServer
-from brainq.settings.deployment import load_settings
+from brainq.runtime.settings.deployment import load_settings
 from brainq.state.keys import Keys
 from brainq.state.scripts import Scripts
 from brainq.store.store import Store

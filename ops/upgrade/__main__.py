@@ -29,7 +29,7 @@ from brainq.brain.brains import load_brains
 from brainq.client.client import Client
 from brainq.devserver.local_fleet import POOLS, LocalFleet, LocalWorker, SpawnWorker
 from brainq.devserver.redis_server import EmbeddedServer
-from brainq.settings.deployment import load_settings
+from brainq.runtime.settings.deployment import load_settings
 from ops.checkout import check_out
 from ops.upgrade import shop
 from ops.upgrade.used import use_features

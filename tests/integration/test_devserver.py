@@ -32,7 +32,7 @@ from brainq.devserver.redis_server import (
     running_url,
 )
 from brainq.errors import SetupError
-from brainq.settings.deployment import Settings
+from brainq.runtime.settings.deployment import Settings
 from tests.support.server import RedisServer
 from tests.support.wait import wait_until
 

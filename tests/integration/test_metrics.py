@@ -19,7 +19,7 @@ from brainq.fleet.all_cells import serve_metrics
 from brainq.models.scripted import ScriptedProvider, calls, says
 from brainq.runtime.observe.metrics import catalogue as m
 from brainq.runtime.observe.metrics.counters import Counters
-from brainq.settings.deployment import load_settings
+from brainq.runtime.settings.deployment import load_settings
 from brainq.tasks.pool_app import WorkerAnnouncer
 from tests.integration.test_lists import shop
 from tests.support.brains.diary import order

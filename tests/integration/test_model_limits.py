@@ -17,7 +17,7 @@ from brainq.contracts.turn import LimitsFields
 from brainq.models.asking.rate_permit import GIVE_UP_EARLY_S
 from brainq.models.scripted import says
 from brainq.models.vendors.openai.provider import OpenAIProvider
-from brainq.settings.deployment import Settings
+from brainq.runtime.settings.deployment import Settings
 from brainq.state.connection import Client, make_client
 from brainq.state.keys import Keys
 from brainq.state.rates import RedisRates

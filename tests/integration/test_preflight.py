@@ -15,7 +15,7 @@ import pytest
 
 from brainq.errors import BrainNotLoaded, SetupError
 from brainq.runtime.observe import threads
-from brainq.settings.deployment import Settings, load_settings
+from brainq.runtime.settings.deployment import Settings, load_settings
 from brainq.store.store import Store
 from brainq.wiring import preflight
 from brainq.wiring.preflight import check_disk, check_redis, check_sql, require_start

@@ -21,8 +21,8 @@ from brainq.devserver.local_fleet import LocalFleet
 from brainq.devserver.ports import free_port
 from brainq.devserver.redis_server import find_server
 from brainq.errors import SetupError, Unreachable
-from brainq.settings.deployment import load_settings
-from brainq.settings.redis_url import parse_sentinel_url
+from brainq.runtime.settings.deployment import load_settings
+from brainq.runtime.settings.redis_url import parse_sentinel_url
 from brainq.state.connection import make_client
 from brainq.wiring import Wiring
 from brainq.wiring.preflight import check_redis

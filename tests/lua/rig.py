@@ -12,7 +12,7 @@ from typing import Any, Literal, cast
 from redis.exceptions import NoScriptError
 
 from brainq.broker.names import ALL_QUEUES, FINALIZE_QUEUE, later_key, queue_key
-from brainq.settings.deployment import Settings
+from brainq.runtime.settings.deployment import Settings
 from brainq.state.connection import make_client
 from brainq.state.doorbells import Doorbells
 from brainq.state.keys import Keys

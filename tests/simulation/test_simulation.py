@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from brainq.settings.deployment import Settings
+from brainq.runtime.settings.deployment import Settings
 from brainq.state.script_text import LUA, NAMES, read_script
 from brainq.wiring import doorbells
 from ops.simulate.clock import VIRTUAL_NOW, with_virtual_clock

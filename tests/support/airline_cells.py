@@ -14,7 +14,7 @@ from brainq import Client
 from brainq.client.connection import cells_of
 from brainq.devserver.local_fleet import POOLS, LocalFleet
 from brainq.devserver.redis_server import EmbeddedServer
-from brainq.settings import load_settings
+from brainq.runtime.settings import load_settings
 from examples.airline.agent import Options, make_brain
 from examples.airline.database import AirlineDatabase, make_database
 from examples.airline.playing import PAUSE_WITH_KILLS_S, SHORT_LEASES, Stage

@@ -21,7 +21,7 @@ from brainq.brain.brains import BrainsArgument
 from brainq.devserver.ports import free_port
 from brainq.gateway.edge.authentication import make_authenticator
 from brainq.gateway.server import GatewayServer, make_gateway
-from brainq.settings.deployment import Settings
+from brainq.runtime.settings.deployment import Settings
 from brainq.store.store import Store
 
 ROOT = Path(__file__).parents[2]

@@ -24,7 +24,7 @@ from brainq.client.handle import TurnHandle
 from brainq.contracts.claim import FinalStepClaim
 from brainq.contracts.status import Effect
 from brainq.contracts.turn import TurnResult
-from brainq.settings.deployment import Settings, load_settings
+from brainq.runtime.settings.deployment import Settings, load_settings
 from brainq.store.store import Store
 from brainq.wiring import Wiring
 from tests.support.stand_in import stand_in

@@ -15,7 +15,7 @@ from brainq.client.handle import TurnHandle
 from brainq.contracts.call import ToolTraceEntry
 from brainq.contracts.event import TurnEvent
 from brainq.devserver.local_fleet import LocalFleet, LocalWorker
-from brainq.settings.deployment import load_settings
+from brainq.runtime.settings.deployment import load_settings
 from brainq.wiring import Wiring
 from tests.support.brains import diary
 from tests.support.proxy import Proxy

@@ -17,7 +17,7 @@ from flower.command import apply_options
 from tornado.options import options as flower_options
 
 from brainq import __version__
-from brainq.settings.deployment import ENV_PREFIX, Settings
+from brainq.runtime.settings.deployment import ENV_PREFIX, Settings
 
 ROOT = Path(__file__).parents[2]
 POOLS = {"coordinator", "parallel", "serial", "finalizer"}

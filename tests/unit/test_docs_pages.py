@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from brainq.settings.deployment import Concurrency, Settings
-from brainq.settings.environment import OTHER_VARIABLES
-from brainq.settings.http import HttpSettings
+from brainq.runtime.settings.deployment import Concurrency, Settings
+from brainq.runtime.settings.environment import OTHER_VARIABLES
+from brainq.runtime.settings.http import HttpSettings
 from brainq.wiring.preflight import MIN_REDIS_VERSION
 from ops import words
 from ops.mutants.bugs import BUGS

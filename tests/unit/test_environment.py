@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from brainq.errors import SetupError
-from brainq.settings.deployment import Concurrency, Settings
-from brainq.settings.environment import SETTINGS, WARNED_NAMES, mistyped_names, read_env_file
+from brainq.runtime.settings.deployment import Concurrency, Settings
+from brainq.runtime.settings.environment import SETTINGS, WARNED_NAMES, mistyped_names, read_env_file
 
 
 def test_the_names_are_those_of_the_settings() -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from brainq.errors import SetupError
 from brainq.gateway.wire import GROUP
-from brainq.settings.extensions import load_extension, load_extensions
+from brainq.runtime.settings.extensions import load_extension, load_extensions
 
 OPENED_WITHOUT_A2A = """
 import sys
@@ -17,7 +17,7 @@ from brainq import Brain, ScriptedProvider
 from brainq.gateway.app import make_app
 from brainq.gateway.edge.authentication import local_authenticator
 from brainq.gateway.server import make_gateway
-from brainq.settings.deployment import load_settings
+from brainq.runtime.settings.deployment import load_settings
 app = make_app(make_gateway(load_settings(), Brain("b", ScriptedProvider(rules=[])), local_authenticator()))
 print(sorted(app.state.wires), {"a2a", "google.protobuf", "mcp", "mcp_types"} & set(sys.modules))
 """
@@ -41,7 +41,7 @@ def test_a_wire_that_is_off_is_not_imported_and_neither_is_an_sdk_before_its_fir
 
 def test_one_cell_imports_nothing_of_several() -> None:
     code = (
-        "import sys\nfrom brainq import Brain, Client, ScriptedProvider\nfrom brainq.settings.deployment import "
+        "import sys\nfrom brainq import Brain, Client, ScriptedProvider\nfrom brainq.runtime.settings.deployment import "
         "load_settings\nfrom brainq.wiring import Wiring\nclient = Client(load_settings(redis_url='redis://x'), "
         "Brain('b', ScriptedProvider(rules=[])))\nWiring(load_settings(redis_url='redis://x'), "
         "Brain('b', ScriptedProvider(rules=[]))).tenants\n"

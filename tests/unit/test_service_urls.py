@@ -16,8 +16,8 @@ from pydantic import SecretStr
 
 from brainq.broker.app import celery_url, make_app
 from brainq.errors import BrainqError, SetupError
+from brainq.runtime.settings.deployment import Settings, load_settings
 from brainq.runtime.text.service_url import without_password
-from brainq.settings.deployment import Settings, load_settings
 from brainq.state.async_connection import AsyncConnection
 from brainq.state.connection import make_client
 from brainq.store.engine import make_engine

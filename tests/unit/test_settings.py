@@ -9,7 +9,7 @@ import pytest
 from pydantic import SecretStr, ValidationError
 
 from brainq.errors import SetupError
-from brainq.settings.deployment import Settings, load_settings
+from brainq.runtime.settings.deployment import Settings, load_settings
 
 
 def test_the_environment_is_read_and_arguments_win(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -50,7 +50,7 @@ def bulk(
     from brainq.brain.brains import load_brains
     from brainq.client.operator import Operator
     from brainq.contracts.bulk import checked_verb, read_rate
-    from brainq.settings.deployment import load_settings
+    from brainq.runtime.settings.deployment import load_settings
 
     known, per_s = checked_verb(verb), read_rate(rate)
     settings = load_settings()

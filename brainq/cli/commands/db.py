@@ -15,7 +15,7 @@ from brainq.errors import InvalidInput, SetupError
 
 if TYPE_CHECKING:
     from brainq.cli.pages.layout import PageTable
-    from brainq.settings.deployment import Settings
+    from brainq.runtime.settings.deployment import Settings
     from brainq.store.prune import PrunedRows
     from brainq.store.store import Store
 
@@ -33,8 +33,8 @@ def upgrade() -> None:
     Example:
       BRAINQ_SQL_URL=postgresql://brainq@db/brainq brainq db upgrade
     """
+    from brainq.runtime.settings.deployment import load_settings
     from brainq.runtime.text.service_url import without_password
-    from brainq.settings.deployment import load_settings
     from brainq.store.migrations.upgrade import HEAD
     from brainq.store.store import Store
 
@@ -72,7 +72,7 @@ def prune_turns(
       brainq db prune --older-than 30d --dry-run
       brainq db prune --older-than 30d --yes        for cron
     """
-    from brainq.settings.deployment import load_settings
+    from brainq.runtime.settings.deployment import load_settings
     from brainq.store.engine import require_file
     from brainq.store.store import Store
 

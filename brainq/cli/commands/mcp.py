@@ -102,8 +102,8 @@ def serve(level: LogLevel = Level.WARNING) -> None:
     from brainq.brain.brains import load_brains
     from brainq.cli.commands.run import require_http
     from brainq.runtime.observe.logs import configure_logs
-    from brainq.settings.deployment import load_settings
-    from brainq.settings.extensions import load_extension
+    from brainq.runtime.settings.deployment import load_settings
+    from brainq.runtime.settings.extensions import load_extension
 
     require_http()
     if find_spec("mcp") is None:

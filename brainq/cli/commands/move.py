@@ -52,7 +52,7 @@ def move(
     from brainq.client.connection import cells_of, connection_of
     from brainq.contracts.act import NewAct
     from brainq.leases import process_name
-    from brainq.settings.extensions import load_extension
+    from brainq.runtime.settings.extensions import load_extension
 
     tenant_mover = load_extension("brainq.cells", "mover")
     if list_moves:

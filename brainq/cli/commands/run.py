@@ -57,7 +57,7 @@ def dev(
     if cells > 1:
         if reload or flower or port is not None:
             raise InvalidInput("--cells", "it cannot be combined with --reload, --flower or --port; leave them out")
-        from brainq.settings.extensions import load_extension
+        from brainq.runtime.settings.extensions import load_extension
 
         load_extension("brainq.cells", "dev")(cells, log_level=level.value, http=http)
         return
@@ -116,7 +116,7 @@ def worker(
     if effects:
         os.environ["BRAINQ_EFFECTS"] = _checked_effects(pool, effects)
     from brainq.cli.dev.startup import ready_to_start
-    from brainq.settings.deployment import load_settings
+    from brainq.runtime.settings.deployment import load_settings
 
     ready_to_start(load_settings(), redis_url=export_redis_url())
     os.environ.setdefault("BRAINQ_LOG_LEVEL", level.value)  # -l is Celery's; this is for brainq's own lines
@@ -182,7 +182,7 @@ def serve(
     require_http()
     from brainq.cli.dev.startup import ready_to_start
     from brainq.devserver.ports import require_free_port
-    from brainq.settings.deployment import load_settings
+    from brainq.runtime.settings.deployment import load_settings
 
     settings = load_settings()
     os.environ["BRAINQ_HTTP_HOST"] = host or settings.http_host

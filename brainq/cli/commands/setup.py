@@ -101,7 +101,7 @@ def brains(as_json: AsJson = False) -> None:
     """
     from brainq.brain.brains import describe_brains, load_brains
     from brainq.cli.pages.fleet import brains_table
-    from brainq.settings.deployment import load_settings
+    from brainq.runtime.settings.deployment import load_settings
 
     print_rows(describe_brains(load_brains(load_settings().app)), brains_table, "no brains", as_json=as_json)
 

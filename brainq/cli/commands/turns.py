@@ -207,7 +207,7 @@ def retry(
     from brainq.brain.brains import load_brains
     from brainq.client.operator import Operator
     from brainq.runtime.observe.otel_setup import start_traces
-    from brainq.settings.deployment import load_settings
+    from brainq.runtime.settings.deployment import load_settings
 
     failed = False
     settings = load_settings()

@@ -31,8 +31,8 @@ from brainq.models.providers import describe_provider
 from brainq.runtime.observe.logs import outlive_full_log
 from brainq.runtime.observe.tracebacks import TRACEBACK_VARIABLE
 from brainq.runtime.processes.supervised import LISTENER_FD
+from brainq.runtime.settings.deployment import Settings, load_settings
 from brainq.runtime.text.service_url import without_password
-from brainq.settings.deployment import Settings, load_settings
 
 DEV_GRACE_S, UP_GRACE_S = 10.0, 60.0
 OFFLINE_PREFIX = "offline:"

@@ -14,7 +14,7 @@ from pathlib import Path
 from brainq.brain.brains import Brains, load_brains
 from brainq.cli.output import note
 from brainq.errors import BrainNotLoaded, SetupError
-from brainq.settings.deployment import Settings, load_settings
+from brainq.runtime.settings.deployment import Settings, load_settings
 from brainq.wiring.preflight import require_start
 
 EXAMPLE = "examples.vault"

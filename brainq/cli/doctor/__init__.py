@@ -10,8 +10,8 @@ from brainq.cli.doctor.setup import check_brains, check_libraries, check_traces
 from brainq.cli.doctor.upgrade import check_upgrade
 from brainq.devserver.redis_server import known_redis
 from brainq.errors import SetupError
-from brainq.settings.deployment import load_settings
-from brainq.settings.extensions import load_extension
+from brainq.runtime.settings.deployment import load_settings
+from brainq.runtime.settings.extensions import load_extension
 from brainq.wiring.preflight import Check, fail
 
 

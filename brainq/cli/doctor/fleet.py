@@ -8,7 +8,7 @@ from brainq.client.connection import cells_of
 from brainq.client.operator import Operator
 from brainq.fleet.snapshot import read_redis_fleet
 from brainq.fleet.troubles import RESTART
-from brainq.settings.deployment import Settings
+from brainq.runtime.settings.deployment import Settings
 from brainq.state.connection import make_client
 from brainq.state.fleet import RedisWorkers
 from brainq.state.keys import Keys

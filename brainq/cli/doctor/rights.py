@@ -10,7 +10,7 @@ from typing import cast
 
 from brainq import state
 from brainq.broker import names
-from brainq.settings.deployment import Settings
+from brainq.runtime.settings.deployment import Settings
 from brainq.state.connection import make_client, redis_refusal
 from brainq.state.keys import Keys
 from brainq.wiring.preflight import Check, fail, ok

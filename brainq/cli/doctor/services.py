@@ -22,8 +22,8 @@ from brainq.cli.output import counted
 from brainq.contracts.encryption import ContentKeyMissing
 from brainq.contracts.webhook import parse_webhooks
 from brainq.errors import SetupError
+from brainq.runtime.settings.deployment import Settings
 from brainq.runtime.text.service_url import without_password
-from brainq.settings.deployment import Settings
 from brainq.state.connection import make_client
 from brainq.state.fleet import unwatched
 from brainq.state.keys import Keys

@@ -16,8 +16,8 @@ from brainq.cli.output import counted
 from brainq.errors import BrainqError, SetupError
 from brainq.models.costs import cost_usd, unpriced_models
 from brainq.runtime.observe.otel_setup import NEEDS_EXTRA, captures_content, is_installed, traces_exporter
+from brainq.runtime.settings.deployment import Settings
 from brainq.runtime.text.service_url import without_password
-from brainq.settings.deployment import Settings
 from brainq.tools.mcp.catalogue import find_drift, read_catalogue
 from brainq.tools.mcp.names import SEPARATOR
 from brainq.tools.mcp.session import discover

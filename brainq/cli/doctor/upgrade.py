@@ -15,7 +15,7 @@ from brainq.contracts.build import FORMATS_READ, STATE_FORMAT, Build, BuildTurn,
 from brainq.devserver.redis_server import known_redis
 from brainq.errors import BrainqError, SetupError
 from brainq.fleet.builds import MAX_TURNS, versions_of
-from brainq.settings.deployment import Settings
+from brainq.runtime.settings.deployment import Settings
 from brainq.state.builds import RedisBuilds
 from brainq.state.connection import make_client
 from brainq.state.keys import Keys

@@ -31,7 +31,7 @@ from brainq.devserver.locks import exclusive_pools
 from brainq.devserver.redis_server import CELLS_FILE, EmbeddedServer, socket_path
 from brainq.errors import InvalidInput
 from brainq.runtime.observe.tracebacks import TRACEBACK_VARIABLE
-from brainq.settings.deployment import Settings, load_settings
+from brainq.runtime.settings.deployment import Settings, load_settings
 
 MOST_CELLS = 8
 Addresses = Mapping[str, Mapping[str, str]]

@@ -13,7 +13,7 @@ from brainq.cli.output import counted
 from brainq.contracts.cell import Cell, Move
 from brainq.contracts.encryption import KeyPlace
 from brainq.errors import BrainqError
-from brainq.settings.deployment import Settings
+from brainq.runtime.settings.deployment import Settings
 from brainq.state.connection import make_client
 from brainq.store.repositories.budgets import Budgets
 from brainq.store.repositories.cells import Directory, Moves

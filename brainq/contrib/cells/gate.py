@@ -15,7 +15,7 @@ from brainq.contracts.cell import Placement, tenant_key
 from brainq.errors import CellUnreachable
 from brainq.people.tenant_places import TenantPlaces
 from brainq.runtime.observe.logs import logger
-from brainq.settings.deployment import Settings
+from brainq.runtime.settings.deployment import Settings
 from brainq.state.tenant_keys import RedisMovedWords
 from brainq.store.database import Database
 from brainq.store.engine import is_sql_unavailable, make_engine

@@ -17,7 +17,7 @@ from brainq.contracts.turn import TurnRequest
 from brainq.contrib.cells.asking import ask_each, named_away
 from brainq.contrib.cells.directory import KnownTenants
 from brainq.errors import CellUnreachable, InvalidInput, NotFound, TenantMoved
-from brainq.settings.deployment import Settings
+from brainq.runtime.settings.deployment import Settings
 from brainq.store.repositories.cells import Directory, Moves
 from brainq.store.tables.cell_tables import CELL_TABLES, tenant_cells
 from brainq.wiring import Wiring

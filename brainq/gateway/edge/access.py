@@ -27,7 +27,7 @@ from brainq.gateway.edge.request import TURN_ID, Gateway, HttpRequest
 from brainq.runtime.observe.logs import logger, request_log_ids
 from brainq.runtime.observe.spans import set_parent_context
 from brainq.runtime.processes.resources import is_shortage
-from brainq.settings.http import split_list
+from brainq.runtime.settings.http import split_list
 
 AGENT_CARD_PATH = "/.well-known/agent-card.json"
 """The last part of the path of each public agent card of A2A."""

@@ -18,7 +18,7 @@ from brainq.access.tokens import KEPT_S
 from brainq.errors import SetupError
 from brainq.gateway.edge.client_address import is_loopback
 from brainq.runtime.processes.threads import as_sync, contained
-from brainq.settings.deployment import Settings
+from brainq.runtime.settings.deployment import Settings
 
 R = TypeVar("R")
 CHECK_THREADS = 8

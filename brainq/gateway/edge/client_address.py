@@ -13,7 +13,7 @@ from typing import TypedDict
 
 from starlette.types import Scope
 
-from brainq.settings.http import HttpSettings, split_list
+from brainq.runtime.settings.http import HttpSettings, split_list
 
 
 class ProxyOptions(TypedDict):

@@ -22,7 +22,7 @@ from brainq.gateway.edge.authentication import Authenticator
 from brainq.gateway.edge.caller_rates import CallerRates
 from brainq.gateway.edge.limits import StreamLimiter, StreamSlot
 from brainq.gateway.edge.problems import RequestRejected, SessionNotAllowed
-from brainq.settings.deployment import Settings
+from brainq.runtime.settings.deployment import Settings
 
 T = TypeVar("T")
 CACHED_S = 1.0

@@ -11,7 +11,7 @@ from tests.support.world import ROOT, World
 CLAIMER = """
 import sys, threading
 from brainq.contracts.turn import Limits
-from brainq.settings.deployment import load_settings
+from brainq.runtime.settings.deployment import load_settings
 from brainq.wiring import Wiring
 from tests.support.brains.obedient import brain
 wiring, session, me = Wiring(load_settings(), brain), sys.argv[1], sys.argv[2]

@@ -52,7 +52,7 @@ from brainq.contrib.a2a.tasks import ANSWER
 from brainq.devserver.ports import free_port
 from brainq.errors import SetupError
 from brainq.gateway.edge import caller_rates
-from brainq.settings.deployment import load_settings
+from brainq.runtime.settings.deployment import load_settings
 from tests.integration.gateway.test_door import token
 from tests.support.gateways import GatewayThread
 from tests.support.parts import forget

@@ -17,7 +17,7 @@ from brainq.contracts.answers import Answers
 from brainq.contracts.budgets import BudgetState
 from brainq.contracts.cell import Move
 from brainq.contracts.fleet import Fleet, FleetTurns
-from brainq.settings.deployment import Settings, load_settings
+from brainq.runtime.settings.deployment import Settings, load_settings
 
 NOW = datetime(2026, 11, 27, tzinfo=UTC)
 CELLS = (

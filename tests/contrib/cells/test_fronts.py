@@ -19,7 +19,7 @@ from brainq.contracts.answers import cells_away
 from brainq.contracts.build import Ramp
 from brainq.contracts.cell import Placement
 from brainq.errors import CellUnreachable, InvalidInput, TenantMoved, TurnNotFound
-from brainq.settings.deployment import load_settings
+from brainq.runtime.settings.deployment import load_settings
 from brainq.store.database import Database
 from brainq.store.repositories.cells import Directory
 from tests.contrib.cells.two_cells import NAMES, TwoCells, tenant_in, two_cells, two_servers

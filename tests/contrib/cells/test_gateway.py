@@ -11,7 +11,7 @@ from brainq.access import Tokens, Verb
 from brainq.access import tokens as module
 from brainq.brain.brain import Brain
 from brainq.errors import Unreachable
-from brainq.settings.deployment import load_settings
+from brainq.runtime.settings.deployment import load_settings
 from brainq.store.store import Store
 from tests.contrib.cells.two_cells import tenant_in, two_cells, two_servers
 from tests.support.gateways import GatewayThread

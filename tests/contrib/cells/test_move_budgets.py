@@ -12,7 +12,7 @@ from brainq.client.client import Client
 from brainq.client.connection import cells_of
 from brainq.contrib.cells.move import MoveRun, Undo
 from brainq.errors import MoveFailed
-from brainq.settings.deployment import load_settings
+from brainq.runtime.settings.deployment import load_settings
 from tests.contrib.cells.two import TENANT, Spenders, TwoCells
 from tests.integration.test_budgets import price
 from tests.support.pump import QUICK

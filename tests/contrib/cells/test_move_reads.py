@@ -26,7 +26,7 @@ from brainq.contrib.cells.asking import ask_each
 from brainq.contrib.cells.directory import FRESH_S
 from brainq.contrib.cells.move import MoveRun
 from brainq.errors import ResultTimeout, ScheduleNotFound, TenantMoving, TurnNotFound
-from brainq.settings.deployment import Settings, load_settings
+from brainq.runtime.settings.deployment import Settings, load_settings
 from tests.contrib.cells.two import TENANT, TwoCells, parked_tenant
 from tests.support.gateways import GatewayThread
 from tests.support.pump import QUICK

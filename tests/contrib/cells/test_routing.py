@@ -16,7 +16,7 @@ from brainq.contracts.turn import TurnRequest
 from brainq.contrib.cells.asking import named_away
 from brainq.contrib.cells.routing import RoutedCells
 from brainq.errors import CellUnreachable, TenantMoved, TenantMoving, TurnNotFound
-from brainq.settings.deployment import load_settings
+from brainq.runtime.settings.deployment import load_settings
 from tests.support.pump import QUICK
 
 NAMES = ("a", "b", "c")

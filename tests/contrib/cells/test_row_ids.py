@@ -15,7 +15,7 @@ from brainq.client.client import Client
 from brainq.contracts.cell import RowId, parse_row, shown_row
 from brainq.contracts.webhook import NewDelivery
 from brainq.errors import InvalidInput
-from brainq.settings.deployment import load_settings
+from brainq.runtime.settings.deployment import load_settings
 from brainq.store.store import Store
 from tests.contrib.cells.two_cells import TwoCells, two_cells, two_servers
 from tests.support.pump import QUICK

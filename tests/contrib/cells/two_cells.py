@@ -12,7 +12,7 @@ from typing import Any
 from brainq.client.client import Client
 from brainq.contracts.cell import hashed_cell
 from brainq.contrib.cells import asking
-from brainq.settings.deployment import load_settings
+from brainq.runtime.settings.deployment import load_settings
 from tests.support.pump import QUICK, Pump, sqlite_url
 from tests.support.server import RedisServer
 

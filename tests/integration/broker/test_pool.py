@@ -17,7 +17,7 @@ from brainq.broker.celery57.thread_pool import TaskRun, current_run
 from brainq.broker.names import COORDINATOR_QUEUES, TURN_ADVANCE, TURNS_QUEUE, queue_key
 from brainq.calls.function_run import Abandon
 from brainq.contracts.status import WorkFailure, WorkOutcome
-from brainq.settings.deployment import Settings
+from brainq.runtime.settings.deployment import Settings
 from brainq.tasks.register import current_abandon
 from tests.integration.broker.worker import running, settings_for, watching
 from tests.support.server import RedisServer

@@ -21,7 +21,7 @@ from brainq.broker.names import COORDINATOR_QUEUES, POISON_LIST, TURN_ADVANCE, T
 from brainq.cli.doctor.rights import check_rights
 from brainq.devserver.ports import free_port, ping
 from brainq.devserver.redis_server import find_server
-from brainq.settings.deployment import load_settings
+from brainq.runtime.settings.deployment import load_settings
 from brainq.state.stream_reader import StreamReader
 from brainq.wiring.preflight import Check
 from tests.integration.broker.worker import running, settings_for, watching

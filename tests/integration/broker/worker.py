@@ -17,7 +17,7 @@ from pydantic import SecretStr
 
 from brainq.broker.app import make_app
 from brainq.broker.names import COORDINATOR_QUEUES, POISON_LIST, TURN_ADVANCE, TURNS_QUEUE, queue_key
-from brainq.settings.deployment import Settings
+from brainq.runtime.settings.deployment import Settings
 from tests.support.server import RedisServer
 
 

@@ -11,7 +11,7 @@ from pydantic import SecretStr
 from brainq.brain.brain import Brain
 from brainq.client.client import Client
 from brainq.models.scripted import ScriptedProvider, says
-from brainq.settings.deployment import Settings
+from brainq.runtime.settings.deployment import Settings
 from tests.support.commands import Brainq, commands
 from tests.support.pump import sqlite_url
 

@@ -10,7 +10,7 @@ import pytest
 
 from brainq.broker.app import make_app
 from brainq.cli.doctor.services import check_envelope
-from brainq.settings.deployment import Settings
+from brainq.runtime.settings.deployment import Settings
 from tests.support.commands import Brainq
 from tests.support.postgres import postgres_url
 from tests.support.server import RedisServer

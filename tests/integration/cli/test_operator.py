@@ -7,7 +7,7 @@ from pydantic import SecretStr
 
 from brainq import InvalidInput, Operator, SetupError, TurnNotFound
 from brainq.client.client import Client
-from brainq.settings.deployment import Settings
+from brainq.runtime.settings.deployment import Settings
 
 
 def test_a_turn_is_found_by_its_id_its_beginning_and_its_request_key(client: Client) -> None:

@@ -13,7 +13,7 @@ from brainq.brain.brains import load_brains
 from brainq.client.handle import TurnHandle
 from brainq.contracts.ids import split_call_id
 from brainq.errors import ExitCode
-from brainq.settings.deployment import Settings
+from brainq.runtime.settings.deployment import Settings
 from tests.support.commands import Brainq
 from tests.support.pump import Pump
 

@@ -9,7 +9,7 @@ import pytest
 
 from brainq.access import Caller, Tokens, Verb
 from brainq.errors import ExitCode
-from brainq.settings.deployment import Settings
+from brainq.runtime.settings.deployment import Settings
 from brainq.store.store import Store
 from tests.support.commands import Brainq
 

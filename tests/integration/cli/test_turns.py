@@ -11,7 +11,7 @@ from brainq.client.connection import wiring_of
 from brainq.contracts.status import Ending, StopReason
 from brainq.contracts.turn import TurnResult
 from brainq.errors import ExitCode
-from brainq.settings.deployment import Settings
+from brainq.runtime.settings.deployment import Settings
 from brainq.store.database import Transaction
 from brainq.store.migrations.upgrade import HEAD
 from brainq.store.store import Store

@@ -9,7 +9,7 @@ import pytest
 
 from brainq.client.client import Client
 from brainq.client.connection import wiring_of
-from brainq.settings.deployment import Settings
+from brainq.runtime.settings.deployment import Settings
 from tests.support.builds import announce
 from tests.support.commands import Brainq
 

@@ -13,7 +13,7 @@ from brainq.contracts.cell import RowId
 from brainq.contracts.webhook import NewDelivery
 from brainq.errors import ExitCode
 from brainq.jobs import delivery_key
-from brainq.settings.deployment import Settings, load_settings
+from brainq.runtime.settings.deployment import Settings, load_settings
 from tests.support.commands import Brainq
 
 URL = "https://example.com/hook"

@@ -14,7 +14,7 @@ from brainq.client.async_handle import THREADS_PER_KIND
 from brainq.client.connection import wiring_of
 from brainq.contracts.event import TurnEvent
 from brainq.errors import ResultTimeout, SetupError, TurnNotFound, TurnRejected, Unreachable
-from brainq.settings.deployment import Settings
+from brainq.runtime.settings.deployment import Settings
 from tests.support.brains import obedient
 from tests.support.brains.obedient import script
 from tests.support.proxy import Proxy

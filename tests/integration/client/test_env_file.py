@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from brainq import BrainNotLoaded, Client, Operator
-from brainq.settings.environment import TYPED_OPTIONS
+from brainq.runtime.settings.environment import TYPED_OPTIONS
 
 KEY = "ENV_SHOP_KEY"
 BRAIN = f"""

@@ -23,7 +23,7 @@ from brainq.errors import SetupError
 from brainq.gateway.edge import caller_rates
 from brainq.gateway.edge.authentication import LOCAL_CALLER, make_authenticator
 from brainq.gateway.server import LONG_WORK_THREADS
-from brainq.settings.deployment import load_settings
+from brainq.runtime.settings.deployment import load_settings
 from brainq.store.repositories.tokens import Tokens as TokenRows
 from tests.integration.gateway.test_turns import problem, submit
 from tests.support.gateways import GatewayThread

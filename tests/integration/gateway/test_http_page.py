@@ -15,7 +15,7 @@ from brainq.contracts.model import ModelReply, ModelRequest
 from brainq.errors import ERROR_KINDS
 from brainq.gateway.edge.problems import REJECTIONS
 from brainq.models.scripted import calls, says
-from brainq.settings.http import HttpSettings
+from brainq.runtime.settings.http import HttpSettings
 from tests.support.gateways import GatewayThread
 from tests.support.pump import Pump
 from tests.support.sse import read

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from brainq.broker.names import FINALIZE_QUEUE, TAKEN_IN_TURN, queue_key, queue_keys
-from brainq.settings.deployment import Settings
+from brainq.runtime.settings.deployment import Settings
 from brainq.state.keys import Keys
 from tests.support.model.rules import require
 

@@ -7,7 +7,7 @@ from random import Random
 from typing import Any, cast
 
 from brainq.broker.names import ALL_QUEUES, queue_keys
-from brainq.settings.deployment import Settings
+from brainq.runtime.settings.deployment import Settings
 from brainq.state.keys import Keys
 from tests.support.model.client import ModelClient
 

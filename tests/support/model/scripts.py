@@ -7,7 +7,7 @@ from typing import Any, Protocol, Self, cast
 
 import redis
 
-from brainq.settings.deployment import Settings
+from brainq.runtime.settings.deployment import Settings
 from brainq.state.connection import Client, Command
 from brainq.state.keys import Keys
 from brainq.state.script_headers import Signature

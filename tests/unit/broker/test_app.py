@@ -16,7 +16,7 @@ from brainq.broker.app import celery_url, make_app
 from brainq.broker.celery57.transport import SentinelTransport, Transport
 from brainq.contracts.status import Effect
 from brainq.errors import SetupError
-from brainq.settings.deployment import Settings
+from brainq.runtime.settings.deployment import Settings
 
 URL = "redis://127.0.0.1:1/3"
 

@@ -13,7 +13,7 @@ from celery.app.trace import build_tracer
 
 from brainq.broker.app import make_app
 from brainq.broker.celery57.task_execution import lean_tracer
-from brainq.settings.deployment import Settings
+from brainq.runtime.settings.deployment import Settings
 from tests.integration.broker.worker import settings_for
 
 REQUEST = {"id": "t1", "shadow": "brainq.call.run:look", "argsrepr": "(hidden)", "kwargsrepr": "{}", "hostname": "h"}

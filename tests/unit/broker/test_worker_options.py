@@ -14,7 +14,7 @@ from brainq.broker.celery57.thread_pool import TaskPool
 from brainq.broker.celery57.worker import POOLS
 from brainq.broker.worker_health import SETUP_EXIT
 from brainq.broker.worker_options import ACCEPTED, REFUSED, find_refusals
-from brainq.settings.deployment import load_settings
+from brainq.runtime.settings.deployment import load_settings
 
 OWN = names.PARALLEL_QUEUES
 

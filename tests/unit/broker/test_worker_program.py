@@ -18,7 +18,7 @@ from brainq.broker.app import make_app
 from brainq.broker.celery57 import consumer as ours
 from brainq.broker.celery57.consumer import Consumer
 from brainq.runtime.observe.logs import OutageLog
-from brainq.settings.deployment import load_settings
+from brainq.runtime.settings.deployment import load_settings
 
 # Whoever runs the tests as root in a container is told so.
 pytestmark = pytest.mark.filterwarnings("ignore:.*superuser privileges:celery.exceptions.SecurityWarning")

@@ -19,7 +19,7 @@ from brainq.cli.main import COMMANDS, app
 from brainq.cli.options import use_app
 from brainq.cli.output import note
 from brainq.errors import BrainNotLoaded, InvalidInput
-from brainq.settings.environment import TYPED_OPTIONS
+from brainq.runtime.settings.environment import TYPED_OPTIONS
 
 BRAIN = "from brainq import Brain\nbrain = Brain('a', 'offline:rules', 'Be brief.')\nnumber = 3\n"
 

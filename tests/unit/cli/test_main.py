@@ -31,7 +31,7 @@ from brainq.errors import (
     TurnRejected,
     kind_of,
 )
-from brainq.settings.environment import WARNED_NAMES
+from brainq.runtime.settings.environment import WARNED_NAMES
 
 COMMANDS = (
     *("init", "dev", "submit", "tail", "list", "show", "cancel", "doctor", "up", "serve", "worker", "flower"),

@@ -17,7 +17,7 @@ from brainq.cli.dev.supervisor import StopSignals, Supervisor, describe_exit, re
 from brainq.devserver.locks import exclusive_pools
 from brainq.devserver.redis_server import known_redis
 from brainq.errors import AlreadyRuns, ExitCode, SetupError, kind_of
-from brainq.settings.deployment import load_settings
+from brainq.runtime.settings.deployment import load_settings
 from tests.support.stand_in import stand_in
 
 

@@ -8,7 +8,7 @@ from brainq.contracts.build import BuildTurn, Ramp
 from brainq.contracts.fleet import FleetQueue, FleetWorker, PoolScale
 from brainq.errors import InvalidInput
 from brainq.fleet.scale import BuildFacts, WorkerBounds, build_scale, build_shares, pool_scale, worker_bounds
-from brainq.settings.deployment import Settings
+from brainq.runtime.settings.deployment import Settings
 from brainq.upkeep.sweeper import turn_capacity
 
 

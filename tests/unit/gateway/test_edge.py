@@ -16,7 +16,7 @@ from brainq.contracts.event import EventKind, TurnEvent
 from brainq.gateway.edge.caller_rates import BURST_S, MAX_NAMES, RateLimiter
 from brainq.gateway.edge.client_address import address_key, client_address, is_loopback, proxy_options
 from brainq.gateway.rest.event_stream import HEARTBEAT, RECONNECT_FRAME, RECONNECT_MS, event_frame
-from brainq.settings.http import HttpSettings
+from brainq.runtime.settings.http import HttpSettings
 from tests.support.sse import EventReader
 
 

@@ -23,7 +23,7 @@ from brainq import __version__
 from brainq.broker.names import POOL_QUEUES
 from brainq.contracts.fleet import FleetScale
 from brainq.gateway.edge.access import PUBLIC_PATHS, VERBS
-from brainq.settings.deployment import ENV_PREFIX, Settings
+from brainq.runtime.settings.deployment import ENV_PREFIX, Settings
 from ops.kubernetes.helm import find_helm, helm_in
 from ops.kubernetes.render import CHART, MANIFESTS, VALUES, render, template
 

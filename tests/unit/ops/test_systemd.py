@@ -15,7 +15,7 @@ import pytest
 
 from brainq.broker.names import POOL_QUEUES
 from brainq.broker.worker_health import SETUP_EXIT
-from brainq.settings.deployment import ENV_PREFIX, Settings
+from brainq.runtime.settings.deployment import ENV_PREFIX, Settings
 
 ROOT = Path(__file__).parents[3]
 UNITS = ROOT / "ops" / "systemd"

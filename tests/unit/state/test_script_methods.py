@@ -13,7 +13,7 @@ import brainq.state
 from brainq.contracts.claim import FinalStepClaim, NoClaim, TurnClaim
 from brainq.contracts.message import Message
 from brainq.errors import ScriptError
-from brainq.settings.deployment import Settings
+from brainq.runtime.settings.deployment import Settings
 from brainq.state.finals import RedisFinalChain
 from brainq.state.keys import Keys
 from brainq.state.script_methods import Parameter, ScriptMethod, script, script_call

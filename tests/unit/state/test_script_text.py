@@ -11,7 +11,7 @@ from redis.exceptions import ResponseError
 
 from brainq.contracts.claim import TurnClaim
 from brainq.errors import ScriptError
-from brainq.settings.deployment import Settings
+from brainq.runtime.settings.deployment import Settings
 from brainq.state.keys import Keys
 from brainq.state.script_text import NAMES, read_script
 from brainq.state.scripts import Scripts

@@ -14,7 +14,7 @@ from redis.exceptions import NoScriptError, ResponseError
 from brainq.contracts.claim import TurnClaim
 from brainq.contracts.people import Brake
 from brainq.errors import ScriptError
-from brainq.settings.deployment import Settings
+from brainq.runtime.settings.deployment import Settings
 from brainq.state.keys import Keys
 from brainq.state.people import RedisHolds
 from brainq.state.script_headers import HeaderField, HeaderReply, parse_signature

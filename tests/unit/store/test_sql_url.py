@@ -8,7 +8,7 @@ import pytest
 from pydantic import SecretStr
 
 from brainq.errors import SetupError
-from brainq.settings.service_urls import pooled_url
+from brainq.runtime.settings.service_urls import pooled_url
 from brainq.store.engine import make_engine
 from brainq.store.sql_url import parse_sql_url
 

@@ -11,7 +11,7 @@ import pytest
 from brainq.broker import names
 from brainq.broker.app import make_app
 from brainq.errors import SetupError
-from brainq.settings.deployment import load_settings
+from brainq.runtime.settings.deployment import load_settings
 from brainq.tasks import pool_app
 from brainq.tasks.pool_app import PoolWorker
 

@@ -13,7 +13,7 @@ from brainq.contracts.turn import TurnResult
 from brainq.contracts.webhook import Webhook, parse_webhooks
 from brainq.errors import InvalidInput, SetupError
 from brainq.people.webhook_delivery import LATER, MAX_TRIES
-from brainq.settings.deployment import load_settings
+from brainq.runtime.settings.deployment import load_settings
 from brainq.store.repositories.deliveries import approval_deliveries, ending_deliveries
 
 SECRET = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"

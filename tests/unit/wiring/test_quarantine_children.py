@@ -18,7 +18,7 @@ from brainq.runtime.processes import child as process_module
 from brainq.runtime.processes import quarantine_pool as parent_module
 from brainq.runtime.processes.child import FrameLostError
 from brainq.runtime.processes.guard import ProcessGuard
-from brainq.settings.deployment import Settings
+from brainq.runtime.settings.deployment import Settings
 from brainq.wiring import quarantine as alone_module
 from brainq.wiring.quarantine import Quarantine
 from tests.support.wait import wait_until

@@ -23,9 +23,9 @@ from brainq.contracts.file import MAX_FILE_BYTES, FileLimits
 from brainq.contracts.rate import parse_rates
 from brainq.contracts.webhook import parse_webhooks
 from brainq.errors import InvalidInput, SetupError
-from brainq.settings.environment import read_env_file
-from brainq.settings.http import HttpSettings
-from brainq.settings.service_urls import BROKER_SCHEMES, REDIS_SCHEMES, checked_url, pooled_url
+from brainq.runtime.settings.environment import read_env_file
+from brainq.runtime.settings.http import HttpSettings
+from brainq.runtime.settings.service_urls import BROKER_SCHEMES, REDIS_SCHEMES, checked_url, pooled_url
 
 ENV_PREFIX = "BRAINQ_"
 _KEY_PREFIX = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,30}:", re.ASCII)

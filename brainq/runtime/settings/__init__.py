@@ -9,14 +9,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from brainq.settings.deployment import Concurrency, Settings, load_settings, settings_here
+    from brainq.runtime.settings.deployment import Concurrency, Settings, load_settings, settings_here
 
 __all__ = ["Concurrency", "Settings", "load_settings", "settings_here"]
 
 
 def __getattr__(name: str) -> Any:
     if name in __all__:
-        from brainq.settings import deployment
+        from brainq.runtime.settings import deployment
 
         return getattr(deployment, name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -7,8 +7,8 @@ import re
 from pydantic import SecretStr
 
 from brainq.errors import SetupError
+from brainq.runtime.settings.redis_url import parse_redis_url, parse_sentinel_url, split_login
 from brainq.runtime.text.service_url import ENCODE_PASSWORD
-from brainq.settings.redis_url import parse_redis_url, parse_sentinel_url, split_login
 
 REDIS_SCHEMES = ("redis://", "rediss://", "unix://", "sentinel://")
 AMQP_PORTS = {"amqp": 5672, "amqps": 5671}
