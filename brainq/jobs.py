@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from brainq.contracts.status import WorkFailure, WorkOutcome
-from brainq.leases import LeaseRenewer
+from brainq.runtime.leases import LeaseRenewer
 from brainq.runtime.text.failures import failure_words
 
 if TYPE_CHECKING:

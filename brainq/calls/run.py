@@ -28,7 +28,7 @@ from brainq.contracts.call import Progress, ToolFailure, ToolTimeout, new_outsid
 from brainq.contracts.claim import CallClaim, CallRef, NoClaim
 from brainq.contracts.memory import MemoryRetriever, RetrievedMemory
 from brainq.contracts.status import Effect
-from brainq.leases import LeaseRenewer
+from brainq.runtime.leases import LeaseRenewer
 from brainq.runtime.observe import telemetry_names as names
 from brainq.runtime.observe import tracing
 from brainq.runtime.observe.logs import MissingBrainLog, logger

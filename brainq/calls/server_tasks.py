@@ -29,7 +29,7 @@ from brainq.contracts.call import ServerTask, ServerTaskWatch
 from brainq.contracts.claim import CallClaim
 from brainq.contracts.status import Effect
 from brainq.errors import InvalidInput, TokenRefused
-from brainq.leases import LeaseRenewer
+from brainq.runtime.leases import LeaseRenewer
 from brainq.runtime.observe.logs import OutageLog, logger, turn_log_ids
 from brainq.tools.mcp.calls import ServerTool
 from brainq.tools.results import OutcomeUnknown, ToolError, WithFiles, split_files

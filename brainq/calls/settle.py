@@ -21,7 +21,7 @@ from brainq.contracts.claim import CallClaim, SettleReply
 from brainq.contracts.file import File, FileLimits
 from brainq.contracts.message import ToolCall
 from brainq.contracts.status import CALL_FAILURES, TraceStatus, WorkFailure, WorkOutcome
-from brainq.leases import LeaseRenewer
+from brainq.runtime.leases import LeaseRenewer
 from brainq.runtime.observe import telemetry_names as names
 from brainq.runtime.observe.logs import logger
 from brainq.runtime.observe.spans import end_call

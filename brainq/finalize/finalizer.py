@@ -33,7 +33,7 @@ from brainq.finalize.steps import (
     around_step,
     error_type_name,
 )
-from brainq.leases import LeaseRenewer
+from brainq.runtime.leases import LeaseRenewer
 from brainq.runtime.observe.logs import MissingBrainLog, logger
 from brainq.runtime.observe.metrics import catalogue as m
 from brainq.runtime.observe.metrics.counters import COUNTERS

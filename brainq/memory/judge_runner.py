@@ -17,12 +17,12 @@ from brainq.contracts.model import Price, Spend, TokenUsage, unknown_price
 from brainq.contracts.status import WorkFailure
 from brainq.contracts.stop import stop_of_turn
 from brainq.jobs import MAX_TRIES, GivenUp, JobRunner, Postponed, TryFailed, judgement_key
-from brainq.leases import LeaseRenewer
 from brainq.memory.judges import judges_named, unknown_judge
 from brainq.memory.words import cut
 from brainq.models.asking.bill import Allowance
 from brainq.models.asking.deferred import StopDeferred
 from brainq.models.auxiliary import AuxiliaryModel
+from brainq.runtime.leases import LeaseRenewer
 from brainq.runtime.observe.logs import logger
 from brainq.runtime.observe.spans import judge_span
 from brainq.runtime.observe.tracing import in_span

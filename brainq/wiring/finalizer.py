@@ -26,7 +26,6 @@ from brainq.finalize.steps import (
     RunInQuarantine,
     SendResult,
 )
-from brainq.leases import LeaseRenewer
 from brainq.memory.judge_runner import JudgeRunner, JudgeRuntime
 from brainq.memory.steps import ExtractMemories, MemoryServices, ObserveTurn, ScheduleJudges, make_memory_services
 from brainq.models.asking.rate_permit import PermitPolicy
@@ -34,6 +33,7 @@ from brainq.models.auxiliary import AuxiliaryModel
 from brainq.models.costs import cost_usd
 from brainq.models.providers import resolve_model
 from brainq.people.webhook_delivery import WebhookSender
+from brainq.runtime.leases import LeaseRenewer
 from brainq.runtime.observe.logs import logger
 from brainq.runtime.processes.later_threads import LATER_THREADS
 from brainq.runtime.settings.deployment import Settings

@@ -16,12 +16,12 @@ from brainq.contracts.memory import MemoryRetriever
 from brainq.contracts.model import TokenUsage
 from brainq.finalize.finalizer import TurnFinalizer
 from brainq.finalize.steps import FIRST_STEP
-from brainq.leases import LeaseRenewer
 from brainq.models.asking.rate_permit import PermitPolicy
 from brainq.models.costs import cost_usd
 from brainq.models.providers import resolve_model, warm_up
 from brainq.outage import OutagePolicy
 from brainq.people.lost_turns import LostTurns
+from brainq.runtime.leases import LeaseRenewer
 from brainq.store.store import Store
 from brainq.tools.ranking import ranker_by_name
 from brainq.turn.before_step import AuxiliaryWork

@@ -20,9 +20,9 @@ from brainq.contracts.budgets import parse_budgets
 from brainq.contracts.build import WorkerBuild
 from brainq.contracts.status import Effect
 from brainq.errors import SetupError, Unreachable
-from brainq.leases import LeaseRenewer, process_name
 from brainq.people.budgets import BudgetDesk
 from brainq.people.tenant_places import ONE_CELL, TenantPlaces
+from brainq.runtime.leases import LeaseRenewer, process_name
 from brainq.runtime.settings.deployment import Settings
 from brainq.runtime.settings.extensions import load_extension
 from brainq.runtime.text.service_url import without_password

@@ -22,8 +22,8 @@ from unittest import mock
 
 import brainq.calls.executor as executor
 import brainq.calls.function_run as function_run
-import brainq.leases as leases
 import brainq.people.approvals as approvals
+import brainq.runtime.leases as leases
 import brainq.runtime.observe.threads as kept
 import brainq.runtime.processes.threads as threads
 import brainq.runtime.processes.timers as timers

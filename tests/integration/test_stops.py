@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from brainq.devserver.redis_server import EmbeddedServer
-from brainq.leases import LeaseRenewer
+from brainq.runtime.leases import LeaseRenewer
 from brainq.runtime.observe import threads
 from brainq.state.listener import PING_AFTER_S, RedisListener, RedisStopSignals
 from tests.support.refused_threads import REFUSED, RefusedThreads

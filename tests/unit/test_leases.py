@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from brainq.leases import LeaseRenewer
+from brainq.runtime.leases import LeaseRenewer
 from brainq.runtime.observe import threads
 from tests.support.refused_threads import REFUSED, RefusedThreads
 from tests.support.wait import wait_until

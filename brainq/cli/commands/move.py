@@ -51,7 +51,7 @@ def move(
     """
     from brainq.client.connection import cells_of, connection_of
     from brainq.contracts.act import NewAct
-    from brainq.leases import process_name
+    from brainq.runtime.leases import process_name
     from brainq.runtime.settings.extensions import load_extension
 
     tenant_mover = load_extension("brainq.cells", "mover")

@@ -19,7 +19,7 @@ from functools import partial
 from typing import Any
 
 from brainq.errors import SetupError
-from brainq.leases import process_name
+from brainq.runtime.leases import process_name
 from brainq.runtime.observe.threads import start_thread
 from brainq.runtime.processes.child import FrameLostError, SocketChild, receive_frame, send_frame
 from brainq.runtime.processes.guard import ProcessGuard

@@ -45,7 +45,7 @@ BUGS = (
     ),
     Bug(
         "a beat that failed is made again when the next is due",
-        "brainq/leases.py",
+        "brainq/runtime/leases.py",
         "if failed is None else min(AGAIN_S, self._every_s)",
         "if failed is None else self._every_s",
         ("tests/unit/test_leases.py",),

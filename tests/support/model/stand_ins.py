@@ -19,7 +19,7 @@ from brainq.contracts.turn import TurnRequest
 
 
 class Renewal:
-    """A lease under renewal, as `brainq.leases.LeaseRenewal`; the schedule decides when it beats."""
+    """A lease under renewal, as `brainq.runtime.leases.LeaseRenewal`; the schedule decides when it beats."""
 
     __slots__ = ("_renewals", "beat", "on_lost")
 
@@ -48,7 +48,7 @@ class Renewal:
 
 
 class Beats:
-    """`brainq.leases.LeaseRenewer` without its thread."""
+    """`brainq.runtime.leases.LeaseRenewer` without its thread."""
 
     def __init__(self) -> None:
         self.renewals: list[Renewal] = []

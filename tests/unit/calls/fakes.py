@@ -18,7 +18,7 @@ from brainq.contracts.claim import CallClaim, CallRef, NoCallClaim, NoClaim, Set
 from brainq.contracts.file import FileLimits
 from brainq.contracts.rows import VoidResult
 from brainq.contracts.status import Effect, TraceStatus
-from brainq.leases import LeaseRenewer
+from brainq.runtime.leases import LeaseRenewer
 from tests.support.blobs import BlobsInMemory
 from tests.support.only import only
 from tests.support.stand_in import stand_in

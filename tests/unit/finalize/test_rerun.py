@@ -20,8 +20,8 @@ from brainq.finalize.rerun import Retried, StepRerunner
 from brainq.finalize.step_order import FinalizerRuntime, StepOrder
 from brainq.finalize.steps import AppendCitations, SendResult, StepContext
 from brainq.jobs import JobKey
-from brainq.leases import LeaseRenewer
 from brainq.memory.judge_runner import JudgeRunner, JudgeRuntime
+from brainq.runtime.leases import LeaseRenewer
 from tests.support.only import only
 from tests.support.stand_in import stand_in
 from tests.unit.finalize.support import REQUEST, RESULT, LiveChain, OwnJudge, Rows, brain_with, ended, talk

@@ -17,7 +17,7 @@ from types import TracebackType
 from brainq.runtime.observe.logs import OutageLog, logger
 from brainq.runtime.observe.threads import KeptThread
 
-log = logger("brainq.leases")
+log = logger("brainq.runtime.leases")
 
 AGAIN_S = 0.5  # after a heartbeat that failed
 
