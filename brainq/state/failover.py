@@ -11,8 +11,8 @@ from typing import TypeVar
 import redis
 
 from brainq.failover import PRIMARIES
-from brainq.outage import OutageRetry
 from brainq.runtime.observe.logs import logger
+from brainq.runtime.outage import OutageRetry
 from brainq.runtime.settings.redis_url import parse_sentinel_url
 from brainq.state.connection import is_redis_unavailable
 from brainq.state.listener import RedisListener

@@ -19,7 +19,7 @@ from typing import Any, Generic, Self, TypeVar, cast
 from redis.exceptions import NoScriptError, RedisError, ResponseError
 
 from brainq.errors import ScriptError
-from brainq.outage import ONCE, OutageRetry
+from brainq.runtime.outage import ONCE, OutageRetry
 from brainq.state.connection import Client, Command, is_redis_unavailable
 from brainq.state.doorbells import Doorbells, Outbox
 from brainq.state.keys import Keys

@@ -20,7 +20,6 @@ from brainq.contracts.stop import Stop, stop_of_turn, stops_of_models
 from brainq.contracts.view import TurnView
 from brainq.models.asking.deferred import CallDeferred, Requester, StopDeferred
 from brainq.models.asking.rate_permit import PermitPolicy
-from brainq.outage import NO_WAITING, OutagePolicy
 from brainq.runtime.leases import LeaseRenewer
 from brainq.runtime.observe import telemetry_names as names
 from brainq.runtime.observe.logs import MissingBrainLog, logger, missing_brain_error
@@ -29,6 +28,7 @@ from brainq.runtime.observe.metrics.counters import COUNTERS
 from brainq.runtime.observe.spans import advance_span
 from brainq.runtime.observe.tracebacks import where_raised
 from brainq.runtime.observe.tracing import in_span, tracer
+from brainq.runtime.outage import NO_WAITING, OutagePolicy
 from brainq.runtime.processes.resources import is_short_now
 from brainq.runtime.text.failures import failure_name
 from brainq.turn.before_step import AuxiliaryWork

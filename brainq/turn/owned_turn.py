@@ -9,7 +9,7 @@ from brainq.contracts.claim import TurnClaim
 from brainq.contracts.message import Message
 from brainq.contracts.model import Spend
 from brainq.contracts.view import TurnView
-from brainq.outage import OutageRetry
+from brainq.runtime.outage import OutageRetry
 from brainq.turn.decide import End
 
 

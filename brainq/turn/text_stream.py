@@ -17,10 +17,10 @@ from brainq.contracts.model import ModelChunk, ModelReply, ModelRequest, ModelRe
 from brainq.errors import ProviderError
 from brainq.models.asking.permits import stream_with_permits
 from brainq.models.providers import Provider
-from brainq.outage import OutageRetry, never_unavailable
 from brainq.runtime.observe.logs import logger
 from brainq.runtime.observe.spans import chat_span
 from brainq.runtime.observe.tracing import in_span
+from brainq.runtime.outage import OutageRetry, never_unavailable
 from brainq.runtime.processes.resources import is_short_now, is_shortage
 from brainq.runtime.processes.threads import is_shutdown
 from brainq.runtime.text.estimate import with_usage

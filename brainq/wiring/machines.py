@@ -19,9 +19,9 @@ from brainq.finalize.steps import FIRST_STEP
 from brainq.models.asking.rate_permit import PermitPolicy
 from brainq.models.costs import cost_usd
 from brainq.models.providers import resolve_model, warm_up
-from brainq.outage import OutagePolicy
 from brainq.people.lost_turns import LostTurns
 from brainq.runtime.leases import LeaseRenewer
+from brainq.runtime.outage import OutagePolicy
 from brainq.store.store import Store
 from brainq.tools.ranking import ranker_by_name
 from brainq.turn.before_step import AuxiliaryWork

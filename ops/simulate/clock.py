@@ -31,7 +31,7 @@ import brainq.state.scripts as scripts
 import brainq.tools.deadline as deadline
 import brainq.turn.step_request as step_request
 import brainq.wiring.machines as machines
-from brainq.outage import OutagePolicy, OutageRetry
+from brainq.runtime.outage import OutagePolicy, OutageRetry
 from brainq.state.doorbells import Doorbells
 from brainq.state.script_text import Generated
 from brainq.turn.step import StepRunner

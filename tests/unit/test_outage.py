@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from brainq import outage
 from brainq.contracts.encryption import ContentKeyMissing
 from brainq.contracts.view import TurnView
-from brainq.outage import LONGEST_S, NO_WAITING, OWNERSHIP_GRACE_S, OutagePolicy, OutageRetry
+from brainq.runtime import outage
+from brainq.runtime.outage import LONGEST_S, NO_WAITING, OWNERSHIP_GRACE_S, OutagePolicy, OutageRetry
 from tests.unit.turn.views import view
 
 

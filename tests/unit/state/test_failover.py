@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import redis
 
-from brainq import outage
+from brainq.runtime import outage
 from brainq.state import failover
 from brainq.state.failover import ReplicaAcks
 from tests.support.stand_in import stand_in

@@ -12,7 +12,7 @@ from brainq.contracts.callbacks import TurnInfo
 from brainq.contracts.claim import StepAttempt, StepStart, TurnClaim
 from brainq.contracts.model import ModelReply, ModelRequest
 from brainq.contracts.turn import Limits
-from brainq.outage import OutageRetry, never_unavailable
+from brainq.runtime.outage import OutageRetry, never_unavailable
 from brainq.testing import ScriptedProvider, says
 from brainq.turn.begin import StepSetting
 from brainq.turn.owned_turn import LOST, Lost, OwnedTurn

@@ -6,7 +6,7 @@ import itertools
 import time
 
 from brainq.contracts.event import EventKind
-from brainq.outage import OutageRetry
+from brainq.runtime.outage import OutageRetry
 from brainq.turn.text_stream import TextTail
 
 THOUGHT, TEXT = EventKind.REASONING_DELTA, EventKind.TEXT_DELTA

@@ -17,7 +17,7 @@ from brainq.errors import Unreachable
 from brainq.runtime.observe.logs import logger
 
 T = TypeVar("T")
-log = logger("brainq.outage")
+log = logger("brainq.runtime.outage")
 
 FIRST_S = 0.05
 LONGEST_S = 1.0
