@@ -20,7 +20,7 @@ from redis.retry import Retry
 from redis.sentinel import Sentinel, SentinelConnectionPool, SentinelManagedConnection
 
 from brainq.contracts.refusal import Refusal
-from brainq.failover import FollowsFailover
+from brainq.runtime.failover import FollowsFailover
 from brainq.runtime.settings.redis_url import KEEPALIVE_OPTIONS, parse_redis_url, parse_sentinel_url
 
 # redis-py 8 repeats a command up to ten times when a reply is lost. Our scripts may be run twice without harm,

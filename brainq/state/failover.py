@@ -10,7 +10,7 @@ from typing import TypeVar
 
 import redis
 
-from brainq.failover import PRIMARIES
+from brainq.runtime.failover import PRIMARIES
 from brainq.runtime.observe.logs import logger
 from brainq.runtime.outage import OutageRetry
 from brainq.runtime.settings.redis_url import parse_sentinel_url
@@ -18,7 +18,7 @@ from brainq.state.connection import is_redis_unavailable
 from brainq.state.listener import RedisListener
 from brainq.state.scripts import ScriptCall, Scripts
 
-log = logger("brainq.failover")
+log = logger("brainq.runtime.failover")
 
 T = TypeVar("T")
 

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from brainq import failover
-from brainq.failover import FollowsFailover, PrimaryConnections
+from brainq.runtime import failover
+from brainq.runtime.failover import FollowsFailover, PrimaryConnections
 
 A, B = ("10.0.0.1", 6379), ("10.0.0.2", 6379)
 

@@ -36,7 +36,7 @@ from brainq.broker.names import (
     shared_name,
     shown_part,
 )
-from brainq.failover import FollowsFailover
+from brainq.runtime.failover import FollowsFailover
 from brainq.runtime.processes.later_threads import LATER_THREADS
 
 logger = logging.getLogger(__name__)

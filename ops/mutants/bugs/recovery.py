@@ -52,14 +52,14 @@ BUGS = (
     ),
     Bug(
         "connections to a primary that was replaced stay open",
-        "brainq/failover.py",
+        "brainq/runtime/failover.py",
         "if (one.host, one.port) == old",
         "if (one.host, one.port) == new",
         FAILOVER,
     ),
     Bug(
         "a sentinel that lags has a process connect to the old primary",
-        "brainq/failover.py",
+        "brainq/runtime/failover.py",
         "return self._replaced.get(address, address)",
         "return address",
         FAILOVER,
