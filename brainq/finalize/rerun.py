@@ -11,11 +11,11 @@ from brainq.contracts.claim import FinalStepClaim
 from brainq.contracts.rows import StepRow
 from brainq.contracts.turn import LATE_FAILURE_WARNINGS
 from brainq.contracts.view import EndedTurn
+from brainq.engine.jobs import judgement_key
 from brainq.errors import InvalidInput, TurnNotFound
 from brainq.finalize.recall import Recall, RerunChain
 from brainq.finalize.step_order import FinalizerRuntime, StepOrder
 from brainq.finalize.steps import StepContext, around_step
-from brainq.jobs import judgement_key
 from brainq.memory.judge_runner import JudgeRunner
 from brainq.runtime.observe.logs import logger
 from brainq.runtime.observe.spans import final_span

@@ -16,7 +16,7 @@ from brainq.contracts.message import Message
 from brainq.contracts.model import Price, Spend, TokenUsage, unknown_price
 from brainq.contracts.status import WorkFailure
 from brainq.contracts.stop import stop_of_turn
-from brainq.jobs import MAX_TRIES, GivenUp, JobRunner, Postponed, TryFailed, judgement_key
+from brainq.engine.jobs import MAX_TRIES, GivenUp, JobRunner, Postponed, TryFailed, judgement_key
 from brainq.memory.judges import judges_named, unknown_judge
 from brainq.memory.words import cut
 from brainq.models.asking.bill import Allowance

@@ -4,7 +4,7 @@
                                                                 │
               row: done, or due again, or dead with its error ◄── POST, signed
 
-The rows are jobs in SQL (`brainq/jobs.py`). Redis and Celery have no part in them."""
+The rows are jobs in SQL (`brainq/engine/jobs.py`). Redis and Celery have no part in them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from urllib.parse import urlsplit
 
 from brainq.contracts.turn import TurnRequest
 from brainq.contracts.webhook import DeliveryClaim, Webhook
-from brainq.jobs import Backoff, JobRunner, TryFailed, delivery_key
+from brainq.engine.jobs import Backoff, JobRunner, TryFailed, delivery_key
 from brainq.people.webhook_post import post
 from brainq.people.webhook_signature import message_body, message_headers
 from brainq.runtime.observe.logs import OutageLog, logger

@@ -14,7 +14,7 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Executable, Float, Table, and_, bindparam, literal_column, select, update
 
-from brainq.jobs import JobKey
+from brainq.engine.jobs import JobKey
 from brainq.store.database import Database, Record
 from brainq.store.tables.types import utc_after, utc_now
 

@@ -15,7 +15,7 @@ from brainq.contracts.ids import PREFIX_BOUNDARY, full_call_id, is_within
 from brainq.contracts.people import ApprovalRequest
 from brainq.contracts.turn import TurnResult
 from brainq.contracts.webhook import DeliveryClaim, DeliveryRow, NewDelivery, Webhook, WebhookEvent
-from brainq.jobs import delivery_key
+from brainq.engine.jobs import delivery_key
 from brainq.store.database import Database, Transaction
 from brainq.store.jobs import AFTER, JobTable
 from brainq.store.repositories.approvals import Approvals

@@ -9,7 +9,7 @@ from sqlalchemy import bindparam, null, select
 from brainq.contracts.evaluation import Judgement
 from brainq.contracts.model import Spend
 from brainq.contracts.rows import JudgementRow
-from brainq.jobs import judgement_key
+from brainq.engine.jobs import judgement_key
 from brainq.store.database import Database, Transaction
 from brainq.store.jobs import JobTable
 from brainq.store.repositories.turn_records import Spends

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ops.mutants.bug import Bug
 
-RUNNER = "brainq/jobs.py"
+RUNNER = "brainq/engine/jobs.py"
 TABLE = "brainq/store/jobs.py"
 JUDGING = ("tests/unit/memory/test_judging.py",)
 JUDGEMENTS = ("tests/integration/store/test_judgements.py",)

@@ -18,7 +18,7 @@ from brainq.contracts.model import Spend
 from brainq.contracts.status import Effect, Ending, StopReason, TraceStatus
 from brainq.contracts.turn import TurnResult
 from brainq.contracts.view import TurnDetails
-from brainq.jobs import judgement_key
+from brainq.engine.jobs import judgement_key
 from brainq.store.records import SqlRecords
 from tests.support.commands import Brainq
 

@@ -11,8 +11,8 @@ from brainq.client.client import Client
 from brainq.client.connection import wiring_of
 from brainq.contracts.cell import RowId
 from brainq.contracts.webhook import NewDelivery
+from brainq.engine.jobs import delivery_key
 from brainq.errors import ExitCode
-from brainq.jobs import delivery_key
 from brainq.runtime.settings.deployment import Settings, load_settings
 from tests.support.commands import Brainq
 

@@ -23,10 +23,10 @@ from brainq.access import Verb
 from brainq.contracts.file import File
 from brainq.contracts.memory import MemoryItem
 from brainq.contracts.webhook import NewDelivery
+from brainq.engine.jobs import delivery_key
 from brainq.gateway.app import make_app
 from brainq.gateway.edge.access import is_public
 from brainq.gateway.page.routes import load_assets
-from brainq.jobs import delivery_key
 from brainq.store.database import Prepared
 from tests.integration.gateway.conftest import given
 from tests.integration.gateway.test_door import token

@@ -9,7 +9,7 @@ from brainq.contracts.claim import FinalStepClaim
 from brainq.contracts.people import ApprovalRequest
 from brainq.contracts.status import Effect
 from brainq.contracts.webhook import DeliveryRow, NewDelivery, Webhook
-from brainq.jobs import delivery_key
+from brainq.engine.jobs import delivery_key
 from brainq.store.records import SqlRecords
 from brainq.store.repositories.deliveries import AnnouncingApprovals
 from brainq.store.store import Store

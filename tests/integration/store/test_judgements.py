@@ -12,7 +12,7 @@ from brainq.contracts.claim import FinalStepClaim
 from brainq.contracts.evaluation import Judgement
 from brainq.contracts.model import Spend
 from brainq.contracts.rows import JudgementRow
-from brainq.jobs import judgement_key
+from brainq.engine.jobs import judgement_key
 from brainq.store.records import SqlRecords
 from brainq.store.store import Store
 from tests.integration.store.examples import at_once

@@ -19,7 +19,7 @@ from brainq.contracts.people import ApprovalRequest, HoldSpec, TurnInput
 from brainq.contracts.status import Effect, TraceStatus
 from brainq.contracts.view import TurnDetails
 from brainq.contracts.webhook import Webhook
-from brainq.jobs import judgement_key
+from brainq.engine.jobs import judgement_key
 from brainq.store import prune as prune_module
 from brainq.store import records
 from brainq.store.database import Database, Parameters

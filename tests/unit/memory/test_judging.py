@@ -14,7 +14,7 @@ from brainq.contracts.evaluation import JudgeCase, Judgement
 from brainq.contracts.memory import RecordedTurn
 from brainq.contracts.model import ModelReply, ModelRequest, Spend
 from brainq.contracts.stop import Stop
-from brainq.jobs import JobKey
+from brainq.engine.jobs import JobKey
 from brainq.memory.judge_runner import UNSERVED_AGAIN_S, JudgeRunner, JudgeRuntime
 from brainq.models.asking.rate_permit import PermitPolicy
 from brainq.models.scripted import fails, says
