@@ -1,4 +1,4 @@
-"""A table of what services refuse, from brainq/models/vendors/refusal_examples.toml, and what brainq makes of each.
+"""A table of what services refuse, from brainq/adapters/models/refusal_examples.toml, and what brainq makes of each.
 
 `python -m ops.refusals` prints it.
 """
@@ -9,10 +9,10 @@ import tomllib
 from importlib.resources import files
 from typing import Any
 
+from brainq.adapters.models.error_body import error_detail
 from brainq.contracts.model import render_failure
 from brainq.contracts.status import Ending
 from brainq.gateway.wires.openai.errors import failure_status
-from brainq.models.vendors.error_body import error_detail
 
 SHOWN_CHARS = 60
 HEADS = "| service | status | error | kind | retried |\n|---|---|---|---|---|"

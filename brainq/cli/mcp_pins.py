@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from brainq.adapters.models.tool_schema import sent_schema
 from brainq.brain.brain import Brain
 from brainq.brain.brains import load_brains
 from brainq.cli.output import counted
 from brainq.errors import InvalidInput, SetupError
-from brainq.models.vendors.tool_schema import sent_schema
 from brainq.runtime.settings.deployment import load_settings
 from brainq.tools.mcp.catalogue import Drift, PinnedServer, find_drift, read_catalogue, write_catalogue
 from brainq.tools.mcp.names import SEPARATOR, keep_names, model_names

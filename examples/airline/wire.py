@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
+from brainq.adapters.models.anthropic.provider import AnthropicProvider
+from brainq.adapters.models.openai.provider import OpenAIProvider
 from brainq.contracts.model import ModelChunk, ModelReply, ModelRequest
 from brainq.models.providers import Provider
-from brainq.models.vendors.anthropic.provider import AnthropicProvider
-from brainq.models.vendors.openai.provider import OpenAIProvider
 from examples.airline.model import RecordedModel
 
 WireName = Literal["openai", "anthropic"]

@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 
 from brainq import Brain, Effect, ScriptedProvider
+from brainq.adapters.models.anthropic.wire import to_messages as to_anthropic
+from brainq.adapters.models.openai.chat_wire import to_messages as to_openai
 from brainq.contracts.event import EventKind
 from brainq.contracts.model import ModelReply, ModelRequest, TokenUsage
 from brainq.contracts.status import Ending, StopReason
 from brainq.contracts.turn import TurnResult
 from brainq.models.scripted import calls, says
-from brainq.models.vendors.anthropic.wire import to_messages as to_anthropic
-from brainq.models.vendors.openai.chat_wire import to_messages as to_openai
 from tests.support.pump import Pump
 
 HALF = '{"path": "pay.csv", "text": "alice,100\\nbob,10'

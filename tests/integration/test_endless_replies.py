@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 
 from brainq import Brain, Effect, Limits, ScriptedProvider
+from brainq.adapters.models.anthropic.provider import AnthropicProvider
+from brainq.adapters.models.openai.provider import OpenAIProvider, OpenAIResponsesProvider
 from brainq.contracts.model import ModelReply, ModelRequest
 from brainq.contracts.status import Ending, StopReason
 from brainq.contracts.turn import TurnResult
 from brainq.models.providers import Provider
 from brainq.models.scripted import calls
-from brainq.models.vendors.anthropic.provider import AnthropicProvider
-from brainq.models.vendors.openai.provider import OpenAIProvider, OpenAIResponsesProvider
 from tests.integration.models.wire_server import Exchange, WireServer
 from tests.support.pump import Pump
 

@@ -10,13 +10,13 @@ from typing import cast
 import pytest
 
 from brainq import Brain, ScriptedProvider
+from brainq.adapters.models.openai.provider import OpenAIProvider
 from brainq.contracts.event import EventKind
 from brainq.contracts.rate import RateReport, RateRules, parse_rates
 from brainq.contracts.status import Ending, StopReason
 from brainq.contracts.turn import LimitsFields
 from brainq.models.asking.rate_permit import GIVE_UP_EARLY_S
 from brainq.models.scripted import says
-from brainq.models.vendors.openai.provider import OpenAIProvider
 from brainq.runtime.settings.deployment import Settings
 from brainq.state.connection import Client, make_client
 from brainq.state.keys import Keys

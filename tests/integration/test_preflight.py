@@ -69,7 +69,7 @@ def test_a_missing_key_is_said_with_its_variable(here: Path, model: str, remedy:
 
 def test_a_missing_package_is_said_with_its_extra(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-test")
-    monkeypatch.setattr("brainq.models.vendors.vendor_provider.find_spec", _no_spec)
+    monkeypatch.setattr("brainq.adapters.models.vendor_provider.find_spec", _no_spec)
     settings = settings_of(here, "pre_package", APP.format(model="openai:gpt-4.1-mini"))
     with pytest.raises(SetupError, match=r"model: .*'openai'; .*pip install 'brainq\[openai\]'"):
         require_start(settings, redis_url=None)

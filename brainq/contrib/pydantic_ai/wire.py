@@ -31,17 +31,17 @@ from pydantic_ai.settings import ModelSettings
 from pydantic_ai.tools import ToolDefinition
 from pydantic_ai.usage import RequestUsage
 
+from brainq.adapters.models.attachments import AttachmentBlocks, move_behind_results
+from brainq.adapters.models.call_stream import CallPart, CallStream, argument_piece
+from brainq.adapters.models.failures import from_status, refused_parameter
+from brainq.adapters.models.tool_schema import tool_parameters
+from brainq.adapters.models.wire import WireIds, arguments_object, wire_name
 from brainq.contracts.message import Message, Reasoning
 from brainq.contracts.model import ModelReply, ModelRequest, TokenUsage
 from brainq.contracts.model_options import TOOL_CHOICES
 from brainq.contracts.usage import reported_usage
 from brainq.errors import ProviderError, SetupError
 from brainq.models.asking.retry import ServiceError
-from brainq.models.vendors.attachments import AttachmentBlocks, move_behind_results
-from brainq.models.vendors.call_stream import CallPart, CallStream, argument_piece
-from brainq.models.vendors.failures import from_status, refused_parameter
-from brainq.models.vendors.tool_schema import tool_parameters
-from brainq.models.vendors.wire import WireIds, arguments_object, wire_name
 from brainq.runtime.text.shorten import beginning
 from brainq.runtime.text.surrogates import clean, clean_json
 

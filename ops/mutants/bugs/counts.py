@@ -9,7 +9,7 @@ BILL = ("tests/unit/models/test_bill.py",)
 SIZES = ("tests/unit/models/test_reply_size.py",)
 ENDLESS = ("tests/integration/test_endless_replies.py",)
 USAGE, ESTIMATE = "brainq/contracts/usage.py", "brainq/runtime/text/estimate.py"
-SIZE, ANSWER = "brainq/models/asking/reply_size.py", "brainq/models/vendors/open_answer.py"
+SIZE, ANSWER = "brainq/models/asking/reply_size.py", "brainq/adapters/models/open_answer.py"
 
 BUGS = (
     Bug("a negative count is taken", USAGE, "not 0 <= value <= most:", "not value <= most:", COUNTS),
@@ -61,7 +61,7 @@ BUGS = (
     ),
     Bug(
         "cached Anthropic tokens that are text cost a reply",
-        "brainq/models/vendors/anthropic/wire.py",
+        "brainq/adapters/models/anthropic/wire.py",
         "sent=sum(counts),",
         'sent=counts[0] + (usage.get("cache_read_input_tokens") or 0) + counts[2],',
         COUNTS,

@@ -275,14 +275,14 @@ BUGS = (
     ),
     Bug(
         "neighbours of one role are two messages",
-        "brainq/models/vendors/openai/roles.py",
+        "brainq/adapters/models/openai/roles.py",
         "    conversation = _merge_neighbours(conversation)\n",
         "",
         ("tests/unit/models/test_roles.py",),
     ),
     Bug(
         "a user's message stands right behind a tool's",
-        "brainq/models/vendors/openai/roles.py",
+        "brainq/adapters/models/openai/roles.py",
         'if roles != "all":',
         "if False:",
         ("tests/unit/models/test_roles.py",),

@@ -18,7 +18,7 @@ MALFORMED = (
     "tests/integration/mcp/test_calls.py::test_a_malformed_tool_takes_no_other_away_and_says_what_is_wrong_with_it",
 )
 NAMES = ("tests/unit/tools/mcp/test_names.py",)
-SCHEMAS = "brainq/models/vendors/tool_schema.py"
+SCHEMAS = "brainq/adapters/models/tool_schema.py"
 SENT = ("tests/unit/models/test_tool_schema.py::test_what_a_service_would_refuse_is_rewritten",)
 OAUTH = ("tests/integration/mcp/test_oauth.py",)
 POLICY = "brainq/turn/call_plan.py"

@@ -33,7 +33,7 @@ BUGS = (
     ),
     Bug(
         "what a stream had told of usage is forgotten when it is cut",
-        "brainq/models/vendors/open_answer.py",
+        "brainq/adapters/models/open_answer.py",
         "self._sent.note_usage(reader.usage)",
         "pass",
         CUT,

@@ -10,12 +10,12 @@ PARAMETERS = ("tests/unit/models/test_refused_parameters.py",)
 PYDANTIC = ("tests/contrib/pydantic_ai/test_refusals.py",)
 REVIEWS = ("tests/integration/test_people_review.py::test_what_reads_a_conversation_is_of_the_brain_that_has_it",)
 WARNED = ("tests/integration/test_people_review.py::test_a_summary_that_no_model_wrote_is_warned_of",)
-BODY = "brainq/models/vendors/error_body.py"
-RULES = "brainq/models/vendors/refusal_rules.toml"
-DECIDED = "brainq/models/vendors/refusals.py"
-FAILURES = "brainq/models/vendors/failures.py"
-OPEN = "brainq/models/vendors/open_answer.py"
-VENDOR = "brainq/models/vendors/vendor_provider.py"
+BODY = "brainq/adapters/models/error_body.py"
+RULES = "brainq/adapters/models/refusal_rules.toml"
+DECIDED = "brainq/adapters/models/refusals.py"
+FAILURES = "brainq/adapters/models/failures.py"
+OPEN = "brainq/adapters/models/open_answer.py"
+VENDOR = "brainq/adapters/models/vendor_provider.py"
 
 BUGS = (
     Bug(
@@ -62,7 +62,7 @@ BUGS = (
     Bug("what was not sent is sent again without it", VENDOR, "if body == sent:", "if False:", PARAMETERS),
     Bug(
         "the limit of a reply keeps a name that was refused",
-        "brainq/models/vendors/openai/provider.py",
+        "brainq/adapters/models/openai/provider.py",
         "(name for name in names if name not in refused)",
         "iter(names)",
         PARAMETERS,

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from ops.mutants.bug import Bug
 
-STREAM = "brainq/models/vendors/call_stream.py"
-CHAT = "brainq/models/vendors/openai/chat_wire.py"
-RESPONSES = "brainq/models/vendors/openai/responses_wire.py"
-CLAUDE = "brainq/models/vendors/anthropic/wire.py"
+STREAM = "brainq/adapters/models/call_stream.py"
+CHAT = "brainq/adapters/models/openai/chat_wire.py"
+RESPONSES = "brainq/adapters/models/openai/responses_wire.py"
+CLAUDE = "brainq/adapters/models/anthropic/wire.py"
 TEXT = "brainq/runtime/text/argument_text.py"
 CALLS = ("tests/unit/models/test_call_stream.py",)
 ARGUMENTS = ("tests/unit/gates/test_arguments.py",)
@@ -92,7 +92,7 @@ BUGS = (
     ),
     Bug(
         "a second response within a stream goes on with the first",
-        "brainq/models/vendors/stream_reader.py",
+        "brainq/adapters/models/stream_reader.py",
         "        if self._reply_id is not None and not is_same:\n            raise begun_again()\n",
         "",
         CALLS,
@@ -120,14 +120,14 @@ BUGS = (
     ),
     Bug(
         "a stream with an end marker and no finish reason was cut",
-        "brainq/models/vendors/open_answer.py",
+        "brainq/adapters/models/open_answer.py",
         "                reader.end_marked()\n",
         "",
         ("tests/unit/models/test_disordered_streams.py::test_streams_read_through_the_sdk_of_their_vendor",),
     ),
     Bug(
         "unknown keys of a call go to every model",
-        "brainq/models/vendors/wire.py",
+        "brainq/adapters/models/wire.py",
         "replayable_reasoning(message, calls_wire(wire), model)}",
         "[one for one in message.reasoning if one.wire == calls_wire(wire)]}",
         CALLS,
@@ -211,7 +211,7 @@ BUGS = (
     ),
     Bug(
         "a byte order mark hides the first event",
-        "brainq/models/vendors/open_answer.py",
+        "brainq/adapters/models/open_answer.py",
         ".removeprefix(codecs.BOM_UTF8)",
         "",
         ("tests/unit/runtime/text/test_text.py",),

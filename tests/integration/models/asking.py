@@ -6,11 +6,11 @@ from typing import Literal
 
 import pytest
 
+from brainq.adapters.models.anthropic.provider import AnthropicProvider
+from brainq.adapters.models.openai.provider import OpenAIProvider
+from brainq.adapters.models.vendor_provider import VendorProvider
 from brainq.contracts.model import ModelReply, ModelRequest
 from brainq.models.asking.retry import RetryPolicy
-from brainq.models.vendors.anthropic.provider import AnthropicProvider
-from brainq.models.vendors.openai.provider import OpenAIProvider
-from brainq.models.vendors.vendor_provider import VendorProvider
 
 WireName = Literal["openai", "anthropic"]
 

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 import pytest
 
+from brainq.adapters.models.anthropic.provider import AnthropicProvider
+from brainq.adapters.models.openai.provider import OpenAIProvider
 from brainq.models.asking.retry import RetryPolicy
-from brainq.models.vendors.anthropic.provider import AnthropicProvider
-from brainq.models.vendors.openai.provider import OpenAIProvider
 from tests.integration.models.llmock_server import LlmockServer
 from tests.integration.models.wire_server import WireServer
 

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
+from brainq.adapters.models.vendor_provider import VendorProvider
 from brainq.contracts.model import TokenUsage
 from brainq.errors import ProviderError
 from brainq.models.asking.retry import RetryPolicy
-from brainq.models.vendors.vendor_provider import VendorProvider
 from examples.airline.aimock import Fixture, why_not
 from tests.integration.models.aimock import AimockServer, fails, says
 from tests.integration.models.asking import WireName, ask, streamed_or_not, vendor

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from brainq import Brain, Effect, Limits, Memory
+from brainq.adapters.models.openai.provider import OpenAIProvider
 from brainq.contracts.status import Ending
-from brainq.models.vendors.openai.provider import OpenAIProvider
 from tests.integration.models.wire_server import Exchange, WireServer
 from tests.support.chat_templates import Template, TemplateError, gemma, mistral, qwen
 from tests.support.pump import Pump

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
+from brainq.adapters.models.openai.provider import OpenAIProvider
+from brainq.adapters.models.vendor_provider import VendorProvider
 from brainq.contracts.model_options import ModelOptions
 from brainq.errors import ProviderError
-from brainq.models.vendors.openai.provider import OpenAIProvider
-from brainq.models.vendors.vendor_provider import VendorProvider
 from tests.integration.models.asking import ask, streamed_or_not, vendor
 from tests.integration.models.llmock_server import LlmockServer
 from tests.unit.models.requests import WEATHER, assistant, call, request, result, system, user

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
+from brainq.adapters.models.anthropic.provider import AnthropicProvider
+from brainq.adapters.models.openai.provider import OpenAIProvider
 from brainq.contracts.model_options import ModelOptions
 from brainq.errors import ProviderError
-from brainq.models.vendors.anthropic.provider import AnthropicProvider
-from brainq.models.vendors.openai.provider import OpenAIProvider
 from tests.integration.models.asking import ask, streamed_or_not
 from tests.integration.models.wire_server import Exchange, WireServer
 from tests.unit.models.requests import WEATHER, request

@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from brainq import Brain, Effect, ModelOptions
+from brainq.adapters.models.anthropic.provider import AnthropicProvider
+from brainq.adapters.models.openai.provider import OpenAIProvider
+from brainq.adapters.models.vendor_provider import VendorProvider
 from brainq.contracts.status import Ending
-from brainq.models.vendors.anthropic.provider import AnthropicProvider
-from brainq.models.vendors.openai.provider import OpenAIProvider
-from brainq.models.vendors.vendor_provider import VendorProvider
 from tests.integration.models.thinking_services import Claude, DeepSeek, beginning_read_again
 from tests.integration.models.wire_server import Exchange, WireServer
 from tests.support.pump import Pump

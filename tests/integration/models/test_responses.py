@@ -7,12 +7,12 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from brainq import Brain, Effect
+from brainq.adapters.models.openai.provider import OpenAIResponsesProvider
 from brainq.contracts.message import Message
 from brainq.contracts.model import FinishKind, ModelReply, ModelRequest
 from brainq.errors import ProviderError
 from brainq.models.asking.retry import RetryPolicy
 from brainq.models.providers import resolve_model
-from brainq.models.vendors.openai.provider import OpenAIResponsesProvider
 from tests.integration.models.asking import ask, streamed_or_not
 from tests.integration.models.responses_service import ResponsesService
 from tests.integration.models.wire_server import Exchange, WireServer

@@ -9,12 +9,12 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from brainq import Brain, Limits
+from brainq.adapters.models.vendor_provider import VendorProvider
 from brainq.contracts.callbacks import StreamChunk
 from brainq.contracts.event import EventKind
 from brainq.contracts.model_options import ModelOptions
 from brainq.contracts.status import Ending, StopReason
 from brainq.errors import ProviderError
-from brainq.models.vendors.vendor_provider import VendorProvider
 from tests.integration.models.asking import WireName, ask, streamed_or_not, vendor
 from tests.integration.models.small_model import CONTEXT_TOKENS, MODEL, SmallModel, why_not
 from tests.support.pump import Pump

@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 
 from brainq import Limits, ModelOptions, ScriptedProvider, StepChoice, StepInfo
+from brainq.adapters.models.openai.provider import OpenAIProvider
 from brainq.contracts.status import Ending, TraceStatus
-from brainq.models.vendors.openai.provider import OpenAIProvider
 from examples.vault.app import brain as vault_brain
 from examples.vault.vault import SHIPPED_NOTES
 from tests.integration.models.small_model import MODEL, SmallModel, why_not

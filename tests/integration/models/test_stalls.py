@@ -11,12 +11,12 @@ from typing import Any
 import pytest
 
 from brainq import Brain, Limits
+from brainq.adapters.models.vendor_provider import VendorProvider
 from brainq.contracts.model import ModelChunk, ModelReply, ModelRequest
 from brainq.contracts.status import Ending, StopReason
 from brainq.errors import ProviderError
 from brainq.models.asking.stall_clock import stream_within_limits
 from brainq.models.scripted import ScriptedProvider, fails, says
-from brainq.models.vendors.vendor_provider import VendorProvider
 from tests.integration.models.asking import WireName, vendor
 from tests.integration.models.wire_server import Answer, Exchange, WireServer
 from tests.support.pump import Pump

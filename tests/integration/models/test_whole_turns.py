@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 
 from brainq import Brain, Effect, File, ModelOptions, WithFiles
+from brainq.adapters.models.anthropic.provider import AnthropicProvider
+from brainq.adapters.models.openai.provider import OpenAIProvider, OpenAIResponsesProvider
+from brainq.adapters.models.vendor_provider import VendorProvider
 from brainq.client.handle import TurnHandle
 from brainq.contracts.event import EventKind
 from brainq.contracts.status import Ending
-from brainq.models.vendors.anthropic.provider import AnthropicProvider
-from brainq.models.vendors.openai.provider import OpenAIProvider, OpenAIResponsesProvider
-from brainq.models.vendors.vendor_provider import VendorProvider
 from tests.integration.models.responses_service import ResponsesService
 from tests.integration.models.thinking_services import BACK, CONTENT, Claude, DeepSeek, beginning_read_again
 from tests.integration.models.wire_server import WireServer

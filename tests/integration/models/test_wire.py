@@ -9,10 +9,10 @@ import time
 
 import pytest
 
+from brainq.adapters.models.anthropic.provider import AnthropicProvider
+from brainq.adapters.models.openai.provider import OpenAIProvider
+from brainq.adapters.models.vendor_provider import VendorProvider
 from brainq.errors import ProviderError
-from brainq.models.vendors.anthropic.provider import AnthropicProvider
-from brainq.models.vendors.openai.provider import OpenAIProvider
-from brainq.models.vendors.vendor_provider import VendorProvider
 from brainq.runtime.observe.spans import chat_span
 from brainq.runtime.observe.tracing import in_span
 from tests.integration.models.conftest import QUICK

@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
+from brainq.adapters.models.anthropic.provider import AnthropicProvider
+from brainq.adapters.models.openai.provider import OpenAIProvider
+from brainq.adapters.models.vendor_provider import VendorProvider
 from brainq.contracts.file import File
 from brainq.contracts.message import Message
 from brainq.contracts.model import ModelRequest
-from brainq.models.vendors.anthropic.provider import AnthropicProvider
-from brainq.models.vendors.openai.provider import OpenAIProvider
-from brainq.models.vendors.vendor_provider import VendorProvider
 from tests.integration.models.wire_server import Exchange, WireServer
 from tests.support.blobs import png
 from tests.unit.models.requests import request

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
+from brainq.adapters.models.anthropic.provider import is_cache_worthwhile, with_breakpoints
+from brainq.adapters.models.anthropic.wire import AnthropicStream, from_body, to_body, to_messages
 from brainq.contracts.message import Message, ToolCall
 from brainq.contracts.model import FinishKind, TokenUsage
 from brainq.contracts.model_options import ModelOptions
-from brainq.models.vendors.anthropic.provider import is_cache_worthwhile, with_breakpoints
-from brainq.models.vendors.anthropic.wire import AnthropicStream, from_body, to_body, to_messages
 from tests.unit.models.requests import WEATHER, assistant, call, request, result, system, user
 
 

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
+from brainq.adapters.models.anthropic import wire
+from brainq.adapters.models.attachments import AttachmentBlocks, is_unreadable, refused_attachment_kind
+from brainq.adapters.models.openai import chat_wire, responses_wire
 from brainq.contracts.file import File
 from brainq.contracts.message import Message
-from brainq.models.vendors.anthropic import wire
-from brainq.models.vendors.attachments import AttachmentBlocks, is_unreadable, refused_attachment_kind
-from brainq.models.vendors.openai import chat_wire, responses_wire
 from tests.support.blobs import pdf, png
 from tests.unit.models.requests import assistant, call, request, result, user
 

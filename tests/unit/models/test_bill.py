@@ -8,6 +8,7 @@ from typing import Any, cast
 import httpx
 import pytest
 
+from brainq.adapters.models.failures import may_have_been_processed
 from brainq.contracts.model import AnsweredBy, ModelChunk, ModelReply, ModelRequest, ModelRetry, Spend, TokenUsage
 from brainq.errors import ProviderError
 from brainq.models.asking.bill import Allowance, Bill, BudgetExhausted, count_model_call
@@ -17,7 +18,6 @@ from brainq.models.asking.retry import RetryPolicy, call_with_retry
 from brainq.models.asking.stall_clock import Deadline
 from brainq.models.auxiliary import AuxiliaryModel
 from brainq.models.scripted import ScriptedProvider, fails, says
-from brainq.models.vendors.failures import may_have_been_processed
 from brainq.runtime.observe.metrics.counters import SUM, Counters
 from brainq.runtime.text.estimate import estimate_request, estimate_text
 from tests.support.counted import counted

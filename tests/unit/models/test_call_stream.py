@@ -8,15 +8,15 @@ from typing import Any
 
 import pytest
 
+from brainq.adapters.models.anthropic import wire as anthropic_wire
+from brainq.adapters.models.anthropic.wire import AnthropicStream
+from brainq.adapters.models.openai import chat_wire, responses_wire
+from brainq.adapters.models.openai.chat_wire import OpenAIStream
+from brainq.adapters.models.openai.responses_wire import ResponsesStream
+from brainq.adapters.models.stream_reader import StreamReader
 from brainq.contracts.message import Message, ToolCall
 from brainq.contracts.model import ModelReply
 from brainq.errors import ProviderError
-from brainq.models.vendors.anthropic import wire as anthropic_wire
-from brainq.models.vendors.anthropic.wire import AnthropicStream
-from brainq.models.vendors.openai import chat_wire, responses_wire
-from brainq.models.vendors.openai.chat_wire import OpenAIStream
-from brainq.models.vendors.openai.responses_wire import ResponsesStream
-from brainq.models.vendors.stream_reader import StreamReader
 
 Event = dict[str, Any]
 ANN, BOB = '{"to":"ann"}', '{"to":"bob"}'

@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
+from brainq.adapters.models.openai.chat_wire import OpenAIStream, from_body, is_strict, to_body, to_messages
+from brainq.adapters.models.wire import parse_arguments
 from brainq.contracts.message import Message, ToolCall
 from brainq.contracts.model import FinishKind, TokenUsage
 from brainq.errors import ProviderError
-from brainq.models.vendors.openai.chat_wire import OpenAIStream, from_body, is_strict, to_body, to_messages
-from brainq.models.vendors.wire import parse_arguments
 from tests.unit.models.requests import WEATHER, assistant, call, request, result, system, user
 
 

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
+from brainq.adapters.models.anthropic import wire
+from brainq.adapters.models.openai import chat_wire
 from brainq.contracts.brain import ReflectionResult
 from brainq.contracts.message import Message
 from brainq.contracts.turn import TurnRequest
-from brainq.models.vendors.anthropic import wire
-from brainq.models.vendors.openai import chat_wire
 from brainq.runtime.text.estimate import with_sizes
 from brainq.turn.prompt.request_messages import TurnPreparer
 from brainq.turn.prompt.summary import summary_message

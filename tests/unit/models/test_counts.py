@@ -12,6 +12,10 @@ from hypothesis import strategies as st
 from pydantic_ai.messages import ModelResponse, TextPart
 from pydantic_ai.usage import RequestUsage
 
+from brainq.adapters.models.anthropic import wire as anthropic
+from brainq.adapters.models.open_answer import read_json
+from brainq.adapters.models.openai import chat_wire, responses_wire
+from brainq.adapters.models.stream_reader import StreamReader
 from brainq.contracts.model import ModelChunk, ModelReply, ModelRequest, TokenUsage
 from brainq.contracts.usage import MAX_REPLY_TOKENS, read_count, reported_usage
 from brainq.contrib.pydantic_ai import wire as pydantic_ai
@@ -19,10 +23,6 @@ from brainq.models.asking.bill import Bill
 from brainq.models.asking.permits import stream_with_permits
 from brainq.models.costs import cost_usd
 from brainq.models.scripted import ScriptedProvider, says
-from brainq.models.vendors.anthropic import wire as anthropic
-from brainq.models.vendors.open_answer import read_json
-from brainq.models.vendors.openai import chat_wire, responses_wire
-from brainq.models.vendors.stream_reader import StreamReader
 from brainq.runtime.text.estimate import estimate_request, estimate_text, with_usage
 from tests.unit.models.requests import request, user
 

@@ -10,17 +10,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from brainq.adapters.models.anthropic.provider import AnthropicProvider
+from brainq.adapters.models.anthropic.wire import AnthropicStream
+from brainq.adapters.models.open_answer import sse_events
+from brainq.adapters.models.openai.chat_wire import OpenAIStream
+from brainq.adapters.models.openai.provider import OpenAIProvider, OpenAIResponsesProvider
+from brainq.adapters.models.openai.responses_wire import ResponsesStream
+from brainq.adapters.models.stream_reader import StreamReader
+from brainq.adapters.models.vendor_provider import VendorProvider
 from brainq.contracts.model import ModelReply
 from brainq.errors import ProviderError
 from brainq.models.asking.retry import RetryPolicy
-from brainq.models.vendors.anthropic.provider import AnthropicProvider
-from brainq.models.vendors.anthropic.wire import AnthropicStream
-from brainq.models.vendors.open_answer import sse_events
-from brainq.models.vendors.openai.chat_wire import OpenAIStream
-from brainq.models.vendors.openai.provider import OpenAIProvider, OpenAIResponsesProvider
-from brainq.models.vendors.openai.responses_wire import ResponsesStream
-from brainq.models.vendors.stream_reader import StreamReader
-from brainq.models.vendors.vendor_provider import VendorProvider
 from tests.unit.models.disordered_streams import STREAMS, Disordered, MadeCall
 from tests.unit.models.requests import request
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from brainq.contracts.rate import RateReport
-from brainq.models.vendors.failures import (
+from brainq.adapters.models.failures import (
     from_error_event,
     from_status,
     read_rate_limits,
     refused_parameter,
     retry_after_s,
 )
+from brainq.contracts.rate import RateReport
 
 DATE = "Wed, 21 Oct 2026 07:28:00 GMT"
 LATER = "Wed, 21 Oct 2026 07:28:30 GMT"

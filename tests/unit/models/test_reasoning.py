@@ -9,14 +9,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from brainq.adapters.models.anthropic import wire as anthropic_wire
+from brainq.adapters.models.anthropic.provider import option_parameters
+from brainq.adapters.models.anthropic.thinking import is_thinking_rejected
+from brainq.adapters.models.openai import chat_wire
+from brainq.adapters.models.openai.reasoning import TextSplit, ThinkSplitter
 from brainq.contracts.message import Message, Reasoning, ToolCall
 from brainq.contracts.model import ModelReply
 from brainq.contracts.model_options import ModelOptions
-from brainq.models.vendors.anthropic import wire as anthropic_wire
-from brainq.models.vendors.anthropic.provider import option_parameters
-from brainq.models.vendors.anthropic.thinking import is_thinking_rejected
-from brainq.models.vendors.openai import chat_wire
-from brainq.models.vendors.openai.reasoning import TextSplit, ThinkSplitter
 from brainq.runtime.text.estimate import estimate_message
 from tests.unit.models.requests import request, result, user
 

@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
+from brainq.adapters.models.anthropic.provider import AnthropicProvider
+from brainq.adapters.models.error_body import error_detail, wait_in_words
+from brainq.adapters.models.failures import from_error_event, from_status
+from brainq.adapters.models.openai.provider import OpenAIProvider
+from brainq.adapters.models.refusals import decide
 from brainq.errors import ProviderError
 from brainq.models.asking.retry import ServiceError
-from brainq.models.vendors.anthropic.provider import AnthropicProvider
-from brainq.models.vendors.error_body import error_detail, wait_in_words
-from brainq.models.vendors.failures import from_error_event, from_status
-from brainq.models.vendors.openai.provider import OpenAIProvider
-from brainq.models.vendors.refusals import decide
 from ops import refusals as written
 from tests.unit.models.requests import request
 from tests.unit.models.vendor_wires import Answered, refusal, stream

@@ -7,15 +7,15 @@ from typing import Any
 import httpx2
 import pytest
 
+from brainq.adapters.models.anthropic.provider import AnthropicProvider
+from brainq.adapters.models.open_answer import sse_events
+from brainq.adapters.models.openai.provider import OpenAIProvider
 from brainq.errors import ProviderError
 from brainq.models.asking.bill import Bill
 from brainq.models.asking.fallback import Fallback
 from brainq.models.asking.permits import stream_with_permits
 from brainq.models.asking.rate_permit import PermitPolicy
 from brainq.models.asking.retry import RetryPolicy
-from brainq.models.vendors.anthropic.provider import AnthropicProvider
-from brainq.models.vendors.open_answer import sse_events
-from brainq.models.vendors.openai.provider import OpenAIProvider
 from tests.support.stand_in import stand_in
 from tests.unit.models.requests import request
 from tests.unit.models.test_permits import Limits

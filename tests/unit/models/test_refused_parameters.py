@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
+from brainq.adapters.models.failures import refused_parameter
+from brainq.adapters.models.openai.provider import OpenAIProvider, OpenAIResponsesProvider
 from brainq.contracts.model_options import ModelOptions
 from brainq.errors import ProviderError
 from brainq.models.auxiliary import AuxiliaryModel
-from brainq.models.vendors.failures import refused_parameter
-from brainq.models.vendors.openai.provider import OpenAIProvider, OpenAIResponsesProvider
 from tests.unit.models.requests import WEATHER, request
 from tests.unit.models.vendor_wires import HELLO, Answered, hello_chunks, refusal, stream
 

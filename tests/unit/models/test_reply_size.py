@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from brainq.adapters.models.open_answer import sse_events
 from brainq.contracts.message import Reasoning, ToolCall
 from brainq.contracts.model import ModelChunk, ModelReply, ModelRequest, Spend
 from brainq.contracts.status import Ending, StopReason
@@ -27,7 +28,6 @@ from brainq.models.asking.reply_size import (
 )
 from brainq.models.auxiliary import AuxiliaryModel
 from brainq.models.scripted import ScriptedProvider, says
-from brainq.models.vendors.open_answer import sse_events
 from brainq.runtime.text.estimate import with_sizes
 from brainq.turn.step import end_after_failure, turn_too_large
 from tests.unit.models.requests import assistant, call, request, result, user

@@ -12,15 +12,15 @@ from typing import Any
 
 import pytest
 
+from brainq.adapters.models.anthropic.provider import AnthropicProvider
+from brainq.adapters.models.openai.provider import OpenAIProvider, OpenAIResponsesProvider
+from brainq.adapters.models.vendor_provider import VendorProvider
 from brainq.contracts.model import TokenUsage
 from brainq.errors import InvalidInput, SetupError
 from brainq.models import ScriptedProvider, known_providers, register_provider, resolve_model, says
 from brainq.models.asking.fallback import Fallback
 from brainq.models.costs import cost_usd
 from brainq.models.providers import Provider, check_model_choice, warm_up_vendors
-from brainq.models.vendors.anthropic.provider import AnthropicProvider
-from brainq.models.vendors.openai.provider import OpenAIProvider, OpenAIResponsesProvider
-from brainq.models.vendors.vendor_provider import VendorProvider
 from tests.unit.models.requests import request
 
 VARIABLES = ("OPENAI_API_KEY", "OPENAI_BASE_URL", "ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL")

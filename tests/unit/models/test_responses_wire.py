@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from brainq.adapters.models.openai.responses_wire import ResponsesStream, from_response, to_body, to_items
 from brainq.contracts.message import Message, Reasoning, ToolCall
 from brainq.contracts.model import FinishKind, ModelReply, TokenUsage
 from brainq.errors import ProviderError
-from brainq.models.vendors.openai.responses_wire import ResponsesStream, from_response, to_body, to_items
 from tests.unit.models.requests import WEATHER, assistant, call, request, result, system, user
 
 THOUGHT: dict[str, Any] = {

@@ -5,11 +5,11 @@ from dataclasses import dataclass, field
 
 import pytest
 
+from brainq.adapters.models.failures import from_status
 from brainq.contracts.model import ModelChunk, ModelReply
 from brainq.errors import ProviderError
 from brainq.models.asking.retry import RetryPolicy, ServiceError, call_with_retry, stream_with_retry
 from brainq.models.asking.stall_clock import Deadline
-from brainq.models.vendors.failures import from_status
 
 Step = ModelChunk | ProviderError
 REPLY = ModelChunk(reply=ModelReply(text="ok"))

@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from brainq.adapters.models.openai.chat_wire import to_messages
+from brainq.adapters.models.openai.provider import OpenAIProvider
+from brainq.adapters.models.openai.roles import ROLES, Roles, require_roles, stricter_roles, to_roles
 from brainq.contracts.message import Message
 from brainq.errors import InvalidInput
-from brainq.models.vendors.openai.chat_wire import to_messages
-from brainq.models.vendors.openai.provider import OpenAIProvider
-from brainq.models.vendors.openai.roles import ROLES, Roles, require_roles, stricter_roles, to_roles
 from tests.support.chat_templates import Template, gemma, mistral, qwen
 from tests.unit.models.requests import assistant, call, result, system, user
 from tests.unit.turn.conversations import histories, unhurried

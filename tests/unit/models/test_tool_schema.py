@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
+from brainq.adapters.models.tool_schema import sent_schema
 from brainq.gates.schema_validator import SchemaValidator
-from brainq.models.vendors.tool_schema import sent_schema
 
 TEXT = {"type": "string"}
 

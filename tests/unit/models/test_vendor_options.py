@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
+from brainq.adapters.models.anthropic.provider import option_parameters, refused_option
+from brainq.adapters.models.anthropic.thinking import max_tokens
+from brainq.adapters.models.openai.provider import chat_parameters, responses_parameters
+from brainq.adapters.models.vendor_provider import with_extra_parameters
 from brainq.contracts.model_options import ModelOptions
-from brainq.models.vendors.anthropic.provider import option_parameters, refused_option
-from brainq.models.vendors.anthropic.thinking import max_tokens
-from brainq.models.vendors.openai.provider import chat_parameters, responses_parameters
-from brainq.models.vendors.vendor_provider import with_extra_parameters
 from tests.unit.models.requests import WEATHER, request
 
 ALL: dict[str, Any] = {"temperature": 0.5, "top_p": 0.9, "stop": ("END",), "seed": 7, "parallel_tool_calls": False}

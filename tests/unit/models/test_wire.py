@@ -6,9 +6,9 @@ import re
 
 import pytest
 
+from brainq.adapters.models.anthropic.wire import to_messages as to_anthropic
+from brainq.adapters.models.openai.chat_wire import to_messages as to_openai
 from brainq.contracts.message import Message, ToolCall
-from brainq.models.vendors.anthropic.wire import to_messages as to_anthropic
-from brainq.models.vendors.openai.chat_wire import to_messages as to_openai
 
 TAKEN = re.compile(r"[A-Za-z0-9_-]{1,64}", re.ASCII)
 

@@ -10,10 +10,10 @@ import anthropic
 import httpx2
 import openai
 
+from brainq.adapters.models.anthropic.provider import AnthropicProvider
+from brainq.adapters.models.openai.provider import OpenAIProvider, OpenAIResponsesProvider
+from brainq.adapters.models.vendor_provider import VendorProvider
 from brainq.models.asking.retry import RetryPolicy
-from brainq.models.vendors.anthropic.provider import AnthropicProvider
-from brainq.models.vendors.openai.provider import OpenAIProvider, OpenAIResponsesProvider
-from brainq.models.vendors.vendor_provider import VendorProvider
 
 Answer = httpx2.Response | Exception
 QUICK = RetryPolicy(sleep=lambda _: None)

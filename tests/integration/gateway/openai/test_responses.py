@@ -8,10 +8,10 @@ import openai
 import pytest
 from openai import OpenAI
 
+from brainq.adapters.models.openai.provider import OpenAIResponsesProvider
 from brainq.client.handle import TurnHandle
 from brainq.contracts.message import Message
 from brainq.contracts.tool import ToolSpec
-from brainq.models.vendors.openai.provider import OpenAIResponsesProvider
 from tests.integration.gateway.openai.conftest import PLACE, STORY, THOUGHT
 from tests.integration.models.asking import ask
 from tests.support.gateways import GatewayThread

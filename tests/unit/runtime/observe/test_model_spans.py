@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 from opentelemetry.trace import INVALID_SPAN
 
+from brainq.adapters.models.anthropic.provider import AnthropicProvider
+from brainq.adapters.models.openai.provider import OpenAIProvider
 from brainq.contracts.message import Message
 from brainq.contracts.model import ModelRequest, ModelRetry
-from brainq.models.vendors.anthropic.provider import AnthropicProvider
-from brainq.models.vendors.openai.provider import OpenAIProvider
 from brainq.runtime.observe.spans import chat_span
 from brainq.runtime.observe.tracing import in_span
 from tests.support.spans import recording

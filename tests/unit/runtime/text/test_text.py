@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from brainq.adapters.models.open_answer import sse_events
+from brainq.adapters.models.openai.chat_wire import from_body
+from brainq.adapters.models.wire import parse_arguments
 from brainq.calls.function_run import jsonable, one_line
 from brainq.contracts.model import TokenUsage
-from brainq.models.vendors.open_answer import sse_events
-from brainq.models.vendors.openai.chat_wire import from_body
-from brainq.models.vendors.wire import parse_arguments
 from brainq.runtime.text.estimate import estimate_messages, estimate_text, estimate_usage
 from brainq.runtime.text.shorten import beginning, shortened, shortened_to_tokens
 from brainq.runtime.text.surrogates import SurrogateJoiner, clean, clean_json

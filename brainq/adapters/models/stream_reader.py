@@ -5,8 +5,8 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import Any
 
+from brainq.adapters.models.call_stream import CallStream, begun_again
 from brainq.contracts.model import ModelChunk, ModelReply, TokenUsage
-from brainq.models.vendors.call_stream import CallStream, begun_again
 from brainq.runtime.text.surrogates import SurrogateJoiner
 
 

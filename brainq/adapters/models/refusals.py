@@ -14,7 +14,7 @@ from functools import cache
 from importlib.resources import files
 from typing import Any
 
-from brainq.models.vendors.error_body import ErrorDetail
+from brainq.adapters.models.error_body import ErrorDetail
 
 _LIMIT_AND_REQUESTED = re.compile(r"\blimit:? ([\d,]+).{0,60}?\brequested:? ([\d,]+)")
 _UNKNOWN_ERROR = 500  # for an error without any known word, in a stream that began with 200

@@ -11,12 +11,12 @@ from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import Any
 
+from brainq.adapters.models.error_body import error_detail, page_text
+from brainq.adapters.models.refusals import Rule, decide
 from brainq.contracts.rate import RateReport
 from brainq.errors import ProviderError
 from brainq.models.asking.permits import ServiceRequest
 from brainq.models.asking.retry import ServiceError
-from brainq.models.vendors.error_body import error_detail, page_text
-from brainq.models.vendors.refusals import Rule, decide
 from brainq.runtime.text.failures import failure_text
 from brainq.runtime.text.shorten import beginning
 from brainq.runtime.text.surrogates import clean

@@ -5,10 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from brainq.contracts.message import Message, Reasoning
-from brainq.contracts.model import ModelChunk, ModelReply, ModelRequest, TokenUsage, standard_finish_reason
-from brainq.contracts.usage import MAX_REPLY_TOKENS, read_count, reported_usage
-from brainq.models.vendors.anthropic.thinking import (
+from brainq.adapters.models.anthropic.thinking import (
     THINKING,
     WIRE,
     BlockOrder,
@@ -16,8 +13,8 @@ from brainq.models.vendors.anthropic.thinking import (
     max_tokens,
     replayed_thinking,
 )
-from brainq.models.vendors.attachments import AttachmentBlocks
-from brainq.models.vendors.call_stream import (
+from brainq.adapters.models.attachments import AttachmentBlocks
+from brainq.adapters.models.call_stream import (
     CallPart,
     CallStream,
     argument_piece,
@@ -25,9 +22,12 @@ from brainq.models.vendors.call_stream import (
     position,
     unknown_keys,
 )
-from brainq.models.vendors.stream_reader import StreamReader
-from brainq.models.vendors.tool_schema import tool_parameters
-from brainq.models.vendors.wire import WireIds, arguments_object, wire_name, with_extras
+from brainq.adapters.models.stream_reader import StreamReader
+from brainq.adapters.models.tool_schema import tool_parameters
+from brainq.adapters.models.wire import WireIds, arguments_object, wire_name, with_extras
+from brainq.contracts.message import Message, Reasoning
+from brainq.contracts.model import ModelChunk, ModelReply, ModelRequest, TokenUsage, standard_finish_reason
+from brainq.contracts.usage import MAX_REPLY_TOKENS, read_count, reported_usage
 from brainq.runtime.text.surrogates import clean
 
 _NO_BLOBS = AttachmentBlocks({})

@@ -7,15 +7,15 @@ from contextlib import AbstractContextManager
 from inspect import signature
 from typing import Any
 
+from brainq.adapters.models.anthropic import wire
+from brainq.adapters.models.anthropic.thinking import is_thinking_rejected, thinking_parameters
+from brainq.adapters.models.error_body import error_detail
+from brainq.adapters.models.failures import is_unsupported, refusal_key
+from brainq.adapters.models.stream_reader import StreamReader
+from brainq.adapters.models.vendor_provider import VendorProvider
+from brainq.adapters.models.wire import EARLIER_REASONING
 from brainq.contracts.model import ModelReply, ModelRequest
 from brainq.contracts.model_options import TOOL_CHOICES
-from brainq.models.vendors.anthropic import wire
-from brainq.models.vendors.anthropic.thinking import is_thinking_rejected, thinking_parameters
-from brainq.models.vendors.error_body import error_detail
-from brainq.models.vendors.failures import is_unsupported, refusal_key
-from brainq.models.vendors.stream_reader import StreamReader
-from brainq.models.vendors.vendor_provider import VendorProvider
-from brainq.models.vendors.wire import EARLIER_REASONING
 from brainq.runtime.text.surrogates import clean, clean_json
 
 # A cache breakpoint marks the end of a prefix that the service caches, so that the next step of a turn is read from the

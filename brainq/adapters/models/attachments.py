@@ -21,9 +21,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from brainq.adapters.models.error_body import error_detail
 from brainq.contracts.message import Attachment, Message
 from brainq.contracts.model import ModelRequest
-from brainq.models.vendors.error_body import error_detail
 from brainq.runtime.text.estimate import is_text
 from brainq.runtime.text.shorten import shortened
 from brainq.runtime.text.surrogates import clean

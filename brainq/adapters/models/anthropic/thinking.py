@@ -11,12 +11,12 @@ from collections.abc import Collection, Sequence
 from itertools import pairwise
 from typing import Any
 
+from brainq.adapters.models.error_body import error_detail
+from brainq.adapters.models.failures import refusal_key
+from brainq.adapters.models.wire import EARLIER_REASONING, replayable_reasoning
 from brainq.contracts.message import Message, Reasoning
 from brainq.contracts.model import ModelRequest
 from brainq.contracts.model_options import Effort
-from brainq.models.vendors.error_body import error_detail
-from brainq.models.vendors.failures import refusal_key
-from brainq.models.vendors.wire import EARLIER_REASONING, replayable_reasoning
 from brainq.runtime.text.surrogates import clean
 
 WIRE = "anthropic"

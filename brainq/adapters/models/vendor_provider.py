@@ -14,21 +14,14 @@ from functools import partial
 from importlib.util import find_spec
 from typing import Any
 
-from brainq.contracts.model import ModelChunk, ModelReply, ModelRequest
-from brainq.errors import SetupError
-from brainq.models.asking.permits import ServiceRequest, permit_for
-from brainq.models.asking.rate_permit import account_digest
-from brainq.models.asking.retry import RetryPolicy, call_with_retry, stream_with_retry
-from brainq.models.asking.stall_clock import Deadline, StallClock
-from brainq.models.providers import keeps_limits
-from brainq.models.vendors.attachments import (
+from brainq.adapters.models.attachments import (
     SHOWABLE_KINDS,
     UNREADABLE_FILES,
     AttachmentBlocks,
     is_unreadable,
     refused_attachment_kind,
 )
-from brainq.models.vendors.failures import (
+from brainq.adapters.models.failures import (
     error_body,
     from_sdk_error,
     may_have_been_processed,
@@ -36,9 +29,16 @@ from brainq.models.vendors.failures import (
     refusal_key,
     refused_parameter,
 )
-from brainq.models.vendors.open_answer import OpenAnswer, read_error
-from brainq.models.vendors.stream_reader import StreamReader
-from brainq.models.vendors.wire import with_extra_parameters
+from brainq.adapters.models.open_answer import OpenAnswer, read_error
+from brainq.adapters.models.stream_reader import StreamReader
+from brainq.adapters.models.wire import with_extra_parameters
+from brainq.contracts.model import ModelChunk, ModelReply, ModelRequest
+from brainq.errors import SetupError
+from brainq.models.asking.permits import ServiceRequest, permit_for
+from brainq.models.asking.rate_permit import account_digest
+from brainq.models.asking.retry import RetryPolicy, call_with_retry, stream_with_retry
+from brainq.models.asking.stall_clock import Deadline, StallClock
+from brainq.models.providers import keeps_limits
 from brainq.runtime.observe.logs import logger
 
 log = logger("brainq.models")

@@ -7,17 +7,17 @@ import os
 from contextlib import AbstractContextManager
 from typing import Any
 
+from brainq.adapters.models.error_body import error_detail
+from brainq.adapters.models.failures import refusal_key, refused_parameter
+from brainq.adapters.models.openai import chat_wire, responses_wire
+from brainq.adapters.models.openai.reasoning import REFUSABLE_FIELDS, ThinkSplitter
+from brainq.adapters.models.openai.roles import ROLES, Roles, require_roles, stricter_roles
+from brainq.adapters.models.stream_reader import StreamReader
+from brainq.adapters.models.vendor_provider import VendorProvider
+from brainq.adapters.models.wire import EARLIER_REASONING
 from brainq.contracts.model import ModelReply, ModelRequest
 from brainq.contracts.model_options import TOOL_CHOICES
 from brainq.models.asking.retry import RetryPolicy
-from brainq.models.vendors.error_body import error_detail
-from brainq.models.vendors.failures import refusal_key, refused_parameter
-from brainq.models.vendors.openai import chat_wire, responses_wire
-from brainq.models.vendors.openai.reasoning import REFUSABLE_FIELDS, ThinkSplitter
-from brainq.models.vendors.openai.roles import ROLES, Roles, require_roles, stricter_roles
-from brainq.models.vendors.stream_reader import StreamReader
-from brainq.models.vendors.vendor_provider import VendorProvider
-from brainq.models.vendors.wire import EARLIER_REASONING
 from brainq.runtime.text.surrogates import clean
 
 _OUTPUT_LIMITS = ("max_completion_tokens", "max_tokens")

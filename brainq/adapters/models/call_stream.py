@@ -12,10 +12,10 @@ from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass, field
 from typing import Any
 
+from brainq.adapters.models.wire import calls_wire, read_call
 from brainq.contracts.message import Reasoning, ToolCall
 from brainq.contracts.model import FinishKind, ModelReply, TokenUsage
 from brainq.errors import ProviderError
-from brainq.models.vendors.wire import calls_wire, read_call
 from brainq.runtime.text.argument_text import read_argument_text
 from brainq.runtime.text.surrogates import clean_json
 

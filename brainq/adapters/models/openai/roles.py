@@ -15,10 +15,10 @@ from collections.abc import Iterable, Mapping
 from itertools import chain
 from typing import Any, Literal, get_args
 
+from brainq.adapters.models.attachments import move_behind_results
+from brainq.adapters.models.error_body import error_detail
 from brainq.contracts.message import Message
 from brainq.errors import InvalidInput
-from brainq.models.vendors.attachments import move_behind_results
-from brainq.models.vendors.error_body import error_detail
 
 Roles = Literal["all", "alternating", "no_system"]
 ROLES: tuple[Roles, ...] = get_args(Roles)

@@ -10,6 +10,9 @@ from itertools import chain
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
+from brainq.adapters.models.error_body import is_error_value
+from brainq.adapters.models.failures import from_error_event, from_sdk_error, not_an_api, note_http_answer
+from brainq.adapters.models.stream_reader import StreamReader
 from brainq.contracts.model import ModelChunk, ModelReply, ModelRequest
 from brainq.errors import ProviderError
 from brainq.models.asking.permits import ServiceRequest
@@ -22,9 +25,6 @@ from brainq.models.asking.reply_size import (
     max_streamed,
 )
 from brainq.models.asking.stall_clock import DeadlineCut, StallClock
-from brainq.models.vendors.error_body import is_error_value
-from brainq.models.vendors.failures import from_error_event, from_sdk_error, not_an_api, note_http_answer
-from brainq.models.vendors.stream_reader import StreamReader
 from brainq.runtime.text.estimate import with_usage
 
 T = TypeVar("T")

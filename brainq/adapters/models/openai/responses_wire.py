@@ -8,16 +8,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any, cast
 
+from brainq.adapters.models.attachments import AttachmentBlocks
+from brainq.adapters.models.call_stream import CallPart, CallStream, argument_piece, cut_reply, position, unknown_keys
+from brainq.adapters.models.failures import from_error_event
+from brainq.adapters.models.openai.chat_wire import from_usage, is_strict
+from brainq.adapters.models.stream_reader import StreamReader
+from brainq.adapters.models.tool_schema import tool_parameters
+from brainq.adapters.models.wire import WireIds, arguments_text, wire_name, with_extras
 from brainq.contracts.message import Message, Reasoning, ToolCall
 from brainq.contracts.model import ModelChunk, ModelReply, ModelRequest, standard_finish_reason
 from brainq.contracts.tool import ToolSpec
-from brainq.models.vendors.attachments import AttachmentBlocks
-from brainq.models.vendors.call_stream import CallPart, CallStream, argument_piece, cut_reply, position, unknown_keys
-from brainq.models.vendors.failures import from_error_event
-from brainq.models.vendors.openai.chat_wire import from_usage, is_strict
-from brainq.models.vendors.stream_reader import StreamReader
-from brainq.models.vendors.tool_schema import tool_parameters
-from brainq.models.vendors.wire import WireIds, arguments_text, wire_name, with_extras
 from brainq.runtime.text.surrogates import SurrogateJoiner, clean, clean_json
 
 _NO_BLOBS = AttachmentBlocks({})

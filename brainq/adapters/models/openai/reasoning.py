@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from enum import Enum, auto
 from typing import Any
 
+from brainq.adapters.models.wire import replayable_reasoning
 from brainq.contracts.message import Message, Reasoning
-from brainq.models.vendors.wire import replayable_reasoning
 from brainq.runtime.text.surrogates import clean, clean_json
 
 OPEN, CLOSE = "<think>", "</think>"

@@ -9,13 +9,8 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from typing import Any, cast
 
-from brainq.contracts.message import Message
-from brainq.contracts.model import ModelChunk, ModelReply, ModelRequest, TokenUsage, standard_finish_reason
-from brainq.contracts.tool import ToolSpec
-from brainq.contracts.usage import reported_usage
-from brainq.errors import ProviderError
-from brainq.models.vendors.attachments import AttachmentBlocks
-from brainq.models.vendors.call_stream import (
+from brainq.adapters.models.attachments import AttachmentBlocks
+from brainq.adapters.models.call_stream import (
     CallPart,
     CallStream,
     argument_piece,
@@ -24,11 +19,16 @@ from brainq.models.vendors.call_stream import (
     position,
     unknown_keys,
 )
-from brainq.models.vendors.openai.reasoning import WIRE, ReasoningCollector, ThinkSplitter, with_reasoning
-from brainq.models.vendors.openai.roles import Roles, to_roles
-from brainq.models.vendors.stream_reader import StreamReader
-from brainq.models.vendors.tool_schema import tool_parameters
-from brainq.models.vendors.wire import NumberedIds, WireIds, arguments_text, wire_name, with_extras
+from brainq.adapters.models.openai.reasoning import WIRE, ReasoningCollector, ThinkSplitter, with_reasoning
+from brainq.adapters.models.openai.roles import Roles, to_roles
+from brainq.adapters.models.stream_reader import StreamReader
+from brainq.adapters.models.tool_schema import tool_parameters
+from brainq.adapters.models.wire import NumberedIds, WireIds, arguments_text, wire_name, with_extras
+from brainq.contracts.message import Message
+from brainq.contracts.model import ModelChunk, ModelReply, ModelRequest, TokenUsage, standard_finish_reason
+from brainq.contracts.tool import ToolSpec
+from brainq.contracts.usage import reported_usage
+from brainq.errors import ProviderError
 from brainq.runtime.text.surrogates import clean, clean_json
 
 _NO_BLOBS = AttachmentBlocks({})
