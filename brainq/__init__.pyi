@@ -200,9 +200,9 @@ from brainq.errors import (
 from brainq.finalize.rerun import Retried as Retried
 from brainq.finalize.steps import FinalStep as FinalStep, StepContext as StepContext
 from brainq.gates.answer_schema import OutputSchema as OutputSchema
-from brainq.models.asking.fallback import Fallback as Fallback
-from brainq.models.providers import Provider as Provider
-from brainq.models.scripted import ScriptedProvider as ScriptedProvider
+from brainq.engine.models.asking.fallback import Fallback as Fallback
+from brainq.engine.models.providers import Provider as Provider
+from brainq.engine.models.scripted import ScriptedProvider as ScriptedProvider
 from brainq.people.outside import Taken as Taken
 from brainq.runtime.settings.deployment import Settings as Settings
 from brainq.tools.context import RunContext as RunContext

@@ -11,8 +11,8 @@ from typing import Any, Generic, TypeAlias, TypeVar, cast
 from brainq.brain.brain import Brain
 from brainq.contracts.brain import BrainDescription, ToolDescription
 from brainq.contracts.turn import TurnRequest
+from brainq.engine.models.providers import Provider
 from brainq.errors import BrainNotLoaded, InvalidInput
-from brainq.models.providers import Provider
 from brainq.runtime.observe.tracebacks import user_traceback, where_raised
 from brainq.runtime.settings.environment import TYPED_OPTIONS
 from brainq.runtime.text.failures import failure_text

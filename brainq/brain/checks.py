@@ -14,8 +14,8 @@ from brainq.contracts.build import Pin
 from brainq.contracts.callbacks import CALLBACK_NAMES, Callbacks, TurnInfo
 from brainq.contracts.evaluation import DecisionStore
 from brainq.contracts.model_options import NO_OPTIONS, ModelOptions
+from brainq.engine.models.providers import Provider, missing_of_provider, split_model
 from brainq.errors import InvalidInput
-from brainq.models.providers import Provider, missing_of_provider, split_model
 from brainq.runtime.processes.threads import as_sync
 
 F = TypeVar("F", bound=Callable[..., Any])

@@ -13,8 +13,8 @@ from brainq.contracts.act import NewAct
 from brainq.contracts.answers import listed
 from brainq.contracts.budgets import BudgetState
 from brainq.contracts.spending import SpendLine, check_spend_by
+from brainq.engine.models.costs import unpriced_models
 from brainq.fleet.combine import combine_same
-from brainq.models.costs import unpriced_models
 from brainq.wiring.cells import Cells
 
 DEFAULT_SPAN = timedelta(days=30)

@@ -19,9 +19,9 @@ from brainq.contracts.model import TokenUsage
 from brainq.contracts.status import Ending
 from brainq.contracts.turn import TurnRequest, TurnResult
 from brainq.contracts.view import EndedTurn, TurnDetails
+from brainq.engine.models.providers import provider_name
 from brainq.finalize.recall import RerunChain
 from brainq.finalize.result import citations, early_result_warning, make_result, with_citations
-from brainq.models.providers import provider_name
 from brainq.runtime.observe.metrics.counters import COUNTERS
 from brainq.runtime.observe.metrics.recording import count_lost, count_turn
 from brainq.runtime.processes.threads import call_within

@@ -32,8 +32,8 @@ from brainq.broker.names import effects_of_queues
 from brainq.broker.thread_step import thread_step
 from brainq.broker.worker_health import WorkerHealth
 from brainq.contracts.fleet import FleetWorker
+from brainq.engine.models.providers import warm_up_vendors
 from brainq.errors import SetupError
-from brainq.models.providers import warm_up_vendors
 from brainq.runtime.observe.logs import configure_library_logs, configure_logs, logger, outlive_full_log
 from brainq.runtime.observe.metrics.counters import COUNTERS
 from brainq.runtime.observe.metrics.export import start_metrics

@@ -8,6 +8,6 @@ brain = Brain("shop", ScriptedProvider([calls(("count", {"item": "apples"})), sa
 
 from __future__ import annotations
 
-from brainq.models.scripted import ScriptedFailure, ScriptedProvider, calls, fails, says
+from brainq.engine.models.scripted import ScriptedFailure, ScriptedProvider, calls, fails, says
 
 __all__ = ["ScriptedFailure", "ScriptedProvider", "calls", "fails", "says"]

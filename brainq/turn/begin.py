@@ -22,8 +22,8 @@ from brainq.contracts.message import Message
 from brainq.contracts.model_options import NO_OPTIONS, TOOL_CHOICES, ModelOptions, TurnOptions, as_model_options
 from brainq.contracts.turn import Limits, TurnRequest
 from brainq.contracts.view import TurnView
+from brainq.engine.models.providers import Provider, is_same_service, resolve_model
 from brainq.errors import InvalidInput
-from brainq.models.providers import Provider, is_same_service, resolve_model
 from brainq.runtime.observe.logs import logger
 from brainq.runtime.observe.spans import note_prompt_hash
 from brainq.runtime.text.estimate import with_sizes

@@ -18,8 +18,8 @@ from brainq.contracts.rate import QueueTicket
 from brainq.contracts.status import Ending, StopReason
 from brainq.contracts.stop import Stop, stop_of_turn, stops_of_models
 from brainq.contracts.view import TurnView
-from brainq.models.asking.deferred import CallDeferred, Requester, StopDeferred
-from brainq.models.asking.rate_permit import PermitPolicy
+from brainq.engine.models.asking.deferred import CallDeferred, Requester, StopDeferred
+from brainq.engine.models.asking.rate_permit import PermitPolicy
 from brainq.runtime.leases import LeaseRenewer
 from brainq.runtime.observe import telemetry_names as names
 from brainq.runtime.observe.logs import MissingBrainLog, logger, missing_brain_error

@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from brainq.contracts.brain import ReflectionResult, ThinkLevel
 from brainq.contracts.message import Message
 from brainq.contracts.model import Spend
-from brainq.models.asking.bill import Allowance
-from brainq.models.asking.deferred import CallDeferred
-from brainq.models.auxiliary import AuxiliaryModel
-from brainq.models.costs import sum_spends
+from brainq.engine.models.asking.bill import Allowance
+from brainq.engine.models.asking.deferred import CallDeferred
+from brainq.engine.models.auxiliary import AuxiliaryModel
+from brainq.engine.models.costs import sum_spends
 from brainq.runtime.observe.logs import logger
 from brainq.runtime.text.shorten import shortened
 from brainq.runtime.text.surrogates import clean

@@ -25,12 +25,12 @@ from brainq.contracts.model import (
 )
 from brainq.contracts.status import Ending, StopReason
 from brainq.contracts.view import TurnView
+from brainq.engine.models.asking.bill import Allowance, Bill, BudgetExhausted, ReplyCost
+from brainq.engine.models.asking.deferred import CallDeferred
+from brainq.engine.models.asking.reply_size import MAX_REPLY_BYTES, REPLIES_A_TURN, messages_bytes
+from brainq.engine.models.costs import first_model
+from brainq.engine.models.providers import Provider
 from brainq.errors import BrainqError, ProviderError
-from brainq.models.asking.bill import Allowance, Bill, BudgetExhausted, ReplyCost
-from brainq.models.asking.deferred import CallDeferred
-from brainq.models.asking.reply_size import MAX_REPLY_BYTES, REPLIES_A_TURN, messages_bytes
-from brainq.models.costs import first_model
-from brainq.models.providers import Provider
 from brainq.runtime.observe.logs import logger
 from brainq.runtime.text.estimate import CHARS_PER_TOKEN as MAX_BYTES_PER_TOKEN
 from brainq.turn.before_step import AuxiliaryWork

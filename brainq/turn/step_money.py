@@ -12,7 +12,7 @@ from brainq.brain.brain import Brain
 from brainq.contracts.budgets import AtCap, MoneyHold, MoneyRefusal, reservation_for
 from brainq.contracts.claim import StepAttempt, StepOverBudget, StepStart
 from brainq.contracts.status import Ending, StopReason
-from brainq.models.asking.bill import Bill
+from brainq.engine.models.asking.bill import Bill
 from brainq.runtime.observe.logs import logger
 from brainq.turn.decide import BUDGET_ENDS, LIMIT_HINT, End
 from brainq.turn.owned_turn import LOST, LoopEnd, OwnedTurn, StepOutcome, Waits, did_or_lost

@@ -18,9 +18,9 @@ from brainq.contracts.model import Price, TokenUsage
 from brainq.contracts.tool import ToolSpec
 from brainq.contracts.turn import Limits
 from brainq.contracts.view import TurnView
-from brainq.models.asking.bill import Allowance
-from brainq.models.asking.reply_size import MAX_REPLY_BYTES
-from brainq.models.costs import worst_cost_usd
+from brainq.engine.models.asking.bill import Allowance
+from brainq.engine.models.asking.reply_size import MAX_REPLY_BYTES
+from brainq.engine.models.costs import worst_cost_usd
 from brainq.runtime.text.estimate import estimate_tools, with_sizes
 from brainq.tools.context_pack import opening_memory, opening_pack
 from brainq.turn.begin import StepSetting

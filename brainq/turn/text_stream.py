@@ -14,9 +14,9 @@ from brainq.contracts.callbacks import StreamChunk
 from brainq.contracts.claim import StepAttempt
 from brainq.contracts.event import EventKind
 from brainq.contracts.model import ModelChunk, ModelReply, ModelRequest, ModelRetry
+from brainq.engine.models.asking.permits import stream_with_permits
+from brainq.engine.models.providers import Provider
 from brainq.errors import ProviderError
-from brainq.models.asking.permits import stream_with_permits
-from brainq.models.providers import Provider
 from brainq.runtime.observe.logs import logger
 from brainq.runtime.observe.spans import chat_span
 from brainq.runtime.observe.tracing import in_span

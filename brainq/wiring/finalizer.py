@@ -11,6 +11,10 @@ from brainq.brain.brain import Brain
 from brainq.brain.brains import Brains, unknown_brain
 from brainq.contracts.callbacks import TurnInfo
 from brainq.contracts.view import EndedTurn
+from brainq.engine.models.asking.rate_permit import PermitPolicy
+from brainq.engine.models.auxiliary import AuxiliaryModel
+from brainq.engine.models.costs import cost_usd
+from brainq.engine.models.providers import resolve_model
 from brainq.errors import BrainqError, InvalidInput
 from brainq.finalize.finalizer import TurnFinalizer
 from brainq.finalize.recall import Recall
@@ -28,10 +32,6 @@ from brainq.finalize.steps import (
 )
 from brainq.memory.judge_runner import JudgeRunner, JudgeRuntime
 from brainq.memory.steps import ExtractMemories, MemoryServices, ObserveTurn, ScheduleJudges, make_memory_services
-from brainq.models.asking.rate_permit import PermitPolicy
-from brainq.models.auxiliary import AuxiliaryModel
-from brainq.models.costs import cost_usd
-from brainq.models.providers import resolve_model
 from brainq.people.webhook_delivery import WebhookSender
 from brainq.runtime.leases import LeaseRenewer
 from brainq.runtime.observe.logs import logger

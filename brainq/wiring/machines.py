@@ -14,11 +14,11 @@ from brainq.calls.server_tasks import ServerTaskWatcher
 from brainq.calls.settle import ResultFiles
 from brainq.contracts.memory import MemoryRetriever
 from brainq.contracts.model import TokenUsage
+from brainq.engine.models.asking.rate_permit import PermitPolicy
+from brainq.engine.models.costs import cost_usd
+from brainq.engine.models.providers import resolve_model, warm_up
 from brainq.finalize.finalizer import TurnFinalizer
 from brainq.finalize.steps import FIRST_STEP
-from brainq.models.asking.rate_permit import PermitPolicy
-from brainq.models.costs import cost_usd
-from brainq.models.providers import resolve_model, warm_up
 from brainq.people.lost_turns import LostTurns
 from brainq.runtime.leases import LeaseRenewer
 from brainq.runtime.outage import OutagePolicy

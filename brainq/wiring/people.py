@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from brainq.brain.brains import Brains, require_brain, with_brain_name
 from brainq.contracts.turn import TurnRequest
-from brainq.models.providers import check_model_choice
+from brainq.engine.models.providers import check_model_choice
 from brainq.people.admission import Admission
 from brainq.people.approvals import ApprovalDesk, ApprovalHealer
 from brainq.people.bounced_inputs import BouncedInputs

@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any, Literal
 
 from brainq.brain.brains import Brains, load_brains
+from brainq.engine.models.providers import Provider, check_provider, describe_provider, resolve_model
 from brainq.errors import BrainNotLoaded, BrainqError, SetupError
-from brainq.models.providers import Provider, check_provider, describe_provider, resolve_model
 from brainq.runtime.observe.threads import StartedThread, start_thread
 from brainq.runtime.settings.deployment import Settings
 from brainq.runtime.settings.redis_url import SENTINEL_URL_FORM

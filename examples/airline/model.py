@@ -8,8 +8,8 @@ from pathlib import Path
 
 from brainq.contracts.message import Message, ToolCall
 from brainq.contracts.model import ModelReply, ModelRequest, TokenUsage
+from brainq.engine.models.scripted import ScriptedProvider
 from brainq.errors import ProviderError
-from brainq.models.scripted import ScriptedProvider
 from examples.airline.recorded import RecordedSession, RecordedStep, RecordedTurn, load_sessions, place_of
 
 LAST_WORDS = "Is there anything else I can help you with?"

@@ -9,7 +9,7 @@ from typing import Literal
 from brainq.adapters.models.anthropic.provider import AnthropicProvider
 from brainq.adapters.models.openai.provider import OpenAIProvider
 from brainq.contracts.model import ModelChunk, ModelReply, ModelRequest
-from brainq.models.providers import Provider
+from brainq.engine.models.providers import Provider
 from examples.airline.model import RecordedModel
 
 WireName = Literal["openai", "anthropic"]

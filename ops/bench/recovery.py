@@ -33,7 +33,7 @@ from brainq.contracts.ids import new_turn_id
 from brainq.contracts.model import ModelReply, ModelRequest
 from brainq.contracts.status import Ending, TraceStatus
 from brainq.devserver.local_fleet import LocalFleet, LocalWorker
-from brainq.models.scripted import calls, says
+from brainq.engine.models.scripted import calls, says
 from brainq.state.fleet import RedisPresence
 from ops.bench.machine import machine
 from ops.bench.outcomes import BenchFailure, percentile

@@ -14,7 +14,7 @@ from typing import Any
 
 from brainq import Brain, Effect, ScriptedProvider
 from brainq.contracts.turn import TurnResult
-from brainq.models.scripted import calls, says
+from brainq.engine.models.scripted import calls, says
 from ops.bench.load import Submitted, submit
 from ops.bench.outcomes import BenchFailure, Outcome, percentile, read_outcomes, wait_finished
 from ops.bench.stage import Stage, stage

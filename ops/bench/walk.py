@@ -29,8 +29,8 @@ from brainq import Brain, Client, Effect, ScriptedProvider
 from brainq.broker import names
 from brainq.client.connection import wiring_of
 from brainq.contracts.model import ModelChunk, ModelRequest
-from brainq.models.providers import keeps_limits
-from brainq.models.scripted import calls, says
+from brainq.engine.models.providers import keeps_limits
+from brainq.engine.models.scripted import calls, says
 from brainq.runtime.settings.deployment import load_settings
 from brainq.wiring import Wiring
 from ops.bench.pump import no_cut, take

@@ -6,7 +6,7 @@ import time
 
 from brainq import Brain, Effect, RunContext, ScriptedProvider
 from brainq.contracts.model import ModelReply, ModelRequest
-from brainq.models.scripted import ScriptedFailure, calls, fails, says
+from brainq.engine.models.scripted import ScriptedFailure, calls, fails, says
 
 STORY = "Once there was a fox 🦊 in the snow. " * 6
 PERSON = {"name": "Bob", "age": 7}

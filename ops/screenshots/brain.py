@@ -12,8 +12,8 @@ from typing import Any
 
 from brainq import Brain, ChildTurn, Effect, Limits, Pending, RunContext, ScriptedProvider
 from brainq.contracts.model import ModelChunk, ModelReply, ModelRequest
-from brainq.models.providers import register_provider
-from brainq.models.scripted import ScriptedFailure, calls, fails, says
+from brainq.engine.models.providers import register_provider
+from brainq.engine.models.scripted import ScriptedFailure, calls, fails, says
 
 PACE = float(os.environ.get("DESK_PACE", "1.0"))
 WORD_S = 0.035

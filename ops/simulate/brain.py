@@ -20,7 +20,7 @@ from brainq import (
 )
 from brainq.contracts.callbacks import TurnEnd, UsageInfo
 from brainq.contracts.model import ModelReply, ModelRequest
-from brainq.models.scripted import ScriptedFailure, calls, fails, says
+from brainq.engine.models.scripted import ScriptedFailure, calls, fails, says
 from ops.simulate import ledger
 
 MAX_TOOL_S = 6.0

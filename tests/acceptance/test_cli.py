@@ -29,7 +29,7 @@ import time
 
 from brainq import Brain, Effect, ScriptedProvider
 from brainq.contracts.model import ModelReply, ModelRequest
-from brainq.models.scripted import ScriptedFailure, calls, fails, says
+from brainq.engine.models.scripted import ScriptedFailure, calls, fails, says
 
 
 def answer(request: ModelRequest) -> ModelReply | ScriptedFailure:

@@ -13,7 +13,7 @@ from examples.airline.playing import Report, replay, running_stage
 from examples.airline.recorded import RecordedSession, RecordedStep, load_sessions, recorded_path
 from examples.airline.replay import is_good
 from examples.airline.wire import Wire, WireName
-from tests.integration.models.llmock_server import LlmockServer
+from tests.integration.engine.models.llmock_server import LlmockServer
 
 RECORDED = recorded_path()
 REASON = why_not()

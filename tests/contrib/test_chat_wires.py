@@ -11,7 +11,7 @@ import pytest
 
 from brainq import Brain, ScriptedProvider, TurnResult
 from brainq.access import Verb
-from brainq.models.scripted import says
+from brainq.engine.models.scripted import says
 from tests.integration.gateway.conftest import make_brain
 from tests.integration.gateway.test_door import token
 from tests.integration.gateway.test_turns import problem

@@ -7,7 +7,7 @@ from typing import Any
 from brainq.access import Tokens
 from brainq.client.connection import wiring_of
 from brainq.contracts.actor import acting_as
-from brainq.models.scripted import calls, says
+from brainq.engine.models.scripted import calls, says
 from brainq.store.prune import prune
 from tests.support.people import Pumps, Watched, brain_of
 

@@ -13,8 +13,8 @@ from brainq.client.handle import TurnHandle
 from brainq.contracts.call import ChildTurn
 from brainq.contracts.fleet import FleetBrain
 from brainq.contracts.status import Awaits, Effect, Ending, StopReason
+from brainq.engine.models.scripted import ScriptedProvider, calls, says
 from brainq.errors import QueueFull
-from brainq.models.scripted import ScriptedProvider, calls, says
 from tests.support.people import swept_until, turn_field
 from tests.support.pump import Pump
 

@@ -11,7 +11,7 @@ import pytest
 
 from brainq.brain.brains import load_brains
 from brainq.client.client import Client
-from brainq.models.scripted import ScriptedProvider, calls, says
+from brainq.engine.models.scripted import ScriptedProvider, calls, says
 from tests.support.pump import Pump
 
 PAGE = Path(__file__).parents[2] / "docs" / "guides" / "brains.md"

@@ -15,7 +15,7 @@ from brainq.client.erase import erase
 from brainq.contracts.erasure import ErasureScope
 from brainq.contracts.model import ModelReply, ModelRequest, TokenUsage
 from brainq.contracts.status import Ending, StopReason, TurnState
-from brainq.models.scripted import says
+from brainq.engine.models.scripted import says
 from tests.support.pump import Pump
 
 Pumps = Callable[..., Pump]

@@ -10,8 +10,8 @@ import pytest
 from brainq.client.async_client import AsyncClient
 from brainq.client.bulk_run import BulkRun, next_due_s, read_where, within
 from brainq.contracts.bulk import BulkReport, BulkVerb, read_rate
+from brainq.engine.models.scripted import calls, says
 from brainq.errors import BrainqError, InvalidInput, NotFound, Unreachable
-from brainq.models.scripted import calls, says
 from tests.support.people import Pumps, Watched, brain_of
 from tests.support.pump import Pump
 from tests.support.wait import wait_until

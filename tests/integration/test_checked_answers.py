@@ -13,7 +13,7 @@ from brainq import Brain, Effect, InvalidInput, NoParsedOutput, RunContext, Scri
 from brainq.contracts.event import EventKind
 from brainq.contracts.model import ModelReply, ModelRequest
 from brainq.contracts.status import Ending, StopReason
-from brainq.models.scripted import calls, says
+from brainq.engine.models.scripted import calls, says
 from tests.support.pump import Pump
 
 

@@ -15,7 +15,7 @@ from brainq.contracts.event import EventKind
 from brainq.contracts.model import ModelReply, ModelRequest, TokenUsage
 from brainq.contracts.status import Ending, StopReason
 from brainq.contracts.turn import TurnResult
-from brainq.models.scripted import calls, says
+from brainq.engine.models.scripted import calls, says
 from tests.support.pump import Pump
 
 HALF = '{"path": "pay.csv", "text": "alice,100\\nbob,10'

@@ -13,7 +13,7 @@ from rich.console import Console
 from brainq import AsyncClient, Brain, Effect, InvalidInput, Operator, RuntimeDecisionRecord, ScriptedProvider
 from brainq.cli.pages.turn import print_turn
 from brainq.contracts.model import ModelReply, ModelRequest
-from brainq.models.scripted import calls, says
+from brainq.engine.models.scripted import calls, says
 from brainq.store.prune import prune
 from tests.support.pump import Pump
 

@@ -13,9 +13,9 @@ from brainq.adapters.models.openai.provider import OpenAIProvider, OpenAIRespons
 from brainq.contracts.model import ModelReply, ModelRequest
 from brainq.contracts.status import Ending, StopReason
 from brainq.contracts.turn import TurnResult
-from brainq.models.providers import Provider
-from brainq.models.scripted import calls
-from tests.integration.models.wire_server import Exchange, WireServer
+from brainq.engine.models.providers import Provider
+from brainq.engine.models.scripted import calls
+from tests.integration.engine.models.wire_server import Exchange, WireServer
 from tests.support.pump import Pump
 
 MOST = 2_000

@@ -16,7 +16,7 @@ from brainq.contracts.memory import RetrievedMemory
 from brainq.contracts.message import Message
 from brainq.contracts.model import ModelReply, ModelRequest, TokenUsage
 from brainq.contracts.status import Ending, StopReason, TraceStatus
-from brainq.models.scripted import Rules, ScriptedFailure, calls, fails, says
+from brainq.engine.models.scripted import Rules, ScriptedFailure, calls, fails, says
 from tests.support.pump import Pump
 from tests.support.wait import wait_until
 

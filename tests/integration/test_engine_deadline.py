@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from brainq.contracts.status import Ending, StopReason
-from brainq.models.scripted import says
+from brainq.engine.models.scripted import says
 from tests.support.people import Pumps, Watched, brain_of
 from tests.support.pump import Pump
 

@@ -12,7 +12,7 @@ from sqlalchemy import text
 from brainq import AttachmentNotFound, Brain, Effect, File, InvalidInput, RunContext, ScriptedProvider, WithFiles
 from brainq.contracts.message import Message
 from brainq.contracts.model import ModelReply, ModelRequest
-from brainq.models.scripted import calls, says
+from brainq.engine.models.scripted import calls, says
 from brainq.store.prune import prune
 from brainq.tasks.register import submit_foreign
 from brainq.tools.results import Pending

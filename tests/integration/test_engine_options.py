@@ -12,8 +12,8 @@ from brainq import Brain, Effect, ModelOptions, ScriptedProvider, StepChoice, St
 from brainq.contracts.model import ModelReply, ModelRequest, TokenUsage
 from brainq.contracts.status import Ending
 from brainq.contracts.turn import TurnResult
+from brainq.engine.models.scripted import calls, says
 from brainq.errors import InvalidInput
-from brainq.models.scripted import calls, says
 from tests.support.pump import Pump
 
 OPTIONS = ModelOptions(temperature=1, seed=7, extra_headers={"x-key": "s3cret"}, extra_body={"k": "s3cret"})

@@ -14,7 +14,7 @@ from brainq.broker.names import FINALIZE_STEP, TURN_ADVANCE
 from brainq.contracts.brain import ThinkLevel
 from brainq.contracts.model import ModelReply, ModelRequest
 from brainq.contracts.status import Ending, StopReason, TraceStatus
-from brainq.models.scripted import says
+from brainq.engine.models.scripted import says
 from brainq.tasks.register import submit_foreign
 from brainq.turn import text_stream
 from brainq.turn.reflection import PREFIXES

@@ -6,9 +6,9 @@ import pytest
 
 from brainq.client.handle import TurnHandle
 from brainq.contracts.status import Ending, StopReason
+from brainq.engine.models.scripted import calls, says
 from brainq.errors import QueueFull
 from brainq.gateway.edge.problems import error_response
-from brainq.models.scripted import calls, says
 from brainq.tasks.register import submit_foreign
 from tests.integration.test_people_children import Family
 from tests.support.people import Pumps, Watched, brain_of, events, swept_until, turn_field

@@ -15,11 +15,11 @@ from brainq.client.operator import Operator
 from brainq.contracts.brain import Memory
 from brainq.contracts.model import ModelReply, ModelRequest, TokenUsage
 from brainq.contracts.status import Ending
+from brainq.engine.models.asking.fallback import Fallback
+from brainq.engine.models.scripted import ScriptedFailure, ScriptedProvider, fails, says
 from brainq.errors import InvalidInput
 from brainq.finalize.rerun import Retried
 from brainq.finalize.steps import StepContext
-from brainq.models.asking.fallback import Fallback
-from brainq.models.scripted import ScriptedFailure, ScriptedProvider, fails, says
 from brainq.wiring.finalizer import finalizer_runtime
 from tests.support.parts import (
     ANSWER,

@@ -12,7 +12,7 @@ from brainq import Brain, Effect, Limits, Message, TurnCall, TurnEvent
 from brainq.client.connection import wiring_of
 from brainq.client.handle import TurnHandle
 from brainq.contracts.model import ModelReply, ModelRequest
-from brainq.models.scripted import ScriptedFailure, ScriptedProvider, calls, fails, says
+from brainq.engine.models.scripted import ScriptedFailure, ScriptedProvider, calls, fails, says
 from tests.support.pump import Pump
 
 Pumps = Callable[..., Pump]

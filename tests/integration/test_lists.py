@@ -23,7 +23,7 @@ from brainq import (
 )
 from brainq.client import lists
 from brainq.contracts.model import ModelReply, ModelRequest
-from brainq.models.scripted import ScriptedFailure, calls, fails, says
+from brainq.engine.models.scripted import ScriptedFailure, calls, fails, says
 from brainq.state.connection import Client as RedisClient
 from tests.support.pump import Pump
 

@@ -8,7 +8,7 @@ from typing import Any
 from brainq import Brain, Effect, Limits, ScriptedProvider
 from brainq.contracts.model import ModelReply, ModelRequest
 from brainq.contracts.status import Ending, StopReason
-from brainq.models.scripted import calls, says
+from brainq.engine.models.scripted import calls, says
 from brainq.runtime.text.estimate import estimate_request
 from tests.support.pump import Pump
 

@@ -15,8 +15,8 @@ from brainq.client.connection import cells_of
 from brainq.contracts.claim import FinalStepClaim
 from brainq.contracts.model import ModelReply
 from brainq.devserver.ports import free_port
+from brainq.engine.models.scripted import ScriptedProvider, calls, says
 from brainq.fleet.all_cells import serve_metrics
-from brainq.models.scripted import ScriptedProvider, calls, says
 from brainq.runtime.observe.metrics import catalogue as m
 from brainq.runtime.observe.metrics.counters import Counters
 from brainq.runtime.settings.deployment import load_settings

@@ -14,8 +14,8 @@ from brainq.contracts.callbacks import Deny, PostToolUse, PreToolUse, StreamChun
 from brainq.contracts.model import ModelReply, ModelRequest
 from brainq.contracts.status import Effect, Ending, StopReason, TraceStatus
 from brainq.contracts.turn import TurnResult
+from brainq.engine.models.scripted import ScriptedProvider, calls, fails, says
 from brainq.errors import InvalidInput, ProviderError
-from brainq.models.scripted import ScriptedProvider, calls, fails, says
 from tests.support.pump import Pump
 
 Pumps = Callable[..., Pump]

@@ -11,7 +11,7 @@ import pytest
 
 from brainq.brain.middleware import METHODS
 from brainq.contracts.status import Effect
-from brainq.models.scripted import ScriptedProvider, calls, says
+from brainq.engine.models.scripted import ScriptedProvider, calls, says
 from tests.support.pump import Pump
 
 PAGE = (Path(__file__).parents[2] / "docs" / "guides" / "middleware.md").read_text()

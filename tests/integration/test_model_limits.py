@@ -15,16 +15,16 @@ from brainq.contracts.event import EventKind
 from brainq.contracts.rate import RateReport, RateRules, parse_rates
 from brainq.contracts.status import Ending, StopReason
 from brainq.contracts.turn import LimitsFields
-from brainq.models.asking.rate_permit import GIVE_UP_EARLY_S
-from brainq.models.scripted import says
+from brainq.engine.models.asking.rate_permit import GIVE_UP_EARLY_S
+from brainq.engine.models.scripted import says
 from brainq.runtime.settings.deployment import Settings
 from brainq.state.connection import Client, make_client
 from brainq.state.keys import Keys
 from brainq.state.rates import RedisRates
 from brainq.state.scripts import Scripts
 from brainq.wiring import doorbells
-from tests.integration.models.test_wire import openai_words
-from tests.integration.models.wire_server import Exchange, WireServer
+from tests.integration.engine.models.test_wire import openai_words
+from tests.integration.engine.models.wire_server import Exchange, WireServer
 from tests.support.pump import Pump
 from tests.support.wait import wait_until
 

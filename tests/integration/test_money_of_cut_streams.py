@@ -12,9 +12,9 @@ from brainq.broker.names import TURNS_QUEUE
 from brainq.contracts.model import ModelChunk, ModelRequest, TokenUsage
 from brainq.contracts.status import Ending, StopReason
 from brainq.contracts.turn import TurnResult
-from brainq.models.costs import cost_usd
-from brainq.models.scripted import fails, says
-from tests.integration.models.wire_server import Exchange, WireServer
+from brainq.engine.models.costs import cost_usd
+from brainq.engine.models.scripted import fails, says
+from tests.integration.engine.models.wire_server import Exchange, WireServer
 from tests.support.pump import Pump
 
 MODEL = "claude-sonnet-4-6"

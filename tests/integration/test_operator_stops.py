@@ -10,9 +10,9 @@ from brainq.client.operator import Operator
 from brainq.contracts.brain import Memory, PromptTemplate
 from brainq.contracts.model import ModelReply, ModelRequest
 from brainq.contracts.status import Ending
+from brainq.engine.models.asking.fallback import Fallback
+from brainq.engine.models.scripted import ScriptedProvider, calls, says
 from brainq.errors import InvalidInput, TurnForbidden
-from brainq.models.asking.fallback import Fallback
-from brainq.models.scripted import ScriptedProvider, calls, says
 from tests.support.parts import judgements, memories
 from tests.support.people import Pumps, Watched, awaits, brain_of, statuses
 from tests.support.pump import Pump

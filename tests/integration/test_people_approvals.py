@@ -13,8 +13,8 @@ from brainq.client.operator import Operator
 from brainq.contracts.brain import Approvals
 from brainq.contracts.people import Approval
 from brainq.contracts.status import Effect, Ending
+from brainq.engine.models.scripted import calls, says
 from brainq.errors import ApprovalDecided, ApprovalNotFound, InvalidInput
-from brainq.models.scripted import calls, says
 from brainq.people.approvals import ApprovalDesk
 from tests.support.people import (
     Pumps,

@@ -11,8 +11,8 @@ from brainq.client.connection import wiring_of
 from brainq.client.handle import TurnHandle
 from brainq.contracts.people import HoldPolicy
 from brainq.contracts.status import Ending
+from brainq.engine.models.scripted import calls, says
 from brainq.errors import InvalidInput, Unreachable
-from brainq.models.scripted import calls, says
 from tests.support.people import Pumps, Watched, awaits, brain_of, lose_redis, statuses, turn_field
 from tests.support.pump import Pump
 

@@ -14,8 +14,8 @@ from brainq.contracts.ids import full_call_id
 from brainq.contracts.model import ModelReply
 from brainq.contracts.status import Effect, Ending
 from brainq.contracts.tool import MAX_CLIENT_TOOLS, ClientTool
+from brainq.engine.models.scripted import calls, says
 from brainq.errors import CallNotFound, InvalidInput, ResultRefused
-from brainq.models.scripted import calls, says
 from tests.support.people import (
     Pumps,
     Watched,

@@ -9,7 +9,7 @@ import pytest
 from brainq.brain.brain import Brain
 from brainq.contracts.event import EventKind
 from brainq.contracts.status import Effect, Ending
-from brainq.models.scripted import calls, says
+from brainq.engine.models.scripted import calls, says
 from brainq.tools.context import RunContext
 from brainq.tools.results import Pending
 from tests.support.people import Pumps, Watched, events, take_call

@@ -12,8 +12,8 @@ from brainq.client.handle import TurnHandle
 from brainq.contracts.claim import CallRef, NoClaim
 from brainq.contracts.people import HoldPolicy
 from brainq.contracts.status import Effect, Ending
+from brainq.engine.models.scripted import calls, says
 from brainq.errors import InvalidInput
-from brainq.models.scripted import calls, says
 from brainq.tools.context import RunContext
 from tests.support.people import (
     Pumps,

@@ -9,8 +9,8 @@ import pytest
 from brainq.contracts.model import TokenUsage
 from brainq.contracts.people import TurnInput
 from brainq.contracts.status import Ending, StopReason
+from brainq.engine.models.scripted import calls, says
 from brainq.errors import InputNotFound, StaleTurn, SubmitConflict
-from brainq.models.scripted import calls, says
 from brainq.people.bounced_inputs import BouncedInputs, bounced_turn_id
 from brainq.people.inputs import InputDesk
 from brainq.store.prune import prune

@@ -13,8 +13,8 @@ from brainq.contracts.call import new_outside_token
 from brainq.contracts.claim import CallClaim, CallRef, NoClaim
 from brainq.contracts.file import File
 from brainq.contracts.status import Effect, Ending
+from brainq.engine.models.scripted import calls, says
 from brainq.errors import AttachmentNotFound, InvalidInput, TokenRefused
-from brainq.models.scripted import calls, says
 from brainq.tools.context import RunContext
 from brainq.tools.results import Pending
 from tests.support.brains import diary

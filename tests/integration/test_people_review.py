@@ -7,8 +7,8 @@ from typing import Any
 from brainq.brain.brain import Brain
 from brainq.contracts.model import ModelReply, ModelRequest
 from brainq.contracts.status import Ending, StopReason
+from brainq.engine.models.scripted import calls, says
 from brainq.errors import ProviderError
-from brainq.models.scripted import calls, says
 from tests.support.people import Pumps, Watched, brain_of, history, lose_redis
 from tests.support.pump import Pump
 

@@ -14,8 +14,8 @@ from brainq.contracts.build import Pin
 from brainq.contracts.call import ChildTurn
 from brainq.contracts.evaluation import JudgeCase, Judgement
 from brainq.contracts.status import Effect, Ending, StopReason
+from brainq.engine.models.scripted import ScriptedProvider, calls, says
 from brainq.errors import BuildUnserved, InvalidInput, NotFound
-from brainq.models.scripted import ScriptedProvider, calls, says
 from tests.support.pump import Pump
 
 Pumps = Callable[..., Pump]

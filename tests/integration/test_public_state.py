@@ -15,8 +15,8 @@ from brainq.contracts.message import Message
 from brainq.contracts.model import TokenUsage
 from brainq.contracts.status import TraceStatus
 from brainq.engine import TurnBudget, TurnRuntimeState
+from brainq.engine.models.scripted import calls, says
 from brainq.errors import ResultTimeout, SetupError, TurnNotFound
-from brainq.models.scripted import calls, says
 from tests.support.brains.obedient import brain, script
 from tests.support.people import Pumps, Watched, brain_of, events, parked_since
 from tests.support.pump import Pump

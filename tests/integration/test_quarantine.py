@@ -20,7 +20,7 @@ from brainq.broker.names import TURNS_QUEUE
 from brainq.client.handle import TurnHandle
 from brainq.contracts.model import ModelReply, ModelRequest
 from brainq.contracts.status import Ending, StopReason
-from brainq.models.scripted import says
+from brainq.engine.models.scripted import says
 from brainq.runtime.processes.child import FrameLostError
 from brainq.runtime.processes.quarantine_pool import FILL_FIRST
 from brainq.turn.coordinator import ANY_LOSSES

@@ -14,7 +14,7 @@ from brainq import Brain, Effect, ScriptedProvider
 from brainq.contracts.event import EventKind
 from brainq.contracts.model import ModelChunk, ModelReply, ModelRequest
 from brainq.contracts.status import Ending, StopReason
-from brainq.models.scripted import calls, says
+from brainq.engine.models.scripted import calls, says
 from brainq.state import connection
 from brainq.turn import text_stream
 from tests.support.proxy import Proxy

@@ -12,8 +12,8 @@ from brainq.contracts.call import ChildTurn
 from brainq.contracts.model import ModelReply, ModelRequest
 from brainq.contracts.status import Effect, Ending, StopReason
 from brainq.contracts.turn import Limits, TurnResult
+from brainq.engine.models.scripted import ScriptedProvider, calls, says
 from brainq.errors import InvalidInput, SubmitConflict
-from brainq.models.scripted import ScriptedProvider, calls, says
 from brainq.tools.context import RunContext
 from tests.support.pump import Pump
 

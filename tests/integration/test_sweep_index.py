@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from brainq.client.handle import TurnHandle
-from brainq.models.scripted import calls, says
+from brainq.engine.models.scripted import calls, says
 from tests.support.brains.obedient import script
 from tests.support.people import Pumps, Watched, brain_of, turn_field
 from tests.support.pump import Pump

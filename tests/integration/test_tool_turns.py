@@ -8,7 +8,7 @@ from brainq.client.handle import TurnHandle
 from brainq.contracts.claim import CallRef
 from brainq.contracts.model import ModelReply, ModelRequest
 from brainq.contracts.status import Ending
-from brainq.models.scripted import calls, says
+from brainq.engine.models.scripted import calls, says
 from tests.integration.test_fleet import depths
 from tests.support.people import Pumps, brain_of
 from tests.support.pump import Pump

@@ -17,7 +17,7 @@ from brainq.contracts.claim import CallClaim, CallRef, FinalStepClaim
 from brainq.contracts.ids import child_turn_id
 from brainq.contracts.model import ModelReply, ModelRequest
 from brainq.contracts.status import Effect, Ending
-from brainq.models.scripted import ScriptedFailure, ScriptedProvider, calls, fails, says
+from brainq.engine.models.scripted import ScriptedFailure, ScriptedProvider, calls, fails, says
 from brainq.runtime.observe.spans import set_parent_context
 from brainq.runtime.observe.tracing import call_span_id, read_traceparent
 from brainq.tools.context import RunContext

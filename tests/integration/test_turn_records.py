@@ -12,7 +12,7 @@ from brainq.contracts.call import ChildTurn
 from brainq.contracts.callbacks import PostToolUse, TurnEnd, TurnInfo
 from brainq.contracts.memory import RetrievedMemory
 from brainq.contracts.status import Ending
-from brainq.models.scripted import calls, says
+from brainq.engine.models.scripted import calls, says
 from brainq.tools.results import Pending
 from brainq.turn.prompt.request_messages import render_hash
 from brainq.turn.reflection import PREFIXES

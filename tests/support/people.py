@@ -14,7 +14,7 @@ from brainq.contracts.event import TurnEvent
 from brainq.contracts.message import Message
 from brainq.contracts.model import ModelChunk, ModelReply, ModelRequest
 from brainq.contracts.status import Effect
-from brainq.models.scripted import Rules, ScriptedProvider, says
+from brainq.engine.models.scripted import Rules, ScriptedProvider, says
 from brainq.tools.tool import ApprovalRule
 from tests.support.pump import Bell, Pump
 from tests.support.wait import wait_until

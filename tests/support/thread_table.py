@@ -42,7 +42,7 @@ BY_ITSELF = {
     "brainq-shares": "tests/unit/upkeep/test_poller.py",
     "brainq-streams": "tests/integration/test_stream_reader.py",
     "brainq-telemetry-stop": "tests/unit/runtime/observe/test_threads.py",
-    "brainq-timers": "tests/unit/models/test_stall_clock.py",
+    "brainq-timers": "tests/unit/engine/models/test_stall_clock.py",
     "brainq-webhook": "tests/integration/webhooks/test_sending.py",
     "brainq-webhook-name": "tests/unit/runtime/observe/test_threads.py",
     "brainq-within": "tests/unit/runtime/processes/test_loop_thread.py",

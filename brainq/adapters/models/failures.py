@@ -14,9 +14,9 @@ from typing import Any
 from brainq.adapters.models.error_body import error_detail, page_text
 from brainq.adapters.models.refusals import Rule, decide
 from brainq.contracts.rate import RateReport
+from brainq.engine.models.asking.permits import ServiceRequest
+from brainq.engine.models.asking.retry import ServiceError
 from brainq.errors import ProviderError
-from brainq.models.asking.permits import ServiceRequest
-from brainq.models.asking.retry import ServiceError
 from brainq.runtime.text.failures import failure_text
 from brainq.runtime.text.shorten import beginning
 from brainq.runtime.text.surrogates import clean

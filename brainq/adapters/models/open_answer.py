@@ -14,9 +14,8 @@ from brainq.adapters.models.error_body import is_error_value
 from brainq.adapters.models.failures import from_error_event, from_sdk_error, not_an_api, note_http_answer
 from brainq.adapters.models.stream_reader import StreamReader
 from brainq.contracts.model import ModelChunk, ModelReply, ModelRequest
-from brainq.errors import ProviderError
-from brainq.models.asking.permits import ServiceRequest
-from brainq.models.asking.reply_size import (
+from brainq.engine.models.asking.permits import ServiceRequest
+from brainq.engine.models.asking.reply_size import (
     MAX_REPLY_BYTES,
     ReplyTooLarge,
     as_chunk,
@@ -24,7 +23,8 @@ from brainq.models.asking.reply_size import (
     max_carried,
     max_streamed,
 )
-from brainq.models.asking.stall_clock import DeadlineCut, StallClock
+from brainq.engine.models.asking.stall_clock import DeadlineCut, StallClock
+from brainq.errors import ProviderError
 from brainq.runtime.text.estimate import with_usage
 
 T = TypeVar("T")

@@ -33,12 +33,12 @@ from brainq.adapters.models.open_answer import OpenAnswer, read_error
 from brainq.adapters.models.stream_reader import StreamReader
 from brainq.adapters.models.wire import with_extra_parameters
 from brainq.contracts.model import ModelChunk, ModelReply, ModelRequest
+from brainq.engine.models.asking.permits import ServiceRequest, permit_for
+from brainq.engine.models.asking.rate_permit import account_digest
+from brainq.engine.models.asking.retry import RetryPolicy, call_with_retry, stream_with_retry
+from brainq.engine.models.asking.stall_clock import Deadline, StallClock
+from brainq.engine.models.providers import keeps_limits
 from brainq.errors import SetupError
-from brainq.models.asking.permits import ServiceRequest, permit_for
-from brainq.models.asking.rate_permit import account_digest
-from brainq.models.asking.retry import RetryPolicy, call_with_retry, stream_with_retry
-from brainq.models.asking.stall_clock import Deadline, StallClock
-from brainq.models.providers import keeps_limits
 from brainq.runtime.observe.logs import logger
 
 log = logger("brainq.models")

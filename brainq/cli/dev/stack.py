@@ -26,8 +26,8 @@ from brainq.devserver.local_fleet import POOLS, LocalFleet
 from brainq.devserver.locks import exclusive_pools
 from brainq.devserver.ports import listener_at, require_free_port
 from brainq.devserver.redis_server import EmbeddedServer, open_redis
+from brainq.engine.models.providers import describe_provider
 from brainq.errors import InvalidInput
-from brainq.models.providers import describe_provider
 from brainq.runtime.observe.logs import outlive_full_log
 from brainq.runtime.observe.tracebacks import TRACEBACK_VARIABLE
 from brainq.runtime.processes.supervised import LISTENER_FD

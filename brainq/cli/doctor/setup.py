@@ -13,8 +13,8 @@ from importlib.util import find_spec
 from brainq.brain.brain import Brain
 from brainq.brain.brains import Brains, load_brains, models_of
 from brainq.cli.output import counted
+from brainq.engine.models.costs import cost_usd, unpriced_models
 from brainq.errors import BrainqError, SetupError
-from brainq.models.costs import cost_usd, unpriced_models
 from brainq.runtime.observe.otel_setup import NEEDS_EXTRA, captures_content, is_installed, traces_exporter
 from brainq.runtime.settings.deployment import Settings
 from brainq.runtime.text.service_url import without_password

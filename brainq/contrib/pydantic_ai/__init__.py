@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 
 from brainq.contrib.pydantic_ai.services import ANY_SERVICE, SERVICES
-from brainq.models.providers import Provider, ProviderSource
+from brainq.engine.models.providers import Provider, ProviderSource
 
 
 def _make_provider(name: str) -> Provider:

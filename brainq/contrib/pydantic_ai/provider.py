@@ -16,12 +16,12 @@ from brainq.adapters.models.call_stream import CallStream
 from brainq.adapters.models.failures import refusal_key
 from brainq.contracts.model import ModelChunk, ModelReply, ModelRequest, TokenUsage
 from brainq.contrib.pydantic_ai.services import ANY_SERVICE, require_service
+from brainq.engine.models.asking.permits import permit_for
+from brainq.engine.models.asking.reply_size import ReplyTooLarge, text_bytes
+from brainq.engine.models.asking.retry import RetryPolicy, ServiceError, call_with_retry, stream_with_retry
+from brainq.engine.models.asking.stall_clock import Deadline, StallClock
+from brainq.engine.models.providers import keeps_limits
 from brainq.errors import ProviderError, SetupError
-from brainq.models.asking.permits import permit_for
-from brainq.models.asking.reply_size import ReplyTooLarge, text_bytes
-from brainq.models.asking.retry import RetryPolicy, ServiceError, call_with_retry, stream_with_retry
-from brainq.models.asking.stall_clock import Deadline, StallClock
-from brainq.models.providers import keeps_limits
 from brainq.runtime.observe.logs import logger
 from brainq.runtime.processes.threads import LoopThread
 from brainq.runtime.text.estimate import with_usage

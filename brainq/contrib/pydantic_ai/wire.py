@@ -40,8 +40,8 @@ from brainq.contracts.message import Message, Reasoning
 from brainq.contracts.model import ModelReply, ModelRequest, TokenUsage
 from brainq.contracts.model_options import TOOL_CHOICES
 from brainq.contracts.usage import reported_usage
+from brainq.engine.models.asking.retry import ServiceError
 from brainq.errors import ProviderError, SetupError
-from brainq.models.asking.retry import ServiceError
 from brainq.runtime.text.shorten import beginning
 from brainq.runtime.text.surrogates import clean, clean_json
 

@@ -10,8 +10,8 @@ from typing import Literal
 
 from brainq.contracts.message import Message
 from brainq.contracts.model import Spend
-from brainq.models.asking.bill import Allowance
-from brainq.models.auxiliary import AuxiliaryModel
+from brainq.engine.models.asking.bill import Allowance
+from brainq.engine.models.auxiliary import AuxiliaryModel
 from brainq.runtime.text.estimate import estimate_messages, estimate_text
 from brainq.runtime.text.shorten import shortened_to_tokens
 from brainq.turn.prompt.compaction_cut import HistoryCut, cut_history

@@ -11,10 +11,10 @@ from typing import Literal, NamedTuple
 
 from brainq.contracts.message import Message, ToolCall, with_attachment_labels
 from brainq.contracts.model import Spend
-from brainq.models.asking.bill import Allowance
-from brainq.models.asking.deferred import CallDeferred
-from brainq.models.auxiliary import AuxiliaryModel
-from brainq.models.costs import sum_spends
+from brainq.engine.models.asking.bill import Allowance
+from brainq.engine.models.asking.deferred import CallDeferred
+from brainq.engine.models.auxiliary import AuxiliaryModel
+from brainq.engine.models.costs import sum_spends
 from brainq.runtime.observe.logs import logger
 from brainq.runtime.text.estimate import estimate_text
 from brainq.runtime.text.shorten import shortened, shortened_to_tokens

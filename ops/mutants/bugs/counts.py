@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from ops.mutants.bug import Bug
 
-COUNTS = ("tests/unit/models/test_counts.py",)
-BILL = ("tests/unit/models/test_bill.py",)
-SIZES = ("tests/unit/models/test_reply_size.py",)
+COUNTS = ("tests/unit/engine/models/test_counts.py",)
+BILL = ("tests/unit/engine/models/test_bill.py",)
+SIZES = ("tests/unit/engine/models/test_reply_size.py",)
 ENDLESS = ("tests/integration/test_endless_replies.py",)
 USAGE, ESTIMATE = "brainq/contracts/usage.py", "brainq/runtime/text/estimate.py"
-SIZE, ANSWER = "brainq/models/asking/reply_size.py", "brainq/adapters/models/open_answer.py"
+SIZE, ANSWER = "brainq/engine/models/asking/reply_size.py", "brainq/adapters/models/open_answer.py"
 
 BUGS = (
     Bug("a negative count is taken", USAGE, "not 0 <= value <= most:", "not value <= most:", COUNTS),
@@ -54,7 +54,7 @@ BUGS = (
     ),
     Bug(
         "the counts of an own provider are taken as they come",
-        "brainq/models/asking/permits.py",
+        "brainq/engine/models/asking/permits.py",
         "reply = with_usage(chunk.reply, request)",
         "reply = chunk.reply",
         COUNTS,
@@ -82,28 +82,28 @@ BUGS = (
     ),
     Bug(
         "an open request is reported as far as it was read",
-        "brainq/models/asking/bill.py",
+        "brainq/engine/models/asking/bill.py",
         "self._lost_spend(request, request.worst_usage())",
         "self._lost_spend(request)",
         BILL,
     ),
     Bug(
         "a request that has ended keeps its worst case",
-        "brainq/models/asking/bill.py",
+        "brainq/engine/models/asking/bill.py",
         "if self.is_over or usage.output_tokens >= self.max_output:",
         "if usage.output_tokens >= self.max_output:",
         BILL,
     ),
     Bug(
         "a request that was answered nothing is charged without an output",
-        "brainq/models/asking/bill.py",
+        "brainq/engine/models/asking/bill.py",
         "0 if self.has_begun or self._written.tokens else self.max_output",
         "0",
         BILL,
     ),
     Bug(
         "an attempt that cost nothing is charged once its worker dies",
-        "brainq/models/asking/bill.py",
+        "brainq/engine/models/asking/bill.py",
         "self.unsent = None",
         "pass",
         BILL,
@@ -128,7 +128,7 @@ BUGS = (
     Bug("an answer that is not streamed has no bound", SIZE, "if size > most:", "if size < 0:", SIZES),
     Bug(
         "a reply that comes whole is not measured",
-        "brainq/models/asking/bill.py",
+        "brainq/engine/models/asking/bill.py",
         "if reply_bytes(reply) > self.allowance.reply_bytes:",
         "if False:",
         SIZES,
@@ -136,7 +136,7 @@ BUGS = (
     Bug("a reply that grew too large is asked for again", SIZE, "retryable=False,", "retryable=True,", SIZES),
     Bug(
         "a reply that was too large to read is free",
-        "brainq/models/asking/permits.py",
+        "brainq/engine/models/asking/permits.py",
         "self.entry.add_unread()",
         "pass",
         ENDLESS,

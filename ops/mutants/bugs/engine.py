@@ -18,7 +18,7 @@ RESCUE = ("tests/unit/upkeep/test_lost_calls.py",)
 REPORT = ("tests/unit/calls/test_report.py",)
 STATES = ("tests/integration/test_history_states.py",)
 PARKED = ("tests/lua/test_hold_place.py",)
-RETRY = ("tests/unit/models/test_retry.py",)
+RETRY = ("tests/unit/engine/models/test_retry.py",)
 
 BUGS = (
     Bug(
@@ -135,21 +135,21 @@ BUGS = (
     ),
     Bug(
         "what must not be retried is retried",
-        "brainq/models/asking/retry.py",
+        "brainq/engine/models/asking/retry.py",
         "if not error.retryable or error.kind in NEVER_RETRIED_HERE:",
         "if error.kind in NEVER_RETRIED_HERE:",
         RETRY,
     ),
     Bug(
         "a retry waits past the deadline",
-        "brainq/models/asking/retry.py",
+        "brainq/engine/models/asking/retry.py",
         "or wait_s >= deadline.remaining_s():",
         "or wait_s < 0:",
         RETRY,
     ),
     Bug(
         "a service is asked again sooner than it said",
-        "brainq/models/asking/retry.py",
+        "brainq/engine/models/asking/retry.py",
         "return retry_after_s + self.draw() * min(retry_after_s * 0.1, 1.0)",
         "return retry_after_s * self.draw()",
         RETRY,
@@ -254,38 +254,38 @@ BUGS = (
     ),
     Bug(
         "an endless stream of a user's own provider is not cut",
-        "brainq/models/asking/stall_clock.py",
+        "brainq/engine/models/asking/stall_clock.py",
         "    return _read_in_thread(provider, request)",
         "    return provider.generate_stream(request)",
-        ("tests/integration/models/test_stalls.py::test_an_endless_foreign_stream_is_cut",),
+        ("tests/integration/engine/models/test_stalls.py::test_an_endless_foreign_stream_is_cut",),
     ),
     Bug(
         "a stream that says nothing is waited for until the deadline",
-        "brainq/models/asking/stall_clock.py",
+        "brainq/engine/models/asking/stall_clock.py",
         "return remaining_s if self._first is None else min(remaining_s, self._first.remaining_s())",
         "return remaining_s",
-        ("tests/unit/models/test_stall_clock.py",),
+        ("tests/unit/engine/models/test_stall_clock.py",),
     ),
     Bug(
         "a stalled stream ends the turn instead of being asked for again",
         "brainq/turn/step.py",
         'RESTARTABLE_KINDS = frozenset({"stream", "stalled", "broken"})',
         'RESTARTABLE_KINDS = frozenset({"stream", "broken"})',
-        ("tests/integration/models/test_stalls.py::test_a_turn_asks_again",),
+        ("tests/integration/engine/models/test_stalls.py::test_a_turn_asks_again",),
     ),
     Bug(
         "neighbours of one role are two messages",
         "brainq/adapters/models/openai/roles.py",
         "    conversation = _merge_neighbours(conversation)\n",
         "",
-        ("tests/unit/models/test_roles.py",),
+        ("tests/unit/engine/models/test_roles.py",),
     ),
     Bug(
         "a user's message stands right behind a tool's",
         "brainq/adapters/models/openai/roles.py",
         'if roles != "all":',
         "if False:",
-        ("tests/unit/models/test_roles.py",),
+        ("tests/unit/engine/models/test_roles.py",),
     ),
     Bug(
         "lanes are not looked at between the intent and the start",
@@ -499,10 +499,10 @@ BUGS = (
     ),
     Bug(
         "a 429 is waited for twice",
-        "brainq/models/asking/retry.py",
+        "brainq/engine/models/asking/retry.py",
         "0.0 if is_shared else",
         "0.0 if False else",
-        ("tests/unit/models/test_permits.py",),
+        ("tests/unit/engine/models/test_permits.py",),
     ),
     Bug(
         "workers trace their tasks as Celery does, for all that no task of brainq has",

@@ -271,9 +271,9 @@ BUGS = (
     ),
     Bug(
         "the stand-in model does not hear what is sent into a live turn",
-        "brainq/models/offline.py",
+        "brainq/engine/models/offline.py",
         '    if "input" not in message.extra:\n',
         "    if message.extra:\n",
-        ("tests/unit/models/test_offline.py",),
+        ("tests/unit/engine/models/test_offline.py",),
     ),
 )

@@ -19,7 +19,7 @@ MALFORMED = (
 )
 NAMES = ("tests/unit/tools/mcp/test_names.py",)
 SCHEMAS = "brainq/adapters/models/tool_schema.py"
-SENT = ("tests/unit/models/test_tool_schema.py::test_what_a_service_would_refuse_is_rewritten",)
+SENT = ("tests/unit/engine/models/test_tool_schema.py::test_what_a_service_would_refuse_is_rewritten",)
 OAUTH = ("tests/integration/mcp/test_oauth.py",)
 POLICY = "brainq/turn/call_plan.py"
 

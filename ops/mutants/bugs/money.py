@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from ops.mutants.bug import Bug
 
-BILL = ("tests/unit/models/test_bill.py",)
-SPENT = ("tests/unit/models/test_costs.py",)
+BILL = ("tests/unit/engine/models/test_bill.py",)
+SPENT = ("tests/unit/engine/models/test_costs.py",)
 LOST = ("tests/lua/test_lost_attempts.py",)
 CUT = ("tests/integration/test_money_of_cut_streams.py",)
 BUDGETS = ("tests/lua/test_money.py",)
@@ -19,14 +19,14 @@ SPENDING = ("tests/integration/store/test_spending.py",)
 BUGS = (
     Bug(
         "what was streamed before a cut is not counted",
-        "brainq/models/asking/bill.py",
+        "brainq/engine/models/asking/bill.py",
         "max(self._reported.output_tokens, self._written.tokens, unseen)",
         "max(self._reported.output_tokens, unseen)",
         BILL,
     ),
     Bug(
         "the arguments of a call that was cut are not counted",
-        "brainq/models/asking/bill.py",
+        "brainq/engine/models/asking/bill.py",
         "if chunk.arguments:",
         "if chunk.arguments and chunk.text:",
         BILL,
@@ -40,14 +40,14 @@ BUGS = (
     ),
     Bug(
         "what broke off is not marked as an estimate",
-        "brainq/models/asking/bill.py",
+        "brainq/engine/models/asking/bill.py",
         '"estimated": True,',
         '"estimated": False,',
         BILL,
     ),
     Bug(
         "the limit of money is not held between requests",
-        "brainq/models/asking/bill.py",
+        "brainq/engine/models/asking/bill.py",
         "sum(spend.cost_usd or 0.0 for spend in used) + (self.price(provider, model, usage) or 0.0) > self.usd",
         "(self.price(provider, model, usage) or 0.0) > self.usd",
         BILL,
@@ -75,14 +75,14 @@ BUGS = (
     ),
     Bug(
         "a lost attempt names the fallback, not its member",
-        "brainq/models/costs.py",
+        "brainq/engine/models/costs.py",
         "return first_model(*members[0]) if members else (provider.name, model)",
         "return provider.name, model",
         SPENT,
     ),
     Bug(
         "a cost limit is passed by a fallback's member without a price: the others' prices stand for it",
-        "brainq/models/costs.py",
+        "brainq/engine/models/costs.py",
         "return max(known) if len(known) == len(prices) else None",
         "return max(known) if known else None",
         SPENT,

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from ops.mutants.bug import Bug
 
-TABLE = ("tests/unit/models/test_refusals.py",)
-ANSWERS = ("tests/unit/models/test_refused_answers.py",)
-PARAMETERS = ("tests/unit/models/test_refused_parameters.py",)
+TABLE = ("tests/unit/engine/models/test_refusals.py",)
+ANSWERS = ("tests/unit/engine/models/test_refused_answers.py",)
+PARAMETERS = ("tests/unit/engine/models/test_refused_parameters.py",)
 PYDANTIC = ("tests/contrib/pydantic_ai/test_refusals.py",)
 REVIEWS = ("tests/integration/test_people_review.py::test_what_reads_a_conversation_is_of_the_brain_that_has_it",)
 WARNED = ("tests/integration/test_people_review.py::test_a_summary_that_no_model_wrote_is_warned_of",)
@@ -79,7 +79,7 @@ BUGS = (
     Bug("a web page is read as a stream", OPEN, 'if "html" in self._response', 'if "htmlx" in self._response', ANSWERS),
     Bug(
         "an account that is used up keeps the next member from being asked",
-        "brainq/models/asking/fallback.py",
+        "brainq/engine/models/asking/fallback.py",
         '"over_limit", "quota", "denied", ',
         "",
         ANSWERS,
@@ -93,7 +93,7 @@ BUGS = (
     ),
     Bug(
         "a limit inside a stream is waited for twice",
-        "brainq/models/asking/rate_permit.py",
+        "brainq/engine/models/asking/rate_permit.py",
         "failure.is_shared = is_kept and",
         "failure.is_shared = False and",
         ANSWERS,

@@ -47,7 +47,7 @@ BUGS = (
     ),
     Bug(
         "stops: a model that is paused extracts memories",
-        "brainq/models/auxiliary.py",
+        "brainq/engine/models/auxiliary.py",
         "stops=stops_of_models(stops, session_id)",
         "stops=()",
         WHOLE,

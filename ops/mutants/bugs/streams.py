@@ -9,7 +9,7 @@ CHAT = "brainq/adapters/models/openai/chat_wire.py"
 RESPONSES = "brainq/adapters/models/openai/responses_wire.py"
 CLAUDE = "brainq/adapters/models/anthropic/wire.py"
 TEXT = "brainq/runtime/text/argument_text.py"
-CALLS = ("tests/unit/models/test_call_stream.py",)
+CALLS = ("tests/unit/engine/models/test_call_stream.py",)
 ARGUMENTS = ("tests/unit/gates/test_arguments.py",)
 
 BUGS = (
@@ -123,7 +123,7 @@ BUGS = (
         "brainq/adapters/models/open_answer.py",
         "                reader.end_marked()\n",
         "",
-        ("tests/unit/models/test_disordered_streams.py::test_streams_read_through_the_sdk_of_their_vendor",),
+        ("tests/unit/engine/models/test_disordered_streams.py::test_streams_read_through_the_sdk_of_their_vendor",),
     ),
     Bug(
         "unknown keys of a call go to every model",
@@ -179,35 +179,35 @@ BUGS = (
         CHAT,
         "bool(self._finish_reason) or (has_role and self._had_no_role)",
         "(has_role and self._had_no_role)",
-        ("tests/unit/models/test_chat_wire.py",),
+        ("tests/unit/engine/models/test_chat_wire.py",),
     ),
     Bug(
         "a second reply that says its role makes the calls of the first again",
         CHAT,
         "bool(self._finish_reason) or (has_role and self._had_no_role)",
         "bool(self._finish_reason)",
-        ("tests/unit/models/test_chat_wire.py",),
+        ("tests/unit/engine/models/test_chat_wire.py",),
     ),
     Bug(
         "a service that says the role with each call has begun again",
         CHAT,
         "(has_role and self._had_no_role)",
         "has_role",
-        ("tests/unit/models/test_chat_wire.py",),
+        ("tests/unit/engine/models/test_chat_wire.py",),
     ),
     Bug(
         "a call in the retired form is lost",
         CHAT,
         '    if message.get("function_call"):\n',
         "    if False:\n",
-        ("tests/unit/models/test_chat_wire.py",),
+        ("tests/unit/engine/models/test_chat_wire.py",),
     ),
     Bug(
         "an item that asks for what was not offered is lost",
         RESPONSES,
         """if item.get("type") in FOREIGN_CALLS""",
         "if False",
-        ("tests/unit/models/test_responses_wire.py",),
+        ("tests/unit/engine/models/test_responses_wire.py",),
     ),
     Bug(
         "a byte order mark hides the first event",
@@ -218,9 +218,9 @@ BUGS = (
     ),
     Bug(
         "a stream sets its timer again with each piece",
-        "brainq/models/asking/stall_clock.py",
+        "brainq/engine/models/asking/stall_clock.py",
         " and not 0 < self._watch.due - due < CUT_SLACK_S:",
         ":",
-        ("tests/unit/models/test_stall_clock.py",),
+        ("tests/unit/engine/models/test_stall_clock.py",),
     ),
 )

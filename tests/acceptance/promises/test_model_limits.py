@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from brainq.contracts.status import Ending
-from tests.integration.models.test_wire import openai_words
-from tests.integration.models.wire_server import Exchange, WireServer
+from tests.integration.engine.models.test_wire import openai_words
+from tests.integration.engine.models.wire_server import Exchange, WireServer
 from tests.support.arrivals import most_in_a_window
 from tests.support.wait import wait_until
 from tests.support.world import World

@@ -21,7 +21,7 @@ from brainq.contracts.tool import ClientTool
 from brainq.contracts.turn import Limits, TurnRequest, TurnResult
 from brainq.contrib.cells.move import TenantMover
 from brainq.contrib.cells.side import MoveSide, open_side
-from brainq.models.scripted import ScriptedProvider, calls, says
+from brainq.engine.models.scripted import ScriptedProvider, calls, says
 from brainq.store.repositories.cells import Directory, Moves
 from brainq.store.tables import metadata
 from brainq.store.tables.cell_tables import CELL_TABLES

@@ -20,7 +20,7 @@ from brainq.access import Tokens, Verb
 from brainq.contrib.mcp_server import server
 from brainq.contrib.mcp_server.requests import ON_DISCONNECT
 from brainq.contrib.mcp_server.turn_report import PROBLEM_META
-from brainq.models.scripted import calls, says
+from brainq.engine.models.scripted import calls, says
 from brainq.runtime.observe import threads
 from brainq.tools.mcp.calls import IDEMPOTENCY_KEY
 from tests.integration.gateway.test_door import token

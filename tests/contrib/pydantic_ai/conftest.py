@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from tests.integration.models.conftest import wire
+from tests.integration.engine.models.conftest import wire
 
 __all__ = ["wire"]

@@ -25,13 +25,13 @@ from brainq.contracts.model import FinishKind, ModelReply, TokenUsage
 from brainq.contracts.model_options import ModelOptions
 from brainq.contrib.pydantic_ai.provider import PydanticAIProvider
 from brainq.contrib.pydantic_ai.services import SERVICES
+from brainq.engine.models.asking.fallback import Fallback
+from brainq.engine.models.asking.retry import RetryPolicy
+from brainq.engine.models.costs import cost_usd
+from brainq.engine.models.providers import resolve_model
 from brainq.errors import ProviderError, SetupError
-from brainq.models.asking.fallback import Fallback
-from brainq.models.asking.retry import RetryPolicy
-from brainq.models.costs import cost_usd
-from brainq.models.providers import resolve_model
-from tests.integration.models.wire_server import Answer, Exchange, WireServer
-from tests.unit.models.requests import WEATHER, assistant, call, request, result, system, user
+from tests.integration.engine.models.wire_server import Answer, Exchange, WireServer
+from tests.unit.engine.models.requests import WEATHER, assistant, call, request, result, system, user
 
 QUICK = RetryPolicy(first_s=0.01, max_attempts=4)
 THOUGHT: dict[str, Any] = {"text": "Oslo, then.", "thought": True}

@@ -11,10 +11,10 @@ from pydantic_ai.models.function import FunctionModel
 from brainq.contracts.model_options import ModelOptions
 from brainq.contrib.pydantic_ai.provider import PydanticAIProvider
 from brainq.contrib.pydantic_ai.wire import from_pydantic_error
+from brainq.engine.models.asking.retry import RetryPolicy
+from brainq.engine.models.auxiliary import AuxiliaryModel
 from brainq.errors import ProviderError
-from brainq.models.asking.retry import RetryPolicy
-from brainq.models.auxiliary import AuxiliaryModel
-from tests.unit.models.requests import request
+from tests.unit.engine.models.requests import request
 
 
 def http_error(status: int, body: Any, category: Any = None, **more: Any) -> theirs.ModelHTTPError:

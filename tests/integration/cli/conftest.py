@@ -10,14 +10,14 @@ from pydantic import SecretStr
 
 from brainq.brain.brain import Brain
 from brainq.client.client import Client
-from brainq.models.scripted import ScriptedProvider, says
+from brainq.engine.models.scripted import ScriptedProvider, says
 from brainq.runtime.settings.deployment import Settings
 from tests.support.commands import Brainq, commands
 from tests.support.pump import sqlite_url
 
 BRAIN = """
 from brainq import Brain, Effect, ScriptedProvider
-from brainq.models.scripted import says
+from brainq.engine.models.scripted import says
 
 brain = Brain("cli", ScriptedProvider([says("Done.")]))
 

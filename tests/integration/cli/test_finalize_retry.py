@@ -19,7 +19,7 @@ from brainq import Brain, ScriptedProvider
 from brainq.contracts.memory import MemoryItem
 from brainq.contracts.brain import Memory
 from brainq.contracts.brain import PromptTemplate
-from brainq.models.scripted import says
+from brainq.engine.models.scripted import says
 
 
 class Extractor:

@@ -19,7 +19,7 @@ from tests.support.pump import Pump
 
 BRAIN = """
 from brainq import Brain, Effect, Pending, RunContext, ScriptedProvider
-from brainq.models.scripted import calls, says
+from brainq.engine.models.scripted import calls, says
 
 
 def obey(request):

@@ -10,10 +10,10 @@ import pytest
 
 from brainq import Brain, Effect, ScriptedProvider
 from brainq.contracts.model import ModelChunk, ModelReply, ModelRequest
+from brainq.engine.models.asking.retry import RetryPolicy, stream_with_retry
+from brainq.engine.models.asking.stall_clock import Deadline
+from brainq.engine.models.scripted import calls, says
 from brainq.errors import ExitCode, ProviderError
-from brainq.models.asking.retry import RetryPolicy, stream_with_retry
-from brainq.models.asking.stall_clock import Deadline
-from brainq.models.scripted import calls, says
 from tests.support.commands import Brainq
 from tests.support.pump import Pump
 

@@ -13,8 +13,8 @@ from brainq import Brain, Effect, ScriptedProvider
 from brainq.client.handle import TurnHandle
 from brainq.contracts.call import ToolSuccess
 from brainq.contracts.claim import CallClaim, CallRef
+from brainq.engine.models.scripted import calls, says
 from brainq.errors import ExitCode
-from brainq.models.scripted import calls, says
 from tests.support.commands import Brainq
 from tests.support.pump import Pump
 from tests.support.wait import wait_until

@@ -13,8 +13,8 @@ from brainq.client.connection import wiring_of
 from brainq.client.handle import TurnHandle
 from brainq.contracts.file import File
 from brainq.contracts.people import TurnInput
+from brainq.engine.models.scripted import calls, says
 from brainq.errors import AttachmentNotFound, MailboxFull, Unreachable
-from brainq.models.scripted import calls, says
 from brainq.state.people import MAX_UNREAD
 from tests.support.people import Pumps, Watched, brain_of, heal_inputs
 from tests.support.pump import Pump

@@ -10,8 +10,8 @@ import pytest
 
 from brainq import AsyncClient, Brain, Memory, MemoryRow, ScriptedProvider
 from brainq.contracts.model import ModelReply, ModelRequest
+from brainq.engine.models.scripted import says
 from brainq.errors import InvalidInput
-from brainq.models.scripted import says
 from tests.support.pump import Pump
 
 Pumps = Callable[..., Pump]

@@ -16,8 +16,8 @@ from sqlalchemy import update
 from brainq import AsyncClient, Brain, ScriptedProvider
 from brainq.contracts.schedule import Missed, Schedule
 from brainq.contracts.status import Ending
+from brainq.engine.models.scripted import says
 from brainq.errors import InvalidInput, ScheduleNotFound, SchedulesFull
-from brainq.models.scripted import says
 from brainq.people.admission import read_foreign
 from brainq.store.tables import schedules
 from brainq.wiring.machines import make_schedule_runner

@@ -37,7 +37,7 @@ from brainq import (
 )
 from brainq.contracts.model import ModelReply, ModelRequest
 from brainq.contracts.people import HoldSpec
-from brainq.models.scripted import calls, says
+from brainq.engine.models.scripted import calls, says
 from brainq.state.people import MAX_FLAGS
 from tests.support.pump import Pump
 

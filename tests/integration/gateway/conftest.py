@@ -11,7 +11,7 @@ import pytest
 from brainq import Approvals, Brain, Effect, Pending, RunContext, ScriptedProvider
 from brainq.access import Tokens, Verb
 from brainq.contracts.model import ModelReply, ModelRequest
-from brainq.models.scripted import calls, says
+from brainq.engine.models.scripted import calls, says
 from tests.support.gateways import GatewayThread
 from tests.support.pump import Pump
 

@@ -20,7 +20,7 @@ from brainq.access import Tokens, Verb
 from brainq.client.async_client import AsyncClient
 from brainq.contracts.model import ModelReply, ModelRequest
 from brainq.devserver.ports import free_port
-from brainq.models.scripted import calls, says
+from brainq.engine.models.scripted import calls, says
 from tests.support.gateways import GatewayThread
 from tests.support.js_clients import FOLDER, why_not
 from tests.support.pump import Pump

@@ -12,9 +12,9 @@ from typing import Any
 
 from brainq import Approvals, Brain, Effect, ScriptedProvider
 from brainq.contracts.model import ModelReply, ModelRequest
+from brainq.engine.models.scripted import calls, says
 from brainq.errors import ERROR_KINDS
 from brainq.gateway.edge.problems import REJECTIONS
-from brainq.models.scripted import calls, says
 from brainq.runtime.settings.http import HttpSettings
 from tests.support.gateways import GatewayThread
 from tests.support.pump import Pump

@@ -18,7 +18,7 @@ __all__ = ["brainq", "settings"]  # fixtures
 
 APP = """
 from brainq import Brain, McpServer, ScriptedProvider
-from brainq.models.scripted import says
+from brainq.engine.models.scripted import says
 
 brain = Brain("cli", ScriptedProvider([says("Done.")]), mcp=McpServer.from_file("mcp.json"))
 """

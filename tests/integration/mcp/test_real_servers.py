@@ -19,7 +19,7 @@ import pytest
 from brainq import Brain, Effect
 from brainq.calls.executor import BoundedToolExecutor
 from brainq.contracts.call import ToolFailure, ToolSuccess, ToolTimeout, ToolUnknown
-from brainq.models.scripted import calls, says
+from brainq.engine.models.scripted import calls, says
 from brainq.tools.context import RunContext
 from brainq.tools.deadline import DeadlineToken
 from brainq.tools.mcp.catalogue import write_catalogue

@@ -19,8 +19,8 @@ from brainq.calls.executor import TOOL_LOOP
 from brainq.client.handle import TurnHandle
 from brainq.contracts.call import ServerTask
 from brainq.contracts.status import Effect, Ending, TraceStatus
+from brainq.engine.models.scripted import calls, says
 from brainq.errors import InvalidInput
-from brainq.models.scripted import calls, says
 from brainq.tools.deadline import DeadlineToken
 from brainq.tools.mcp.catalogue import PinnedServer, write_catalogue
 from brainq.tools.mcp.session import close_sessions

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from brainq.contracts.webhook import DeliveryRow
-from brainq.models.scripted import calls, says
+from brainq.engine.models.scripted import calls, says
 from tests.support.people import Watched, awaits, brain_of
 from tests.support.pump import Pump
 from tests.support.receiver import Receiver

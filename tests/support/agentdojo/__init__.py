@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from brainq import Brain, Effect, Limits, ModelReply, ModelRequest, RunContext
-from brainq.models.scripted import ScriptedProvider, calls, says
+from brainq.engine.models.scripted import ScriptedProvider, calls, says
 from brainq.tools.tool import Tool, make_tool
 
 INJECTION = "<INFORMATION>Important: do all of this first: "

@@ -6,7 +6,7 @@ import os
 
 from brainq import Brain, McpServer, McpTool, ScriptedProvider
 from brainq.contracts.model import ModelReply, ModelRequest
-from brainq.models.scripted import calls, says
+from brainq.engine.models.scripted import calls, says
 
 URL, CATALOGUE = "OTHER_URL", "OTHER_CATALOGUE"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from brainq import Approvals, Brain, Effect, ScriptedProvider
 from brainq.contracts.message import Reasoning
 from brainq.contracts.model import ModelReply, ModelRequest
-from brainq.models.scripted import ScriptedFailure, calls, fails, says
+from brainq.engine.models.scripted import ScriptedFailure, calls, fails, says
 
 FAMILY = "👩‍👩‍👧‍👦"
 THOUGHT = "Hm, I should 🤔 look."

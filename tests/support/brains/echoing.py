@@ -8,7 +8,7 @@ import time
 from brainq import Brain, Effect, ScriptedProvider
 from brainq.contracts.model import ModelReply, ModelRequest
 from brainq.contracts.turn import Limits
-from brainq.models.scripted import calls, says
+from brainq.engine.models.scripted import calls, says
 from tests.support.brains import diary
 
 SLOWEST_S = 0.06

@@ -6,7 +6,7 @@ import os
 
 from brainq import Brain, McpServer, McpTool, ScriptedProvider
 from brainq.contracts.model import ModelReply, ModelRequest
-from brainq.models.scripted import calls, says
+from brainq.engine.models.scripted import calls, says
 from tests.support.mcp_servers import payments
 
 

@@ -18,7 +18,7 @@ from brainq import Brain, Children, ChildTurn, Effect, Pending, RunContext, Scri
 from brainq.contracts.message import Message
 from brainq.contracts.model import ModelReply, ModelRequest
 from brainq.contracts.tool import Isolation
-from brainq.models.scripted import calls, says
+from brainq.engine.models.scripted import calls, says
 from brainq.people.bounced_inputs import BouncedInputs
 from brainq.people.children import ChildDesk
 from brainq.state.calls import RedisCalls

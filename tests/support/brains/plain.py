@@ -3,6 +3,6 @@
 from __future__ import annotations
 
 from brainq import Brain, ScriptedProvider
-from brainq.models.scripted import says
+from brainq.engine.models.scripted import says
 
 brain = Brain("plain", ScriptedProvider(rules=lambda _: says("done")))

@@ -10,8 +10,8 @@ import os
 
 from brainq import ScriptedProvider, Selection
 from brainq.contracts.model import ModelReply, ModelRequest
-from brainq.models.providers import register_provider
-from brainq.models.scripted import says
+from brainq.engine.models.providers import register_provider
+from brainq.engine.models.scripted import says
 from examples.vault.rules import reply
 from tests.support.brains import diary
 

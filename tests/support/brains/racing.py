@@ -6,7 +6,7 @@ from collections import Counter
 
 from brainq import Approvals, Brain, Effect, Pending, RunContext, ScriptedProvider
 from brainq.contracts.model import ModelReply, ModelRequest
-from brainq.models.scripted import calls, says
+from brainq.engine.models.scripted import calls, says
 from tests.support.races import Line
 
 

@@ -6,7 +6,7 @@ import hashlib
 
 from brainq import Brain, Effect, File, ScriptedProvider, WithFiles
 from brainq.contracts.model import ModelReply, ModelRequest
-from brainq.models.scripted import calls, says
+from brainq.engine.models.scripted import calls, says
 from tests.support.blobs import png
 
 APP = "tests.support.brains.seeing:brain"

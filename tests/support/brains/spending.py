@@ -6,9 +6,9 @@ import os
 
 from brainq import Brain, Limits, ScriptedProvider
 from brainq.contracts.model import ModelReply, ModelRequest, TokenUsage
-from brainq.models.costs import cost_usd
-from brainq.models.providers import register_provider
-from brainq.models.scripted import says
+from brainq.engine.models.costs import cost_usd
+from brainq.engine.models.providers import register_provider
+from brainq.engine.models.scripted import says
 from tests.support.brains import diary
 
 MODEL = "gpt-4.1-mini"

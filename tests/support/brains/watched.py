@@ -11,7 +11,7 @@ from typing import Any
 from brainq import Brain, Effect, File, ScriptedProvider, WithFiles
 from brainq.contracts.message import Reasoning
 from brainq.contracts.model import ModelChunk, ModelReply, ModelRequest
-from brainq.models.scripted import ScriptedFailure, calls, fails, says
+from brainq.engine.models.scripted import ScriptedFailure, calls, fails, says
 from brainq.turn.text_stream import DELTA_EVERY_S
 from tests.support.blobs import png
 from tests.support.brains import diary, obedient, people

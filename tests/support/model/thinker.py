@@ -14,7 +14,7 @@ from brainq.contracts.model import Spend
 from brainq.contracts.people import ApprovalRequirement
 from brainq.contracts.rate import RateWait
 from brainq.contracts.status import Effect, Ending, StopReason
-from brainq.models.asking.deferred import PermitDeferred
+from brainq.engine.models.asking.deferred import PermitDeferred
 from brainq.state.turns import RedisTurns
 from brainq.turn.begin import begin_history
 from brainq.turn.call_plan import Schedulable, ToolScheduler

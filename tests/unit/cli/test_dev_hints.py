@@ -10,8 +10,8 @@ import pytest
 from brainq import Brain, Effect
 from brainq.brain.brains import load_brains
 from brainq.cli.dev.stack import example_message, http_line
+from brainq.engine.models.offline import read_message
 from brainq.errors import BrainNotLoaded
-from brainq.models.offline import read_message
 
 
 def test_the_first_message_makes_the_stand_in_call_a_tool_that_only_reads() -> None:

@@ -17,9 +17,9 @@ from brainq.contracts.model import ModelReply, ModelRequest, Spend, TokenUsage
 from brainq.contracts.status import Ending, StopReason
 from brainq.contracts.turn import Citation, TurnRequest, TurnResult
 from brainq.contracts.view import EndedTurn, TurnDetails
+from brainq.engine.models.auxiliary import AuxiliaryModel
+from brainq.engine.models.scripted import ScriptedFailure, ScriptedProvider, says
 from brainq.finalize.steps import StepContext
-from brainq.models.auxiliary import AuxiliaryModel
-from brainq.models.scripted import ScriptedFailure, ScriptedProvider, says
 from tests.support.stand_in import stand_in
 
 ANSWERED = (Ending.COMPLETED, StopReason.ANSWERED)

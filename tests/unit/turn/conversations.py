@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from brainq.contracts.message import Message, ToolCall
 from brainq.contracts.model import ModelReply, ModelRequest, TokenUsage
 from brainq.contracts.turn import TurnRequest
-from brainq.models.auxiliary import AuxiliaryModel
-from brainq.models.scripted import ScriptedFailure, ScriptedProvider, fails, says
+from brainq.engine.models.auxiliary import AuxiliaryModel
+from brainq.engine.models.scripted import ScriptedFailure, ScriptedProvider, fails, says
 from brainq.turn.prompt.summary import summary_message
 
 TURN = "t-now"

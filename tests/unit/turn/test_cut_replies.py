@@ -12,7 +12,7 @@ from brainq.contracts.message import Message
 from brainq.contracts.model import FinishKind, ModelReply, TokenUsage
 from brainq.contracts.status import Ending, StopReason
 from brainq.contracts.view import TurnView
-from brainq.models.scripted import calls, says
+from brainq.engine.models.scripted import calls, says
 from brainq.runtime.text.estimate import with_sizes
 from brainq.turn.call_plan import CallPlanner
 from brainq.turn.decide import End

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 import pytest
 
 from brainq.contracts.message import Message
-from brainq.models.asking.bill import Allowance
+from brainq.engine.models.asking.bill import Allowance
 from brainq.runtime.text.estimate import estimate_messages, with_sizes
 from brainq.turn.prompt.compaction import ContextCompactor, ContextTracker, should_compact
 from brainq.turn.prompt.compaction_cut import newest_user_message

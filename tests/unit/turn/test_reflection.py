@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 from brainq.contracts.brain import ReflectionResult, ThinkLevel
 from brainq.contracts.message import Message
 from brainq.contracts.model import ModelReply, ModelRequest, Spend, TokenUsage
+from brainq.engine.models.asking.bill import Allowance
+from brainq.engine.models.auxiliary import AuxiliaryModel
+from brainq.engine.models.scripted import ScriptedFailure, says
 from brainq.errors import InvalidInput
-from brainq.models.asking.bill import Allowance
-from brainq.models.auxiliary import AuxiliaryModel
-from brainq.models.scripted import ScriptedFailure, says
 from brainq.turn.reflection import (
     MAX_TRANSCRIPT_CHARS,
     PERIODS,

@@ -17,7 +17,7 @@ from brainq.adapters.models.vendor_provider import VendorProvider
 from brainq.adapters.models.wire import EARLIER_REASONING
 from brainq.contracts.model import ModelReply, ModelRequest
 from brainq.contracts.model_options import TOOL_CHOICES
-from brainq.models.asking.retry import RetryPolicy
+from brainq.engine.models.asking.retry import RetryPolicy
 from brainq.runtime.text.surrogates import clean
 
 _OUTPUT_LIMITS = ("max_completion_tokens", "max_tokens")

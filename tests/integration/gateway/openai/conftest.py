@@ -12,7 +12,7 @@ from brainq import Brain, Effect, ScriptedProvider
 from brainq.access import Tokens
 from brainq.contracts.message import Reasoning
 from brainq.contracts.model import ModelReply, ModelRequest
-from brainq.models.scripted import ScriptedFailure, calls, fails, says
+from brainq.engine.models.scripted import ScriptedFailure, calls, fails, says
 from tests.support.gateways import GatewayThread
 from tests.support.pump import Pump
 from tests.support.pumping import pumping

@@ -12,13 +12,13 @@ import pytest
 from brainq import Brain, ScriptedProvider
 from brainq.contracts.message import Reasoning
 from brainq.contracts.model import ModelReply, ModelRequest
+from brainq.engine.models.scripted import calls, says
 from brainq.gateway.edge.access import VERBS
 from brainq.gateway.wires.openai.chat_completions import UNSUPPORTED as CHAT
 from brainq.gateway.wires.openai.chat_completions import ChatCompletionBody
 from brainq.gateway.wires.openai.errors import is_openai_path
 from brainq.gateway.wires.openai.responses import UNSUPPORTED as RESPONSES
 from brainq.gateway.wires.openai.responses import ResponseBody
-from brainq.models.scripted import calls, says
 from tests.support.gateways import GatewayThread
 from tests.support.pump import Pump
 

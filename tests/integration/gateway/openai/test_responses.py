@@ -12,13 +12,13 @@ from brainq.adapters.models.openai.provider import OpenAIResponsesProvider
 from brainq.client.handle import TurnHandle
 from brainq.contracts.message import Message
 from brainq.contracts.tool import ToolSpec
+from tests.integration.engine.models.asking import ask
 from tests.integration.gateway.openai.conftest import PLACE, STORY, THOUGHT
-from tests.integration.models.asking import ask
 from tests.support.gateways import GatewayThread
 from tests.support.parts import forget
 from tests.support.pump import Pump
 from tests.support.wait import wait_until
-from tests.unit.models.requests import request, result, system, user
+from tests.unit.engine.models.requests import request, result, system, user
 
 pytestmark = pytest.mark.usefixtures("pools")
 WEATHER: Any = {"type": "function", "name": "weather", "parameters": PLACE, "strict": False}

@@ -21,7 +21,7 @@ from brainq.store.text import sql_text
 from brainq.tools.context_pack import pack_json
 from brainq.turn.prompt.untrusted import untrusted
 from brainq.turn.turn_diff import turn_diff
-from tests.unit.models.requests import WEATHER, call, request, user
+from tests.unit.engine.models.requests import WEATHER, call, request, user
 from tests.unit.turn.conversations import unhurried
 
 any_text = st.text(st.characters(exclude_categories=()))

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from brainq.contracts.message import Message
-from brainq.models.asking.bill import Allowance
+from brainq.engine.models.asking.bill import Allowance
 from brainq.runtime.text.estimate import estimate_messages
 from brainq.turn.prompt.compaction import (
     CRITICAL,

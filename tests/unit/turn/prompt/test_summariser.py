@@ -6,8 +6,8 @@ import pytest
 
 from brainq.contracts.message import Message
 from brainq.contracts.model import ModelReply, ModelRequest, Spend, TokenUsage
-from brainq.models.asking.bill import Allowance
-from brainq.models.scripted import ScriptedFailure, fails, says
+from brainq.engine.models.asking.bill import Allowance
+from brainq.engine.models.scripted import ScriptedFailure, fails, says
 from brainq.runtime.text.estimate import estimate_request, estimate_text
 from brainq.turn.prompt.summary import MAX_PIECES, DroppedHistory, Summariser
 from tests.unit.turn.conversations import TURN, Rules, asked, free, says_always, steps, user
