@@ -199,7 +199,7 @@ from brainq.errors import (
 )
 from brainq.finalize.rerun import Retried as Retried
 from brainq.finalize.steps import FinalStep as FinalStep, StepContext as StepContext
-from brainq.gates.answer_schema import OutputSchema as OutputSchema
+from brainq.engine.gates.answer_schema import OutputSchema as OutputSchema
 from brainq.engine.models.asking.fallback import Fallback as Fallback
 from brainq.engine.models.providers import Provider as Provider
 from brainq.engine.models.scripted import ScriptedProvider as ScriptedProvider

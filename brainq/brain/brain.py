@@ -52,9 +52,9 @@ from brainq.contracts.ids import check_id
 from brainq.contracts.model import TokenUsage
 from brainq.contracts.model_options import ModelOptions
 from brainq.contracts.turn import MAX_TAGS, Limits, TurnRequest
+from brainq.engine.gates.answer_schema import OutputSchema, check_answer_schema
 from brainq.engine.models.providers import Provider
 from brainq.errors import InvalidInput
-from brainq.gates.answer_schema import OutputSchema, check_answer_schema
 from brainq.tools.mcp.catalogue import DEFAULT_CATALOGUE
 from brainq.tools.mcp.server import McpServer
 from brainq.tools.mcp.tools import tools_of_servers

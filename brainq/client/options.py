@@ -14,8 +14,8 @@ from brainq.contracts.message import Message
 from brainq.contracts.model_options import ModelOptions, OptionsFields
 from brainq.contracts.tool import ClientTool
 from brainq.contracts.turn import Limits, LimitsFields, LimitsOverride, OnBusy, Priority, TurnKind, TurnRequest
+from brainq.engine.gates.answer_schema import OutputSchema
 from brainq.errors import InvalidInput
-from brainq.gates.answer_schema import OutputSchema
 
 Cancelled = Literal["cancelled", "requested", "ended"]
 """The outcome of a cancel: the turn had not begun, its cancel was requested, or there was nothing to cancel."""

@@ -15,9 +15,9 @@ if TYPE_CHECKING:
     from brainq.client.async_client import AsyncTurnBudget, AsyncTurnRuntimeState
     from brainq.client.runtime_state import CitationAccumulator, RuntimeSnapshot, TurnBudget, TurnRuntimeState
     from brainq.contracts.claim import CallClaim
+    from brainq.engine.gates.arguments import ToolArgValidator
+    from brainq.engine.gates.chain import ReplayControl
     from brainq.finalize.finalizer import TurnFinalizer
-    from brainq.gates.arguments import ToolArgValidator
-    from brainq.gates.chain import ReplayControl
     from brainq.turn.call_plan import ToolScheduler
     from brainq.turn.prompt.compaction import ContextCompactor
     from brainq.turn.prompt.request_messages import TurnDrain, TurnMailbox, TurnPreparation, TurnPreparer
@@ -30,8 +30,8 @@ _PARTS = {
     "brainq.client.runtime_state": ("CitationAccumulator", "RuntimeSnapshot", "TurnBudget", "TurnRuntimeState"),
     "brainq.contracts.claim": ("CallClaim",),
     "brainq.finalize.finalizer": ("TurnFinalizer",),
-    "brainq.gates.arguments": ("ToolArgValidator",),
-    "brainq.gates.chain": ("ReplayControl",),
+    "brainq.engine.gates.arguments": ("ToolArgValidator",),
+    "brainq.engine.gates.chain": ("ReplayControl",),
     "brainq.turn.call_plan": ("ToolScheduler",),
     "brainq.turn.prompt.compaction": ("ContextCompactor",),
     "brainq.turn.prompt.request_messages": ("TurnDrain", "TurnMailbox", "TurnPreparation", "TurnPreparer"),

@@ -14,7 +14,7 @@ from brainq.contracts.ids import is_call_id, parse_call_id
 from brainq.contracts.status import Ending, StopReason
 from brainq.contracts.turn import Citation, TurnResult
 from brainq.contracts.view import EndedTurn
-from brainq.gates.answer_schema import read_answer
+from brainq.engine.gates.answer_schema import read_answer
 from brainq.runtime.observe.logs import logger
 from brainq.runtime.processes.threads import ThreadCall, run_in_thread
 from brainq.tools.context_pack import MEMORY_TOOL

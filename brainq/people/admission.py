@@ -14,8 +14,8 @@ from brainq.contracts.ids import DERIVED_PREFIXES, new_turn_id
 from brainq.contracts.rows import AcceptedTurn
 from brainq.contracts.tool import check_client_tools
 from brainq.contracts.turn import LimitsOverride, TurnRequest
+from brainq.engine.gates.answer_schema import check_answer_schema
 from brainq.errors import InvalidInput
-from brainq.gates.answer_schema import check_answer_schema
 from brainq.people.turn_queue import TurnQueue
 
 if TYPE_CHECKING:

@@ -12,9 +12,9 @@ from brainq.contracts.call import ToolDenied
 from brainq.contracts.people import EditedCall
 from brainq.contracts.tool import ToolSpec
 from brainq.contracts.turn import TurnRequest
+from brainq.engine.gates.arguments import ToolArgValidator, ValidArguments
+from brainq.engine.gates.canonical import call_json, canonical_json
 from brainq.errors import InvalidInput
-from brainq.gates.arguments import ToolArgValidator, ValidArguments
-from brainq.gates.canonical import call_json, canonical_json
 from brainq.tools.lanes import lanes_of
 
 MAX_SHOWN_CHARS = 200

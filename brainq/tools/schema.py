@@ -16,8 +16,8 @@ from pydantic.errors import PydanticInvalidForJsonSchema, PydanticSchemaGenerati
 from pydantic.fields import FieldInfo
 from pydantic.json_schema import GenerateJsonSchema
 
+from brainq.engine.gates.schema_check import PatternSizes, UnresolvedReference, schema_problem
 from brainq.errors import ToolSchemaError
-from brainq.gates.schema_check import PatternSizes, UnresolvedReference, schema_problem
 from brainq.tools.context import RunContext
 
 _REFUSED_KINDS = {

@@ -13,12 +13,12 @@ from brainq.brain.brain import Brain
 from brainq.contracts.message import Message
 from brainq.contracts.model import Price, Spend, TokenUsage
 from brainq.contracts.view import TurnView
+from brainq.engine.gates.canonical import fingerprint
 from brainq.engine.models.asking.bill import Allowance
 from brainq.engine.models.auxiliary import MAX_ANSWER_TOKENS, AuxiliaryModel
 from brainq.engine.models.costs import first_model, worst_cost_usd
 from brainq.engine.models.providers import resolve_model
 from brainq.errors import BrainqError
-from brainq.gates.canonical import fingerprint
 from brainq.runtime.observe.logs import logger
 from brainq.runtime.text.estimate import estimate_messages
 from brainq.turn.opening_wave import OpeningWave

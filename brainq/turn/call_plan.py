@@ -20,8 +20,8 @@ from brainq.contracts.model import ModelReply
 from brainq.contracts.people import ApprovalRequest, ApprovalRequirement
 from brainq.contracts.status import Effect
 from brainq.contracts.view import TurnView
-from brainq.gates.canonical import call_json
-from brainq.gates.chain import Allowed, Denied, GateChain, ReplayControl, Verdict
+from brainq.engine.gates.canonical import call_json
+from brainq.engine.gates.chain import Allowed, Denied, GateChain, ReplayControl, Verdict
 from brainq.runtime.observe.logs import logger
 from brainq.runtime.text.failures import failure_name
 from brainq.tools.lanes import resource_keys

@@ -10,9 +10,9 @@ from brainq.contracts.claim import ClientCall
 from brainq.contracts.status import Effect
 from brainq.contracts.tool import ClientTool, ToolSpec
 from brainq.contracts.turn import TurnRequest
+from brainq.engine.gates.chain import Allowed
+from brainq.engine.gates.schema_check import MAX_SUBSCHEMAS, PatternSizes, schema_size
 from brainq.errors import InvalidInput, ToolSchemaError
-from brainq.gates.chain import Allowed
-from brainq.gates.schema_check import MAX_SUBSCHEMAS, PatternSizes, schema_size
 from brainq.tools.schema import check_tool_schema
 
 

@@ -12,7 +12,7 @@ from brainq.contracts.ids import call_id
 from brainq.contracts.status import Effect
 from brainq.contracts.turn import TurnRequest
 from brainq.contracts.view import TurnView
-from brainq.gates.canonical import call_json
+from brainq.engine.gates.canonical import call_json
 from brainq.runtime.observe.logs import logger
 from brainq.tools.context_pack import MEMORY_TOOL
 from brainq.tools.tool import Tool

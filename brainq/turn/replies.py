@@ -13,8 +13,8 @@ from brainq.contracts.message import Message
 from brainq.contracts.model import FinishKind, ModelReply
 from brainq.contracts.status import Ending, StopReason
 from brainq.contracts.view import TurnView
+from brainq.engine.gates.answer_schema import read_answer
 from brainq.engine.models.asking.bill import ReplyCost
-from brainq.gates.answer_schema import read_answer
 from brainq.runtime.observe.logs import logger
 from brainq.turn.call_plan import CallPlan, CallPlanner, approval_rows, deny_over_budget
 from brainq.turn.decide import End

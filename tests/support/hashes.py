@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from brainq.gates.canonical import canonical_json, hashes_of
+from brainq.engine.gates.canonical import canonical_json, hashes_of
 
 
 def args_hash(arguments: Mapping[str, Any]) -> str:

@@ -35,9 +35,9 @@ from mcp_types import (
 from pydantic import ValidationError
 
 from brainq.contracts.base import first_problem
-from brainq.gates.arguments import explain_errors
-from brainq.gates.schema_check import UnresolvedReference, schema_problem
-from brainq.gates.schema_validator import SchemaValidator
+from brainq.engine.gates.arguments import explain_errors
+from brainq.engine.gates.schema_check import UnresolvedReference, schema_problem
+from brainq.engine.gates.schema_validator import SchemaValidator
 from brainq.tools.mcp.catalogue import ListedTool, PinnedServer
 
 _SDK_FOLDER = str(Path(mcp.__file__).parent)

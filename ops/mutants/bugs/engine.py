@@ -51,24 +51,24 @@ BUGS = (
     ),
     Bug(
         "a blocked tool runs on",
-        "brainq/gates/chain.py",
+        "brainq/engine/gates/chain.py",
         "if spec.name in self.blocked:",
         "if spec.name in self.blocked and len(self.blocked) > 1:",
-        ("tests/unit/gates/test_chain.py",),
+        ("tests/unit/engine/gates/test_chain.py",),
     ),
     Bug(
         "the guard forgets that the world has changed",
-        "brainq/gates/chain.py",
+        "brainq/engine/gates/chain.py",
         "if self.succeeded.get(fingerprint) != self.write_epoch:",
         "if fingerprint not in self.succeeded:",
-        ("tests/unit/gates/test_chain.py",),
+        ("tests/unit/engine/gates/test_chain.py",),
     ),
     Bug(
         "a whole number is made of 3.5",
-        "brainq/gates/repair.py",
+        "brainq/engine/gates/repair.py",
         "if exact == exact.to_integral_value() and abs(exact) < _MAX_WHOLE:",
         "if abs(exact) < _MAX_WHOLE:",
-        ("tests/unit/gates/test_arguments.py",),
+        ("tests/unit/engine/gates/test_arguments.py",),
     ),
     Bug(
         "a call over the budget runs",
@@ -170,10 +170,10 @@ BUGS = (
     ),
     Bug(
         "equal arguments in another order are other arguments",
-        "brainq/gates/canonical.py",
+        "brainq/engine/gates/canonical.py",
         "sort_keys=True",
         "sort_keys=False",
-        ("tests/unit/gates/test_canonical.py",),
+        ("tests/unit/engine/gates/test_canonical.py",),
     ),
     Bug(
         "a cancelled turn goes on",

@@ -17,7 +17,7 @@ A2A = ("tests/contrib/a2a/test_a2a_fold.py",)
 STREAM = ("tests/unit/gateway/test_event_stream.py",)
 TOKENS = ("tests/integration/store/test_tokens.py",)
 EARLIER = "tests/integration/gateway/openai/test_earlier_responses.py"
-SCHEMAS = ("tests/unit/gates/test_schema_validator.py",)
+SCHEMAS = ("tests/unit/engine/gates/test_schema_validator.py",)
 DOOR = "tests/integration/gateway/test_door.py"
 
 PAGE = ("tests/unit/gateway/test_page_assets.py",)
@@ -236,14 +236,14 @@ BUGS = (
     ),
     Bug(
         "references that choose between one another multiply",
-        "brainq/gates/schema_validator.py",
+        "brainq/engine/gates/schema_validator.py",
         "isinstance(instance, dict | list) or known.times",
         "known.times",
         SCHEMAS,
     ),
     Bug(
         "a long check keeps the process to itself",
-        "brainq/gates/schema_validator.py",
+        "brainq/engine/gates/schema_validator.py",
         "            time.sleep(SLICE_S)\n",
         "",
         SCHEMAS,

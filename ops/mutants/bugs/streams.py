@@ -10,7 +10,7 @@ RESPONSES = "brainq/adapters/models/openai/responses_wire.py"
 CLAUDE = "brainq/adapters/models/anthropic/wire.py"
 TEXT = "brainq/runtime/text/argument_text.py"
 CALLS = ("tests/unit/engine/models/test_call_stream.py",)
-ARGUMENTS = ("tests/unit/gates/test_arguments.py",)
+ARGUMENTS = ("tests/unit/engine/gates/test_arguments.py",)
 
 BUGS = (
     Bug(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from ops.mutants.bug import Bug
 
 TRACES = ("tests/integration/test_traces.py",)
-PATTERNS = ("tests/unit/gates/test_patterns.py",)
+PATTERNS = ("tests/unit/engine/gates/test_patterns.py",)
 
 BUGS = (
     Bug(
@@ -17,7 +17,7 @@ BUGS = (
     ),
     Bug(
         "the pattern cache does not count its engines",
-        "brainq/gates/patterns.py",
+        "brainq/engine/gates/patterns.py",
         "_CACHE_BYTES * sum(part.engines for part in self.parts)",
         "_CACHE_BYTES * len(self.parts)",
         PATTERNS,

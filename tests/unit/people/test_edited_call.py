@@ -11,8 +11,8 @@ from brainq.brain.brain import Brain
 from brainq.contracts.people import EditedCall
 from brainq.contracts.status import Effect
 from brainq.contracts.turn import TurnRequest
+from brainq.engine.gates.canonical import fingerprint
 from brainq.errors import InvalidInput
-from brainq.gates.canonical import fingerprint
 from brainq.people.edited_call import edited_call
 from brainq.tools.tool import make_tool
 from tests.support.hashes import args_hash

@@ -18,7 +18,7 @@ from brainq.contracts.message import ToolCall
 from brainq.contracts.model import ModelReply
 from brainq.contracts.people import ApprovalRequirement
 from brainq.contracts.status import Effect
-from brainq.gates.canonical import fingerprint
+from brainq.engine.gates.canonical import fingerprint
 from brainq.turn.call_plan import (
     MAX_CALLS_A_REPLY,
     CallPlan,

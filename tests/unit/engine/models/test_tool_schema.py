@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from brainq.adapters.models.tool_schema import sent_schema
-from brainq.gates.schema_validator import SchemaValidator
+from brainq.engine.gates.schema_validator import SchemaValidator
 
 TEXT = {"type": "string"}
 

@@ -12,9 +12,9 @@ from brainq.contracts.callbacks import Deny, PreToolHook, PreToolUse
 from brainq.contracts.message import ToolCall
 from brainq.contracts.status import Effect
 from brainq.contracts.tool import ToolSpec
+from brainq.engine.gates.canonical import fingerprint
+from brainq.engine.gates.chain import Allowed, Denied, GateChain, ReplayControl, Verdict
 from brainq.errors import InvalidInput
-from brainq.gates.canonical import fingerprint
-from brainq.gates.chain import Allowed, Denied, GateChain, ReplayControl, Verdict
 from tests.support.hashes import args_hash
 
 SCHEMA: dict[str, Any] = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}

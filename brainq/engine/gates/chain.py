@@ -10,8 +10,8 @@ from brainq.contracts.call import ToolDenied
 from brainq.contracts.callbacks import Deny, PreToolHook, PreToolUse
 from brainq.contracts.message import ToolCall
 from brainq.contracts.tool import ToolSpec
+from brainq.engine.gates.arguments import ReadArguments, ToolArgValidator, read_arguments
 from brainq.errors import InvalidInput
-from brainq.gates.arguments import ReadArguments, ToolArgValidator, read_arguments
 from brainq.runtime.observe.logs import logger
 from brainq.runtime.observe.tracebacks import where_raised
 from brainq.runtime.text.failures import failure_name

@@ -16,8 +16,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-from brainq.gates.canonical import canonical_json
-from brainq.gates.patterns import TooLongForPattern, UnusablePattern, matches_anywhere, shown_pattern
+from brainq.engine.gates.canonical import canonical_json
+from brainq.engine.gates.patterns import TooLongForPattern, UnusablePattern, matches_anywhere, shown_pattern
 from brainq.runtime.text.shorten import beginning
 
 if TYPE_CHECKING:

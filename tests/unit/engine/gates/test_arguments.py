@@ -13,8 +13,8 @@ from jsonschema import Draft202012Validator
 from brainq.contracts.call import ToolDenied
 from brainq.contracts.status import Effect
 from brainq.contracts.tool import ToolSpec
+from brainq.engine.gates.arguments import MAX_ARGUMENTS_CHARS, ToolArgValidator, ValidArguments, simple_schema
 from brainq.errors import ToolSchemaError
-from brainq.gates.arguments import MAX_ARGUMENTS_CHARS, ToolArgValidator, ValidArguments, simple_schema
 
 SCHEMA: dict[str, Any] = {
     "type": "object",

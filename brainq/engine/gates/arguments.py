@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any, cast
 
 from brainq.contracts.call import ToolDenied
 from brainq.contracts.tool import ToolSpec
+from brainq.engine.gates.canonical import canonical_json, hashes_of
+from brainq.engine.gates.repair import coerce_scalars, decode_strings, drop_unknown, leaves, mend_text
+from brainq.engine.gates.schema_check import UnresolvedReference, schema_problem
+from brainq.engine.gates.schema_validator import UNCHECKED, SchemaValidator
 from brainq.errors import ToolSchemaError
-from brainq.gates.canonical import canonical_json, hashes_of
-from brainq.gates.repair import coerce_scalars, decode_strings, drop_unknown, leaves, mend_text
-from brainq.gates.schema_check import UnresolvedReference, schema_problem
-from brainq.gates.schema_validator import UNCHECKED, SchemaValidator
 from brainq.runtime.text.argument_text import Unmendable, read_argument_text, without_empty_prefix
 from brainq.runtime.text.shorten import beginning
 

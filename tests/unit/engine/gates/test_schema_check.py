@@ -6,7 +6,13 @@ from typing import Any
 
 import pytest
 
-from brainq.gates.schema_check import MAX_SUBSCHEMAS, MAX_UNEVALUATED, PatternSizes, UnresolvedReference, schema_problem
+from brainq.engine.gates.schema_check import (
+    MAX_SUBSCHEMAS,
+    MAX_UNEVALUATED,
+    PatternSizes,
+    UnresolvedReference,
+    schema_problem,
+)
 
 
 @pytest.mark.parametrize(

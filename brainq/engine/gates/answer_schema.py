@@ -9,11 +9,11 @@ from typing import Any, cast
 from pydantic import BaseModel, JsonValue
 
 from brainq.contracts.base import check_json
+from brainq.engine.gates.arguments import explain_errors
+from brainq.engine.gates.repair import finite_number, refuse_constant
+from brainq.engine.gates.schema_check import UnresolvedReference, schema_problem
+from brainq.engine.gates.schema_validator import SchemaValidator
 from brainq.errors import InvalidInput
-from brainq.gates.arguments import explain_errors
-from brainq.gates.repair import finite_number, refuse_constant
-from brainq.gates.schema_check import UnresolvedReference, schema_problem
-from brainq.gates.schema_validator import SchemaValidator
 
 OutputSchema = dict[str, Any] | type[BaseModel]
 """A JSON schema, or a pydantic model that gives one."""

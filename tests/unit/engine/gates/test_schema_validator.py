@@ -15,17 +15,17 @@ from jsonschema import Draft202012Validator
 from brainq.contracts.call import ToolDenied
 from brainq.contracts.status import Effect
 from brainq.contracts.tool import ToolSpec
-from brainq.gates import schema_validator
-from brainq.gates.arguments import ToolArgValidator, ValidArguments
-from brainq.gates.schema_check import schema_problem
-from brainq.gates.schema_validator import SLICE_S, UNCHECKED, SchemaValidator
+from brainq.engine.gates import schema_validator
+from brainq.engine.gates.arguments import ToolArgValidator, ValidArguments
+from brainq.engine.gates.schema_check import schema_problem
+from brainq.engine.gates.schema_validator import SLICE_S, UNCHECKED, SchemaValidator
 
 DOUBLED = {f"d{at}": {"allOf": [{"$ref": f"#/$defs/d{at + 1}"}] * 2} for at in range(60)} | {"d60": {}}
 NESTED: Any = json.loads("[" * 60 + "]" * 60)
 
 STALLING = """
-from brainq.gates.answer_schema import read_answer
-from brainq.gates.schema_validator import SchemaValidator
+from brainq.engine.gates.answer_schema import read_answer
+from brainq.engine.gates.schema_validator import SchemaValidator
 for schema, text in (
     ({"pattern": "^(a+)+$"}, '"' + "a" * 60 + '!"'),
     ({"patternProperties": {"^(a|aa)+$": False}}, '{"' + "a" * 100 + '!": 1}'),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, cast
 
-from brainq.gates.patterns import UnusablePattern, check_pattern
+from brainq.engine.gates.patterns import UnusablePattern, check_pattern
 from brainq.runtime.text.shorten import beginning
 
 if TYPE_CHECKING:

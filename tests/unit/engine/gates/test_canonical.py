@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from brainq.gates.canonical import canonical_json, fingerprint
+from brainq.engine.gates.canonical import canonical_json, fingerprint
 from tests.support.hashes import args_hash
 
 numbers = st.integers() | st.floats(allow_nan=False, allow_infinity=False)

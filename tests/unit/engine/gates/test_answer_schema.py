@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from brainq.engine.gates.answer_schema import MAX_SCHEMA_CHARS, check_answer_schema, read_answer
 from brainq.errors import InvalidInput
-from brainq.gates.answer_schema import MAX_SCHEMA_CHARS, check_answer_schema, read_answer
 
 
 @pytest.mark.parametrize(

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from brainq.gates import patterns
-from brainq.gates.patterns import (
+from brainq.engine.gates import patterns
+from brainq.engine.gates.patterns import (
     MAX_LOOKS,
     MAX_PATTERN_CHARS,
     PatternCache,
