@@ -205,17 +205,17 @@ from brainq.engine.models.providers import Provider as Provider
 from brainq.engine.models.scripted import ScriptedProvider as ScriptedProvider
 from brainq.people.outside import Taken as Taken
 from brainq.runtime.settings.deployment import Settings as Settings
-from brainq.tools.context import RunContext as RunContext
-from brainq.tools.deadline import DeadlineToken as DeadlineToken
-from brainq.tools.mcp.server import McpOAuth as McpOAuth, McpServer as McpServer, McpTool as McpTool
-from brainq.tools.results import (
+from brainq.engine.tools.context import RunContext as RunContext
+from brainq.engine.tools.deadline import DeadlineToken as DeadlineToken
+from brainq.engine.tools.mcp.server import McpOAuth as McpOAuth, McpServer as McpServer, McpTool as McpTool
+from brainq.engine.tools.results import (
     OutcomeUnknown as OutcomeUnknown,
     Partial as Partial,
     Pending as Pending,
     ToolError as ToolError,
     WithFiles as WithFiles,
 )
-from brainq.tools.tool import Tool as Tool, make_tool as make_tool
+from brainq.engine.tools.tool import Tool as Tool, make_tool as make_tool
 
 __all__: list[str]
 __version__: str

@@ -54,11 +54,11 @@ from brainq.contracts.model_options import ModelOptions
 from brainq.contracts.turn import MAX_TAGS, Limits, TurnRequest
 from brainq.engine.gates.answer_schema import OutputSchema, check_answer_schema
 from brainq.engine.models.providers import Provider
+from brainq.engine.tools.mcp.catalogue import DEFAULT_CATALOGUE
+from brainq.engine.tools.mcp.server import McpServer
+from brainq.engine.tools.mcp.tools import tools_of_servers
+from brainq.engine.tools.tool import Tool, ToolOptions, ToolRegistry, check_options, make_tool
 from brainq.errors import InvalidInput
-from brainq.tools.mcp.catalogue import DEFAULT_CATALOGUE
-from brainq.tools.mcp.server import McpServer
-from brainq.tools.mcp.tools import tools_of_servers
-from brainq.tools.tool import Tool, ToolOptions, ToolRegistry, check_options, make_tool
 
 F = TypeVar("F", bound=Callable[..., Any])
 R = TypeVar("R")

@@ -13,10 +13,10 @@ from typing import Any
 from brainq.calls.function_run import COOPERATIVE_GRACE_S, GRACE_S, CallReturn, CancelGrace, FunctionRun, OnCut, OnLate
 from brainq.calls.tool_processes import ToolProcesses
 from brainq.contracts.call import ToolTimeout
+from brainq.engine.tools.context import RunContext
+from brainq.engine.tools.tool import Tool
 from brainq.runtime.processes.threads import LoopThread, UserCodeExit, contained
 from brainq.runtime.processes.timers import LONGEST_WAIT_S, Watch, Watchdog
-from brainq.tools.context import RunContext
-from brainq.tools.tool import Tool
 
 TOOL_LOOP = LoopThread("brainq-tool-loop")  # the only event loop of this process for async tools
 

@@ -30,13 +30,8 @@ from brainq.contracts.call import (
     ToolUnknown,
 )
 from brainq.contracts.file import File
-from brainq.runtime.observe.threads import start_thread
-from brainq.runtime.observe.tracebacks import print_user_traceback, where_raised
-from brainq.runtime.text.failures import failure_name, failure_text, leaves, only_leaf
-from brainq.runtime.text.shorten import beginning
-from brainq.runtime.text.surrogates import clean, clean_json
-from brainq.tools.context import RunContext
-from brainq.tools.results import (
+from brainq.engine.tools.context import RunContext
+from brainq.engine.tools.results import (
     OutcomeUnknown,
     Partial,
     Pending,
@@ -45,7 +40,12 @@ from brainq.tools.results import (
     WithFiles,
     split_files,
 )
-from brainq.tools.tool import Tool
+from brainq.engine.tools.tool import Tool
+from brainq.runtime.observe.threads import start_thread
+from brainq.runtime.observe.tracebacks import print_user_traceback, where_raised
+from brainq.runtime.text.failures import failure_name, failure_text, leaves, only_leaf
+from brainq.runtime.text.shorten import beginning
+from brainq.runtime.text.surrogates import clean, clean_json
 
 _log = logging.getLogger("brainq.calls")
 _OUTCOMES: TypeAdapter[ToolOutcome] = TypeAdapter(ToolOutcome)

@@ -10,9 +10,9 @@ from brainq.calls.report import source_rows
 from brainq.calls.server_tasks import ServerTaskWatcher
 from brainq.contracts.call import ChildTurn, ServerTask, ToolFailure, new_outside_token, parse_outside_token
 from brainq.contracts.claim import CallClaim, SettleReply
+from brainq.engine.tools.context import SideOutputs
+from brainq.engine.tools.results import Pending
 from brainq.errors import SubmitConflict
-from brainq.tools.context import SideOutputs
-from brainq.tools.results import Pending
 
 if TYPE_CHECKING:
     from brainq.people.children import ChildDesk

@@ -20,9 +20,9 @@ from brainq.contracts.call import (
 from brainq.contracts.claim import CallClaim
 from brainq.contracts.message import Message
 from brainq.contracts.status import TraceStatus
-from brainq.tools.context import NO_OUTPUTS, SideOutputs
-from brainq.tools.deadline import DeadlineToken
-from brainq.tools.results import (
+from brainq.engine.tools.context import NO_OUTPUTS, SideOutputs
+from brainq.engine.tools.deadline import DeadlineToken
+from brainq.engine.tools.results import (
     OutcomeUnknown,
     cancelled_text,
     edited_note,

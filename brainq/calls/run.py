@@ -28,16 +28,16 @@ from brainq.contracts.call import Progress, ToolFailure, ToolTimeout, new_outsid
 from brainq.contracts.claim import CallClaim, CallRef, NoClaim
 from brainq.contracts.memory import MemoryRetriever, RetrievedMemory
 from brainq.contracts.status import Effect
+from brainq.engine.tools.context import RunContext
+from brainq.engine.tools.context_pack import MEMORY_TOOL
+from brainq.engine.tools.deadline import DeadlineToken
+from brainq.engine.tools.mcp.session import close_sessions
+from brainq.engine.tools.tool import Tool, make_tool
 from brainq.runtime.leases import LeaseRenewer
 from brainq.runtime.observe import telemetry_names as names
 from brainq.runtime.observe import tracing
 from brainq.runtime.observe.logs import MissingBrainLog, logger
 from brainq.runtime.observe.spans import call_span
-from brainq.tools.context import RunContext
-from brainq.tools.context_pack import MEMORY_TOOL
-from brainq.tools.deadline import DeadlineToken
-from brainq.tools.mcp.session import close_sessions
-from brainq.tools.tool import Tool, make_tool
 
 if TYPE_CHECKING:
     from brainq.people.brakes import BrakeDesk

@@ -28,12 +28,12 @@ from brainq.calls.function_run import jsonable
 from brainq.contracts.call import ServerTask, ServerTaskWatch
 from brainq.contracts.claim import CallClaim
 from brainq.contracts.status import Effect
+from brainq.engine.tools.mcp.calls import ServerTool
+from brainq.engine.tools.results import OutcomeUnknown, ToolError, WithFiles, split_files
+from brainq.engine.tools.tool import TaskEnd
 from brainq.errors import InvalidInput, TokenRefused
 from brainq.runtime.leases import LeaseRenewer
 from brainq.runtime.observe.logs import OutageLog, logger, turn_log_ids
-from brainq.tools.mcp.calls import ServerTool
-from brainq.tools.results import OutcomeUnknown, ToolError, WithFiles, split_files
-from brainq.tools.tool import TaskEnd
 
 if TYPE_CHECKING:
     from brainq.state.outside import RedisOutsideResults

@@ -21,14 +21,14 @@ from brainq.contracts.claim import CallClaim, SettleReply
 from brainq.contracts.file import File, FileLimits
 from brainq.contracts.message import ToolCall
 from brainq.contracts.status import CALL_FAILURES, TraceStatus, WorkFailure, WorkOutcome
+from brainq.engine.tools.context import RunContext
+from brainq.engine.tools.results import Pending
+from brainq.engine.tools.tool import Tool
 from brainq.runtime.leases import LeaseRenewer
 from brainq.runtime.observe import telemetry_names as names
 from brainq.runtime.observe.logs import logger
 from brainq.runtime.observe.spans import end_call
 from brainq.runtime.observe.tracing import end_span
-from brainq.tools.context import RunContext
-from brainq.tools.results import Pending
-from brainq.tools.tool import Tool
 
 if TYPE_CHECKING:
     from brainq.state.calls import RedisCalls

@@ -26,14 +26,14 @@ from brainq.contracts.call import Progress, ToolFailure, ToolTimeout, ToolUnknow
 from brainq.contracts.file import read_files
 from brainq.contracts.turn import Citation
 from brainq.contracts.view import BudgetSnapshot
+from brainq.engine.tools.context import FileChange, RunContext, SideOutputs
+from brainq.engine.tools.deadline import DeadlineToken
+from brainq.engine.tools.results import unreported_text
+from brainq.engine.tools.tool import Tool
 from brainq.errors import SetupError
 from brainq.runtime.observe.threads import start_thread
 from brainq.runtime.processes.child import FrameLostError, SocketChild, receive_frame, send_frame
 from brainq.runtime.processes.guard import ProcessGuard
-from brainq.tools.context import FileChange, RunContext, SideOutputs
-from brainq.tools.deadline import DeadlineToken
-from brainq.tools.results import unreported_text
-from brainq.tools.tool import Tool
 
 _MAIN = "brainq.calls.tool_processes:main"
 _LONGEST_WAIT_S = 3_600.0

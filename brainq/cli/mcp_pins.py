@@ -11,13 +11,13 @@ from brainq.adapters.models.tool_schema import sent_schema
 from brainq.brain.brain import Brain
 from brainq.brain.brains import load_brains
 from brainq.cli.output import counted
+from brainq.engine.tools.mcp.catalogue import Drift, PinnedServer, find_drift, read_catalogue, write_catalogue
+from brainq.engine.tools.mcp.names import SEPARATOR, keep_names, model_names
+from brainq.engine.tools.mcp.server import McpServer, by_server_name
+from brainq.engine.tools.mcp.session import DiscoveryResult, discover
+from brainq.engine.tools.mcp.tools import pinning_mode, tools_of_server
 from brainq.errors import InvalidInput, SetupError
 from brainq.runtime.settings.deployment import load_settings
-from brainq.tools.mcp.catalogue import Drift, PinnedServer, find_drift, read_catalogue, write_catalogue
-from brainq.tools.mcp.names import SEPARATOR, keep_names, model_names
-from brainq.tools.mcp.server import McpServer, by_server_name
-from brainq.tools.mcp.session import DiscoveryResult, discover
-from brainq.tools.mcp.tools import pinning_mode, tools_of_server
 
 
 @dataclass(frozen=True, slots=True)

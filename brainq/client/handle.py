@@ -24,10 +24,10 @@ from brainq.contracts.people import DEFAULT_HOLD_S, Approval, HoldPolicy, Receip
 from brainq.contracts.rows import TurnRow
 from brainq.contracts.turn import TurnRequest, TurnResult
 from brainq.contracts.view import TurnSnapshot
+from brainq.engine.tools.results import OutcomeUnknown, ToolError
 from brainq.people.outside import Taken
 from brainq.runtime.settings.deployment import Settings
 from brainq.state.fleet import RedisWorkers
-from brainq.tools.results import OutcomeUnknown, ToolError
 from brainq.turn.explain import explain
 
 if TYPE_CHECKING:

@@ -19,7 +19,7 @@ from brainq.contracts.rows import CallRow, InputRow, JudgementRow, MemoryRow, Ob
 from brainq.contracts.status import TraceStatus
 from brainq.contracts.turn import TurnRequest, TurnResult
 from brainq.contracts.view import TurnSnapshot
-from brainq.tools.results import outcome_text
+from brainq.engine.tools.results import outcome_text
 
 _STATUS_OF_OUTCOME = {
     "success": TraceStatus.COMPLETED,

@@ -15,9 +15,9 @@ from brainq.contracts.status import Ending, StopReason
 from brainq.contracts.turn import Citation, TurnResult
 from brainq.contracts.view import EndedTurn
 from brainq.engine.gates.answer_schema import read_answer
+from brainq.engine.tools.context_pack import MEMORY_TOOL
 from brainq.runtime.observe.logs import logger
 from brainq.runtime.processes.threads import ThreadCall, run_in_thread
-from brainq.tools.context_pack import MEMORY_TOOL
 
 log = logger("brainq.finalize")
 OUTPUT = "output"

@@ -17,12 +17,12 @@ from brainq.contracts.model import Spend
 from brainq.contracts.status import Ending, StopReason, TraceStatus
 from brainq.contracts.turn import ParentCall, TurnRequest, TurnResult
 from brainq.contracts.view import BudgetSnapshot
+from brainq.engine.tools.results import outcome_text
 from brainq.errors import BrainqError, SubmitConflict
 from brainq.people.admission import Admission, read_request
 from brainq.people.tenant_places import ONE_CELL, TenantPlaces
 from brainq.runtime.observe.logs import logger
 from brainq.runtime.observe.tracing import current_traceparent
-from brainq.tools.results import outcome_text
 
 if TYPE_CHECKING:
     from brainq.state.calls import RedisCalls

@@ -14,8 +14,8 @@ from brainq.contracts.tool import ToolSpec
 from brainq.contracts.turn import TurnRequest
 from brainq.engine.gates.arguments import ToolArgValidator, ValidArguments
 from brainq.engine.gates.canonical import call_json, canonical_json
+from brainq.engine.tools.lanes import lanes_of
 from brainq.errors import InvalidInput
-from brainq.tools.lanes import lanes_of
 
 MAX_SHOWN_CHARS = 200
 _FOR_MODELS = " Correct them and call again."

@@ -21,11 +21,11 @@ from brainq.contracts.rate import QueueTicket
 from brainq.contracts.status import REPLY_STOP_REASONS, Awaits, Ending, StopReason, TurnState
 from brainq.contracts.turn import TurnRequest
 from brainq.contracts.view import EndedTurn, TurnView
+from brainq.engine.tools.context_pack import context_hash, opening_pack
 from brainq.errors import SetupError
 from brainq.state.connection import Client, Command, as_mapping
 from brainq.state.conversations import CachedHistory, Conversations
 from brainq.state.keys import Keys
-from brainq.tools.context_pack import context_hash, opening_pack
 
 MAX_INPUTS = 100  # read by one step; the next one reads what is left
 MAX_DELTAS = 5_000

@@ -33,6 +33,7 @@ from brainq.broker.thread_step import thread_step
 from brainq.broker.worker_health import WorkerHealth
 from brainq.contracts.fleet import FleetWorker
 from brainq.engine.models.providers import warm_up_vendors
+from brainq.engine.tools.ranking import require_ranking
 from brainq.errors import SetupError
 from brainq.runtime.observe.logs import configure_library_logs, configure_logs, logger, outlive_full_log
 from brainq.runtime.observe.metrics.counters import COUNTERS
@@ -47,7 +48,6 @@ from brainq.state.fleet import RedisWorkers
 from brainq.tasks.register import BuildMachines, GetWiring
 from brainq.tasks.renewal import become_keeper, renewal_request
 from brainq.tasks.task_events import WorkFailed
-from brainq.tools.ranking import require_ranking
 from brainq.wiring import Wiring
 
 log = logger("brainq.tasks")

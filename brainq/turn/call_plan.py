@@ -22,11 +22,11 @@ from brainq.contracts.status import Effect
 from brainq.contracts.view import TurnView
 from brainq.engine.gates.canonical import call_json
 from brainq.engine.gates.chain import Allowed, Denied, GateChain, ReplayControl, Verdict
+from brainq.engine.tools.lanes import resource_keys
+from brainq.engine.tools.results import tool_message
+from brainq.engine.tools.tool import MAX_REASON_CHARS, Tool
 from brainq.runtime.observe.logs import logger
 from brainq.runtime.text.failures import failure_name
-from brainq.tools.lanes import resource_keys
-from brainq.tools.results import tool_message
-from brainq.tools.tool import MAX_REASON_CHARS, Tool
 from brainq.turn.client_tools import client_call, turn_specs
 
 log = logger("brainq.turn")

@@ -12,8 +12,8 @@ from brainq.contracts.tool import ClientTool, ToolSpec
 from brainq.contracts.turn import TurnRequest
 from brainq.engine.gates.chain import Allowed
 from brainq.engine.gates.schema_check import MAX_SUBSCHEMAS, PatternSizes, schema_size
+from brainq.engine.tools.schema import check_tool_schema
 from brainq.errors import InvalidInput, ToolSchemaError
-from brainq.tools.schema import check_tool_schema
 
 
 def check_client_tools(brain: Brain, request: TurnRequest) -> None:

@@ -13,9 +13,9 @@ from brainq.contracts.status import Effect
 from brainq.contracts.turn import TurnRequest
 from brainq.contracts.view import TurnView
 from brainq.engine.gates.canonical import call_json
+from brainq.engine.tools.context_pack import MEMORY_TOOL
+from brainq.engine.tools.tool import Tool
 from brainq.runtime.observe.logs import logger
-from brainq.tools.context_pack import MEMORY_TOOL
-from brainq.tools.tool import Tool
 from brainq.turn.call_plan import approval_for
 
 log = logger("brainq.turn")

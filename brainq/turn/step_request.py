@@ -21,8 +21,8 @@ from brainq.contracts.view import TurnView
 from brainq.engine.models.asking.bill import Allowance
 from brainq.engine.models.asking.reply_size import MAX_REPLY_BYTES
 from brainq.engine.models.costs import worst_cost_usd
+from brainq.engine.tools.context_pack import opening_memory, opening_pack
 from brainq.runtime.text.estimate import estimate_tools, with_sizes
-from brainq.tools.context_pack import opening_memory, opening_pack
 from brainq.turn.begin import StepSetting
 from brainq.turn.client_tools import client_specs
 from brainq.turn.prompt.compaction import ContextTracker

@@ -19,6 +19,7 @@ from brainq.contracts.call import (
 from brainq.contracts.claim import CallFacts, CallRef
 from brainq.contracts.rows import VoidResult
 from brainq.contracts.status import CALL_FAILURES, Effect, TraceStatus, WorkFailure, WorkOutcome
+from brainq.engine.tools.results import tool_message
 from brainq.runtime.observe import telemetry_names as names
 from brainq.runtime.observe.logs import logger
 from brainq.runtime.observe.metrics import catalogue as m
@@ -26,7 +27,6 @@ from brainq.runtime.observe.metrics.counters import COUNTERS
 from brainq.runtime.observe.spans import end_call, rescue_span
 from brainq.runtime.observe.tracing import in_span, tracer
 from brainq.runtime.observe.work_events import UNWATCHED, WorkEvents
-from brainq.tools.results import tool_message
 
 if TYPE_CHECKING:
     from brainq.state.calls import RedisCalls

@@ -17,13 +17,13 @@ from brainq.contracts.model import TokenUsage
 from brainq.engine.models.asking.rate_permit import PermitPolicy
 from brainq.engine.models.costs import cost_usd
 from brainq.engine.models.providers import resolve_model, warm_up
+from brainq.engine.tools.ranking import ranker_by_name
 from brainq.finalize.finalizer import TurnFinalizer
 from brainq.finalize.steps import FIRST_STEP
 from brainq.people.lost_turns import LostTurns
 from brainq.runtime.leases import LeaseRenewer
 from brainq.runtime.outage import OutagePolicy
 from brainq.store.store import Store
-from brainq.tools.ranking import ranker_by_name
 from brainq.turn.before_step import AuxiliaryWork
 from brainq.turn.begin import TurnStarter
 from brainq.turn.coordinator import Coordinator, CoordinatorRuntime

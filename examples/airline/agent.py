@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from brainq import Brain, Effect, Limits, RunContext
-from brainq.tools.tool import Tool, make_tool
+from brainq.engine.tools.tool import Tool, make_tool
 from examples.airline.database import AirlineDatabase
 from examples.airline.model import RecordedModel
 from examples.airline.package import TOOL_NAMES, WRITE_TOOLS, declarations

@@ -20,9 +20,9 @@ from brainq import Client
 from brainq.brain.brains import load_brains
 from brainq.client.connection import wiring_of
 from brainq.devserver.local_fleet import LocalFleet, LocalWorker
+from brainq.engine.tools.mcp.catalogue import write_catalogue
+from brainq.engine.tools.mcp.session import discover
 from brainq.runtime.settings.deployment import load_settings
-from brainq.tools.mcp.catalogue import write_catalogue
-from brainq.tools.mcp.session import discover
 from brainq.wiring import Wiring
 from ops.faults.disks import SmallDisk, small_disk
 from ops.faults.doors import MCP_LOCK, MCP_URL, mcp_shop

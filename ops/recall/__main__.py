@@ -13,8 +13,8 @@ from rich.console import Console
 from rich.table import Table
 
 from brainq.contracts.brain import ToolRanker
+from brainq.engine.tools.ranking import Bm25Ranker, EmbeddingRanker
 from brainq.errors import SetupError
-from brainq.tools.ranking import Bm25Ranker, EmbeddingRanker
 from examples.airline.recorded import load_sessions, recorded_path
 from ops.recall.cases import cases
 from ops.recall.measure import Recall, measure, percentile, selection_ms

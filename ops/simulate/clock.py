@@ -22,13 +22,13 @@ from unittest import mock
 
 import brainq.calls.executor as executor
 import brainq.calls.function_run as function_run
+import brainq.engine.tools.deadline as deadline
 import brainq.people.approvals as approvals
 import brainq.runtime.leases as leases
 import brainq.runtime.observe.threads as kept
 import brainq.runtime.processes.threads as threads
 import brainq.runtime.processes.timers as timers
 import brainq.state.scripts as scripts
-import brainq.tools.deadline as deadline
 import brainq.turn.step_request as step_request
 import brainq.wiring.machines as machines
 from brainq.runtime.outage import OutagePolicy, OutageRetry

@@ -15,13 +15,13 @@ from brainq.calls.executor import BoundedToolExecutor
 from brainq.calls.function_run import CallReturn
 from brainq.contracts.call import ToolTimeout
 from brainq.contracts.claim import FinalStepClaim
+from brainq.engine.tools.context import RunContext
+from brainq.engine.tools.tool import Tool
 from brainq.finalize.steps import QuarantinedStepError
 from brainq.runtime.settings.deployment import Settings
 from brainq.state.listener import RedisStopSignals
 from brainq.state.scripts import Scripts
 from brainq.store.store import Store
-from brainq.tools.context import RunContext
-from brainq.tools.tool import Tool
 from brainq.wiring.finalizer import make_finalizer
 from brainq.wiring.machines import make_coordinator
 from brainq.wiring.wiring import Wiring

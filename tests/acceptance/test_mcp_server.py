@@ -17,8 +17,8 @@ from mcp import Client, StdioServerParameters
 
 from brainq.client.handle import TurnHandle
 from brainq.contracts.event import EventKind
-from brainq.tools.mcp.calls import IDEMPOTENCY_KEY
-from brainq.tools.mcp.catalogue import write_catalogue
+from brainq.engine.tools.mcp.calls import IDEMPOTENCY_KEY
+from brainq.engine.tools.mcp.catalogue import write_catalogue
 from tests.integration.mcp.conftest import looked
 from tests.support.brains import asking_over_mcp, diary
 from tests.support.brains.obedient import script

@@ -13,7 +13,7 @@ import pytest
 from brainq import Brain, Effect, RunContext, ScriptedProvider
 from brainq.contracts.status import Ending, TraceStatus
 from brainq.engine.models.scripted import calls, says
-from brainq.tools.results import Partial
+from brainq.engine.tools.results import Partial
 from tests.support.pump import Pump
 from tests.support.wait import wait_until
 

@@ -15,7 +15,7 @@ from brainq.client.handle import TurnHandle
 from brainq.contracts.call import ToolSuccess
 from brainq.contracts.claim import CallClaim, CallRef
 from brainq.contracts.status import Effect, Ending, TraceStatus
-from brainq.tools.deadline import DeadlineToken
+from brainq.engine.tools.deadline import DeadlineToken
 from brainq.upkeep.lost_calls import (
     UNKNOWN,
     WORKERS_LOST,

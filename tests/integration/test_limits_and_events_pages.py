@@ -11,9 +11,9 @@ from typing import Any
 from brainq import AsyncClient, Brain, Client, Effect, ScriptedProvider
 from brainq.contracts.event import FIELDS, EventKind
 from brainq.contracts.turn import Limits, LimitsOverride
+from brainq.engine.tools.tool import DEFAULT_TIMEOUT_S
 from brainq.runtime.settings.deployment import Settings
 from brainq.testing import calls, says
-from brainq.tools.tool import DEFAULT_TIMEOUT_S
 from tests.support.pump import Pump
 
 ROOT = Path(__file__).parents[2]

@@ -18,7 +18,7 @@ from brainq.contracts.event import EventKind
 from brainq.contracts.model import ModelChunk, ModelRequest
 from brainq.contracts.status import Effect, Ending, StopReason, TraceStatus
 from brainq.engine.models.scripted import ScriptedProvider, calls, says
-from brainq.tools.context import RunContext
+from brainq.engine.tools.context import RunContext
 from tests.support.brains import diary
 from tests.support.people import (
     Pumps,

@@ -10,8 +10,8 @@ from brainq.brain.brain import Brain
 from brainq.contracts.event import EventKind
 from brainq.contracts.status import Effect, Ending
 from brainq.engine.models.scripted import calls, says
-from brainq.tools.context import RunContext
-from brainq.tools.results import Pending
+from brainq.engine.tools.context import RunContext
+from brainq.engine.tools.results import Pending
 from tests.support.people import Pumps, Watched, events, take_call
 from tests.support.pump import Pump
 

@@ -13,8 +13,8 @@ from brainq.contracts.claim import CallRef, NoClaim
 from brainq.contracts.people import HoldPolicy
 from brainq.contracts.status import Effect, Ending
 from brainq.engine.models.scripted import calls, says
+from brainq.engine.tools.context import RunContext
 from brainq.errors import InvalidInput
-from brainq.tools.context import RunContext
 from tests.support.people import (
     Pumps,
     Watched,

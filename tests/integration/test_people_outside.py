@@ -14,9 +14,9 @@ from brainq.contracts.claim import CallClaim, CallRef, NoClaim
 from brainq.contracts.file import File
 from brainq.contracts.status import Effect, Ending
 from brainq.engine.models.scripted import calls, says
+from brainq.engine.tools.context import RunContext
+from brainq.engine.tools.results import Pending
 from brainq.errors import AttachmentNotFound, InvalidInput, TokenRefused
-from brainq.tools.context import RunContext
-from brainq.tools.results import Pending
 from tests.support.brains import diary
 from tests.support.people import Pumps, Watched, awaits, history, statuses, swept_until, take_call, time_is_up, working
 from tests.support.pump import Pump

@@ -13,8 +13,8 @@ from brainq.contracts.model import ModelReply, ModelRequest
 from brainq.contracts.status import Effect, Ending, StopReason
 from brainq.contracts.turn import Limits, TurnResult
 from brainq.engine.models.scripted import ScriptedProvider, calls, says
+from brainq.engine.tools.context import RunContext
 from brainq.errors import InvalidInput, SubmitConflict
-from brainq.tools.context import RunContext
 from tests.support.pump import Pump
 
 Pumps = Callable[..., Pump]

@@ -18,10 +18,10 @@ from brainq.contracts.ids import child_turn_id
 from brainq.contracts.model import ModelReply, ModelRequest
 from brainq.contracts.status import Effect, Ending
 from brainq.engine.models.scripted import ScriptedFailure, ScriptedProvider, calls, fails, says
+from brainq.engine.tools.context import RunContext
+from brainq.engine.tools.results import Pending
 from brainq.runtime.observe.spans import set_parent_context
 from brainq.runtime.observe.tracing import call_span_id, read_traceparent
-from brainq.tools.context import RunContext
-from brainq.tools.results import Pending
 from tests.integration.test_engine_deadline import time_passes
 from tests.support.parts import Extractor, Tone, brain_of, forget, pump_of, run_turn, runner_of
 from tests.support.people import Pumps, swept_until

@@ -13,7 +13,7 @@ from brainq.contracts.callbacks import PostToolUse, TurnEnd, TurnInfo
 from brainq.contracts.memory import RetrievedMemory
 from brainq.contracts.status import Ending
 from brainq.engine.models.scripted import calls, says
-from brainq.tools.results import Pending
+from brainq.engine.tools.results import Pending
 from brainq.turn.prompt.request_messages import render_hash
 from brainq.turn.reflection import PREFIXES
 from tests.support.people import Pumps, Watched

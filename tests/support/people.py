@@ -15,7 +15,7 @@ from brainq.contracts.message import Message
 from brainq.contracts.model import ModelChunk, ModelReply, ModelRequest
 from brainq.contracts.status import Effect
 from brainq.engine.models.scripted import Rules, ScriptedProvider, says
-from brainq.tools.tool import ApprovalRule
+from brainq.engine.tools.tool import ApprovalRule
 from tests.support.pump import Bell, Pump
 from tests.support.wait import wait_until
 

@@ -18,8 +18,8 @@ from brainq.contracts.brain import Approvals, Children
 from brainq.contracts.callbacks import Callbacks, Deny, PreToolUse, TurnInfo
 from brainq.contracts.status import Effect
 from brainq.contracts.turn import Limits
+from brainq.engine.tools.tool import make_tool
 from brainq.errors import InvalidInput, SetupError, ToolSchemaError
-from brainq.tools.tool import make_tool
 
 
 def note(path: str) -> str:

@@ -14,13 +14,13 @@ from brainq.brain.brain import Brain
 from brainq.brain.brains import Brains, load_brains, models_of
 from brainq.cli.output import counted
 from brainq.engine.models.costs import cost_usd, unpriced_models
+from brainq.engine.tools.mcp.catalogue import find_drift, read_catalogue
+from brainq.engine.tools.mcp.names import SEPARATOR
+from brainq.engine.tools.mcp.session import discover
 from brainq.errors import BrainqError, SetupError
 from brainq.runtime.observe.otel_setup import NEEDS_EXTRA, captures_content, is_installed, traces_exporter
 from brainq.runtime.settings.deployment import Settings
 from brainq.runtime.text.service_url import without_password
-from brainq.tools.mcp.catalogue import find_drift, read_catalogue
-from brainq.tools.mcp.names import SEPARATOR
-from brainq.tools.mcp.session import discover
 from brainq.wiring.preflight import Check, check_model, fail, ok, warn
 
 # What the envelope and the worker parts were written for; see pyproject.toml.

@@ -12,6 +12,7 @@ from brainq.cli.doctor import services
 from brainq.cli.output import counted
 from brainq.contracts.cell import Cell, Move
 from brainq.contracts.encryption import KeyPlace
+from brainq.engine.tools.lanes import shared_templates
 from brainq.errors import BrainqError
 from brainq.runtime.settings.deployment import Settings
 from brainq.state.connection import make_client
@@ -20,7 +21,6 @@ from brainq.store.repositories.cells import Directory, Moves
 from brainq.store.repositories.stops import Stops
 from brainq.store.store import Store
 from brainq.store.tables.cell_tables import CELL_TABLES, tenant_cells
-from brainq.tools.lanes import shared_templates
 from brainq.wiring.preflight import Check, fail, ok, warn
 
 

@@ -18,13 +18,13 @@ from brainq.access import Caller, Verb, may
 from brainq.client.async_client import AsyncClient
 from brainq.contracts.base import first_problem
 from brainq.contracts.ids import new_turn_id
+from brainq.engine.tools.mcp.calls import IDEMPOTENCY_KEY
 from brainq.errors import BrainqError, InvalidInput, NotFound
 from brainq.gateway.edge.limits import StreamSlot
 from brainq.gateway.edge.problems import RequestRejected
 from brainq.gateway.edge.request import GatewayRequest
 from brainq.runtime.observe.logs import logger
 from brainq.runtime.observe.tasks import start_task
-from brainq.tools.mcp.calls import IDEMPOTENCY_KEY
 
 McpContext: TypeAlias = ServerRequestContext[Any, Any]
 B = TypeVar("B", bound=BaseModel)

@@ -30,6 +30,7 @@ from brainq.contracts.turn import CONFIGURE_OPTIONS
 from brainq.contrib.mcp_server.requests import CallsInFlight, McpContext, McpRequest, read_input
 from brainq.contrib.mcp_server.tools import BRAIN_TOOL_VERBS, TURN_TOOLS, BrainToolInput, TurnTool, run_brain_tool
 from brainq.contrib.mcp_server.turn_report import TurnReport, report_schema, report_turn, tool_error, tool_result
+from brainq.engine.tools.mcp.sdk import keep_sdk_quiet
 from brainq.errors import BrainqError, ContentNotKept, NotFound
 from brainq.gateway.edge.authentication import LOCAL_CALLER
 from brainq.gateway.edge.problems import NOT_FOUND, RequestRejected, problem_of
@@ -37,7 +38,6 @@ from brainq.gateway.edge.request import Gateway
 from brainq.gateway.rest.bodies import DEFAULT_LIST_PAGE, DEFAULT_PAGE
 from brainq.gateway.rest.turns import TranscriptPage
 from brainq.runtime.observe.logs import logger
-from brainq.tools.mcp.sdk import keep_sdk_quiet
 
 JSON_TYPE = "application/json"
 _URI = re.compile(rf"brainq://turns/({TURN_ID_PATTERN[1:-1]})(/transcript|/files/([0-9a-f]{{64}}))?")

@@ -17,6 +17,7 @@ from brainq.contracts.file import MAX_FILES, read_files
 from brainq.contracts.ids import split_call_id
 from brainq.contracts.people import DEFAULT_HOLD_S, Approval, HoldPolicy, Receipt, StandingHold
 from brainq.contracts.turn import MAX_MESSAGE_CHARS
+from brainq.engine.tools.results import WithFiles
 from brainq.errors import TokenRefused
 from brainq.gateway.edge.access import RequestDep, TurnDep
 from brainq.gateway.edge.authentication import LOCAL_CALLER
@@ -33,7 +34,6 @@ from brainq.gateway.rest.bodies import (
     NextName,
     page_end,
 )
-from brainq.tools.results import WithFiles
 
 ByField = Field("", max_length=90, description="The person who does it, recorded after the caller's name.")
 ArgsHashField = Field(

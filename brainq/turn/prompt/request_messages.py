@@ -15,8 +15,8 @@ from brainq.contracts.conversation import Conversation
 from brainq.contracts.message import Message
 from brainq.contracts.people import HoldSpec, TurnInput, readiness_hold_id
 from brainq.contracts.turn import TurnRequest
+from brainq.engine.tools.context_pack import pack_json, read_pack
 from brainq.runtime.text.estimate import estimate_message, estimate_messages, estimate_text
-from brainq.tools.context_pack import pack_json, read_pack
 from brainq.turn.prompt.untrusted import untrusted
 
 INPUT_FRAME = "\n\n[Sent while you were working on the task above, which goes on.]"

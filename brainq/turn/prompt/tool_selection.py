@@ -15,10 +15,10 @@ from brainq.contracts.brain import ToolRanker
 from brainq.contracts.conversation import Conversation
 from brainq.contracts.message import Message
 from brainq.contracts.tool import ToolSpec
+from brainq.engine.tools.ranking import Bm25Ranker
 from brainq.errors import InvalidInput
 from brainq.runtime.observe.logs import logger
 from brainq.runtime.processes.threads import is_shutdown
-from brainq.tools.ranking import Bm25Ranker
 
 log = logger("brainq.turn")
 ANSWER_WEIGHT = 1.0  # the last answer counts as much as the message; measured in docs/guides/tool-selection.md

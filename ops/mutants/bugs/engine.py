@@ -156,10 +156,10 @@ BUGS = (
     ),
     Bug(
         "a cancelled token has time left",
-        "brainq/tools/deadline.py",
+        "brainq/engine/tools/deadline.py",
         "return 0.0 if self._cancelled.is_set() else max(0.0, self.ends_at - time.monotonic())",
         "return max(0.0, self.ends_at - time.monotonic())",
-        ("tests/unit/tools/test_deadline.py",),
+        ("tests/unit/engine/tools/test_deadline.py",),
     ),
     Bug(
         "a redacted result keeps its text",

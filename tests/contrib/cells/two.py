@@ -22,11 +22,11 @@ from brainq.contracts.turn import Limits, TurnRequest, TurnResult
 from brainq.contrib.cells.move import TenantMover
 from brainq.contrib.cells.side import MoveSide, open_side
 from brainq.engine.models.scripted import ScriptedProvider, calls, says
+from brainq.engine.tools.context import RunContext
+from brainq.engine.tools.results import Pending
 from brainq.store.repositories.cells import Directory, Moves
 from brainq.store.tables import metadata
 from brainq.store.tables.cell_tables import CELL_TABLES
-from brainq.tools.context import RunContext
-from brainq.tools.results import Pending
 from brainq.upkeep.budget_leases import LeaseKeeper
 from tests.support.pump import Pump, sqlite_url
 

@@ -21,8 +21,8 @@ from brainq.contrib.mcp_server import server
 from brainq.contrib.mcp_server.requests import ON_DISCONNECT
 from brainq.contrib.mcp_server.turn_report import PROBLEM_META
 from brainq.engine.models.scripted import calls, says
+from brainq.engine.tools.mcp.calls import IDEMPOTENCY_KEY
 from brainq.runtime.observe import threads
-from brainq.tools.mcp.calls import IDEMPOTENCY_KEY
 from tests.integration.gateway.test_door import token
 from tests.support.blobs import png
 from tests.support.gateways import GatewayThread

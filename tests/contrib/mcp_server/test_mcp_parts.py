@@ -13,8 +13,8 @@ from brainq.contracts.event import FIELDS, EventKind, TurnEvent
 from brainq.contrib.mcp_server.following import EVERY_S, ProgressReporter, progress_text, read_round
 from brainq.contrib.mcp_server.requests import CallsInFlight
 from brainq.contrib.mcp_server.turn_report import report_schema
+from brainq.engine.tools.mcp.calls import IDEMPOTENCY_KEY
 from brainq.errors import InvalidInput
-from brainq.tools.mcp.calls import IDEMPOTENCY_KEY
 
 
 def asked(name: str, sessions: str, *verbs: Verb, scope: str = "", **meta: str) -> Any:

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
+from brainq.engine.tools.mcp.calls import IDEMPOTENCY_KEY
 from brainq.gateway.edge.authentication import LOCAL_CALLER, local_authenticator
 from brainq.gateway.server import make_gateway
-from brainq.tools.mcp.calls import IDEMPOTENCY_KEY
 from tests.contrib.mcp_server.test_mcp import ages, eventually, new_or_old, parked
 from tests.support.mcp_clients import Age, User, over_streams, run, told
 from tests.support.pump import Pump

@@ -13,8 +13,8 @@ import pytest
 
 from brainq.cli.commands.setup import PROJECT_FILES
 from brainq.devserver.locks import take_lock, write_holder
+from brainq.engine.tools.tool import Tool
 from brainq.errors import ExitCode
-from brainq.tools.tool import Tool
 from tests.support.commands import Brainq
 from tests.support.pump import Pump, sqlite_url
 

@@ -10,13 +10,13 @@ import pytest
 
 from brainq.calls.executor import TOOL_LOOP, BoundedToolExecutor
 from brainq.calls.function_run import CallReturn
-from brainq.tools.context import RunContext
-from brainq.tools.deadline import DeadlineToken
-from brainq.tools.mcp.catalogue import PinnedServer
-from brainq.tools.mcp.server import McpServer
-from brainq.tools.mcp.session import close_sessions, discover
-from brainq.tools.mcp.tools import tools_of_server
-from brainq.tools.tool import Tool
+from brainq.engine.tools.context import RunContext
+from brainq.engine.tools.deadline import DeadlineToken
+from brainq.engine.tools.mcp.catalogue import PinnedServer
+from brainq.engine.tools.mcp.server import McpServer
+from brainq.engine.tools.mcp.session import close_sessions, discover
+from brainq.engine.tools.mcp.tools import tools_of_server
+from brainq.engine.tools.tool import Tool
 from tests.support.mcp_servers import faulty
 from tests.unit.calls.support import context_for, run_in
 

@@ -12,11 +12,11 @@ import pytest
 
 from brainq.calls.executor import BoundedToolExecutor
 from brainq.contracts.call import Progress, ToolFailure, ToolSuccess, ToolTimeout, ToolUnknown
-from brainq.tools.deadline import DeadlineToken
-from brainq.tools.mcp.catalogue import PinnedServer
-from brainq.tools.mcp.server import McpTool
-from brainq.tools.mcp.session import close_sessions
-from brainq.tools.mcp.tools import tools_of_server
+from brainq.engine.tools.deadline import DeadlineToken
+from brainq.engine.tools.mcp.catalogue import PinnedServer
+from brainq.engine.tools.mcp.server import McpTool
+from brainq.engine.tools.mcp.session import close_sessions
+from brainq.engine.tools.mcp.tools import tools_of_server
 from tests.integration.mcp.conftest import Call, looked
 from tests.support.mcp_servers import faulty, noted
 from tests.support.wait import wait_until

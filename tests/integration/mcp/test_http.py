@@ -14,9 +14,9 @@ import pytest
 from brainq.calls.executor import BoundedToolExecutor
 from brainq.calls.function_run import CallReturn
 from brainq.contracts.call import ToolFailure, ToolSuccess, ToolUnknown
-from brainq.tools.mcp.server import McpServer
-from brainq.tools.mcp.session import discover
-from brainq.tools.mcp.tools import tools_of_server
+from brainq.engine.tools.mcp.server import McpServer
+from brainq.engine.tools.mcp.session import discover
+from brainq.engine.tools.mcp.tools import tools_of_server
 from tests.integration.mcp.conftest import looked
 from tests.support.mcp_servers.over_http import ShopOverHttp
 from tests.support.wait import wait_until

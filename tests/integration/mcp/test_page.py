@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from brainq import Brain, Effect
+from brainq.engine.tools.mcp.catalogue import ListedTool, pinned_server, write_catalogue
+from brainq.engine.tools.mcp.tools import pinning_mode
 from brainq.errors import SetupError
-from brainq.tools.mcp.catalogue import ListedTool, pinned_server, write_catalogue
-from brainq.tools.mcp.tools import pinning_mode
 
 PAGE = Path(__file__).parents[3] / "docs" / "wires" / "mcp.md"
 

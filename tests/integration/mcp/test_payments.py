@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from brainq.client.handle import TurnHandle
-from brainq.tools.mcp.catalogue import write_catalogue
+from brainq.engine.tools.mcp.catalogue import write_catalogue
 from tests.integration.mcp.conftest import looked
 from tests.support.mcp_servers import payments
 from tests.support.wait import wait_until

@@ -20,12 +20,12 @@ from brainq import Brain, Effect
 from brainq.calls.executor import BoundedToolExecutor
 from brainq.contracts.call import ToolFailure, ToolSuccess, ToolTimeout, ToolUnknown
 from brainq.engine.models.scripted import calls, says
-from brainq.tools.context import RunContext
-from brainq.tools.deadline import DeadlineToken
-from brainq.tools.mcp.catalogue import write_catalogue
-from brainq.tools.mcp.server import McpServer, McpTool
-from brainq.tools.mcp.session import discover
-from brainq.tools.mcp.tools import pinning_mode, tools_of_server
+from brainq.engine.tools.context import RunContext
+from brainq.engine.tools.deadline import DeadlineToken
+from brainq.engine.tools.mcp.catalogue import write_catalogue
+from brainq.engine.tools.mcp.server import McpServer, McpTool
+from brainq.engine.tools.mcp.session import discover
+from brainq.engine.tools.mcp.tools import pinning_mode, tools_of_server
 from tests.integration.mcp.conftest import looked
 from tests.support.mcp_servers import HOLDER, npm, pypi, why_not
 from tests.support.people import Pumps, Watched, awaits

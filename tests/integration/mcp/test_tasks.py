@@ -20,13 +20,13 @@ from brainq.client.handle import TurnHandle
 from brainq.contracts.call import ServerTask
 from brainq.contracts.status import Effect, Ending, TraceStatus
 from brainq.engine.models.scripted import calls, says
+from brainq.engine.tools.deadline import DeadlineToken
+from brainq.engine.tools.mcp.catalogue import PinnedServer, write_catalogue
+from brainq.engine.tools.mcp.session import close_sessions
+from brainq.engine.tools.mcp.tools import tools_of_server
+from brainq.engine.tools.results import OutcomeUnknown, ToolError
+from brainq.engine.tools.tool import ServerUnavailable, TaskWorking
 from brainq.errors import InvalidInput
-from brainq.tools.deadline import DeadlineToken
-from brainq.tools.mcp.catalogue import PinnedServer, write_catalogue
-from brainq.tools.mcp.session import close_sessions
-from brainq.tools.mcp.tools import tools_of_server
-from brainq.tools.results import OutcomeUnknown, ToolError
-from brainq.tools.tool import ServerUnavailable, TaskWorking
 from tests.integration.mcp.conftest import looked
 from tests.support.mcp_servers import laboratory
 from tests.support.mcp_servers.over_http import TasksOverHttp

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from brainq import McpServer
-from brainq.tools.mcp.catalogue import write_catalogue
+from brainq.engine.tools.mcp.catalogue import write_catalogue
 from tests.integration.mcp.conftest import looked
 from tests.support.mcp_servers.over_http import TasksOverHttp
 from tests.support.mcp_servers.tasks import end, lines, text

@@ -8,7 +8,7 @@ import os
 import signal
 from pathlib import Path
 
-from brainq.tools.mcp.stdio_transport import StdioTransport
+from brainq.engine.tools.mcp.stdio_transport import StdioTransport
 from tests.support.mcp_servers import faulty, noted
 from tests.support.streams import until
 from tests.unit.calls.support import is_running

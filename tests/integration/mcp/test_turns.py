@@ -10,8 +10,8 @@ import pytest
 from brainq import Brain, Effect
 from brainq.broker import names
 from brainq.contracts.status import TraceStatus
+from brainq.engine.tools.mcp.catalogue import PinnedServer, write_catalogue
 from brainq.testing import ScriptedProvider, calls, says
-from brainq.tools.mcp.catalogue import PinnedServer, write_catalogue
 from tests.support.mcp_servers import faulty, noted
 from tests.support.pump import Pump
 

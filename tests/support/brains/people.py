@@ -19,13 +19,13 @@ from brainq.contracts.message import Message
 from brainq.contracts.model import ModelReply, ModelRequest
 from brainq.contracts.tool import Isolation
 from brainq.engine.models.scripted import calls, says
+from brainq.engine.tools.results import Partial
 from brainq.people.bounced_inputs import BouncedInputs
 from brainq.people.children import ChildDesk
 from brainq.state.calls import RedisCalls
 from brainq.state.turns import RedisTurns
 from brainq.store.repositories.approvals import Approvals as ApprovalRows
 from brainq.store.repositories.calls import Calls as CallRows
-from brainq.tools.results import Partial
 from tests.support.brains import diary, obedient
 
 

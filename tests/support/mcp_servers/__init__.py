@@ -6,7 +6,7 @@ import shutil
 import sys
 from pathlib import Path
 
-from brainq.tools.mcp.server import McpServer, McpTool
+from brainq.engine.tools.mcp.server import McpServer, McpTool
 
 FOLDER = Path(sys.prefix) / "mcp-servers"
 FAULTY = Path(__file__).with_name("faulty.py")

@@ -10,8 +10,8 @@ import json
 import sys
 from typing import Any
 
-from brainq.tools.mcp.connection import Connection
-from brainq.tools.mcp.server import McpServer
+from brainq.engine.tools.mcp.connection import Connection
+from brainq.engine.tools.mcp.server import McpServer
 
 
 async def hold(servers: list[dict[str, Any]], busy: dict[str, Any], then: dict[str, Any]) -> None:

@@ -12,8 +12,8 @@ import redis
 from brainq.calls.function_run import CallReturn, OnCut, OnLate
 from brainq.contracts.call import ToolFailure, ToolSuccess, ToolTimeout, parse_outside_token
 from brainq.contracts.claim import CallRef
-from brainq.tools.context import RunContext
-from brainq.tools.results import Pending
+from brainq.engine.tools.context import RunContext
+from brainq.engine.tools.results import Pending
 from tests.support.model.rules import require
 from tests.support.model.tokens import make_token
 

@@ -13,8 +13,8 @@ from brainq.contracts.call import ChildTurn
 from brainq.contracts.file import File
 from brainq.contracts.status import Effect
 from brainq.contracts.turn import Limits
-from brainq.tools.context import RunContext
-from brainq.tools.results import Partial, Pending, WithFiles
+from brainq.engine.tools.context import RunContext
+from brainq.engine.tools.results import Partial, Pending, WithFiles
 from tests.support.blobs import png
 
 brain = Brain("processes", "openai:x")

@@ -12,9 +12,9 @@ from typing import Any
 
 from brainq.calls.executor import BoundedToolExecutor
 from brainq.calls.function_run import CallReturn, OnLate
-from brainq.tools.context import RunContext
-from brainq.tools.deadline import DeadlineToken
-from brainq.tools.tool import Tool
+from brainq.engine.tools.context import RunContext
+from brainq.engine.tools.deadline import DeadlineToken
+from brainq.engine.tools.tool import Tool
 
 
 def context_for(token: DeadlineToken, is_ready: Callable[[], bool] | None = None) -> RunContext:

@@ -11,10 +11,10 @@ from brainq.calls.run import CallBeat
 from brainq.contracts.call import Progress
 from brainq.contracts.claim import CallClaim
 from brainq.contracts.status import Effect
+from brainq.engine.tools.context import RunContext
+from brainq.engine.tools.deadline import DeadlineToken
 from brainq.errors import InvalidInput
 from brainq.state.calls import RedisCalls
-from brainq.tools.context import RunContext
-from brainq.tools.deadline import DeadlineToken
 from tests.support.wait import wait_until
 from tests.unit.calls.fakes import Calls, Rig
 from tests.unit.calls.support import context_for

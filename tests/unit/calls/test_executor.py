@@ -14,11 +14,11 @@ import pytest
 
 from brainq.calls.executor import BoundedToolExecutor
 from brainq.contracts.call import ToolDenied, ToolFailure, ToolSuccess, ToolTimeout
+from brainq.engine.tools.context import RunContext
+from brainq.engine.tools.deadline import DeadlineToken
+from brainq.engine.tools.results import ToolError
+from brainq.engine.tools.tool import make_tool
 from brainq.runtime.observe.tracebacks import TRACEBACK_VARIABLE
-from brainq.tools.context import RunContext
-from brainq.tools.deadline import DeadlineToken
-from brainq.tools.results import ToolError
-from brainq.tools.tool import make_tool
 from tests.unit.calls.support import context_for, run
 
 

@@ -13,10 +13,10 @@ from brainq.calls import executor as executor_module
 from brainq.calls.executor import BoundedToolExecutor
 from brainq.contracts.call import ToolFailure, ToolOutcome, ToolSuccess, ToolTimeout
 from brainq.contracts.turn import Citation
-from brainq.tools.context import RunContext
-from brainq.tools.deadline import DeadlineToken
-from brainq.tools.results import Partial
-from brainq.tools.tool import make_tool
+from brainq.engine.tools.context import RunContext
+from brainq.engine.tools.deadline import DeadlineToken
+from brainq.engine.tools.results import Partial
+from brainq.engine.tools.tool import make_tool
 from tests.support.wait import wait_until
 from tests.unit.calls.support import context_for, run, run_in
 

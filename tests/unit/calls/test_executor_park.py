@@ -13,10 +13,10 @@ from brainq.calls.executor import BoundedToolExecutor
 from brainq.contracts.call import ChildTurn, ToolFailure, ToolOutcome, ToolSuccess, ToolTimeout, parse_outside_token
 from brainq.contracts.claim import CallRef
 from brainq.contracts.turn import Limits
-from brainq.tools.context import FileChange, RunContext
-from brainq.tools.deadline import DeadlineToken
-from brainq.tools.results import Pending
-from brainq.tools.tool import Tool, make_tool
+from brainq.engine.tools.context import FileChange, RunContext
+from brainq.engine.tools.deadline import DeadlineToken
+from brainq.engine.tools.results import Pending
+from brainq.engine.tools.tool import Tool, make_tool
 from tests.support.wait import wait_until
 from tests.unit.calls.process_brain import brain
 from tests.unit.calls.support import context_for, run, run_in

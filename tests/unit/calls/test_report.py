@@ -8,7 +8,7 @@ from brainq.calls.report import OutcomeReport, late_notice, make_report, report_
 from brainq.contracts.call import ToolFailure, ToolOutcome, ToolSuccess, ToolTimeout, ToolUnknown
 from brainq.contracts.claim import CallClaim
 from brainq.contracts.status import Effect, TraceStatus
-from brainq.tools.deadline import DeadlineToken
+from brainq.engine.tools.deadline import DeadlineToken
 
 DIED = ToolFailure(error="ProcessDied: it was killed", error_type="ProcessDied", latency_ms=900)
 CUT = ToolTimeout(after_ms=900, still_running=True, latency_ms=900)

@@ -20,9 +20,9 @@ from brainq.calls import function_run
 from brainq.calls.executor import TOOL_LOOP, BoundedToolExecutor
 from brainq.calls.function_run import MAX_ERROR_CHARS, MAX_RESULT_CHARS, jsonable, one_line
 from brainq.contracts.call import ToolDenied, ToolFailure, ToolSuccess, ToolUnknown
-from brainq.tools.context import RunContext
-from brainq.tools.results import OutcomeUnknown, ToolError
-from brainq.tools.tool import make_tool
+from brainq.engine.tools.context import RunContext
+from brainq.engine.tools.results import OutcomeUnknown, ToolError
+from brainq.engine.tools.tool import make_tool
 from tests.unit.calls.support import run
 
 

@@ -12,8 +12,8 @@ from brainq.calls.report import NEVER_STARTED
 from brainq.contracts.call import ToolSuccess, ToolUnknown
 from brainq.contracts.claim import SettleReply
 from brainq.contracts.status import Effect, TraceStatus
-from brainq.tools.context import RunContext
-from brainq.tools.results import Partial, Pending
+from brainq.engine.tools.context import RunContext
+from brainq.engine.tools.results import Partial, Pending
 from tests.support.wait import wait_until
 from tests.unit.calls.fakes import Rig
 

@@ -11,7 +11,7 @@ from brainq.brain.brain import Brain
 from brainq.contracts.call import ToolSuccess
 from brainq.contracts.file import File
 from brainq.contracts.status import Effect, TraceStatus
-from brainq.tools.results import Partial, WithFiles
+from brainq.engine.tools.results import Partial, WithFiles
 from tests.support.blobs import png
 from tests.unit.calls.fakes import REF, Rig
 

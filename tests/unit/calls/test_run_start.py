@@ -12,7 +12,7 @@ from brainq.calls.report import NEVER_STARTED
 from brainq.contracts.call import ToolSuccess
 from brainq.contracts.rows import VoidResult
 from brainq.contracts.status import Effect, TraceStatus
-from brainq.tools.context import RunContext
+from brainq.engine.tools.context import RunContext
 from tests.unit.calls.fakes import Rig
 
 

@@ -19,8 +19,8 @@ from brainq.calls.function_run import CallReturn
 from brainq.contracts.call import Progress, ToolFailure, ToolSuccess, ToolTimeout
 from brainq.contracts.file import File
 from brainq.contracts.turn import Citation
-from brainq.tools.context import SideOutputs
-from brainq.tools.deadline import DeadlineToken
+from brainq.engine.tools.context import SideOutputs
+from brainq.engine.tools.deadline import DeadlineToken
 from tests.support.blobs import png
 from tests.support.wait import wait_until
 from tests.unit.calls.process_brain import brain

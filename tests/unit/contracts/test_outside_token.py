@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from brainq.contracts.call import new_outside_token, parse_outside_token
 from brainq.contracts.claim import CallRef
 from brainq.contracts.ids import new_turn_id
-from brainq.tools.results import MAX_TOKEN_CHARS
+from brainq.engine.tools.results import MAX_TOKEN_CHARS
 
 LONGEST = CallRef("s" * 128, "t" * 64, "c100-100")
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from brainq.calls.report import source_rows
 from brainq.contracts.ids import call_id
+from brainq.engine.tools.context import SideOutputs
 from brainq.finalize.result import citations, make_result
-from brainq.tools.context import SideOutputs
 from tests.unit.finalize.support import ended
 
 

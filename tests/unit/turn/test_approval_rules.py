@@ -13,7 +13,7 @@ from brainq.brain.brain import DEFAULT_APPROVALS, Brain
 from brainq.contracts.brain import Approvals
 from brainq.contracts.people import ApprovalRequirement
 from brainq.contracts.status import Effect
-from brainq.tools.tool import MAX_REASON_CHARS, ApprovalRule, make_tool
+from brainq.engine.tools.tool import MAX_REASON_CHARS, ApprovalRule, make_tool
 from brainq.turn.call_plan import approval_for
 
 HOUR = 3_600.0

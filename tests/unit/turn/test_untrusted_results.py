@@ -12,8 +12,8 @@ from brainq.contracts.message import Message, ToolCall
 from brainq.contracts.model import ModelReply
 from brainq.contracts.status import Effect
 from brainq.contracts.view import TurnView
+from brainq.engine.tools.tool import make_tool
 from brainq.errors import InvalidInput
-from brainq.tools.tool import make_tool
 from brainq.turn.call_plan import CallPlanner
 from brainq.turn.prompt.summary import summary_message
 from tests.unit.turn.views import view

@@ -24,6 +24,7 @@ from brainq.contracts.ids import (
     unnamed_session,
 )
 from brainq.contracts.message import Message, ToolCall
+from brainq.engine.tools.results import WithFiles
 from brainq.errors import InvalidInput, NotFound, ResultRefused, SubmitConflict
 from brainq.gateway.edge.request import GatewayRequest
 from brainq.gateway.wires.chat.requests import (
@@ -34,7 +35,6 @@ from brainq.gateway.wires.chat.requests import (
     require_no_client_wait,
 )
 from brainq.gateway.wires.openai.part_reader import PartSelector, fold_so_far, select_part
-from brainq.tools.results import WithFiles
 
 ITEM_ROLES = ("user", "assistant", "system", "developer")
 _SKIPPED_ITEMS = ("reasoning",)

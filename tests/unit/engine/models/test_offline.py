@@ -10,7 +10,7 @@ from brainq.contracts.message import Message
 from brainq.contracts.model import ModelReply, ModelRequest
 from brainq.engine.models.offline import SELF_DESCRIPTION, read_message, reply
 from brainq.engine.models.providers import resolve_model
-from brainq.tools.tool import make_tool
+from brainq.engine.tools.tool import make_tool
 from brainq.turn.prompt.request_messages import INPUT_FRAME
 
 

@@ -14,11 +14,11 @@ from brainq.adapters.models.openai.chat_wire import from_body
 from brainq.adapters.models.wire import parse_arguments
 from brainq.calls.function_run import jsonable, one_line
 from brainq.contracts.model import TokenUsage
+from brainq.engine.tools.context_pack import pack_json
 from brainq.runtime.text.estimate import estimate_messages, estimate_text, estimate_usage
 from brainq.runtime.text.shorten import beginning, shortened, shortened_to_tokens
 from brainq.runtime.text.surrogates import SurrogateJoiner, clean, clean_json
 from brainq.store.text import sql_text
-from brainq.tools.context_pack import pack_json
 from brainq.turn.prompt.untrusted import untrusted
 from brainq.turn.turn_diff import turn_diff
 from tests.unit.engine.models.requests import WEATHER, call, request, user
