@@ -1,8 +1,12 @@
 """The public names of brainq, by the module that has each: `__init__.py` loads them by this file."""
 
 from brainq.access.caller import Caller as Caller, Verb as Verb
-from brainq.brain.brain import Brain as Brain, StepChoice as StepChoice, StepInfo as StepInfo
-from brainq.brain.middleware import CallStart as CallStart, FinalStepInfo as FinalStepInfo, Middleware as Middleware
+from brainq.engine.brain.brain import Brain as Brain, StepChoice as StepChoice, StepInfo as StepInfo
+from brainq.engine.brain.middleware import (
+    CallStart as CallStart,
+    FinalStepInfo as FinalStepInfo,
+    Middleware as Middleware,
+)
 from brainq.client.async_client import (
     AsyncClient as AsyncClient,
     AsyncFlag as AsyncFlag,

@@ -14,9 +14,6 @@ from typing import TYPE_CHECKING, Any
 
 from opentelemetry.trace import INVALID_SPAN
 
-from brainq.brain.brain import Brain
-from brainq.brain.brains import ByBrain
-from brainq.brain.middleware import CallStart, MiddlewareFailed, run_hooks
 from brainq.calls.executor import TOOL_LOOP, BoundedToolExecutor
 from brainq.calls.function_run import Abandon, OnCut, run_in_own_thread
 from brainq.calls.intents import IntentGate
@@ -28,6 +25,9 @@ from brainq.contracts.call import Progress, ToolFailure, ToolTimeout, new_outsid
 from brainq.contracts.claim import CallClaim, CallRef, NoClaim
 from brainq.contracts.memory import MemoryRetriever, RetrievedMemory
 from brainq.contracts.status import Effect
+from brainq.engine.brain.brain import Brain
+from brainq.engine.brain.brains import ByBrain
+from brainq.engine.brain.middleware import CallStart, MiddlewareFailed, run_hooks
 from brainq.engine.tools.context import RunContext
 from brainq.engine.tools.context_pack import MEMORY_TOOL
 from brainq.engine.tools.deadline import DeadlineToken

@@ -9,8 +9,6 @@ from typing import TYPE_CHECKING
 
 from opentelemetry.trace import INVALID_SPAN, Span
 
-from brainq.brain.brain import Brain
-from brainq.brain.middleware import notify_hooks
 from brainq.calls.function_run import CallReturn
 from brainq.calls.intents import IntentGate
 from brainq.calls.parking import Parker
@@ -21,6 +19,8 @@ from brainq.contracts.claim import CallClaim, SettleReply
 from brainq.contracts.file import File, FileLimits
 from brainq.contracts.message import ToolCall
 from brainq.contracts.status import CALL_FAILURES, TraceStatus, WorkFailure, WorkOutcome
+from brainq.engine.brain.brain import Brain
+from brainq.engine.brain.middleware import notify_hooks
 from brainq.engine.tools.context import RunContext
 from brainq.engine.tools.results import Pending
 from brainq.engine.tools.tool import Tool

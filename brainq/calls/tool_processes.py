@@ -20,12 +20,12 @@ from collections.abc import Callable, Mapping
 from queue import SimpleQueue
 from typing import Any
 
-from brainq.brain.brains import Brains, load_brains
 from brainq.calls.function_run import CallReturn, CancelGrace, FunctionRun, dump_return, load_return, one_line
 from brainq.contracts.call import Progress, ToolFailure, ToolTimeout, ToolUnknown
 from brainq.contracts.file import read_files
 from brainq.contracts.turn import Citation
 from brainq.contracts.view import BudgetSnapshot
+from brainq.engine.brain.brains import Brains, load_brains
 from brainq.engine.tools.context import FileChange, RunContext, SideOutputs
 from brainq.engine.tools.deadline import DeadlineToken
 from brainq.engine.tools.results import unreported_text

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from brainq.adapters.models.tool_schema import sent_schema
-from brainq.brain.brain import Brain
-from brainq.brain.brains import load_brains
 from brainq.cli.output import counted
+from brainq.engine.brain.brain import Brain
+from brainq.engine.brain.brains import load_brains
 from brainq.engine.tools.mcp.catalogue import Drift, PinnedServer, find_drift, read_catalogue, write_catalogue
 from brainq.engine.tools.mcp.names import SEPARATOR, keep_names, model_names
 from brainq.engine.tools.mcp.server import McpServer, by_server_name

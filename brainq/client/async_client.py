@@ -6,7 +6,6 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
 from typing import TYPE_CHECKING, Self, Unpack
 
-from brainq.brain.brains import BrainsArgument
 from brainq.client.async_handle import AsyncTurnHandle, VerbThreads, as_twin, async_action, async_lookup
 from brainq.client.client import Client
 from brainq.client.connection import connection_of
@@ -20,6 +19,7 @@ from brainq.client.waiting import NEEDS_CALLER, turn_parked_error
 from brainq.contracts.history import ListedSession, ListedTurn
 from brainq.contracts.people import Approval
 from brainq.contracts.turn import TurnResult
+from brainq.engine.brain.brains import BrainsArgument
 from brainq.runtime.settings.deployment import Settings
 
 if TYPE_CHECKING:

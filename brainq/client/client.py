@@ -6,7 +6,6 @@ import hashlib
 from collections.abc import Iterator, Sequence
 from typing import Literal, Self, Unpack
 
-from brainq.brain.brains import BrainsArgument, load_brains, read_brains
 from brainq.client import checks
 from brainq.client.approvals import ApprovalVerbs
 from brainq.client.audit import AuditVerbs
@@ -43,6 +42,7 @@ from brainq.contracts.history import ListedSession, ListedTurn
 from brainq.contracts.ids import check_id
 from brainq.contracts.turn import TurnResult
 from brainq.contracts.webhook import DeliveryRow
+from brainq.engine.brain.brains import BrainsArgument, load_brains, read_brains
 from brainq.fleet.all_cells import read_all_activity, read_all_fleets, read_all_metrics, read_all_scales
 from brainq.fleet.scale import ScaleRequest
 from brainq.people.admission import read_submit

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from brainq.brain.brains import Brains
 from brainq.client import checks
 from brainq.client.cell_lists import find_row, list_memories
 from brainq.client.connection import connection_of
@@ -13,6 +12,7 @@ from brainq.contracts.act import NewAct
 from brainq.contracts.cell import RowId
 from brainq.contracts.ids import check_id
 from brainq.contracts.rows import MemoryRow
+from brainq.engine.brain.brains import Brains
 from brainq.errors import CellUnreachable, InvalidInput
 from brainq.wiring import Wiring
 from brainq.wiring.cells import Cells

@@ -6,8 +6,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Self, TypeVar
 
-from brainq.brain.brain import Brain
-from brainq.brain.brains import BrainsArgument
 from brainq.client import checks
 from brainq.client.checks import MAX_LISTED
 from brainq.client.client import Client
@@ -28,6 +26,8 @@ from brainq.contracts.rows import TurnRow
 from brainq.contracts.turn import TurnResult
 from brainq.contracts.view import TurnSnapshot
 from brainq.devserver.redis_server import known_redis
+from brainq.engine.brain.brain import Brain
+from brainq.engine.brain.brains import BrainsArgument
 from brainq.errors import CallNotFound, ContentNotKept, InvalidInput, ResultTimeout, SetupError, Unreachable
 from brainq.finalize.rerun import Retried
 from brainq.fleet.snapshot import read_redis_fleet

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 
-from brainq.brain.brains import models_of
 from brainq.client import checks
 from brainq.client.connection import Connection
 from brainq.client.lists import checked_instant
@@ -13,6 +12,7 @@ from brainq.contracts.act import NewAct
 from brainq.contracts.answers import listed
 from brainq.contracts.budgets import BudgetState
 from brainq.contracts.spending import SpendLine, check_spend_by
+from brainq.engine.brain.brains import models_of
 from brainq.engine.models.costs import unpriced_models
 from brainq.fleet.combine import combine_same
 from brainq.wiring.cells import Cells

@@ -17,10 +17,10 @@ from typing import TYPE_CHECKING, Any
 
 from opentelemetry.trace import INVALID_SPAN
 
-from brainq.brain.brains import ByBrain
 from brainq.contracts.claim import FinalStepClaim, NoClaim
 from brainq.contracts.status import WorkFailure, WorkOutcome
 from brainq.contracts.turn import LATE_FAILURE_WARNINGS, TurnResult
+from brainq.engine.brain.brains import ByBrain
 from brainq.finalize.recall import EndedTurnCache
 from brainq.finalize.result import RESULT_WAITS_S, BackgroundCallbacks, ResultFirst, early_result_warning, make_result
 from brainq.finalize.step_order import RESULT, FinalizerRuntime, StepHistory, with_earlier_tries

@@ -6,11 +6,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from brainq.brain.brains import ByBrain
 from brainq.contracts.claim import FinalStepClaim
 from brainq.contracts.rows import StepRow
 from brainq.contracts.turn import LATE_FAILURE_WARNINGS
 from brainq.contracts.view import EndedTurn
+from brainq.engine.brain.brains import ByBrain
 from brainq.engine.jobs import judgement_key
 from brainq.errors import InvalidInput, TurnNotFound
 from brainq.finalize.recall import Recall, RerunChain

@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import takewhile
 
-from brainq.brain.brain import Brain
 from brainq.contracts.claim import FinalStepClaim
+from brainq.engine.brain.brain import Brain
 from brainq.finalize.steps import FIRST_STEP, FinalStep, StepContext, wants_citations
 
 RESULT = "result"  # what comes behind it needs it

@@ -9,8 +9,6 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
-from brainq.brain.brain import Brain
-from brainq.brain.middleware import FinalStepInfo, notify_hooks_in_time, run_every_hook
 from brainq.contracts.callbacks import TurnEnd, UsageInfo
 from brainq.contracts.claim import FinalStepClaim
 from brainq.contracts.evaluation import RuntimeDecisionRecord, Strategy
@@ -19,6 +17,8 @@ from brainq.contracts.model import TokenUsage
 from brainq.contracts.status import Ending
 from brainq.contracts.turn import TurnRequest, TurnResult
 from brainq.contracts.view import EndedTurn, TurnDetails
+from brainq.engine.brain.brain import Brain
+from brainq.engine.brain.middleware import FinalStepInfo, notify_hooks_in_time, run_every_hook
 from brainq.engine.models.providers import provider_name
 from brainq.finalize.recall import RerunChain
 from brainq.finalize.result import citations, early_result_warning, make_result, with_citations

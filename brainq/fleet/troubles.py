@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from brainq.brain.brain import Brain
 from brainq.contracts.fleet import FleetQueue, FleetSweeper, FleetTrouble, FleetWorker
+from brainq.engine.brain.brain import Brain
 
 QUEUE_LATE_S = 10
 """A doorbell that is older lies there for a reason: the sweeper rings again after 5 s, also for a lost one."""

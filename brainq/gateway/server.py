@@ -14,9 +14,9 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from brainq.access import Tokens
 from brainq.access.tokens import AWAY_S
-from brainq.brain.brains import BrainsArgument, read_brains
 from brainq.client.async_client import AsyncClient
 from brainq.client.connection import cells_of
+from brainq.engine.brain.brains import BrainsArgument, read_brains
 from brainq.errors import CellUnreachable, NotFound, SetupError
 from brainq.fleet.all_cells import read_all_gauges
 from brainq.gateway.app import make_app

@@ -8,7 +8,6 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from brainq.brain.brains import ByBrain
 from brainq.contracts.build import FORMATS_READ
 from brainq.contracts.evaluation import Judge, JudgeCase, Judgement
 from brainq.contracts.memory import RecordedTurn
@@ -16,6 +15,7 @@ from brainq.contracts.message import Message
 from brainq.contracts.model import Price, Spend, TokenUsage, unknown_price
 from brainq.contracts.status import WorkFailure
 from brainq.contracts.stop import stop_of_turn
+from brainq.engine.brain.brains import ByBrain
 from brainq.engine.jobs import MAX_TRIES, GivenUp, JobRunner, Postponed, TryFailed, judgement_key
 from brainq.engine.models.asking.bill import Allowance
 from brainq.engine.models.asking.deferred import StopDeferred

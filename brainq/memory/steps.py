@@ -6,12 +6,12 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from brainq.brain.brain import Brain
 from brainq.contracts.brain import Memory, PromptTemplate
 from brainq.contracts.memory import AutonomousResearchLearner, MemoryExtractor, MemoryItem, Observation
 from brainq.contracts.model import Price, unknown_price
 from brainq.contracts.status import Ending, StopReason
 from brainq.contracts.view import EndedTurn
+from brainq.engine.brain.brain import Brain
 from brainq.engine.models.asking.bill import Allowance
 from brainq.engine.models.auxiliary import AuxiliaryModel
 from brainq.finalize.recall import recorded_turn

@@ -10,12 +10,12 @@ from datetime import UTC, datetime, timedelta
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Literal
 
-from brainq.brain.brains import Brains, require_brain
 from brainq.contracts.claim import CallRef
 from brainq.contracts.fleet import ComparedPage
 from brainq.contracts.ids import split_call_id
 from brainq.contracts.people import Approval, ApprovalState, ApprovalStatus, DecideResult, EditedCall
 from brainq.contracts.rows import ApprovalRow
+from brainq.engine.brain.brains import Brains, require_brain
 from brainq.errors import ApprovalDecided, ApprovalNotFound, InvalidInput, TurnNotFound
 from brainq.people.edited_call import edited_call
 from brainq.people.tenant_places import ONE_CELL, TenantPlaces

@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from brainq.brain.brains import ByBrain
 from brainq.contracts.brain import Children
 from brainq.contracts.call import ChildTurn, ToolFailure, ToolSuccess
 from brainq.contracts.cell import tenant_key
@@ -17,6 +16,7 @@ from brainq.contracts.model import Spend
 from brainq.contracts.status import Ending, StopReason, TraceStatus
 from brainq.contracts.turn import ParentCall, TurnRequest, TurnResult
 from brainq.contracts.view import BudgetSnapshot
+from brainq.engine.brain.brains import ByBrain
 from brainq.engine.tools.results import outcome_text
 from brainq.errors import BrainqError, SubmitConflict
 from brainq.people.admission import Admission, read_request

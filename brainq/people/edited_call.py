@@ -6,12 +6,12 @@ import json
 from collections.abc import Mapping
 from typing import Any, cast
 
-from brainq.brain.brain import Brain
 from brainq.contracts.base import check_json
 from brainq.contracts.call import ToolDenied
 from brainq.contracts.people import EditedCall
 from brainq.contracts.tool import ToolSpec
 from brainq.contracts.turn import TurnRequest
+from brainq.engine.brain.brain import Brain
 from brainq.engine.gates.arguments import ToolArgValidator, ValidArguments
 from brainq.engine.gates.canonical import call_json, canonical_json
 from brainq.engine.tools.lanes import lanes_of

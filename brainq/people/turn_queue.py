@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING, Literal, TypeVar
 
-from brainq.brain.brains import ByBrain
 from brainq.contracts.cell import Placement
 from brainq.contracts.people import NOTHING_TO_RESTORE, RestoredState, SubmitWord, TurnInput, readiness_hold_id
 from brainq.contracts.stop import Stop, fields_of_submit, read_stop
 from brainq.contracts.turn import Limits, TurnRequest
+from brainq.engine.brain.brains import ByBrain
 from brainq.errors import BrainqError, BuildUnserved, SessionBusy, TurnForbidden
 from brainq.people.brakes import BrakeDesk
 from brainq.people.tenant_places import ONE_CELL, TenantPlaces

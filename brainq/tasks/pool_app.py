@@ -24,14 +24,14 @@ from celery.signals import (
     worker_shutting_down,
 )
 
-from brainq.brain.brains import load_brains
-from brainq.brain.declared import worker_build
 from brainq.broker import names
 from brainq.broker.app import make_app
 from brainq.broker.names import effects_of_queues
 from brainq.broker.thread_step import thread_step
 from brainq.broker.worker_health import WorkerHealth
 from brainq.contracts.fleet import FleetWorker
+from brainq.engine.brain.brains import load_brains
+from brainq.engine.brain.declared import worker_build
 from brainq.engine.models.providers import warm_up_vendors
 from brainq.engine.tools.ranking import require_ranking
 from brainq.errors import SetupError

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
-from brainq.brain.brain import Brain
 from brainq.contracts.message import Message
 from brainq.contracts.model import Price, Spend, TokenUsage
 from brainq.contracts.view import TurnView
+from brainq.engine.brain.brain import Brain
 from brainq.engine.gates.canonical import fingerprint
 from brainq.engine.models.asking.bill import Allowance
 from brainq.engine.models.auxiliary import MAX_ANSWER_TOKENS, AuxiliaryModel

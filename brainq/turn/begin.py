@@ -11,9 +11,6 @@ from difflib import get_close_matches
 from functools import partial
 from typing import TYPE_CHECKING
 
-from brainq.brain.brain import Brain, ForStep, StepChoice, StepInfo
-from brainq.brain.checks import checked_model, checked_options
-from brainq.brain.middleware import run_hooks
 from brainq.contracts.brain import PromptTemplate
 from brainq.contracts.callbacks import TurnInfo
 from brainq.contracts.claim import TurnClaim, TurnStart
@@ -22,6 +19,9 @@ from brainq.contracts.message import Message
 from brainq.contracts.model_options import NO_OPTIONS, TOOL_CHOICES, ModelOptions, TurnOptions, as_model_options
 from brainq.contracts.turn import Limits, TurnRequest
 from brainq.contracts.view import TurnView
+from brainq.engine.brain.brain import Brain, ForStep, StepChoice, StepInfo
+from brainq.engine.brain.checks import checked_model, checked_options
+from brainq.engine.brain.middleware import run_hooks
 from brainq.engine.models.providers import Provider, is_same_service, resolve_model
 from brainq.errors import InvalidInput
 from brainq.runtime.observe.logs import logger

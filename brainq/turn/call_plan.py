@@ -10,8 +10,6 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from brainq.brain.brain import Brain
-from brainq.brain.middleware import check_call
 from brainq.contracts.call import ToolDenied
 from brainq.contracts.claim import PlannedCall, TurnClaim
 from brainq.contracts.ids import call_id
@@ -20,6 +18,8 @@ from brainq.contracts.model import ModelReply
 from brainq.contracts.people import ApprovalRequest, ApprovalRequirement
 from brainq.contracts.status import Effect
 from brainq.contracts.view import TurnView
+from brainq.engine.brain.brain import Brain
+from brainq.engine.brain.middleware import check_call
 from brainq.engine.gates.canonical import call_json
 from brainq.engine.gates.chain import Allowed, Denied, GateChain, ReplayControl, Verdict
 from brainq.engine.tools.lanes import resource_keys

@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 
-from brainq.brain.brain import Brain
 from brainq.contracts.claim import ClientCall
 from brainq.contracts.status import Effect
 from brainq.contracts.tool import ClientTool, ToolSpec
 from brainq.contracts.turn import TurnRequest
+from brainq.engine.brain.brain import Brain
 from brainq.engine.gates.chain import Allowed
 from brainq.engine.gates.schema_check import MAX_SUBSCHEMAS, PatternSizes, schema_size
 from brainq.engine.tools.schema import check_tool_schema

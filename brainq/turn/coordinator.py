@@ -8,9 +8,6 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-from brainq.brain.brain import Brain
-from brainq.brain.brains import ByBrain
-from brainq.brain.middleware import MiddlewareFailed, notify_hooks, notify_hooks_in_time
 from brainq.contracts.callbacks import PostToolUse
 from brainq.contracts.claim import NoClaim, TurnClaim
 from brainq.contracts.message import ToolCall
@@ -18,6 +15,9 @@ from brainq.contracts.rate import QueueTicket
 from brainq.contracts.status import Ending, StopReason
 from brainq.contracts.stop import Stop, stop_of_turn, stops_of_models
 from brainq.contracts.view import TurnView
+from brainq.engine.brain.brain import Brain
+from brainq.engine.brain.brains import ByBrain
+from brainq.engine.brain.middleware import MiddlewareFailed, notify_hooks, notify_hooks_in_time
 from brainq.engine.models.asking.deferred import CallDeferred, Requester, StopDeferred
 from brainq.engine.models.asking.rate_permit import PermitPolicy
 from brainq.runtime.leases import LeaseRenewer

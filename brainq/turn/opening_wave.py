@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from brainq.brain.brain import Brain
 from brainq.contracts.claim import PlannedCall
 from brainq.contracts.ids import call_id
 from brainq.contracts.status import Effect
 from brainq.contracts.turn import TurnRequest
 from brainq.contracts.view import TurnView
+from brainq.engine.brain.brain import Brain
 from brainq.engine.gates.canonical import call_json
 from brainq.engine.tools.context_pack import MEMORY_TOOL
 from brainq.engine.tools.tool import Tool

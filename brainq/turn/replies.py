@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from brainq.brain.brain import Brain
 from brainq.contracts.claim import CallsOverBudget, TurnClaim
 from brainq.contracts.message import Message
 from brainq.contracts.model import FinishKind, ModelReply
 from brainq.contracts.status import Ending, StopReason
 from brainq.contracts.view import TurnView
+from brainq.engine.brain.brain import Brain
 from brainq.engine.gates.answer_schema import read_answer
 from brainq.engine.models.asking.bill import ReplyCost
 from brainq.runtime.observe.logs import logger

@@ -11,8 +11,6 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-from brainq.brain.brain import Brain
-from brainq.brain.middleware import MiddlewareFailed, notify_hooks, run_hooks
 from brainq.contracts.claim import StepAttempt, TurnClaim, TurnStart
 from brainq.contracts.model import (
     ModelReply,
@@ -25,6 +23,8 @@ from brainq.contracts.model import (
 )
 from brainq.contracts.status import Ending, StopReason
 from brainq.contracts.view import TurnView
+from brainq.engine.brain.brain import Brain
+from brainq.engine.brain.middleware import MiddlewareFailed, notify_hooks, run_hooks
 from brainq.engine.models.asking.bill import Allowance, Bill, BudgetExhausted, ReplyCost
 from brainq.engine.models.asking.deferred import CallDeferred
 from brainq.engine.models.asking.reply_size import MAX_REPLY_BYTES, REPLIES_A_TURN, messages_bytes

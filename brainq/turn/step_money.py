@@ -8,10 +8,10 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Literal
 
-from brainq.brain.brain import Brain
 from brainq.contracts.budgets import AtCap, MoneyHold, MoneyRefusal, reservation_for
 from brainq.contracts.claim import StepAttempt, StepOverBudget, StepStart
 from brainq.contracts.status import Ending, StopReason
+from brainq.engine.brain.brain import Brain
 from brainq.engine.models.asking.bill import Bill
 from brainq.runtime.observe.logs import logger
 from brainq.turn.decide import BUDGET_ENDS, LIMIT_HINT, End

@@ -11,13 +11,13 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from brainq.brain.brain import Brain
 from brainq.contracts.claim import StepStart, TurnStart
 from brainq.contracts.message import Message
 from brainq.contracts.model import Price, TokenUsage
 from brainq.contracts.tool import ToolSpec
 from brainq.contracts.turn import Limits
 from brainq.contracts.view import TurnView
+from brainq.engine.brain.brain import Brain
 from brainq.engine.models.asking.bill import Allowance
 from brainq.engine.models.asking.reply_size import MAX_REPLY_BYTES
 from brainq.engine.models.costs import worst_cost_usd

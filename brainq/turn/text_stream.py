@@ -9,11 +9,11 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING
 
-from brainq.brain.middleware import Hook, notify_hooks
 from brainq.contracts.callbacks import StreamChunk
 from brainq.contracts.claim import StepAttempt
 from brainq.contracts.event import EventKind
 from brainq.contracts.model import ModelChunk, ModelReply, ModelRequest, ModelRetry
+from brainq.engine.brain.middleware import Hook, notify_hooks
 from brainq.engine.models.asking.permits import stream_with_permits
 from brainq.engine.models.providers import Provider
 from brainq.errors import ProviderError

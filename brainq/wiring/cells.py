@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
-from brainq.brain.brains import Brains
 from brainq.contracts.answers import Answers
 from brainq.contracts.cell import Move
 from brainq.contracts.rows import TurnRow
 from brainq.contracts.turn import TurnRequest
+from brainq.engine.brain.brains import Brains
 from brainq.errors import TurnNotFound
 from brainq.runtime.settings.deployment import Settings
 from brainq.runtime.settings.extensions import load_extension

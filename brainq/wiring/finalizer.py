@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from brainq.brain.brain import Brain
-from brainq.brain.brains import Brains, unknown_brain
 from brainq.contracts.callbacks import TurnInfo
 from brainq.contracts.view import EndedTurn
+from brainq.engine.brain.brain import Brain
+from brainq.engine.brain.brains import Brains, unknown_brain
 from brainq.engine.models.asking.rate_permit import PermitPolicy
 from brainq.engine.models.auxiliary import AuxiliaryModel
 from brainq.engine.models.costs import cost_usd

@@ -6,14 +6,14 @@ from collections.abc import Callable
 from functools import cache, partial
 from typing import TYPE_CHECKING
 
-from brainq.brain.brain import Brain
-from brainq.brain.brains import Brains, live_turn_caps
 from brainq.calls.executor import BoundedToolExecutor
 from brainq.calls.run import CallRunner
 from brainq.calls.server_tasks import ServerTaskWatcher
 from brainq.calls.settle import ResultFiles
 from brainq.contracts.memory import MemoryRetriever
 from brainq.contracts.model import TokenUsage
+from brainq.engine.brain.brain import Brain
+from brainq.engine.brain.brains import Brains, live_turn_caps
 from brainq.engine.models.asking.rate_permit import PermitPolicy
 from brainq.engine.models.costs import cost_usd
 from brainq.engine.models.providers import resolve_model, warm_up

@@ -5,8 +5,8 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-from brainq.brain.brains import Brains, require_brain, with_brain_name
 from brainq.contracts.turn import TurnRequest
+from brainq.engine.brain.brains import Brains, require_brain, with_brain_name
 from brainq.engine.models.providers import check_model_choice
 from brainq.people.admission import Admission
 from brainq.people.approvals import ApprovalDesk, ApprovalHealer

@@ -14,7 +14,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
-from brainq.brain.brains import Brains, load_brains
+from brainq.engine.brain.brains import Brains, load_brains
 from brainq.engine.models.providers import Provider, check_provider, describe_provider, resolve_model
 from brainq.errors import BrainNotLoaded, BrainqError, SetupError
 from brainq.runtime.observe.threads import StartedThread, start_thread

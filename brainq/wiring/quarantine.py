@@ -22,8 +22,8 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import SecretStr
 
-from brainq.brain.brains import load_brains
 from brainq.contracts.claim import FinalStepClaim
+from brainq.engine.brain.brains import load_brains
 from brainq.finalize.steps import QuarantinedStepError
 from brainq.runtime.observe.logs import configure_logs, logger, turn_log_ids
 from brainq.runtime.observe.metrics.counters import COUNTERS

@@ -5,11 +5,11 @@ from __future__ import annotations
 from functools import cache, partial
 from typing import TYPE_CHECKING
 
-from brainq.brain.brains import complete_request
 from brainq.broker import names
 from brainq.broker.envelope import template, with_trace_header
 from brainq.contracts.rate import parse_rates
 from brainq.contracts.status import Effect
+from brainq.engine.brain.brains import complete_request
 from brainq.finalize.steps import FIRST_STEP
 from brainq.runtime.observe.tracing import tracer
 from brainq.runtime.settings.deployment import Settings

@@ -14,11 +14,11 @@ from collections.abc import Callable, Iterable
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from brainq.brain.brains import BrainsArgument, read_brains
-from brainq.brain.declared import worker_build
 from brainq.contracts.budgets import parse_budgets
 from brainq.contracts.build import WorkerBuild
 from brainq.contracts.status import Effect
+from brainq.engine.brain.brains import BrainsArgument, read_brains
+from brainq.engine.brain.declared import worker_build
 from brainq.errors import SetupError, Unreachable
 from brainq.people.budgets import BudgetDesk
 from brainq.people.tenant_places import ONE_CELL, TenantPlaces

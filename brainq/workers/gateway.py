@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import sys
 
-from brainq.brain.brains import load_brains
 from brainq.devserver.redis_server import known_redis
+from brainq.engine.brain.brains import load_brains
 from brainq.errors import BrainqError, kind_of
 from brainq.gateway.edge.authentication import Authenticator
 from brainq.gateway.server import serve

@@ -25,7 +25,6 @@ from typing import Any
 from rich.console import Console
 
 from brainq import Brain, Effect, Middleware, RunContext, ScriptedProvider
-from brainq.brain.middleware import CallStart
 from brainq.client.client import Client
 from brainq.client.connection import wiring_of
 from brainq.contracts.callbacks import UsageInfo
@@ -33,6 +32,7 @@ from brainq.contracts.ids import new_turn_id
 from brainq.contracts.model import ModelReply, ModelRequest
 from brainq.contracts.status import Ending, TraceStatus
 from brainq.devserver.local_fleet import LocalFleet, LocalWorker
+from brainq.engine.brain.middleware import CallStart
 from brainq.engine.models.scripted import calls, says
 from brainq.state.fleet import RedisPresence
 from ops.bench.machine import machine

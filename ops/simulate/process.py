@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 from unittest import mock
 
 import brainq.wiring.state as wiring_state
-from brainq.brain.brain import Brain
 from brainq.broker import names
 from brainq.calls.executor import BoundedToolExecutor
 from brainq.calls.function_run import CallReturn
 from brainq.contracts.call import ToolTimeout
 from brainq.contracts.claim import FinalStepClaim
+from brainq.engine.brain.brain import Brain
 from brainq.engine.tools.context import RunContext
 from brainq.engine.tools.tool import Tool
 from brainq.finalize.steps import QuarantinedStepError

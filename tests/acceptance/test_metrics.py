@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from brainq.access import Tokens, Verb
-from brainq.brain.brains import load_brains
+from brainq.engine.brain.brains import load_brains
 from ops.grafana.dashboard import ROWS
 from tests.support.brains.diary import notes, open_gate, order
 from tests.support.brains.obedient import script

@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from brainq.brain.brain import Brain
-from brainq.brain.brains import describe_brains
 from brainq.client.handle import TurnHandle
 from brainq.contracts.call import ChildTurn
 from brainq.contracts.fleet import FleetBrain
 from brainq.contracts.status import Awaits, Effect, Ending, StopReason
+from brainq.engine.brain.brain import Brain
+from brainq.engine.brain.brains import describe_brains
 from brainq.engine.models.scripted import ScriptedProvider, calls, says
 from brainq.errors import QueueFull
 from tests.support.people import swept_until, turn_field

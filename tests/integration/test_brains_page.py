@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from brainq.brain.brains import load_brains
 from brainq.client.client import Client
+from brainq.engine.brain.brains import load_brains
 from brainq.engine.models.scripted import ScriptedProvider, calls, says
 from tests.support.pump import Pump
 

@@ -15,7 +15,6 @@ from pathlib import Path
 import pytest
 from pydantic import SecretStr
 
-from brainq.brain.brain import Brain
 from brainq.cli.dev.supervisor import Supervisor
 from brainq.client.client import Client
 from brainq.client.connection import wiring_of
@@ -31,6 +30,7 @@ from brainq.devserver.redis_server import (
     open_redis,
     running_url,
 )
+from brainq.engine.brain.brain import Brain
 from brainq.errors import SetupError
 from brainq.runtime.settings.deployment import Settings
 from tests.support.server import RedisServer

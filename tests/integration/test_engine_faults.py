@@ -9,10 +9,10 @@ import pytest
 import redis
 from sqlalchemy.exc import OperationalError
 
-from brainq.brain.brain import Brain
 from brainq.contracts.claim import TurnClaim
 from brainq.contracts.model import ModelChunk, ModelRequest
 from brainq.contracts.status import Effect, Ending, StopReason, TraceStatus
+from brainq.engine.brain.brain import Brain
 from brainq.runtime.processes import resources
 from brainq.testing import ScriptedProvider, calls, says
 from tests.support.pump import Pump

@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
-from brainq.brain.brain import Brain
 from brainq.client.operator import Operator
 from brainq.contracts.brain import Memory
 from brainq.contracts.model import ModelReply, ModelRequest, TokenUsage
 from brainq.contracts.status import Ending
+from brainq.engine.brain.brain import Brain
 from brainq.engine.models.asking.fallback import Fallback
 from brainq.engine.models.scripted import ScriptedFailure, ScriptedProvider, fails, says
 from brainq.errors import InvalidInput

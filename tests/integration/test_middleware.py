@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from brainq.brain.brain import Brain
-from brainq.brain.middleware import METHODS, CallStart, FinalStepInfo, Middleware
 from brainq.contracts.callbacks import Deny, PostToolUse, PreToolUse, StreamChunk, TurnEnd, TurnInfo
 from brainq.contracts.model import ModelReply, ModelRequest
 from brainq.contracts.status import Effect, Ending, StopReason, TraceStatus
 from brainq.contracts.turn import TurnResult
+from brainq.engine.brain.brain import Brain
+from brainq.engine.brain.middleware import METHODS, CallStart, FinalStepInfo, Middleware
 from brainq.engine.models.scripted import ScriptedProvider, calls, fails, says
 from brainq.errors import InvalidInput, ProviderError
 from tests.support.pump import Pump

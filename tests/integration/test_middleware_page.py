@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from brainq.brain.middleware import METHODS
 from brainq.contracts.status import Effect
+from brainq.engine.brain.middleware import METHODS
 from brainq.engine.models.scripted import ScriptedProvider, calls, says
 from tests.support.pump import Pump
 

@@ -11,12 +11,12 @@ from typing import Any
 
 import pytest
 
-from brainq.brain.brain import Brain
 from brainq.client.handle import TurnHandle
 from brainq.contracts.claim import NoClaim
 from brainq.contracts.event import EventKind
 from brainq.contracts.model import ModelChunk, ModelRequest
 from brainq.contracts.status import Effect, Ending, StopReason, TraceStatus
+from brainq.engine.brain.brain import Brain
 from brainq.engine.models.scripted import ScriptedProvider, calls, says
 from brainq.engine.tools.context import RunContext
 from tests.support.brains import diary

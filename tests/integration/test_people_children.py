@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
-from brainq.brain.brain import Brain
 from brainq.client.handle import TurnHandle
 from brainq.contracts.brain import Children
 from brainq.contracts.call import ChildTurn
 from brainq.contracts.claim import CallRef, NoClaim
 from brainq.contracts.model import ModelReply, ModelRequest, TokenUsage
 from brainq.contracts.status import Effect, Ending
+from brainq.engine.brain.brain import Brain
 from brainq.engine.models.scripted import ScriptedFailure, ScriptedProvider, calls, fails, says
 from brainq.people.children import PARENT_OVER, ChildDesk, child_turn_id
 from tests.support.people import Pumps, awaits, events, lose_redis, statuses, swept_until, take_call, turn_field

@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from brainq.brain.brain import Brain
 from brainq.client.handle import TurnHandle
 from brainq.contracts.brain import Approvals, Selection
 from brainq.contracts.ids import full_call_id
 from brainq.contracts.model import ModelReply
 from brainq.contracts.status import Effect, Ending
 from brainq.contracts.tool import MAX_CLIENT_TOOLS, ClientTool
+from brainq.engine.brain.brain import Brain
 from brainq.engine.models.scripted import calls, says
 from brainq.errors import CallNotFound, InvalidInput, ResultRefused
 from tests.support.people import (

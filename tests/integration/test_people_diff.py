@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from brainq.brain.brain import Brain
 from brainq.contracts.event import EventKind
 from brainq.contracts.status import Effect, Ending
+from brainq.engine.brain.brain import Brain
 from brainq.engine.models.scripted import calls, says
 from brainq.engine.tools.context import RunContext
 from brainq.engine.tools.results import Pending

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from brainq.brain.brain import Brain
 from brainq.client.handle import TurnHandle
 from brainq.contracts.claim import CallRef, NoClaim
 from brainq.contracts.people import HoldPolicy
 from brainq.contracts.status import Effect, Ending
+from brainq.engine.brain.brain import Brain
 from brainq.engine.models.scripted import calls, says
 from brainq.engine.tools.context import RunContext
 from brainq.errors import InvalidInput

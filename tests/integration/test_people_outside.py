@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from brainq.brain.brain import Brain
 from brainq.client.handle import TurnHandle
 from brainq.contracts.call import new_outside_token
 from brainq.contracts.claim import CallClaim, CallRef, NoClaim
 from brainq.contracts.file import File
 from brainq.contracts.status import Effect, Ending
+from brainq.engine.brain.brain import Brain
 from brainq.engine.models.scripted import calls, says
 from brainq.engine.tools.context import RunContext
 from brainq.engine.tools.results import Pending

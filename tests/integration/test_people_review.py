@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from brainq.brain.brain import Brain
 from brainq.contracts.model import ModelReply, ModelRequest
 from brainq.contracts.status import Ending, StopReason
+from brainq.engine.brain.brain import Brain
 from brainq.engine.models.scripted import calls, says
 from brainq.errors import ProviderError
 from tests.support.people import Pumps, Watched, brain_of, history, lose_redis

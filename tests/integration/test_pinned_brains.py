@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from brainq.brain.brain import Brain
-from brainq.brain.declared import brain_digest
 from brainq.contracts.brain import PromptTemplate
 from brainq.contracts.build import Pin
 from brainq.contracts.call import ChildTurn
 from brainq.contracts.evaluation import JudgeCase, Judgement
 from brainq.contracts.status import Effect, Ending, StopReason
+from brainq.engine.brain.brain import Brain
+from brainq.engine.brain.declared import brain_digest
 from brainq.engine.models.scripted import ScriptedProvider, calls, says
 from brainq.errors import BuildUnserved, InvalidInput, NotFound
 from tests.support.pump import Pump

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from brainq.brain.brain import Brain
 from brainq.contracts.call import ChildTurn
 from brainq.contracts.model import ModelReply, ModelRequest
 from brainq.contracts.status import Effect, Ending, StopReason
 from brainq.contracts.turn import Limits, TurnResult
+from brainq.engine.brain.brain import Brain
 from brainq.engine.models.scripted import ScriptedProvider, calls, says
 from brainq.engine.tools.context import RunContext
 from brainq.errors import InvalidInput, SubmitConflict

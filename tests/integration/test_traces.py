@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 from opentelemetry import trace
 
-from brainq.brain.brain import Brain
 from brainq.broker import names
 from brainq.contracts.brain import Memory, PromptTemplate
 from brainq.contracts.call import ChildTurn
@@ -17,6 +16,7 @@ from brainq.contracts.claim import CallClaim, CallRef, FinalStepClaim
 from brainq.contracts.ids import child_turn_id
 from brainq.contracts.model import ModelReply, ModelRequest
 from brainq.contracts.status import Effect, Ending
+from brainq.engine.brain.brain import Brain
 from brainq.engine.models.scripted import ScriptedFailure, ScriptedProvider, calls, fails, says
 from brainq.engine.tools.context import RunContext
 from brainq.engine.tools.results import Pending

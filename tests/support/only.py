@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TypeVar
 
-from brainq.brain.brains import ByBrain
+from brainq.engine.brain.brains import ByBrain
 
 T = TypeVar("T")
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from brainq.brain.brain import Brain
 from brainq.client.handle import TurnHandle
 from brainq.contracts.brain import Memory, PromptTemplate
 from brainq.contracts.evaluation import JudgeCase, Judgement
 from brainq.contracts.memory import MemoryItem, RecordedTurn
 from brainq.contracts.status import Effect
+from brainq.engine.brain.brain import Brain
 from brainq.engine.models.scripted import ScriptedProvider, calls, says
 from brainq.finalize.rerun import Retried
 from brainq.memory.judge_runner import JudgeRunner

@@ -8,12 +8,12 @@ from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from brainq.brain.brain import Brain
 from brainq.client.handle import TurnHandle
 from brainq.contracts.event import TurnEvent
 from brainq.contracts.message import Message
 from brainq.contracts.model import ModelChunk, ModelReply, ModelRequest
 from brainq.contracts.status import Effect
+from brainq.engine.brain.brain import Brain
 from brainq.engine.models.scripted import Rules, ScriptedProvider, says
 from brainq.engine.tools.tool import ApprovalRule
 from tests.support.pump import Bell, Pump

@@ -17,13 +17,13 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from brainq.brain.brains import BrainsArgument
 from brainq.broker import names
 from brainq.client.client import Client
 from brainq.client.handle import TurnHandle
 from brainq.contracts.claim import FinalStepClaim
 from brainq.contracts.status import Effect
 from brainq.contracts.turn import TurnResult
+from brainq.engine.brain.brains import BrainsArgument
 from brainq.runtime.settings.deployment import Settings, load_settings
 from brainq.store.store import Store
 from brainq.wiring import Wiring

@@ -10,11 +10,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
-from brainq.brain.brain import Brain
 from brainq.client.handle import TurnHandle
 from brainq.contracts.event import EventKind, TurnEvent
 from brainq.contracts.message import Message
 from brainq.contracts.status import Ending, TraceStatus
+from brainq.engine.brain.brain import Brain
 from tests.support.pump import Pump, sqlite_url
 
 T = TypeVar("T")

@@ -12,12 +12,12 @@ from typing import Any, cast
 
 import pytest
 
-from brainq.brain.brain import Brain
-from brainq.brain.brains import live_turn_caps, load_brains, read_brains
 from brainq.contracts.brain import Approvals, Children
 from brainq.contracts.callbacks import Callbacks, Deny, PreToolUse, TurnInfo
 from brainq.contracts.status import Effect
 from brainq.contracts.turn import Limits
+from brainq.engine.brain.brain import Brain
+from brainq.engine.brain.brains import live_turn_caps, load_brains, read_brains
 from brainq.engine.tools.tool import make_tool
 from brainq.errors import InvalidInput, SetupError, ToolSchemaError
 
@@ -204,7 +204,7 @@ def test_bad_fields_are_named(fields: dict[str, Any], words: list[str]) -> None:
 def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """A working directory with two modules, off the import path."""
     (tmp_path / "brain_here.py").write_text(
-        "from brainq.brain.brain import Brain\n"
+        "from brainq.engine.brain.brain import Brain\n"
         "brain = Brain('first', 'openai:x')\n"
         "class inner:\n    other = Brain('second', 'openai:x')\n"
         "number = 3\n"

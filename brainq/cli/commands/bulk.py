@@ -47,9 +47,9 @@ def bulk(
       brainq bulk deny --where "tenant=acme state=parked" --reason "wrong list" --yes
       brainq bulk resubmit --where "ending=failed stop_reason=model_error newer=1h" --rate 5/s
     """
-    from brainq.brain.brains import load_brains
     from brainq.client.operator import Operator
     from brainq.contracts.bulk import checked_verb, read_rate
+    from brainq.engine.brain.brains import load_brains
     from brainq.runtime.settings.deployment import load_settings
 
     known, per_s = checked_verb(verb), read_rate(rate)

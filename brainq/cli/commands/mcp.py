@@ -99,8 +99,8 @@ def serve(level: LogLevel = Level.WARNING) -> None:
       brainq mcp serve
       claude mcp add shop -- brainq -A shop.agent:brain mcp serve
     """
-    from brainq.brain.brains import load_brains
     from brainq.cli.commands.run import require_http
+    from brainq.engine.brain.brains import load_brains
     from brainq.runtime.observe.logs import configure_logs
     from brainq.runtime.settings.deployment import load_settings
     from brainq.runtime.settings.extensions import load_extension

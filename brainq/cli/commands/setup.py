@@ -99,8 +99,8 @@ def brains(as_json: AsJson = False) -> None:
       brainq -A shop.agents:brains brains
       brainq submit s1 "Where is my parcel?" --brain support
     """
-    from brainq.brain.brains import describe_brains, load_brains
     from brainq.cli.pages.fleet import brains_table
+    from brainq.engine.brain.brains import describe_brains, load_brains
     from brainq.runtime.settings.deployment import load_settings
 
     print_rows(describe_brains(load_brains(load_settings().app)), brains_table, "no brains", as_json=as_json)

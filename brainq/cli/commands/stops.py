@@ -78,7 +78,7 @@ def unmet_note(made: Stop) -> str:
 
     Returns "" if the name is known, or if no brain can be loaded here.
     """
-    from brainq.brain.brains import load_brains
+    from brainq.engine.brain.brains import load_brains
     from brainq.runtime.settings.deployment import load_settings
 
     try:

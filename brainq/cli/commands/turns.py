@@ -204,8 +204,8 @@ def retry(
       brainq finalize retry 01k7x2 judge:relevance     one judgement
       brainq finalize retry 01k7x2 judges              every dead judgement
     """
-    from brainq.brain.brains import load_brains
     from brainq.client.operator import Operator
+    from brainq.engine.brain.brains import load_brains
     from brainq.runtime.observe.otel_setup import start_traces
     from brainq.runtime.settings.deployment import load_settings
 

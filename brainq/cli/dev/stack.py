@@ -14,8 +14,6 @@ from typing import Any
 from rich.console import Console
 from rich.text import Text
 
-from brainq.brain.brain import Brain
-from brainq.brain.brains import Brains
 from brainq.cli.commands.monitor import FLOWER_PORT, LOOPBACK, flower_command
 from brainq.cli.commands.run import gateway_command, has_http, require_http
 from brainq.cli.dev.reload import Reloader, require_watchfiles
@@ -26,6 +24,8 @@ from brainq.devserver.local_fleet import POOLS, LocalFleet
 from brainq.devserver.locks import exclusive_pools
 from brainq.devserver.ports import listener_at, require_free_port
 from brainq.devserver.redis_server import EmbeddedServer, open_redis
+from brainq.engine.brain.brain import Brain
+from brainq.engine.brain.brains import Brains
 from brainq.engine.models.providers import describe_provider
 from brainq.errors import InvalidInput
 from brainq.runtime.observe.logs import outlive_full_log

@@ -10,9 +10,9 @@ from dataclasses import replace
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 
-from brainq.brain.brain import Brain
-from brainq.brain.brains import Brains, load_brains, models_of
 from brainq.cli.output import counted
+from brainq.engine.brain.brain import Brain
+from brainq.engine.brain.brains import Brains, load_brains, models_of
 from brainq.engine.models.costs import cost_usd, unpriced_models
 from brainq.engine.tools.mcp.catalogue import find_drift, read_catalogue
 from brainq.engine.tools.mcp.names import SEPARATOR

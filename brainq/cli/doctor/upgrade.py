@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from brainq.brain.brains import load_brains
-from brainq.brain.declared import worker_build
 from brainq.cli.output import counted
 from brainq.contracts.build import FORMATS_READ, STATE_FORMAT, Build, BuildTurn, BuildWorker, WorkerBuild
 from brainq.devserver.redis_server import known_redis
+from brainq.engine.brain.brains import load_brains
+from brainq.engine.brain.declared import worker_build
 from brainq.errors import BrainqError, SetupError
 from brainq.fleet.builds import MAX_TURNS, versions_of
 from brainq.runtime.settings.deployment import Settings

@@ -16,7 +16,6 @@ from google.protobuf.message import Message
 
 from brainq import __version__
 from brainq.access import Verb
-from brainq.brain.brain import Brain
 from brainq.client.async_handle import AsyncTurnHandle
 from brainq.contracts.event import TurnEvent
 from brainq.contrib.a2a.requests import (
@@ -40,6 +39,7 @@ from brainq.contrib.a2a.tasks import (
     task_updates,
     wait_for_task,
 )
+from brainq.engine.brain.brain import Brain
 from brainq.errors import BrainqError
 from brainq.gateway.edge.access import AGENT_CARD_PATH, GatewayDep, RequestDep, current_request
 from brainq.gateway.edge.problems import RequestRejected

@@ -6,12 +6,12 @@ from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 
-from brainq.brain.brain import Brain
-from brainq.brain.brains import load_brains
 from brainq.cli.doctor import services
 from brainq.cli.output import counted
 from brainq.contracts.cell import Cell, Move
 from brainq.contracts.encryption import KeyPlace
+from brainq.engine.brain.brain import Brain
+from brainq.engine.brain.brains import load_brains
 from brainq.engine.tools.lanes import shared_templates
 from brainq.errors import BrainqError
 from brainq.runtime.settings.deployment import Settings

@@ -7,7 +7,6 @@ from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import TypeVar, cast
 
-from brainq.brain.brains import Brains
 from brainq.contracts.answers import Answers
 from brainq.contracts.call import parse_outside_token
 from brainq.contracts.cell import Move, Placement, birth_cell, ranked_cells, tenant_key, with_birth_cell
@@ -16,6 +15,7 @@ from brainq.contracts.rows import TurnRow
 from brainq.contracts.turn import TurnRequest
 from brainq.contrib.cells.asking import ask_each, named_away
 from brainq.contrib.cells.directory import KnownTenants
+from brainq.engine.brain.brains import Brains
 from brainq.errors import CellUnreachable, InvalidInput, NotFound, TenantMoved
 from brainq.runtime.settings.deployment import Settings
 from brainq.store.repositories.cells import Directory, Moves

@@ -20,7 +20,6 @@ from pydantic import ValidationError
 
 from brainq import __version__
 from brainq.access import Caller, Verb
-from brainq.brain.brain import Brain
 from brainq.client.async_handle import AsyncTurnHandle
 from brainq.contracts.file import File
 from brainq.contracts.ids import TURN_ID_PATTERN, check_turn_id, new_turn_id
@@ -30,6 +29,7 @@ from brainq.contracts.turn import CONFIGURE_OPTIONS
 from brainq.contrib.mcp_server.requests import CallsInFlight, McpContext, McpRequest, read_input
 from brainq.contrib.mcp_server.tools import BRAIN_TOOL_VERBS, TURN_TOOLS, BrainToolInput, TurnTool, run_brain_tool
 from brainq.contrib.mcp_server.turn_report import TurnReport, report_schema, report_turn, tool_error, tool_result
+from brainq.engine.brain.brain import Brain
 from brainq.engine.tools.mcp.sdk import keep_sdk_quiet
 from brainq.errors import BrainqError, ContentNotKept, NotFound
 from brainq.gateway.edge.authentication import LOCAL_CALLER

@@ -12,7 +12,6 @@ from mcp_types import CallToolRequestParams, CallToolResult, InputRequiredResult
 from pydantic import BaseModel, Field, JsonValue
 
 from brainq.access import Verb
-from brainq.brain.brain import Brain
 from brainq.client.async_handle import AsyncTurnHandle
 from brainq.client.checks import MAX_COMMENT_CHARS, MAX_REASON_CHARS
 from brainq.contracts.descriptions import TURN_FILTERS, TURN_OPTIONS
@@ -31,6 +30,7 @@ from brainq.contrib.mcp_server.following import (
 )
 from brainq.contrib.mcp_server.requests import CallsInFlight, McpRequest, default_session, read_input
 from brainq.contrib.mcp_server.turn_report import TurnReport, report_turn, tool_result
+from brainq.engine.brain.brain import Brain
 from brainq.gateway.edge.limits import StreamSlot
 from brainq.gateway.edge.request import CALL_ID, ID, TURN_ID
 from brainq.gateway.rest.bodies import (

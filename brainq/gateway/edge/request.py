@@ -12,11 +12,11 @@ from typing import Generic, TypeVar
 from fastapi import Request
 
 from brainq.access import Caller, Verb, may
-from brainq.brain.brains import Brains
 from brainq.client.async_client import AsyncClient
 from brainq.client.async_handle import AsyncTurnHandle
 from brainq.contracts.ids import DERIVED_PREFIXES, ID_PATTERN, TURN_ID_PATTERN, check_id
 from brainq.contracts.turn import CONFIGURE_OPTIONS
+from brainq.engine.brain.brains import Brains
 from brainq.errors import InvalidInput, NotFound
 from brainq.gateway.edge.authentication import Authenticator
 from brainq.gateway.edge.caller_rates import CallerRates

@@ -10,11 +10,11 @@ from urllib.parse import urlsplit
 from fastapi import APIRouter, Query, Response
 
 from brainq.access import Verb
-from brainq.brain.brains import describe_brains
 from brainq.contracts.brain import BrainDescription
 from brainq.contracts.cell import RowId
 from brainq.contracts.fleet import CellsState, Fleet, FleetActivity, FleetScale
 from brainq.contracts.webhook import DeliveryRow, DeliveryState
+from brainq.engine.brain.brains import describe_brains
 from brainq.errors import NotFound
 from brainq.gateway.edge.access import FleetDep, GatewayDep, RequestDep
 from brainq.gateway.rest.bodies import (

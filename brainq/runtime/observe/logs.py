@@ -326,7 +326,7 @@ class OutageLog:
         self._began, self._times = None, 0
 
 
-_brains_log = logger("brainq.brain.brains")
+_brains_log = logger("brainq.engine.brain.brains")
 
 
 class MissingBrainLog:

@@ -47,7 +47,7 @@ BUGS = (
     ),
     Bug(
         "a tool's effect is not declared",
-        "brainq/brain/declared.py",
+        "brainq/engine/brain/declared.py",
         "_plain(spec) for spec",
         "spec.name for spec",
         UNIT,

@@ -16,7 +16,7 @@ BUGS = (
     ),
     Bug(
         "the first middleware that raises after a call keeps the others from being called",
-        "brainq/brain/middleware.py",
+        "brainq/engine/brain/middleware.py",
         """            hook.log_failure(failure, turn_id)
 
 

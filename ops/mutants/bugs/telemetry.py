@@ -24,7 +24,7 @@ BUGS = (
     ),
     Bug(
         "a template's version is not recorded",
-        "brainq/brain/brain.py",
+        "brainq/engine/brain/brain.py",
         'added["prompt_version"] = request.prompt_version or template.version',
         'added["prompt_version"] = request.prompt_version',
         ("tests/integration/test_turn_records.py",),

@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 from pydantic import SecretStr
 
-from brainq.brain.brain import Brain
 from brainq.contracts.cell import Cell, Move
 from brainq.contracts.status import Effect
 from brainq.contrib.cells.doctor import (
@@ -19,6 +18,7 @@ from brainq.contrib.cells.doctor import (
     lanes_between_tenants,
     left_moves,
 )
+from brainq.engine.brain.brain import Brain
 from brainq.store.repositories.cells import Directory, Moves
 from brainq.store.store import Store
 from brainq.store.tables.cell_tables import CELL_TABLES

@@ -9,7 +9,7 @@ from sqlalchemy.exc import OperationalError
 
 from brainq.access import Tokens, Verb
 from brainq.access import tokens as module
-from brainq.brain.brain import Brain
+from brainq.engine.brain.brain import Brain
 from brainq.errors import Unreachable
 from brainq.runtime.settings.deployment import load_settings
 from brainq.store.store import Store

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from brainq.brain.brain import Brain
 from brainq.client.client import Client
 from brainq.client.connection import cells_of
 from brainq.contrib.cells.move import MoveRun, Undo
+from brainq.engine.brain.brain import Brain
 from brainq.errors import MoveFailed
 from brainq.runtime.settings.deployment import load_settings
 from tests.contrib.cells.two import TENANT, Spenders, TwoCells

@@ -13,7 +13,6 @@ from typing import Any
 
 import pytest
 
-from brainq.brain.brain import Brain
 from brainq.client.async_client import AsyncClient
 from brainq.client.async_handle import AsyncTurnHandle
 from brainq.client.client import Client
@@ -25,6 +24,7 @@ from brainq.contrib.cells import routing
 from brainq.contrib.cells.asking import ask_each
 from brainq.contrib.cells.directory import FRESH_S
 from brainq.contrib.cells.move import MoveRun
+from brainq.engine.brain.brain import Brain
 from brainq.errors import ResultTimeout, ScheduleNotFound, TenantMoving, TurnNotFound
 from brainq.runtime.settings.deployment import Settings, load_settings
 from tests.contrib.cells.two import TENANT, TwoCells, parked_tenant

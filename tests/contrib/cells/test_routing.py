@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 from redis.exceptions import ConnectionError as RedisGone
 
-from brainq.brain.brain import Brain
-from brainq.brain.brains import read_brains
 from brainq.contracts.cell import Placement, ranked_cells
 from brainq.contracts.claim import CallRef
 from brainq.contracts.turn import TurnRequest
 from brainq.contrib.cells.asking import named_away
 from brainq.contrib.cells.routing import RoutedCells
+from brainq.engine.brain.brain import Brain
+from brainq.engine.brain.brains import read_brains
 from brainq.errors import CellUnreachable, TenantMoved, TenantMoving, TurnNotFound
 from brainq.runtime.settings.deployment import load_settings
 from tests.support.pump import QUICK

@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from brainq.brain.brain import Brain
 from brainq.client.client import Client
 from brainq.contracts.cell import RowId, parse_row, shown_row
 from brainq.contracts.webhook import NewDelivery
+from brainq.engine.brain.brain import Brain
 from brainq.errors import InvalidInput
 from brainq.runtime.settings.deployment import load_settings
 from brainq.store.store import Store

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from brainq.brain.brain import Brain
 from brainq.client.client import Client
 from brainq.contracts.budgets import MoneyRefusal
+from brainq.engine.brain.brain import Brain
 from brainq.runtime.settings.deployment import load_settings
 from tests.contrib.cells.two import Sharers
 from tests.integration.test_budgets import STEP_USD, price

@@ -11,7 +11,6 @@ from typing import Any, ClassVar, Self
 
 from sqlalchemy import func, select
 
-from brainq.brain.brain import Brain
 from brainq.contracts.call import ChildTurn
 from brainq.contracts.cell import MoveStep, Placement
 from brainq.contracts.model import ModelReply, ModelRequest, TokenUsage
@@ -21,6 +20,7 @@ from brainq.contracts.tool import ClientTool
 from brainq.contracts.turn import Limits, TurnRequest, TurnResult
 from brainq.contrib.cells.move import TenantMover
 from brainq.contrib.cells.side import MoveSide, open_side
+from brainq.engine.brain.brain import Brain
 from brainq.engine.models.scripted import ScriptedProvider, calls, says
 from brainq.engine.tools.context import RunContext
 from brainq.engine.tools.results import Pending

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from pydantic import SecretStr
 
-from brainq.brain.brain import Brain
 from brainq.client.client import Client
+from brainq.engine.brain.brain import Brain
 from brainq.engine.models.scripted import ScriptedProvider, says
 from brainq.runtime.settings.deployment import Settings
 from tests.support.commands import Brainq, commands

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from brainq.brain.brains import load_brains
 from brainq.client.handle import TurnHandle
 from brainq.contracts.ids import split_call_id
+from brainq.engine.brain.brains import load_brains
 from brainq.errors import ExitCode
 from brainq.runtime.settings.deployment import Settings
 from tests.support.commands import Brainq

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from brainq.brain.brains import load_brains
 from brainq.cli.doctor.setup import check_mcp
+from brainq.engine.brain.brains import load_brains
 from tests.integration.cli.conftest import brainq, settings
 from tests.support.commands import Brainq
 from tests.support.mcp_servers import FAULTY, noted

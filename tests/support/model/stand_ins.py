@@ -10,12 +10,12 @@ from random import Random
 from types import SimpleNamespace
 from typing import Any
 
-from brainq.brain.middleware import Hooks
 from brainq.contracts.call import NOT_STARTED, ToolOutcome
 from brainq.contracts.claim import CallRef, FinalStepClaim
 from brainq.contracts.rows import StartedWord
 from brainq.contracts.status import Effect
 from brainq.contracts.turn import TurnRequest
+from brainq.engine.brain.middleware import Hooks
 
 
 class Renewal:

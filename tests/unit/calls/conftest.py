@@ -7,9 +7,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from brainq.brain.brain import Brain
 from brainq.calls import function_run
 from brainq.calls.executor import TOOL_LOOP, BoundedToolExecutor
+from brainq.engine.brain.brain import Brain
 from tests.unit.calls.fakes import Rig
 
 

@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 from types import SimpleNamespace
 from typing import Any
 
-from brainq.brain.brain import Brain
 from brainq.calls.executor import BoundedToolExecutor
 from brainq.calls.function_run import Abandon
 from brainq.calls.run import CallRunner
@@ -18,6 +17,7 @@ from brainq.contracts.claim import CallClaim, CallRef, NoCallClaim, NoClaim, Set
 from brainq.contracts.file import FileLimits
 from brainq.contracts.rows import VoidResult
 from brainq.contracts.status import Effect, TraceStatus
+from brainq.engine.brain.brain import Brain
 from brainq.runtime.leases import LeaseRenewer
 from tests.support.blobs import BlobsInMemory
 from tests.support.only import only

@@ -8,11 +8,11 @@ import subprocess
 import sys
 from pathlib import Path
 
-from brainq.brain.brain import Brain
 from brainq.contracts.call import ChildTurn
 from brainq.contracts.file import File
 from brainq.contracts.status import Effect
 from brainq.contracts.turn import Limits
+from brainq.engine.brain.brain import Brain
 from brainq.engine.tools.context import RunContext
 from brainq.engine.tools.results import Partial, Pending, WithFiles
 from tests.support.blobs import png

@@ -6,11 +6,11 @@ from typing import cast
 
 import pytest
 
-from brainq.brain.brain import Brain
 from brainq.calls.run import CallBeat
 from brainq.contracts.call import Progress
 from brainq.contracts.claim import CallClaim
 from brainq.contracts.status import Effect
+from brainq.engine.brain.brain import Brain
 from brainq.engine.tools.context import RunContext
 from brainq.engine.tools.deadline import DeadlineToken
 from brainq.errors import InvalidInput

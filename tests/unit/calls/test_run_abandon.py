@@ -7,10 +7,10 @@ from collections.abc import Callable
 
 import pytest
 
-from brainq.brain.brain import Brain
 from brainq.contracts.call import CallReport
 from brainq.contracts.claim import CallClaim, SettleReply
 from brainq.contracts.status import Effect, TraceStatus, WorkFailure, WorkOutcome
+from brainq.engine.brain.brain import Brain
 from tests.support.wait import wait_until
 from tests.unit.calls.fakes import Rig
 

@@ -7,11 +7,11 @@ import threading
 
 import pytest
 
-from brainq.brain.brain import Brain
 from brainq.calls.report import NEVER_STARTED
 from brainq.contracts.call import ToolSuccess, ToolUnknown
 from brainq.contracts.claim import SettleReply
 from brainq.contracts.status import Effect, TraceStatus
+from brainq.engine.brain.brain import Brain
 from brainq.engine.tools.context import RunContext
 from brainq.engine.tools.results import Partial, Pending
 from tests.support.wait import wait_until

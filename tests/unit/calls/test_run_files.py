@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from brainq.brain.brain import Brain
 from brainq.contracts.call import ToolSuccess
 from brainq.contracts.file import File
 from brainq.contracts.status import Effect, TraceStatus
+from brainq.engine.brain.brain import Brain
 from brainq.engine.tools.results import Partial, WithFiles
 from tests.support.blobs import png
 from tests.unit.calls.fakes import REF, Rig

@@ -6,12 +6,12 @@ from typing import Literal
 
 import pytest
 
-from brainq.brain.brain import Brain
 from brainq.calls.executor import BoundedToolExecutor
 from brainq.calls.report import NEVER_STARTED
 from brainq.contracts.call import ToolSuccess
 from brainq.contracts.rows import VoidResult
 from brainq.contracts.status import Effect, TraceStatus
+from brainq.engine.brain.brain import Brain
 from brainq.engine.tools.context import RunContext
 from tests.unit.calls.fakes import Rig
 

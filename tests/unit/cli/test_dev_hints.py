@@ -8,8 +8,8 @@ from typing import Literal
 import pytest
 
 from brainq import Brain, Effect
-from brainq.brain.brains import load_brains
 from brainq.cli.dev.stack import example_message, http_line
+from brainq.engine.brain.brains import load_brains
 from brainq.engine.models.offline import read_message
 from brainq.errors import BrainNotLoaded
 

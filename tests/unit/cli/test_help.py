@@ -13,11 +13,11 @@ import typer
 from typer.testing import CliRunner
 
 from brainq.access import Verb
-from brainq.brain.brains import load_brains
 from brainq.cli.help import summary_of
 from brainq.cli.main import COMMANDS, app
 from brainq.cli.options import use_app
 from brainq.cli.output import note
+from brainq.engine.brain.brains import load_brains
 from brainq.errors import BrainNotLoaded, InvalidInput
 from brainq.runtime.settings.environment import TYPED_OPTIONS
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from brainq import Brain, Effect
-from brainq.brain.brains import Brains, read_brains
 from brainq.cli.commands.stops import unmet_note
 from brainq.contracts.stop import checked_stop
+from brainq.engine.brain.brains import Brains, read_brains
 from brainq.errors import BrainNotLoaded
 
 desk = Brain("desk", "offline:rules")
@@ -34,7 +34,7 @@ def test_a_name_that_no_brain_has_is_told(monkeypatch: pytest.MonkeyPatch, kind:
     def present(_: str) -> Brains:
         return read_brains(desk)
 
-    monkeypatch.setattr("brainq.brain.brains.load_brains", present)
+    monkeypatch.setattr("brainq.engine.brain.brains.load_brains", present)
     said = unmet_note(checked_stop(kind, name))
     assert note in said
     assert bool(said) is bool(note)
@@ -44,5 +44,5 @@ def test_where_no_brain_is_here_nothing_is_said(monkeypatch: pytest.MonkeyPatch)
     def absent(reference: str) -> Brains:
         raise BrainNotLoaded(reference)
 
-    monkeypatch.setattr("brainq.brain.brains.load_brains", absent)
+    monkeypatch.setattr("brainq.engine.brain.brains.load_brains", absent)
     assert unmet_note(checked_stop("tool", "send_emial")) == ""

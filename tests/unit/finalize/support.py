@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 from types import SimpleNamespace
 from typing import Any, Literal
 
-from brainq.brain.middleware import Hooks
 from brainq.contracts.claim import FinalStepClaim, NoClaim, NoFinalStepClaim
 from brainq.contracts.evaluation import JudgeCase, Judgement, RuntimeDecisionRecord
 from brainq.contracts.memory import MemoryItem, Observation, RecordedTurn
@@ -17,6 +16,7 @@ from brainq.contracts.model import ModelReply, ModelRequest, Spend, TokenUsage
 from brainq.contracts.status import Ending, StopReason
 from brainq.contracts.turn import Citation, TurnRequest, TurnResult
 from brainq.contracts.view import EndedTurn, TurnDetails
+from brainq.engine.brain.middleware import Hooks
 from brainq.engine.models.auxiliary import AuxiliaryModel
 from brainq.engine.models.scripted import ScriptedFailure, ScriptedProvider, says
 from brainq.finalize.steps import StepContext

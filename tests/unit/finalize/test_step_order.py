@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from brainq.brain.middleware import Hooks
 from brainq.contracts.brain import Memory
+from brainq.engine.brain.middleware import Hooks
 from brainq.finalize.step_order import StepHistory, StepOrder
 from brainq.memory.steps import make_memory_services
 from brainq.wiring.finalizer import steps_of

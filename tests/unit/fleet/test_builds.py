@@ -10,9 +10,6 @@ from typing import Any
 
 import pytest
 
-from brainq.brain.brain import Brain
-from brainq.brain.brains import read_brains
-from brainq.brain.declared import brain_digest, worker_build
 from brainq.cli.doctor.upgrade import check_formats, check_name, check_pins
 from brainq.contracts.answers import Answers
 from brainq.contracts.brain import Approvals
@@ -20,6 +17,9 @@ from brainq.contracts.build import FORMATS_READ, STATE_FORMAT, BuildTurn, BuildW
 from brainq.contracts.callbacks import TurnInfo
 from brainq.contracts.status import Effect
 from brainq.contracts.turn import Limits
+from brainq.engine.brain.brain import Brain
+from brainq.engine.brain.brains import read_brains
+from brainq.engine.brain.declared import brain_digest, worker_build
 from brainq.errors import InvalidInput
 from brainq.finalize.result import build_warning
 from brainq.fleet.builds import versions_of, versions_of_cells

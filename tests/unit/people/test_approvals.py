@@ -6,10 +6,10 @@ import logging
 
 import pytest
 
-from brainq.brain.brain import Brain
-from brainq.brain.brains import read_brains
 from brainq.contracts.people import DecideResult
 from brainq.contracts.status import Effect
+from brainq.engine.brain.brain import Brain
+from brainq.engine.brain.brains import read_brains
 from brainq.errors import ApprovalDecided, ApprovalNotFound, InvalidInput
 from brainq.people.approvals import LIST_PAGE, ApprovalDesk
 from tests.support.hashes import args_hash

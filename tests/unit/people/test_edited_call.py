@@ -7,10 +7,10 @@ from typing import Any, Literal
 
 import pytest
 
-from brainq.brain.brain import Brain
 from brainq.contracts.people import EditedCall
 from brainq.contracts.status import Effect
 from brainq.contracts.turn import TurnRequest
+from brainq.engine.brain.brain import Brain
 from brainq.engine.gates.canonical import fingerprint
 from brainq.engine.tools.tool import make_tool
 from brainq.errors import InvalidInput

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from brainq.brain.brain import DEFAULT_APPROVALS, Brain
 from brainq.contracts.brain import Approvals
 from brainq.contracts.people import ApprovalRequirement
 from brainq.contracts.status import Effect
+from brainq.engine.brain.brain import DEFAULT_APPROVALS, Brain
 from brainq.engine.tools.tool import MAX_REASON_CHARS, ApprovalRule, make_tool
 from brainq.turn.call_plan import approval_for
 

@@ -6,12 +6,12 @@ import time
 from dataclasses import replace
 from typing import Any, cast
 
-from brainq.brain.brain import Brain
 from brainq.contracts.budgets import AtCap, Budget, BudgetWindow
 from brainq.contracts.callbacks import TurnInfo
 from brainq.contracts.claim import StepAttempt, StepStart, TurnClaim
 from brainq.contracts.model import ModelReply, ModelRequest
 from brainq.contracts.turn import Limits
+from brainq.engine.brain.brain import Brain
 from brainq.runtime.outage import OutageRetry, never_unavailable
 from brainq.testing import ScriptedProvider, says
 from brainq.turn.begin import StepSetting

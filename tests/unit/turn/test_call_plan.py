@@ -11,13 +11,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from brainq.brain.brain import Brain
 from brainq.contracts.brain import Approvals
 from brainq.contracts.callbacks import PreToolUse
 from brainq.contracts.message import ToolCall
 from brainq.contracts.model import ModelReply
 from brainq.contracts.people import ApprovalRequirement
 from brainq.contracts.status import Effect
+from brainq.engine.brain.brain import Brain
 from brainq.engine.gates.canonical import fingerprint
 from brainq.turn.call_plan import (
     MAX_CALLS_A_REPLY,

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from brainq.brain.brain import Brain
 from brainq.contracts.message import Message
 from brainq.contracts.model import FinishKind, ModelReply, TokenUsage
 from brainq.contracts.status import Ending, StopReason
 from brainq.contracts.view import TurnView
+from brainq.engine.brain.brain import Brain
 from brainq.engine.models.scripted import calls, says
 from brainq.runtime.text.estimate import with_sizes
 from brainq.turn.call_plan import CallPlanner

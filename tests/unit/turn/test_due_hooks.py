@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from brainq.brain.brain import Brain
 from brainq.contracts.call import DueHook, ToolSuccess
 from brainq.contracts.callbacks import PostToolUse
 from brainq.contracts.status import Effect
+from brainq.engine.brain.brain import Brain
 from brainq.turn.coordinator import call_due_hooks
 from tests.support.stand_in import stand_in
 from tests.unit.turn.views import view

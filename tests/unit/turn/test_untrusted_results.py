@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from brainq.brain.brain import Brain
 from brainq.contracts.conversation import EMPTY_CONVERSATION, Conversation
 from brainq.contracts.message import Message, ToolCall
 from brainq.contracts.model import ModelReply
 from brainq.contracts.status import Effect
 from brainq.contracts.view import TurnView
+from brainq.engine.brain.brain import Brain
 from brainq.engine.tools.tool import make_tool
 from brainq.errors import InvalidInput
 from brainq.turn.call_plan import CallPlanner

@@ -8,11 +8,11 @@ from typing import Any, cast, get_args
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
 from brainq.access import Caller, Verb
-from brainq.brain.brain import Brain
 from brainq.client.async_handle import AsyncTurnHandle
 from brainq.client.options import SubmitOptions
 from brainq.contracts.model_options import MAX_STOPS, Effort, OptionsFields
 from brainq.contracts.turn import LimitsFields
+from brainq.engine.brain.brain import Brain
 from brainq.errors import InvalidInput
 from brainq.gateway.edge.problems import RequestRejected
 from brainq.gateway.edge.request import Gateway

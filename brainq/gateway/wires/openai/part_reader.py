@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 from starlette.responses import Response
 
-from brainq.brain.brains import complete_request
 from brainq.client.async_handle import AsyncTurnHandle
 from brainq.contracts.event import TurnEvent
 from brainq.contracts.turn import TurnResult
+from brainq.engine.brain.brains import complete_request
 from brainq.gateway.edge.problems import RequestRejected
 from brainq.gateway.edge.request import Gateway, HttpRequest
 from brainq.gateway.rest.event_stream import (

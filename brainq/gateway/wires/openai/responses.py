@@ -9,10 +9,10 @@ from pydantic import Field, JsonValue
 from starlette.responses import JSONResponse
 
 from brainq.access import Verb
-from brainq.brain.brain import Brain
 from brainq.client.async_handle import AsyncTurnHandle
 from brainq.contracts.ids import background_turn_id
 from brainq.contracts.status import Ending
+from brainq.engine.brain.brain import Brain
 from brainq.errors import InvalidInput, NotFound
 from brainq.gateway.edge.access import RequestDep
 from brainq.gateway.edge.request import ID, GatewayRequest, HttpRequest

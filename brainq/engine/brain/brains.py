@@ -8,9 +8,9 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Generic, TypeAlias, TypeVar, cast
 
-from brainq.brain.brain import Brain
 from brainq.contracts.brain import BrainDescription, ToolDescription
 from brainq.contracts.turn import TurnRequest
+from brainq.engine.brain.brain import Brain
 from brainq.engine.models.providers import Provider
 from brainq.errors import BrainNotLoaded, InvalidInput
 from brainq.runtime.observe.tracebacks import user_traceback, where_raised

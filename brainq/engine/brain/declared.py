@@ -11,9 +11,9 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from brainq.brain.brain import Brain
-from brainq.brain.brains import Brains
 from brainq.contracts.build import DeclaredBrain, WorkerBuild
+from brainq.engine.brain.brain import Brain
+from brainq.engine.brain.brains import Brains
 
 DIGEST_CHARS = 12
 _PARTS = (

@@ -8,23 +8,6 @@ from os import PathLike
 from pathlib import Path
 from typing import Any, TypeVar, Unpack, overload
 
-from brainq.brain.checks import (
-    SystemPrompt,
-    checked_after_untrusted,
-    checked_callback,
-    checked_cap,
-    checked_level,
-    checked_model,
-    checked_options,
-    checked_part,
-    checked_pin,
-    checked_prompt,
-    checked_prompt_id,
-    checked_store,
-    index_by_name,
-    read_callbacks,
-)
-from brainq.brain.middleware import Hooks, Middleware, checked_middleware
 from brainq.contracts.brain import (
     AfterUntrusted,
     Approvals,
@@ -52,6 +35,23 @@ from brainq.contracts.ids import check_id
 from brainq.contracts.model import TokenUsage
 from brainq.contracts.model_options import ModelOptions
 from brainq.contracts.turn import MAX_TAGS, Limits, TurnRequest
+from brainq.engine.brain.checks import (
+    SystemPrompt,
+    checked_after_untrusted,
+    checked_callback,
+    checked_cap,
+    checked_level,
+    checked_model,
+    checked_options,
+    checked_part,
+    checked_pin,
+    checked_prompt,
+    checked_prompt_id,
+    checked_store,
+    index_by_name,
+    read_callbacks,
+)
+from brainq.engine.brain.middleware import Hooks, Middleware, checked_middleware
 from brainq.engine.gates.answer_schema import OutputSchema, check_answer_schema
 from brainq.engine.models.providers import Provider
 from brainq.engine.tools.mcp.catalogue import DEFAULT_CATALOGUE
