@@ -11,6 +11,14 @@ from brainq.contracts.callbacks import TurnInfo
 from brainq.contracts.view import EndedTurn
 from brainq.engine.brain.brain import Brain
 from brainq.engine.brain.brains import Brains, unknown_brain
+from brainq.engine.memory.judge_runner import JudgeRunner, JudgeRuntime
+from brainq.engine.memory.steps import (
+    ExtractMemories,
+    MemoryServices,
+    ObserveTurn,
+    ScheduleJudges,
+    make_memory_services,
+)
 from brainq.engine.models.asking.rate_permit import PermitPolicy
 from brainq.engine.models.auxiliary import AuxiliaryModel
 from brainq.engine.models.costs import cost_usd
@@ -30,8 +38,6 @@ from brainq.finalize.steps import (
     RunInQuarantine,
     SendResult,
 )
-from brainq.memory.judge_runner import JudgeRunner, JudgeRuntime
-from brainq.memory.steps import ExtractMemories, MemoryServices, ObserveTurn, ScheduleJudges, make_memory_services
 from brainq.people.webhook_delivery import WebhookSender
 from brainq.runtime.leases import LeaseRenewer
 from brainq.runtime.observe.logs import logger

@@ -61,10 +61,10 @@ BUGS = (
     ),
     Bug(
         "a judge of another build holds the row while its own is rung for",
-        "brainq/memory/judge_runner.py",
+        "brainq/engine/memory/judge_runner.py",
         'raise Postponed(OTHER_BUILD, 0.0, "passed")',
         'return "passed"',
-        ("tests/unit/memory/test_judging.py",),
+        ("tests/unit/engine/memory/test_judging.py",),
     ),
     Bug(
         "an autoscaler stops the last workers of a build that parked turns need",

@@ -6,7 +6,7 @@ from ops.mutants.bug import Bug
 
 RUNNER = "brainq/engine/jobs.py"
 TABLE = "brainq/store/jobs.py"
-JUDGING = ("tests/unit/memory/test_judging.py",)
+JUDGING = ("tests/unit/engine/memory/test_judging.py",)
 JUDGEMENTS = ("tests/integration/store/test_judgements.py",)
 DELIVERIES = ("tests/integration/store/test_deliveries.py",)
 

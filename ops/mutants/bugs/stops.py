@@ -40,10 +40,10 @@ BUGS = (
     ),
     Bug(
         "stops: a judge is not held back by its tenant's",
-        "brainq/memory/judge_runner.py",
+        "brainq/engine/memory/judge_runner.py",
         "if stop is None:",
         "if True:",
-        ("tests/unit/memory/test_judging.py",),
+        ("tests/unit/engine/memory/test_judging.py",),
     ),
     Bug(
         "stops: a model that is paused extracts memories",

@@ -13,8 +13,8 @@ from brainq import Brain, Callbacks, Effect, Memory, PromptTemplate, ScriptedPro
 from brainq.contracts.callbacks import TurnEnd, UsageInfo
 from brainq.contracts.evaluation import JudgeCase, Judgement
 from brainq.contracts.model import ModelRequest
+from brainq.engine.memory.steps import make_memory_services
 from brainq.engine.models.scripted import ModelReply, says
-from brainq.memory.steps import make_memory_services
 from brainq.wiring import finalizer
 from tests.support.brains import diary
 

@@ -15,12 +15,12 @@ from brainq.contracts.model import Spend
 from brainq.contracts.turn import CONTENT_NOT_STORED, TurnRequest, TurnResult
 from brainq.contracts.view import EndedTurn
 from brainq.engine.jobs import JobKey
+from brainq.engine.memory.judge_runner import JudgeRunner, JudgeRuntime
 from brainq.errors import InvalidInput, TurnNotFound
 from brainq.finalize.recall import Recall
 from brainq.finalize.rerun import Retried, StepRerunner
 from brainq.finalize.step_order import FinalizerRuntime, StepOrder
 from brainq.finalize.steps import AppendCitations, SendResult, StepContext
-from brainq.memory.judge_runner import JudgeRunner, JudgeRuntime
 from brainq.runtime.leases import LeaseRenewer
 from tests.support.only import only
 from tests.support.stand_in import stand_in

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from brainq.contracts.message import Message
 from brainq.contracts.turn import Citation
-from brainq.memory.judge_runner import (
+from brainq.engine.memory.judge_runner import (
     MOST_FACT_CHARS,
     MOST_FACTS,
     MOST_RESULT_CHARS,

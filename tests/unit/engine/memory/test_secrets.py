@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from brainq.memory.words import looks_secret
+from brainq.engine.memory.words import looks_secret
 
 
 @pytest.mark.parametrize(

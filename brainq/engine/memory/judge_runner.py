@@ -17,11 +17,11 @@ from brainq.contracts.status import WorkFailure
 from brainq.contracts.stop import stop_of_turn
 from brainq.engine.brain.brains import ByBrain
 from brainq.engine.jobs import MAX_TRIES, GivenUp, JobRunner, Postponed, TryFailed, judgement_key
+from brainq.engine.memory.judges import judges_named, unknown_judge
+from brainq.engine.memory.words import cut
 from brainq.engine.models.asking.bill import Allowance
 from brainq.engine.models.asking.deferred import StopDeferred
 from brainq.engine.models.auxiliary import AuxiliaryModel
-from brainq.memory.judges import judges_named, unknown_judge
-from brainq.memory.words import cut
 from brainq.runtime.leases import LeaseRenewer
 from brainq.runtime.observe.logs import logger
 from brainq.runtime.observe.spans import judge_span

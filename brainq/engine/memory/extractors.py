@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from typing import Any, get_args
 
 from brainq.contracts.memory import MemoryExtractor, MemoryItem, MemoryKind, RecordedTurn
+from brainq.engine.memory.words import cut, looks_secret, raw_words, sentences
 from brainq.engine.models.auxiliary import AuxiliaryModel, read_json_object
 from brainq.errors import ProviderError
-from brainq.memory.words import cut, looks_secret, raw_words, sentences
 from brainq.runtime.observe.logs import logger
 
 log = logger("brainq.finalize")

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 from brainq.contracts.memory import Observation, ObservationKind, RecordedTurn
 from brainq.contracts.status import Ending, StopReason
-from brainq.memory.words import cut, is_stop_word, looks_secret, sentences
+from brainq.engine.memory.words import cut, is_stop_word, looks_secret, sentences
 
 # The key terms of a text by RAKE: rapid automatic keyword extraction. Pure.
 #

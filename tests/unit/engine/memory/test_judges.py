@@ -13,9 +13,16 @@ from hypothesis import strategies as st
 from brainq.contracts.brain import PromptTemplate
 from brainq.contracts.evaluation import Judge, JudgeCase, Judgement
 from brainq.contracts.model import ModelReply, ModelRequest
+from brainq.engine.memory.judges import (
+    SHIPPED_NAMES,
+    ModelJudge,
+    RuleFaithfulness,
+    RuleRelevance,
+    judges_named,
+    unknown_judge,
+)
+from brainq.engine.memory.steps import schedule_prompt_judges
 from brainq.engine.models.scripted import fails, says
-from brainq.memory.judges import SHIPPED_NAMES, ModelJudge, RuleFaithfulness, RuleRelevance, judges_named, unknown_judge
-from brainq.memory.steps import schedule_prompt_judges
 from tests.unit.finalize.support import ANSWERED, CANCELLED, FAILED, OUT_OF_STEPS, TIMED_OUT, OwnJudge, auxiliary, ended
 
 

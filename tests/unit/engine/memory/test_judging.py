@@ -15,9 +15,9 @@ from brainq.contracts.memory import RecordedTurn
 from brainq.contracts.model import ModelReply, ModelRequest, Spend
 from brainq.contracts.stop import Stop
 from brainq.engine.jobs import JobKey
+from brainq.engine.memory.judge_runner import UNSERVED_AGAIN_S, JudgeRunner, JudgeRuntime
 from brainq.engine.models.asking.rate_permit import PermitPolicy
 from brainq.engine.models.scripted import fails, says
-from brainq.memory.judge_runner import UNSERVED_AGAIN_S, JudgeRunner, JudgeRuntime
 from brainq.runtime.leases import LeaseRenewer
 from tests.support.only import only
 from tests.unit.finalize.support import OwnJudge, auxiliary, recorded, talk

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from brainq.contracts.memory import MemoryExtractor
-from brainq.memory.extractors import (
+from brainq.engine.memory.extractors import (
     MAX_ITEM_CHARS,
     MAX_ITEMS,
     MAX_READ_CHARS,

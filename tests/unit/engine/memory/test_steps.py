@@ -9,9 +9,15 @@ import pytest
 
 from brainq.contracts.brain import Memory, PromptTemplate
 from brainq.contracts.memory import MemoryItem, Observation
-from brainq.memory.extractors import ModelMemoryExtractor, RuleMemoryExtractor
-from brainq.memory.learner import RuleResearchLearner
-from brainq.memory.steps import ExtractMemories, MemoryServices, ObserveTurn, ScheduleJudges, make_memory_services
+from brainq.engine.memory.extractors import ModelMemoryExtractor, RuleMemoryExtractor
+from brainq.engine.memory.learner import RuleResearchLearner
+from brainq.engine.memory.steps import (
+    ExtractMemories,
+    MemoryServices,
+    ObserveTurn,
+    ScheduleJudges,
+    make_memory_services,
+)
 from tests.unit.finalize.support import (
     CANCELLED,
     FAILED,

@@ -8,10 +8,10 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from brainq.contracts.evaluation import Judge, JudgeCase, Judgement
+from brainq.engine.memory.words import cut, raw_words, sentences, terms
 from brainq.engine.models.asking.deferred import StopDeferred
 from brainq.engine.models.auxiliary import AuxiliaryModel, read_json_object
 from brainq.errors import ProviderError
-from brainq.memory.words import cut, raw_words, sentences, terms
 from brainq.runtime.observe.logs import logger
 
 log = logger("brainq.finalize")
