@@ -201,8 +201,8 @@ from brainq.errors import (
     TurnRejected as TurnRejected,
     Unreachable as Unreachable,
 )
-from brainq.finalize.rerun import Retried as Retried
-from brainq.finalize.steps import FinalStep as FinalStep, StepContext as StepContext
+from brainq.engine.finalize.rerun import Retried as Retried
+from brainq.engine.finalize.steps import FinalStep as FinalStep, StepContext as StepContext
 from brainq.engine.gates.answer_schema import OutputSchema as OutputSchema
 from brainq.engine.models.asking.fallback import Fallback as Fallback
 from brainq.engine.models.providers import Provider as Provider

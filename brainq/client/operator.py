@@ -28,8 +28,8 @@ from brainq.contracts.view import TurnSnapshot
 from brainq.devserver.redis_server import known_redis
 from brainq.engine.brain.brain import Brain
 from brainq.engine.brain.brains import BrainsArgument
+from brainq.engine.finalize.rerun import Retried
 from brainq.errors import CallNotFound, ContentNotKept, InvalidInput, ResultTimeout, SetupError, Unreachable
-from brainq.finalize.rerun import Retried
 from brainq.fleet.snapshot import read_redis_fleet
 from brainq.runtime.settings.deployment import Settings, settings_here
 from brainq.state.connection import redis_refusal

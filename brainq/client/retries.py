@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from brainq.client.connection import Connection
 from brainq.contracts.act import NewAct
-from brainq.finalize.rerun import Retried
+from brainq.engine.finalize.rerun import Retried
 
 
 def steps_to_run(connection: Connection, turn_id: str, step: str = "") -> list[str]:

@@ -219,7 +219,7 @@ class FinalStepClaim:
     brain: the brain that the turn names, or "" for the default.
     waited_ms: the time from its doorbell to the claim.
     base: the chain's own step if this step runs ahead of it, or "" if it is the chain's own.
-    past: the steps that ran ahead of it so far, in the form of `finalize.step_order.StepHistory`.
+    past: the steps that ran ahead of it so far, in the form of `engine.finalize.step_order.StepHistory`.
     failing: why the chain's own step waits, such as `memory: ValueError`, or "".
     """
 

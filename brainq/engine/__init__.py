@@ -15,9 +15,9 @@ if TYPE_CHECKING:
     from brainq.client.async_client import AsyncTurnBudget, AsyncTurnRuntimeState
     from brainq.client.runtime_state import CitationAccumulator, RuntimeSnapshot, TurnBudget, TurnRuntimeState
     from brainq.contracts.claim import CallClaim
+    from brainq.engine.finalize.finalizer import TurnFinalizer
     from brainq.engine.gates.arguments import ToolArgValidator
     from brainq.engine.gates.chain import ReplayControl
-    from brainq.finalize.finalizer import TurnFinalizer
     from brainq.turn.call_plan import ToolScheduler
     from brainq.turn.prompt.compaction import ContextCompactor
     from brainq.turn.prompt.request_messages import TurnDrain, TurnMailbox, TurnPreparation, TurnPreparer
@@ -29,7 +29,7 @@ _PARTS = {
     "brainq.client.async_client": ("AsyncTurnBudget", "AsyncTurnRuntimeState"),
     "brainq.client.runtime_state": ("CitationAccumulator", "RuntimeSnapshot", "TurnBudget", "TurnRuntimeState"),
     "brainq.contracts.claim": ("CallClaim",),
-    "brainq.finalize.finalizer": ("TurnFinalizer",),
+    "brainq.engine.finalize.finalizer": ("TurnFinalizer",),
     "brainq.engine.gates.arguments": ("ToolArgValidator",),
     "brainq.engine.gates.chain": ("ReplayControl",),
     "brainq.turn.call_plan": ("ToolScheduler",),

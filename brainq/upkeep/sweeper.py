@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from brainq.contracts.claim import CallRef
 from brainq.contracts.fleet import ComparedPage, SweepResult, TurnKey
 from brainq.contracts.status import StopReason
-from brainq.finalize.finalizer import TurnFinalizer
+from brainq.engine.finalize.finalizer import TurnFinalizer
 from brainq.people.approvals import ApprovalHealer
 from brainq.people.brakes import BrakeDesk
 from brainq.people.budgets import BudgetDesk

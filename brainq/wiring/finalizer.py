@@ -11,6 +11,20 @@ from brainq.contracts.callbacks import TurnInfo
 from brainq.contracts.view import EndedTurn
 from brainq.engine.brain.brain import Brain
 from brainq.engine.brain.brains import Brains, unknown_brain
+from brainq.engine.finalize.finalizer import TurnFinalizer
+from brainq.engine.finalize.recall import Recall
+from brainq.engine.finalize.rerun import StepRerunner
+from brainq.engine.finalize.step_order import FinalizerRuntime, StepOrder
+from brainq.engine.finalize.steps import (
+    AppendCitations,
+    CallTurnEnd,
+    CallUsage,
+    FinalStep,
+    LogAnswer,
+    RecordDecision,
+    RunInQuarantine,
+    SendResult,
+)
 from brainq.engine.memory.judge_runner import JudgeRunner, JudgeRuntime
 from brainq.engine.memory.steps import (
     ExtractMemories,
@@ -24,20 +38,6 @@ from brainq.engine.models.auxiliary import AuxiliaryModel
 from brainq.engine.models.costs import cost_usd
 from brainq.engine.models.providers import resolve_model
 from brainq.errors import BrainqError, InvalidInput
-from brainq.finalize.finalizer import TurnFinalizer
-from brainq.finalize.recall import Recall
-from brainq.finalize.rerun import StepRerunner
-from brainq.finalize.step_order import FinalizerRuntime, StepOrder
-from brainq.finalize.steps import (
-    AppendCitations,
-    CallTurnEnd,
-    CallUsage,
-    FinalStep,
-    LogAnswer,
-    RecordDecision,
-    RunInQuarantine,
-    SendResult,
-)
 from brainq.people.webhook_delivery import WebhookSender
 from brainq.runtime.leases import LeaseRenewer
 from brainq.runtime.observe.logs import logger

@@ -14,12 +14,12 @@ from brainq.contracts.memory import MemoryRetriever
 from brainq.contracts.model import TokenUsage
 from brainq.engine.brain.brain import Brain
 from brainq.engine.brain.brains import Brains, live_turn_caps
+from brainq.engine.finalize.finalizer import TurnFinalizer
+from brainq.engine.finalize.steps import FIRST_STEP
 from brainq.engine.models.asking.rate_permit import PermitPolicy
 from brainq.engine.models.costs import cost_usd
 from brainq.engine.models.providers import resolve_model, warm_up
 from brainq.engine.tools.ranking import ranker_by_name
-from brainq.finalize.finalizer import TurnFinalizer
-from brainq.finalize.steps import FIRST_STEP
 from brainq.people.lost_turns import LostTurns
 from brainq.runtime.leases import LeaseRenewer
 from brainq.runtime.outage import OutagePolicy

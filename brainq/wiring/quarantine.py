@@ -24,7 +24,7 @@ from pydantic import SecretStr
 
 from brainq.contracts.claim import FinalStepClaim
 from brainq.engine.brain.brains import load_brains
-from brainq.finalize.steps import QuarantinedStepError
+from brainq.engine.finalize.steps import QuarantinedStepError
 from brainq.runtime.observe.logs import configure_logs, logger, turn_log_ids
 from brainq.runtime.observe.metrics.counters import COUNTERS
 from brainq.runtime.observe.metrics.export import start_metrics
@@ -39,7 +39,7 @@ from brainq.state.connection import is_redis_unavailable
 from brainq.state.turns import RedisTurns
 
 if TYPE_CHECKING:
-    from brainq.finalize.finalizer import TurnFinalizer
+    from brainq.engine.finalize.finalizer import TurnFinalizer
     from brainq.turn.coordinator import Coordinator
     from brainq.wiring.wiring import Wiring
 

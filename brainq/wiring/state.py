@@ -10,7 +10,7 @@ from brainq.broker.envelope import template, with_trace_header
 from brainq.contracts.rate import parse_rates
 from brainq.contracts.status import Effect
 from brainq.engine.brain.brains import complete_request
-from brainq.finalize.steps import FIRST_STEP
+from brainq.engine.finalize.steps import FIRST_STEP
 from brainq.runtime.observe.tracing import tracer
 from brainq.runtime.settings.deployment import Settings
 from brainq.state.builds import RedisBuilds

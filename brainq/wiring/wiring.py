@@ -34,9 +34,9 @@ from brainq.wiring.state import RedisState
 
 if TYPE_CHECKING:
     from brainq.calls.run import CallRunner
+    from brainq.engine.finalize.finalizer import TurnFinalizer
+    from brainq.engine.finalize.rerun import StepRerunner
     from brainq.engine.memory.judge_runner import JudgeRunner
-    from brainq.finalize.finalizer import TurnFinalizer
-    from brainq.finalize.rerun import StepRerunner
     from brainq.people.tenant_places import TenantPlaces
     from brainq.people.webhook_delivery import WebhookSender
     from brainq.state.stream_reader import StreamReaders

@@ -11,8 +11,8 @@ import time
 
 from brainq import Brain, Effect, ScriptedProvider
 from brainq.contracts.callbacks import TurnEnd, UsageInfo
+from brainq.engine.finalize.steps import StepContext
 from brainq.engine.models.scripted import calls, says
-from brainq.finalize.steps import StepContext
 from ops.bench import noop_task
 
 __all__ = ["brain", "noop_task"]

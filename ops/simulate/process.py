@@ -15,9 +15,9 @@ from brainq.calls.function_run import CallReturn
 from brainq.contracts.call import ToolTimeout
 from brainq.contracts.claim import FinalStepClaim
 from brainq.engine.brain.brain import Brain
+from brainq.engine.finalize.steps import QuarantinedStepError
 from brainq.engine.tools.context import RunContext
 from brainq.engine.tools.tool import Tool
-from brainq.finalize.steps import QuarantinedStepError
 from brainq.runtime.settings.deployment import Settings
 from brainq.state.listener import RedisStopSignals
 from brainq.state.scripts import Scripts

@@ -12,9 +12,9 @@ import pytest
 from brainq.client.handle import TurnHandle
 from brainq.contracts.claim import FinalStepClaim, NoClaim
 from brainq.contracts.event import EventKind
-from brainq.finalize import result as result_module
-from brainq.finalize.finalizer import retry_after_s
-from brainq.finalize.steps import SendResult, StepContext
+from brainq.engine.finalize import result as result_module
+from brainq.engine.finalize.finalizer import retry_after_s
+from brainq.engine.finalize.steps import SendResult, StepContext
 from tests.support.brains.diary import notes, open_gate, order
 from tests.support.brains.obedient import script
 from tests.support.people import turn_field
@@ -449,7 +449,7 @@ def test_a_step_whose_worker_dies_each_time_is_given_up(pump: Pump) -> None:
 
 
 def test_a_callback_that_hangs_stops_no_other_turn(pump: Pump, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("brainq.finalize.finalizer.LIMIT_S", 0.05)
+    monkeypatch.setattr("brainq.engine.finalize.finalizer.LIMIT_S", 0.05)
     quickly(pump, max_tries=2)
     order("usage.gate", "hung")
     hung = pump.submit("s1", script())

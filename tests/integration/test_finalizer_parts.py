@@ -15,11 +15,11 @@ from brainq.contracts.brain import Memory
 from brainq.contracts.model import ModelReply, ModelRequest, TokenUsage
 from brainq.contracts.status import Ending
 from brainq.engine.brain.brain import Brain
+from brainq.engine.finalize.rerun import Retried
+from brainq.engine.finalize.steps import StepContext
 from brainq.engine.models.asking.fallback import Fallback
 from brainq.engine.models.scripted import ScriptedFailure, ScriptedProvider, fails, says
 from brainq.errors import InvalidInput
-from brainq.finalize.rerun import Retried
-from brainq.finalize.steps import StepContext
 from brainq.wiring.finalizer import finalizer_runtime
 from tests.support.parts import (
     ANSWER,

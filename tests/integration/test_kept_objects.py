@@ -10,8 +10,8 @@ from weakref import ReferenceType
 
 import pytest
 
-from brainq.finalize import finalizer
-from brainq.finalize.recall import EndedTurnCache
+from brainq.engine.finalize import finalizer
+from brainq.engine.finalize.recall import EndedTurnCache
 from brainq.runtime.processes import timers
 from brainq.state import turns
 from brainq.state.conversations import Conversations

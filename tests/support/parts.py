@@ -11,9 +11,9 @@ from brainq.contracts.evaluation import JudgeCase, Judgement
 from brainq.contracts.memory import MemoryItem, RecordedTurn
 from brainq.contracts.status import Effect
 from brainq.engine.brain.brain import Brain
+from brainq.engine.finalize.rerun import Retried
 from brainq.engine.memory.judge_runner import JudgeRunner
 from brainq.engine.models.scripted import ScriptedProvider, calls, says
-from brainq.finalize.rerun import Retried
 from brainq.wiring.finalizer import judge_runtime, make_recall
 from tests.support.pump import Pump
 

@@ -12,12 +12,12 @@ from brainq.contracts.model import Price, unknown_price
 from brainq.contracts.status import Ending, StopReason
 from brainq.contracts.view import EndedTurn
 from brainq.engine.brain.brain import Brain
+from brainq.engine.finalize.recall import recorded_turn
+from brainq.engine.finalize.steps import StepContext
 from brainq.engine.memory.extractors import ModelMemoryExtractor, RuleMemoryExtractor
 from brainq.engine.memory.learner import RuleResearchLearner
 from brainq.engine.models.asking.bill import Allowance
 from brainq.engine.models.auxiliary import AuxiliaryModel
-from brainq.finalize.recall import recorded_turn
-from brainq.finalize.steps import StepContext
 from brainq.runtime.processes.threads import call_within
 
 EXTRACT_LIMIT_S = 60.0  # a model's 30 s and what follows when it used them up

@@ -5,26 +5,26 @@ from __future__ import annotations
 from ops.mutants.bug import Bug
 
 RECORD = ("tests/integration/test_decisions.py",)
-STRATEGY = ("tests/unit/finalize/test_decision.py",)
+STRATEGY = ("tests/unit/engine/finalize/test_decision.py",)
 
 BUGS = (
     Bug(
         "retrieval is taken for the web",
-        "brainq/finalize/steps.py",
+        "brainq/engine/finalize/steps.py",
         'if "web_search" in used:',
         'if used & (RETRIEVAL_TOOLS | {"web_search"}):',
         STRATEGY,
     ),
     Bug(
         "a brain's own decision store is written to, and SQL too",
-        "brainq/finalize/steps.py",
+        "brainq/engine/finalize/steps.py",
         "        if own is None:\n            context.records.record_decision(claim, record)\n            return\n",
         "        context.records.record_decision(claim, record)\n        if own is None:\n            return\n",
         RECORD,
     ),
     Bug(
         "a decision store gets another step key each time",
-        "brainq/finalize/steps.py",
+        "brainq/engine/finalize/steps.py",
         "own.write(record, claim.step_key)",
         'own.write(record, f"{claim.step_key}:{claim.tries}")',
         RECORD,

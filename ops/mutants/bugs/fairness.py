@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from ops.mutants.bug import Bug
 
-FINALIZER = "brainq/finalize/finalizer.py"
-BEHIND = "brainq/finalize/result.py"
+FINALIZER = "brainq/engine/finalize/finalizer.py"
+BEHIND = "brainq/engine/finalize/result.py"
 FINALS = "tests/integration/test_engine_finals.py::"
 SLOW = (FINALS + "test_the_result_does_not_wait_for_a_callback_longer_than_a_second",)
 FAILS = (FINALS + "test_a_callback_that_fails_behind_its_result_is_called_again",)

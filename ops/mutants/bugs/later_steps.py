@@ -6,7 +6,7 @@ from ops.mutants.bug import Bug
 
 LATER = "brainq/runtime/processes/later_threads.py"
 TRANSPORT = "brainq/broker/celery57/transport.py"
-FINALIZER = "brainq/finalize/finalizer.py"
+FINALIZER = "brainq/engine/finalize/finalizer.py"
 TESTS = ("tests/unit/runtime/processes/test_later_threads.py",)
 WHOLE = ("tests/acceptance/promises/test_p09_later_steps.py",)
 
@@ -48,10 +48,10 @@ BUGS = (
     ),
     Bug(
         "callbacks behind: where the system gives no thread a place is lost",
-        "brainq/finalize/result.py",
+        "brainq/engine/finalize/result.py",
         "            self._places.release()\n            log.warning",
         "            log.warning",
-        ("tests/unit/finalize/test_behind.py",),
+        ("tests/unit/engine/finalize/test_behind.py",),
     ),
     Bug(
         "a later step that was asked for before visits took the last thread is taken all the same",

@@ -14,8 +14,8 @@ from typing import Any
 from brainq import Brain, Callbacks, Deny, Effect, RunContext, ScriptedProvider
 from brainq.contracts.callbacks import PostToolUse, PreToolAnswer, PreToolUse, TurnEnd, UsageInfo
 from brainq.contracts.model import ModelReply, ModelRequest
+from brainq.engine.finalize.steps import StepContext
 from brainq.engine.models.scripted import ScriptedFailure, calls, fails, says
-from brainq.finalize.steps import StepContext
 from tests.support.brains import diary
 
 Call = tuple[str, dict[str, Any] | str]

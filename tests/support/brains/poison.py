@@ -10,8 +10,8 @@ import time
 from brainq import Brain, Effect, RunContext, ScriptedProvider
 from brainq.contracts.callbacks import TurnInfo
 from brainq.contracts.model import ModelReply, ModelRequest
+from brainq.engine.finalize.steps import StepContext
 from brainq.engine.models.scripted import calls, says
-from brainq.finalize.steps import StepContext
 from tests.support.brains import diary
 
 

@@ -14,10 +14,10 @@ from brainq.contracts.build import WorkerBuild
 from brainq.contracts.file import FileLimits
 from brainq.contracts.fleet import ComparedPage, GoneProcess
 from brainq.contracts.turn import Limits
+from brainq.engine.finalize.finalizer import TurnFinalizer
+from brainq.engine.finalize.result import make_result
+from brainq.engine.finalize.step_order import FinalizerRuntime, StepOrder
 from brainq.engine.models.asking.rate_permit import PermitPolicy
-from brainq.finalize.finalizer import TurnFinalizer
-from brainq.finalize.result import make_result
-from brainq.finalize.step_order import FinalizerRuntime, StepOrder
 from brainq.people.admission import Admission
 from brainq.people.bounced_inputs import BouncedInputs
 from brainq.people.inputs import InputDesk

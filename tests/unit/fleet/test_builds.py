@@ -20,8 +20,8 @@ from brainq.contracts.turn import Limits
 from brainq.engine.brain.brain import Brain
 from brainq.engine.brain.brains import read_brains
 from brainq.engine.brain.declared import brain_digest, worker_build
+from brainq.engine.finalize.result import build_warning
 from brainq.errors import InvalidInput
-from brainq.finalize.result import build_warning
 from brainq.fleet.builds import versions_of, versions_of_cells
 from brainq.state.script_text import LUA
 

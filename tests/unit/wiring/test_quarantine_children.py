@@ -12,8 +12,8 @@ import pytest
 import redis
 
 from brainq.contracts.claim import FinalStepClaim
+from brainq.engine.finalize.steps import QuarantinedStepError
 from brainq.errors import SetupError
-from brainq.finalize.steps import QuarantinedStepError
 from brainq.runtime.processes import child as process_module
 from brainq.runtime.processes import quarantine_pool as parent_module
 from brainq.runtime.processes.child import FrameLostError

@@ -12,7 +12,7 @@ from brainq.contracts.model import ModelReply, ModelRequest
 from brainq.engine.memory.extractors import MAX_ITEM_CHARS, MAX_ITEMS, SCHEMA, ModelMemoryExtractor, RuleMemoryExtractor
 from brainq.engine.models.auxiliary import AuxiliaryModel
 from brainq.engine.models.scripted import ScriptedProvider, fails, says
-from tests.unit.finalize.support import auxiliary, recorded
+from tests.unit.engine.finalize.support import auxiliary, recorded
 
 BY_RULES = "The user said: I prefer tea."
 

@@ -15,7 +15,7 @@ from brainq.engine.memory.extractors import (
     MAX_READ_CHARS,
     RuleMemoryExtractor,
 )
-from tests.unit.finalize.support import ANSWERED, CANCELLED, FAILED, TIMED_OUT, recorded, talk
+from tests.unit.engine.finalize.support import ANSWERED, CANCELLED, FAILED, TIMED_OUT, recorded, talk
 
 SAID = [
     ("I prefer window seats.", "preference"),

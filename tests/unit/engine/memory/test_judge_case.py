@@ -19,7 +19,7 @@ from brainq.engine.memory.judge_runner import (
     judge_case,
     transcript_of,
 )
-from tests.unit.finalize.support import asking, recorded, talk
+from tests.unit.engine.finalize.support import asking, recorded, talk
 
 
 def facts(pack: Any, *quotes: str) -> tuple[str, ...]:

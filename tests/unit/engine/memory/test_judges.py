@@ -23,7 +23,16 @@ from brainq.engine.memory.judges import (
 )
 from brainq.engine.memory.steps import schedule_prompt_judges
 from brainq.engine.models.scripted import fails, says
-from tests.unit.finalize.support import ANSWERED, CANCELLED, FAILED, OUT_OF_STEPS, TIMED_OUT, OwnJudge, auxiliary, ended
+from tests.unit.engine.finalize.support import (
+    ANSWERED,
+    CANCELLED,
+    FAILED,
+    OUT_OF_STEPS,
+    TIMED_OUT,
+    OwnJudge,
+    auxiliary,
+    ended,
+)
 
 
 def case(

@@ -20,7 +20,7 @@ from brainq.engine.models.asking.rate_permit import PermitPolicy
 from brainq.engine.models.scripted import fails, says
 from brainq.runtime.leases import LeaseRenewer
 from tests.support.only import only
-from tests.unit.finalize.support import OwnJudge, auxiliary, recorded, talk
+from tests.unit.engine.finalize.support import OwnJudge, auxiliary, recorded, talk
 
 
 @dataclass

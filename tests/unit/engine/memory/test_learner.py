@@ -12,7 +12,7 @@ from brainq.contracts.memory import AutonomousResearchLearner, RecordedTurn
 from brainq.contracts.message import Message
 from brainq.contracts.turn import Citation
 from brainq.engine.memory.learner import MOST_SOURCES, MOST_TOPICS, RuleResearchLearner, key_terms, question_of
-from tests.unit.finalize.support import CANCELLED, FAILED, OUT_OF_STEPS, TIMED_OUT, recorded
+from tests.unit.engine.finalize.support import CANCELLED, FAILED, OUT_OF_STEPS, TIMED_OUT, recorded
 
 LEARNER = RuleResearchLearner()
 

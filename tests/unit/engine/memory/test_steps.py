@@ -18,7 +18,7 @@ from brainq.engine.memory.steps import (
     ScheduleJudges,
     make_memory_services,
 )
-from tests.unit.finalize.support import (
+from tests.unit.engine.finalize.support import (
     CANCELLED,
     FAILED,
     TIMED_OUT,

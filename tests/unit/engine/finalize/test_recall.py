@@ -6,9 +6,9 @@ from brainq.contracts.call import ToolTraceEntry
 from brainq.contracts.evaluation import RuntimeDecisionRecord
 from brainq.contracts.model import TokenUsage
 from brainq.contracts.status import Effect, TraceStatus
-from brainq.finalize.recall import rebuilt_turn
-from brainq.finalize.result import make_result
-from tests.unit.finalize.support import REQUEST, RESULT
+from brainq.engine.finalize.recall import rebuilt_turn
+from brainq.engine.finalize.result import make_result
+from tests.unit.engine.finalize.support import REQUEST, RESULT
 
 
 def entry(call_id: str, tool: str, step: int = 1, started: int = 5) -> ToolTraceEntry:

@@ -10,9 +10,9 @@ import pytest
 
 from brainq.contracts.claim import FinalStepClaim
 from brainq.contracts.view import EndedTurn
-from brainq.finalize.recall import EndedTurnCache
+from brainq.engine.finalize.recall import EndedTurnCache
 from tests.support.stand_in import stand_in
-from tests.unit.finalize.support import ended
+from tests.unit.engine.finalize.support import ended
 
 LONG = "plain " * 3_000 + "😀"
 

@@ -9,7 +9,7 @@ from itertools import takewhile
 
 from brainq.contracts.claim import FinalStepClaim
 from brainq.engine.brain.brain import Brain
-from brainq.finalize.steps import FIRST_STEP, FinalStep, StepContext, wants_citations
+from brainq.engine.finalize.steps import FIRST_STEP, FinalStep, StepContext, wants_citations
 
 RESULT = "result"  # what comes behind it needs it
 

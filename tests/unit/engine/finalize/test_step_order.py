@@ -9,12 +9,12 @@ import pytest
 
 from brainq.contracts.brain import Memory
 from brainq.engine.brain.middleware import Hooks
+from brainq.engine.finalize.step_order import StepHistory, StepOrder
 from brainq.engine.memory.steps import make_memory_services
-from brainq.finalize.step_order import StepHistory, StepOrder
 from brainq.wiring.finalizer import steps_of
 from tests.support.parts import brain_of
 from tests.support.stand_in import stand_in
-from tests.unit.finalize.support import brain_with, context
+from tests.unit.engine.finalize.support import brain_with, context
 
 
 class Own:

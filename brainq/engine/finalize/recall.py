@@ -17,8 +17,8 @@ from brainq.contracts.message import Message, with_attachment_labels
 from brainq.contracts.model import TokenUsage
 from brainq.contracts.turn import CONTENT_NOT_STORED, TurnRequest, TurnResult
 from brainq.contracts.view import EndedTurn, TurnDetails
+from brainq.engine.finalize.result import citations, with_citations
 from brainq.errors import TurnNotFound
-from brainq.finalize.result import citations, with_citations
 
 if TYPE_CHECKING:
     from brainq.state.finals import RedisFinalChain

@@ -21,10 +21,16 @@ from brainq.contracts.claim import FinalStepClaim, NoClaim
 from brainq.contracts.status import WorkFailure, WorkOutcome
 from brainq.contracts.turn import LATE_FAILURE_WARNINGS, TurnResult
 from brainq.engine.brain.brains import ByBrain
-from brainq.finalize.recall import EndedTurnCache
-from brainq.finalize.result import RESULT_WAITS_S, BackgroundCallbacks, ResultFirst, early_result_warning, make_result
-from brainq.finalize.step_order import RESULT, FinalizerRuntime, StepHistory, with_earlier_tries
-from brainq.finalize.steps import (
+from brainq.engine.finalize.recall import EndedTurnCache
+from brainq.engine.finalize.result import (
+    RESULT_WAITS_S,
+    BackgroundCallbacks,
+    ResultFirst,
+    early_result_warning,
+    make_result,
+)
+from brainq.engine.finalize.step_order import RESULT, FinalizerRuntime, StepHistory, with_earlier_tries
+from brainq.engine.finalize.steps import (
     FIRST_STEP,
     MAX_LOST_WORKERS,
     FinalStep,

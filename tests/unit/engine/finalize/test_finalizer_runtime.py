@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from brainq.finalize.step_order import FinalizerRuntime, StepOrder
+from brainq.engine.finalize.step_order import FinalizerRuntime, StepOrder
 from tests.support.parts import brain_of
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from brainq.calls.report import source_rows
 from brainq.contracts.ids import call_id
+from brainq.engine.finalize.result import citations, make_result
 from brainq.engine.tools.context import SideOutputs
-from brainq.finalize.result import citations, make_result
-from tests.unit.finalize.support import ended
+from tests.unit.engine.finalize.support import ended
 
 
 def row(call: str, source: str, kind: str = "local") -> dict[str, str]:

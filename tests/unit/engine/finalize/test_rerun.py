@@ -14,17 +14,17 @@ from brainq.contracts.message import Message
 from brainq.contracts.model import Spend
 from brainq.contracts.turn import CONTENT_NOT_STORED, TurnRequest, TurnResult
 from brainq.contracts.view import EndedTurn
+from brainq.engine.finalize.recall import Recall
+from brainq.engine.finalize.rerun import Retried, StepRerunner
+from brainq.engine.finalize.step_order import FinalizerRuntime, StepOrder
+from brainq.engine.finalize.steps import AppendCitations, SendResult, StepContext
 from brainq.engine.jobs import JobKey
 from brainq.engine.memory.judge_runner import JudgeRunner, JudgeRuntime
 from brainq.errors import InvalidInput, TurnNotFound
-from brainq.finalize.recall import Recall
-from brainq.finalize.rerun import Retried, StepRerunner
-from brainq.finalize.step_order import FinalizerRuntime, StepOrder
-from brainq.finalize.steps import AppendCitations, SendResult, StepContext
 from brainq.runtime.leases import LeaseRenewer
 from tests.support.only import only
 from tests.support.stand_in import stand_in
-from tests.unit.finalize.support import REQUEST, RESULT, LiveChain, OwnJudge, Rows, brain_with, ended, talk
+from tests.unit.engine.finalize.support import REQUEST, RESULT, LiveChain, OwnJudge, Rows, brain_with, ended, talk
 
 
 @dataclass

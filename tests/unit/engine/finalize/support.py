@@ -17,9 +17,9 @@ from brainq.contracts.status import Ending, StopReason
 from brainq.contracts.turn import Citation, TurnRequest, TurnResult
 from brainq.contracts.view import EndedTurn, TurnDetails
 from brainq.engine.brain.middleware import Hooks
+from brainq.engine.finalize.steps import StepContext
 from brainq.engine.models.auxiliary import AuxiliaryModel
 from brainq.engine.models.scripted import ScriptedFailure, ScriptedProvider, says
-from brainq.finalize.steps import StepContext
 from tests.support.stand_in import stand_in
 
 ANSWERED = (Ending.COMPLETED, StopReason.ANSWERED)

@@ -11,12 +11,12 @@ from brainq.contracts.rows import StepRow
 from brainq.contracts.turn import LATE_FAILURE_WARNINGS
 from brainq.contracts.view import EndedTurn
 from brainq.engine.brain.brains import ByBrain
+from brainq.engine.finalize.recall import Recall, RerunChain
+from brainq.engine.finalize.step_order import FinalizerRuntime, StepOrder
+from brainq.engine.finalize.steps import StepContext, around_step
 from brainq.engine.jobs import judgement_key
 from brainq.engine.memory.judge_runner import JudgeRunner
 from brainq.errors import InvalidInput, TurnNotFound
-from brainq.finalize.recall import Recall, RerunChain
-from brainq.finalize.step_order import FinalizerRuntime, StepOrder
-from brainq.finalize.steps import StepContext, around_step
 from brainq.runtime.observe.logs import logger
 from brainq.runtime.observe.spans import final_span
 from brainq.runtime.observe.tracing import in_span

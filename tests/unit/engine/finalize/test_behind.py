@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 import pytest
 
-from brainq.finalize import result
-from brainq.finalize.result import BackgroundCallbacks
+from brainq.engine.finalize import result
+from brainq.engine.finalize.result import BackgroundCallbacks
 
 
 def test_there_are_so_many_places_and_one_is_free_again_once_its_work_has_ended(

@@ -19,9 +19,9 @@ from brainq.contracts.turn import TurnRequest, TurnResult
 from brainq.contracts.view import EndedTurn, TurnDetails
 from brainq.engine.brain.brain import Brain
 from brainq.engine.brain.middleware import FinalStepInfo, notify_hooks_in_time, run_every_hook
+from brainq.engine.finalize.recall import RerunChain
+from brainq.engine.finalize.result import citations, early_result_warning, make_result, with_citations
 from brainq.engine.models.providers import provider_name
-from brainq.finalize.recall import RerunChain
-from brainq.finalize.result import citations, early_result_warning, make_result, with_citations
 from brainq.runtime.observe.metrics.counters import COUNTERS
 from brainq.runtime.observe.metrics.recording import count_lost, count_turn
 from brainq.runtime.processes.threads import call_within
