@@ -127,7 +127,7 @@ class CallRunner:
     brakes: BrakeDesk | None = None
     watch: ServerTaskWatcher | None = None
     _missing: MissingBrainLog = field(default_factory=MissingBrainLog, init=False)
-    # Each claim has its own owner name, as in turn/coordinator.py.
+    # Each claim has its own owner name, as in engine/turn/coordinator.py.
     _numbers: Iterator[int] = field(default_factory=lambda: itertools.count(1), init=False)
 
     def __post_init__(self) -> None:

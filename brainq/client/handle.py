@@ -25,10 +25,10 @@ from brainq.contracts.rows import TurnRow
 from brainq.contracts.turn import TurnRequest, TurnResult
 from brainq.contracts.view import TurnSnapshot
 from brainq.engine.tools.results import OutcomeUnknown, ToolError
+from brainq.engine.turn.explain import explain
 from brainq.people.outside import Taken
 from brainq.runtime.settings.deployment import Settings
 from brainq.state.fleet import RedisWorkers
-from brainq.turn.explain import explain
 
 if TYPE_CHECKING:
     from brainq.client.client import Client

@@ -20,12 +20,12 @@ from brainq.contracts.rows import TurnRow
 from brainq.contracts.status import Ending, StopReason
 from brainq.contracts.turn import TurnRequest
 from brainq.contracts.webhook import DeliveryRow, DeliveryState
+from brainq.engine.turn.explain import explain
 from brainq.errors import AttachmentNotFound, CellUnreachable, InvalidInput, TurnNotFound
 from brainq.state.snapshots import LiveTurn, RedisLiveTurns
 from brainq.store.list_places import Figure
 from brainq.store.repositories.turn_lists import ListRow
 from brainq.store.store import Store
-from brainq.turn.explain import explain
 from brainq.wiring import Wiring
 from brainq.wiring.cells import turn_not_found
 

@@ -10,8 +10,8 @@ from brainq.contracts.event import Timeline, TimelineBar, TimelineSpan, TurnEven
 from brainq.contracts.model import Spend
 from brainq.contracts.people import Approval
 from brainq.contracts.rows import InputRow, StepRow, TurnRow
+from brainq.engine.turn.timeline_fold import EMPTY_TIMELINE, fold_timeline, pool_for_effect
 from brainq.store.store import Store
-from brainq.turn.timeline_fold import EMPTY_TIMELINE, fold_timeline, pool_for_effect
 from brainq.wiring.state import RedisState
 
 

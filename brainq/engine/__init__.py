@@ -18,11 +18,11 @@ if TYPE_CHECKING:
     from brainq.engine.finalize.finalizer import TurnFinalizer
     from brainq.engine.gates.arguments import ToolArgValidator
     from brainq.engine.gates.chain import ReplayControl
-    from brainq.turn.call_plan import ToolScheduler
-    from brainq.turn.prompt.compaction import ContextCompactor
-    from brainq.turn.prompt.request_messages import TurnDrain, TurnMailbox, TurnPreparation, TurnPreparer
-    from brainq.turn.prompt.tool_selection import SemanticToolSelector
-    from brainq.turn.reflection import ReflectionEngine, ThinkingManager
+    from brainq.engine.turn.call_plan import ToolScheduler
+    from brainq.engine.turn.prompt.compaction import ContextCompactor
+    from brainq.engine.turn.prompt.request_messages import TurnDrain, TurnMailbox, TurnPreparation, TurnPreparer
+    from brainq.engine.turn.prompt.tool_selection import SemanticToolSelector
+    from brainq.engine.turn.reflection import ReflectionEngine, ThinkingManager
 
 _PARTS = {
     "brainq.calls.executor": ("BoundedToolExecutor",),
@@ -32,11 +32,11 @@ _PARTS = {
     "brainq.engine.finalize.finalizer": ("TurnFinalizer",),
     "brainq.engine.gates.arguments": ("ToolArgValidator",),
     "brainq.engine.gates.chain": ("ReplayControl",),
-    "brainq.turn.call_plan": ("ToolScheduler",),
-    "brainq.turn.prompt.compaction": ("ContextCompactor",),
-    "brainq.turn.prompt.request_messages": ("TurnDrain", "TurnMailbox", "TurnPreparation", "TurnPreparer"),
-    "brainq.turn.prompt.tool_selection": ("SemanticToolSelector",),
-    "brainq.turn.reflection": ("ReflectionEngine", "ThinkingManager"),
+    "brainq.engine.turn.call_plan": ("ToolScheduler",),
+    "brainq.engine.turn.prompt.compaction": ("ContextCompactor",),
+    "brainq.engine.turn.prompt.request_messages": ("TurnDrain", "TurnMailbox", "TurnPreparation", "TurnPreparer"),
+    "brainq.engine.turn.prompt.tool_selection": ("SemanticToolSelector",),
+    "brainq.engine.turn.reflection": ("ReflectionEngine", "ThinkingManager"),
 }
 _MODULES = {name: module for module, names in _PARTS.items() for name in names}
 

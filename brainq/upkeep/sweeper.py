@@ -16,6 +16,8 @@ from brainq.contracts.claim import CallRef
 from brainq.contracts.fleet import ComparedPage, SweepResult, TurnKey
 from brainq.contracts.status import StopReason
 from brainq.engine.finalize.finalizer import TurnFinalizer
+from brainq.engine.turn.coordinator import Coordinator
+from brainq.engine.turn.decide import FALLBACK_TEXTS
 from brainq.people.approvals import ApprovalHealer
 from brainq.people.brakes import BrakeDesk
 from brainq.people.budgets import BudgetDesk
@@ -28,8 +30,6 @@ from brainq.runtime.observe.logs import OutageLog, logger, turn_log_ids
 from brainq.runtime.observe.metrics import catalogue as m
 from brainq.runtime.observe.metrics.counters import COUNTERS
 from brainq.runtime.observe.work_events import UNWATCHED, WorkEvents
-from brainq.turn.coordinator import Coordinator
-from brainq.turn.decide import FALLBACK_TEXTS
 from brainq.upkeep.lost_calls import Rescuer
 from brainq.upkeep.schedules import ScheduleRunner
 

@@ -37,6 +37,9 @@ from brainq.engine.models.asking.rate_permit import PermitPolicy
 from brainq.engine.models.auxiliary import AuxiliaryModel
 from brainq.engine.models.costs import cost_usd
 from brainq.engine.models.providers import resolve_model
+from brainq.engine.turn.begin import system_prompt_of
+from brainq.engine.turn.prompt.request_messages import render_hash
+from brainq.engine.turn.reflection import PREFIXES
 from brainq.errors import BrainqError, InvalidInput
 from brainq.people.webhook_delivery import WebhookSender
 from brainq.runtime.leases import LeaseRenewer
@@ -45,9 +48,6 @@ from brainq.runtime.processes.later_threads import LATER_THREADS
 from brainq.runtime.settings.deployment import Settings
 from brainq.store.records import SqlRecords
 from brainq.store.store import Store
-from brainq.turn.begin import system_prompt_of
-from brainq.turn.prompt.request_messages import render_hash
-from brainq.turn.reflection import PREFIXES
 from brainq.wiring.services import configured_webhooks
 
 if TYPE_CHECKING:

@@ -20,20 +20,20 @@ from brainq.engine.models.asking.rate_permit import PermitPolicy
 from brainq.engine.models.costs import cost_usd
 from brainq.engine.models.providers import resolve_model, warm_up
 from brainq.engine.tools.ranking import ranker_by_name
+from brainq.engine.turn.before_step import AuxiliaryWork
+from brainq.engine.turn.begin import TurnStarter
+from brainq.engine.turn.coordinator import Coordinator, CoordinatorRuntime
+from brainq.engine.turn.ending import Ender
+from brainq.engine.turn.prompt.tool_selection import SemanticToolSelector
+from brainq.engine.turn.reflection import ThinkingManager
+from brainq.engine.turn.replies import ReplyHandler
+from brainq.engine.turn.step import StepPipeline, StepRunner
+from brainq.engine.turn.step_money import StepMoney
+from brainq.engine.turn.step_request import BlobCache, StepPreparer
 from brainq.people.lost_turns import LostTurns
 from brainq.runtime.leases import LeaseRenewer
 from brainq.runtime.outage import OutagePolicy
 from brainq.store.store import Store
-from brainq.turn.before_step import AuxiliaryWork
-from brainq.turn.begin import TurnStarter
-from brainq.turn.coordinator import Coordinator, CoordinatorRuntime
-from brainq.turn.ending import Ender
-from brainq.turn.prompt.tool_selection import SemanticToolSelector
-from brainq.turn.reflection import ThinkingManager
-from brainq.turn.replies import ReplyHandler
-from brainq.turn.step import StepPipeline, StepRunner
-from brainq.turn.step_money import StepMoney
-from brainq.turn.step_request import BlobCache, StepPreparer
 from brainq.upkeep.lost_calls import Rescuer
 from brainq.upkeep.schedules import ScheduleRunner
 from brainq.upkeep.sweeper import CapacityKeeper, Sweeper

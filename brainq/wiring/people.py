@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 from brainq.contracts.turn import TurnRequest
 from brainq.engine.brain.brains import Brains, require_brain, with_brain_name
 from brainq.engine.models.providers import check_model_choice
+from brainq.engine.turn.begin import check_tool_choice
+from brainq.engine.turn.client_tools import check_client_tools, turn_specs
 from brainq.people.admission import Admission
 from brainq.people.approvals import ApprovalDesk, ApprovalHealer
 from brainq.people.bounced_inputs import BouncedInputs
@@ -18,8 +20,6 @@ from brainq.people.intake import Intake, QueueLimits
 from brainq.people.outside import OutsideDesk
 from brainq.people.stops import StopDesk
 from brainq.people.turn_queue import TurnQueue
-from brainq.turn.begin import check_tool_choice
-from brainq.turn.client_tools import check_client_tools, turn_specs
 
 if TYPE_CHECKING:
     from brainq.wiring.wiring import Wiring

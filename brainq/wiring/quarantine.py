@@ -40,7 +40,7 @@ from brainq.state.turns import RedisTurns
 
 if TYPE_CHECKING:
     from brainq.engine.finalize.finalizer import TurnFinalizer
-    from brainq.turn.coordinator import Coordinator
+    from brainq.engine.turn.coordinator import Coordinator
     from brainq.wiring.wiring import Wiring
 
 log = logger("brainq.turn")

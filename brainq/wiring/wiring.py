@@ -37,10 +37,10 @@ if TYPE_CHECKING:
     from brainq.engine.finalize.finalizer import TurnFinalizer
     from brainq.engine.finalize.rerun import StepRerunner
     from brainq.engine.memory.judge_runner import JudgeRunner
+    from brainq.engine.turn.coordinator import Coordinator
     from brainq.people.tenant_places import TenantPlaces
     from brainq.people.webhook_delivery import WebhookSender
     from brainq.state.stream_reader import StreamReaders
-    from brainq.turn.coordinator import Coordinator
     from brainq.upkeep.poller import Poller
     from brainq.upkeep.sweeper import Sweeper
     from brainq.wiring.quarantine import Quarantine

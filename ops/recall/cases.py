@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from brainq.contracts.message import Message
+from brainq.engine.turn.prompt.tool_selection import SelectionContext, selection_context
 from brainq.runtime.text.estimate import with_sizes
-from brainq.turn.prompt.tool_selection import SelectionContext, selection_context
 from examples.airline.recorded import RecordedSession, RecordedTurn
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from brainq.contracts.brain import ToolRanker
 from brainq.contracts.tool import ToolSpec
-from brainq.turn.prompt.tool_selection import NO_CONTEXT, SemanticToolSelector
+from brainq.engine.turn.prompt.tool_selection import NO_CONTEXT, SemanticToolSelector
 from ops.recall.cases import Case
 
 

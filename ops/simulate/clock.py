@@ -23,18 +23,18 @@ from unittest import mock
 import brainq.calls.executor as executor
 import brainq.calls.function_run as function_run
 import brainq.engine.tools.deadline as deadline
+import brainq.engine.turn.step_request as step_request
 import brainq.people.approvals as approvals
 import brainq.runtime.leases as leases
 import brainq.runtime.observe.threads as kept
 import brainq.runtime.processes.threads as threads
 import brainq.runtime.processes.timers as timers
 import brainq.state.scripts as scripts
-import brainq.turn.step_request as step_request
 import brainq.wiring.machines as machines
+from brainq.engine.turn.step import StepRunner
 from brainq.runtime.outage import OutagePolicy, OutageRetry
 from brainq.state.doorbells import Doorbells
 from brainq.state.script_text import Generated
-from brainq.turn.step import StepRunner
 from ops.simulate.hub import Hub, VirtualQueue, VirtualThreading
 
 CLOCK = "simulated_clock"

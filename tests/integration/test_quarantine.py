@@ -21,9 +21,9 @@ from brainq.client.handle import TurnHandle
 from brainq.contracts.model import ModelReply, ModelRequest
 from brainq.contracts.status import Ending, StopReason
 from brainq.engine.models.scripted import says
+from brainq.engine.turn.coordinator import ANY_LOSSES
 from brainq.runtime.processes.child import FrameLostError
 from brainq.runtime.processes.quarantine_pool import FILL_FIRST
-from brainq.turn.coordinator import ANY_LOSSES
 from brainq.wiring import Wiring
 from brainq.wiring import quarantine as alone_module
 from brainq.wiring.machines import make_coordinator

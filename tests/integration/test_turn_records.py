@@ -14,8 +14,8 @@ from brainq.contracts.memory import RetrievedMemory
 from brainq.contracts.status import Ending
 from brainq.engine.models.scripted import calls, says
 from brainq.engine.tools.results import Pending
-from brainq.turn.prompt.request_messages import render_hash
-from brainq.turn.reflection import PREFIXES
+from brainq.engine.turn.prompt.request_messages import render_hash
+from brainq.engine.turn.reflection import PREFIXES
 from tests.support.people import Pumps, Watched
 
 

@@ -8,7 +8,7 @@ from brainq.contracts.encryption import ContentKeyMissing
 from brainq.contracts.view import TurnView
 from brainq.runtime import outage
 from brainq.runtime.outage import LONGEST_S, NO_WAITING, OWNERSHIP_GRACE_S, OutagePolicy, OutageRetry
-from tests.unit.turn.views import view
+from tests.unit.engine.turn.views import view
 
 
 class Clock:

@@ -96,7 +96,7 @@ class TurnFinalizer:
         chance: Callable[[], float] = random.random,
     ) -> None:
         self._owner = owner
-        self._numbers = itertools.count(1)  # each claim signs as an owner of its own, as in turn/coordinator.py
+        self._numbers = itertools.count(1)  # each claim signs as an owner of its own, as in engine/turn/coordinator.py
         self._brains = brains
         self._missing = missing or brains.default
         self._left = MissingBrainLog()

@@ -110,7 +110,7 @@ BUGS = (
     ),
     Bug(
         "an attempt whose worker dies at once is charged without its output",
-        "brainq/turn/step.py",
+        "brainq/engine/turn/step.py",
         "output_tokens=most_output, estimated=True), begin.max_usd",
         "estimated=True), begin.max_usd",
         ("tests/integration/test_money_of_cut_streams.py",),
@@ -143,7 +143,7 @@ BUGS = (
     ),
     Bug(
         "a turn's replies and results are not bounded together",
-        "brainq/turn/step.py",
+        "brainq/engine/turn/step.py",
         "messages_bytes(view.own_messages) < most:",
         "messages_bytes(view.own_messages) < 0 or True:",
         SIZES,

@@ -73,7 +73,7 @@ BUGS = (
     ),
     Bug(
         "a post hook that was called is called at each claim",
-        "brainq/turn/coordinator.py",
+        "brainq/engine/turn/coordinator.py",
         "    turn.retry(partial(turns.hooks_done, claim, view.hooks_due))\n",
         "",
         ("tests/integration/test_post_hooks.py",),

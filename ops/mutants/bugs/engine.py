@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from ops.mutants.bug import Bug
 
-DECIDE = ("tests/unit/turn/test_decide.py",)
-FACTS = ("tests/unit/turn/test_facts.py",)
+DECIDE = ("tests/unit/engine/turn/test_decide.py",)
+FACTS = ("tests/unit/engine/turn/test_facts.py",)
 START = ("tests/unit/calls/test_run_start.py",)
 MAILBOX = (
     "tests/integration/test_people_mailbox.py::test_input_that_is_sent_again_after_it_was_read_names_the_step_that_read_it",
@@ -13,7 +13,7 @@ MAILBOX = (
 INPUT = ("tests/integration/test_engine_input.py",)
 RESERVED = ("tests/integration/test_reserved.py",)
 
-PLAN = ("tests/unit/turn/test_call_plan.py",)
+PLAN = ("tests/unit/engine/turn/test_call_plan.py",)
 RESCUE = ("tests/unit/upkeep/test_lost_calls.py",)
 REPORT = ("tests/unit/calls/test_report.py",)
 STATES = ("tests/integration/test_history_states.py",)
@@ -23,28 +23,28 @@ RETRY = ("tests/unit/engine/models/test_retry.py",)
 BUGS = (
     Bug(
         "reads that share a resource run side by side",
-        "brainq/turn/call_plan.py",
+        "brainq/engine/turn/call_plan.py",
         "shares and not (call.resources & used)",
         "shares",
         PLAN,
     ),
     Bug(
         "a read joins the wave of a write",
-        "brainq/turn/call_plan.py",
+        "brainq/engine/turn/call_plan.py",
         "is_open, all_client = shares,",
         "is_open, all_client = True,",
         PLAN,
     ),
     Bug(
         "parallel_tools=False is not heard",
-        "brainq/turn/call_plan.py",
+        "brainq/engine/turn/call_plan.py",
         "may = self.parallel or (all_client and call.is_client)",
         "may = True",
         PLAN,
     ),
     Bug(
         "calls of the client's own are taken for the brain's writes",
-        "brainq/turn/call_plan.py",
+        "brainq/engine/turn/call_plan.py",
         "shares = call.is_client or call.effect.is_read",
         "shares = call.effect.is_read",
         PLAN,
@@ -72,21 +72,21 @@ BUGS = (
     ),
     Bug(
         "a call over the budget runs",
-        "brainq/turn/call_plan.py",
+        "brainq/engine/turn/call_plan.py",
         "and verdict.call.id in refused",
         "and verdict.call.id in list(refused)[1:]",
         PLAN,
     ),
     Bug(
         "more calls a reply than are taken",
-        "brainq/turn/call_plan.py",
+        "brainq/engine/turn/call_plan.py",
         "for call in calls[:MAX_CALLS_A_REPLY]]\n        return",
         "for call in calls]\n        return",
         PLAN,
     ),
     Bug(
         "calls that are too many vanish",
-        "brainq/turn/call_plan.py",
+        "brainq/engine/turn/call_plan.py",
         "in enumerate(self.reply.calls)",
         "in enumerate(self.reply.calls[:MAX_CALLS_A_REPLY])",
         PLAN,
@@ -177,49 +177,49 @@ BUGS = (
     ),
     Bug(
         "a cancelled turn goes on",
-        "brainq/turn/decide.py",
+        "brainq/engine/turn/decide.py",
         "if facts.cancel:",
         "if facts.cancel and facts.awaits is Awaits.COORDINATOR:",
         DECIDE,
     ),
     Bug(
         "the deadline's own instant is not past it",
-        "brainq/turn/decide.py",
+        "brainq/engine/turn/decide.py",
         "if facts.remaining_ms <= 0:",
         "if facts.remaining_ms < 0:",
         DECIDE,
     ),
     Bug(
         "a coordinator acts while others are to",
-        "brainq/turn/decide.py",
+        "brainq/engine/turn/decide.py",
         "if facts.awaits is not Awaits.COORDINATOR:",
         "if facts.awaits is Awaits.FINALIZER:",
         DECIDE,
     ),
     Bug(
         "lost attempts never end a turn",
-        "brainq/turn/decide.py",
+        "brainq/engine/turn/decide.py",
         "if facts.lost_attempts >= MAX_LOST_WORKERS:",
         "if facts.lost_attempts < 0:",
         DECIDE,
     ),
     Bug(
         "one lost attempt too many",
-        "brainq/turn/decide.py",
+        "brainq/engine/turn/decide.py",
         "if facts.lost_attempts >= MAX_LOST_WORKERS:",
         "if facts.lost_attempts > MAX_LOST_WORKERS:",
         DECIDE,
     ),
     Bug(
         "a step more than the limit",
-        "brainq/turn/decide.py",
+        "brainq/engine/turn/decide.py",
         "if next_step > facts.steps_max:",
         "if next_step > facts.steps_max + 1:",
         DECIDE,
     ),
     Bug(
         "a compaction is compacted for ever",
-        "brainq/turn/decide.py",
+        "brainq/engine/turn/decide.py",
         "return COMPACTED if facts.compacted else",
         "return COMPACTED if False else",
         DECIDE,
@@ -233,14 +233,14 @@ BUGS = (
     ),
     Bug(
         "the price is not reserved before a step",
-        "brainq/turn/step_request.py",
+        "brainq/engine/turn/step_request.py",
         "max_usd=worst_cost_usd(setting.provider, setting.model, worst, price),",
         "max_usd=None,",
         RESERVED,
     ),
     Bug(
         "the reply's worst case is not reserved",
-        "brainq/turn/step_request.py",
+        "brainq/engine/turn/step_request.py",
         "output_tokens=setting.limits.max_output_tokens or 0",
         "output_tokens=0",
         RESERVED,
@@ -268,7 +268,7 @@ BUGS = (
     ),
     Bug(
         "a stalled stream ends the turn instead of being asked for again",
-        "brainq/turn/step.py",
+        "brainq/engine/turn/step.py",
         'RESTARTABLE_KINDS = frozenset({"stream", "stalled", "broken"})',
         'RESTARTABLE_KINDS = frozenset({"stream", "broken"})',
         ("tests/integration/engine/models/test_stalls.py::test_a_turn_asks_again",),
@@ -394,7 +394,7 @@ BUGS = (
     ),
     Bug(
         "what ends a turn stands before what its last step read",
-        "brainq/turn/ending.py",
+        "brainq/engine/turn/ending.py",
         "ending_marker(end.ending, turn_id, view.step + 1)",
         "ending_marker(end.ending, turn_id, view.step)",
         STATES,

@@ -7,7 +7,7 @@ from ops.mutants.bug import Bug
 TASKS = (
     "tests/integration/mcp/test_tasks.py::test_a_server_that_was_started_again_is_not_asked_for_its_forerunner_s_task",
 )
-UNTRUSTED = ("tests/unit/turn/test_untrusted_results.py",)
+UNTRUSTED = ("tests/unit/engine/turn/test_untrusted_results.py",)
 CATALOGUE = ("tests/unit/engine/tools/mcp/test_catalogue.py",)
 INJECTED = (
     "tests/integration/test_prompt_injection.py::test_with_the_policy_no_change_of_an_attack_is_made_and_the_task_is_done",
@@ -21,7 +21,7 @@ NAMES = ("tests/unit/engine/tools/mcp/test_names.py",)
 SCHEMAS = "brainq/adapters/models/tool_schema.py"
 SENT = ("tests/unit/engine/models/test_tool_schema.py::test_what_a_service_would_refuse_is_rewritten",)
 OAUTH = ("tests/integration/mcp/test_oauth.py",)
-POLICY = "brainq/turn/call_plan.py"
+POLICY = "brainq/engine/turn/call_plan.py"
 
 BUGS = (
     Bug(
@@ -56,14 +56,14 @@ BUGS = (
     ),
     Bug(
         "the policy asks for nothing",
-        "brainq/turn/call_plan.py",
+        "brainq/engine/turn/call_plan.py",
         "() if brain.after_untrusted is None else untrusted_sources(brain, view)",
         "()",
         INJECTED,
     ),
     Bug(
         "reads ask after untrusted results, too",
-        "brainq/turn/call_plan.py",
+        "brainq/engine/turn/call_plan.py",
         "untrusted and not tool.spec.effect.is_read",
         "untrusted",
         UNTRUSTED,

@@ -117,7 +117,7 @@ BUGS = (
     ),
     Bug(
         "nobody is told that a summary was not made",
-        "brainq/turn/before_step.py",
+        "brainq/engine/turn/before_step.py",
         "            why=made.why,\n",
         "",
         WARNED,

@@ -12,7 +12,7 @@ from brainq import Brain, Effect, File, ScriptedProvider, WithFiles
 from brainq.contracts.message import Reasoning
 from brainq.contracts.model import ModelChunk, ModelReply, ModelRequest
 from brainq.engine.models.scripted import ScriptedFailure, calls, fails, says
-from brainq.turn.text_stream import DELTA_EVERY_S
+from brainq.engine.turn.text_stream import DELTA_EVERY_S
 from tests.support.blobs import png
 from tests.support.brains import diary, obedient, people
 

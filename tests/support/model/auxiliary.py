@@ -11,14 +11,14 @@ from brainq.contracts.message import Message
 from brainq.contracts.model import Spend
 from brainq.contracts.status import Effect
 from brainq.contracts.view import TurnView
+from brainq.engine.turn.owned_turn import LOST, Outcome, OwnedTurn, did_or_lost
 from brainq.state.turns import RedisTurns
-from brainq.turn.owned_turn import LOST, Outcome, OwnedTurn, did_or_lost
 
 OPENING_S = 4.0
 
 
 class RandomAuxiliary:
-    """Stands for `turn.before_step.AuxiliaryWork`, as far as the coordinator asks it."""
+    """Stands for `engine.turn.before_step.AuxiliaryWork`, as far as the coordinator asks it."""
 
     def __init__(self, turns: RedisTurns) -> None:
         self._turns = turns

@@ -18,6 +18,9 @@ from brainq.engine.finalize.finalizer import TurnFinalizer
 from brainq.engine.finalize.result import make_result
 from brainq.engine.finalize.step_order import FinalizerRuntime, StepOrder
 from brainq.engine.models.asking.rate_permit import PermitPolicy
+from brainq.engine.turn.coordinator import ANY_LOSSES, Coordinator, CoordinatorRuntime
+from brainq.engine.turn.ending import Ender
+from brainq.engine.turn.reflection import ThinkingManager
 from brainq.people.admission import Admission
 from brainq.people.bounced_inputs import BouncedInputs
 from brainq.people.inputs import InputDesk
@@ -32,9 +35,6 @@ from brainq.state.outside import RedisOutsideResults
 from brainq.state.people import RedisHolds, RedisSessions
 from brainq.state.sweeper import RedisSweeperState
 from brainq.state.turns import RedisTurns
-from brainq.turn.coordinator import ANY_LOSSES, Coordinator, CoordinatorRuntime
-from brainq.turn.ending import Ender
-from brainq.turn.reflection import ThinkingManager
 from brainq.upkeep.lost_calls import Rescuer
 from brainq.upkeep.sweeper import Sweeper
 from tests.support.blobs import BlobsInMemory

@@ -15,12 +15,12 @@ from brainq.contracts.people import ApprovalRequirement
 from brainq.contracts.rate import RateWait
 from brainq.contracts.status import Effect, Ending, StopReason
 from brainq.engine.models.asking.deferred import PermitDeferred
+from brainq.engine.turn.begin import begin_history
+from brainq.engine.turn.call_plan import Schedulable, ToolScheduler
+from brainq.engine.turn.decide import BUDGET_ENDS, End
+from brainq.engine.turn.owned_turn import LOST, LoopEnd, OwnedTurn, StepOutcome, did_or_lost
+from brainq.engine.turn.prompt.request_messages import TurnMailbox, input_messages, readiness_word
 from brainq.state.turns import RedisTurns
-from brainq.turn.begin import begin_history
-from brainq.turn.call_plan import Schedulable, ToolScheduler
-from brainq.turn.decide import BUDGET_ENDS, End
-from brainq.turn.owned_turn import LOST, LoopEnd, OwnedTurn, StepOutcome, did_or_lost
-from brainq.turn.prompt.request_messages import TurnMailbox, input_messages, readiness_word
 from tests.support.model.auxiliary import compact, open_wave, outcome_of_compaction
 from tests.support.model.rules import require
 from tests.support.model.stand_ins import EFFECTS
@@ -32,7 +32,7 @@ MODEL_FAILED = End(Ending.FAILED, StopReason.MODEL_ERROR, "the model could not b
 
 
 class RandomThinker:
-    """Stands for `turn.step.StepPipeline`: the same scripts in the same order, drawn replies."""
+    """Stands for `engine.turn.step.StepPipeline`: the same scripts in the same order, drawn replies."""
 
     def __init__(self, rng: Random, turns: RedisTurns, asks: Callable[[], bool]) -> None:
         self._rng = rng

@@ -11,7 +11,7 @@ from rich.console import Console
 from brainq.cli.pages.events import EventPrinter
 from brainq.contracts.event import EventKind, TurnEvent
 from brainq.contracts.status import Effect
-from brainq.turn.turn_diff import turn_diff
+from brainq.engine.turn.turn_diff import turn_diff
 
 PLAN = [
     {"call": "c1-0", "tool": "read_note", "effect": "read_only"},

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import pytest
 
 from brainq.contracts.tool import ToolSpec
-from brainq.turn.prompt.tool_selection import SelectionContext
+from brainq.engine.turn.prompt.tool_selection import SelectionContext
 from examples.airline.recorded import RecordedCall, RecordedSession, RecordedStep, RecordedTurn
 from ops.recall.cases import Case, cases
 from ops.recall.measure import Recall, measure, percentile, selection_ms

@@ -16,7 +16,7 @@ from brainq.engine.tools.tool import make_tool
 from brainq.errors import InvalidInput
 from brainq.people.edited_call import edited_call
 from tests.support.hashes import args_hash
-from tests.unit.turn.views import REQUEST
+from tests.unit.engine.turn.views import REQUEST
 
 BARE = TurnRequest(turn_id="t-1", session_id="s1", user_message="Hi")
 brain = Brain("b", "openai:x")

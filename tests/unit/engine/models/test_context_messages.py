@@ -13,10 +13,10 @@ from brainq.adapters.models.openai import chat_wire
 from brainq.contracts.brain import ReflectionResult
 from brainq.contracts.message import Message
 from brainq.contracts.turn import TurnRequest
+from brainq.engine.turn.prompt.request_messages import TurnPreparer
+from brainq.engine.turn.prompt.summary import summary_message
+from brainq.engine.turn.reflection import note_of
 from brainq.runtime.text.estimate import with_sizes
-from brainq.turn.prompt.request_messages import TurnPreparer
-from brainq.turn.prompt.summary import summary_message
-from brainq.turn.reflection import note_of
 from tests.support.chat_templates import qwen
 from tests.unit.engine.models.requests import assistant, call, result, user
 

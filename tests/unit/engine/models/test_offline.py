@@ -11,7 +11,7 @@ from brainq.contracts.model import ModelReply, ModelRequest
 from brainq.engine.models.offline import SELF_DESCRIPTION, read_message, reply
 from brainq.engine.models.providers import resolve_model
 from brainq.engine.tools.tool import make_tool
-from brainq.turn.prompt.request_messages import INPUT_FRAME
+from brainq.engine.turn.prompt.request_messages import INPUT_FRAME
 
 
 def count(item: str) -> int:

@@ -27,11 +27,11 @@ from brainq.engine.models.asking.reply_size import (
 )
 from brainq.engine.models.auxiliary import AuxiliaryModel
 from brainq.engine.models.scripted import ScriptedProvider, says
+from brainq.engine.turn.step import end_after_failure, turn_too_large
 from brainq.errors import ProviderError
 from brainq.runtime.text.estimate import with_sizes
-from brainq.turn.step import end_after_failure, turn_too_large
 from tests.unit.engine.models.requests import assistant, call, request, result, user
-from tests.unit.turn.views import view
+from tests.unit.engine.turn.views import view
 
 MOST = 1_000
 

@@ -13,7 +13,7 @@ from brainq.contracts.message import Message
 from brainq.errors import InvalidInput
 from tests.support.chat_templates import Template, gemma, mistral, qwen
 from tests.unit.engine.models.requests import assistant, call, result, system, user
-from tests.unit.turn.conversations import histories, unhurried
+from tests.unit.engine.turn.conversations import histories, unhurried
 
 STEP = [assistant("Let me see.", call("c1-0", {}), call("c1-1", {})), result("c1-0", "a"), result("c1-1", "b")]
 ORPHANED = (7, 8)  # the steps that `histories` tears apart, as no turn does

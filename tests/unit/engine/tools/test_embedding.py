@@ -153,7 +153,7 @@ def test_what_is_missing_is_named_with_its_remedy(missing: str, monkeypatch: pyt
 
 def test_nothing_of_the_extra_is_imported_before_it_is_asked_for() -> None:
     program = (
-        "import sys, brainq.engine.tools.ranking, brainq.turn.prompt.tool_selection\n"
+        "import sys, brainq.engine.tools.ranking, brainq.engine.turn.prompt.tool_selection\n"
         "brainq.engine.tools.ranking.ranker_by_name('bm25')\n"
         "print([name for name in ('numpy', 'safetensors', 'tokenizers') if name in sys.modules])"
     )

@@ -15,14 +15,14 @@ from brainq.adapters.models.wire import parse_arguments
 from brainq.calls.function_run import jsonable, one_line
 from brainq.contracts.model import TokenUsage
 from brainq.engine.tools.context_pack import pack_json
+from brainq.engine.turn.prompt.untrusted import untrusted
+from brainq.engine.turn.turn_diff import turn_diff
 from brainq.runtime.text.estimate import estimate_messages, estimate_text, estimate_usage
 from brainq.runtime.text.shorten import beginning, shortened, shortened_to_tokens
 from brainq.runtime.text.surrogates import SurrogateJoiner, clean, clean_json
 from brainq.store.text import sql_text
-from brainq.turn.prompt.untrusted import untrusted
-from brainq.turn.turn_diff import turn_diff
 from tests.unit.engine.models.requests import WEATHER, call, request, user
-from tests.unit.turn.conversations import unhurried
+from tests.unit.engine.turn.conversations import unhurried
 
 any_text = st.text(st.characters(exclude_categories=()))
 
