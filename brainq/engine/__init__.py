@@ -11,10 +11,10 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from brainq.calls.executor import BoundedToolExecutor
     from brainq.client.async_client import AsyncTurnBudget, AsyncTurnRuntimeState
     from brainq.client.runtime_state import CitationAccumulator, RuntimeSnapshot, TurnBudget, TurnRuntimeState
     from brainq.contracts.claim import CallClaim
+    from brainq.engine.calls.executor import BoundedToolExecutor
     from brainq.engine.finalize.finalizer import TurnFinalizer
     from brainq.engine.gates.arguments import ToolArgValidator
     from brainq.engine.gates.chain import ReplayControl
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from brainq.engine.turn.reflection import ReflectionEngine, ThinkingManager
 
 _PARTS = {
-    "brainq.calls.executor": ("BoundedToolExecutor",),
+    "brainq.engine.calls.executor": ("BoundedToolExecutor",),
     "brainq.client.async_client": ("AsyncTurnBudget", "AsyncTurnRuntimeState"),
     "brainq.client.runtime_state": ("CitationAccumulator", "RuntimeSnapshot", "TurnBudget", "TurnRuntimeState"),
     "brainq.contracts.claim": ("CallClaim",),

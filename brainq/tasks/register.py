@@ -13,10 +13,10 @@ from brainq.broker import names
 from brainq.broker.celery57.consumer import HiddenRequest
 from brainq.broker.celery57.thread_pool import current_run
 from brainq.broker.thread_step import thread_step
-from brainq.calls.function_run import Abandon
 from brainq.contracts.status import WorkFailure, WorkOutcome
 from brainq.contracts.turn import TurnRequest
 from brainq.engine.brain.brains import Brains
+from brainq.engine.calls.function_run import Abandon
 from brainq.errors import BrainqError, InvalidInput
 from brainq.people.admission import read_foreign
 from brainq.runtime.observe.logs import logger, turn_log_ids

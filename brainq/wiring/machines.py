@@ -6,14 +6,14 @@ from collections.abc import Callable
 from functools import cache, partial
 from typing import TYPE_CHECKING
 
-from brainq.calls.executor import BoundedToolExecutor
-from brainq.calls.run import CallRunner
-from brainq.calls.server_tasks import ServerTaskWatcher
-from brainq.calls.settle import ResultFiles
 from brainq.contracts.memory import MemoryRetriever
 from brainq.contracts.model import TokenUsage
 from brainq.engine.brain.brain import Brain
 from brainq.engine.brain.brains import Brains, live_turn_caps
+from brainq.engine.calls.executor import BoundedToolExecutor
+from brainq.engine.calls.run import CallRunner
+from brainq.engine.calls.server_tasks import ServerTaskWatcher
+from brainq.engine.calls.settle import ResultFiles
 from brainq.engine.finalize.finalizer import TurnFinalizer
 from brainq.engine.finalize.steps import FIRST_STEP
 from brainq.engine.models.asking.rate_permit import PermitPolicy

@@ -33,7 +33,7 @@ from brainq.wiring.services import DecisionReader, TurnBrains, budget_rows
 from brainq.wiring.state import RedisState
 
 if TYPE_CHECKING:
-    from brainq.calls.run import CallRunner
+    from brainq.engine.calls.run import CallRunner
     from brainq.engine.finalize.finalizer import TurnFinalizer
     from brainq.engine.finalize.rerun import StepRerunner
     from brainq.engine.memory.judge_runner import JudgeRunner

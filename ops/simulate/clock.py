@@ -20,8 +20,8 @@ from random import Random
 from typing import Any
 from unittest import mock
 
-import brainq.calls.executor as executor
-import brainq.calls.function_run as function_run
+import brainq.engine.calls.executor as executor
+import brainq.engine.calls.function_run as function_run
 import brainq.engine.tools.deadline as deadline
 import brainq.engine.turn.step_request as step_request
 import brainq.people.approvals as approvals

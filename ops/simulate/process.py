@@ -10,11 +10,11 @@ from unittest import mock
 
 import brainq.wiring.state as wiring_state
 from brainq.broker import names
-from brainq.calls.executor import BoundedToolExecutor
-from brainq.calls.function_run import CallReturn
 from brainq.contracts.call import ToolTimeout
 from brainq.contracts.claim import FinalStepClaim
 from brainq.engine.brain.brain import Brain
+from brainq.engine.calls.executor import BoundedToolExecutor
+from brainq.engine.calls.function_run import CallReturn
 from brainq.engine.finalize.steps import QuarantinedStepError
 from brainq.engine.tools.context import RunContext
 from brainq.engine.tools.tool import Tool
@@ -193,7 +193,7 @@ class Place:
 
 
 class VirtualToolProcesses:
-    """`calls.tool_processes.ToolProcesses`: a call that runs alone has this process, and dies with it. What it does
+    """`engine.calls.tool_processes.ToolProcesses`: a call that runs alone has this process, and dies with it. What it does
     after its time it does, as a function in a thread."""
 
     def __init__(self, executor: BoundedToolExecutor) -> None:

@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from brainq.calls.report import NEVER_STARTED
-from brainq.calls.settle import CallSettler, ClaimedCall
 from brainq.client.handle import TurnHandle
 from brainq.contracts.call import ToolSuccess
 from brainq.contracts.claim import CallClaim, CallRef
 from brainq.contracts.status import Effect, Ending, TraceStatus
+from brainq.engine.calls.report import NEVER_STARTED
+from brainq.engine.calls.settle import CallSettler, ClaimedCall
 from brainq.engine.tools.deadline import DeadlineToken
 from brainq.upkeep.lost_calls import (
     UNKNOWN,

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from brainq.calls.report import NEVER_STARTED
 from brainq.client.handle import TurnHandle
 from brainq.contracts.ids import new_turn_id
 from brainq.contracts.status import Ending, StopReason
+from brainq.engine.calls.report import NEVER_STARTED
 from brainq.people.admission import read_request
 from brainq.people.lost_turns import LostTurns
 from tests.integration.store.examples import start

@@ -23,7 +23,7 @@ BY_ITSELF = {
     "brainq-bulk-saver": "tests/unit/client/test_bulk_threads.py",
     "brainq-call": "tests/unit/runtime/observe/test_threads.py",
     "brainq-cell-{}": "tests/unit/runtime/observe/test_threads.py",
-    "brainq-cut": "tests/unit/calls/test_watchdog.py",
+    "brainq-cut": "tests/unit/engine/calls/test_watchdog.py",
     "brainq-end": "tests/unit/runtime/observe/test_threads.py",
     "brainq-failovers": "tests/integration/test_stops.py",
     "brainq-leases": "tests/unit/upkeep/test_poller.py",

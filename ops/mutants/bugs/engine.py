@@ -6,7 +6,7 @@ from ops.mutants.bug import Bug
 
 DECIDE = ("tests/unit/engine/turn/test_decide.py",)
 FACTS = ("tests/unit/engine/turn/test_facts.py",)
-START = ("tests/unit/calls/test_run_start.py",)
+START = ("tests/unit/engine/calls/test_run_start.py",)
 MAILBOX = (
     "tests/integration/test_people_mailbox.py::test_input_that_is_sent_again_after_it_was_read_names_the_step_that_read_it",
 )
@@ -15,7 +15,7 @@ RESERVED = ("tests/integration/test_reserved.py",)
 
 PLAN = ("tests/unit/engine/turn/test_call_plan.py",)
 RESCUE = ("tests/unit/upkeep/test_lost_calls.py",)
-REPORT = ("tests/unit/calls/test_report.py",)
+REPORT = ("tests/unit/engine/calls/test_report.py",)
 STATES = ("tests/integration/test_history_states.py",)
 PARKED = ("tests/lua/test_hold_place.py",)
 RETRY = ("tests/unit/engine/models/test_retry.py",)
@@ -114,21 +114,21 @@ BUGS = (
     ),
     Bug(
         "a write that a cancel cut off counts as cancelled",
-        "brainq/calls/report.py",
+        "brainq/engine/calls/report.py",
         "    if is_read:\n        detail =",
         "    if True:\n        detail =",
         REPORT,
     ),
     Bug(
         "a write stopped at its deadline has timed out",
-        "brainq/calls/report.py",
+        "brainq/engine/calls/report.py",
         "if outcome.still_running or outcome.after_ms == 0:",
         "if True:",
         REPORT,
     ),
     Bug(
         "late reads are told to the model",
-        "brainq/calls/report.py",
+        "brainq/engine/calls/report.py",
         "if claim.effect.is_read or not isinstance(outcome, ToolSuccess | ToolFailure):",
         "if not isinstance(outcome, ToolSuccess | ToolFailure):",
         REPORT,
@@ -296,7 +296,7 @@ BUGS = (
     ),
     Bug(
         "nobody writes down that a call never started while Redis is away",
-        "brainq/calls/intents.py",
+        "brainq/engine/calls/intents.py",
         "            self.record(claim, NEVER_STARTED)\n            raise",
         "            raise",
         START,
@@ -310,7 +310,7 @@ BUGS = (
     ),
     Bug(
         "SQL has the arguments while a redacted turn lives",
-        "brainq/calls/intents.py",
+        "brainq/engine/calls/intents.py",
         "args_json=None if redact else json.dumps(claim.arguments)",
         "args_json=json.dumps(claim.arguments)",
         START,

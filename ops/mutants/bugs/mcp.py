@@ -186,10 +186,10 @@ BUGS = (
     ),
     Bug(
         "a doubt in a group is a failure",
-        "brainq/calls/function_run.py",
+        "brainq/engine/calls/function_run.py",
         "return doubts[0] if doubts else only_leaf(error)",
         "return only_leaf(error)",
-        ("tests/unit/calls/test_results.py",),
+        ("tests/unit/engine/calls/test_results.py",),
     ),
     Bug(
         "each request that was refused fetches a token of its own",

@@ -9,7 +9,7 @@ TESTS = ("tests/integration/test_middleware.py",)
 BUGS = (
     Bug(
         "a call that a middleware stops has written its intent",
-        "brainq/calls/run.py",
+        "brainq/engine/calls/run.py",
         "            return self._settler.settle(call, failed)\n",
         "            self._intents.start(claim, redact=False)\n            return self._settler.settle(call, failed)\n",
         TESTS,

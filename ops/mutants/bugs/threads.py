@@ -10,7 +10,7 @@ LOOPS = ("tests/unit/runtime/processes/test_loop_thread.py",)
 POOL = ("tests/unit/broker/test_threads.py",)
 BULKS = ("tests/unit/client/test_bulk_threads.py",)
 CUTS = ("tests/unit/engine/models/test_stall_clock.py",)
-EXECUTOR = ("tests/unit/calls/test_executor.py",)
+EXECUTOR = ("tests/unit/engine/calls/test_executor.py",)
 LOST_ANSWERS = ("tests/unit/runtime/processes/test_lost_answers.py",)
 STOPS = ("tests/integration/test_stops.py",)
 
@@ -155,11 +155,11 @@ BUGS = (
         "brainq/runtime/processes/timers.py",
         "                if watch.due > due:\n",
         "                if watch.due > due + 1e9:\n",
-        ("tests/unit/calls/test_watchdog.py",),
+        ("tests/unit/engine/calls/test_watchdog.py",),
     ),
     Bug(
         "a result that exits when it is read ends the thread of its call",
-        "brainq/calls/function_run.py",
+        "brainq/engine/calls/function_run.py",
         "        except BaseException as error:  # a `__str__`",
         "        except Exception as error:  # a `__str__`",
         EXECUTOR,
@@ -173,7 +173,7 @@ BUGS = (
     ),
     Bug(
         "a tool process that cannot read outlives its owner",
-        "brainq/calls/tool_processes.py",
+        "brainq/engine/calls/tool_processes.py",
         "        finally:\n            os.killpg",
         "        except FrameLostError:\n            os.killpg",
         LOST_ANSWERS,

@@ -15,8 +15,8 @@ from celery.worker import state
 from brainq.broker.app import make_app
 from brainq.broker.celery57.thread_pool import TaskRun, current_run
 from brainq.broker.names import COORDINATOR_QUEUES, TURN_ADVANCE, TURNS_QUEUE, queue_key
-from brainq.calls.function_run import Abandon
 from brainq.contracts.status import WorkFailure, WorkOutcome
+from brainq.engine.calls.function_run import Abandon
 from brainq.runtime.settings.deployment import Settings
 from brainq.tasks.register import current_abandon
 from tests.integration.broker.worker import running, settings_for, watching

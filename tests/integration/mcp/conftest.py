@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from brainq.calls.executor import TOOL_LOOP, BoundedToolExecutor
-from brainq.calls.function_run import CallReturn
+from brainq.engine.calls.executor import TOOL_LOOP, BoundedToolExecutor
+from brainq.engine.calls.function_run import CallReturn
 from brainq.engine.tools.context import RunContext
 from brainq.engine.tools.deadline import DeadlineToken
 from brainq.engine.tools.mcp.catalogue import PinnedServer
@@ -18,7 +18,7 @@ from brainq.engine.tools.mcp.session import close_sessions, discover
 from brainq.engine.tools.mcp.tools import tools_of_server
 from brainq.engine.tools.tool import Tool
 from tests.support.mcp_servers import faulty
-from tests.unit.calls.support import context_for, run_in
+from tests.unit.engine.calls.support import context_for, run_in
 
 Call = Callable[..., CallReturn]
 

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from brainq.calls.executor import BoundedToolExecutor
 from brainq.contracts.call import Progress, ToolFailure, ToolSuccess, ToolTimeout, ToolUnknown
+from brainq.engine.calls.executor import BoundedToolExecutor
 from brainq.engine.tools.deadline import DeadlineToken
 from brainq.engine.tools.mcp.catalogue import PinnedServer
 from brainq.engine.tools.mcp.server import McpTool
@@ -20,7 +20,7 @@ from brainq.engine.tools.mcp.tools import tools_of_server
 from tests.integration.mcp.conftest import Call, looked
 from tests.support.mcp_servers import faulty, noted
 from tests.support.wait import wait_until
-from tests.unit.calls.support import context_for, is_running, run_in
+from tests.unit.engine.calls.support import context_for, is_running, run_in
 
 
 def answers(call: Call) -> bool:

@@ -11,16 +11,16 @@ from typing import Any
 
 import pytest
 
-from brainq.calls.executor import BoundedToolExecutor
-from brainq.calls.function_run import CallReturn
 from brainq.contracts.call import ToolFailure, ToolSuccess, ToolUnknown
+from brainq.engine.calls.executor import BoundedToolExecutor
+from brainq.engine.calls.function_run import CallReturn
 from brainq.engine.tools.mcp.server import McpServer
 from brainq.engine.tools.mcp.session import discover
 from brainq.engine.tools.mcp.tools import tools_of_server
 from tests.integration.mcp.conftest import looked
 from tests.support.mcp_servers.over_http import ShopOverHttp
 from tests.support.wait import wait_until
-from tests.unit.calls.support import run
+from tests.unit.engine.calls.support import run
 
 TOKEN, URL_KEY = "sk-in-a-header", "sk-in-the-query"
 

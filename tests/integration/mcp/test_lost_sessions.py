@@ -8,8 +8,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from brainq.calls.executor import BoundedToolExecutor
 from brainq.contracts.call import ToolFailure, ToolSuccess, ToolUnknown
+from brainq.engine.calls.executor import BoundedToolExecutor
 from tests.integration.mcp.test_http import calls_of
 from tests.support.mcp_servers.forgetful import Answer, ForgetfulShop
 from tests.support.wait import wait_until

@@ -10,13 +10,13 @@ from dataclasses import replace
 import pytest
 
 from brainq import McpOAuth, McpServer
-from brainq.calls.executor import BoundedToolExecutor
 from brainq.contracts.call import ToolFailure, ToolSuccess
+from brainq.engine.calls.executor import BoundedToolExecutor
 from brainq.engine.tools.mcp.session import discover
 from brainq.engine.tools.mcp.tools import tools_of_server
 from tests.integration.mcp.conftest import looked
 from tests.support.mcp_servers.guarded import CLIENT, SCOPE, SECRET, Authorization, Vault
-from tests.unit.calls.support import run
+from tests.unit.engine.calls.support import run
 
 
 @pytest.fixture

@@ -18,7 +18,7 @@ from tests.integration.mcp.conftest import looked
 from tests.support.mcp_servers import payments
 from tests.support.wait import wait_until
 from tests.support.world import World
-from tests.unit.calls.support import is_running
+from tests.unit.engine.calls.support import is_running
 
 pytestmark = pytest.mark.full
 TURNS = 20

@@ -17,8 +17,8 @@ from typing import Any
 import pytest
 
 from brainq import Brain, Effect
-from brainq.calls.executor import BoundedToolExecutor
 from brainq.contracts.call import ToolFailure, ToolSuccess, ToolTimeout, ToolUnknown
+from brainq.engine.calls.executor import BoundedToolExecutor
 from brainq.engine.models.scripted import calls, says
 from brainq.engine.tools.context import RunContext
 from brainq.engine.tools.deadline import DeadlineToken
@@ -31,7 +31,7 @@ from tests.support.mcp_servers import HOLDER, npm, pypi, why_not
 from tests.support.people import Pumps, Watched, awaits
 from tests.support.wait import wait_until
 from tests.support.world import World
-from tests.unit.calls.support import context_for, is_running, run_in
+from tests.unit.engine.calls.support import context_for, is_running, run_in
 
 pytestmark = [pytest.mark.full, pytest.mark.needs(why_not() is None, "make mcp-servers")]
 Asked = Callable[..., Any]

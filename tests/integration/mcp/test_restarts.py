@@ -11,15 +11,15 @@ from pathlib import Path
 
 import pytest
 
-from brainq.calls.executor import BoundedToolExecutor
-from brainq.calls.function_run import CallReturn
 from brainq.contracts.call import ToolFailure, ToolSuccess, ToolUnknown
+from brainq.engine.calls.executor import BoundedToolExecutor
+from brainq.engine.calls.function_run import CallReturn
 from brainq.engine.tools.mcp.server import McpServer
 from brainq.engine.tools.mcp.tools import tools_of_server
 from tests.integration.mcp.conftest import looked
 from tests.support.mcp_servers.restarting import GONE, RestartedShop
 from tests.support.wait import wait_until
-from tests.unit.calls.support import run
+from tests.unit.engine.calls.support import run
 
 THREADS = 8
 

@@ -15,10 +15,10 @@ from typing import Any
 import pytest
 
 from brainq import Brain, McpServer, McpTool
-from brainq.calls.executor import TOOL_LOOP
 from brainq.client.handle import TurnHandle
 from brainq.contracts.call import ServerTask
 from brainq.contracts.status import Effect, Ending, TraceStatus
+from brainq.engine.calls.executor import TOOL_LOOP
 from brainq.engine.models.scripted import calls, says
 from brainq.engine.tools.deadline import DeadlineToken
 from brainq.engine.tools.mcp.catalogue import PinnedServer, write_catalogue
@@ -34,7 +34,7 @@ from tests.support.mcp_servers.tasks import end, lines, text
 from tests.support.people import Pumps, Watched, awaits
 from tests.support.pump import Pump
 from tests.support.wait import wait_until
-from tests.unit.calls.support import context_for, is_running
+from tests.unit.engine.calls.support import context_for, is_running
 
 PNG = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from brainq.engine.tools.mcp.stdio_transport import StdioTransport
 from tests.support.mcp_servers import faulty, noted
 from tests.support.streams import until
-from tests.unit.calls.support import is_running
+from tests.unit.engine.calls.support import is_running
 
 
 def test_a_program_that_was_killed_has_ended_before_the_loop_is_told(tmp_path: Path) -> None:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from brainq.calls.report import NEVER_STARTED
 from brainq.contracts.call import ToolFailure, ToolOutcome, ToolSuccess, ToolTimeout, ToolUnknown
 from brainq.contracts.rows import VoidResult
 from brainq.contracts.status import Effect
+from brainq.engine.calls.report import NEVER_STARTED
 from brainq.store.store import Store
 from tests.integration.store.examples import at_once, call, start
 

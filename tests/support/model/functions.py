@@ -9,9 +9,9 @@ from typing import Any, cast
 
 import redis
 
-from brainq.calls.function_run import CallReturn, OnCut, OnLate
 from brainq.contracts.call import ToolFailure, ToolSuccess, ToolTimeout, parse_outside_token
 from brainq.contracts.claim import CallRef
+from brainq.engine.calls.function_run import CallReturn, OnCut, OnLate
 from brainq.engine.tools.context import RunContext
 from brainq.engine.tools.results import Pending
 from tests.support.model.rules import require
@@ -88,7 +88,7 @@ class Functions:
 
 
 class Executor:
-    """Stands for `calls.executor.BoundedToolExecutor`. `waits` draws whether a result is to come from outside."""
+    """Stands for `engine.calls.executor.BoundedToolExecutor`. `waits` draws whether a result is to come from outside."""
 
     def __init__(
         self,

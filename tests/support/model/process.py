@@ -8,12 +8,12 @@ from random import Random
 from types import SimpleNamespace
 from typing import Any, cast
 
-from brainq.calls.run import CallRunner
-from brainq.calls.settle import ResultFiles
 from brainq.contracts.build import WorkerBuild
 from brainq.contracts.file import FileLimits
 from brainq.contracts.fleet import ComparedPage, GoneProcess
 from brainq.contracts.turn import Limits
+from brainq.engine.calls.run import CallRunner
+from brainq.engine.calls.settle import ResultFiles
 from brainq.engine.finalize.finalizer import TurnFinalizer
 from brainq.engine.finalize.result import make_result
 from brainq.engine.finalize.step_order import FinalizerRuntime, StepOrder

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from brainq.calls.report import NEVER_STARTED
 from brainq.contracts.call import ToolFailure, ToolOutcome, ToolSuccess, ToolTimeout
 from brainq.contracts.status import Effect
+from brainq.engine.calls.report import NEVER_STARTED
 from brainq.upkeep.lost_calls import (
     UNKNOWN,
     WORKERS_LOST,

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from brainq.calls.report import source_rows
 from brainq.contracts.ids import call_id
+from brainq.engine.calls.report import source_rows
 from brainq.engine.finalize.result import citations, make_result
 from brainq.engine.tools.context import SideOutputs
 from tests.unit.engine.finalize.support import ended

@@ -55,4 +55,4 @@ def test_only_few_tasks_are_started_on_a_loop_itself() -> None:
         and node.attr == "create_task"
         and not (isinstance(node.value, ast.Name) and node.value.id == "asyncio")
     }
-    assert found <= {"brainq/calls/executor.py", "brainq/engine/tools/mcp/connection.py"}
+    assert found <= {"brainq/engine/calls/executor.py", "brainq/engine/tools/mcp/connection.py"}

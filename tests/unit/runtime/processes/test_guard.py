@@ -11,7 +11,7 @@ import pytest
 
 from brainq.runtime.processes.guard import ProcessGuard
 from tests.support.wait import wait_until
-from tests.unit.calls.support import is_running
+from tests.unit.engine.calls.support import is_running
 
 STARTER = """
 import os, subprocess, sys

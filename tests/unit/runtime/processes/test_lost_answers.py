@@ -9,7 +9,7 @@ from typing import Any, cast
 
 import pytest
 
-from brainq.calls import tool_processes
+from brainq.engine.calls import tool_processes
 from brainq.runtime.observe import threads
 from brainq.runtime.processes import quarantine_pool
 from brainq.runtime.processes.child import FrameLostError

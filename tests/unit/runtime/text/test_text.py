@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from brainq.adapters.models.open_answer import sse_events
 from brainq.adapters.models.openai.chat_wire import from_body
 from brainq.adapters.models.wire import parse_arguments
-from brainq.calls.function_run import jsonable, one_line
 from brainq.contracts.model import TokenUsage
+from brainq.engine.calls.function_run import jsonable, one_line
 from brainq.engine.tools.context_pack import pack_json
 from brainq.engine.turn.prompt.untrusted import untrusted
 from brainq.engine.turn.turn_diff import turn_diff

@@ -12,7 +12,7 @@ from brainq.contracts.claim import CallClaim, SettleReply
 from brainq.contracts.status import Effect, TraceStatus, WorkFailure, WorkOutcome
 from brainq.engine.brain.brain import Brain
 from tests.support.wait import wait_until
-from tests.unit.calls.fakes import Rig
+from tests.unit.engine.calls.fakes import Rig
 
 
 class Worker:

@@ -6,14 +6,14 @@ from typing import Literal
 
 import pytest
 
-from brainq.calls.executor import BoundedToolExecutor
-from brainq.calls.report import NEVER_STARTED
 from brainq.contracts.call import ToolSuccess
 from brainq.contracts.rows import VoidResult
 from brainq.contracts.status import Effect, TraceStatus
 from brainq.engine.brain.brain import Brain
+from brainq.engine.calls.executor import BoundedToolExecutor
+from brainq.engine.calls.report import NEVER_STARTED
 from brainq.engine.tools.context import RunContext
-from tests.unit.calls.fakes import Rig
+from tests.unit.engine.calls.fakes import Rig
 
 
 @pytest.fixture

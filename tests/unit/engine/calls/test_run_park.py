@@ -9,15 +9,15 @@ from typing import Any
 
 import pytest
 
-from brainq.calls.server_tasks import MAX_DELAY_S, MIN_DELAY_S, poll_delay_s
 from brainq.contracts.call import ChildTurn, new_outside_token, parse_outside_token
 from brainq.contracts.claim import CallRef, SettleReply, SettleResult
 from brainq.contracts.status import Effect, TraceStatus
 from brainq.engine.brain.brain import Brain
+from brainq.engine.calls.server_tasks import MAX_DELAY_S, MIN_DELAY_S, poll_delay_s
 from brainq.engine.tools.context import RunContext
 from brainq.engine.tools.results import Pending
 from brainq.errors import InvalidInput
-from tests.unit.calls.fakes import REF, Rig
+from tests.unit.engine.calls.fakes import REF, Rig
 
 
 @pytest.fixture

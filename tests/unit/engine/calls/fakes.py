@@ -8,16 +8,16 @@ from dataclasses import dataclass, field
 from types import SimpleNamespace
 from typing import Any
 
-from brainq.calls.executor import BoundedToolExecutor
-from brainq.calls.function_run import Abandon
-from brainq.calls.run import CallRunner
-from brainq.calls.settle import ResultFiles
 from brainq.contracts.call import CallReport, ChildTurn, Progress, ToolOutcome
 from brainq.contracts.claim import CallClaim, CallRef, NoCallClaim, NoClaim, SettleReply
 from brainq.contracts.file import FileLimits
 from brainq.contracts.rows import VoidResult
 from brainq.contracts.status import Effect, TraceStatus
 from brainq.engine.brain.brain import Brain
+from brainq.engine.calls.executor import BoundedToolExecutor
+from brainq.engine.calls.function_run import Abandon
+from brainq.engine.calls.run import CallRunner
+from brainq.engine.calls.settle import ResultFiles
 from brainq.runtime.leases import LeaseRenewer
 from tests.support.blobs import BlobsInMemory
 from tests.support.only import only

@@ -14,19 +14,19 @@ from typing import Any
 
 import pytest
 
-from brainq.calls.executor import BoundedToolExecutor
-from brainq.calls.function_run import CallReturn
 from brainq.contracts.call import Progress, ToolFailure, ToolSuccess, ToolTimeout
 from brainq.contracts.file import File
 from brainq.contracts.turn import Citation
+from brainq.engine.calls.executor import BoundedToolExecutor
+from brainq.engine.calls.function_run import CallReturn
 from brainq.engine.tools.context import SideOutputs
 from brainq.engine.tools.deadline import DeadlineToken
 from tests.support.blobs import png
 from tests.support.wait import wait_until
-from tests.unit.calls.process_brain import brain
-from tests.unit.calls.support import context_for, is_running, run, run_in
+from tests.unit.engine.calls.process_brain import brain
+from tests.unit.engine.calls.support import context_for, is_running, run, run_in
 
-REFERENCE = "tests.unit.calls.process_brain:brain"
+REFERENCE = "tests.unit.engine.calls.process_brain:brain"
 
 
 @pytest.fixture(scope="module")
@@ -69,7 +69,7 @@ def test_a_machine_that_starts_no_process_says_so(monkeypatch: pytest.MonkeyPatc
     def full(*_: object, **__: object) -> None:
         raise BlockingIOError(11, "Resource temporarily unavailable")
 
-    monkeypatch.setattr("brainq.calls.tool_processes._ToolChild", full)
+    monkeypatch.setattr("brainq.engine.calls.tool_processes._ToolChild", full)
     executor = BoundedToolExecutor(brain_ref=REFERENCE)
     outcome = call(executor, "add", a=1)
     executor.close()
@@ -225,9 +225,9 @@ def test_a_start_longer_than_the_limit_is_kept_for_the_next_call() -> None:
 def test_children_die_with_a_worker_that_is_killed(tmp_path: Path, name: str) -> None:
     pid_file = tmp_path / "pids"
     script = f"""
-        from tests.unit.calls.support import run
-        from tests.unit.calls.process_brain import brain
-        from brainq.calls.executor import BoundedToolExecutor
+        from tests.unit.engine.calls.support import run
+        from tests.unit.engine.calls.process_brain import brain
+        from brainq.engine.calls.executor import BoundedToolExecutor
         run(BoundedToolExecutor(brain_ref={REFERENCE!r}), brain.tools[{name!r}],
             {{"pid_file": {str(pid_file)!r}}}, limit_s=600.0)
     """

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from brainq.calls.function_run import one_line
-from brainq.calls.report import source_rows
-from brainq.calls.server_tasks import ServerTaskWatcher
 from brainq.contracts.call import ChildTurn, ServerTask, ToolFailure, new_outside_token, parse_outside_token
 from brainq.contracts.claim import CallClaim, SettleReply
+from brainq.engine.calls.function_run import one_line
+from brainq.engine.calls.report import source_rows
+from brainq.engine.calls.server_tasks import ServerTaskWatcher
 from brainq.engine.tools.context import SideOutputs
 from brainq.engine.tools.results import Pending
 from brainq.errors import SubmitConflict

@@ -20,12 +20,12 @@ from collections.abc import Callable, Mapping
 from queue import SimpleQueue
 from typing import Any
 
-from brainq.calls.function_run import CallReturn, CancelGrace, FunctionRun, dump_return, load_return, one_line
 from brainq.contracts.call import Progress, ToolFailure, ToolTimeout, ToolUnknown
 from brainq.contracts.file import read_files
 from brainq.contracts.turn import Citation
 from brainq.contracts.view import BudgetSnapshot
 from brainq.engine.brain.brains import Brains, load_brains
+from brainq.engine.calls.function_run import CallReturn, CancelGrace, FunctionRun, dump_return, load_return, one_line
 from brainq.engine.tools.context import FileChange, RunContext, SideOutputs
 from brainq.engine.tools.deadline import DeadlineToken
 from brainq.engine.tools.results import unreported_text
@@ -35,7 +35,7 @@ from brainq.runtime.observe.threads import start_thread
 from brainq.runtime.processes.child import FrameLostError, SocketChild, receive_frame, send_frame
 from brainq.runtime.processes.guard import ProcessGuard
 
-_MAIN = "brainq.calls.tool_processes:main"
+_MAIN = "brainq.engine.calls.tool_processes:main"
 _LONGEST_WAIT_S = 3_600.0
 _HELLO_S = 10.0  # for the rest of a first frame that has begun to arrive
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from brainq.calls.report import OutcomeReport, late_notice, make_report, report_failure
 from brainq.contracts.call import ToolFailure, ToolOutcome, ToolSuccess, ToolTimeout, ToolUnknown
 from brainq.contracts.claim import CallClaim
 from brainq.contracts.status import Effect, TraceStatus
+from brainq.engine.calls.report import OutcomeReport, late_notice, make_report, report_failure
 from brainq.engine.tools.deadline import DeadlineToken
 
 DIED = ToolFailure(error="ProcessDied: it was killed", error_type="ProcessDied", latency_ms=900)

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from brainq.calls.executor import Watch, Watchdog
+from brainq.engine.calls.executor import Watch, Watchdog
 from tests.support.wait import wait_until
 
 

@@ -7,15 +7,15 @@ import threading
 
 import pytest
 
-from brainq.calls.report import NEVER_STARTED
 from brainq.contracts.call import ToolSuccess, ToolUnknown
 from brainq.contracts.claim import SettleReply
 from brainq.contracts.status import Effect, TraceStatus
 from brainq.engine.brain.brain import Brain
+from brainq.engine.calls.report import NEVER_STARTED
 from brainq.engine.tools.context import RunContext
 from brainq.engine.tools.results import Partial, Pending
 from tests.support.wait import wait_until
-from tests.unit.calls.fakes import Rig
+from tests.unit.engine.calls.fakes import Rig
 
 EFFECTS = [Effect.READ_ONLY, Effect.LOCAL_WRITE]
 UNKNOWN = r"Cancelled after \d+\.\d s; whether it took effect is not known; check before repeating it\."

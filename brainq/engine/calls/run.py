@@ -14,13 +14,6 @@ from typing import TYPE_CHECKING, Any
 
 from opentelemetry.trace import INVALID_SPAN
 
-from brainq.calls.executor import TOOL_LOOP, BoundedToolExecutor
-from brainq.calls.function_run import Abandon, OnCut, run_in_own_thread
-from brainq.calls.intents import IntentGate
-from brainq.calls.parking import Parker
-from brainq.calls.report import make_report
-from brainq.calls.server_tasks import ServerTaskWatcher
-from brainq.calls.settle import CallSettler, ClaimedCall, ResultFiles, settled_as
 from brainq.contracts.call import Progress, ToolFailure, ToolTimeout, new_outside_token
 from brainq.contracts.claim import CallClaim, CallRef, NoClaim
 from brainq.contracts.memory import MemoryRetriever, RetrievedMemory
@@ -28,6 +21,13 @@ from brainq.contracts.status import Effect
 from brainq.engine.brain.brain import Brain
 from brainq.engine.brain.brains import ByBrain
 from brainq.engine.brain.middleware import CallStart, MiddlewareFailed, run_hooks
+from brainq.engine.calls.executor import TOOL_LOOP, BoundedToolExecutor
+from brainq.engine.calls.function_run import Abandon, OnCut, run_in_own_thread
+from brainq.engine.calls.intents import IntentGate
+from brainq.engine.calls.parking import Parker
+from brainq.engine.calls.report import make_report
+from brainq.engine.calls.server_tasks import ServerTaskWatcher
+from brainq.engine.calls.settle import CallSettler, ClaimedCall, ResultFiles, settled_as
 from brainq.engine.tools.context import RunContext
 from brainq.engine.tools.context_pack import MEMORY_TOOL
 from brainq.engine.tools.deadline import DeadlineToken

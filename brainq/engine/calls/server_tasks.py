@@ -21,13 +21,13 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from brainq.calls.executor import TOOL_LOOP
-from brainq.calls.function_run import jsonable
 from brainq.contracts.call import ServerTask, ServerTaskWatch
 from brainq.contracts.claim import CallClaim
 from brainq.contracts.status import Effect
 from brainq.engine.brain.brain import Brain
 from brainq.engine.brain.brains import ByBrain
+from brainq.engine.calls.executor import TOOL_LOOP
+from brainq.engine.calls.function_run import jsonable
 from brainq.engine.tools.mcp.calls import ServerTool
 from brainq.engine.tools.results import OutcomeUnknown, ToolError, WithFiles, split_files
 from brainq.engine.tools.tool import TaskEnd

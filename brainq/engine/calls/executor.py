@@ -10,9 +10,17 @@ from functools import partial
 from queue import Empty, SimpleQueue
 from typing import Any
 
-from brainq.calls.function_run import COOPERATIVE_GRACE_S, GRACE_S, CallReturn, CancelGrace, FunctionRun, OnCut, OnLate
-from brainq.calls.tool_processes import ToolProcesses
 from brainq.contracts.call import ToolTimeout
+from brainq.engine.calls.function_run import (
+    COOPERATIVE_GRACE_S,
+    GRACE_S,
+    CallReturn,
+    CancelGrace,
+    FunctionRun,
+    OnCut,
+    OnLate,
+)
+from brainq.engine.calls.tool_processes import ToolProcesses
 from brainq.engine.tools.context import RunContext
 from brainq.engine.tools.tool import Tool
 from brainq.runtime.processes.threads import LoopThread, UserCodeExit, contained

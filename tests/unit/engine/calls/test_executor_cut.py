@@ -9,16 +9,16 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from brainq.calls import executor as executor_module
-from brainq.calls.executor import BoundedToolExecutor
 from brainq.contracts.call import ToolFailure, ToolOutcome, ToolSuccess, ToolTimeout
 from brainq.contracts.turn import Citation
+from brainq.engine.calls import executor as executor_module
+from brainq.engine.calls.executor import BoundedToolExecutor
 from brainq.engine.tools.context import RunContext
 from brainq.engine.tools.deadline import DeadlineToken
 from brainq.engine.tools.results import Partial
 from brainq.engine.tools.tool import make_tool
 from tests.support.wait import wait_until
-from tests.unit.calls.support import context_for, run, run_in
+from tests.unit.engine.calls.support import context_for, run, run_in
 
 
 def test_a_function_past_its_limit_is_abandoned_and_its_late_end_told_once(

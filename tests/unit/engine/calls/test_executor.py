@@ -12,14 +12,14 @@ from typing import Any
 
 import pytest
 
-from brainq.calls.executor import BoundedToolExecutor
 from brainq.contracts.call import ToolDenied, ToolFailure, ToolSuccess, ToolTimeout
+from brainq.engine.calls.executor import BoundedToolExecutor
 from brainq.engine.tools.context import RunContext
 from brainq.engine.tools.deadline import DeadlineToken
 from brainq.engine.tools.results import ToolError
 from brainq.engine.tools.tool import make_tool
 from brainq.runtime.observe.tracebacks import TRACEBACK_VARIABLE
-from tests.unit.calls.support import context_for, run
+from tests.unit.engine.calls.support import context_for, run
 
 
 class UnavailableError(Exception):
@@ -216,7 +216,7 @@ def test_what_a_tool_raises_is_shown_in_full_where_it_is_wanted_and_nowhere_else
     said = capfd.readouterr().err
     assert "raised\nTraceback (most recent call last):\n" in said
     assert "in raise_plain" in said
-    assert "brainq/calls" not in said, "the way there is brainq's own"
+    assert "brainq/engine/calls" not in said, "the way there is brainq's own"
     run(executor, make_tool(raise_own_words))
     assert capfd.readouterr().err == "", "a ToolError is the tool's answer, not its fault"
 

@@ -10,8 +10,8 @@ from pathlib import Path
 from queue import SimpleQueue
 from typing import Any
 
-from brainq.calls.executor import BoundedToolExecutor
-from brainq.calls.function_run import CallReturn, OnLate
+from brainq.engine.calls.executor import BoundedToolExecutor
+from brainq.engine.calls.function_run import CallReturn, OnLate
 from brainq.engine.tools.context import RunContext
 from brainq.engine.tools.deadline import DeadlineToken
 from brainq.engine.tools.tool import Tool

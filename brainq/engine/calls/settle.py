@@ -9,10 +9,6 @@ from typing import TYPE_CHECKING
 
 from opentelemetry.trace import INVALID_SPAN, Span
 
-from brainq.calls.function_run import CallReturn
-from brainq.calls.intents import IntentGate
-from brainq.calls.parking import Parker
-from brainq.calls.report import OutcomeReport, make_report, never_started_report, report_failure
 from brainq.contracts.call import ChildTurn, ServerTask, ToolFailure, ToolOutcome, ToolSuccess, ToolTimeout
 from brainq.contracts.callbacks import PostToolUse
 from brainq.contracts.claim import CallClaim, SettleReply
@@ -21,6 +17,10 @@ from brainq.contracts.message import ToolCall
 from brainq.contracts.status import CALL_FAILURES, TraceStatus, WorkFailure, WorkOutcome
 from brainq.engine.brain.brain import Brain
 from brainq.engine.brain.middleware import notify_hooks
+from brainq.engine.calls.function_run import CallReturn
+from brainq.engine.calls.intents import IntentGate
+from brainq.engine.calls.parking import Parker
+from brainq.engine.calls.report import OutcomeReport, make_report, never_started_report, report_failure
 from brainq.engine.tools.context import RunContext
 from brainq.engine.tools.results import Pending
 from brainq.engine.tools.tool import Tool

@@ -9,17 +9,17 @@ from typing import Any
 
 import pytest
 
-from brainq.calls.executor import BoundedToolExecutor
 from brainq.contracts.call import ChildTurn, ToolFailure, ToolOutcome, ToolSuccess, ToolTimeout, parse_outside_token
 from brainq.contracts.claim import CallRef
 from brainq.contracts.turn import Limits
+from brainq.engine.calls.executor import BoundedToolExecutor
 from brainq.engine.tools.context import FileChange, RunContext
 from brainq.engine.tools.deadline import DeadlineToken
 from brainq.engine.tools.results import Pending
 from brainq.engine.tools.tool import Tool, make_tool
 from tests.support.wait import wait_until
-from tests.unit.calls.process_brain import brain
-from tests.unit.calls.support import context_for, run, run_in
+from tests.unit.engine.calls.process_brain import brain
+from tests.unit.engine.calls.support import context_for, run, run_in
 
 CHILD = ChildTurn(
     "Sum it up.", session_id="other", timeout_s=5.0, options={"limits": Limits(max_steps=2), "tags": ("a",)}
@@ -28,7 +28,7 @@ CHILD = ChildTurn(
 
 @pytest.fixture(scope="module")
 def processes() -> Iterator[BoundedToolExecutor]:
-    executor = BoundedToolExecutor(brain_ref="tests.unit.calls.process_brain:brain")
+    executor = BoundedToolExecutor(brain_ref="tests.unit.engine.calls.process_brain:brain")
     yield executor
     executor.close()
 
@@ -126,7 +126,7 @@ def test_what_began_is_never_said_to_have_lasted_no_time(
 
 
 def test_a_process_that_is_not_up_in_time_never_started_the_call() -> None:
-    executor = BoundedToolExecutor(brain_ref="tests.unit.calls.process_brain:brain")
+    executor = BoundedToolExecutor(brain_ref="tests.unit.engine.calls.process_brain:brain")
     try:
         ended = run(executor, brain.tools["add"], {"a": 1}, limit_s=0.02)
     finally:

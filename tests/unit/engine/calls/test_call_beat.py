@@ -6,18 +6,18 @@ from typing import cast
 
 import pytest
 
-from brainq.calls.run import CallBeat
 from brainq.contracts.call import Progress
 from brainq.contracts.claim import CallClaim
 from brainq.contracts.status import Effect
 from brainq.engine.brain.brain import Brain
+from brainq.engine.calls.run import CallBeat
 from brainq.engine.tools.context import RunContext
 from brainq.engine.tools.deadline import DeadlineToken
 from brainq.errors import InvalidInput
 from brainq.state.calls import RedisCalls
 from tests.support.wait import wait_until
-from tests.unit.calls.fakes import Calls, Rig
-from tests.unit.calls.support import context_for
+from tests.unit.engine.calls.fakes import Calls, Rig
+from tests.unit.engine.calls.support import context_for
 
 
 def beating(calls: Calls, said: list[Progress]) -> CallBeat:

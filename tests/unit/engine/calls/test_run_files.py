@@ -13,7 +13,7 @@ from brainq.contracts.status import Effect, TraceStatus
 from brainq.engine.brain.brain import Brain
 from brainq.engine.tools.results import Partial, WithFiles
 from tests.support.blobs import png
-from tests.unit.calls.fakes import REF, Rig
+from tests.unit.engine.calls.fakes import REF, Rig
 
 PICTURE = File(png(), name="chart.png")
 SHA = PICTURE.attachment.sha256

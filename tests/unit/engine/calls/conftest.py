@@ -7,10 +7,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from brainq.calls import function_run
-from brainq.calls.executor import TOOL_LOOP, BoundedToolExecutor
 from brainq.engine.brain.brain import Brain
-from tests.unit.calls.fakes import Rig
+from brainq.engine.calls import function_run
+from brainq.engine.calls.executor import TOOL_LOOP, BoundedToolExecutor
+from tests.unit.engine.calls.fakes import Rig
 
 
 @pytest.fixture

@@ -6,9 +6,9 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from brainq.calls.report import NEVER_STARTED
 from brainq.contracts.call import NOT_STARTED, Intent, ToolFailure, ToolOutcome
 from brainq.contracts.claim import CallClaim
+from brainq.engine.calls.report import NEVER_STARTED
 from brainq.runtime.observe.logs import logger
 
 if TYPE_CHECKING:

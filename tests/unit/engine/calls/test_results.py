@@ -16,14 +16,14 @@ from typing import Any
 import pytest
 from pydantic import BaseModel
 
-from brainq.calls import function_run
-from brainq.calls.executor import TOOL_LOOP, BoundedToolExecutor
-from brainq.calls.function_run import MAX_ERROR_CHARS, MAX_RESULT_CHARS, jsonable, one_line
 from brainq.contracts.call import ToolDenied, ToolFailure, ToolSuccess, ToolUnknown
+from brainq.engine.calls import function_run
+from brainq.engine.calls.executor import TOOL_LOOP, BoundedToolExecutor
+from brainq.engine.calls.function_run import MAX_ERROR_CHARS, MAX_RESULT_CHARS, jsonable, one_line
 from brainq.engine.tools.context import RunContext
 from brainq.engine.tools.results import OutcomeUnknown, ToolError
 from brainq.engine.tools.tool import make_tool
-from tests.unit.calls.support import run
+from tests.unit.engine.calls.support import run
 
 
 class Model(BaseModel):
