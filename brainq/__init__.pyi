@@ -207,7 +207,7 @@ from brainq.engine.gates.answer_schema import OutputSchema as OutputSchema
 from brainq.engine.models.asking.fallback import Fallback as Fallback
 from brainq.engine.models.providers import Provider as Provider
 from brainq.engine.models.scripted import ScriptedProvider as ScriptedProvider
-from brainq.people.outside import Taken as Taken
+from brainq.engine.people.outside import Taken as Taken
 from brainq.runtime.settings.deployment import Settings as Settings
 from brainq.engine.tools.context import RunContext as RunContext
 from brainq.engine.tools.deadline import DeadlineToken as DeadlineToken

@@ -12,9 +12,9 @@ from brainq.client.lists import PAGE_SIZE, iterate_pages
 from brainq.contracts.act import NewAct
 from brainq.contracts.ids import check_id, split_call_id
 from brainq.contracts.people import Approval
+from brainq.engine.people.approvals import ApprovalDesk
+from brainq.engine.people.outside import Taken
 from brainq.engine.tools.results import OutcomeUnknown, ToolError
-from brainq.people.approvals import ApprovalDesk
-from brainq.people.outside import Taken
 
 
 class ApprovalVerbs:

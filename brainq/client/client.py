@@ -43,9 +43,9 @@ from brainq.contracts.ids import check_id
 from brainq.contracts.turn import TurnResult
 from brainq.contracts.webhook import DeliveryRow
 from brainq.engine.brain.brains import BrainsArgument, load_brains, read_brains
+from brainq.engine.people.admission import read_submit
 from brainq.fleet.all_cells import read_all_activity, read_all_fleets, read_all_metrics, read_all_scales
 from brainq.fleet.scale import ScaleRequest
-from brainq.people.admission import read_submit
 from brainq.runtime.observe.spans import submit_span
 from brainq.runtime.settings.deployment import Settings, settings_here
 from brainq.wiring import Wiring

@@ -24,9 +24,9 @@ from brainq.contracts.people import DEFAULT_HOLD_S, Approval, HoldPolicy, Receip
 from brainq.contracts.rows import TurnRow
 from brainq.contracts.turn import TurnRequest, TurnResult
 from brainq.contracts.view import TurnSnapshot
+from brainq.engine.people.outside import Taken
 from brainq.engine.tools.results import OutcomeUnknown, ToolError
 from brainq.engine.turn.explain import explain
-from brainq.people.outside import Taken
 from brainq.runtime.settings.deployment import Settings
 from brainq.state.fleet import RedisWorkers
 

@@ -15,8 +15,8 @@ from brainq.contracts.act import NewAct
 from brainq.contracts.answers import listed
 from brainq.contracts.ids import ALL_SESSIONS, PREFIX_BOUNDARY, check_id, check_prefixes, new_turn_id, tenant_of
 from brainq.contracts.schedule import Missed, OnRunning, Schedule, ScheduleRow
+from brainq.engine.people.admission import read_request
 from brainq.errors import InvalidInput, ScheduleNotFound, SchedulesFull
-from brainq.people.admission import read_request
 from brainq.upkeep.schedules import resumed_run, scheduled_request
 from brainq.wiring import Wiring
 

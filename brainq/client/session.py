@@ -18,8 +18,8 @@ from brainq.contracts.file import File, check_files
 from brainq.contracts.history import HistoryTurn
 from brainq.contracts.ids import check_id, check_turn_id
 from brainq.contracts.people import DEFAULT_HOLD_S, HoldPolicy, Receipt, TurnInput
+from brainq.engine.people.bounced_inputs import bounced_turn_id
 from brainq.errors import InvalidInput, StaleTurn
-from brainq.people.bounced_inputs import bounced_turn_id
 from brainq.wiring import Wiring
 
 if TYPE_CHECKING:

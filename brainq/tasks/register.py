@@ -17,8 +17,8 @@ from brainq.contracts.status import WorkFailure, WorkOutcome
 from brainq.contracts.turn import TurnRequest
 from brainq.engine.brain.brains import Brains
 from brainq.engine.calls.function_run import Abandon
+from brainq.engine.people.admission import read_foreign
 from brainq.errors import BrainqError, InvalidInput
-from brainq.people.admission import read_foreign
 from brainq.runtime.observe.logs import logger, turn_log_ids
 from brainq.runtime.observe.spans import set_parent_context, submit_span
 from brainq.runtime.observe.work_events import UNWATCHED, WorkEvents

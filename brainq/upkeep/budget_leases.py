@@ -19,7 +19,7 @@ LEAST_USD = 1e-6
 
 
 class SharedWindows(Protocol):
-    """Fitted by `people.budgets.BudgetDesk`."""
+    """Fitted by `engine.people.budgets.BudgetDesk`."""
 
     def shared_windows(self) -> Sequence[tuple[BudgetWindow, GrantedWindow]]: ...
     def resume(self, scope: str, per: str) -> int: ...

@@ -16,16 +16,16 @@ from brainq.contracts.claim import CallRef
 from brainq.contracts.fleet import ComparedPage, SweepResult, TurnKey
 from brainq.contracts.status import StopReason
 from brainq.engine.finalize.finalizer import TurnFinalizer
+from brainq.engine.people.approvals import ApprovalHealer
+from brainq.engine.people.brakes import BrakeDesk
+from brainq.engine.people.budgets import BudgetDesk
+from brainq.engine.people.children import ChildDesk
+from brainq.engine.people.inputs import InputDesk
+from brainq.engine.people.lost_turns import LostTurns
+from brainq.engine.people.stops import StopDesk
+from brainq.engine.people.tenant_places import ONE_CELL, TenantPlaces
 from brainq.engine.turn.coordinator import Coordinator
 from brainq.engine.turn.decide import FALLBACK_TEXTS
-from brainq.people.approvals import ApprovalHealer
-from brainq.people.brakes import BrakeDesk
-from brainq.people.budgets import BudgetDesk
-from brainq.people.children import ChildDesk
-from brainq.people.inputs import InputDesk
-from brainq.people.lost_turns import LostTurns
-from brainq.people.stops import StopDesk
-from brainq.people.tenant_places import ONE_CELL, TenantPlaces
 from brainq.runtime.observe.logs import OutageLog, logger, turn_log_ids
 from brainq.runtime.observe.metrics import catalogue as m
 from brainq.runtime.observe.metrics.counters import COUNTERS

@@ -37,11 +37,11 @@ from brainq.engine.models.asking.rate_permit import PermitPolicy
 from brainq.engine.models.auxiliary import AuxiliaryModel
 from brainq.engine.models.costs import cost_usd
 from brainq.engine.models.providers import resolve_model
+from brainq.engine.people.webhook_delivery import WebhookSender
 from brainq.engine.turn.begin import system_prompt_of
 from brainq.engine.turn.prompt.request_messages import render_hash
 from brainq.engine.turn.reflection import PREFIXES
 from brainq.errors import BrainqError, InvalidInput
-from brainq.people.webhook_delivery import WebhookSender
 from brainq.runtime.leases import LeaseRenewer
 from brainq.runtime.observe.logs import logger
 from brainq.runtime.processes.later_threads import LATER_THREADS

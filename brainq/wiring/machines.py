@@ -19,6 +19,7 @@ from brainq.engine.finalize.steps import FIRST_STEP
 from brainq.engine.models.asking.rate_permit import PermitPolicy
 from brainq.engine.models.costs import cost_usd
 from brainq.engine.models.providers import resolve_model, warm_up
+from brainq.engine.people.lost_turns import LostTurns
 from brainq.engine.tools.ranking import ranker_by_name
 from brainq.engine.turn.before_step import AuxiliaryWork
 from brainq.engine.turn.begin import TurnStarter
@@ -30,7 +31,6 @@ from brainq.engine.turn.replies import ReplyHandler
 from brainq.engine.turn.step import StepPipeline, StepRunner
 from brainq.engine.turn.step_money import StepMoney
 from brainq.engine.turn.step_request import BlobCache, StepPreparer
-from brainq.people.lost_turns import LostTurns
 from brainq.runtime.leases import LeaseRenewer
 from brainq.runtime.outage import OutagePolicy
 from brainq.store.store import Store

@@ -8,18 +8,18 @@ from typing import TYPE_CHECKING
 from brainq.contracts.turn import TurnRequest
 from brainq.engine.brain.brains import Brains, require_brain, with_brain_name
 from brainq.engine.models.providers import check_model_choice
+from brainq.engine.people.admission import Admission
+from brainq.engine.people.approvals import ApprovalDesk, ApprovalHealer
+from brainq.engine.people.bounced_inputs import BouncedInputs
+from brainq.engine.people.brakes import BrakeDesk
+from brainq.engine.people.children import ChildDesk
+from brainq.engine.people.inputs import InputDesk
+from brainq.engine.people.intake import Intake, QueueLimits
+from brainq.engine.people.outside import OutsideDesk
+from brainq.engine.people.stops import StopDesk
+from brainq.engine.people.turn_queue import TurnQueue
 from brainq.engine.turn.begin import check_tool_choice
 from brainq.engine.turn.client_tools import check_client_tools, turn_specs
-from brainq.people.admission import Admission
-from brainq.people.approvals import ApprovalDesk, ApprovalHealer
-from brainq.people.bounced_inputs import BouncedInputs
-from brainq.people.brakes import BrakeDesk
-from brainq.people.children import ChildDesk
-from brainq.people.inputs import InputDesk
-from brainq.people.intake import Intake, QueueLimits
-from brainq.people.outside import OutsideDesk
-from brainq.people.stops import StopDesk
-from brainq.people.turn_queue import TurnQueue
 
 if TYPE_CHECKING:
     from brainq.wiring.wiring import Wiring

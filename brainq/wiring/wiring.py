@@ -19,9 +19,9 @@ from brainq.contracts.build import WorkerBuild
 from brainq.contracts.status import Effect
 from brainq.engine.brain.brains import BrainsArgument, read_brains
 from brainq.engine.brain.declared import worker_build
+from brainq.engine.people.budgets import BudgetDesk
+from brainq.engine.people.tenant_places import ONE_CELL, TenantPlaces
 from brainq.errors import SetupError, Unreachable
-from brainq.people.budgets import BudgetDesk
-from brainq.people.tenant_places import ONE_CELL, TenantPlaces
 from brainq.runtime.leases import LeaseRenewer, process_name
 from brainq.runtime.settings.deployment import Settings
 from brainq.runtime.settings.extensions import load_extension
@@ -37,9 +37,9 @@ if TYPE_CHECKING:
     from brainq.engine.finalize.finalizer import TurnFinalizer
     from brainq.engine.finalize.rerun import StepRerunner
     from brainq.engine.memory.judge_runner import JudgeRunner
+    from brainq.engine.people.tenant_places import TenantPlaces
+    from brainq.engine.people.webhook_delivery import WebhookSender
     from brainq.engine.turn.coordinator import Coordinator
-    from brainq.people.tenant_places import TenantPlaces
-    from brainq.people.webhook_delivery import WebhookSender
     from brainq.state.stream_reader import StreamReaders
     from brainq.upkeep.poller import Poller
     from brainq.upkeep.sweeper import Sweeper

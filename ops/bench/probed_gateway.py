@@ -21,10 +21,10 @@ import brainq.client.client
 import brainq.gateway.rest.turns
 from brainq.client.async_handle import VerbThreads
 from brainq.client.client import Client
+from brainq.engine.people.intake import Intake
 from brainq.gateway.edge.access import AccessMiddleware
 from brainq.gateway.edge.limits import BodyLimitMiddleware
 from brainq.gateway.rest.event_stream import EventStream
-from brainq.people.intake import Intake
 from brainq.runtime.observe.logs import EventLogger
 from brainq.state.async_connection import AsyncConnection
 from brainq.state.connection import Client as RedisClient

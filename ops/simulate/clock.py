@@ -22,9 +22,9 @@ from unittest import mock
 
 import brainq.engine.calls.executor as executor
 import brainq.engine.calls.function_run as function_run
+import brainq.engine.people.approvals as approvals
 import brainq.engine.tools.deadline as deadline
 import brainq.engine.turn.step_request as step_request
-import brainq.people.approvals as approvals
 import brainq.runtime.leases as leases
 import brainq.runtime.observe.threads as kept
 import brainq.runtime.processes.threads as threads

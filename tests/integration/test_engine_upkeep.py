@@ -12,8 +12,8 @@ from brainq.client.handle import TurnHandle
 from brainq.contracts.ids import new_turn_id
 from brainq.contracts.status import Ending, StopReason
 from brainq.engine.calls.report import NEVER_STARTED
-from brainq.people.admission import read_request
-from brainq.people.lost_turns import LostTurns
+from brainq.engine.people.admission import read_request
+from brainq.engine.people.lost_turns import LostTurns
 from tests.integration.store.examples import start
 from tests.support.brains.diary import notes, open_gate
 from tests.support.brains.obedient import script

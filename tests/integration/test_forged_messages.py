@@ -11,7 +11,7 @@ from brainq.contracts.ids import child_turn_id
 from brainq.contracts.rows import TurnRow
 from brainq.contracts.status import Effect
 from brainq.engine.models.scripted import calls, says
-from brainq.people.bounced_inputs import bounced_turn_id
+from brainq.engine.people.bounced_inputs import bounced_turn_id
 from brainq.tasks.register import submit_foreign
 from tests.support.people import Pumps, Watched, brain_of, statuses, take_call
 from tests.support.pump import Bell, Pump

@@ -14,8 +14,8 @@ from brainq.contracts.brain import Approvals
 from brainq.contracts.people import Approval
 from brainq.contracts.status import Effect, Ending
 from brainq.engine.models.scripted import calls, says
+from brainq.engine.people.approvals import ApprovalDesk
 from brainq.errors import ApprovalDecided, ApprovalNotFound, InvalidInput
-from brainq.people.approvals import ApprovalDesk
 from tests.support.people import (
     Pumps,
     Watched,

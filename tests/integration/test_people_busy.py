@@ -8,9 +8,9 @@ from brainq.client.handle import TurnHandle
 from brainq.contracts.status import Awaits, Ending, StopReason
 from brainq.contracts.turn import OnBusy
 from brainq.engine.models.scripted import calls, says
+from brainq.engine.people.turn_queue import TurnQueue
 from brainq.engine.turn.prompt.request_messages import INPUT_FRAME
 from brainq.errors import SessionBusy, SubmitConflict, TurnRejected
-from brainq.people.turn_queue import TurnQueue
 from tests.support.people import Pumps, Watched, brain_of, history, lose_redis, turn_field
 from tests.support.pump import Pump
 

@@ -14,7 +14,7 @@ from brainq.contracts.model import ModelReply, ModelRequest, TokenUsage
 from brainq.contracts.status import Effect, Ending
 from brainq.engine.brain.brain import Brain
 from brainq.engine.models.scripted import ScriptedFailure, ScriptedProvider, calls, fails, says
-from brainq.people.children import PARENT_OVER, ChildDesk, child_turn_id
+from brainq.engine.people.children import PARENT_OVER, ChildDesk, child_turn_id
 from tests.support.people import Pumps, awaits, events, lose_redis, statuses, swept_until, take_call, turn_field
 from tests.support.pump import Pump
 

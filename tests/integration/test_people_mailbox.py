@@ -10,10 +10,10 @@ from brainq.contracts.model import TokenUsage
 from brainq.contracts.people import TurnInput
 from brainq.contracts.status import Ending, StopReason
 from brainq.engine.models.scripted import calls, says
+from brainq.engine.people.bounced_inputs import BouncedInputs, bounced_turn_id
+from brainq.engine.people.inputs import InputDesk
 from brainq.engine.turn.prompt.request_messages import INPUT_FRAME
 from brainq.errors import InputNotFound, StaleTurn, SubmitConflict
-from brainq.people.bounced_inputs import BouncedInputs, bounced_turn_id
-from brainq.people.inputs import InputDesk
 from brainq.store.prune import prune
 from tests.support.people import (
     Pumps,

@@ -146,7 +146,7 @@ def lose_redis(pump: Pump) -> None:
 
 def heal_inputs(pump: Pump, monkeypatch: Any) -> None:
     """What the sweeper does with input that has been left half done for a while."""
-    monkeypatch.setattr("brainq.people.inputs.SETTLING_S", -1.0)
+    monkeypatch.setattr("brainq.engine.people.inputs.SETTLING_S", -1.0)
     pump.wiring.people.inputs.heal(0)
 
 

@@ -12,8 +12,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from brainq.contracts.cell import Placement, tenant_key
+from brainq.engine.people.tenant_places import TenantPlaces
 from brainq.errors import CellUnreachable
-from brainq.people.tenant_places import TenantPlaces
 from brainq.runtime.observe.logs import logger
 from brainq.runtime.settings.deployment import Settings
 from brainq.state.tenant_keys import RedisMovedWords

@@ -12,7 +12,7 @@ from brainq.engine.calls.report import NEVER_STARTED
 from brainq.runtime.observe.logs import logger
 
 if TYPE_CHECKING:
-    from brainq.people.brakes import BrakeDesk
+    from brainq.engine.people.brakes import BrakeDesk
     from brainq.state.calls import RedisCalls
     from brainq.store.repositories.calls import Calls
 

@@ -15,7 +15,7 @@ from brainq.engine.tools.results import Pending
 from brainq.errors import SubmitConflict
 
 if TYPE_CHECKING:
-    from brainq.people.children import ChildDesk
+    from brainq.engine.people.children import ChildDesk
     from brainq.state.calls import RedisCalls
     from brainq.state.outside import RedisOutsideResults
 

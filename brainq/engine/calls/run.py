@@ -40,8 +40,8 @@ from brainq.runtime.observe.logs import MissingBrainLog, logger
 from brainq.runtime.observe.spans import call_span
 
 if TYPE_CHECKING:
-    from brainq.people.brakes import BrakeDesk
-    from brainq.people.children import ChildDesk
+    from brainq.engine.people.brakes import BrakeDesk
+    from brainq.engine.people.children import ChildDesk
     from brainq.state.calls import RedisCalls
     from brainq.state.listener import RedisStopSignals
     from brainq.state.outside import RedisOutsideResults

@@ -28,7 +28,7 @@ from brainq.runtime.processes.threads import call_within
 from brainq.runtime.text.failures import failure_name
 
 if TYPE_CHECKING:
-    from brainq.people.children import ChildDesk
+    from brainq.engine.people.children import ChildDesk
     from brainq.state.finals import RedisFinalChain
     from brainq.store.records import SqlRecords
 

@@ -26,7 +26,7 @@ from brainq.runtime.processes.threads import call_within
 from brainq.runtime.text.estimate import estimate_request
 
 if TYPE_CHECKING:
-    from brainq.people.budgets import BudgetDesk
+    from brainq.engine.people.budgets import BudgetDesk
     from brainq.state.stops import RedisStops
 
 MAX_ANSWER_TOKENS = 1_000  # of one answer, if its caller sets no other limit

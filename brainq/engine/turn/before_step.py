@@ -29,7 +29,7 @@ from brainq.runtime.observe.logs import logger
 from brainq.runtime.text.estimate import estimate_messages
 
 if TYPE_CHECKING:
-    from brainq.people.budgets import BudgetDesk
+    from brainq.engine.people.budgets import BudgetDesk
     from brainq.state.turns import RedisTurns
 
 log = logger("brainq.turn")

@@ -41,7 +41,7 @@ from brainq.runtime.processes.resources import is_short_now
 from brainq.runtime.text.failures import failure_name
 
 if TYPE_CHECKING:
-    from brainq.people.brakes import BrakeDesk
+    from brainq.engine.people.brakes import BrakeDesk
     from brainq.state.listener import RedisStopSignals
     from brainq.state.turns import RedisTurns
 

@@ -18,7 +18,7 @@ from brainq.engine.turn.turn_diff import turn_diff
 from brainq.runtime.observe.logs import logger
 
 if TYPE_CHECKING:
-    from brainq.people.children import ChildDesk
+    from brainq.engine.people.children import ChildDesk
     from brainq.state.turns import RedisTurns
 
 log = logger("brainq.turn")

@@ -50,7 +50,7 @@ from brainq.runtime.observe.logs import logger
 from brainq.runtime.text.estimate import CHARS_PER_TOKEN as MAX_BYTES_PER_TOKEN
 
 if TYPE_CHECKING:
-    from brainq.people.brakes import BrakeDesk
+    from brainq.engine.people.brakes import BrakeDesk
     from brainq.state.turns import RedisTurns
 
 log = logger("brainq.turn")

@@ -19,7 +19,7 @@ from brainq.engine.turn.step_request import StepRequest
 from brainq.runtime.observe.logs import logger
 
 if TYPE_CHECKING:
-    from brainq.people.budgets import BudgetDesk
+    from brainq.engine.people.budgets import BudgetDesk
     from brainq.state.turns import RedisTurns
 
 log = logger("brainq.turn")

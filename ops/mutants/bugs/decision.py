@@ -80,9 +80,9 @@ BUGS = (
     ),
     Bug(
         "a child's outcome that comes again after a crash is not recorded",
-        "brainq/people/children.py",
+        "brainq/engine/people/children.py",
         'in ("SETTLED", "EARLY", "USED")',
         'in ("SETTLED", "EARLY")',
-        ("tests/unit/people/test_children.py",),
+        ("tests/unit/engine/people/test_children.py",),
     ),
 )

@@ -317,14 +317,14 @@ BUGS = (
     ),
     Bug(
         "a receipt names the step after the one that read the input",
-        "brainq/people/inputs.py",
+        "brainq/engine/people/inputs.py",
         "return _consumed_receipt(row, int(receipt.split()[1]))",
         "return _consumed_receipt(row, int(receipt.split()[1]) + 1)",
         MAILBOX,
     ),
     Bug(
         "SQL is told another step than the one that read the input",
-        "brainq/people/inputs.py",
+        "brainq/engine/people/inputs.py",
         "step = int(receipt.split()[1])",
         "step = int(receipt.split()[1]) + 1",
         MAILBOX,
@@ -345,7 +345,7 @@ BUGS = (
     ),
     Bug(
         "a foreign submit without an id is refused without a remedy",
-        "brainq/people/admission.py",
+        "brainq/engine/people/admission.py",
         '"choose a turn_id or a request_key, so that sending again is harmless"',
         '"it has none"',
         INPUT,

@@ -11,7 +11,7 @@ CUT = ("tests/integration/test_money_of_cut_streams.py",)
 BUDGETS = ("tests/lua/test_money.py",)
 CAPS = ("tests/integration/test_budgets.py",)
 NOTICES = ("tests/integration/test_budget_notices.py",)
-KEEPER = ("tests/unit/people/test_budget_keeper.py",)
+KEEPER = ("tests/unit/engine/people/test_budget_keeper.py",)
 POINTS = ("tests/integration/store/test_crash_points.py",)
 LUA_MONEY = ("tests/lua/test_money.py",)
 SPENDING = ("tests/integration/store/test_spending.py",)
@@ -159,49 +159,49 @@ BUGS = (
     ),
     Bug(
         "budgets: while home is away a call is at the cap",
-        "brainq/people/budgets.py",
+        "brainq/engine/people/budgets.py",
         '            return AtCap("wait", window, refusal.start_ms)\n        if granted is None:',
         "            return AtCap(window.budget.at_cap, window, refusal.start_ms)\n        if granted is None:",
         KEEPER,
     ),
     Bug(
         "budgets: what waits for calls in flight asks SQL for more",
-        "brainq/people/budgets.py",
+        "brainq/engine/people/budgets.py",
         'if refusal.why == "wait":',
         'if refusal.why == "park":',
         KEEPER,
     ),
     Bug(
         "budgets: a call at the cap does not wait for those in flight",
-        "brainq/people/budgets.py",
+        "brainq/engine/people/budgets.py",
         "waits = refusal.in_flight > 0",
         "waits = refusal.in_flight > 99",
         KEEPER,
     ),
     Bug(
         "budgets: the epoch is noted before Redis has heard of all",
-        "brainq/people/budgets.py",
+        "brainq/engine/people/budgets.py",
         "        if epoch == self._epoch:\n            return\n        if self.budgets():",
         "        if epoch == self._epoch:\n            return\n        self._epoch = epoch\n        if self.budgets():",
         KEEPER,
     ),
     Bug(
         "budgets: what was given back is spent again after a restore",
-        "brainq/people/budgets.py",
+        "brainq/engine/people/budgets.py",
         "MoneyGrant(usd, usd, usd, returned_usd=row.returned_usd)",
         "MoneyGrant(usd, usd, usd)",
         KEEPER,
     ),
     Bug(
         "budgets: windows that are over are restored",
-        "brainq/people/budgets.py",
+        "brainq/engine/people/budgets.py",
         "return [row for row in rows if row.start_ms == starts[row.per][1]]",
         "return [row for row in rows if row.start_ms >= starts[row.per][0]]",
         KEEPER,
     ),
     Bug(
         "budgets: processes hear of a budget before SQL has it",
-        "brainq/people/budgets.py",
+        "brainq/engine/people/budgets.py",
         "        self.rows.set(budget.scope, budget.per, None if usd is None else budget.usd, "
         "budget.at_cap, by)\n"
         "        self.forget()\n"
@@ -214,49 +214,49 @@ BUGS = (
     ),
     Bug(
         "budgets: whoever sets one goes on with what it knew",
-        "brainq/people/budgets.py",
+        "brainq/engine/people/budgets.py",
         "        self.forget()\n        self.counters.tell()",
         "        self.counters.tell()",
         KEEPER,
     ),
     Bug(
         "budgets: turns that are parked do not ask again when theirs is set",
-        "brainq/people/budgets.py",
+        "brainq/engine/people/budgets.py",
         '        self.counters.tell()\n        self.counters.resume(f"{scope}/{per}")',
         "        self.counters.tell()",
         KEEPER,
     ),
     Bug(
         "budgets: parked turns ask again before new ones are let in",
-        "brainq/people/budgets.py",
+        "brainq/engine/people/budgets.py",
         "        self.rows.mark_spent(scope, per, start_ms, is_spent=False)\n",
         "",
         KEEPER,
     ),
     Bug(
         "budgets: a process reads them before it listens",
-        "brainq/people/budgets.py",
+        "brainq/engine/people/budgets.py",
         "            self.listen()\n            self._read(READ_AGAIN_S)",
         "            self._read(READ_AGAIN_S)\n            self.listen()",
         KEEPER,
     ),
     Bug(
         "budgets: SQL that was away is asked again in a minute",
-        "brainq/people/budgets.py",
+        "brainq/engine/people/budgets.py",
         "self._stale_at = time.monotonic() + RETRY_S",
         "self._stale_at = time.monotonic() + good_for_s",
         KEEPER,
     ),
     Bug(
         "budgets: producers go on with what they read a minute ago",
-        "brainq/people/budgets.py",
+        "brainq/engine/people/budgets.py",
         "            self._read(UNHEARD_S)",
         "            self._read(READ_AGAIN_S)",
         KEEPER,
     ),
     Bug(
         "budgets: a call after the turn is asked for once",
-        "brainq/people/budgets.py",
+        "brainq/engine/people/budgets.py",
         "        while hold and (refusal :=",
         "        if hold and (refusal :=",
         KEEPER,
@@ -270,21 +270,21 @@ BUGS = (
     ),
     Bug(
         "budgets: one of each is raised for nobody",
-        "brainq/people/budgets.py",
+        "brainq/engine/people/budgets.py",
         '(wanted != kind or scope != kind or kind == "all")',
         "True",
         KEEPER,
     ),
     Bug(
         "budgets: a tenant's is taken for one that cells share",
-        "brainq/people/budgets.py",
+        "brainq/engine/people/budgets.py",
         "if budget is not None and is_shared(row.scope):",
         "if budget is not None:",
         KEEPER,
     ),
     Bug(
         "budgets: Redis may spend before SQL has granted",
-        "brainq/people/budgets.py",
+        "brainq/engine/people/budgets.py",
         "            granted = self.rows.grant(window.scope, window.budget, refusal)\n",
         "            self.counters.grant(window, refusal.start_ms, MoneyGrant(refusal.expected, "
         "0.0, 0.0))\n"

@@ -22,21 +22,21 @@ BUGS = (
     ),
     Bug(
         "a turn that came too late for the copy stays in the old cell",
-        "brainq/people/turn_queue.py",
+        "brainq/engine/people/turn_queue.py",
         'if word == "MOVED":\n            self.tenants.send_turn',
         'if word == "GONE":\n            self.tenants.send_turn',
         MOVES,
     ),
     Bug(
         "whoever decides while a tenant is copied is told that its turn has ended",
-        "brainq/people/approvals.py",
+        "brainq/engine/people/approvals.py",
         'if word == "GONE" and current.state == "pending":',
         'if word == "GONE" and current.state == "void":',
         MOVES,
     ),
     Bug(
         "input that is sent after a move passes what waited for it",
-        "brainq/people/inputs.py",
+        "brainq/engine/people/inputs.py",
         "if has_come and known is None:",
         "if has_come and known is not None:",
         ORDER,
@@ -71,7 +71,7 @@ BUGS = (
     ),
     Bug(
         "a turn that is submitted right after a move begins before one that waited while its tenant moved",
-        "brainq/people/turn_queue.py",
+        "brainq/engine/people/turn_queue.py",
         "        if place is None or not place.has_come:\n            return place\n",
         "        if place is None or place.epoch:\n            return None if place and place.has_come else place\n",
         ORDER,

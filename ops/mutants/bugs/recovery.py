@@ -80,14 +80,14 @@ BUGS = (
     ),
     Bug(
         "a turn that Redis lost fails while a worker asks whether its write may start",
-        "brainq/people/lost_turns.py",
+        "brainq/engine/people/lost_turns.py",
         'self._calls.started(turn_id) == "unsaid"',
         "False",
         ("tests/integration/test_engine_upkeep.py",),
     ),
     Bug(
         "what was accepted behind a turn that Redis lost passes it while a worker is waited for",
-        "brainq/people/lost_turns.py",
+        "brainq/engine/people/lost_turns.py",
         "if other != turn_id):",
         "if other == turn_id):",
         ("tests/integration/test_engine_upkeep.py",),

@@ -113,7 +113,11 @@ BUGS = (
         PYDANTIC,
     ),
     Bug(
-        "a compaction asks the default brain's model", "brainq/people/intake.py", '"brain": newest.brain, ', "", REVIEWS
+        "a compaction asks the default brain's model",
+        "brainq/engine/people/intake.py",
+        '"brain": newest.brain, ',
+        "",
+        REVIEWS,
     ),
     Bug(
         "nobody is told that a summary was not made",

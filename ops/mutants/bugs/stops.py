@@ -6,12 +6,12 @@ from ops.mutants.bug import Bug
 
 STOPS = "brainq/state/lua/lib/stops.lua"
 CLAIM = "brainq/state/lua/call_claim.lua"
-DESK = "brainq/people/stops.py"
+DESK = "brainq/engine/people/stops.py"
 CONNECTION = "brainq/client/connection.py"
 TESTS = ("tests/lua/test_stops.py",)
 WHOLE = ("tests/integration/test_operator_stops.py",)
 BULK = "brainq/client/bulk_run.py"
-UNIT = ("tests/unit/people/test_stop_desk.py",)
+UNIT = ("tests/unit/engine/people/test_stop_desk.py",)
 LUA_STOPS = ("tests/lua/test_stops.py",)
 POINTS = ("tests/integration/store/test_crash_points.py",)
 
@@ -166,42 +166,42 @@ BUGS = (
     ),
     Bug(
         "stops: Redis has it before SQL",
-        "brainq/people/stops.py",
+        "brainq/engine/people/stops.py",
         "        self.rows.put(stop)\n        self.switch.put([stop])",
         "        self.switch.put([stop])\n        self.rows.put(stop)",
         POINTS,
     ),
     Bug(
         "stops: it is lifted in Redis before SQL",
-        "brainq/people/stops.py",
+        "brainq/engine/people/stops.py",
         "        stood = self.rows.lift(stop)\n        if self.switch.drop(stop.field) or stood:",
         "        dropped = self.switch.drop(stop.field)\n        if self.rows.lift(stop) or dropped:",
         POINTS,
     ),
     Bug(
         "stops: what waited is not looked at where Redis had lost it",
-        "brainq/people/stops.py",
+        "brainq/engine/people/stops.py",
         "if self.switch.drop(stop.field) or stood:",
         "if self.switch.drop(stop.field):",
         UNIT,
     ),
     Bug(
         "stops: a sweeper reads SQL before Redis",
-        "brainq/people/stops.py",
+        "brainq/engine/people/stops.py",
         "        met = self.switch.fields()\n        standing = self.rows.standing()\n",
         "        standing = self.rows.standing()\n        met = self.switch.fields()\n",
         POINTS,
     ),
     Bug(
         "stops: a sweeper does not bring what Redis lost",
-        "brainq/people/stops.py",
+        "brainq/engine/people/stops.py",
         "        self.switch.put(standing)\n        over",
         "        over",
         POINTS,
     ),
     Bug(
         "stops: what waited for one that ended is not looked at",
-        "brainq/people/stops.py",
+        "brainq/engine/people/stops.py",
         "            self.rows.forget_ended()\n            self.switch.hasten()",
         "            self.rows.forget_ended()",
         UNIT,

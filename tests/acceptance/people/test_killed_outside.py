@@ -6,8 +6,8 @@ import pytest
 
 from brainq.contracts.status import Ending, TraceStatus
 from brainq.contracts.tool import ClientTool
+from brainq.engine.people.children import child_turn_id
 from brainq.errors import ResultRefused, TokenRefused
-from brainq.people.children import child_turn_id
 from tests.acceptance.people.conftest import Neighbours
 from tests.support.brains.diary import notes, open_gate, order
 from tests.support.brains.obedient import script

@@ -9,7 +9,7 @@ import pytest
 
 from brainq.contracts.people import Receipt
 from brainq.contracts.status import Ending, StopReason
-from brainq.people.bounced_inputs import bounced_turn_id
+from brainq.engine.people.bounced_inputs import bounced_turn_id
 from tests.acceptance.people.conftest import Neighbours
 from tests.support.brains.diary import notes, open_gate, order
 from tests.support.brains.obedient import script

@@ -17,7 +17,7 @@ from brainq.contracts.message import Message
 from brainq.contracts.rows import InputRow
 from brainq.contracts.status import Ending
 from brainq.contracts.turn import LimitsOverride
-from brainq.people.bounced_inputs import bounced_turn_id
+from brainq.engine.people.bounced_inputs import bounced_turn_id
 from tests.support.brains import diary
 from tests.support.brains.diary import notes, open_gate, order
 from tests.support.brains.echoing import steps_of

@@ -19,8 +19,8 @@ from brainq.contracts.event import EventKind
 from brainq.contracts.ids import full_call_id
 from brainq.contracts.people import Approval
 from brainq.contracts.status import Ending, TraceStatus
+from brainq.engine.people.bounced_inputs import bounced_turn_id
 from brainq.errors import ApprovalDecided
-from brainq.people.bounced_inputs import bounced_turn_id
 from tests.support.brains.racing import AnswersAtTheLine, Approved, EndsAtTheLine, Waiting
 from tests.support.races import Arena, Duel, Line
 from tests.support.wait import wait_until

@@ -17,8 +17,8 @@ from brainq import AsyncClient, Brain, ScriptedProvider
 from brainq.contracts.schedule import Missed, Schedule
 from brainq.contracts.status import Ending
 from brainq.engine.models.scripted import says
+from brainq.engine.people.admission import read_foreign
 from brainq.errors import InvalidInput, ScheduleNotFound, SchedulesFull
-from brainq.people.admission import read_foreign
 from brainq.store.tables import schedules
 from brainq.wiring.machines import make_schedule_runner
 from tests.support.pump import Pump

@@ -490,7 +490,7 @@ def test_who_asks_for_what_is_anothers_is_refused_and_told_nothing(
     gateway: GatewayThread, pump: Pump, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in ("READ_AGAIN_S", "UNHEARD_S"):  # what is read again after a while is no answer's own
-        monkeypatch.setattr(f"brainq.people.budgets.{name}", 3600.0)
+        monkeypatch.setattr(f"brainq.engine.people.budgets.{name}", 3600.0)
     mine, theirs, all_ = (token(pump, name, of) for name, of in (("acme", "acme:"), ("evil", "evil:"), ("all", "*")))
     scopes = {verb: token(pump, f"no {verb}", "*", *(other for other in Verb if other is not verb)) for verb in Verb}
     app = make_app(gateway.gateway)

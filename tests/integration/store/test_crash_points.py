@@ -19,7 +19,7 @@ from brainq.contracts.budget_lease import LeaseWish
 from brainq.contracts.budgets import Budget, GrantedWindow, MoneyRefusal
 from brainq.contracts.encryption import ContentShredded
 from brainq.contracts.stop import checked_stop
-from brainq.people.stops import StopDesk
+from brainq.engine.people.stops import StopDesk
 from brainq.runtime.settings.deployment import Settings
 from brainq.state.connection import make_client
 from brainq.state.keys import Keys

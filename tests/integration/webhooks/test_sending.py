@@ -17,8 +17,8 @@ import pytest
 from sqlalchemy import text
 
 from brainq.contracts.webhook import DeliveryRow, NewDelivery, Webhook, parse_webhooks
-from brainq.people.webhook_delivery import WebhookSender
-from brainq.people.webhook_post import post
+from brainq.engine.people.webhook_delivery import WebhookSender
+from brainq.engine.people.webhook_post import post
 from brainq.runtime.observe import threads as kept
 from brainq.runtime.observe.tracing import turn_context
 from brainq.store.store import Store
@@ -212,7 +212,7 @@ WORKER = """
 import sys, threading
 from brainq.contracts.webhook import parse_webhooks
 from brainq.store.store import Store
-from brainq.people.webhook_delivery import WebhookSender
+from brainq.engine.people.webhook_delivery import WebhookSender
 with Store.open(sys.argv[1], migrate=False) as store:
     sender = WebhookSender(webhooks=parse_webhooks(sys.argv[2]), rows=store.deliveries, lease_s=60.0, every_s=0.05)
     sender.run(threading.Event())

@@ -19,9 +19,9 @@ from brainq.contracts.message import Message
 from brainq.contracts.model import ModelReply, ModelRequest
 from brainq.contracts.tool import Isolation
 from brainq.engine.models.scripted import calls, says
+from brainq.engine.people.bounced_inputs import BouncedInputs
+from brainq.engine.people.children import ChildDesk
 from brainq.engine.tools.results import Partial
-from brainq.people.bounced_inputs import BouncedInputs
-from brainq.people.children import ChildDesk
 from brainq.state.calls import RedisCalls
 from brainq.state.turns import RedisTurns
 from brainq.store.repositories.approvals import Approvals as ApprovalRows

@@ -18,15 +18,15 @@ from brainq.engine.finalize.finalizer import TurnFinalizer
 from brainq.engine.finalize.result import make_result
 from brainq.engine.finalize.step_order import FinalizerRuntime, StepOrder
 from brainq.engine.models.asking.rate_permit import PermitPolicy
+from brainq.engine.people.admission import Admission
+from brainq.engine.people.bounced_inputs import BouncedInputs
+from brainq.engine.people.inputs import InputDesk
+from brainq.engine.people.lost_turns import LostTurns
+from brainq.engine.people.outside import OutsideDesk
+from brainq.engine.people.turn_queue import TurnQueue
 from brainq.engine.turn.coordinator import ANY_LOSSES, Coordinator, CoordinatorRuntime
 from brainq.engine.turn.ending import Ender
 from brainq.engine.turn.reflection import ThinkingManager
-from brainq.people.admission import Admission
-from brainq.people.bounced_inputs import BouncedInputs
-from brainq.people.inputs import InputDesk
-from brainq.people.lost_turns import LostTurns
-from brainq.people.outside import OutsideDesk
-from brainq.people.turn_queue import TurnQueue
 from brainq.state.calls import RedisCalls
 from brainq.state.finals import RedisFinalChain
 from brainq.state.fleet import RedisWorkers
@@ -114,7 +114,7 @@ class AloneProcess:
 
 @dataclass(frozen=True, slots=True)
 class BrakesOfRedis:
-    """`people.brakes.BrakeDesk` without SQL."""
+    """`engine.people.brakes.BrakeDesk` without SQL."""
 
     state: State
 

@@ -220,7 +220,7 @@ EFFECTS = (Effect.READ_ONLY, Effect.LOCAL_WRITE, Effect.NETWORK, Effect.DESTRUCT
 
 
 class NoChildren:
-    """`people.children.ChildDesk` where no call starts a turn."""
+    """`engine.people.children.ChildDesk` where no call starts a turn."""
 
     def cancel_children(self, turn_ids: Sequence[str]) -> None:
         return None

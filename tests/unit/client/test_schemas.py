@@ -11,8 +11,8 @@ from brainq.client.schemas import SCHEMAS, schema_of
 from brainq.contracts.event import FIELDS, EventKind, TurnEvent
 from brainq.contracts.status import Ending, StopReason
 from brainq.contracts.turn import TurnResult
+from brainq.engine.people.admission import read_foreign
 from brainq.errors import InvalidInput
-from brainq.people.admission import read_foreign
 
 SENT: dict[str, Any] = {"turn_id": "order-17", "session_id": "monday", "user_message": "Restock apples"}
 

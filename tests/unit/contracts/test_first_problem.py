@@ -12,11 +12,11 @@ from brainq.contracts.people import TurnInput
 from brainq.contracts.tool import ClientTool
 from brainq.contrib.mcp_server.requests import read_input
 from brainq.contrib.mcp_server.tools import SubmitInput
+from brainq.engine.people.admission import read_request
 from brainq.errors import InvalidInput
 from brainq.gateway.rest.bodies import SubmitBody
 from brainq.gateway.rest.schedules import ScheduleBody
 from brainq.gateway.rest.turn_control import OutsideResult
-from brainq.people.admission import read_request
 
 ONE: dict[str, Any] = {"session_id": "s1", "user_message": "hi"}
 CALL: dict[str, Any] = {"id": "", "name": "look", "arguments": {}}

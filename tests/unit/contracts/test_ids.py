@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from brainq import InvalidInput, full_call_id, split_call_id
 from brainq.contracts.ids import call_id, child_turn_id, new_turn_id, parse_call_id
-from brainq.people.bounced_inputs import bounced_turn_id
+from brainq.engine.people.bounced_inputs import bounced_turn_id
 
 turn_ids = st.from_regex(r"\A[A-Za-z0-9][A-Za-z0-9_-]{2,63}\Z")
 nested = turn_ids.flatmap(lambda turn: st.just(turn) | st.just(full_call_id(turn[:50], "c1-0")))

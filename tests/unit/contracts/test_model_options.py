@@ -13,8 +13,8 @@ from brainq import Brain, ModelOptions
 from brainq.contracts.model import ModelFailure, parse_failure, render_failure
 from brainq.contracts.model_options import NO_OPTIONS, OptionsFields, TurnOptions, as_model_options
 from brainq.contracts.turn import TurnRequest
+from brainq.engine.people.admission import read_request
 from brainq.errors import InvalidInput
-from brainq.people.admission import read_request
 
 REFUSED = [
     ({"temprature": 1}, "options.temprature", "did you mean temperature?"),

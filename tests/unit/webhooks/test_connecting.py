@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from brainq.people.webhook_post import open_connection
+from brainq.engine.people.webhook_post import open_connection
 
 SHORT_S = 0.3
 LONG_S = 30.0  # what each of the stages would take by itself

@@ -11,8 +11,8 @@ from brainq.contracts.people import ApprovalRequest
 from brainq.contracts.status import Effect, Ending, StopReason
 from brainq.contracts.turn import TurnResult
 from brainq.contracts.webhook import Webhook, parse_webhooks
+from brainq.engine.people.webhook_delivery import LATER, MAX_TRIES
 from brainq.errors import InvalidInput, SetupError
-from brainq.people.webhook_delivery import LATER, MAX_TRIES
 from brainq.runtime.settings.deployment import load_settings
 from brainq.store.repositories.deliveries import approval_deliveries, ending_deliveries
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from brainq.contracts.webhook import DeliveryClaim
-from brainq.people.webhook_signature import message_body, message_headers, sign
+from brainq.engine.people.webhook_signature import message_body, message_headers, sign
 
 DELIVERY = DeliveryClaim(
     row=7,

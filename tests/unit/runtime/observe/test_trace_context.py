@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from brainq.engine.people.admission import read_request
 from brainq.errors import InvalidInput
-from brainq.people.admission import read_request
 from brainq.runtime.observe.tracing import call_span_id, place_at, read_traceparent, traceparent_of, turn_context
 
 GOOD = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"

@@ -11,7 +11,7 @@ from brainq.contracts.call import ToolSuccess
 from brainq.contracts.claim import CallFacts, CallRef, SettleReply
 from brainq.contracts.status import Effect, Ending, StopReason, TraceStatus
 from brainq.contracts.turn import ParentCall, TurnRequest, TurnResult
-from brainq.people.children import ChildDesk, child_outcome
+from brainq.engine.people.children import ChildDesk, child_outcome
 from tests.support.stand_in import stand_in
 
 

@@ -20,6 +20,7 @@ from brainq.contracts.file import File, FileLimits, check_files
 from brainq.contracts.ids import full_call_id
 from brainq.contracts.message import Message
 from brainq.contracts.status import TraceStatus
+from brainq.engine.people.tenant_places import ONE_CELL, TenantPlaces
 from brainq.engine.tools.results import (
     MAX_TOKEN_CHARS,
     OutcomeUnknown,
@@ -31,7 +32,6 @@ from brainq.engine.tools.results import (
     unknown_outcome,
 )
 from brainq.errors import CallNotFound, InvalidInput, ResultRefused, TokenRefused
-from brainq.people.tenant_places import ONE_CELL, TenantPlaces
 from brainq.runtime.observe.logs import logger
 from brainq.runtime.text.shorten import beginning
 

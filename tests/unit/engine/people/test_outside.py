@@ -10,12 +10,12 @@ from brainq.contracts.call import ToolFailure, ToolSuccess, new_outside_token
 from brainq.contracts.claim import CallRef
 from brainq.contracts.file import File, FileLimits
 from brainq.contracts.status import Effect, TraceStatus
+from brainq.engine.people.outside import MAX_RESULT_CHARS, OutsideDesk
 from brainq.engine.tools.results import OutcomeUnknown, ToolError, WithFiles
 from brainq.errors import InvalidInput, TokenRefused
-from brainq.people.outside import MAX_RESULT_CHARS, OutsideDesk
 from tests.support.blobs import BlobsInMemory, png
 from tests.support.stand_in import stand_in
-from tests.unit.people.fakes import CALL, SESSION, TURN, Asks, Facts, Intent, Intents, Outside, asked
+from tests.unit.engine.people.fakes import CALL, SESSION, TURN, Asks, Facts, Intent, Intents, Outside, asked
 
 REF = CallRef(SESSION, TURN, CALL)
 

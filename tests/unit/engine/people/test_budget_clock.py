@@ -8,8 +8,8 @@ from typing import Any, cast
 import pytest
 
 from brainq.contracts.budgets import Budget
-from brainq.people import budgets
-from brainq.people.budgets import READ_AGAIN_S, BudgetDesk
+from brainq.engine.people import budgets
+from brainq.engine.people.budgets import READ_AGAIN_S, BudgetDesk
 
 HOUR_MS = 3_600_000
 

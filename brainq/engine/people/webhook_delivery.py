@@ -21,8 +21,8 @@ from urllib.parse import urlsplit
 from brainq.contracts.turn import TurnRequest
 from brainq.contracts.webhook import DeliveryClaim, Webhook
 from brainq.engine.jobs import Backoff, JobRunner, TryFailed, delivery_key
-from brainq.people.webhook_post import post
-from brainq.people.webhook_signature import message_body, message_headers
+from brainq.engine.people.webhook_post import post
+from brainq.engine.people.webhook_signature import message_body, message_headers
 from brainq.runtime.observe.logs import OutageLog, logger
 from brainq.runtime.observe.metrics import catalogue as m
 from brainq.runtime.observe.metrics.counters import COUNTERS

@@ -6,8 +6,8 @@ import time
 from typing import TYPE_CHECKING
 
 from brainq.contracts.fleet import ComparedPage
+from brainq.engine.people.turn_queue import PAGE, TurnQueue
 from brainq.errors import BuildUnserved, SessionBusy
-from brainq.people.turn_queue import PAGE, TurnQueue
 from brainq.runtime.observe.logs import logger
 
 if TYPE_CHECKING:

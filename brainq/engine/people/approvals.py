@@ -16,9 +16,9 @@ from brainq.contracts.ids import split_call_id
 from brainq.contracts.people import Approval, ApprovalState, ApprovalStatus, DecideResult, EditedCall
 from brainq.contracts.rows import ApprovalRow
 from brainq.engine.brain.brains import Brains, require_brain
+from brainq.engine.people.edited_call import edited_call
+from brainq.engine.people.tenant_places import ONE_CELL, TenantPlaces
 from brainq.errors import ApprovalDecided, ApprovalNotFound, InvalidInput, TurnNotFound
-from brainq.people.edited_call import edited_call
-from brainq.people.tenant_places import ONE_CELL, TenantPlaces
 from brainq.runtime.observe.logs import logger
 
 if TYPE_CHECKING:

@@ -15,8 +15,8 @@ from brainq.contracts.rows import AcceptedTurn
 from brainq.contracts.tool import check_client_tools
 from brainq.contracts.turn import LimitsOverride, TurnRequest
 from brainq.engine.gates.answer_schema import check_answer_schema
+from brainq.engine.people.turn_queue import TurnQueue
 from brainq.errors import InvalidInput
-from brainq.people.turn_queue import TurnQueue
 
 if TYPE_CHECKING:
     from brainq.store.repositories.turns import Turns

@@ -10,11 +10,11 @@ from brainq.contracts.people import DecideResult
 from brainq.contracts.status import Effect
 from brainq.engine.brain.brain import Brain
 from brainq.engine.brain.brains import read_brains
+from brainq.engine.people.approvals import LIST_PAGE, ApprovalDesk
 from brainq.errors import ApprovalDecided, ApprovalNotFound, InvalidInput
-from brainq.people.approvals import LIST_PAGE, ApprovalDesk
 from tests.support.hashes import args_hash
 from tests.support.stand_in import stand_in
-from tests.unit.people.fakes import ID, Asks, Requests, Rows, approval, asked
+from tests.unit.engine.people.fakes import ID, Asks, Requests, Rows, approval, asked
 
 brain = Brain("b", "openai:x")
 

@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 
 from brainq.contracts.claim import CallRef
-from brainq.people import approvals as module
-from brainq.people.approvals import ApprovalHealer
+from brainq.engine.people import approvals as module
+from brainq.engine.people.approvals import ApprovalHealer
 from brainq.upkeep.sweeper import RowWalk
 from tests.support.stand_in import stand_in
-from tests.unit.people.fakes import Asks, Rows, approval, asked
+from tests.unit.engine.people.fakes import Asks, Rows, approval, asked
 
 
 def decided(count: int, **fields: Any) -> Rows:

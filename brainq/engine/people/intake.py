@@ -12,11 +12,11 @@ from brainq.contracts.ids import PREFIX_BOUNDARY, tenant_of
 from brainq.contracts.people import Receipt, TurnInput
 from brainq.contracts.rows import AcceptedTurn
 from brainq.contracts.turn import TurnRequest
+from brainq.engine.people.admission import Admission
+from brainq.engine.people.budgets import BudgetDesk
+from brainq.engine.people.inputs import InputDesk
+from brainq.engine.people.tenant_places import ONE_CELL, TenantPlaces
 from brainq.errors import BudgetSpent, QueueFull
-from brainq.people.admission import Admission
-from brainq.people.budgets import BudgetDesk
-from brainq.people.inputs import InputDesk
-from brainq.people.tenant_places import ONE_CELL, TenantPlaces
 
 if TYPE_CHECKING:
     from brainq.state.people import RedisSessions

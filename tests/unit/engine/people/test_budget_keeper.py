@@ -17,9 +17,9 @@ from brainq.contracts.budgets import (
     WindowCounter,
     reservation_for,
 )
+from brainq.engine.people import budgets
+from brainq.engine.people.budgets import READ_AGAIN_S, RETRY_S, UNHEARD_S, BudgetDesk
 from brainq.errors import BudgetSpent, CellUnreachable, InvalidInput
-from brainq.people import budgets
-from brainq.people.budgets import READ_AGAIN_S, RETRY_S, UNHEARD_S, BudgetDesk
 
 HOUR_MS = 3_600_000
 ALL = Budget(scope="all", per="hour", usd=1.0)

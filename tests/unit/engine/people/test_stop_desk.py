@@ -19,7 +19,7 @@ from brainq.contracts.stop import (
     stop_of_turn,
     stops_of_models,
 )
-from brainq.people.stops import StopDesk
+from brainq.engine.people.stops import StopDesk
 from brainq.state import stops as module
 from brainq.state.stops import NONE_KNOWN_S, RedisStops
 

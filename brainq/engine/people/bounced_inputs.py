@@ -11,7 +11,7 @@ from brainq.contracts.ids import BOUNCED_TURN_PREFIX
 from brainq.contracts.people import TurnInput
 from brainq.contracts.rows import InputRow
 from brainq.contracts.turn import TurnRequest
-from brainq.people.admission import Admission
+from brainq.engine.people.admission import Admission
 from brainq.runtime.observe.logs import logger
 
 if TYPE_CHECKING:

@@ -11,9 +11,9 @@ from brainq.contracts.people import NOTHING_TO_RESTORE, RestoredState, SubmitWor
 from brainq.contracts.stop import Stop, fields_of_submit, read_stop
 from brainq.contracts.turn import Limits, TurnRequest
 from brainq.engine.brain.brains import ByBrain
+from brainq.engine.people.brakes import BrakeDesk
+from brainq.engine.people.tenant_places import ONE_CELL, TenantPlaces
 from brainq.errors import BrainqError, BuildUnserved, SessionBusy, TurnForbidden
-from brainq.people.brakes import BrakeDesk
-from brainq.people.tenant_places import ONE_CELL, TenantPlaces
 from brainq.runtime.observe.logs import logger
 
 if TYPE_CHECKING:

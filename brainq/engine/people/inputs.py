@@ -12,11 +12,11 @@ from brainq.contracts.file import File
 from brainq.contracts.fleet import ComparedPage
 from brainq.contracts.people import Receipt, TurnInput
 from brainq.contracts.rows import InputRow
+from brainq.engine.people.bounced_inputs import BouncedInputs
+from brainq.engine.people.brakes import BrakeDesk
+from brainq.engine.people.tenant_places import ONE_CELL, TenantPlaces
+from brainq.engine.people.turn_queue import TurnQueue
 from brainq.errors import InputNotFound, MailboxFull, StaleTurn
-from brainq.people.bounced_inputs import BouncedInputs
-from brainq.people.brakes import BrakeDesk
-from brainq.people.tenant_places import ONE_CELL, TenantPlaces
-from brainq.people.turn_queue import TurnQueue
 from brainq.runtime.observe.logs import logger
 
 if TYPE_CHECKING:

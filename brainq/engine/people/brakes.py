@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from brainq.contracts.fleet import ComparedPage
 from brainq.contracts.people import Brake, HoldSpec, cancel_brake_id
-from brainq.people.tenant_places import ONE_CELL, TenantPlaces
+from brainq.engine.people.tenant_places import ONE_CELL, TenantPlaces
 from brainq.runtime.observe.logs import logger
 
 if TYPE_CHECKING:

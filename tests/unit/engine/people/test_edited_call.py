@@ -12,9 +12,9 @@ from brainq.contracts.status import Effect
 from brainq.contracts.turn import TurnRequest
 from brainq.engine.brain.brain import Brain
 from brainq.engine.gates.canonical import fingerprint
+from brainq.engine.people.edited_call import edited_call
 from brainq.engine.tools.tool import make_tool
 from brainq.errors import InvalidInput
-from brainq.people.edited_call import edited_call
 from tests.support.hashes import args_hash
 from tests.unit.engine.turn.views import REQUEST
 

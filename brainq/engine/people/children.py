@@ -17,10 +17,10 @@ from brainq.contracts.status import Ending, StopReason, TraceStatus
 from brainq.contracts.turn import ParentCall, TurnRequest, TurnResult
 from brainq.contracts.view import BudgetSnapshot
 from brainq.engine.brain.brains import ByBrain
+from brainq.engine.people.admission import Admission, read_request
+from brainq.engine.people.tenant_places import ONE_CELL, TenantPlaces
 from brainq.engine.tools.results import outcome_text
 from brainq.errors import BrainqError, SubmitConflict
-from brainq.people.admission import Admission, read_request
-from brainq.people.tenant_places import ONE_CELL, TenantPlaces
 from brainq.runtime.observe.logs import logger
 from brainq.runtime.observe.tracing import current_traceparent
 
@@ -45,7 +45,7 @@ class ChildDesk:
     waits for.
 
     limits          the child limits of the parents' brains
-    check_request   see `people.intake.Intake`
+    check_request   see `engine.people.intake.Intake`
     tenants         where the tenant of a child's session is, if it is not the parent's
     """
 
