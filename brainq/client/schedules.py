@@ -16,8 +16,8 @@ from brainq.contracts.answers import listed
 from brainq.contracts.ids import ALL_SESSIONS, PREFIX_BOUNDARY, check_id, check_prefixes, new_turn_id, tenant_of
 from brainq.contracts.schedule import Missed, OnRunning, Schedule, ScheduleRow
 from brainq.engine.people.admission import read_request
+from brainq.engine.upkeep.schedules import resumed_run, scheduled_request
 from brainq.errors import InvalidInput, ScheduleNotFound, SchedulesFull
-from brainq.upkeep.schedules import resumed_run, scheduled_request
 from brainq.wiring import Wiring
 
 NOT_SCHEDULED = ("turn_id", "request_key", "readiness", "attachments")

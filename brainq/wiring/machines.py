@@ -31,19 +31,19 @@ from brainq.engine.turn.replies import ReplyHandler
 from brainq.engine.turn.step import StepPipeline, StepRunner
 from brainq.engine.turn.step_money import StepMoney
 from brainq.engine.turn.step_request import BlobCache, StepPreparer
+from brainq.engine.upkeep.lost_calls import Rescuer
+from brainq.engine.upkeep.schedules import ScheduleRunner
+from brainq.engine.upkeep.sweeper import CapacityKeeper, Sweeper
 from brainq.runtime.leases import LeaseRenewer
 from brainq.runtime.outage import OutagePolicy
 from brainq.store.store import Store
-from brainq.upkeep.lost_calls import Rescuer
-from brainq.upkeep.schedules import ScheduleRunner
-from brainq.upkeep.sweeper import CapacityKeeper, Sweeper
 from brainq.wiring.services import approval_webhooks, is_unavailable
 from brainq.wiring.state import shares_limits
 
 if TYPE_CHECKING:
-    from brainq.upkeep.budget_leases import LeaseKeeper
-    from brainq.upkeep.limit_shares import ShareKeeper
-    from brainq.upkeep.poller import Poller
+    from brainq.engine.upkeep.budget_leases import LeaseKeeper
+    from brainq.engine.upkeep.limit_shares import ShareKeeper
+    from brainq.engine.upkeep.poller import Poller
     from brainq.wiring.wiring import Wiring
 
 HOLD_S = 2.0  # a longer wait for a permit gives up its thread
@@ -188,8 +188,8 @@ def make_pollers(wiring: Wiring) -> tuple[Poller, ...]:
     cell."""
     if not shares_limits(wiring.settings):
         return ()
-    from brainq.upkeep import budget_leases, limit_shares
-    from brainq.upkeep.poller import Poller
+    from brainq.engine.upkeep import budget_leases, limit_shares
+    from brainq.engine.upkeep.poller import Poller
 
     return (
         Poller(_share_keeper(wiring), "brainq-shares", "look at shares of limits", limit_shares.LOOK_EVERY_S),
@@ -198,8 +198,8 @@ def make_pollers(wiring: Wiring) -> tuple[Poller, ...]:
 
 
 def _share_keeper(wiring: Wiring) -> ShareKeeper:
+    from brainq.engine.upkeep.limit_shares import ShareKeeper
     from brainq.store.repositories.limit_shares import home_shares
-    from brainq.upkeep.limit_shares import ShareKeeper
 
     cells = wiring.settings.all_cells()
     return ShareKeeper(
@@ -211,8 +211,8 @@ def _share_keeper(wiring: Wiring) -> ShareKeeper:
 
 
 def _lease_keeper(wiring: Wiring) -> LeaseKeeper:
+    from brainq.engine.upkeep.budget_leases import LeaseKeeper
     from brainq.store.repositories.shared_budgets import SharedBudgets
-    from brainq.upkeep.budget_leases import LeaseKeeper
 
     rows = wiring.budgets.rows
     assert isinstance(rows, SharedBudgets)  # always, if there are several cells

@@ -40,9 +40,9 @@ if TYPE_CHECKING:
     from brainq.engine.people.tenant_places import TenantPlaces
     from brainq.engine.people.webhook_delivery import WebhookSender
     from brainq.engine.turn.coordinator import Coordinator
+    from brainq.engine.upkeep.poller import Poller
+    from brainq.engine.upkeep.sweeper import Sweeper
     from brainq.state.stream_reader import StreamReaders
-    from brainq.upkeep.poller import Poller
-    from brainq.upkeep.sweeper import Sweeper
     from brainq.wiring.quarantine import Quarantine
 
 

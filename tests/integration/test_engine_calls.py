@@ -16,7 +16,7 @@ from brainq.contracts.status import Effect, Ending, TraceStatus
 from brainq.engine.calls.report import NEVER_STARTED
 from brainq.engine.calls.settle import CallSettler, ClaimedCall
 from brainq.engine.tools.deadline import DeadlineToken
-from brainq.upkeep.lost_calls import (
+from brainq.engine.upkeep.lost_calls import (
     UNKNOWN,
     WORKERS_LOST,
     rescue_verdict,

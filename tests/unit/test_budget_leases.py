@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from brainq.contracts.budget_lease import Lease, LeaseWish, decide_lease, is_shared
 from brainq.contracts.budgets import Budget, BudgetWindow, GrantedWindow, MoneyGrant, WindowCounter
+from brainq.engine.upkeep.budget_leases import LeaseKeeper, is_unused
 from brainq.errors import CellUnreachable
-from brainq.upkeep.budget_leases import LeaseKeeper, is_unused
 
 NOTHING = Lease()
 LEASED = GrantedWindow("all", "day", 0, 3.0, 0.0, is_spent=False, leased_usd=3.0)

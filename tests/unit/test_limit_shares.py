@@ -17,7 +17,7 @@ from brainq.contracts.limit_share import (
     fair_shares,
     share_without_home,
 )
-from brainq.upkeep.limit_shares import is_due
+from brainq.engine.upkeep.limit_shares import is_due
 
 
 def report(*, share: int = 0, used: int = 0, waits: bool = False, requests: int | None = None) -> ShareReport:

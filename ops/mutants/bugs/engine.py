@@ -14,7 +14,7 @@ INPUT = ("tests/integration/test_engine_input.py",)
 RESERVED = ("tests/integration/test_reserved.py",)
 
 PLAN = ("tests/unit/engine/turn/test_call_plan.py",)
-RESCUE = ("tests/unit/upkeep/test_lost_calls.py",)
+RESCUE = ("tests/unit/engine/upkeep/test_lost_calls.py",)
 REPORT = ("tests/unit/engine/calls/test_report.py",)
 STATES = ("tests/integration/test_history_states.py",)
 PARKED = ("tests/lua/test_hold_place.py",)
@@ -93,21 +93,21 @@ BUGS = (
     ),
     Bug(
         "a started write is asked for again",
-        "brainq/upkeep/lost_calls.py",
+        "brainq/engine/upkeep/lost_calls.py",
         'surely_without_effect = effect.is_read or (started == "void" and not idempotent)',
         "surely_without_effect = True",
         RESCUE,
     ),
     Bug(
         "a rescue asks again without end",
-        "brainq/upkeep/lost_calls.py",
+        "brainq/engine/upkeep/lost_calls.py",
         "if attempt < max_attempts and (",
         "if attempt <= max_attempts and (",
         RESCUE,
     ),
     Bug(
         "an abandoned write's timeout is taken for its end",
-        "brainq/upkeep/lost_calls.py",
+        "brainq/engine/upkeep/lost_calls.py",
         "if isinstance(outcome, ToolTimeout) and outcome.after_ms > 0:",
         "if False:",
         RESCUE,

@@ -9,7 +9,7 @@ POWER_CUT = ("tests/integration/store/test_power_cut.py",)
 ERASURE = ("tests/integration/store/test_erase.py",)
 UNKNOWN = ("tests/integration/cli/test_unknown_writes.py",)
 SCHEDULE_ROWS = ("tests/integration/store/test_schedules.py",)
-SCHEDULES = ("tests/unit/upkeep/test_schedules.py",)
+SCHEDULES = ("tests/unit/engine/upkeep/test_schedules.py",)
 
 BUGS = (
     Bug(
@@ -70,7 +70,7 @@ BUGS = (
     ),
     Bug(
         "the only run of a schedule is lost in a pause",
-        "brainq/upkeep/schedules.py",
+        "brainq/engine/upkeep/schedules.py",
         'if row.timing == "once" and row.missed == "once":',
         "if False:",
         ("tests/integration/client/test_schedules.py",),
@@ -98,14 +98,14 @@ BUGS = (
     ),
     Bug(
         "a schedule goes on from now, and its instants of the last minute are lost",
-        "brainq/upkeep/schedules.py",
+        "brainq/engine/upkeep/schedules.py",
         "after(max(due_ms, now_ms - MISSED_AFTER_MS))",
         "after(max(due_ms, now_ms))",
         SCHEDULES,
     ),
     Bug(
         "nobody says which instants were missed",
-        "brainq/upkeep/schedules.py",
+        "brainq/engine/upkeep/schedules.py",
         "note = note or missed",
         'note = note or ""',
         SCHEDULES,

@@ -376,7 +376,7 @@ BUGS = (
     ),
     Bug(
         "budgets: a lease that is in use is given back",
-        "brainq/upkeep/budget_leases.py",
+        "brainq/engine/upkeep/budget_leases.py",
         "for_s >= UNUSED_S and not counter.in_flight and",
         "for_s >= UNUSED_S and",
         ("tests/unit/test_budget_leases.py",),

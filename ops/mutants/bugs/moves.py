@@ -43,7 +43,7 @@ BUGS = (
     ),
     Bug(
         "a tenant's mark is taken away while its input waits in SQL",
-        "brainq/upkeep/sweeper.py",
+        "brainq/engine/upkeep/sweeper.py",
         "if self.lost_turns.bring_in(tenant) and self.inputs.bring_in(tenant):",
         "if self.lost_turns.bring_in(tenant):",
         ORDER,

@@ -9,7 +9,7 @@ SIMULATION = ("tests/simulation/test_simulation.py::test_promises_hold_in_small_
 BUGS = (
     Bug(
         "a write whose worker was lost in it runs again",
-        "brainq/upkeep/lost_calls.py",
+        "brainq/engine/upkeep/lost_calls.py",
         'effect.is_read or (started == "void" and not idempotent)',
         "effect.is_read or not idempotent",
         SIMULATION,

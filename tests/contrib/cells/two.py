@@ -24,10 +24,10 @@ from brainq.engine.brain.brain import Brain
 from brainq.engine.models.scripted import ScriptedProvider, calls, says
 from brainq.engine.tools.context import RunContext
 from brainq.engine.tools.results import Pending
+from brainq.engine.upkeep.budget_leases import LeaseKeeper
 from brainq.store.repositories.cells import Directory, Moves
 from brainq.store.tables import metadata
 from brainq.store.tables.cell_tables import CELL_TABLES
-from brainq.upkeep.budget_leases import LeaseKeeper
 from tests.support.pump import Pump, sqlite_url
 
 TENANT = "acme:"

@@ -27,6 +27,8 @@ from brainq.engine.people.turn_queue import TurnQueue
 from brainq.engine.turn.coordinator import ANY_LOSSES, Coordinator, CoordinatorRuntime
 from brainq.engine.turn.ending import Ender
 from brainq.engine.turn.reflection import ThinkingManager
+from brainq.engine.upkeep.lost_calls import Rescuer
+from brainq.engine.upkeep.sweeper import Sweeper
 from brainq.state.calls import RedisCalls
 from brainq.state.finals import RedisFinalChain
 from brainq.state.fleet import RedisWorkers
@@ -35,8 +37,6 @@ from brainq.state.outside import RedisOutsideResults
 from brainq.state.people import RedisHolds, RedisSessions
 from brainq.state.sweeper import RedisSweeperState
 from brainq.state.turns import RedisTurns
-from brainq.upkeep.lost_calls import Rescuer
-from brainq.upkeep.sweeper import Sweeper
 from tests.support.blobs import BlobsInMemory
 from tests.support.model.auxiliary import RandomAuxiliary
 from tests.support.model.functions import Executor, Functions

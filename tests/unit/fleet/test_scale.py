@@ -6,10 +6,10 @@ import pytest
 
 from brainq.contracts.build import BuildTurn, Ramp
 from brainq.contracts.fleet import FleetQueue, FleetWorker, PoolScale
+from brainq.engine.upkeep.sweeper import turn_capacity
 from brainq.errors import InvalidInput
 from brainq.fleet.scale import BuildFacts, WorkerBounds, build_scale, build_shares, pool_scale, worker_bounds
 from brainq.runtime.settings.deployment import Settings
-from brainq.upkeep.sweeper import turn_capacity
 
 
 def worker(name: str, busy: int, threads: int = 8) -> FleetWorker:

@@ -9,7 +9,7 @@ import pytest
 from brainq.contracts.claim import CallRef
 from brainq.engine.people import approvals as module
 from brainq.engine.people.approvals import ApprovalHealer
-from brainq.upkeep.sweeper import RowWalk
+from brainq.engine.upkeep.sweeper import RowWalk
 from tests.support.stand_in import stand_in
 from tests.unit.engine.people.fakes import Asks, Rows, approval, asked
 

@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from brainq.engine.upkeep.sweeper import Sweeper
 from brainq.runtime.observe.logs import (
     OutageLog,
     configure_library_logs,
@@ -23,7 +24,6 @@ from brainq.runtime.observe.logs import (
     turn_log_ids,
 )
 from brainq.runtime.observe.tracing import traceparent_of
-from brainq.upkeep.sweeper import Sweeper
 from tests.support.spans import recording
 
 

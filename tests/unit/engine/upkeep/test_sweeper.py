@@ -12,8 +12,8 @@ import pytest
 
 from brainq.contracts.claim import CallRef
 from brainq.contracts.fleet import ComparedPage, DueTurns, SweepResult
-from brainq.upkeep import sweeper as module
-from brainq.upkeep.sweeper import RowWalk, Sweeper
+from brainq.engine.upkeep import sweeper as module
+from brainq.engine.upkeep.sweeper import RowWalk, Sweeper
 
 
 class Index:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from brainq.upkeep.sweeper import CapacityKeeper, TurnCapacity, turn_capacity
+from brainq.engine.upkeep.sweeper import CapacityKeeper, TurnCapacity, turn_capacity
 from tests.support.stand_in import stand_in
 
 

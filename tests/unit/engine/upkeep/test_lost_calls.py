@@ -7,7 +7,7 @@ import pytest
 from brainq.contracts.call import ToolFailure, ToolOutcome, ToolSuccess, ToolTimeout
 from brainq.contracts.status import Effect
 from brainq.engine.calls.report import NEVER_STARTED
-from brainq.upkeep.lost_calls import (
+from brainq.engine.upkeep.lost_calls import (
     UNKNOWN,
     WORKERS_LOST,
     rescue_verdict,

@@ -26,12 +26,12 @@ from brainq.engine.people.stops import StopDesk
 from brainq.engine.people.tenant_places import ONE_CELL, TenantPlaces
 from brainq.engine.turn.coordinator import Coordinator
 from brainq.engine.turn.decide import FALLBACK_TEXTS
+from brainq.engine.upkeep.lost_calls import Rescuer
+from brainq.engine.upkeep.schedules import ScheduleRunner
 from brainq.runtime.observe.logs import OutageLog, logger, turn_log_ids
 from brainq.runtime.observe.metrics import catalogue as m
 from brainq.runtime.observe.metrics.counters import COUNTERS
 from brainq.runtime.observe.work_events import UNWATCHED, WorkEvents
-from brainq.upkeep.lost_calls import Rescuer
-from brainq.upkeep.schedules import ScheduleRunner
 
 if TYPE_CHECKING:
     from brainq.state.calls import RedisCalls

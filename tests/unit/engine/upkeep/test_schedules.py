@@ -10,9 +10,9 @@ import pytest
 
 from brainq.contracts.schedule import ScheduleRow
 from brainq.contracts.turn import TurnRequest
+from brainq.engine.upkeep import schedules
+from brainq.engine.upkeep.schedules import ScheduleRunner, schedule_verdict, scheduled_request, tenants_in_turn
 from brainq.errors import InvalidInput, QueueFull, SessionBusy
-from brainq.upkeep import schedules
-from brainq.upkeep.schedules import ScheduleRunner, schedule_verdict, scheduled_request, tenants_in_turn
 from tests.support.stand_in import stand_in
 
 HOUR_MS = 3_600_000

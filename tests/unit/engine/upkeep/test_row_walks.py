@@ -7,8 +7,8 @@ from types import SimpleNamespace
 import pytest
 
 from brainq.contracts.fleet import ComparedPage
-from brainq.upkeep import sweeper as module
-from brainq.upkeep.sweeper import VISIBLE_AFTER_S, RowWalk
+from brainq.engine.upkeep import sweeper as module
+from brainq.engine.upkeep.sweeper import VISIBLE_AFTER_S, RowWalk
 
 PAGE = 10
 

@@ -7,7 +7,7 @@ import threading
 
 import pytest
 
-from brainq.upkeep.poller import Poller
+from brainq.engine.upkeep.poller import Poller
 from tests.support.wait import wait_until
 
 
