@@ -229,7 +229,7 @@ def describe_error(error: Exception) -> tuple[str, ExitCode]:
 
 
 def _describe_service_error(error: Exception, source: str, message: str) -> str:
-    from brainq.state.connection import redis_refusal
+    from brainq.adapters.redis.connection import redis_refusal
     from brainq.store.refusals import driver_message, sql_refusal
 
     server = "Redis" if source in ("redis", "kombu") else "SQL"

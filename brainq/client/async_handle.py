@@ -11,6 +11,8 @@ from functools import partial, wraps
 from math import isinf
 from typing import Any, Concatenate, Literal, ParamSpec, Self, TypeVar
 
+from brainq.adapters.redis.events import Follower, NoEvents
+from brainq.adapters.redis.stream_reader import StreamReader
 from brainq.client import waiting
 from brainq.client.connection import cells_of, translate_unreachable, wiring_of
 from brainq.client.handle import ENDED_OR_PARKED, Hold, TurnHandle
@@ -18,8 +20,6 @@ from brainq.client.options import WaitFor
 from brainq.contracts.event import TurnEvent
 from brainq.contracts.turn import TurnResult
 from brainq.errors import SetupError, TenantMoving, TurnNotFound
-from brainq.state.events import Follower, NoEvents
-from brainq.state.stream_reader import StreamReader
 from brainq.wiring import Wiring
 
 R = TypeVar("R")

@@ -7,12 +7,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal, NoReturn, TypeVar
 
+from brainq.adapters.redis.connection import redis_refusal
 from brainq.contracts.act import NewAct
 from brainq.contracts.answers import Answers
 from brainq.errors import BrainqError, CellUnreachable, Unreachable
 from brainq.runtime.observe.logs import logger
 from brainq.runtime.settings.deployment import Settings
-from brainq.state.connection import redis_refusal
 from brainq.store.audit import record_act
 from brainq.store.refusals import sql_refusal
 from brainq.wiring import Wiring, services

@@ -9,13 +9,13 @@ from collections import Counter
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
+from brainq.adapters.redis.erase import RedisErasure
 from brainq.client.waiting import cancel_turn
 from brainq.contracts.cell import tenant_key
 from brainq.contracts.erasure import Erasure, ErasureScope
 from brainq.contracts.ids import tenant_of
 from brainq.contracts.status import Awaits
 from brainq.errors import ResultTimeout
-from brainq.state.erase import RedisErasure
 from brainq.store.erase import SqlErasure
 from brainq.wiring import Wiring
 from brainq.wiring.cells import Cells

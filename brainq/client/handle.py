@@ -6,6 +6,7 @@ import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, Self
 
+from brainq.adapters.redis.fleet import RedisWorkers
 from brainq.client import checks, waiting
 from brainq.client.connection import Connection, InSession, connection_of
 from brainq.client.history import child_turns, make_history
@@ -28,7 +29,6 @@ from brainq.engine.people.outside import Taken
 from brainq.engine.tools.results import OutcomeUnknown, ToolError
 from brainq.engine.turn.explain import explain
 from brainq.runtime.settings.deployment import Settings
-from brainq.state.fleet import RedisWorkers
 
 if TYPE_CHECKING:
     from brainq.client.client import Client

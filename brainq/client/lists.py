@@ -10,6 +10,7 @@ from enum import StrEnum
 from itertools import islice
 from typing import Any, TypeVar, get_args
 
+from brainq.adapters.redis.snapshots import LiveTurn, RedisLiveTurns
 from brainq.client import checks
 from brainq.contracts.answers import cells_away
 from brainq.contracts.evaluation import ALL_STRATEGIES, Strategy
@@ -22,7 +23,6 @@ from brainq.contracts.turn import TurnRequest
 from brainq.contracts.webhook import DeliveryRow, DeliveryState
 from brainq.engine.turn.explain import explain
 from brainq.errors import AttachmentNotFound, CellUnreachable, InvalidInput, TurnNotFound
-from brainq.state.snapshots import LiveTurn, RedisLiveTurns
 from brainq.store.list_places import Figure
 from brainq.store.repositories.turn_lists import ListRow
 from brainq.store.store import Store

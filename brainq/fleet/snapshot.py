@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from brainq.adapters.redis.fleet import FleetFacts, rung_at_s
 from brainq.broker import names
 from brainq.contracts.fleet import (
     Fleet,
@@ -21,7 +22,6 @@ from brainq.contracts.fleet import (
 from brainq.contracts.rows import RecentTurn
 from brainq.contracts.status import Ending
 from brainq.fleet.troubles import fleet_troubles, longest_limits
-from brainq.state.fleet import FleetFacts, rung_at_s
 from brainq.store.repositories.turn_records import count_given_up
 from brainq.wiring import Wiring
 

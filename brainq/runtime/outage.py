@@ -1,6 +1,6 @@
 """Retries while Redis or SQL is unavailable: an owner repeats its work under its lease.
 
-The owner of a turn retries until the turn's deadline. Scripts that are `patient` (`state.scripts`) are retried as long
+The owner of a turn retries until the turn's deadline. Scripts that are `patient` (`adapters.redis.scripts`) are retried as long
 as a lease holds. Scripts and statements are written so that a repetition changes nothing.
 """
 

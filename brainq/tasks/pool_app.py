@@ -24,6 +24,7 @@ from celery.signals import (
     worker_shutting_down,
 )
 
+from brainq.adapters.redis.fleet import RedisWorkers
 from brainq.broker import names
 from brainq.broker.app import make_app
 from brainq.broker.names import effects_of_queues
@@ -44,7 +45,6 @@ from brainq.runtime.processes.resources import find_shortage, temporary_director
 from brainq.runtime.processes.supervised import follow_owner, mark_unready
 from brainq.runtime.settings.deployment import Settings, settings_here
 from brainq.runtime.settings.environment import mistyped_names
-from brainq.state.fleet import RedisWorkers
 from brainq.tasks.register import BuildMachines, GetWiring
 from brainq.tasks.renewal import become_keeper, renewal_request
 from brainq.tasks.task_events import WorkFailed

@@ -14,6 +14,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
+from brainq.adapters.redis.connection import make_client, redis_refusal
+from brainq.adapters.redis.connection import try_write as try_redis_write
+from brainq.adapters.redis.keys import Keys
 from brainq.engine.brain.brains import Brains, load_brains
 from brainq.engine.models.providers import Provider, check_provider, describe_provider, resolve_model
 from brainq.errors import BrainNotLoaded, BrainqError, SetupError
@@ -22,9 +25,6 @@ from brainq.runtime.settings.deployment import Settings
 from brainq.runtime.settings.redis_url import SENTINEL_URL_FORM
 from brainq.runtime.settings.service_urls import AMQP_PORTS, REDIS_SCHEMES, check_amqp_url
 from brainq.runtime.text.service_url import without_password
-from brainq.state.connection import make_client, redis_refusal
-from brainq.state.connection import try_write as try_redis_write
-from brainq.state.keys import Keys
 from brainq.store.engine import make_engine, require_fts5
 from brainq.store.migrations.upgrade import revision, why_not_upgradable
 from brainq.store.refusals import driver_message, sql_refusal, try_write

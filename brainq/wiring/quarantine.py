@@ -22,6 +22,8 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import SecretStr
 
+from brainq.adapters.redis.connection import is_redis_unavailable
+from brainq.adapters.redis.turns import RedisTurns
 from brainq.contracts.claim import FinalStepClaim
 from brainq.engine.brain.brains import load_brains
 from brainq.engine.finalize.steps import QuarantinedStepError
@@ -35,8 +37,6 @@ from brainq.runtime.processes.guard import ProcessGuard
 from brainq.runtime.processes.quarantine_pool import ChildProcess, PooledProcess, ProcessPool, group_size
 from brainq.runtime.settings.deployment import Settings, load_settings
 from brainq.runtime.text.failures import failure_name, failure_text, failure_words
-from brainq.state.connection import is_redis_unavailable
-from brainq.state.turns import RedisTurns
 
 if TYPE_CHECKING:
     from brainq.engine.finalize.finalizer import TurnFinalizer

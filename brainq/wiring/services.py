@@ -6,13 +6,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cache, lru_cache
 
+from brainq.adapters.redis.connection import is_redis_unavailable
 from brainq.contracts.encryption import ContentKeyMissing
 from brainq.contracts.evaluation import RuntimeDecisionRecord
 from brainq.contracts.webhook import Webhook, parse_webhooks
 from brainq.engine.brain.brain import Brain
 from brainq.engine.brain.brains import Brains
 from brainq.runtime.settings.deployment import Settings
-from brainq.state.connection import is_redis_unavailable
 from brainq.store.engine import is_sql_unavailable
 from brainq.store.repositories.deliveries import AnnouncingApprovals, AnnouncingBudgets
 from brainq.store.repositories.turn_records import Decisions

@@ -5,6 +5,28 @@ from __future__ import annotations
 from functools import cache, partial
 from typing import TYPE_CHECKING
 
+from brainq.adapters.redis.builds import RedisBuilds
+from brainq.adapters.redis.bulks import RedisBulks
+from brainq.adapters.redis.calls import RedisCalls
+from brainq.adapters.redis.connection import Client, make_client
+from brainq.adapters.redis.doorbells import Doorbell, Doorbells, Outbox
+from brainq.adapters.redis.events import RedisEvents
+from brainq.adapters.redis.failover import FailoverListener, ReplicaAcks
+from brainq.adapters.redis.finals import RedisFinalChain
+from brainq.adapters.redis.fleet import RedisFleet, RedisMetrics, RedisPresence, RedisWorkers
+from brainq.adapters.redis.keys import Keys
+from brainq.adapters.redis.listener import RedisStopSignals
+from brainq.adapters.redis.money import RedisMoney
+from brainq.adapters.redis.outside import RedisOutsideResults
+from brainq.adapters.redis.people import RedisHolds, RedisSessions
+from brainq.adapters.redis.rates import RedisRates
+from brainq.adapters.redis.request_keys import RedisRequestKeys
+from brainq.adapters.redis.scripts import Scripts
+from brainq.adapters.redis.snapshots import RedisLiveTurns, RedisSnapshots
+from brainq.adapters.redis.stops import RedisStops
+from brainq.adapters.redis.sweeper import RedisSweeperState
+from brainq.adapters.redis.transcripts import RedisRuntime, RedisTranscripts
+from brainq.adapters.redis.turns import RedisTurns
 from brainq.broker import names
 from brainq.broker.envelope import template, with_trace_header
 from brainq.contracts.rate import parse_rates
@@ -13,28 +35,6 @@ from brainq.engine.brain.brains import complete_request
 from brainq.engine.finalize.steps import FIRST_STEP
 from brainq.runtime.observe.tracing import tracer
 from brainq.runtime.settings.deployment import Settings
-from brainq.state.builds import RedisBuilds
-from brainq.state.bulks import RedisBulks
-from brainq.state.calls import RedisCalls
-from brainq.state.connection import Client, make_client
-from brainq.state.doorbells import Doorbell, Doorbells, Outbox
-from brainq.state.events import RedisEvents
-from brainq.state.failover import FailoverListener, ReplicaAcks
-from brainq.state.finals import RedisFinalChain
-from brainq.state.fleet import RedisFleet, RedisMetrics, RedisPresence, RedisWorkers
-from brainq.state.keys import Keys
-from brainq.state.listener import RedisStopSignals
-from brainq.state.money import RedisMoney
-from brainq.state.outside import RedisOutsideResults
-from brainq.state.people import RedisHolds, RedisSessions
-from brainq.state.rates import RedisRates
-from brainq.state.request_keys import RedisRequestKeys
-from brainq.state.scripts import Scripts
-from brainq.state.snapshots import RedisLiveTurns, RedisSnapshots
-from brainq.state.stops import RedisStops
-from brainq.state.sweeper import RedisSweeperState
-from brainq.state.transcripts import RedisRuntime, RedisTranscripts
-from brainq.state.turns import RedisTurns
 
 if TYPE_CHECKING:
     from brainq.wiring.wiring import Wiring

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from brainq.adapters.redis.connection import UNAVAILABLE_ERRORS, is_redis_unavailable, redis_refusal, try_write
 from brainq.contracts.budgets import parse_budgets
 from brainq.contracts.build import WorkerBuild
 from brainq.contracts.status import Effect
@@ -26,13 +27,13 @@ from brainq.runtime.leases import LeaseRenewer, process_name
 from brainq.runtime.settings.deployment import Settings
 from brainq.runtime.settings.extensions import load_extension
 from brainq.runtime.text.service_url import without_password
-from brainq.state.connection import UNAVAILABLE_ERRORS, is_redis_unavailable, redis_refusal, try_write
 from brainq.store.store import Store
 from brainq.wiring.people import PeopleServices
 from brainq.wiring.services import DecisionReader, TurnBrains, budget_rows
 from brainq.wiring.state import RedisState
 
 if TYPE_CHECKING:
+    from brainq.adapters.redis.stream_reader import StreamReaders
     from brainq.engine.calls.run import CallRunner
     from brainq.engine.finalize.finalizer import TurnFinalizer
     from brainq.engine.finalize.rerun import StepRerunner
@@ -42,7 +43,6 @@ if TYPE_CHECKING:
     from brainq.engine.turn.coordinator import Coordinator
     from brainq.engine.upkeep.poller import Poller
     from brainq.engine.upkeep.sweeper import Sweeper
-    from brainq.state.stream_reader import StreamReaders
     from brainq.wiring.quarantine import Quarantine
 
 
@@ -92,7 +92,7 @@ class Wiring:
     @cached_property
     def streams(self) -> StreamReaders:
         """Return the readers of events on an event loop."""
-        from brainq.state.stream_reader import StreamReaders
+        from brainq.adapters.redis.stream_reader import StreamReaders
 
         return StreamReaders(self.redis_url, self.settings.prefix)
 

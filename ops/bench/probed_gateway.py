@@ -19,6 +19,11 @@ from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
 
 import brainq.client.client
 import brainq.gateway.rest.turns
+from brainq.adapters.redis.async_connection import AsyncConnection
+from brainq.adapters.redis.connection import Client as RedisClient
+from brainq.adapters.redis.events import Follower
+from brainq.adapters.redis.stream_reader import StreamReader
+from brainq.adapters.redis.turns import RedisTurns
 from brainq.client.async_handle import VerbThreads
 from brainq.client.client import Client
 from brainq.engine.people.intake import Intake
@@ -26,11 +31,6 @@ from brainq.gateway.edge.access import AccessMiddleware
 from brainq.gateway.edge.limits import BodyLimitMiddleware
 from brainq.gateway.rest.event_stream import EventStream
 from brainq.runtime.observe.logs import EventLogger
-from brainq.state.async_connection import AsyncConnection
-from brainq.state.connection import Client as RedisClient
-from brainq.state.events import Follower
-from brainq.state.stream_reader import StreamReader
-from brainq.state.turns import RedisTurns
 from brainq.store.database import Database
 from brainq.store.repositories.turns import Turns
 from brainq.workers import gateway

@@ -25,6 +25,7 @@ from typing import Any
 from rich.console import Console
 
 from brainq import Brain, Effect, Middleware, RunContext, ScriptedProvider
+from brainq.adapters.redis.fleet import RedisPresence
 from brainq.client.client import Client
 from brainq.client.connection import wiring_of
 from brainq.contracts.callbacks import UsageInfo
@@ -34,7 +35,6 @@ from brainq.contracts.status import Ending, TraceStatus
 from brainq.devserver.local_fleet import LocalFleet, LocalWorker
 from brainq.engine.brain.middleware import CallStart
 from brainq.engine.models.scripted import calls, says
-from brainq.state.fleet import RedisPresence
 from ops.bench.machine import machine
 from ops.bench.outcomes import BenchFailure, percentile
 from ops.bench.stage import forget_settings, open_client

@@ -9,7 +9,7 @@ from contextlib import suppress
 from typing import Any
 
 from brainq import CallStart, Middleware
-from brainq.state.scripts import Replies
+from brainq.adapters.redis.scripts import Replies
 from ops.faults.shop import EFFECTS, WRITES, make_shop, tell
 
 CLOCK_OFF = "FAULTS_CLOCK_OFF_S"

@@ -20,6 +20,7 @@ from random import Random
 from typing import Any
 from unittest import mock
 
+import brainq.adapters.redis.scripts as scripts
 import brainq.engine.calls.executor as executor
 import brainq.engine.calls.function_run as function_run
 import brainq.engine.people.approvals as approvals
@@ -29,12 +30,11 @@ import brainq.runtime.leases as leases
 import brainq.runtime.observe.threads as kept
 import brainq.runtime.processes.threads as threads
 import brainq.runtime.processes.timers as timers
-import brainq.state.scripts as scripts
 import brainq.wiring.machines as machines
+from brainq.adapters.redis.doorbells import Doorbells
+from brainq.adapters.redis.script_text import Generated
 from brainq.engine.turn.step import StepRunner
 from brainq.runtime.outage import OutagePolicy, OutageRetry
-from brainq.state.doorbells import Doorbells
-from brainq.state.script_text import Generated
 from ops.simulate.hub import Hub, VirtualQueue, VirtualThreading
 
 CLOCK = "simulated_clock"

@@ -15,7 +15,7 @@ from redis.backoff import NoBackoff
 from redis.retry import Retry
 from sqlalchemy import Engine, Executable
 
-from brainq.state.connection import Client, ScriptConnection, make_pool
+from brainq.adapters.redis.connection import Client, ScriptConnection, make_pool
 from brainq.store.database import Database, Parameters, Record, Transaction
 from ops.simulate.clock import CLOCK
 from ops.simulate.hub import Hub

@@ -15,10 +15,10 @@ from urllib.request import Request, urlopen
 
 import pytest
 
+from brainq.adapters.redis.connection import make_client
 from brainq.devserver.ports import free_port
 from brainq.devserver.redis_server import running_url
 from brainq.errors import ExitCode
-from brainq.state.connection import make_client
 from tests.support.commands import Brainq, commands
 from tests.support.foreign import push_with_kombu
 from tests.support.wait import wait_until

@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
+from brainq.adapters.redis import builds as module
+from brainq.adapters.redis.builds import KNOWN_MS, SERVED_KEPT_MS, RedisBuilds
+from brainq.adapters.redis.connection import Client, make_client
+from brainq.adapters.redis.keys import Keys
 from brainq.client import versions
 from brainq.contracts.build import BuildTurn, DeclaredBrain, Ramp, WorkerBuild
-from brainq.state import builds as module
-from brainq.state.builds import KNOWN_MS, SERVED_KEPT_MS, RedisBuilds
-from brainq.state.connection import Client, make_client
-from brainq.state.keys import Keys
 
 
 @pytest.fixture

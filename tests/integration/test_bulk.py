@@ -139,7 +139,7 @@ def test_one_whose_process_is_gone_is_lost(pumps: Pumps, monkeypatch: pytest.Mon
     bulks = pump.wiring.state.bulks
     bulks.save(report.model_copy(update={"state": "running"}))
     assert pump.client.bulk_report(report.id).state == "running"
-    monkeypatch.setattr("brainq.state.bulks.SILENT_MS", -1)
+    monkeypatch.setattr("brainq.adapters.redis.bulks.SILENT_MS", -1)
     assert pump.client.bulk_report(report.id).state == "lost"
     with pytest.raises(NotFound):
         pump.client.bulk_report("nosuch")

@@ -8,8 +8,8 @@ import pytest
 import redis
 
 import brainq
-from brainq.state import connection
-from brainq.state.connection import SCRIPT_CONNECTIONS, Client, make_client
+from brainq.adapters.redis import connection
+from brainq.adapters.redis.connection import SCRIPT_CONNECTIONS, Client, make_client
 from tests.support.server import RedisServer
 
 SCRIPT = ("EVAL", "return redis.call('INCR', KEYS[1])", 1, "n")

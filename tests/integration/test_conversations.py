@@ -7,12 +7,12 @@ from collections.abc import Iterator
 
 import pytest
 
+from brainq.adapters.redis import conversations as module
+from brainq.adapters.redis.connection import Client, make_client
+from brainq.adapters.redis.conversations import MAX_READ_MESSAGES, Command, Conversations
 from brainq.contracts.conversation import Conversation
 from brainq.contracts.message import Message
 from brainq.runtime.text.estimate import with_sizes
-from brainq.state import conversations as module
-from brainq.state.connection import Client, make_client
-from brainq.state.conversations import MAX_READ_MESSAGES, Command, Conversations
 
 KEY = "bq:{s1}:history"
 

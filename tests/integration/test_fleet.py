@@ -13,6 +13,7 @@ import pytest
 from rich.console import Console
 
 from brainq import AsyncClient, Client, Fleet, InvalidInput, Operator, SetupError
+from brainq.adapters.redis.fleet import rung_at_s
 from brainq.broker.celery57.thread_pool import TaskThreads
 from brainq.broker.envelope import envelope
 from brainq.broker.names import TURNS_QUEUE, queue_key
@@ -22,7 +23,6 @@ from brainq.contracts.build import Ramp
 from brainq.contracts.fleet import FleetWorker
 from brainq.fleet.metrics import read_gauges
 from brainq.runtime.observe.metrics.catalogue import TROUBLES
-from brainq.state.fleet import rung_at_s
 from brainq.tasks.pool_app import WorkerAnnouncer
 from tests.integration.test_lists import shop
 from tests.support.builds import announce

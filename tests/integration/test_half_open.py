@@ -11,8 +11,8 @@ import pytest
 import redis
 from sqlalchemy.exc import DBAPIError
 
-from brainq.state import connection as connection_module
-from brainq.state.connection import make_client
+from brainq.adapters.redis import connection as connection_module
+from brainq.adapters.redis.connection import make_client
 from brainq.store import engine as engine_module
 from brainq.store.engine import make_engine, transaction
 from brainq.store.store import Store

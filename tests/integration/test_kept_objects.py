@@ -10,11 +10,11 @@ from weakref import ReferenceType
 
 import pytest
 
+from brainq.adapters.redis import turns
+from brainq.adapters.redis.conversations import Conversations
 from brainq.engine.finalize import finalizer
 from brainq.engine.finalize.recall import EndedTurnCache
 from brainq.runtime.processes import timers
-from brainq.state import turns
-from brainq.state.conversations import Conversations
 from ops.bench import brain as bench
 from tests.support.pump import Pump
 

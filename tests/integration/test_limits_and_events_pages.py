@@ -19,7 +19,7 @@ from tests.support.pump import Pump
 ROOT = Path(__file__).parents[2]
 LIMITS = (ROOT / "docs/guides/limits.md").read_text()
 EVENTS = (ROOT / "docs/guides/events.md").read_text()
-LUA = ROOT / "brainq/state/lua"
+LUA = ROOT / "brainq/adapters/redis/lua"
 _EMIT = re.compile(r"'([a-z]+\.[a-z]+|budget|notice)',\s*\{(.*?)\}\)", re.DOTALL)
 
 

@@ -21,10 +21,10 @@ from brainq import (
     StopReason,
     TurnHandle,
 )
+from brainq.adapters.redis.connection import Client as RedisClient
 from brainq.client import lists
 from brainq.contracts.model import ModelReply, ModelRequest
 from brainq.engine.models.scripted import ScriptedFailure, calls, fails, says
-from brainq.state.connection import Client as RedisClient
 from tests.support.pump import Pump
 
 

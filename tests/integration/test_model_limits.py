@@ -11,6 +11,10 @@ import pytest
 
 from brainq import Brain, ScriptedProvider
 from brainq.adapters.models.openai.provider import OpenAIProvider
+from brainq.adapters.redis.connection import Client, make_client
+from brainq.adapters.redis.keys import Keys
+from brainq.adapters.redis.rates import RedisRates
+from brainq.adapters.redis.scripts import Scripts
 from brainq.contracts.event import EventKind
 from brainq.contracts.rate import RateReport, RateRules, parse_rates
 from brainq.contracts.status import Ending, StopReason
@@ -18,10 +22,6 @@ from brainq.contracts.turn import LimitsFields
 from brainq.engine.models.asking.rate_permit import GIVE_UP_EARLY_S
 from brainq.engine.models.scripted import says
 from brainq.runtime.settings.deployment import Settings
-from brainq.state.connection import Client, make_client
-from brainq.state.keys import Keys
-from brainq.state.rates import RedisRates
-from brainq.state.scripts import Scripts
 from brainq.wiring import doorbells
 from tests.integration.engine.models.test_wire import openai_words
 from tests.integration.engine.models.wire_server import Exchange, WireServer

@@ -101,7 +101,7 @@ def test_a_paused_model_waits_and_is_asked_once_it_is_lifted(pumps: Pumps) -> No
 def test_a_stopped_model_is_asked_neither_for_memories_nor_for_judgements(
     pumps: Pumps, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("brainq.state.stops.NONE_KNOWN_S", 1e6)
+    monkeypatch.setattr("brainq.adapters.redis.stops.NONE_KNOWN_S", 1e6)
     asked: list[str] = []
 
     def answer(request: ModelRequest) -> ModelReply:

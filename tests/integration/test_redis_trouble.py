@@ -11,12 +11,12 @@ import pytest
 import redis
 
 from brainq import Brain, Effect, ScriptedProvider
+from brainq.adapters.redis import connection
 from brainq.contracts.event import EventKind
 from brainq.contracts.model import ModelChunk, ModelReply, ModelRequest
 from brainq.contracts.status import Ending, StopReason
 from brainq.engine.models.scripted import calls, says
 from brainq.engine.turn import text_stream
-from brainq.state import connection
 from tests.support.proxy import Proxy
 from tests.support.pump import Pump, sqlite_url
 

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 import redis
 
+from brainq.adapters.redis.connection import make_client
 from brainq.client.client import Client
 from brainq.client.handle import TurnHandle
 from brainq.contracts.ids import new_turn_id
@@ -23,7 +24,6 @@ from brainq.devserver.redis_server import find_server
 from brainq.errors import SetupError, Unreachable
 from brainq.runtime.settings.deployment import load_settings
 from brainq.runtime.settings.redis_url import parse_sentinel_url
-from brainq.state.connection import make_client
 from brainq.wiring import Wiring
 from brainq.wiring.preflight import check_redis
 from tests.integration.broker.worker import listening_app, running, settings_for

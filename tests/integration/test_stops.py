@@ -12,10 +12,10 @@ from typing import Any
 
 import pytest
 
+from brainq.adapters.redis.listener import PING_AFTER_S, RedisListener, RedisStopSignals
 from brainq.devserver.redis_server import EmbeddedServer
 from brainq.runtime.leases import LeaseRenewer
 from brainq.runtime.observe import threads
-from brainq.state.listener import PING_AFTER_S, RedisListener, RedisStopSignals
 from tests.support.refused_threads import REFUSED, RefusedThreads
 from tests.support.server import RedisServer
 from tests.support.wait import wait_until
@@ -46,7 +46,7 @@ def server() -> Iterator[RedisServer]:
 
 @pytest.fixture(autouse=True)
 def short_reads(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("brainq.state.listener.READ_TIMEOUT_S", 0.05)
+    monkeypatch.setattr("brainq.adapters.redis.listener.READ_TIMEOUT_S", 0.05)
 
 
 @pytest.fixture
@@ -138,7 +138,7 @@ def test_it_is_silent_for_a_while_and_still_hears(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """An answered ping keeps the connection; one that is not answered is a lost connection."""
-    monkeypatch.setattr("brainq.state.listener.PING_AFTER_S", 0.05)
+    monkeypatch.setattr("brainq.adapters.redis.listener.PING_AFTER_S", 0.05)
     told: list[str] = []
     with stops.watch("s", "turn", told.append):
         wait_until(lambda: gaps.count, "it listens")
@@ -153,8 +153,8 @@ def test_it_is_silent_for_a_while_and_still_hears(
 def test_a_server_that_does_not_answer_is_a_gap(
     stops: RedisStopSignals, gaps: Gaps, server: RedisServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("brainq.state.listener.PING_AFTER_S", 0.05)
-    monkeypatch.setattr("brainq.state.listener.DEAF_AFTER_S", 0.3)
+    monkeypatch.setattr("brainq.adapters.redis.listener.PING_AFTER_S", 0.05)
+    monkeypatch.setattr("brainq.adapters.redis.listener.DEAF_AFTER_S", 0.3)
     with stops.watch("s", "turn", lambda _: None):
         wait_until(lambda: gaps.count == 1, "it listens")
         server.command("CLIENT", "PAUSE", "1000", "ALL")

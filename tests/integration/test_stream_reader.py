@@ -12,11 +12,11 @@ from contextlib import suppress
 import pytest
 import redis
 
+from brainq.adapters.redis import async_connection, stream_reader
+from brainq.adapters.redis import events as follower_module
+from brainq.adapters.redis.events import Follower, NoEvents
+from brainq.adapters.redis.stream_reader import StreamReader, pause_s
 from brainq.errors import SetupError
-from brainq.state import async_connection, stream_reader
-from brainq.state import events as follower_module
-from brainq.state.events import Follower, NoEvents
-from brainq.state.stream_reader import StreamReader, pause_s
 from tests.support.proxy import Proxy
 from tests.support.server import RedisServer
 from tests.support.streams import KEYS, SESSION, Tellers, blocked, kill, numbers, readers, reading, take, until

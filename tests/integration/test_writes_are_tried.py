@@ -12,9 +12,9 @@ from psycopg import errors
 from sqlalchemy import Engine
 from sqlalchemy.exc import DBAPIError
 
+from brainq.adapters.redis.connection import make_client, try_write
 from brainq.client.connection import public_error
 from brainq.errors import Unreachable
-from brainq.state.connection import make_client, try_write
 from brainq.store import refusals
 from brainq.store.refusals import sql_refusal
 from brainq.store.store import Store

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from brainq.adapters.redis.calls import NEVER_RENEWED_MS
 from brainq.broker.names import FINALIZE_QUEUE, TURNS_QUEUE
-from brainq.state.calls import NEVER_RENEWED_MS
 from tests.lua.rig import LEASE_MS, Rig
 
 

@@ -9,11 +9,11 @@ from random import Random
 
 import pytest
 
+from brainq.adapters.redis.keys import Keys
+from brainq.adapters.redis.rates import RedisRates
 from brainq.contracts.limit_share import LEASE_S, USED_S, Share, ShareReport, ShareRow, decide_share
 from brainq.contracts.rate import EMPTY_RATE_REPORT, parse_rates
 from brainq.engine.upkeep.limit_shares import ShareKeeper
-from brainq.state.keys import Keys
-from brainq.state.rates import RedisRates
 from tests.lua.rig import Rig
 from tests.support.arrivals import most_in_a_window
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from brainq.adapters.redis.stops import RedisStops
 from brainq.contracts.stop import Stop
-from brainq.state.stops import RedisStops
 from tests.lua.rig import Rig
 
 KEPT_MS = 86_400_000

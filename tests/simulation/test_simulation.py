@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from brainq.adapters.redis.script_text import LUA, NAMES, read_script
 from brainq.runtime.settings.deployment import Settings
-from brainq.state.script_text import LUA, NAMES, read_script
 from brainq.wiring import doorbells
 from ops.simulate.clock import VIRTUAL_NOW, with_virtual_clock
 from ops.simulate.faults import Chances

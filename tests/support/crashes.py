@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 import pytest
 
-from brainq.state.connection import Client
+from brainq.adapters.redis.connection import Client
 from brainq.store.database import Database, Transaction
 
 W = TypeVar("W")

@@ -7,10 +7,10 @@ import time
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 
+from brainq.adapters.redis.events import Follower
+from brainq.adapters.redis.keys import Keys
+from brainq.adapters.redis.stream_reader import StreamReader
 from brainq.contracts.event import TurnEvent
-from brainq.state.events import Follower
-from brainq.state.keys import Keys
-from brainq.state.stream_reader import StreamReader
 from tests.support.server import RedisServer
 
 KEYS = Keys("bq:")

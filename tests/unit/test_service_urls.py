@@ -14,13 +14,13 @@ from hypothesis import strategies as st
 from kombu.utils.url import parse_url as kombu_parse_url
 from pydantic import SecretStr
 
+from brainq.adapters.redis.async_connection import AsyncConnection
+from brainq.adapters.redis.connection import make_client
 from brainq.broker.app import celery_url, make_app
 from brainq.engine.tools.mcp.server import McpServer
 from brainq.errors import BrainqError, SetupError
 from brainq.runtime.settings.deployment import Settings, load_settings
 from brainq.runtime.text.service_url import without_password
-from brainq.state.async_connection import AsyncConnection
-from brainq.state.connection import make_client
 from brainq.store.engine import make_engine
 from brainq.wiring.preflight import check_broker, check_redis, check_sql
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from brainq.adapters.redis.connection import make_client
+from brainq.adapters.redis.fleet import RedisWorkers
+from brainq.adapters.redis.keys import Keys
 from brainq.client.connection import cells_of
 from brainq.client.operator import Operator
 from brainq.fleet.snapshot import read_redis_fleet
 from brainq.fleet.troubles import RESTART
 from brainq.runtime.settings.deployment import Settings
-from brainq.state.connection import make_client
-from brainq.state.fleet import RedisWorkers
-from brainq.state.keys import Keys
 from brainq.wiring.preflight import Check, ok, warn
 
 

@@ -8,11 +8,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import cast
 
-from brainq import state
+from brainq.adapters import redis as state
+from brainq.adapters.redis.connection import make_client, redis_refusal
+from brainq.adapters.redis.keys import Keys
 from brainq.broker import names
 from brainq.runtime.settings.deployment import Settings
-from brainq.state.connection import make_client, redis_refusal
-from brainq.state.keys import Keys
 from brainq.wiring.preflight import Check, fail, ok
 
 _CALLED = re.compile(r"redis\.p?call\(\s*['\"](\w+)['\"]")

@@ -12,6 +12,10 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, cast
 
+from brainq.adapters.redis.connection import make_client
+from brainq.adapters.redis.fleet import unwatched
+from brainq.adapters.redis.keys import Keys
+from brainq.adapters.redis.sweeper import overdue_s
 from brainq.broker import names
 from brainq.broker.app import make_app
 from brainq.broker.envelope import envelope
@@ -24,10 +28,6 @@ from brainq.contracts.webhook import parse_webhooks
 from brainq.errors import SetupError
 from brainq.runtime.settings.deployment import Settings
 from brainq.runtime.text.service_url import without_password
-from brainq.state.connection import make_client
-from brainq.state.fleet import unwatched
-from brainq.state.keys import Keys
-from brainq.state.sweeper import overdue_s
 from brainq.store.engine import make_engine, pooler_between, unsafe_settings
 from brainq.store.migrations.upgrade import HEAD, revision
 from brainq.store.sql_url import parse_sql_url

@@ -6,6 +6,7 @@ from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 
+from brainq.adapters.redis.connection import make_client
 from brainq.cli.doctor import services
 from brainq.cli.output import counted
 from brainq.contracts.cell import Cell, Move
@@ -15,7 +16,6 @@ from brainq.engine.brain.brains import load_brains
 from brainq.engine.tools.lanes import shared_templates
 from brainq.errors import BrainqError
 from brainq.runtime.settings.deployment import Settings
-from brainq.state.connection import make_client
 from brainq.store.repositories.budgets import Budgets
 from brainq.store.repositories.cells import Directory, Moves
 from brainq.store.repositories.stops import Stops

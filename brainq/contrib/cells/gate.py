@@ -11,12 +11,12 @@ import threading
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from brainq.adapters.redis.tenant_keys import RedisMovedWords
 from brainq.contracts.cell import Placement, tenant_key
 from brainq.engine.people.tenant_places import TenantPlaces
 from brainq.errors import CellUnreachable
 from brainq.runtime.observe.logs import logger
 from brainq.runtime.settings.deployment import Settings
-from brainq.state.tenant_keys import RedisMovedWords
 from brainq.store.database import Database
 from brainq.store.engine import is_sql_unavailable, make_engine
 from brainq.store.late_rows import LateRows

@@ -6,9 +6,9 @@ from collections.abc import Generator
 from dataclasses import dataclass
 from typing import TypeVar
 
+from brainq.adapters.redis.people import RedisSessions
+from brainq.adapters.redis.tenant_keys import RedisMovedWords, RedisTenantKeys
 from brainq.contracts.cell import Placement
-from brainq.state.people import RedisSessions
-from brainq.state.tenant_keys import RedisMovedWords, RedisTenantKeys
 from brainq.store.database import Database
 from brainq.store.late_rows import LateRows
 from brainq.store.repositories.cells import Tombstones

@@ -12,8 +12,8 @@ from brainq.engine.calls.report import NEVER_STARTED
 from brainq.runtime.observe.logs import logger
 
 if TYPE_CHECKING:
+    from brainq.adapters.redis.calls import RedisCalls
     from brainq.engine.people.brakes import BrakeDesk
-    from brainq.state.calls import RedisCalls
     from brainq.store.repositories.calls import Calls
 
 log = logger("brainq.calls")

@@ -15,9 +15,9 @@ from brainq.engine.tools.results import Pending
 from brainq.errors import SubmitConflict
 
 if TYPE_CHECKING:
+    from brainq.adapters.redis.calls import RedisCalls
+    from brainq.adapters.redis.outside import RedisOutsideResults
     from brainq.engine.people.children import ChildDesk
-    from brainq.state.calls import RedisCalls
-    from brainq.state.outside import RedisOutsideResults
 
 
 @dataclass(frozen=True, slots=True)

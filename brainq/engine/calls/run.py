@@ -40,12 +40,12 @@ from brainq.runtime.observe.logs import MissingBrainLog, logger
 from brainq.runtime.observe.spans import call_span
 
 if TYPE_CHECKING:
+    from brainq.adapters.redis.calls import RedisCalls
+    from brainq.adapters.redis.listener import RedisStopSignals
+    from brainq.adapters.redis.outside import RedisOutsideResults
+    from brainq.adapters.redis.people import RedisHolds
     from brainq.engine.people.brakes import BrakeDesk
     from brainq.engine.people.children import ChildDesk
-    from brainq.state.calls import RedisCalls
-    from brainq.state.listener import RedisStopSignals
-    from brainq.state.outside import RedisOutsideResults
-    from brainq.state.people import RedisHolds
     from brainq.store.repositories.calls import Calls
 
 log = logger("brainq.calls")

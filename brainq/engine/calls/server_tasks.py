@@ -36,7 +36,7 @@ from brainq.runtime.leases import LeaseRenewer
 from brainq.runtime.observe.logs import OutageLog, logger, turn_log_ids
 
 if TYPE_CHECKING:
-    from brainq.state.outside import RedisOutsideResults
+    from brainq.adapters.redis.outside import RedisOutsideResults
 
 log = logger("brainq.calls")
 

@@ -31,7 +31,7 @@ from brainq.runtime.observe.spans import end_call
 from brainq.runtime.observe.tracing import end_span
 
 if TYPE_CHECKING:
-    from brainq.state.calls import RedisCalls
+    from brainq.adapters.redis.calls import RedisCalls
     from brainq.store.repositories.blobs import Blobs
 
 log = logger("brainq.calls")

@@ -51,8 +51,8 @@ from brainq.runtime.processes.threads import ThreadCall, call_within
 from brainq.runtime.text.failures import failure_words
 
 if TYPE_CHECKING:
+    from brainq.adapters.redis.finals import RedisFinalChain
     from brainq.engine.people.children import ChildDesk
-    from brainq.state.finals import RedisFinalChain
     from brainq.store.records import SqlRecords
 
 log = logger("brainq.finalize")

@@ -21,7 +21,7 @@ from brainq.engine.finalize.result import citations, with_citations
 from brainq.errors import TurnNotFound
 
 if TYPE_CHECKING:
-    from brainq.state.finals import RedisFinalChain
+    from brainq.adapters.redis.finals import RedisFinalChain
     from brainq.store.repositories.turns import Turns
 
 OPENING_STEP = 0  # calls made before the first step are brainq's, no tool use of the model's

@@ -23,8 +23,8 @@ from brainq.runtime.observe.tracing import in_span
 from brainq.runtime.text.failures import failure_name, failure_text
 
 if TYPE_CHECKING:
+    from brainq.adapters.redis.finals import RedisFinalChain
     from brainq.engine.people.children import ChildDesk
-    from brainq.state.finals import RedisFinalChain
     from brainq.store.records import SqlRecords
     from brainq.store.repositories.judgements import Judgements
 

@@ -28,12 +28,12 @@ from brainq.runtime.processes.threads import call_within
 from brainq.runtime.text.failures import failure_name
 
 if TYPE_CHECKING:
+    from brainq.adapters.redis.finals import RedisFinalChain
     from brainq.engine.people.children import ChildDesk
-    from brainq.state.finals import RedisFinalChain
     from brainq.store.records import SqlRecords
 
 # A process that dies takes all its steps with it, and none of them shows which one did it. A step that lost so many
-# runs by itself: then its death is surely its own, and the others' steps end. As for turns (`state/turns.py`).
+# runs by itself: then its death is surely its own, and the others' steps end. As for turns (`adapters/redis/turns.py`).
 MAX_LOST_WORKERS = 2
 RunInQuarantine = Callable[[FinalStepClaim, "float | None"], None]
 """Runs a claimed step in a process of its own, within so many seconds. Raises QuarantinedStepError."""

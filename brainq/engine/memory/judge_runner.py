@@ -30,8 +30,8 @@ from brainq.runtime.processes.threads import call_within
 from brainq.runtime.text.failures import failure_words
 
 if TYPE_CHECKING:
-    from brainq.state.finals import RedisFinalChain
-    from brainq.state.stops import RedisStops
+    from brainq.adapters.redis.finals import RedisFinalChain
+    from brainq.adapters.redis.stops import RedisStops
     from brainq.store.repositories.judgements import Judgements
 
 log = logger("brainq.finalize")

@@ -26,8 +26,8 @@ from brainq.runtime.processes.threads import call_within
 from brainq.runtime.text.estimate import estimate_request
 
 if TYPE_CHECKING:
+    from brainq.adapters.redis.stops import RedisStops
     from brainq.engine.people.budgets import BudgetDesk
-    from brainq.state.stops import RedisStops
 
 MAX_ANSWER_TOKENS = 1_000  # of one answer, if its caller sets no other limit
 OVERRUN_S = 1.0  # for a provider that raises at its deadline itself

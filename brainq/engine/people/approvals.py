@@ -22,7 +22,7 @@ from brainq.errors import ApprovalDecided, ApprovalNotFound, InvalidInput, TurnN
 from brainq.runtime.observe.logs import logger
 
 if TYPE_CHECKING:
-    from brainq.state.people import RedisHolds
+    from brainq.adapters.redis.people import RedisHolds
     from brainq.store.repositories.approvals import Approvals
     from brainq.store.repositories.turns import Turns
 

@@ -16,8 +16,8 @@ from brainq.engine.people.tenant_places import ONE_CELL, TenantPlaces
 from brainq.runtime.observe.logs import logger
 
 if TYPE_CHECKING:
-    from brainq.state.people import RedisHolds
-    from brainq.state.turns import RedisTurns
+    from brainq.adapters.redis.people import RedisHolds
+    from brainq.adapters.redis.turns import RedisTurns
     from brainq.store.repositories.brakes import Brakes
 
 log = logger("brainq.people")

@@ -31,7 +31,7 @@ from brainq.errors import BudgetSpent, CellUnreachable, InvalidInput
 from brainq.runtime.observe.logs import logger
 
 if TYPE_CHECKING:
-    from brainq.state.money import RedisMoney
+    from brainq.adapters.redis.money import RedisMoney
     from brainq.store.repositories.budgets import Budgets
 
 log = logger("brainq.people")

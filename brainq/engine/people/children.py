@@ -25,9 +25,9 @@ from brainq.runtime.observe.logs import logger
 from brainq.runtime.observe.tracing import current_traceparent
 
 if TYPE_CHECKING:
-    from brainq.state.calls import RedisCalls
-    from brainq.state.outside import RedisOutsideResults
-    from brainq.state.turns import RedisTurns
+    from brainq.adapters.redis.calls import RedisCalls
+    from brainq.adapters.redis.outside import RedisOutsideResults
+    from brainq.adapters.redis.turns import RedisTurns
     from brainq.store.repositories.calls import Calls
     from brainq.store.repositories.turns import Turns
 

@@ -20,7 +20,7 @@ from brainq.errors import InputNotFound, MailboxFull, StaleTurn
 from brainq.runtime.observe.logs import logger
 
 if TYPE_CHECKING:
-    from brainq.state.people import RedisHolds, RedisSessions
+    from brainq.adapters.redis.people import RedisHolds, RedisSessions
     from brainq.store.repositories.blobs import Blobs
     from brainq.store.repositories.inputs import Inputs
     from brainq.store.repositories.turns import Turns

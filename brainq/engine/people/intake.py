@@ -19,7 +19,7 @@ from brainq.engine.people.tenant_places import ONE_CELL, TenantPlaces
 from brainq.errors import BudgetSpent, QueueFull
 
 if TYPE_CHECKING:
-    from brainq.state.people import RedisSessions
+    from brainq.adapters.redis.people import RedisSessions
     from brainq.store.repositories.blobs import Blobs
     from brainq.store.repositories.turns import Turns
 

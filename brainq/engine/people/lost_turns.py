@@ -11,7 +11,7 @@ from brainq.errors import BuildUnserved, SessionBusy
 from brainq.runtime.observe.logs import logger
 
 if TYPE_CHECKING:
-    from brainq.state.sweeper import RedisSweeperState
+    from brainq.adapters.redis.sweeper import RedisSweeperState
     from brainq.store.repositories.calls import Calls
     from brainq.store.repositories.turns import Turns
 

@@ -36,9 +36,9 @@ from brainq.runtime.observe.logs import logger
 from brainq.runtime.text.shorten import beginning
 
 if TYPE_CHECKING:
-    from brainq.state.calls import RedisCalls
-    from brainq.state.outside import RedisOutsideResults
-    from brainq.state.people import RedisHolds
+    from brainq.adapters.redis.calls import RedisCalls
+    from brainq.adapters.redis.outside import RedisOutsideResults
+    from brainq.adapters.redis.people import RedisHolds
     from brainq.store.repositories.blobs import Blobs
     from brainq.store.repositories.calls import Calls
 

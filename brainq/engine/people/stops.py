@@ -9,7 +9,7 @@ from brainq.contracts.stop import Stop
 from brainq.runtime.observe.logs import logger
 
 if TYPE_CHECKING:
-    from brainq.state.stops import RedisStops
+    from brainq.adapters.redis.stops import RedisStops
     from brainq.store.repositories.stops import Stops
 
 log = logger("brainq.people")

@@ -17,8 +17,8 @@ from brainq.errors import BrainqError, BuildUnserved, SessionBusy, TurnForbidden
 from brainq.runtime.observe.logs import logger
 
 if TYPE_CHECKING:
-    from brainq.state.sweeper import RedisSweeperState
-    from brainq.state.turns import RedisTurns
+    from brainq.adapters.redis.sweeper import RedisSweeperState
+    from brainq.adapters.redis.turns import RedisTurns
     from brainq.store.repositories.calls import Calls
     from brainq.store.repositories.inputs import Inputs
     from brainq.store.repositories.turns import Turns

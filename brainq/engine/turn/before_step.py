@@ -29,8 +29,8 @@ from brainq.runtime.observe.logs import logger
 from brainq.runtime.text.estimate import estimate_messages
 
 if TYPE_CHECKING:
+    from brainq.adapters.redis.turns import RedisTurns
     from brainq.engine.people.budgets import BudgetDesk
-    from brainq.state.turns import RedisTurns
 
 log = logger("brainq.turn")
 MAX_REFLECTION_TOKENS = 4_000  # of the transcript that a reflection reads, which is cut to 16,000 characters

@@ -41,9 +41,9 @@ from brainq.runtime.processes.resources import is_short_now
 from brainq.runtime.text.failures import failure_name
 
 if TYPE_CHECKING:
+    from brainq.adapters.redis.listener import RedisStopSignals
+    from brainq.adapters.redis.turns import RedisTurns
     from brainq.engine.people.brakes import BrakeDesk
-    from brainq.state.listener import RedisStopSignals
-    from brainq.state.turns import RedisTurns
 
 log = logger("brainq.turn")
 CONTINUING_RANK = 0

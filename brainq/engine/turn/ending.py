@@ -18,8 +18,8 @@ from brainq.engine.turn.turn_diff import turn_diff
 from brainq.runtime.observe.logs import logger
 
 if TYPE_CHECKING:
+    from brainq.adapters.redis.turns import RedisTurns
     from brainq.engine.people.children import ChildDesk
-    from brainq.state.turns import RedisTurns
 
 log = logger("brainq.turn")
 # The script that ends a turn replaces %SECONDS%.

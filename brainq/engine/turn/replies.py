@@ -21,7 +21,7 @@ from brainq.engine.turn.owned_turn import Did, LoopEnd, Lost, OwnedTurn, StepOut
 from brainq.runtime.observe.logs import logger
 
 if TYPE_CHECKING:
-    from brainq.state.turns import RedisTurns
+    from brainq.adapters.redis.turns import RedisTurns
     from brainq.store.repositories.approvals import Approvals
 
 log = logger("brainq.turn")

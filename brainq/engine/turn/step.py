@@ -50,8 +50,8 @@ from brainq.runtime.observe.logs import logger
 from brainq.runtime.text.estimate import CHARS_PER_TOKEN as MAX_BYTES_PER_TOKEN
 
 if TYPE_CHECKING:
+    from brainq.adapters.redis.turns import RedisTurns
     from brainq.engine.people.brakes import BrakeDesk
-    from brainq.state.turns import RedisTurns
 
 log = logger("brainq.turn")
 RESTART_PAUSE_S = 1.0  # the longest pause before a broken stream is begun again, for each attempt made

@@ -19,8 +19,8 @@ from brainq.engine.turn.step_request import StepRequest
 from brainq.runtime.observe.logs import logger
 
 if TYPE_CHECKING:
+    from brainq.adapters.redis.turns import RedisTurns
     from brainq.engine.people.budgets import BudgetDesk
-    from brainq.state.turns import RedisTurns
 
 log = logger("brainq.turn")
 WAIT_S = 1.0  # for model calls in flight, which may cost less than they hold; up to twice as long

@@ -28,7 +28,7 @@ from brainq.runtime.text.estimate import with_usage
 from brainq.runtime.text.failures import failure_name
 
 if TYPE_CHECKING:
-    from brainq.state.turns import RedisTurns
+    from brainq.adapters.redis.turns import RedisTurns
 
 log = logger("brainq.turn")
 DELTA_EVERY_S = 0.05  # at most about 20 text events a second per turn

@@ -34,7 +34,7 @@ class CellLeases(Protocol):
 
 
 class LeaseCounters(Protocol):
-    """Fitted by `state.money.RedisMoney`."""
+    """Fitted by `adapters.redis.money.RedisMoney`."""
 
     def counters(self, windows: Sequence[tuple[str, int]]) -> Sequence[WindowCounter]: ...
     def grant(self, window: BudgetWindow, start_ms: int, grant: MoneyGrant) -> None: ...

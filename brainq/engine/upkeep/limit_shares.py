@@ -13,7 +13,7 @@ from brainq.contracts.limit_share import ASK_EVERY_S, WHOLE, Share, ShareReport,
 from brainq.runtime.observe.logs import OutageLog, logger
 
 if TYPE_CHECKING:
-    from brainq.state.rates import RedisRates
+    from brainq.adapters.redis.rates import RedisRates
 
 log = logger("brainq.upkeep")
 LOOK_EVERY_S = 1.0

@@ -29,7 +29,7 @@ from brainq.runtime.observe.tracing import in_span, tracer
 from brainq.runtime.observe.work_events import UNWATCHED, WorkEvents
 
 if TYPE_CHECKING:
-    from brainq.state.calls import RedisCalls
+    from brainq.adapters.redis.calls import RedisCalls
     from brainq.store.repositories.calls import Calls
 
 log = logger("brainq.upkeep")

@@ -34,10 +34,10 @@ from brainq.runtime.observe.metrics.counters import COUNTERS
 from brainq.runtime.observe.work_events import UNWATCHED, WorkEvents
 
 if TYPE_CHECKING:
-    from brainq.state.calls import RedisCalls
-    from brainq.state.finals import RedisFinalChain
-    from brainq.state.sweeper import RedisSweeperState
-    from brainq.state.turns import RedisTurns
+    from brainq.adapters.redis.calls import RedisCalls
+    from brainq.adapters.redis.finals import RedisFinalChain
+    from brainq.adapters.redis.sweeper import RedisSweeperState
+    from brainq.adapters.redis.turns import RedisTurns
     from brainq.store.repositories.judgements import Judgements
 
 log = logger("brainq.upkeep")

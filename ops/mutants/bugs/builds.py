@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ops.mutants.bug import Bug
 
-LUA = "brainq/state/lua/lib"
+LUA = "brainq/adapters/redis/lua/lib"
 GATES = ("tests/lua/test_builds.py",)
 UNIT = ("tests/unit/fleet/test_builds.py",)
 RECORDS = ("tests/integration/test_build_records.py",)
@@ -82,84 +82,84 @@ BUGS = (
     ),
     Bug(
         "builds: an earlier release is forgotten by the next",
-        "brainq/state/builds.py",
+        "brainq/adapters/redis/builds.py",
         "{**earlier, **digests}.items()",
         "digests.items()",
         RECORDS,
     ),
     Bug(
         "builds: what is released back goes round",
-        "brainq/state/builds.py",
+        "brainq/adapters/redis/builds.py",
         "if digest != to}\n        pairs",
         "if digest}\n        pairs",
         RECORDS,
     ),
     Bug(
         "builds: what is released back is still released",
-        "brainq/state/builds.py",
+        "brainq/adapters/redis/builds.py",
         '                ("HDEL", self.keys.released, *digests.values()),\n',
         "",
         RECORDS,
     ),
     Bug(
         "builds: a release has no lifetime",
-        "brainq/state/builds.py",
+        "brainq/adapters/redis/builds.py",
         '                ("PEXPIRE", self.keys.released, KNOWN_MS),\n',
         "",
         RECORDS,
     ),
     Bug(
         "builds: a ramp that is over goes on",
-        "brainq/state/builds.py",
+        "brainq/adapters/redis/builds.py",
         "        if ramp != build.ramp:",
         "        if ramp is not None and ramp != build.ramp:",
         RECORDS,
     ),
     Bug(
         "builds: a ramp is declared anew at each report",
-        "brainq/state/builds.py",
+        "brainq/adapters/redis/builds.py",
         "        if ramp != build.ramp:\n            build.ramp = ramp",
         "        build.ramp = ramp",
         RECORDS,
     ),
     Bug(
         "builds: a ramp ends while workers keep to it",
-        "brainq/state/builds.py",
+        "brainq/adapters/redis/builds.py",
         '("GETEX", self.keys.ramp, "PX", KNOWN_MS),',
         '("GET", self.keys.ramp),',
         RECORDS,
     ),
     Bug(
         "builds: a worker does not say that it serves its own build",
-        "brainq/state/builds.py",
+        "brainq/adapters/redis/builds.py",
         'digests = [*(brain.digest for brain in build.brains), f"@{build.name}"]',
         "digests = [*(brain.digest for brain in build.brains)]",
         RECORDS,
     ),
     Bug(
         "builds: a worker says builds that nobody tells apart",
-        "brainq/state/builds.py",
+        "brainq/adapters/redis/builds.py",
         "        if not build.is_distinct:\n",
         "        if build is None:\n",
         RECORDS,
     ),
     Bug(
         "builds: a build of an older release is never forgotten",
-        "brainq/state/builds.py",
+        "brainq/adapters/redis/builds.py",
         'in {field.partition(" ")[0] for field in fields} - {*seen}',
         "in set[str]()",
         RECORDS,
     ),
     Bug(
         "builds: a build that has workers is forgotten",
-        "brainq/state/builds.py",
+        "brainq/adapters/redis/builds.py",
         'if field.partition(" ")[0] in old]',
         "]",
         RECORDS,
     ),
     Bug(
         "builds: for how long none has served is counted from the end",
-        "brainq/state/builds.py",
+        "brainq/adapters/redis/builds.py",
         "(SERVED_KEPT_MS - ms) / 1000)",
         "ms / 1000)",
         RECORDS,

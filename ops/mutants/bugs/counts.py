@@ -75,7 +75,7 @@ BUGS = (
     ),
     Bug(
         "a negative count of an earlier build is taken back from the budget",
-        "brainq/state/lua/lib/budget.lua",
+        "brainq/adapters/redis/lua/lib/budget.lua",
         "math.max(0, output))",
         "output)",
         ("tests/lua/test_budget_spend.py",),

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from ops.mutants.bug import Bug
 
-HISTORIES = "brainq/state/conversations.py"
+HISTORIES = "brainq/adapters/redis/conversations.py"
 ENDED = "brainq/engine/finalize/recall.py"
-IN_HISTORIES = ("tests/unit/state/test_conversation_memory.py",)
+IN_HISTORIES = ("tests/unit/adapters/redis/test_conversation_memory.py",)
 IN_ENDED = ("tests/unit/engine/finalize/test_ended_turns.py",)
 IN_OBJECTS = ("tests/integration/test_kept_objects.py",)
 

@@ -15,7 +15,7 @@ SIDE = ("tests/contrib/cells/test_side.py",)
 BUGS = (
     Bug(
         "a turn begins in the cell that its tenant has left",
-        "brainq/state/lua/turn_submit.lua",
+        "brainq/adapters/redis/lua/turn_submit.lua",
         "if word then return word:sub(1, 1) == ' ' and {'MOVING'}",
         "if word and state then return word:sub(1, 1) == ' ' and {'MOVING'}",
         ("tests/lua/test_turn_submit.py",),
@@ -57,7 +57,7 @@ BUGS = (
     ),
     Bug(
         "sessions of a tenant that moves are not hidden",
-        "brainq/state/lua/tenant_hide.lua",
+        "brainq/adapters/redis/lua/tenant_hide.lua",
         "redis.call('RENAMENX', root .. part, root .. 'moving:' .. part)",
         "redis.call('COPY', root .. part, root .. 'moving:' .. part)",
         ("tests/lua/test_tenant_hide.py",),
@@ -157,21 +157,21 @@ BUGS = (
     ),
     Bug(
         "moves: lanes are copied twice",
-        "brainq/state/tenant_keys.py",
+        "brainq/adapters/redis/tenant_keys.py",
         "if other._client.hsetnx(other._keys.lane_holders, holder, json.dumps(names)):",
         "if other._client.hset(other._keys.lane_holders, holder, json.dumps(names)) + 1:",
         MOVES,
     ),
     Bug(
         "moves: lanes are copied in the order of their holders",
-        "brainq/state/tenant_keys.py",
+        "brainq/adapters/redis/tenant_keys.py",
         "ordered = sorted(held, key=lambda holder: (places.get(holder, 0), holder))",
         "ordered = sorted(held)",
         MOVES,
     ),
     Bug(
         "moves: another tenant's place in a lane goes",
-        "brainq/state/tenant_keys.py",
+        "brainq/adapters/redis/tenant_keys.py",
         "self._client.lrem(self._keys.lane(lane), 0, holder)",
         "self._client.delete(self._keys.lane(lane))",
         MOVES,
@@ -241,14 +241,14 @@ BUGS = (
     ),
     Bug(
         "moves: a tombstone that Redis lost stays lost",
-        "brainq/state/tenant_keys.py",
+        "brainq/adapters/redis/tenant_keys.py",
         "if tenant not in known or known[tenant].epoch < placement.epoch:",
         "if tenant in known and known[tenant].epoch < placement.epoch:",
         MOVES,
     ),
     Bug(
         "moves: a word of a move that SQL forgot stays",
-        "brainq/state/tenant_keys.py",
+        "brainq/adapters/redis/tenant_keys.py",
         "if tenant not in tombstones:\n                word",
         "if tenant in tombstones:\n                word",
         MOVES,

@@ -10,35 +10,35 @@ FAILOVER = ("tests/unit/test_failover.py",)
 BUGS = (
     Bug(
         "a script whose connection broke is not sent again",
-        "brainq/state/scripts.py",
+        "brainq/adapters/redis/scripts.py",
         "lasts_s=for_s",
         "lasts_s=0.0",
         LOST_REPLIES,
     ),
     Bug(
         "a call whose claim was not heard of is dropped by its owner",
-        "brainq/state/lua/call_claim.lua",
+        "brainq/adapters/redis/lua/call_claim.lua",
         "if c.status == 'running' and c.owner == owner and tonumber(c.attempt) == attempt then",
         "if false then",
         ("tests/lua/test_call_claim.py",),
     ),
     Bug(
         "a call that settles again is told that it is lost",
-        "brainq/state/lua/call_settle.lua",
+        "brainq/adapters/redis/lua/call_settle.lua",
         "  if c.status == status then return {'SETTLED'} end\n",
         "",
         ("tests/lua/test_call_settle.py",),
     ),
     Bug(
         "a finalizer that has gone on is told that it is lost",
-        "brainq/state/lua/lib/chain.lua",
+        "brainq/adapters/redis/lua/lib/chain.lua",
         "and tonumber(t.fin_fence or -1) == number + 1",
         "and false",
         ("tests/lua/test_finalize_settle.py",),
     ),
     Bug(
         "a step of the finalizer that was claimed by us is held by another",
-        "brainq/state/lua/finalize_claim.lua",
+        "brainq/adapters/redis/lua/finalize_claim.lua",
         "if t.fin_owner ~= owner then",
         "if true then",
         ("tests/lua/test_finalize_claim.py",),
@@ -66,10 +66,10 @@ BUGS = (
     ),
     Bug(
         "a write starts though no replica knows of it",
-        "brainq/state/failover.py",
+        "brainq/adapters/redis/failover.py",
         "if acknowledged < wanted:",
         "if acknowledged < 0:",
-        ("tests/unit/state/test_failover.py",),
+        ("tests/unit/adapters/redis/test_failover.py",),
     ),
     Bug(
         "a turn that Redis lost fails though its write never started",
@@ -94,10 +94,10 @@ BUGS = (
     ),
     Bug(
         "a replica that goes is not waited for",
-        "brainq/state/failover.py",
+        "brainq/adapters/redis/failover.py",
         "or replicas >= self._replicas or",
         "or replicas >= 0 or",
-        ("tests/unit/state/test_failover.py",),
+        ("tests/unit/adapters/redis/test_failover.py",),
     ),
     Bug(
         "a silent Redis is noticed after half a minute",

@@ -11,28 +11,28 @@ ERRORS = "tests/integration/gateway/openai/test_errors.py"
 BUGS = (
     Bug(
         "a retry is taken for what is open before what was refused or cut",
-        "brainq/state/lua/request_try.lua",
+        "brainq/adapters/redis/lua/request_try.lua",
         "if open ~= (other.state == 'open') then return not open end",
         "if open ~= (other.state == 'open') then return open end",
         TRY,
     ),
     Bug(
         "a retry is taken for what was answered though another is open",
-        "brainq/state/lua/request_try.lua",
+        "brainq/adapters/redis/lua/request_try.lua",
         "if sent ~= theirs then return theirs end",
         "if sent ~= theirs then return sent end",
         TRY,
     ),
     Bug(
         "a retry is taken for one that is as far on",
-        "brainq/state/lua/request_try.lua",
+        "brainq/adapters/redis/lua/request_try.lua",
         "try.number < number and",
         "try.number <= number and",
         TRY,
     ),
     Bug(
         "the end of an old try is noted as that of the new one",
-        "brainq/state/lua/request_tried.lua",
+        "brainq/adapters/redis/lua/request_tried.lua",
         "tonumber(at_number) ~= number or is ~= 'open'",
         "is ~= 'open'",
         TRY,

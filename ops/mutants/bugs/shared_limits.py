@@ -14,14 +14,14 @@ BUGS = (
     ),
     Bug(
         "a share is put by who looked before another did",
-        "brainq/state/lua/share_put.lua",
+        "brainq/adapters/redis/lua/share_put.lua",
         "~= mark then",
         "> mark + 1 then",
         ("tests/lua/test_share_put.py",),
     ),
     Bug(
         "a cell has its share for ever",
-        "brainq/state/lua/lib/cell_share.lua",
+        "brainq/adapters/redis/lua/lib/cell_share.lua",
         "now < tonumber(s.share_until or 0) and",
         "s.share_until and",
         ("tests/lua/test_share_look.py",),

@@ -16,7 +16,7 @@ BUGS = (
     ),
     Bug(
         "a result goes out once more",
-        "brainq/state/lua/result_publish.lua",
+        "brainq/adapters/redis/lua/result_publish.lua",
         "if t.state ~= 'closing' then",
         "if false then",
         SIMULATION,

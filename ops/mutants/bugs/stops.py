@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from ops.mutants.bug import Bug
 
-STOPS = "brainq/state/lua/lib/stops.lua"
-CLAIM = "brainq/state/lua/call_claim.lua"
+STOPS = "brainq/adapters/redis/lua/lib/stops.lua"
+CLAIM = "brainq/adapters/redis/lua/call_claim.lua"
 DESK = "brainq/engine/people/stops.py"
 CONNECTION = "brainq/client/connection.py"
 TESTS = ("tests/lua/test_stops.py",)
@@ -54,7 +54,7 @@ BUGS = (
     ),
     Bug(
         "stops: none is heard of once none was known",
-        "brainq/state/stops.py",
+        "brainq/adapters/redis/stops.py",
         "        self._none_until = 0.0\n\n    def in_force",
         "        self._none_until += 0.0\n\n    def in_force",
         ("tests/lua/test_stop_put.py",),
@@ -103,14 +103,14 @@ BUGS = (
     ),
     Bug(
         "stops: in Redis one that pauses is met before one that forbids",
-        "brainq/state/lua/lib/stops.lua",
+        "brainq/adapters/redis/lua/lib/stops.lua",
         "if mode == 'forbid' then return stop end",
         "if mode == 'pause' then return stop end",
         LUA_STOPS,
     ),
     Bug(
         "stops: a call's longest wait begins anew at each",
-        "brainq/state/lua/lib/stops.lua",
+        "brainq/adapters/redis/lua/lib/stops.lua",
         "redis.call('HSETNX', trace, call .. ':stop_ends'",
         "redis.call('HSET', trace, call .. ':stop_ends'",
         LUA_STOPS,
@@ -131,35 +131,35 @@ BUGS = (
     ),
     Bug(
         "stops: none is known though one was heard of meanwhile",
-        "brainq/state/stops.py",
+        "brainq/adapters/redis/stops.py",
         "if not found and heard == self._heard:",
         "if not found:",
         UNIT,
     ),
     Bug(
         "stops: it is read before anybody listens",
-        "brainq/state/stops.py",
+        "brainq/adapters/redis/stops.py",
         "        self._listen()\n        heard = self._heard\n",
         "        heard = self._heard\n",
         UNIT,
     ),
     Bug(
         "stops: where nothing is stopped each claim asks",
-        "brainq/state/stops.py",
+        "brainq/adapters/redis/stops.py",
         "self._none_until = time.monotonic() + NONE_KNOWN_S",
         "self._none_until = 0.0",
         UNIT,
     ),
     Bug(
         "stops: one that was lifted holds for ten seconds more",
-        "brainq/state/stops.py",
+        "brainq/adapters/redis/stops.py",
         "if not found and heard",
         "if heard",
         UNIT,
     ),
     Bug(
         "stops: one that has just ended holds",
-        "brainq/state/stops.py",
+        "brainq/adapters/redis/stops.py",
         "now_ms < int(ends))",
         "now_ms <= int(ends))",
         UNIT,

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from ops.mutants.bug import Bug
 
-QUEUE = "brainq/state/lua/lib/broker_queue.lua"
-FINALS = "brainq/state/lua/lib/final_queue.lua"
-CALLS = "brainq/state/lua/lib/call_queue.lua"
-CALL_CLAIM = "brainq/state/lua/call_claim.lua"
-CALL_SWEEP = "brainq/state/lua/lib/sweep_calls.lua"
-CLOSE_CALLS = "brainq/state/lua/lib/calls_left.lua"
-CLAIM = "brainq/state/lua/finalize_claim.lua"
-SWEEP = "brainq/state/lua/lib/sweep_final.lua"
+QUEUE = "brainq/adapters/redis/lua/lib/broker_queue.lua"
+FINALS = "brainq/adapters/redis/lua/lib/final_queue.lua"
+CALLS = "brainq/adapters/redis/lua/lib/call_queue.lua"
+CALL_CLAIM = "brainq/adapters/redis/lua/call_claim.lua"
+CALL_SWEEP = "brainq/adapters/redis/lua/lib/sweep_calls.lua"
+CLOSE_CALLS = "brainq/adapters/redis/lua/lib/calls_left.lua"
+CLAIM = "brainq/adapters/redis/lua/finalize_claim.lua"
+SWEEP = "brainq/adapters/redis/lua/lib/sweep_final.lua"
 TESTS = ("tests/lua/test_final_queue.py",)
 WHOLE = ("tests/integration/test_finalizer_turns.py",)
 TESTS_OF_CALLS = ("tests/lua/test_call_queue.py",)
@@ -146,7 +146,7 @@ BUGS = (
     ),
     Bug(
         "fairness of tools: a call that waited for its turn is said to be rung for again",
-        "brainq/state/calls.py",
+        "brainq/adapters/redis/calls.py",
         "rung_at is None or rung_at in first",
         "rung_at is None or rung_at == first[0]",
         ("tests/integration/test_tool_turns.py",),

@@ -81,7 +81,7 @@ BUGS = (
     ),
     Bug(
         "a watcher that exits keeps the others from hearing of a stop",
-        "brainq/state/listener.py",
+        "brainq/adapters/redis/listener.py",
         "        except BaseException as failure:  # a tool's own",
         "        except Exception as failure:  # a tool's own",
         STOPS,

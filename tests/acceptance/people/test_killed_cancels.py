@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 import redis
 
+from brainq.adapters.redis.connection import SCRIPT_CONNECTIONS
 from brainq.client.connection import wiring_of
 from brainq.contracts.status import Ending, StopReason, TraceStatus
-from brainq.state.connection import SCRIPT_CONNECTIONS
 from tests.acceptance.people.conftest import Neighbours
 from tests.support.brains.diary import notes, open_gate, order
 from tests.support.brains.obedient import script

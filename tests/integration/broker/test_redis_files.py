@@ -15,6 +15,7 @@ import pytest
 from redis import Redis
 from redis.exceptions import NoPermissionError
 
+from brainq.adapters.redis.stream_reader import StreamReader
 from brainq.broker.app import make_app
 from brainq.broker.envelope import envelope
 from brainq.broker.names import COORDINATOR_QUEUES, POISON_LIST, TURN_ADVANCE, TURNS_QUEUE
@@ -22,7 +23,6 @@ from brainq.cli.doctor.rights import check_rights
 from brainq.devserver.ports import free_port, ping
 from brainq.devserver.redis_server import find_server
 from brainq.runtime.settings.deployment import load_settings
-from brainq.state.stream_reader import StreamReader
 from brainq.wiring.preflight import Check
 from tests.integration.broker.worker import running, settings_for, watching
 from tests.support.streams import KEYS, SESSION, take, until

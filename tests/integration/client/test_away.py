@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from sqlalchemy.exc import OperationalError
 
+from brainq.adapters.redis.people import MAX_UNREAD
 from brainq.client.client import Client
 from brainq.client.connection import wiring_of
 from brainq.client.handle import TurnHandle
@@ -15,7 +16,6 @@ from brainq.contracts.file import File
 from brainq.contracts.people import TurnInput
 from brainq.engine.models.scripted import calls, says
 from brainq.errors import AttachmentNotFound, MailboxFull, Unreachable
-from brainq.state.people import MAX_UNREAD
 from tests.support.people import Pumps, Watched, brain_of, heal_inputs
 from tests.support.pump import Pump
 

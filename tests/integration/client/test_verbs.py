@@ -35,10 +35,10 @@ from brainq import (
     TokenRefused,
     TurnHandle,
 )
+from brainq.adapters.redis.people import MAX_FLAGS
 from brainq.contracts.model import ModelReply, ModelRequest
 from brainq.contracts.people import HoldSpec
 from brainq.engine.models.scripted import calls, says
-from brainq.state.people import MAX_FLAGS
 from tests.support.pump import Pump
 
 

@@ -13,6 +13,10 @@ from typing import Any
 import pytest
 from sqlalchemy import Engine, select
 
+from brainq.adapters.redis.connection import make_client
+from brainq.adapters.redis.keys import Keys
+from brainq.adapters.redis.scripts import Scripts
+from brainq.adapters.redis.stops import RedisStops
 from brainq.client import content_keys
 from brainq.client.content_keys import ContentKeys, KeysLeaving, codec_of
 from brainq.contracts.budget_lease import LeaseWish
@@ -21,10 +25,6 @@ from brainq.contracts.encryption import ContentShredded
 from brainq.contracts.stop import checked_stop
 from brainq.engine.people.stops import StopDesk
 from brainq.runtime.settings.deployment import Settings
-from brainq.state.connection import make_client
-from brainq.state.keys import Keys
-from brainq.state.scripts import Scripts
-from brainq.state.stops import RedisStops
 from brainq.store.engine import make_engine
 from brainq.store.envelope import EnvelopeCodec
 from brainq.store.repositories.shared_budgets import HomeBudgets, SharedBudgets

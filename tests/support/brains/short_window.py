@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from brainq import Brain, Effect, RunContext
-from brainq.state import rates
+from brainq.adapters.redis import rates
 from tests.support.brains import diary
 from tests.support.brains.obedient import Slowly, obey
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from random import Random
 
+from brainq.adapters.redis.turns import RedisTurns
 from brainq.contracts.claim import PlannedCall, TurnClaim
 from brainq.contracts.ids import call_id
 from brainq.contracts.message import Message
@@ -12,7 +13,6 @@ from brainq.contracts.model import Spend
 from brainq.contracts.status import Effect
 from brainq.contracts.view import TurnView
 from brainq.engine.turn.owned_turn import LOST, Outcome, OwnedTurn, did_or_lost
-from brainq.state.turns import RedisTurns
 
 OPENING_S = 4.0
 

@@ -7,9 +7,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from brainq.adapters.redis.keys import Keys
 from brainq.broker.names import FINALIZE_QUEUE, TAKEN_IN_TURN, queue_key, queue_keys
 from brainq.runtime.settings.deployment import Settings
-from brainq.state.keys import Keys
 from tests.support.model.rules import require
 
 _SETTINGS = Settings(redis_url=None)

@@ -6,9 +6,9 @@ import json
 from random import Random
 from typing import Any, cast
 
+from brainq.adapters.redis.keys import Keys
 from brainq.broker.names import ALL_QUEUES, queue_keys
 from brainq.runtime.settings.deployment import Settings
-from brainq.state.keys import Keys
 from tests.support.model.client import ModelClient
 
 _POP = """

@@ -8,6 +8,14 @@ from random import Random
 from types import SimpleNamespace
 from typing import Any, cast
 
+from brainq.adapters.redis.calls import RedisCalls
+from brainq.adapters.redis.finals import RedisFinalChain
+from brainq.adapters.redis.fleet import RedisWorkers
+from brainq.adapters.redis.keys import Keys
+from brainq.adapters.redis.outside import RedisOutsideResults
+from brainq.adapters.redis.people import RedisHolds, RedisSessions
+from brainq.adapters.redis.sweeper import RedisSweeperState
+from brainq.adapters.redis.turns import RedisTurns
 from brainq.contracts.build import WorkerBuild
 from brainq.contracts.file import FileLimits
 from brainq.contracts.fleet import ComparedPage, GoneProcess
@@ -29,14 +37,6 @@ from brainq.engine.turn.ending import Ender
 from brainq.engine.turn.reflection import ThinkingManager
 from brainq.engine.upkeep.lost_calls import Rescuer
 from brainq.engine.upkeep.sweeper import Sweeper
-from brainq.state.calls import RedisCalls
-from brainq.state.finals import RedisFinalChain
-from brainq.state.fleet import RedisWorkers
-from brainq.state.keys import Keys
-from brainq.state.outside import RedisOutsideResults
-from brainq.state.people import RedisHolds, RedisSessions
-from brainq.state.sweeper import RedisSweeperState
-from brainq.state.turns import RedisTurns
 from tests.support.blobs import BlobsInMemory
 from tests.support.model.auxiliary import RandomAuxiliary
 from tests.support.model.functions import Executor, Functions

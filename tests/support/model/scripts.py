@@ -7,11 +7,11 @@ from typing import Any, Protocol, Self, cast
 
 import redis
 
+from brainq.adapters.redis.connection import Client, Command
+from brainq.adapters.redis.keys import Keys
+from brainq.adapters.redis.script_headers import Signature
+from brainq.adapters.redis.scripts import Script, Scripts
 from brainq.runtime.settings.deployment import Settings
-from brainq.state.connection import Client, Command
-from brainq.state.keys import Keys
-from brainq.state.script_headers import Signature
-from brainq.state.scripts import Script, Scripts
 from brainq.wiring import doorbells
 from tests.support.model.client import ModelClient
 from tests.support.model.rules import BrokenRule

@@ -67,7 +67,7 @@ class Beats:
 
 
 class Stops:
-    """`brainq.state.stops` without its connection; the schedule decides who hears of a cancel."""
+    """`brainq.adapters.redis.stops` without its connection; the schedule decides who hears of a cancel."""
 
     def __init__(self) -> None:
         self._watching: list[tuple[str, str, Callable[[str], None]]] = []

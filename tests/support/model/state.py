@@ -6,8 +6,8 @@ from collections import defaultdict
 from collections.abc import Mapping
 from typing import Any
 
+from brainq.adapters.redis.keys import Keys
 from brainq.contracts.status import TRACE_MOVES, TURN_MOVES, TraceStatus, TurnState
-from brainq.state.keys import Keys
 from tests.support.model.bell_rules import LOOK_BELLS, BellRules
 from tests.support.model.known import Known, read_line
 from tests.support.model.people_rules import PeopleRules

@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable
 from random import Random
 
+from brainq.adapters.redis.turns import RedisTurns
 from brainq.contracts.budgets import MoneyRefusal
 from brainq.contracts.claim import CallsOverBudget, PlannedCall, StepOverBudget, StepStart, TurnClaim, TurnStart
 from brainq.contracts.ids import call_id
@@ -20,7 +21,6 @@ from brainq.engine.turn.call_plan import Schedulable, ToolScheduler
 from brainq.engine.turn.decide import BUDGET_ENDS, End
 from brainq.engine.turn.owned_turn import LOST, LoopEnd, OwnedTurn, StepOutcome, did_or_lost
 from brainq.engine.turn.prompt.request_messages import TurnMailbox, input_messages, readiness_word
-from brainq.state.turns import RedisTurns
 from tests.support.model.auxiliary import compact, open_wave, outcome_of_compaction
 from tests.support.model.rules import require
 from tests.support.model.stand_ins import EFFECTS

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from brainq.adapters.redis.script_text import LUA
 from brainq.cli.doctor.upgrade import check_formats, check_name, check_pins
 from brainq.contracts.answers import Answers
 from brainq.contracts.brain import Approvals
@@ -23,7 +24,6 @@ from brainq.engine.brain.declared import brain_digest, worker_build
 from brainq.engine.finalize.result import build_warning
 from brainq.errors import InvalidInput
 from brainq.fleet.builds import versions_of, versions_of_cells
-from brainq.state.script_text import LUA
 
 
 def shop(prompt: Any = "You keep a shop.", **given: Any) -> Brain:

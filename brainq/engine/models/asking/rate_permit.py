@@ -21,7 +21,7 @@ from brainq.runtime.observe.logs import logger
 from brainq.runtime.text.estimate import estimate_request
 
 if TYPE_CHECKING:
-    from brainq.state.rates import RedisRates
+    from brainq.adapters.redis.rates import RedisRates
 
 log = logger("brainq.models")
 MAX_FALLBACK_WAIT_S = 2.0  # the longest wait for one of several models

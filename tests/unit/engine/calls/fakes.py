@@ -27,7 +27,7 @@ REF = CallRef("s", "turn-1", "c1-0")
 
 
 class Calls:
-    """Stands for `state.calls.RedisCalls`."""
+    """Stands for `adapters.redis.calls.RedisCalls`."""
 
     def __init__(self, log: list[str]) -> None:
         self.log = log
@@ -107,7 +107,7 @@ class Intents:
 
 
 class Stops:
-    """Stands for `state.stops.RedisStops`: a test publishes."""
+    """Stands for `adapters.redis.stops.RedisStops`: a test publishes."""
 
     def __init__(self) -> None:
         self.watching: list[tuple[str, str, Callable[[str], None]]] = []

@@ -6,6 +6,7 @@ from typing import cast
 
 import pytest
 
+from brainq.adapters.redis.calls import RedisCalls
 from brainq.contracts.call import Progress
 from brainq.contracts.claim import CallClaim
 from brainq.contracts.status import Effect
@@ -14,7 +15,6 @@ from brainq.engine.calls.run import CallBeat
 from brainq.engine.tools.context import RunContext
 from brainq.engine.tools.deadline import DeadlineToken
 from brainq.errors import InvalidInput
-from brainq.state.calls import RedisCalls
 from tests.support.wait import wait_until
 from tests.unit.engine.calls.fakes import Calls, Rig
 from tests.unit.engine.calls.support import context_for

@@ -220,7 +220,7 @@ class Rows:
 
 @dataclass
 class LiveChain:
-    """Redis, as far as steps see it. Stands for `state.finals.RedisFinalChain`."""
+    """Redis, as far as steps see it. Stands for `adapters.redis.finals.RedisFinalChain`."""
 
     turn: EndedTurn | None = None
     messages: tuple[Message, ...] = ()

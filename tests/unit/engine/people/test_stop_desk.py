@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 
+from brainq.adapters.redis import stops as module
+from brainq.adapters.redis.stops import NONE_KNOWN_S, RedisStops
 from brainq.contracts.stop import (
     Stop,
     StopMode,
@@ -20,8 +22,6 @@ from brainq.contracts.stop import (
     stops_of_models,
 )
 from brainq.engine.people.stops import StopDesk
-from brainq.state import stops as module
-from brainq.state.stops import NONE_KNOWN_S, RedisStops
 
 PAUSED = checked_stop("brain", "shop")
 FORBIDDEN = checked_stop("tenant", "acme", mode="forbid")

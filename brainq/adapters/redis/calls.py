@@ -1,0 +1,289 @@
+"""Calls in Redis: claim, start, beat, settle, rescue; and the lanes that they hold.
+
+Every lane is a queue of calls, and a call holds its lanes when it is first in all of them.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Literal, NamedTuple, cast
+
+from brainq.adapters.redis.failover import ReplicaAcks
+from brainq.adapters.redis.script_methods import Parameter, script, script_call
+from brainq.adapters.redis.scripts import ScriptCall, Scripts
+from brainq.adapters.redis.transcripts import read_trace
+from brainq.adapters.redis.turn_steps import read_budget
+from brainq.contracts.build import WorkerBuild
+from brainq.contracts.call import CallReport, Progress, ToolOutcome, ToolTraceEntry
+from brainq.contracts.claim import CallClaim, CallFacts, CallRef, NoCallClaim, NoClaim, SettleReply
+from brainq.contracts.ids import is_attended_turn, is_unnamed_session
+from brainq.contracts.message import Message
+from brainq.contracts.status import Effect, TraceStatus
+from brainq.contracts.view import BudgetSnapshot
+from brainq.runtime.observe.metrics import catalogue as m
+from brainq.runtime.observe.metrics.counters import COUNTERS
+
+NEVER_RENEWED_MS = 2**53  # later than the end of any lease
+
+
+class _Go(NamedTuple):
+    """The reply GO of call_claim."""
+
+    spec: str
+    cap_ms: int
+    remaining_ms: int
+    effect: Effect
+    tool: str
+    step: int
+    edited: bool
+    brain: str
+    waited_ms: int
+    lane_waited_ms: int
+
+
+def _with_detail(word: Literal["EXPIRED", "CANCEL", "NONE"], detail: str = "") -> tuple[str, str]:
+    return word, detail
+
+
+def _lapsed(mark: str, holders: Sequence[str]) -> tuple[str, list[CallRef]]:
+    return mark, [CallRef.from_holder(holder) for holder in holders]
+
+
+class RedisCalls:
+    """The operations on calls in one Redis, each one script.
+
+    serves   the effects of the calls that run here
+    build    what this process is when it claims
+    """
+
+    def __init__(
+        self,
+        scripts: Scripts,
+        *,
+        lease_s: float,
+        serves: Iterable[Effect] = Effect,
+        build: WorkerBuild | None = None,
+        acks: ReplicaAcks | None = None,
+    ) -> None:
+        """`acks`: of replicas, before a write starts; None where none may take over."""
+        self._scripts = scripts
+        self._owned = scripts.patient(lease_s)
+        self._keys = scripts.keys
+        self._lease_ms = self._hold_ms = self._longest_lease_ms = int(lease_s * 1000)
+        self._acks = acks
+        self._serves = [effect.value for effect in serves]
+        self._build = build or WorkerBuild.of_names()
+
+    def claim(self, ref: CallRef, attempt: int, owner: str) -> CallClaim | NoCallClaim:
+        """Claim an attempt of a call. Returns a NoClaim if the doorbell is to be dropped."""
+        reply = self._claim(ref, attempt, owner)
+        if isinstance(reply, NoClaim):
+            return reply
+        spec: dict[str, Any] = json.loads(reply.spec)
+        return CallClaim(
+            session_id=ref.session_id,
+            turn_id=ref.turn_id,
+            call_id=ref.call_id,
+            attempt=attempt,
+            owner=owner,
+            tool=reply.tool,
+            effect=reply.effect,
+            step=reply.step,
+            arguments=spec["arguments"],
+            args_hash=spec["hash"],
+            cap_ms=reply.cap_ms,
+            remaining_ms=reply.remaining_ms,
+            lanes=tuple(spec["lanes"]),
+            cwd=spec.get("cwd"),
+            metadata=spec.get("metadata"),
+            edited=reply.edited,
+            brain=reply.brain,
+            waited_ms=reply.waited_ms,
+            lane_waited_ms=reply.lane_waited_ms,
+            traceparent=spec.get("traceparent"),
+        )
+
+    @script("call_claim", patient=True, GO=_Go, DROP=NoClaim)
+    def _claim(self, ref: CallRef, attempt: int, owner: str) -> _Go | NoCallClaim: ...
+
+    @script("call_beat")
+    def beat(self, claim: CallClaim) -> Literal["OK", "CLOSED", "LOST"]:
+        """Renew the lease of a call and of its lanes. `CLOSED`: its turn no longer wants it. `LOST`: it has another
+        owner."""
+        ...
+
+    @script("leases_lapse", patient=True, process=Parameter("owner"), absent_at=NEVER_RENEWED_MS, beat_ms=0)
+    def let_lapse(self, claim: CallClaim) -> None:
+        """End the lease of a call that was not started, and of its lanes: a sweeper judges it at once."""
+        ...
+
+    @script("call_progress")
+    def publish_progress(self, claim: CallClaim, number: int, progress: Progress) -> None:
+        """Publish how far a call is, once for each `number`. Does nothing if the call has another owner."""
+        ...
+
+    def start(self, claim: CallClaim) -> str:
+        """Check the lease of a call and of its lanes once more after its intent was stored. Returns what `beat`
+        returns."""
+        if self._acks is None:
+            return self._start_patiently(claim).run()
+        return self._acks.acknowledged(self._start(claim))
+
+    @script_call("call_start")
+    def _start(self, claim: CallClaim) -> ScriptCall[Literal["OK", "CLOSED", "LOST"]]: ...
+
+    @script_call("call_start", patient=True)
+    def _start_patiently(self, claim: CallClaim) -> ScriptCall[Literal["OK", "CLOSED", "LOST"]]: ...
+
+    def budget(self, claim: CallClaim) -> BudgetSnapshot:
+        """What is left of its turn's budget. Raises TurnNotFound when there is none."""
+        return read_budget(self._owned, claim.session_id, claim.turn_id)
+
+    def give_token(self, claim: CallClaim, token: str) -> str:
+        """Return the token that this call gives away: `token`, or the token of an earlier attempt. If the call has
+        another owner nothing is noted, and the token belongs to no call."""
+        return self._give_token(claim, token) or token
+
+    @script("call_token", patient=True, GIVEN=str, LOST="")
+    def _give_token(self, claim: CallClaim, token: str) -> str: ...
+
+    def settle(self, claim: CallClaim, report: CallReport, *, still_runs: bool = False) -> SettleReply:
+        """Record the end of an attempt.
+
+        still_runs   its function was abandoned: it keeps its lanes until another `settle` records that it has ended
+        """
+        reply = self._settle(claim, report, still_runs)
+        if reply.word == "LATE":
+            COUNTERS.add(m.LATE, claim.effect.value)
+        return reply
+
+    @script("call_settle", patient=True, others=SettleReply)
+    def _settle(self, claim: CallClaim, report: CallReport, still_runs: bool) -> SettleReply: ...
+
+    @script(
+        "call_park",
+        patient=True,
+        why=Parameter("park"),
+        found=Parameter("sources"),
+        block=Parameter("block_tool"),
+        changed=Parameter("changes"),
+        others=SettleReply,
+    )
+    def park(
+        self,
+        claim: CallClaim,
+        *,
+        park: Literal["outside", "child"],
+        token: str,
+        timeout_s: float,
+        sources: Sequence[Mapping[str, str]] = (),
+        block_tool: bool = False,
+        changes: Sequence[Mapping[str, str]] = (),
+    ) -> SettleReply:
+        """Have a call wait for a result from outside. `SETTLED`: the result was there before."""
+        ...
+
+    def expire(self, session_id: str, turn_id: str) -> tuple[Literal["EXPIRED", "CANCEL", "NONE"], str]:
+        """End the waits of a turn that lasted too long: (`EXPIRED`, ""), (`CANCEL`, reason) or (`NONE`, "")."""
+        cancels = is_unnamed_session(session_id) or is_attended_turn(turn_id)
+        return self._expire(session_id, turn_id, cancels)
+
+    @script("waits_expire", others=_with_detail)
+    def _expire(
+        self, session_id: str, turn_id: str, cancels: bool
+    ) -> tuple[Literal["EXPIRED", "CANCEL", "NONE"], str]: ...
+
+    @script("call_unstarted", UNSTARTED=True, STARTED=False, GONE=False)
+    def fence_unstarted(self, ref: CallRef, attempt: int, owner: str) -> bool:
+        """Return whether an attempt certainly never started although `owner` stored its intent. If so, it can no longer
+        start."""
+        ...
+
+    @script("call_next_attempt", AGAIN="AGAIN", GONE="GONE")
+    def dispatch_again(self, ref: CallRef, attempt: int) -> Literal["AGAIN", "ALIVE", "GONE"]:
+        """Dispatch the next attempt of a call whose lease lapsed."""
+        ...
+
+    @script("call_give_up", others=SettleReply)
+    def give_up(
+        self,
+        ref: CallRef,
+        attempt: int,
+        *,
+        status: TraceStatus,
+        message: Message,
+        detail: str,
+        retryable: bool = False,
+        outcome: ToolOutcome | None = None,
+    ) -> SettleReply:
+        """Settle a call whose lease lapsed, without another attempt."""
+        ...
+
+    def facts(self, ref: CallRef) -> CallFacts | None:
+        """What is known of a call; None when it is gone."""
+        key = self._keys.turn(ref.session_id, ref.turn_id) + ":trace"
+        parts = ("status", "tool", "effect", "attempt", "again", "client_said", "early", "completed_by")
+        fields = [f"{ref.call_id}:{part}" for part in parts]
+        found = cast(list[Any], self._scripts.client.hmget(key, fields))
+        status, tool, effect, attempt, again, client, early, completed_by = found
+        if not status:
+            return None
+        return CallFacts(
+            status=TraceStatus(status),
+            tool=tool,
+            effect=Effect(effect),
+            attempt=int(attempt),
+            idempotent=again == "1",
+            step=int(ref.call_id[1:].split("-")[0]),
+            client_arguments=client,
+            is_awaited=status in ("running", "parked") and early is None and completed_by is None,
+        )
+
+    def rung_again_ms(self, ref: CallRef) -> int | None:
+        """When the doorbell of a call that runs was rung again last; None when it was rung once."""
+        key = self._keys.turn(ref.session_id, ref.turn_id) + ":trace"
+        fields = [f"{ref.call_id}:{name}" for name in ("rung_at", "dispatched_at", "bell")]
+        rung_at, *first = cast("list[str | None]", self._scripts.client.hmget(key, fields))
+        return None if rung_at is None or rung_at in first else int(rung_at)
+
+    def traceparent(self, ref: CallRef) -> str | None:
+        """The trace context of its turn's request; None where it had none."""
+        key = self._keys.turn(ref.session_id, ref.turn_id) + ":trace"
+        spec = cast("str | None", self._scripts.client.hget(key, f"{ref.call_id}:spec"))
+        return json.loads(spec).get("traceparent") if spec else None
+
+    def arguments(self, ref: CallRef) -> dict[str, Any]:
+        """The arguments of a call that has not ended; empty once they are gone."""
+        key = self._keys.turn(ref.session_id, ref.turn_id) + ":trace"
+        spec = cast("str | None", self._scripts.client.hget(key, f"{ref.call_id}:spec"))
+        return dict(json.loads(spec)["arguments"]) if spec else {}
+
+    def trace(self, session_id: str, turn_id: str) -> tuple[ToolTraceEntry, ...]:
+        """Every call of a turn, in the order the model made them."""
+        key = self._keys.turn(session_id, turn_id) + ":trace"
+        return read_trace(cast(dict[str, str], self._scripts.client.hgetall(key)))
+
+    # Lanes are taken and left by the scripts that open waves and settle calls (`lua/lib/lanes.lua`, `leave_lanes.lua`).
+    # What follows keeps the lanes of functions that were abandoned, and heals those of workers that died.
+
+    @script("lane_beat")
+    def beat_lanes(self, ref: CallRef) -> Literal["OK", "LOST"]:
+        """Keep the lanes of a function that still runs after its call was settled."""
+        ...
+
+    @script("lane_lapsed", most=Parameter("limit"), LAPSED=_lapsed)
+    def lapsed_lanes(self, limit: int) -> tuple[str, list[CallRef]]:
+        """Return a mark for `check_lanes`, and the holders of lanes whose lease lapsed. No other sweeper gets these for
+        a lease's time."""
+        ...
+
+    @script("lane_check")
+    def check_lanes(self, ref: CallRef, mark: str) -> Literal["KEPT", "LEFT"]:
+        """Release lanes whose lease lapsed, unless their call is queued or runs."""
+        ...
+
+    def lane_queue(self, lane: str) -> list[CallRef]:
+        """Who holds a lane (first) and who waits for it."""
+        kept = cast(list[str], self._scripts.client.lrange(self._keys.lane(lane), 0, -1))
+        return [CallRef.from_holder(holder) for holder in kept]

@@ -1,0 +1,174 @@
+"""Reading a turn's events: from any number on, or by a follower that catches up and is then fed with what is
+new. Scripts write them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Iterable, Sequence
+from enum import Enum, auto
+from typing import TYPE_CHECKING, Any, cast
+
+import redis
+
+from brainq.adapters.redis.keys import Keys
+from brainq.contracts.event import EventKind, TurnEvent
+
+if TYPE_CHECKING:
+    from brainq.adapters.redis.stream_reader import StreamReader
+
+READ_BATCH = 500
+MAX_BLOCK_S = 2.0  # under the client's socket timeout
+MAX_BUFFERED = 500  # events; one that takes them more slowly reads them from Redis again
+
+
+class RedisEvents:
+    """Events of turns, from any number on. They are written inside the scripts that cause them."""
+
+    def __init__(self, client: redis.Redis, keys: Keys) -> None:
+        self._client = client
+        self._keys = keys
+
+    def read(self, session_id: str, turn_id: str, after: int, block_s: float) -> list[TurnEvent]:
+        """Events numbered above `after`; waits up to `block_s` (at most 2 s) for the first."""
+        key = self._keys.turn(session_id, turn_id) + ":events"
+        block_ms = max(1, int(min(block_s, MAX_BLOCK_S) * 1000)) if block_s > 0 else None
+        found = cast(Any, self._client.xread({key: f"{after}-0"}, count=READ_BATCH, block=block_ms))
+        if not found:
+            return []
+        rows = found[key][0] if isinstance(found, dict) else found[0][1]
+        return [_read_event(number, fields) for number, fields in rows]
+
+    def now_ms(self) -> int:
+        """The time on the clock that paces events."""
+        seconds, micros = self._client.time()
+        return seconds * 1000 + micros // 1000
+
+    def known(self, session_id: str, turn_id: str) -> bool:
+        return bool(self._client.exists(self._keys.turn(session_id, turn_id)))
+
+    def is_out(self, session_id: str, turn_id: str) -> bool:
+        """Whether the result is out, and with it the final event."""
+        return bool(self._client.exists(self._keys.turn(session_id, turn_id) + ":result"))
+
+    def result(self, session_id: str, turn_id: str) -> str | None:
+        """The TurnResult as JSON, once it is out and until it expires."""
+        return cast("str | None", self._client.get(self._keys.turn(session_id, turn_id) + ":result"))
+
+
+def read_events(rows: Iterable[tuple[str, list[str]]]) -> list[TurnEvent]:
+    """Events of the raw rows of a stream: a number, and its fields as a flat list."""
+    return [_read_event(number, dict(zip(flat[::2], flat[1::2], strict=True))) for number, flat in rows]
+
+
+def _read_event(number: str, fields: dict[str, str]) -> TurnEvent:
+    return TurnEvent(
+        seq=int(number.split("-")[0]),
+        kind=EventKind(fields["kind"]),
+        at_ms=int(fields["at"]),
+        data=json.loads(fields["data"]),
+    )
+
+
+class NoEvents(Enum):
+    """Why there are no events."""
+
+    SILENT = auto()  # none came in the time that was given
+    UNKNOWN = auto()  # Redis does not know the turn: it has expired, or is not queued yet
+    OVER = auto()  # the result is out, and its event is not above what was read
+
+
+class Follower:
+    """Made by `StreamReader.follow`. Events above `after`, each once and in order.
+
+    It is *behind* at first: it looks for itself, a page at a time, until there is no more, and joins the live ones,
+    which the reader feeds. One that does not take what it is fed is behind again, so its buffer is bounded.
+    """
+
+    def __init__(self, reader: StreamReader, session_id: str, turn_id: str, after: int) -> None:
+        self._reader = reader
+        self.session_id = session_id
+        self.turn_id = turn_id
+        self.after = after
+        """The number of the newest event it was given, taken or in its buffer."""
+        self.was_fed = False
+        """Since the reader last asked whether quiet turns are still there."""
+        self._buffer: list[TurnEvent] = []
+        self._is_live = False
+        self._met = False
+        self._failure: Exception | None = None
+        self._news = asyncio.Event()
+
+    async def next(self, wait_s: float | None = None) -> list[TurnEvent] | NoEvents:
+        """The next events, at least one, as soon as there are any; or why there are none.
+
+        Raises redis' errors while Redis cannot be read, and has not been for the reader's patience; SetupError when the
+        reader was closed. It may then be called again.
+        """
+        while True:
+            if self._buffer:
+                events, self._buffer = self._buffer, []
+                return events
+            if self._failure is not None:
+                failure, self._failure = self._failure, None
+                raise failure
+            if not self._is_live:
+                quiet = await self._catch_up(wait_s)
+                if quiet is not None:
+                    return quiet
+                continue
+            self._news.clear()
+            try:
+                async with asyncio.timeout(wait_s):
+                    await self._news.wait()
+            except TimeoutError:
+                if not self._news.is_set():
+                    return NoEvents.SILENT
+
+    def feed(self, asked_after: int, events: Sequence[TurnEvent]) -> None:
+        """Give it the events that a read of those above `asked_after` found."""
+        if not self._is_live or self.after < asked_after:
+            return  # it joined while the read was under way, and needs what is before these
+        new = [event for event in events if event.seq > self.after]
+        if len(self._buffer) + len(new) > MAX_BUFFERED:
+            self.close()
+            return
+        if new:
+            self._buffer += new
+            self.after, self.was_fed = new[-1].seq, True
+            if new[-1].is_final:
+                self.close()
+            self._news.set()
+
+    def check_stream(self) -> None:
+        """Have it look for itself: the turn may have expired, or be over."""
+        self.close()
+        self._news.set()
+
+    def fail(self, failure: Exception) -> None:
+        """Have `next` raise this, once it has given what is in the buffer."""
+        self._failure = failure
+        self.check_stream()
+
+    def close(self) -> None:
+        """Be fed no more. Nothing is left behind; done twice it is done once."""
+        if self._is_live:
+            self._is_live = False
+            self._reader.remove_follower(self)
+
+    async def _catch_up(self, wait_s: float | None) -> NoEvents | None:
+        # One that has reached Redis once is patient with it; at first it says at once that it cannot.
+        patience_s = self._reader.patience_s if self._met else 0.0
+        look = await self._reader.look(self, patience_s if wait_s is None else min(patience_s, wait_s))
+        self._met = True
+        events = read_events(look.rows)
+        if events:
+            self._buffer, self.after = events, events[-1].seq
+        if (events and events[-1].is_final) or len(events) >= READ_BATCH:
+            return None
+        if look.is_out and not events:
+            return NoEvents.OVER
+        self._is_live = self.was_fed = True
+        self._reader.add_follower(self)
+        return None if look.is_known or events else NoEvents.UNKNOWN

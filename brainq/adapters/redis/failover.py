@@ -1,0 +1,103 @@
+"""Failovers of Sentinel: they are heard of at once, and a write starts only when replicas know of it."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Iterable
+from functools import partial
+from typing import TypeVar
+
+import redis
+
+from brainq.adapters.redis.connection import is_redis_unavailable
+from brainq.adapters.redis.listener import RedisListener
+from brainq.adapters.redis.scripts import ScriptCall, Scripts
+from brainq.runtime.failover import PRIMARIES
+from brainq.runtime.observe.logs import logger
+from brainq.runtime.outage import OutageRetry
+from brainq.runtime.settings.redis_url import parse_sentinel_url
+
+log = logger("brainq.runtime.failover")
+
+T = TypeVar("T")
+
+SWITCHED = "+switch-master"  # NAME OLD_HOST OLD_PORT NEW_HOST NEW_PORT
+ACKNOWLEDGED_WITHIN_MS = 500
+# A primary loses the replica that is promoted, and hears within some two seconds that it is none any more. So one that
+# is missing is waited for longer than that; then it is taken to be gone.
+MISSED_FOR_S = 5.0
+_REPLICATION = re.compile(r"connected_slaves:(\d+).*master_replid:(\w+)", re.DOTALL)
+
+
+class FailoverListener:
+    """Cuts this process's connections to a primary that was replaced. Listens to nobody where none is watched.
+
+    urls   of Redis servers; the sentinels of those with `sentinel://` are heard, a thread each
+    """
+
+    def __init__(self, urls: Iterable[str]) -> None:
+        self._listeners: list[RedisListener] = []
+        for at in {parse_sentinel_url(url) for url in urls if url.startswith("sentinel://")}:
+            for host, port in at.hosts:
+                listener = RedisListener(f"redis://{_in_url(host)}:{port}/0", "failovers")
+                listener.hear(SWITCHED, partial(_switch, at.master))
+                self._listeners.append(listener)
+
+    def listen(self) -> None:
+        """Begin, if that has not been done."""
+        for listener in self._listeners:
+            listener.listen()
+
+    def close(self) -> None:
+        """Stop listening. Does not wait."""
+        for listener in self._listeners:
+            listener.close()
+
+
+def _switch(master: str, message: str) -> None:
+    name, old_host, old_port, new_host, new_port = message.split(" ")
+    if name == master and (cut := PRIMARIES.replace((old_host, int(old_port)), (new_host, int(new_port)))):
+        log.warning("another Redis is the primary", host=new_host, port=new_port, cut_connections=cut)
+
+
+def _in_url(host: str) -> str:
+    return f"[{host}]" if ":" in host else host
+
+
+class ReplicaAcks:
+    """Runs scripts that must outlive a failover: a write starts when most replicas have all that led to it. One that is
+    promoted then knows of the turn that it wrote. `patience_s`: for how long they are sent again."""
+
+    def __init__(self, scripts: Scripts, patience_s: float) -> None:
+        self._scripts = scripts
+        self._patience_s = patience_s
+        self._history = ""  # of the primary: another one's is another
+        self._replicas = 0
+        self._missed_at: float | None = None
+
+    def acknowledged(self, call: ScriptCall[T]) -> T:
+        """Run a script; what it replies, once replicas have it. Raises redis' ConnectionError when too few do."""
+        return OutageRetry({}, is_redis_unavailable, lasts_s=self._patience_s)(partial(self._once, call))
+
+    def _once(self, call: ScriptCall[T]) -> T:
+        if not self._history:
+            self._look(*self._scripts.read([("INFO", "replication")]))
+        wanted = (self._replicas + 1) // 2
+        waits = ("WAIT", wanted, ACKNOWLEDGED_WITHIN_MS)
+        reply, (acknowledged, found) = call.with_reads([waits, ("INFO", "replication")])
+        self._look(found)
+        if isinstance(acknowledged, redis.ResponseError):
+            raise acknowledged
+        if acknowledged < wanted:
+            raise redis.ConnectionError(f"{acknowledged} replicas have it, {wanted} must")
+        return reply
+
+    def _look(self, info: str) -> None:
+        found = _REPLICATION.search(info)
+        replicas, history = (int(found[1]), found[2]) if found else (0, "unknown")
+        now, missed_at = time.monotonic(), self._missed_at
+        if history != self._history or replicas >= self._replicas or (missed_at and now - missed_at > MISSED_FOR_S):
+            self._history, self._replicas, self._missed_at = history, replicas, None
+        elif missed_at is None:
+            self._missed_at = now

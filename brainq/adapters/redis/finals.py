@@ -1,0 +1,304 @@
+"""The finalizer's chain in Redis: claim a step, go on, try later; and the result going out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any, Literal, NamedTuple, cast
+
+from redis.exceptions import ResponseError
+
+from brainq.adapters.redis.connection import as_mapping
+from brainq.adapters.redis.conversations import MAX_READ_MESSAGES
+from brainq.adapters.redis.people import read_approvals
+from brainq.adapters.redis.script_methods import Parameter, script, script_call
+from brainq.adapters.redis.scripts import ScriptCall, Scripts
+from brainq.adapters.redis.transcripts import Transcript, outside_results, read_trace
+from brainq.adapters.redis.turn_view import ENDED_TRACE, ended_reads, read_ended_turn
+from brainq.contracts.build import WorkerBuild
+from brainq.contracts.claim import FinalStepClaim, NoClaim, NoFinalStepClaim
+from brainq.contracts.message import Message
+from brainq.contracts.turn import TurnRequest, TurnResult
+from brainq.contracts.view import EndedTurn, TurnDetails
+
+JUDGE_RUNG_MS = 5_000  # a judge is not rung more often than this
+MAX_AMEND_TRIES = 8  # other steps of the same turn may be given up at the same moment
+MISSING_BRAIN_WAIT_S = 300.0  # a deployment that brings a brain is rolled out in less
+
+
+class _Go(NamedTuple):
+    """The reply GO of finalize_claim."""
+
+    fence: int
+    tries: int
+    revision: int
+    sent: bool
+    lost: int
+    brain: str
+    waited_ms: int
+    ahead: str
+    past: str
+    failing: str
+
+
+class _Following(NamedTuple):
+    """The reply GO of finalize_settle and finalize_send: the claim of the next step."""
+
+    fence: int
+    tries: int
+    revision: int
+    sent: bool
+
+
+def _fields(*fields: Any) -> tuple[Any, ...]:
+    return fields
+
+
+class RedisFinalChain:
+    """The operations on the finalizer's chain in one Redis, each one script."""
+
+    def __init__(
+        self,
+        scripts: Scripts,
+        *,
+        lease_s: float,
+        keep_turn_s: float,
+        complete: Callable[[TurnRequest], TurnRequest] = lambda request: request,
+        build: WorkerBuild | None = None,
+    ) -> None:
+        """
+        complete   adds to a request what its brain says where it says nothing
+        build      what this process is when it claims
+        """
+        self._scripts = scripts
+        self._owned = scripts.patient(lease_s)
+        self._keys = scripts.keys
+        self._complete = complete
+        self._build = build or WorkerBuild.of_names()
+        self._lease_ms = int(lease_s * 1000)
+        self._keep_ms = int(keep_turn_s * 1000)
+
+    def claim(
+        self,
+        session_id: str,
+        turn_id: str,
+        step: str,
+        owner: str,
+        *,
+        and_look: bool = False,
+        and_messages: bool = False,
+    ) -> FinalStepClaim | NoFinalStepClaim:
+        """The right to run a step. What `look` needs is read in the same round trip (`and_look`), and what `details_of`
+        needs (`and_messages`)."""
+        claim = self._claim(session_id, turn_id, step, owner)
+        key = self._keys.turn(session_id, turn_id)
+        calls: list[ScriptCall[Any]] = [claim, *([self._messages(session_id, turn_id)] if and_messages else [])]
+        reads = ended_reads(key) if and_look or and_messages else []
+        if and_messages:
+            reads.append(("HGETALL", f"{key}:receipts"))
+        (reply, *messages), replies = self._owned.pipeline(calls, reads)
+        if isinstance(reply, ResponseError):
+            raise reply
+        details = _read_with_claim(messages, replies) if and_messages else []
+        if isinstance(reply, NoClaim):
+            return reply
+        return FinalStepClaim(
+            session_id=session_id,
+            turn_id=turn_id,
+            step=reply.ahead or step,
+            owner=owner,
+            fence=reply.fence,
+            tries=reply.tries,
+            revision=reply.revision,
+            sent=reply.sent,
+            lost=reply.lost,
+            replies=replies,
+            details=details,
+            brain=reply.brain,
+            waited_ms=reply.waited_ms,
+            base=step if reply.ahead else "",
+            past=reply.past,
+            failing=reply.failing,
+        )
+
+    @script_call("finalize_claim", patient=True, left_ms=int(MISSING_BRAIN_WAIT_S * 1000), GO=_Go, DROP=NoClaim)
+    def _claim(self, session_id: str, turn_id: str, step: str, owner: str) -> ScriptCall[_Go | NoFinalStepClaim]: ...
+
+    @script_call("turn_messages", patient=True, most=MAX_READ_MESSAGES, SAID=tuple)
+    def _messages(self, session_id: str, turn_id: str) -> ScriptCall[tuple[str, ...]]: ...
+
+    def look(self, claim: FinalStepClaim) -> EndedTurn | None:
+        """The ended turn as it is at this claim; None when Redis no longer knows it."""
+        if not claim.replies:
+            return self.ended(claim.session_id, claim.turn_id)
+        # Taken out: they may be long.
+        found = list(claim.replies)
+        claim.replies.clear()
+        for reply in found:
+            if isinstance(reply, ResponseError):
+                raise reply
+        return read_ended_turn(found, self._complete)
+
+    @script("finalize_beat")
+    def beat(self, claim: FinalStepClaim) -> Literal["OK", "LOST"]:
+        """Renew the lease of a step."""
+        ...
+
+    def go_on(self, claim: FinalStepClaim, next_step: str, *, stay: bool) -> FinalStepClaim | Literal["NEXT", "LOST"]:
+        """End this step. With `stay`, returns the claim of `next_step` if its owner may take it at once. `NEXT`: the
+        next step was rung for."""
+        return _following(claim, next_step, self._settle(claim, next_step, stay))
+
+    @script("finalize_settle", patient=True, GO=_Following)
+    def _settle(self, claim: FinalStepClaim, next_step: str, stay: bool) -> _Following | Literal["NEXT", "LOST"]: ...
+
+    def send(
+        self, claim: FinalStepClaim, next_step: str, result: TurnResult, *, stay: bool
+    ) -> FinalStepClaim | Literal["NEXT", "LOST"]:
+        """End this step as `go_on` does, and send the result out if it has not gone out. A lost claim sends nothing."""
+        return _following(claim, next_step, self._send(claim, next_step, result, stay))
+
+    @script("finalize_send", patient=True, GO=_Following)
+    def _send(
+        self, claim: FinalStepClaim, next_step: str, result: TurnResult, stay: bool
+    ) -> _Following | Literal["NEXT", "LOST"]: ...
+
+    def go_ahead(
+        self,
+        claim: FinalStepClaim,
+        ahead: str,
+        past: str,
+        *,
+        stay: bool,
+        after_s: float | None = None,
+        error: str = "",
+        uncounted: bool = False,
+    ) -> FinalStepClaim | Literal["NEXT", "WAIT", "LOST"]:
+        """The chain's own step is to be tried again, and `ahead` goes before that: the claim of it, or `NEXT`, as by
+        `go_on`. `WAIT`: `ahead` is "", so nothing goes any more, and the sweeper rings when the chain's own is due.
+
+        past        what went ahead so far
+        after_s     when the chain's own is due again; None: as it was set before
+        error       why it failed; "": it was not tried
+        uncounted   its claim was no try of it
+        """
+        retry_ms = -1 if after_s is None else int(after_s * 1000)
+        reply = self._go_ahead(claim, ahead, past, retry_ms, error, int(uncounted), stay)
+        if isinstance(reply, str):
+            return reply
+        fence, revision, sent, failing = reply
+        following = claim.followed_by(ahead, fence=fence, tries=claim.tries, revision=revision, sent=sent)
+        return replace(following, base=claim.chain_step, past=past, failing=failing, details=[])
+
+    @script("finalize_ahead", patient=True, step=Parameter("chain_step"), failure=Parameter("error"), GO=_fields)
+    def _go_ahead(
+        self, claim: FinalStepClaim, ahead: str, past: str, retry_ms: int, error: str, uncounted: int, stay: bool
+    ) -> tuple[int, int, bool, str] | Literal["NEXT", "WAIT", "LOST"]: ...
+
+    @script("finalize_finish", patient=True)
+    def finish(self, claim: FinalStepClaim) -> Literal["FINISHED", "LOST"]:
+        """End the last step, and give the turn's keys their lifetime."""
+        ...
+
+    @script("finalize_retry", patient=True, retry_ms=Parameter("after_s"), failure=Parameter("error"))
+    def retry(self, claim: FinalStepClaim, after_s: float, error: str) -> Literal["WAIT", "LOST"]:
+        """Try this step again after `after_s`. The sweeper rings for it."""
+        ...
+
+    def ended(self, session_id: str, turn_id: str) -> EndedTurn | None:
+        """The ended turn as the steps see it; None when Redis no longer knows it."""
+        found = self._scripts.client.many(ended_reads(self._keys.turn(session_id, turn_id)))
+        return read_ended_turn(found, self._complete)
+
+    def details(self, session_id: str, turn_id: str) -> TurnDetails:
+        """The turn's conversation as far as the session's history still holds it, and its calls."""
+        return _read_details(turn_id, self._transcript(session_id, turn_id))
+
+    @script("turn_transcript", most=MAX_READ_MESSAGES, SAID=Transcript)
+    def _transcript(self, session_id: str, turn_id: str) -> Transcript: ...
+
+    def details_of(self, claim: FinalStepClaim) -> TurnDetails:
+        """The same as `details`, as it was when the step was claimed where it was read then."""
+        if not claim.details:
+            return self.details(claim.session_id, claim.turn_id)
+        # Taken out: it may be long.
+        return _read_details(claim.turn_id, claim.details.pop())
+
+    @script("judge_ring", hold_ms=JUDGE_RUNG_MS)
+    def ring_judge(self, session_id: str, turn_id: str, judge: str) -> Literal["RUNG", "ALREADY", "FULL"]:
+        """Ring for a judge of the turn. `ALREADY`: it was rung a moment ago."""
+        ...
+
+    def is_released_here(self, pin: str) -> bool:
+        """Whether what is pinned to this digest goes on with a brain that this process has."""
+        released = cast("str | None", self._scripts.client.hget(self._keys.released, pin))
+        return released is not None and f"#{released}" in self._build.words
+
+    @script("judge_pass", hold_ms=JUDGE_RUNG_MS)
+    def pass_judge(self, session_id: str, turn_id: str, judge: str) -> Literal["PASSED", "ALREADY", "UNSERVED", "MINE"]:
+        """Ring for a judge of a turn where a worker may run it, because this process may not. `UNSERVED`: there is no
+        such worker."""
+        ...
+
+    def published(self, session_id: str, turn_id: str) -> TurnResult | None:
+        """The result as it went out."""
+        body = self._scripts.client.get(self._keys.turn(session_id, turn_id) + ":result")
+        return TurnResult.model_validate_json(cast(str, body)) if body else None
+
+    def warn_later(self, session_id: str, turn_id: str, warning: str, *, applies: bool) -> None:
+        """The result that is out has this warning among its others from now on, or (`applies` False) no longer."""
+        key = self._keys.turn(session_id, turn_id) + ":result"
+        for _ in range(MAX_AMEND_TRIES):
+            body = cast("str | None", self._scripts.client.get(key))
+            if body is None:
+                return
+            result = TurnResult.model_validate_json(body)
+            others = tuple(one for one in result.warnings if one != warning)
+            wanted = (*others, warning) if applies else others
+            if set(wanted) == set(result.warnings):
+                return
+            amended = result.model_copy(update={"warnings": wanted}).model_dump_json()
+            if self._amend(session_id, turn_id, body, amended) == "AMENDED":
+                return
+
+    @script("result_amend")
+    def _amend(self, session_id: str, turn_id: str, known: str, body: str) -> Literal["AMENDED", "OTHER"]: ...
+
+    def set_text(self, session_id: str, turn_id: str, text: str) -> None:
+        """Replace the text that goes out (citations appended). Only the holder of a step calls this."""
+        key = self._keys.turn(session_id, turn_id)
+        pipe = self._scripts.client.pipeline(transaction=True)
+        pipe.hset(key, "text", text)
+        pipe.hincrby(key, "revision", 1)
+        pipe.execute()
+
+    @script("result_publish")
+    def publish(self, result: TurnResult) -> Literal["PUBLISHED", "ALREADY", "OPEN"]:
+        """Send the result out, once. `OPEN`: the turn has not ended."""
+        ...
+
+
+def _following(
+    claim: FinalStepClaim, next_step: str, reply: _Following | Literal["NEXT", "LOST"]
+) -> FinalStepClaim | Literal["NEXT", "LOST"]:
+    return reply if isinstance(reply, str) else claim.followed_by(next_step, **reply._asdict())
+
+
+def _read_with_claim(messages: Sequence[Any], replies: list[Any]) -> list[Transcript]:
+    """What `details_of` needs. The last of `replies` is that of the receipts, which is taken out. Nothing where Redis
+    refused one."""
+    receipts, trace = replies.pop(), replies[ENDED_TRACE]
+    if isinstance(receipts, ResponseError) or isinstance(trace, ResponseError):
+        return []
+    return [Transcript(as_mapping(trace), as_mapping(receipts), said) for said in messages if isinstance(said, tuple)]
+
+
+def _read_details(turn_id: str, reply: Transcript) -> TurnDetails:
+    messages = (Message.model_validate_json(item) for item in reply.messages)
+    return TurnDetails(
+        tuple(message for message in messages if message.turn == turn_id),
+        read_trace(reply.trace),
+        reply.receipts,
+        read_approvals(reply.trace),
+        outside_results(reply.trace),
+    )

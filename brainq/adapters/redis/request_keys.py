@@ -1,0 +1,41 @@
+"""Keys of requests that brought none: a client's own retry of one is known again, whichever gateway it comes to."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from brainq.adapters.redis.script_methods import Parameter, script
+from brainq.adapters.redis.scripts import Scripts
+from brainq.contracts.ids import new_turn_id
+from brainq.contracts.status import RequestTryEnd
+
+REQUEST_KEPT_S = 900
+MAX_TRACKED_REQUESTS = 256
+"""How many requests of the same content are known at once."""
+
+
+class RedisRequestKeys:
+    """What clients tried: for each content its requests, each with its newest try and how that one ended."""
+
+    def __init__(self, scripts: Scripts) -> None:
+        self._scripts = scripts
+        self._client: Any = scripts.client
+        self._keys = scripts.keys
+
+    def begin(self, digest: str, number: int, *, is_refused: bool = False, older: str = "") -> str:
+        """The key of the request that this try is of.
+
+        number       which try its client says it is, from 0
+        is_refused   it is refused, whatever it is
+        older        the digest by which the previous release knew the content
+        """
+        known = self._client.get(self._keys.asked(older)) if number and older else None
+        return self._begin(digest, new_turn_id(), number, "refused" if is_refused else "open", known or "")
+
+    @script("request_try", keep_ms=REQUEST_KEPT_S * 1000, most=MAX_TRACKED_REQUESTS, KEY=str)
+    def _begin(self, digest: str, key: str, number: int, state: str, older: str) -> str: ...
+
+    @script("request_tried", state=Parameter("how"))
+    def end(self, digest: str, key: str, number: int, how: RequestTryEnd) -> None:
+        """Note how a try ended. Does nothing for a request that was tried again since."""
+        ...

@@ -1,0 +1,94 @@
+"""Operators' stops in Redis, where claims and submits meet them."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from typing import Literal, cast
+
+from brainq.adapters.redis.script_methods import script, script_call
+from brainq.adapters.redis.scripts import ScriptCall, Scripts
+from brainq.contracts.stop import Stop, read_stop, stop_json
+
+STOPS_KEPT_MS = 86_400_000  # sweepers say again what SQL has
+HASTENED_AT_ONCE = 1_000
+HASTEN_APART_MS = 200  # so that looks at what goes on do not come all at once
+NONE_KNOWN_S = 10.0  # what is stopped is heard of; this is for a message that was lost
+
+
+class RedisStops:
+    """The hash `stopped`. SQL's rows hold; this is what of them the scripts read.
+
+    listen   begin to hear of what is stopped
+    """
+
+    def __init__(self, scripts: Scripts, listen: Callable[[], None]) -> None:
+        self._scripts = scripts
+        self._client, self._keys = scripts.client, scripts.keys
+        self._listen = listen
+        self._heard = 0
+        self._none_until = 0.0
+
+    def receive_put(self, _: str) -> None:
+        """Some process has stopped something."""
+        self.catch_up()
+
+    def catch_up(self) -> None:
+        """Something may have been stopped while nobody here listened."""
+        self._heard += 1
+        self._none_until = 0.0
+
+    def in_force(self) -> tuple[Stop, ...]:
+        """What is stopped now. Where nothing is, asking costs a command in ten seconds: a stop is heard of."""
+        if time.monotonic() < self._none_until:
+            return ()
+        self._listen()
+        heard = self._heard
+        texts, (seconds, _) = cast(
+            "tuple[list[str], tuple[str, str]]", self._client.many([("HVALS", self._keys.stopped), ("TIME",)])
+        )
+        now_ms = int(seconds) * 1000
+        rows = [text.split(" ", 2) for text in texts]
+        found = tuple(read_stop(body) for _, ends, body in rows if ends == "0" or now_ms < int(ends))
+        if not found and heard == self._heard:
+            self._none_until = time.monotonic() + NONE_KNOWN_S
+        return found
+
+    def put(self, standing: Sequence[Stop]) -> None:
+        """From now on every claim and submit meets them."""
+        calls = [
+            self._put(
+                stop.field,
+                stop.mode,
+                stop_json(stop),
+                None if stop.ends_in_s is None else max(1, int(stop.ends_in_s * 1000)),
+            )
+            for stop in standing
+        ]
+        for reply in self._scripts.pipeline(calls)[0] if calls else ():
+            if isinstance(reply, Exception):
+                raise reply
+        if standing:
+            self._client.publish(self._keys.stopped, "put")
+
+    @script_call("stop_put", keep_ms=STOPS_KEPT_MS)
+    def _put(self, field: str, mode: str, text: str, remaining_ms: int | None) -> ScriptCall[Literal["STOPPED"]]: ...
+
+    @script("stop_drop", LIFTED=True, ABSENT=False)
+    def drop(self, field: str) -> bool:
+        """Lift a stop: what waits for it continues. Returns False if it was not in force."""
+        ...
+
+    def fields(self) -> set[str]:
+        """What scripts meet now."""
+        return set(cast("list[str]", self._client.hkeys(self._keys.stopped)))
+
+    def hasten(self) -> None:
+        """Have every turn looked at: what waited for a stop that was lifted goes on."""
+        members = cast("list[str]", self._client.zrange(self._keys.index, 0, -1))
+        for page, first in enumerate(range(0, len(members), HASTENED_AT_ONCE)):
+            some = members[first : first + HASTENED_AT_ONCE]
+            self._hasten(page * HASTEN_APART_MS, some)
+
+    @script("index_hasten")
+    def _hasten(self, after_ms: int, members: Sequence[str]) -> None: ...

@@ -1,0 +1,200 @@
+"""What the sweeper asks of Redis: which turns it looks at next and what its looks find, which processes are gone, and
+how many turns may be live.
+"""
+
+from __future__ import annotations
+
+import re
+import uuid
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import cast
+
+from redis.exceptions import OutOfMemoryError, ResponseError
+
+from brainq.adapters.redis.connection import Client
+from brainq.adapters.redis.fleet import PRESENCE_KEPT_MS, RedisWorkers
+from brainq.adapters.redis.keys import Keys
+from brainq.adapters.redis.script_methods import Parameter, script, script_call
+from brainq.adapters.redis.scripts import ScriptCall, Scripts
+from brainq.contracts.fleet import DueTurns, GoneProcess, SweepResult, TurnKey
+from brainq.runtime.observe.logs import logger
+
+log = logger("brainq.presence")
+
+EPOCH_KEPT_MS = 86_400_000
+LOOKS_APART_MS = 900  # a connection that was only reset is back within half a second
+TURNS_AT_ONCE = 500  # of which a gone process' leases are ended in one trip
+
+CAPACITY_KEPT_MS = 86_400_000
+CAP_KEPT_MS = 60_000  # after its last report: sweepers of two deployments report different caps in turn
+ADMIT_BATCH = 200
+
+_RUN_ID = re.compile(r"run_id:(\w+)")
+
+
+def _due(stepped: int, members: Sequence[str]) -> DueTurns:
+    return DueTurns(tuple(cast(TurnKey, tuple(member.split(" "))) for member in members), stepped)
+
+
+def _kept(live: int, asked: tuple[str, ...]) -> tuple[int, tuple[str, ...]]:
+    return live, asked
+
+
+def _gone(found: Sequence[str] = ()) -> list[GoneProcess]:
+    return [GoneProcess(name, int(at)) for name, at in zip(found[::2], found[1::2], strict=True)]
+
+
+class RedisSweeperState:
+    """The sweeper's view of all turns, and of the fleet."""
+
+    def __init__(
+        self,
+        scripts: Scripts,
+        workers: RedisWorkers,
+        *,
+        rering_s: float,
+        failing_s: float,
+        unserved_s: float,
+        grace_s: float = 2.0,
+        lease_s: float = 10.0,
+        beat_s: float = 3.0,
+        cap_lifetime_ms: int = CAP_KEPT_MS,
+    ) -> None:
+        self._scripts = scripts
+        self._keys = scripts.keys
+        self._workers = workers
+        self._me = uuid.uuid4().hex
+        self._rering_ms = int(rering_s * 1000)
+        self._failing_ms = int(failing_s * 1000)
+        self._unserved_ms = int(unserved_s * 1000)
+        self._grace_ms = int(grace_s * 1000)
+        self._lease_ms = self._longest_lease_ms = int(lease_s * 1000)
+        self._beat_ms = int(beat_s * 1000)
+        # Every turn that a worker may have taken up is looked at within this.
+        self._horizon_ms = int(max(lease_s, rering_s * 12) * 1000)
+        self._cap_ms = cap_lifetime_ms
+
+    @script("index_take", most=Parameter("limit"), hold_ms=Parameter("hold_s"), DUE=_due)
+    def due(self, limit: int, hold_s: float) -> DueTurns:
+        """Take up to `limit` turns that are due. No other sweeper gets them for `hold_s`."""
+        ...
+
+    def look(self, turns: Sequence[TurnKey]) -> list[SweepResult | Exception]:
+        """Look at turns, ring for their lost doorbells, and set when each is looked at next. The result of a look that
+        failed is its exception."""
+        return list(self._scripts.pipeline([self._sweep(*turn) for turn in turns])[0])
+
+    @script_call("turn_sweep", LOOK=SweepResult, ENDED=SweepResult(), GONE=SweepResult(actions=(("readmit",),)))
+    def _sweep(self, session_id: str, turn_id: str) -> ScriptCall[SweepResult]: ...
+
+    def drop(self, turn: TurnKey) -> None:
+        """Stop looking at a turn that Redis does not know."""
+        self._drop(*turn)
+
+    @script("index_drop")
+    def _drop(self, session_id: str, turn_id: str) -> None: ...
+
+    def standing(self, turns: Sequence[TurnKey]) -> list[str]:
+        """Of each turn: `unknown` to Redis, `unlisted` (nobody would ever look at it), or `known`."""
+        if not turns:
+            return []
+        reads = [("HGET", self._keys.turn(*turn), "awaits") for turn in turns]
+        *awaits, scores = self._scripts.client.many([*reads, ("ZMSCORE", self._keys.index, *map(_index_member, turns))])
+        return [_index_state(word, score) for word, score in zip(awaits, scores, strict=True)]
+
+    def list_again(self, turns: Iterable[TurnKey]) -> None:
+        """Have these looked at now."""
+        self._hasten([_index_member(turn) for turn in turns])
+
+    @script("index_hasten", after_ms=0)
+    def _hasten(self, members: Sequence[str]) -> None: ...
+
+    def take_comparing(self, for_s: float) -> bool:
+        """One sweeper compares SQL with Redis: True for the one that does, as long as it asks within `for_s`."""
+        key, for_ms = self._keys.sweeping, int(for_s * 1000)
+        taken, holder = self._scripts.client.many([("SET", key, self._me, "NX", "PX", for_ms), ("GET", key)])
+        if not taken and holder == self._me:
+            self._scripts.client.pexpire(key, for_ms)
+        return holder == self._me
+
+    def epoch(self) -> str:
+        """Another one when Redis may have lost data: it began anew, a replica took its place, or it was emptied."""
+        key = self._keys.epoch
+        _, _, kept, server = self._scripts.client.many(
+            [("SET", key, uuid.uuid4().hex, "NX"), ("PEXPIRE", key, EPOCH_KEPT_MS), ("GET", key), ("INFO", "server")]
+        )
+        found = _RUN_ID.search(str(server))
+        return f"{kept} {found[1] if found else ''}"
+
+    def lapse_gone(self) -> list[GoneProcess]:
+        """End the leases of processes that are gone, and take them off the fleet.
+
+        One sweeper a second finds any. What is not finished, because Redis went away, is found by the next look.
+        """
+        ended: list[GoneProcess] = []
+        for gone in self._find_gone():
+            ended.append(replace(gone, leases=self._lapse(gone)))
+            self._workers.withdraw_process(gone.process)
+            self._forget(gone.process, gone.absent_at)
+        return ended
+
+    @script("presence_forget")
+    def _forget(self, process: str, absent_at: int) -> None: ...
+
+    def set_capacity(self, size: int, share: int, own: Mapping[str, int], caps: Mapping[str, int]) -> int:
+        live, asked = self._keep_capacity(size, share, own, caps)
+        for session_id in asked:
+            self._scripts.flush(session_id)
+        return live
+
+    @script("capacity_keep", most=ADMIT_BATCH, keep_ms=CAPACITY_KEPT_MS, KEPT=_kept)
+    def _keep_capacity(
+        self, size: int, share: int, own: Mapping[str, int], caps: Mapping[str, int]
+    ) -> tuple[int, tuple[str, ...]]: ...
+
+    @script("presence_look", apart_ms=LOOKS_APART_MS, forget_ms=PRESENCE_KEPT_MS, LOOKED=_gone, EARLY=_gone)
+    def _find_gone(self) -> list[GoneProcess]: ...
+
+    def _lapse(self, gone: GoneProcess) -> int:
+        """End its leases of all turns that may be worked on. Returns how many it held."""
+        lapsed, turns = 0, self._turns_at_work()
+        for first in range(0, len(turns), TURNS_AT_ONCE):
+            page = turns[first : first + TURNS_AT_ONCE]
+            calls = [self._lapse_leases(*turn, gone.process, gone.absent_at) for turn in page]
+            for reply in self._scripts.pipeline(calls)[0]:
+                if isinstance(reply, OutOfMemoryError):
+                    raise reply
+                if isinstance(reply, ResponseError):
+                    # One turn that cannot be read must not keep others from going on. Its own lease says the rest.
+                    log.error("leases of a process that is gone not ended", failure=reply, process=gone.process)
+                else:
+                    lapsed += reply
+        return lapsed
+
+    @script_call("leases_lapse", LAPSED=int, NONE=0)
+    def _lapse_leases(self, session_id: str, turn_id: str, process: str, absent_at: int) -> ScriptCall[int]: ...
+
+    def _turns_at_work(self) -> list[TurnKey]:
+        """Parked turns, of which there may be many, are looked at much later, and are not among them."""
+        client = self._scripts.client
+        seconds, _ = client.time()
+        found = client.zrangebyscore(self._keys.index, "-inf", seconds * 1000 + self._horizon_ms)
+        return [cast(TurnKey, tuple(member.split(" "))) for member in cast("list[str]", found)]
+
+
+def _index_member(turn: TurnKey) -> str:
+    return f"{turn[0]} {turn[1]}"
+
+
+def _index_state(awaits: str | None, score: object) -> str:
+    if awaits is None:
+        return "unknown"
+    return "unlisted" if score is None and awaits != "nobody" else "known"
+
+
+def overdue_s(client: Client, keys: Keys) -> float:
+    """For how long the look that is due longest has been due; 0.0 when none is."""
+    found = cast("list[tuple[str, float]]", client.zrange(keys.index, 0, 0, withscores=True))
+    seconds, micros = client.time()
+    return max(0.0, seconds + micros / 1e6 - found[0][1] / 1000) if found else 0.0
