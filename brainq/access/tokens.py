@@ -15,15 +15,15 @@ from dataclasses import dataclass, field
 from math import inf
 
 from brainq.access.caller import Caller, Verb, check_name, check_verbs
+from brainq.adapters.sql.audit import record_act
+from brainq.adapters.sql.engine import is_sql_unavailable
+from brainq.adapters.sql.repositories.tokens import USED_EVERY_S
+from brainq.adapters.sql.store import Store
 from brainq.contracts.act import NewAct
 from brainq.contracts.ids import check_prefixes
 from brainq.contracts.rows import TokenRow
 from brainq.errors import InvalidInput, Unreachable
 from brainq.runtime.observe.logs import logger
-from brainq.store.audit import record_act
-from brainq.store.engine import is_sql_unavailable
-from brainq.store.repositories.tokens import USED_EVERY_S
-from brainq.store.store import Store
 
 _TEXT = re.compile(r"bq_([0-9a-f]{12})_([A-Za-z0-9_-]{43})", re.ASCII)
 _ID_BYTES = 6

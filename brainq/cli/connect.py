@@ -8,9 +8,9 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from brainq.adapters.sql.store import Store
     from brainq.client.client import Client
     from brainq.client.operator import Operator
-    from brainq.store.store import Store
 
 COMPLETED = 50  # turns offered to the shell's completion
 
@@ -56,10 +56,10 @@ def open_store(*, make: bool = False) -> Generator[tuple[Store, str]]:
 
     make   create the database if it does not exist; otherwise SetupError is raised
     """
+    from brainq.adapters.sql.engine import require_file
+    from brainq.adapters.sql.store import Store
     from brainq.runtime.settings.deployment import load_settings
     from brainq.runtime.text.service_url import without_password
-    from brainq.store.engine import require_file
-    from brainq.store.store import Store
 
     settings = load_settings()
     url = settings.sql_address

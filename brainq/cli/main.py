@@ -230,7 +230,7 @@ def describe_error(error: Exception) -> tuple[str, ExitCode]:
 
 def _describe_service_error(error: Exception, source: str, message: str) -> str:
     from brainq.adapters.redis.connection import redis_refusal
-    from brainq.store.refusals import driver_message, sql_refusal
+    from brainq.adapters.sql.refusals import driver_message, sql_refusal
 
     server = "Redis" if source in ("redis", "kombu") else "SQL"
     refusal = redis_refusal(error) if server == "Redis" else sql_refusal(error)

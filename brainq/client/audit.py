@@ -11,7 +11,7 @@ from brainq.contracts.answers import listed
 
 
 class AuditVerbs:
-    """The part of `Client` that reads the audit log, which `brainq.store.audit` writes for every front."""
+    """The part of `Client` that reads the audit log, which `brainq.adapters.sql.audit` writes for every front."""
 
     _connection: Connection
 

@@ -13,6 +13,7 @@ from heapq import merge
 from itertools import islice
 from typing import Any, TypeVar
 
+from brainq.adapters.sql.list_places import Figure, ListPlace
 from brainq.client import checks
 from brainq.client.lists import list_deliveries, make_turn_list, no_such_turn
 from brainq.contracts.answers import Answers, listed
@@ -23,7 +24,6 @@ from brainq.contracts.people import Approval
 from brainq.contracts.rows import MemoryRow
 from brainq.contracts.webhook import DeliveryRow
 from brainq.errors import CellUnreachable, InvalidInput
-from brainq.store.list_places import Figure, ListPlace
 from brainq.wiring import Wiring
 from brainq.wiring.cells import Cells
 

@@ -8,13 +8,13 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal, NoReturn, TypeVar
 
 from brainq.adapters.redis.connection import redis_refusal
+from brainq.adapters.sql.audit import record_act
+from brainq.adapters.sql.refusals import sql_refusal
 from brainq.contracts.act import NewAct
 from brainq.contracts.answers import Answers
 from brainq.errors import BrainqError, CellUnreachable, Unreachable
 from brainq.runtime.observe.logs import logger
 from brainq.runtime.settings.deployment import Settings
-from brainq.store.audit import record_act
-from brainq.store.refusals import sql_refusal
 from brainq.wiring import Wiring, services
 from brainq.wiring.cells import Cells
 

@@ -6,18 +6,18 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
+from brainq.adapters.sql.audit import record_act
+from brainq.adapters.sql.encoded import EncodedDatabase
+from brainq.adapters.sql.envelope import EnvelopeCodec
+from brainq.adapters.sql.erase import SqlErasure, scrub
+from brainq.adapters.sql.reencrypt import Reencryption
+from brainq.adapters.sql.store import Store
 from brainq.contracts.act import NewAct
 from brainq.contracts.encryption import ContentKeyMissing, ReencryptProgress, TenantKey
 from brainq.contracts.erasure import ErasureScope
 from brainq.contracts.ids import PREFIX_BOUNDARY, check_prefixes
 from brainq.errors import InvalidInput, NotFound, SetupError
 from brainq.runtime.observe.logs import logger
-from brainq.store.audit import record_act
-from brainq.store.encoded import EncodedDatabase
-from brainq.store.envelope import EnvelopeCodec
-from brainq.store.erase import SqlErasure, scrub
-from brainq.store.reencrypt import Reencryption
-from brainq.store.store import Store
 
 TURNS_AT_ONCE = 1000
 SETTLE_S = 1.0  # beyond the bound of the cache: for what was being written when it ran out

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from brainq.adapters.sql.repositories.session_log import messages_after
+from brainq.adapters.sql.store import Store
 from brainq.client.lists import get_turn
 from brainq.contracts.call import ToolTraceEntry
 from brainq.contracts.history import HistoryTurn, StartedTurn, TurnCall
@@ -17,8 +19,6 @@ from brainq.contracts.message import Message, ToolCall
 from brainq.contracts.rows import WholeTurn
 from brainq.contracts.turn import CONTENT_NOT_STORED
 from brainq.errors import ContentNotKept
-from brainq.store.repositories.session_log import messages_after
-from brainq.store.store import Store
 from brainq.wiring import Wiring
 from brainq.wiring.state import RedisState
 

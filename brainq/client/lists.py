@@ -11,6 +11,9 @@ from itertools import islice
 from typing import Any, TypeVar, get_args
 
 from brainq.adapters.redis.snapshots import LiveTurn, RedisLiveTurns
+from brainq.adapters.sql.list_places import Figure
+from brainq.adapters.sql.repositories.turn_lists import ListRow
+from brainq.adapters.sql.store import Store
 from brainq.client import checks
 from brainq.contracts.answers import cells_away
 from brainq.contracts.evaluation import ALL_STRATEGIES, Strategy
@@ -23,9 +26,6 @@ from brainq.contracts.turn import TurnRequest
 from brainq.contracts.webhook import DeliveryRow, DeliveryState
 from brainq.engine.turn.explain import explain
 from brainq.errors import AttachmentNotFound, CellUnreachable, InvalidInput, TurnNotFound
-from brainq.store.list_places import Figure
-from brainq.store.repositories.turn_lists import ListRow
-from brainq.store.store import Store
 from brainq.wiring import Wiring
 from brainq.wiring.cells import turn_not_found
 

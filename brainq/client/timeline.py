@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from datetime import datetime
 
+from brainq.adapters.sql.store import Store
 from brainq.contracts.call import ToolTraceEntry
 from brainq.contracts.event import Timeline, TimelineBar, TimelineSpan, TurnEvent, TurnTimeline
 from brainq.contracts.model import Spend
 from brainq.contracts.people import Approval
 from brainq.contracts.rows import InputRow, StepRow, TurnRow
 from brainq.engine.turn.timeline_fold import EMPTY_TIMELINE, fold_timeline, pool_for_effect
-from brainq.store.store import Store
 from brainq.wiring.state import RedisState
 
 

@@ -5,7 +5,7 @@
        │                                       ├─ postponed  due again; the try does not count
        └─ revive, by a person's command ───────┴─ dead       the last try failed
 
-Judgements and webhook deliveries are such rows, and so are finalizer steps that failed (`store/jobs.py`). If a process
+Judgements and webhook deliveries are such rows, and so are finalizer steps that failed (`adapters/sql/jobs.py`). If a process
 dies, its lease lapses: the row is due then, and the try counts.
 """
 
@@ -21,7 +21,7 @@ from brainq.runtime.leases import LeaseRenewer
 from brainq.runtime.text.failures import failure_words
 
 if TYPE_CHECKING:
-    from brainq.store.jobs import JobTable
+    from brainq.adapters.sql.jobs import JobTable
 
 JobKey = Mapping[str, object]
 """Identifies a row: the values of `JobTable.keys`."""

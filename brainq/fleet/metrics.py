@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from importlib.metadata import version
 from typing import TypeVar
 
+from brainq.adapters.sql.repositories.turn_records import count_given_up
 from brainq.broker.names import POOL_QUEUES
 from brainq.contracts.fleet import FleetModel, TurnKey
 from brainq.errors import Unreachable
@@ -19,7 +20,6 @@ from brainq.runtime.observe.logs import logger
 from brainq.runtime.observe.metrics import catalogue as m
 from brainq.runtime.observe.metrics.counters import Cell, Reading, Series, collect_series
 from brainq.runtime.observe.metrics.recording import MODELS
-from brainq.store.repositories.turn_records import count_given_up
 from brainq.wiring import Wiring
 from brainq.wiring.services import is_unavailable
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from brainq.adapters.redis.fleet import FleetFacts, rung_at_s
+from brainq.adapters.sql.repositories.turn_records import count_given_up
 from brainq.broker import names
 from brainq.contracts.fleet import (
     Fleet,
@@ -22,7 +23,6 @@ from brainq.contracts.fleet import (
 from brainq.contracts.rows import RecentTurn
 from brainq.contracts.status import Ending
 from brainq.fleet.troubles import fleet_troubles, longest_limits
-from brainq.store.repositories.turn_records import count_given_up
 from brainq.wiring import Wiring
 
 MAX_OPEN_TURNS = 2_000  # turns whose states are read, which takes some 20 ms

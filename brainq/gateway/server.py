@@ -14,6 +14,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from brainq.access import Tokens
 from brainq.access.tokens import AWAY_S
+from brainq.adapters.sql.store import Store
 from brainq.client.async_client import AsyncClient
 from brainq.client.connection import cells_of
 from brainq.engine.brain.brains import BrainsArgument, read_brains
@@ -29,7 +30,6 @@ from brainq.runtime.observe.metrics.export import start_metrics
 from brainq.runtime.observe.otel_setup import start_traces, stop_telemetry
 from brainq.runtime.observe.threads import thread_problems
 from brainq.runtime.settings.deployment import Settings
-from brainq.store.store import Store
 
 BACKLOG = 2048
 LONG_WORK_THREADS = 4

@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from brainq.adapters.sql.records import SqlRecords
+from brainq.adapters.sql.store import Store
 from brainq.contracts.callbacks import TurnInfo
 from brainq.contracts.view import EndedTurn
 from brainq.engine.brain.brain import Brain
@@ -46,8 +48,6 @@ from brainq.runtime.leases import LeaseRenewer
 from brainq.runtime.observe.logs import logger
 from brainq.runtime.processes.later_threads import LATER_THREADS
 from brainq.runtime.settings.deployment import Settings
-from brainq.store.records import SqlRecords
-from brainq.store.store import Store
 from brainq.wiring.services import configured_webhooks
 
 if TYPE_CHECKING:

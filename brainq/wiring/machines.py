@@ -6,6 +6,7 @@ from collections.abc import Callable
 from functools import cache, partial
 from typing import TYPE_CHECKING
 
+from brainq.adapters.sql.store import Store
 from brainq.contracts.memory import MemoryRetriever
 from brainq.contracts.model import TokenUsage
 from brainq.engine.brain.brain import Brain
@@ -36,7 +37,6 @@ from brainq.engine.upkeep.schedules import ScheduleRunner
 from brainq.engine.upkeep.sweeper import CapacityKeeper, Sweeper
 from brainq.runtime.leases import LeaseRenewer
 from brainq.runtime.outage import OutagePolicy
-from brainq.store.store import Store
 from brainq.wiring.services import approval_webhooks, is_unavailable
 from brainq.wiring.state import shares_limits
 
@@ -157,7 +157,7 @@ def _retriever(store: Store, brain: Brain) -> MemoryRetriever | None:
     if memory is None:
         return None
     if memory.retriever == "sql":
-        from brainq.store.repositories.knowledge import SqlMemoryRetriever
+        from brainq.adapters.sql.repositories.knowledge import SqlMemoryRetriever
 
         return SqlMemoryRetriever(store.memories, memory.scope_of)
     return memory.retriever
@@ -198,8 +198,8 @@ def make_pollers(wiring: Wiring) -> tuple[Poller, ...]:
 
 
 def _share_keeper(wiring: Wiring) -> ShareKeeper:
+    from brainq.adapters.sql.repositories.limit_shares import home_shares
     from brainq.engine.upkeep.limit_shares import ShareKeeper
-    from brainq.store.repositories.limit_shares import home_shares
 
     cells = wiring.settings.all_cells()
     return ShareKeeper(
@@ -211,8 +211,8 @@ def _share_keeper(wiring: Wiring) -> ShareKeeper:
 
 
 def _lease_keeper(wiring: Wiring) -> LeaseKeeper:
+    from brainq.adapters.sql.repositories.shared_budgets import SharedBudgets
     from brainq.engine.upkeep.budget_leases import LeaseKeeper
-    from brainq.store.repositories.shared_budgets import SharedBudgets
 
     rows = wiring.budgets.rows
     assert isinstance(rows, SharedBudgets)  # always, if there are several cells

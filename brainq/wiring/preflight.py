@@ -17,6 +17,10 @@ from typing import Any, Literal
 from brainq.adapters.redis.connection import make_client, redis_refusal
 from brainq.adapters.redis.connection import try_write as try_redis_write
 from brainq.adapters.redis.keys import Keys
+from brainq.adapters.sql.engine import make_engine, require_fts5
+from brainq.adapters.sql.migrations.upgrade import revision, why_not_upgradable
+from brainq.adapters.sql.refusals import driver_message, sql_refusal, try_write
+from brainq.adapters.sql.sql_url import parse_sql_url
 from brainq.engine.brain.brains import Brains, load_brains
 from brainq.engine.models.providers import Provider, check_provider, describe_provider, resolve_model
 from brainq.errors import BrainNotLoaded, BrainqError, SetupError
@@ -25,10 +29,6 @@ from brainq.runtime.settings.deployment import Settings
 from brainq.runtime.settings.redis_url import SENTINEL_URL_FORM
 from brainq.runtime.settings.service_urls import AMQP_PORTS, REDIS_SCHEMES, check_amqp_url
 from brainq.runtime.text.service_url import without_password
-from brainq.store.engine import make_engine, require_fts5
-from brainq.store.migrations.upgrade import revision, why_not_upgradable
-from brainq.store.refusals import driver_message, sql_refusal, try_write
-from brainq.store.sql_url import parse_sql_url
 
 Level = Literal["ok", "warn", "FAIL"]
 LIMIT_S = 2.5

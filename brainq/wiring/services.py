@@ -7,17 +7,17 @@ from dataclasses import dataclass
 from functools import cache, lru_cache
 
 from brainq.adapters.redis.connection import is_redis_unavailable
+from brainq.adapters.sql.engine import is_sql_unavailable
+from brainq.adapters.sql.repositories.deliveries import AnnouncingApprovals, AnnouncingBudgets
+from brainq.adapters.sql.repositories.turn_records import Decisions
+from brainq.adapters.sql.repositories.turns import Turns
+from brainq.adapters.sql.store import Store
 from brainq.contracts.encryption import ContentKeyMissing
 from brainq.contracts.evaluation import RuntimeDecisionRecord
 from brainq.contracts.webhook import Webhook, parse_webhooks
 from brainq.engine.brain.brain import Brain
 from brainq.engine.brain.brains import Brains
 from brainq.runtime.settings.deployment import Settings
-from brainq.store.engine import is_sql_unavailable
-from brainq.store.repositories.deliveries import AnnouncingApprovals, AnnouncingBudgets
-from brainq.store.repositories.turn_records import Decisions
-from brainq.store.repositories.turns import Turns
-from brainq.store.store import Store
 
 CACHED_TURNS = 2048  # a turn never changes its brain
 
@@ -83,7 +83,7 @@ def budget_rows(settings: Settings, store: Store) -> AnnouncingBudgets:
     webhooks = configured_webhooks(settings)
     if not settings.in_cells:
         return AnnouncingBudgets(store.database, store.deliveries, webhooks)
-    from brainq.store.repositories.shared_budgets import SharedBudgets, home_budgets
+    from brainq.adapters.sql.repositories.shared_budgets import SharedBudgets, home_budgets
 
     home = settings.all_cells()[0].sql_url.get_secret_value()
     return SharedBudgets(

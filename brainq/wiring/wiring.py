@@ -15,6 +15,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from brainq.adapters.redis.connection import UNAVAILABLE_ERRORS, is_redis_unavailable, redis_refusal, try_write
+from brainq.adapters.sql.store import Store
 from brainq.contracts.budgets import parse_budgets
 from brainq.contracts.build import WorkerBuild
 from brainq.contracts.status import Effect
@@ -27,7 +28,6 @@ from brainq.runtime.leases import LeaseRenewer, process_name
 from brainq.runtime.settings.deployment import Settings
 from brainq.runtime.settings.extensions import load_extension
 from brainq.runtime.text.service_url import without_password
-from brainq.store.store import Store
 from brainq.wiring.people import PeopleServices
 from brainq.wiring.services import DecisionReader, TurnBrains, budget_rows
 from brainq.wiring.state import RedisState

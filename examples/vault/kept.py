@@ -9,8 +9,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from brainq.adapters.sql.store import Store
 from brainq.cli.output import clean
-from brainq.store.store import Store
 from examples.vault.app import owner_of
 from examples.vault.report import Finished
 

@@ -24,6 +24,8 @@ from brainq.adapters.redis.connection import Client as RedisClient
 from brainq.adapters.redis.events import Follower
 from brainq.adapters.redis.stream_reader import StreamReader
 from brainq.adapters.redis.turns import RedisTurns
+from brainq.adapters.sql.database import Database
+from brainq.adapters.sql.repositories.turns import Turns
 from brainq.client.async_handle import VerbThreads
 from brainq.client.client import Client
 from brainq.engine.people.intake import Intake
@@ -31,8 +33,6 @@ from brainq.gateway.edge.access import AccessMiddleware
 from brainq.gateway.edge.limits import BodyLimitMiddleware
 from brainq.gateway.rest.event_stream import EventStream
 from brainq.runtime.observe.logs import EventLogger
-from brainq.store.database import Database
-from brainq.store.repositories.turns import Turns
 from brainq.workers import gateway
 from ops.bench.cpu_parts import SPENT_IN, CpuParts, wrap_all
 

@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from brainq.access import Tokens, Verb
+from brainq.adapters.sql.store import Store
 from brainq.devserver.local_fleet import LocalFleet
 from brainq.devserver.ports import free_port
 from brainq.devserver.redis_server import EmbeddedServer
-from brainq.store.store import Store
 from ops.clients.matrix import FEATURES, HERE, OfficialClient, Record, Seen
 
 ROOT = HERE.parents[1]

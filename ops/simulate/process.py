@@ -11,6 +11,7 @@ from unittest import mock
 import brainq.wiring.state as wiring_state
 from brainq.adapters.redis.listener import RedisStopSignals
 from brainq.adapters.redis.scripts import Scripts
+from brainq.adapters.sql.store import Store
 from brainq.broker import names
 from brainq.contracts.call import ToolTimeout
 from brainq.contracts.claim import FinalStepClaim
@@ -21,7 +22,6 @@ from brainq.engine.finalize.steps import QuarantinedStepError
 from brainq.engine.tools.context import RunContext
 from brainq.engine.tools.tool import Tool
 from brainq.runtime.settings.deployment import Settings
-from brainq.store.store import Store
 from brainq.wiring.finalizer import make_finalizer
 from brainq.wiring.machines import make_coordinator
 from brainq.wiring.wiring import Wiring

@@ -16,12 +16,12 @@ from unittest import mock
 
 from sqlalchemy import event
 
-import brainq.store.store as store_module
+import brainq.adapters.sql.store as store_module
 from brainq.adapters.redis.keys import Keys
 from brainq.adapters.redis.scripts import Scripts
+from brainq.adapters.sql.store import Store
 from brainq.devserver.redis_server import EmbeddedServer
 from brainq.runtime.settings.deployment import load_settings
-from brainq.store.store import Store
 from brainq.wiring import doorbells
 from ops.simulate.clock import sql_strftime, virtual_time, with_virtual_clock
 from ops.simulate.faults import Chances

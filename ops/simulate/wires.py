@@ -16,7 +16,7 @@ from redis.retry import Retry
 from sqlalchemy import Engine, Executable
 
 from brainq.adapters.redis.connection import Client, ScriptConnection, make_pool
-from brainq.store.database import Database, Parameters, Record, Transaction
+from brainq.adapters.sql.database import Database, Parameters, Record, Transaction
 from ops.simulate.clock import CLOCK
 from ops.simulate.hub import Hub
 

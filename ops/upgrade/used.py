@@ -6,16 +6,16 @@ import importlib
 import pkgutil
 from collections.abc import Iterator
 
-import brainq.store.tables
+import brainq.adapters.sql.tables
+from brainq.adapters.sql.tables.on_demand import OnDemandTables
 from brainq.client.client import Client
 from brainq.client.connection import wiring_of
-from brainq.store.tables.on_demand import OnDemandTables
 
 
 def every_on_demand() -> Iterator[OnDemandTables]:
     """The tables of each feature that came after the baseline migration."""
-    for module in pkgutil.iter_modules(brainq.store.tables.__path__):
-        found = vars(importlib.import_module(f"brainq.store.tables.{module.name}"))
+    for module in pkgutil.iter_modules(brainq.adapters.sql.tables.__path__):
+        found = vars(importlib.import_module(f"brainq.adapters.sql.tables.{module.name}"))
         yield from {id(value): value for value in found.values() if isinstance(value, OnDemandTables)}.values()
 
 

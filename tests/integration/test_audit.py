@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from brainq.access import Tokens
+from brainq.adapters.sql.prune import prune
 from brainq.client.connection import wiring_of
 from brainq.contracts.actor import acting_as
 from brainq.engine.models.scripted import calls, says
-from brainq.store.prune import prune
 from tests.support.people import Pumps, Watched, brain_of
 
 WRITE = calls(("write", {"name": "b"}))

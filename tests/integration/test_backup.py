@@ -14,11 +14,11 @@ from typing import Any
 
 import pytest
 
+from brainq.adapters.sql.store import Store
 from brainq.client.handle import TurnHandle
 from brainq.contracts.model import ModelReply, ModelRequest
 from brainq.contracts.status import Ending, StopReason
 from brainq.engine.models.scripted import ScriptedProvider, calls, says
-from brainq.store.store import Store
 from tests.support.people import awaits, brain_of, swept_until
 from tests.support.postgres import postgres_binary, postgres_url
 from tests.support.pump import Pump, sqlite_url

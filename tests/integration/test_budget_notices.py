@@ -11,11 +11,11 @@ from typing import Any
 
 import pytest
 
+from brainq.adapters.sql.prune import prune
+from brainq.adapters.sql.repositories.deliveries import AnnouncingBudgets
+from brainq.adapters.sql.store import Store
 from brainq.contracts.budgets import Budget, MoneyRefusal
 from brainq.contracts.webhook import parse_webhooks
-from brainq.store.prune import prune
-from brainq.store.repositories.deliveries import AnnouncingBudgets
-from brainq.store.store import Store
 from tests.integration.test_budgets import brain, price
 from tests.integration.webhooks.test_turns import send_all, told
 from tests.support.pump import Pump, sqlite_url

@@ -11,10 +11,10 @@ import pytest
 from rich.console import Console
 
 from brainq import AsyncClient, Brain, Effect, InvalidInput, Operator, RuntimeDecisionRecord, ScriptedProvider
+from brainq.adapters.sql.prune import prune
 from brainq.cli.pages.turn import print_turn
 from brainq.contracts.model import ModelReply, ModelRequest
 from brainq.engine.models.scripted import calls, says
-from brainq.store.prune import prune
 from tests.support.pump import Pump
 
 

@@ -9,6 +9,9 @@ from pathlib import Path
 import pytest
 from sqlalchemy import Text, select, type_coerce
 
+from brainq.adapters.sql.reencrypt import content_columns
+from brainq.adapters.sql.store import Store
+from brainq.adapters.sql.tables import metadata
 from brainq.broker import names
 from brainq.client import content_keys
 from brainq.client.connection import cells_of
@@ -19,9 +22,6 @@ from brainq.contracts.erasure import ErasureScope
 from brainq.contracts.file import File
 from brainq.contrib.cells.move import tenant_mover
 from brainq.errors import InvalidInput, ResultTimeout, SetupError
-from brainq.store.reencrypt import content_columns
-from brainq.store.store import Store
-from brainq.store.tables import metadata
 from tests.contrib.cells.two_cells import two_cells, two_servers
 from tests.support.brains import diary, obedient
 from tests.support.brains.obedient import script

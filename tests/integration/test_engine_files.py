@@ -10,11 +10,11 @@ import pytest
 from sqlalchemy import text
 
 from brainq import AttachmentNotFound, Brain, Effect, File, InvalidInput, RunContext, ScriptedProvider, WithFiles
+from brainq.adapters.sql.prune import prune
 from brainq.contracts.message import Message
 from brainq.contracts.model import ModelReply, ModelRequest
 from brainq.engine.models.scripted import calls, says
 from brainq.engine.tools.results import Pending
-from brainq.store.prune import prune
 from brainq.tasks.register import submit_foreign
 from tests.integration.test_engine_redacted import sql_text
 from tests.support.blobs import png

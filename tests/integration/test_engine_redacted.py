@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 
 from brainq import Brain, Callbacks, Effect, ScriptedProvider
+from brainq.adapters.sql.store import Store
 from brainq.contracts.call import ToolFailure, ToolSuccess
 from brainq.contracts.callbacks import PostToolUse, TurnInfo
 from brainq.contracts.file import File
 from brainq.contracts.status import Ending
 from brainq.engine.models.scripted import ScriptedFailure, calls, fails, says
-from brainq.store.store import Store
 from brainq.tasks.register import submit_foreign
 from tests.support.pump import Pump
 

@@ -14,7 +14,7 @@ from brainq.contracts.status import Ending, StopReason
 from brainq.engine.calls.report import NEVER_STARTED
 from brainq.engine.people.admission import read_request
 from brainq.engine.people.lost_turns import LostTurns
-from tests.integration.store.examples import start
+from tests.integration.adapters.sql.examples import start
 from tests.support.brains.diary import notes, open_gate
 from tests.support.brains.obedient import script
 from tests.support.pump import Pump

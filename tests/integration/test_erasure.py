@@ -10,6 +10,10 @@ from typing import Any
 
 import pytest
 
+from brainq.adapters.sql.erase import BY_SESSION, BY_TURN, KNOWLEDGE, SqlErasure
+from brainq.adapters.sql.records import SqlRecords
+from brainq.adapters.sql.repositories.cells import Directory
+from brainq.adapters.sql.tables import attachments, blobs, metadata, turns
 from brainq.client.connection import cells_of
 from brainq.client.erase import erase, erase_everywhere
 from brainq.client.operator import Operator
@@ -17,10 +21,6 @@ from brainq.contracts.claim import FinalStepClaim
 from brainq.contracts.erasure import Erasure, ErasureScope
 from brainq.contracts.memory import MemoryItem
 from brainq.errors import InvalidInput, NotFound, ResultTimeout
-from brainq.store.erase import BY_SESSION, BY_TURN, KNOWLEDGE, SqlErasure
-from brainq.store.records import SqlRecords
-from brainq.store.repositories.cells import Directory
-from brainq.store.tables import attachments, blobs, metadata, turns
 from tests.contrib.cells.two_cells import TwoCells, two_cells, two_servers
 from tests.support.brains import diary, obedient
 from tests.support.brains.obedient import script

@@ -13,9 +13,9 @@ from sqlalchemy.exc import DBAPIError
 
 from brainq.adapters.redis import connection as connection_module
 from brainq.adapters.redis.connection import make_client
-from brainq.store import engine as engine_module
-from brainq.store.engine import make_engine, transaction
-from brainq.store.store import Store
+from brainq.adapters.sql import engine as engine_module
+from brainq.adapters.sql.engine import make_engine, transaction
+from brainq.adapters.sql.store import Store
 from tests.support.brains import obedient
 from tests.support.brains.obedient import script
 from tests.support.postgres import postgres_server, postgres_url

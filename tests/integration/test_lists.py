@@ -223,7 +223,7 @@ def test_a_search_looks_at_so_many_of_the_newest(pump: Pump, monkeypatch: pytest
     for number in range(3):
         pump.submit(f"t{number}", "something else")
     assert ids(pump.client.turns(search="report")) == [old.turn_id]
-    monkeypatch.setattr("brainq.store.repositories.turn_lists.MAX_SEARCHED_TURNS", 3)
+    monkeypatch.setattr("brainq.adapters.sql.repositories.turn_lists.MAX_SEARCHED_TURNS", 3)
     assert ids(pump.client.turns(search="report")) == []
     before = pump.client.turns()[0].accepted_at
     assert ids(pump.client.turns(search="report", until=before)) == [old.turn_id]

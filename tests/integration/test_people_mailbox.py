@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from brainq.adapters.sql.prune import prune
 from brainq.contracts.model import TokenUsage
 from brainq.contracts.people import TurnInput
 from brainq.contracts.status import Ending, StopReason
@@ -14,7 +15,6 @@ from brainq.engine.people.bounced_inputs import BouncedInputs, bounced_turn_id
 from brainq.engine.people.inputs import InputDesk
 from brainq.engine.turn.prompt.request_messages import INPUT_FRAME
 from brainq.errors import InputNotFound, StaleTurn, SubmitConflict
-from brainq.store.prune import prune
 from tests.support.people import (
     Pumps,
     Watched,

@@ -13,11 +13,11 @@ from sqlalchemy import Engine
 from sqlalchemy.exc import DBAPIError
 
 from brainq.adapters.redis.connection import make_client, try_write
+from brainq.adapters.sql import refusals
+from brainq.adapters.sql.refusals import sql_refusal
+from brainq.adapters.sql.store import Store
 from brainq.client.connection import public_error
 from brainq.errors import Unreachable
-from brainq.store import refusals
-from brainq.store.refusals import sql_refusal
-from brainq.store.store import Store
 from brainq.wiring.preflight import check_redis, check_sql
 from tests.support.postgres import postgres_url
 from tests.support.server import RedisServer
@@ -72,7 +72,7 @@ def test_writes_are_tried_again_at_once_after_they_were_refused(tmp_path: Path) 
                 raise failure
 
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr("brainq.store.store.try_write", stand_in)
+            patch.setattr("brainq.adapters.sql.store.try_write", stand_in)
             with pytest.raises(Unreachable):
                 store.require_writes()
             store.require_writes()

@@ -11,7 +11,7 @@ from brainq.contracts.file import File
 from brainq.contracts.message import Attachment
 
 if TYPE_CHECKING:
-    from brainq.store.repositories.blobs import Blobs
+    from brainq.adapters.sql.repositories.blobs import Blobs
 else:
     Blobs = object  # a child process of the tests must not import SQLAlchemy
 

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 import pytest
 
 from brainq.adapters.redis.connection import Client
-from brainq.store.database import Database, Transaction
+from brainq.adapters.sql.database import Database, Transaction
 
 W = TypeVar("W")
 READS = frozenset(

@@ -17,12 +17,12 @@ import httpx
 from starlette.routing import BaseRoute
 
 from brainq.access import Tokens
+from brainq.adapters.sql.store import Store
 from brainq.devserver.ports import free_port
 from brainq.engine.brain.brains import BrainsArgument
 from brainq.gateway.edge.authentication import make_authenticator
 from brainq.gateway.server import GatewayServer, make_gateway
 from brainq.runtime.settings.deployment import Settings
-from brainq.store.store import Store
 
 ROOT = Path(__file__).parents[2]
 

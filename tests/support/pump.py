@@ -17,6 +17,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
+from brainq.adapters.sql.store import Store
 from brainq.broker import names
 from brainq.client.client import Client
 from brainq.client.handle import TurnHandle
@@ -25,7 +26,6 @@ from brainq.contracts.status import Effect
 from brainq.contracts.turn import TurnResult
 from brainq.engine.brain.brains import BrainsArgument
 from brainq.runtime.settings.deployment import Settings, load_settings
-from brainq.store.store import Store
 from brainq.wiring import Wiring
 from tests.support.stand_in import stand_in
 

@@ -7,12 +7,12 @@ from pathlib import Path
 
 from sqlalchemy import select
 
+from brainq.adapters.sql.records import SqlRecords
+from brainq.adapters.sql.tables import metadata
 from brainq.client.handle import TurnHandle
 from brainq.contracts.claim import FinalStepClaim
 from brainq.contracts.file import File
 from brainq.contracts.memory import MemoryItem, Observation
-from brainq.store.records import SqlRecords
-from brainq.store.tables import metadata
 from tests.support.brains.obedient import script
 from tests.support.pump import Pump
 

@@ -35,7 +35,7 @@ PRELOADED = (
     *("sqlalchemy.dialects.sqlite", "sqlalchemy.dialects.postgresql.psycopg", "alembic.command"),
 )
 CLONE_NEWNET = 0x40000000  # of <sched.h>
-UNLOADED = ("brainq.cli", "brainq.gateway", "brainq.store.migrations", "brainq.workers")
+UNLOADED = ("brainq.cli", "brainq.gateway", "brainq.adapters.sql.migrations", "brainq.workers")
 
 
 class ForkedProcess:

@@ -16,12 +16,12 @@ from pydantic import SecretStr
 
 from brainq.adapters.redis.async_connection import AsyncConnection
 from brainq.adapters.redis.connection import make_client
+from brainq.adapters.sql.engine import make_engine
 from brainq.broker.app import celery_url, make_app
 from brainq.engine.tools.mcp.server import McpServer
 from brainq.errors import BrainqError, SetupError
 from brainq.runtime.settings.deployment import Settings, load_settings
 from brainq.runtime.text.service_url import without_password
-from brainq.store.engine import make_engine
 from brainq.wiring.preflight import check_broker, check_redis, check_sql
 
 Place = tuple[str, int, int, str, str]

@@ -14,10 +14,10 @@ from brainq.cli.output import counted, note, print_json, stderr, stdout
 from brainq.errors import InvalidInput, SetupError
 
 if TYPE_CHECKING:
+    from brainq.adapters.sql.prune import PrunedRows
+    from brainq.adapters.sql.store import Store
     from brainq.cli.pages.layout import PageTable
     from brainq.runtime.settings.deployment import Settings
-    from brainq.store.prune import PrunedRows
-    from brainq.store.store import Store
 
 app = command_group("The SQL schema, and retention.")
 AGE_OPTION = "--older-than"
@@ -33,10 +33,10 @@ def upgrade() -> None:
     Example:
       BRAINQ_SQL_URL=postgresql://brainq@db/brainq brainq db upgrade
     """
+    from brainq.adapters.sql.migrations.upgrade import HEAD
+    from brainq.adapters.sql.store import Store
     from brainq.runtime.settings.deployment import load_settings
     from brainq.runtime.text.service_url import without_password
-    from brainq.store.migrations.upgrade import HEAD
-    from brainq.store.store import Store
 
     def bring(settings: Settings) -> None:
         url = settings.sql_address
@@ -72,9 +72,9 @@ def prune_turns(
       brainq db prune --older-than 30d --dry-run
       brainq db prune --older-than 30d --yes        for cron
     """
+    from brainq.adapters.sql.engine import require_file
+    from brainq.adapters.sql.store import Store
     from brainq.runtime.settings.deployment import load_settings
-    from brainq.store.engine import require_file
-    from brainq.store.store import Store
 
     seconds = parse_age_s(older_than)
     answers: list[PrunedRows | None] = []
@@ -142,7 +142,7 @@ def run_prune(store: Store, seconds: float, *, knowledge: bool, dry_run: bool, c
 
     Raises InvalidInput if there is no terminal for the confirmation.
     """
-    from brainq.store.prune import prune
+    from brainq.adapters.sql.prune import prune
 
     if dry_run:
         return prune(store, seconds, knowledge=knowledge, dry_run=True)

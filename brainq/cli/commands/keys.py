@@ -33,7 +33,7 @@ def new(name: Annotated[str, typer.Argument(metavar="KEY_ID", help="The key's na
     Examples:
       (umask 077; brainq keys new op-1 > content-keys)
     """
-    from brainq.store.envelope import new_operator_key, parse_operator_keys
+    from brainq.adapters.sql.envelope import new_operator_key, parse_operator_keys
 
     line = new_operator_key(name)
     parse_operator_keys(line, "KEY_ID")

@@ -16,6 +16,10 @@ from brainq.adapters.redis.connection import make_client
 from brainq.adapters.redis.fleet import unwatched
 from brainq.adapters.redis.keys import Keys
 from brainq.adapters.redis.sweeper import overdue_s
+from brainq.adapters.sql.engine import make_engine, pooler_between, unsafe_settings
+from brainq.adapters.sql.migrations.upgrade import HEAD, revision
+from brainq.adapters.sql.sql_url import parse_sql_url
+from brainq.adapters.sql.store import Store
 from brainq.broker import names
 from brainq.broker.app import make_app
 from brainq.broker.envelope import envelope
@@ -28,10 +32,6 @@ from brainq.contracts.webhook import parse_webhooks
 from brainq.errors import SetupError
 from brainq.runtime.settings.deployment import Settings
 from brainq.runtime.text.service_url import without_password
-from brainq.store.engine import make_engine, pooler_between, unsafe_settings
-from brainq.store.migrations.upgrade import HEAD, revision
-from brainq.store.sql_url import parse_sql_url
-from brainq.store.store import Store
 from brainq.wiring import preflight
 from brainq.wiring.preflight import Check, fail, ok, warn
 
@@ -305,7 +305,7 @@ def check_content_keys(settings: Settings) -> Iterator[Check]:
     place = settings.key_place
     if place is None:
         return
-    from brainq.store.envelope import EnvelopeCodec
+    from brainq.adapters.sql.envelope import EnvelopeCodec
 
     try:
         codec = EnvelopeCodec(place)

@@ -11,6 +11,8 @@ from dataclasses import replace
 from brainq.adapters.redis.builds import RedisBuilds
 from brainq.adapters.redis.connection import make_client
 from brainq.adapters.redis.keys import Keys
+from brainq.adapters.sql.engine import make_engine
+from brainq.adapters.sql.migrations.upgrade import HEAD, revision, why_not_upgradable
 from brainq.cli.output import counted
 from brainq.contracts.build import FORMATS_READ, STATE_FORMAT, Build, BuildTurn, BuildWorker, WorkerBuild
 from brainq.devserver.redis_server import known_redis
@@ -19,8 +21,6 @@ from brainq.engine.brain.declared import worker_build
 from brainq.errors import BrainqError, SetupError
 from brainq.fleet.builds import MAX_TURNS, versions_of
 from brainq.runtime.settings.deployment import Settings
-from brainq.store.engine import make_engine
-from brainq.store.migrations.upgrade import HEAD, revision, why_not_upgradable
 from brainq.wiring.preflight import Check, check_redis, fail, ok, warn
 
 ORDER = (

@@ -12,10 +12,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
+from brainq.adapters.sql.engine import is_sql_unavailable
+from brainq.adapters.sql.repositories.cells import Directory
 from brainq.contracts.cell import Placement, hashed_cell
 from brainq.errors import CellUnreachable
-from brainq.store.engine import is_sql_unavailable
-from brainq.store.repositories.cells import Directory
 
 T = TypeVar("T")
 FRESH_S = 2.0  # how long a front may read from a cell that its tenant has left

@@ -7,6 +7,11 @@ from dataclasses import replace
 from datetime import UTC, datetime
 
 from brainq.adapters.redis.connection import make_client
+from brainq.adapters.sql.repositories.budgets import Budgets
+from brainq.adapters.sql.repositories.cells import Directory, Moves
+from brainq.adapters.sql.repositories.stops import Stops
+from brainq.adapters.sql.store import Store
+from brainq.adapters.sql.tables.cell_tables import CELL_TABLES, tenant_cells
 from brainq.cli.doctor import services
 from brainq.cli.output import counted
 from brainq.contracts.cell import Cell, Move
@@ -16,11 +21,6 @@ from brainq.engine.brain.brains import load_brains
 from brainq.engine.tools.lanes import shared_templates
 from brainq.errors import BrainqError
 from brainq.runtime.settings.deployment import Settings
-from brainq.store.repositories.budgets import Budgets
-from brainq.store.repositories.cells import Directory, Moves
-from brainq.store.repositories.stops import Stops
-from brainq.store.store import Store
-from brainq.store.tables.cell_tables import CELL_TABLES, tenant_cells
 from brainq.wiring.preflight import Check, fail, ok, warn
 
 

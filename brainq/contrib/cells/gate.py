@@ -12,17 +12,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from brainq.adapters.redis.tenant_keys import RedisMovedWords
+from brainq.adapters.sql.database import Database
+from brainq.adapters.sql.engine import is_sql_unavailable, make_engine
+from brainq.adapters.sql.late_rows import LateRows
+from brainq.adapters.sql.repositories.cells import Directory, Tombstones
+from brainq.adapters.sql.store import make_database
+from brainq.adapters.sql.tables.cell_tables import CELL_TABLES
 from brainq.contracts.cell import Placement, tenant_key
 from brainq.engine.people.tenant_places import TenantPlaces
 from brainq.errors import CellUnreachable
 from brainq.runtime.observe.logs import logger
 from brainq.runtime.settings.deployment import Settings
-from brainq.store.database import Database
-from brainq.store.engine import is_sql_unavailable, make_engine
-from brainq.store.late_rows import LateRows
-from brainq.store.repositories.cells import Directory, Tombstones
-from brainq.store.store import make_database
-from brainq.store.tables.cell_tables import CELL_TABLES
 from brainq.wiring import Wiring
 
 CONNECTIONS = 2  # to another cell: late rows are few

@@ -8,13 +8,13 @@ from typing import TypeVar
 
 from brainq.adapters.redis.people import RedisSessions
 from brainq.adapters.redis.tenant_keys import RedisMovedWords, RedisTenantKeys
+from brainq.adapters.sql.database import Database
+from brainq.adapters.sql.late_rows import LateRows
+from brainq.adapters.sql.repositories.cells import Tombstones
+from brainq.adapters.sql.tables.cell_tables import CELL_TABLES
+from brainq.adapters.sql.tenant_budgets import TenantBudgetRows
+from brainq.adapters.sql.tenant_rows import TenantRows
 from brainq.contracts.cell import Placement
-from brainq.store.database import Database
-from brainq.store.late_rows import LateRows
-from brainq.store.repositories.cells import Tombstones
-from brainq.store.tables.cell_tables import CELL_TABLES
-from brainq.store.tenant_budgets import TenantBudgetRows
-from brainq.store.tenant_rows import TenantRows
 from brainq.wiring import Wiring
 
 T = TypeVar("T")

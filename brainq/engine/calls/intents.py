@@ -13,8 +13,8 @@ from brainq.runtime.observe.logs import logger
 
 if TYPE_CHECKING:
     from brainq.adapters.redis.calls import RedisCalls
+    from brainq.adapters.sql.repositories.calls import Calls
     from brainq.engine.people.brakes import BrakeDesk
-    from brainq.store.repositories.calls import Calls
 
 log = logger("brainq.calls")
 StartWord = Literal["started", "closed", "left"]

@@ -44,9 +44,9 @@ if TYPE_CHECKING:
     from brainq.adapters.redis.listener import RedisStopSignals
     from brainq.adapters.redis.outside import RedisOutsideResults
     from brainq.adapters.redis.people import RedisHolds
+    from brainq.adapters.sql.repositories.calls import Calls
     from brainq.engine.people.brakes import BrakeDesk
     from brainq.engine.people.children import ChildDesk
-    from brainq.store.repositories.calls import Calls
 
 log = logger("brainq.calls")
 NOT_STARTED = "not started"

@@ -32,7 +32,7 @@ from brainq.runtime.observe.tracing import end_span
 
 if TYPE_CHECKING:
     from brainq.adapters.redis.calls import RedisCalls
-    from brainq.store.repositories.blobs import Blobs
+    from brainq.adapters.sql.repositories.blobs import Blobs
 
 log = logger("brainq.calls")
 

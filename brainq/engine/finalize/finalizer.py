@@ -52,8 +52,8 @@ from brainq.runtime.text.failures import failure_words
 
 if TYPE_CHECKING:
     from brainq.adapters.redis.finals import RedisFinalChain
+    from brainq.adapters.sql.records import SqlRecords
     from brainq.engine.people.children import ChildDesk
-    from brainq.store.records import SqlRecords
 
 log = logger("brainq.finalize")
 FIRST_RETRY_S = 0.5

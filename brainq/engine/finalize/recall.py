@@ -22,7 +22,7 @@ from brainq.errors import TurnNotFound
 
 if TYPE_CHECKING:
     from brainq.adapters.redis.finals import RedisFinalChain
-    from brainq.store.repositories.turns import Turns
+    from brainq.adapters.sql.repositories.turns import Turns
 
 OPENING_STEP = 0  # calls made before the first step are brainq's, no tool use of the model's
 MAX_CACHED_BYTES = 16_000_000  # about; a chain's steps come far apart when many turns end at once

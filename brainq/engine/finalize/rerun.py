@@ -24,9 +24,9 @@ from brainq.runtime.text.failures import failure_name, failure_text
 
 if TYPE_CHECKING:
     from brainq.adapters.redis.finals import RedisFinalChain
+    from brainq.adapters.sql.records import SqlRecords
+    from brainq.adapters.sql.repositories.judgements import Judgements
     from brainq.engine.people.children import ChildDesk
-    from brainq.store.records import SqlRecords
-    from brainq.store.repositories.judgements import Judgements
 
 log = logger("brainq.finalize")
 

@@ -29,8 +29,8 @@ from brainq.runtime.text.failures import failure_name
 
 if TYPE_CHECKING:
     from brainq.adapters.redis.finals import RedisFinalChain
+    from brainq.adapters.sql.records import SqlRecords
     from brainq.engine.people.children import ChildDesk
-    from brainq.store.records import SqlRecords
 
 # A process that dies takes all its steps with it, and none of them shows which one did it. A step that lost so many
 # runs by itself: then its death is surely its own, and the others' steps end. As for turns (`adapters/redis/turns.py`).

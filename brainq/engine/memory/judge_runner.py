@@ -32,7 +32,7 @@ from brainq.runtime.text.failures import failure_words
 if TYPE_CHECKING:
     from brainq.adapters.redis.finals import RedisFinalChain
     from brainq.adapters.redis.stops import RedisStops
-    from brainq.store.repositories.judgements import Judgements
+    from brainq.adapters.sql.repositories.judgements import Judgements
 
 log = logger("brainq.finalize")
 MOST_RESULT_CHARS = 2_000  # of one tool result

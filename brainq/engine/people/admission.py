@@ -19,7 +19,7 @@ from brainq.engine.people.turn_queue import TurnQueue
 from brainq.errors import InvalidInput
 
 if TYPE_CHECKING:
-    from brainq.store.repositories.turns import Turns
+    from brainq.adapters.sql.repositories.turns import Turns
 
 MAX_FOREIGN_BYTES = 1_000_000  # of the files in one message of the broker, which is Redis
 

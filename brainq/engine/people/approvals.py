@@ -23,8 +23,8 @@ from brainq.runtime.observe.logs import logger
 
 if TYPE_CHECKING:
     from brainq.adapters.redis.people import RedisHolds
-    from brainq.store.repositories.approvals import Approvals
-    from brainq.store.repositories.turns import Turns
+    from brainq.adapters.sql.repositories.approvals import Approvals
+    from brainq.adapters.sql.repositories.turns import Turns
 
 log = logger("brainq.people")
 # SQL has an approval before its step is committed to Redis. If Redis does not know an approval of this age, it may

@@ -18,7 +18,7 @@ from brainq.runtime.observe.logs import logger
 if TYPE_CHECKING:
     from brainq.adapters.redis.people import RedisHolds
     from brainq.adapters.redis.turns import RedisTurns
-    from brainq.store.repositories.brakes import Brakes
+    from brainq.adapters.sql.repositories.brakes import Brakes
 
 log = logger("brainq.people")
 PAGE = 500

@@ -32,7 +32,7 @@ from brainq.runtime.observe.logs import logger
 
 if TYPE_CHECKING:
     from brainq.adapters.redis.money import RedisMoney
-    from brainq.store.repositories.budgets import Budgets
+    from brainq.adapters.sql.repositories.budgets import Budgets
 
 log = logger("brainq.people")
 READ_AGAIN_S = 60.0  # in case the message about a budget that was set is lost

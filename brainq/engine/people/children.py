@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from brainq.adapters.redis.calls import RedisCalls
     from brainq.adapters.redis.outside import RedisOutsideResults
     from brainq.adapters.redis.turns import RedisTurns
-    from brainq.store.repositories.calls import Calls
-    from brainq.store.repositories.turns import Turns
+    from brainq.adapters.sql.repositories.calls import Calls
+    from brainq.adapters.sql.repositories.turns import Turns
 
 log = logger("brainq.people")
 PARENT_OVER = "its parent turn is over"

@@ -21,9 +21,9 @@ from brainq.runtime.observe.logs import logger
 
 if TYPE_CHECKING:
     from brainq.adapters.redis.people import RedisHolds, RedisSessions
-    from brainq.store.repositories.blobs import Blobs
-    from brainq.store.repositories.inputs import Inputs
-    from brainq.store.repositories.turns import Turns
+    from brainq.adapters.sql.repositories.blobs import Blobs
+    from brainq.adapters.sql.repositories.inputs import Inputs
+    from brainq.adapters.sql.repositories.turns import Turns
 
 log = logger("brainq.people")
 LIVE_STATES = ("queued", "active", "parked")

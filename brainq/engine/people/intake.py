@@ -20,8 +20,8 @@ from brainq.errors import BudgetSpent, QueueFull
 
 if TYPE_CHECKING:
     from brainq.adapters.redis.people import RedisSessions
-    from brainq.store.repositories.blobs import Blobs
-    from brainq.store.repositories.turns import Turns
+    from brainq.adapters.sql.repositories.blobs import Blobs
+    from brainq.adapters.sql.repositories.turns import Turns
 
 SESSION_SETTING = "BRAINQ_MAX_WAITING_TURNS_A_SESSION"
 TENANT_SETTING = "BRAINQ_MAX_WAITING_TURNS_A_TENANT"

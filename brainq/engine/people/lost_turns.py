@@ -12,8 +12,8 @@ from brainq.runtime.observe.logs import logger
 
 if TYPE_CHECKING:
     from brainq.adapters.redis.sweeper import RedisSweeperState
-    from brainq.store.repositories.calls import Calls
-    from brainq.store.repositories.turns import Turns
+    from brainq.adapters.sql.repositories.calls import Calls
+    from brainq.adapters.sql.repositories.turns import Turns
 
 log = logger("brainq.upkeep")
 

@@ -39,8 +39,8 @@ if TYPE_CHECKING:
     from brainq.adapters.redis.calls import RedisCalls
     from brainq.adapters.redis.outside import RedisOutsideResults
     from brainq.adapters.redis.people import RedisHolds
-    from brainq.store.repositories.blobs import Blobs
-    from brainq.store.repositories.calls import Calls
+    from brainq.adapters.sql.repositories.blobs import Blobs
+    from brainq.adapters.sql.repositories.calls import Calls
 
 log = logger("brainq.people")
 MAX_RESULT_CHARS = 256_000  # as for the result of a tool

@@ -10,7 +10,7 @@ from brainq.runtime.observe.logs import logger
 
 if TYPE_CHECKING:
     from brainq.adapters.redis.stops import RedisStops
-    from brainq.store.repositories.stops import Stops
+    from brainq.adapters.sql.repositories.stops import Stops
 
 log = logger("brainq.people")
 

@@ -19,9 +19,9 @@ from brainq.runtime.observe.logs import logger
 if TYPE_CHECKING:
     from brainq.adapters.redis.sweeper import RedisSweeperState
     from brainq.adapters.redis.turns import RedisTurns
-    from brainq.store.repositories.calls import Calls
-    from brainq.store.repositories.inputs import Inputs
-    from brainq.store.repositories.turns import Turns
+    from brainq.adapters.sql.repositories.calls import Calls
+    from brainq.adapters.sql.repositories.inputs import Inputs
+    from brainq.adapters.sql.repositories.turns import Turns
 
 log = logger("brainq.people")
 LOST_AFTER_WRITE = "Redis lost this turn after it had begun to write; see its calls for what was started"

@@ -31,7 +31,7 @@ from brainq.runtime.observe.threads import KeptThread
 from brainq.runtime.observe.tracing import fail_span, in_span, traceparent_of, tracer
 
 if TYPE_CHECKING:
-    from brainq.store.repositories.deliveries import Deliveries
+    from brainq.adapters.sql.repositories.deliveries import Deliveries
 
 log = logger("brainq.webhooks")
 LATER = Backoff(first_s=5.0, factor=3.0, longest_s=6 * 3600.0, spread=(0.75, 1.25))

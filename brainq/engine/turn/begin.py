@@ -34,7 +34,7 @@ from brainq.runtime.text.estimate import with_sizes
 from brainq.runtime.text.failures import failure_text
 
 if TYPE_CHECKING:
-    from brainq.store.repositories.turns import Turns
+    from brainq.adapters.sql.repositories.turns import Turns
 
 log = logger("brainq.turn")
 _PLACEHOLDER = re.compile(r"\{([A-Za-z_][A-Za-z0-9_]*)\}")

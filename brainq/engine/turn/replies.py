@@ -22,7 +22,7 @@ from brainq.runtime.observe.logs import logger
 
 if TYPE_CHECKING:
     from brainq.adapters.redis.turns import RedisTurns
-    from brainq.store.repositories.approvals import Approvals
+    from brainq.adapters.sql.repositories.approvals import Approvals
 
 log = logger("brainq.turn")
 CALLS_COMMITTED = "committed calls"

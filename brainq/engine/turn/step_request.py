@@ -38,7 +38,7 @@ from brainq.engine.turn.reflection import PREFIXES
 from brainq.runtime.text.estimate import estimate_tools, with_sizes
 
 if TYPE_CHECKING:
-    from brainq.store.repositories.blobs import Blobs
+    from brainq.adapters.sql.repositories.blobs import Blobs
 
 MAX_CACHED_BYTES = 64_000_000
 CACHED_S = 120.0  # content that SQL has dropped (pruned, redacted) is not shown much longer

@@ -26,7 +26,7 @@ class SharedWindows(Protocol):
 
 
 class CellLeases(Protocol):
-    """Fitted by `store.repositories.shared_budgets.SharedBudgets`."""
+    """Fitted by `adapters.sql.repositories.shared_budgets.SharedBudgets`."""
 
     def use_up(self, window: GrantedWindow) -> MoneyGrant: ...
     def give_back(self, window: GrantedWindow, returned: float) -> None: ...

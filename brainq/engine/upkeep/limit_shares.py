@@ -20,7 +20,7 @@ LOOK_EVERY_S = 1.0
 
 
 class HomeShares(Protocol):
-    """Where all cells ask. Fitted by `store.repositories.limit_shares.LimitShares`."""
+    """Where all cells ask. Fitted by `adapters.sql.repositories.limit_shares.LimitShares`."""
 
     def ask(self, cell: str, report: ShareReport) -> Share | None:
         """The cell's share; None: a later look of the same cell was answered already."""

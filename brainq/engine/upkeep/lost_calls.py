@@ -30,7 +30,7 @@ from brainq.runtime.observe.work_events import UNWATCHED, WorkEvents
 
 if TYPE_CHECKING:
     from brainq.adapters.redis.calls import RedisCalls
-    from brainq.store.repositories.calls import Calls
+    from brainq.adapters.sql.repositories.calls import Calls
 
 log = logger("brainq.upkeep")
 RESCUED = frozenset({"again", "settled"})  # what this rescue did, and no other before it

@@ -19,7 +19,7 @@ from brainq.errors import BrainqError, InvalidInput, QueueFull, SubmitConflict, 
 from brainq.runtime.observe.logs import logger
 
 if TYPE_CHECKING:
-    from brainq.store.repositories.schedules import Schedules
+    from brainq.adapters.sql.repositories.schedules import Schedules
 
 log = logger("brainq.upkeep")
 AT_ONCE = 500

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from brainq.adapters.redis.finals import RedisFinalChain
     from brainq.adapters.redis.sweeper import RedisSweeperState
     from brainq.adapters.redis.turns import RedisTurns
-    from brainq.store.repositories.judgements import Judgements
+    from brainq.adapters.sql.repositories.judgements import Judgements
 
 log = logger("brainq.upkeep")
 DEFAULT_THREADS = 100  # threads of one coordinator, where none has announced itself

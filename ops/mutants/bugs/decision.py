@@ -45,7 +45,7 @@ BUGS = (
     ),
     Bug(
         "a turn whose decision record is elsewhere is never old enough to prune",
-        "brainq/store/prune.py",
+        "brainq/adapters/sql/prune.py",
         'finalizer_steps.c.state.in_(("dead", "done")),',
         'finalizer_steps.c.state.in_(("dead",)),',
         RECORD,

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from ops.mutants.bug import Bug
 
-ENVELOPE = "brainq/store/envelope.py"
-UNIT = ("tests/unit/store/test_envelope.py",)
-VALUES = ("tests/integration/store/test_reencrypt.py",)
-POINTS = ("tests/integration/store/test_crash_points.py",)
+ENVELOPE = "brainq/adapters/sql/envelope.py"
+UNIT = ("tests/unit/adapters/sql/test_envelope.py",)
+VALUES = ("tests/integration/adapters/sql/test_reencrypt.py",)
+POINTS = ("tests/integration/adapters/sql/test_crash_points.py",)
 
 BUGS = (
     Bug(
@@ -26,14 +26,14 @@ BUGS = (
     ),
     Bug(
         "a re-encryption brings what is being shredded under a key that stays",
-        "brainq/store/reencrypt.py",
+        "brainq/adapters/sql/reencrypt.py",
         'row["state"] in ("leaving", "shredded")',
         'row["state"] == "shredded"',
         VALUES,
     ),
     Bug(
         "the words of an encrypted memory are in the clear",
-        "brainq/store/repositories/knowledge.py",
+        "brainq/adapters/sql/repositories/knowledge.py",
         '"terms": "" if is_encrypted else',
         '"terms":',
         VALUES,
@@ -75,65 +75,65 @@ BUGS = (
     ),
     Bug(
         "encryption: a shredded key stays in the file",
-        "brainq/store/tenant_keys.py",
+        "brainq/adapters/sql/tenant_keys.py",
         '        gone = self._db.write(_SHRED, {"of_tenant": tenant}, durably=True)\n        self._scrub()',
         '        gone = self._db.write(_SHRED, {"of_tenant": tenant}, durably=True)',
         POINTS,
     ),
     Bug(
         "encryption: a shredded key stays in the file's log",
-        "brainq/store/tenant_keys.py",
+        "brainq/adapters/sql/tenant_keys.py",
         '                connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")\n',
         "",
         POINTS,
     ),
     Bug(
         "encryption: a key is shredded in word alone",
-        "brainq/store/tenant_keys.py",
+        "brainq/adapters/sql/tenant_keys.py",
         '.values(state="shredded", wrapped="")',
         '.values(state="shredded")',
         POINTS,
     ),
     Bug(
         "encryption: keys that were leaving are current again",
-        "brainq/store/tenant_keys.py",
+        "brainq/adapters/sql/tenant_keys.py",
         '_K.state == "leaving").values(state="old")',
         '_K.state == "leaving").values(state="current")',
         POINTS,
     ),
     Bug(
         "encryption: a shredded key leaves once more",
-        "brainq/store/tenant_keys.py",
+        "brainq/adapters/sql/tenant_keys.py",
         '_LEAVE = update(tenant_keys).where(_TENANT, _K.state != "shredded")',
         "_LEAVE = update(tenant_keys).where(_TENANT)",
         POINTS,
     ),
     Bug(
         "encryption: the key before a rotation is current, too",
-        "brainq/store/tenant_keys.py",
+        "brainq/adapters/sql/tenant_keys.py",
         '            self._db.write(_OLDER, {"of_tenant": tenant, "below": generation})',
         "            pass",
         POINTS,
     ),
     Bug(
         "encryption: a rotation makes the same generation again",
-        "brainq/store/envelope.py",
+        "brainq/adapters/sql/envelope.py",
         '        self.add_key(tenant, 1 if row is None else row["generation"] + 1)\n        self._current.pop',
         '        self.add_key(tenant, 1 if row is None else row["generation"])\n        self._current.pop',
         POINTS,
     ),
     Bug(
         "encryption: a process that rotates goes on with the old key",
-        "brainq/store/envelope.py",
+        "brainq/adapters/sql/envelope.py",
         "        self._current.pop(tenant, None)",
         "        pass",
         POINTS,
     ),
     Bug(
         "encryption: a removed key is kept as long as it took to read it",
-        "brainq/store/envelope.py",
+        "brainq/adapters/sql/envelope.py",
         "self._unwrap(row)), asked_at + self.cache_s)",
         "self._unwrap(row)), self._clock() + self.cache_s)",
-        ("tests/unit/store/test_envelope.py",),
+        ("tests/unit/adapters/sql/test_envelope.py",),
     ),
 )

@@ -163,10 +163,10 @@ BUGS = (
     ),
     Bug(
         "a redacted result keeps its text",
-        "brainq/store/records.py",
+        "brainq/adapters/sql/records.py",
         '"text": "",',
         "",
-        ("tests/unit/store/test_redaction.py",),
+        ("tests/unit/adapters/sql/test_redaction.py",),
     ),
     Bug(
         "equal arguments in another order are other arguments",
@@ -366,7 +366,7 @@ BUGS = (
     ),
     Bug(
         "a write starts though SQL has a hold in force",
-        "brainq/store/statements.py",
+        "brainq/adapters/sql/statements.py",
         ".where(~unless)",
         "",
         ("tests/integration/test_people_brakes.py",),
@@ -408,7 +408,7 @@ BUGS = (
     ),
     Bug(
         "results that a compaction shortened are shown once more",
-        "brainq/store/repositories/session_log.py",
+        "brainq/adapters/sql/repositories/session_log.py",
         "if last is None or places[at] > last]",
         "if True]",
         STATES,

@@ -5,10 +5,10 @@ from __future__ import annotations
 from ops.mutants.bug import Bug
 
 RUNNER = "brainq/engine/jobs.py"
-TABLE = "brainq/store/jobs.py"
+TABLE = "brainq/adapters/sql/jobs.py"
 JUDGING = ("tests/unit/engine/memory/test_judging.py",)
-JUDGEMENTS = ("tests/integration/store/test_judgements.py",)
-DELIVERIES = ("tests/integration/store/test_deliveries.py",)
+JUDGEMENTS = ("tests/integration/adapters/sql/test_judgements.py",)
+DELIVERIES = ("tests/integration/adapters/sql/test_deliveries.py",)
 
 BUGS = (
     Bug(

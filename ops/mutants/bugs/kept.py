@@ -5,65 +5,65 @@ from __future__ import annotations
 from ops.mutants.bug import Bug
 
 UNSTARTED = ("tests/lua/test_call_unstarted.py", "tests/integration/test_engine_calls.py")
-POWER_CUT = ("tests/integration/store/test_power_cut.py",)
-ERASURE = ("tests/integration/store/test_erase.py",)
+POWER_CUT = ("tests/integration/adapters/sql/test_power_cut.py",)
+ERASURE = ("tests/integration/adapters/sql/test_erase.py",)
 UNKNOWN = ("tests/integration/cli/test_unknown_writes.py",)
-SCHEDULE_ROWS = ("tests/integration/store/test_schedules.py",)
+SCHEDULE_ROWS = ("tests/integration/adapters/sql/test_schedules.py",)
 SCHEDULES = ("tests/unit/engine/upkeep/test_schedules.py",)
 
 BUGS = (
     Bug(
         "an intent is not on the disk when its write begins",
-        "brainq/store/repositories/calls.py",
+        "brainq/adapters/sql/repositories/calls.py",
         "self._db.write(statement, values, durably=True)",
         "self._db.write(statement, values)",
         POWER_CUT,
     ),
     Bug(
         "an accepted turn is told before it is on the disk",
-        "brainq/store/database.py",
+        "brainq/adapters/sql/database.py",
         "if durably and self._log is not None:",
         "if durably and self._log is None:",
         POWER_CUT,
     ),
     Bug(
         "a transaction that ended resets a statement of its connection's next user",
-        "brainq/store/database.py",
+        "brainq/adapters/sql/database.py",
         "if self._connection.is_valid:",
         "if not self._connection.is_valid:",
-        ("tests/unit/store/test_shared_connections.py",),
+        ("tests/unit/adapters/sql/test_shared_connections.py",),
     ),
     Bug(
         "a schedule that was set anew gets the old next run",
-        "brainq/store/repositories/schedules.py",
+        "brainq/adapters/sql/repositories/schedules.py",
         "case((or_(same_times, _IS_DUE), _S.next_ms), else_=new.next_ms)",
         "_S.next_ms",
         SCHEDULE_ROWS,
     ),
     Bug(
         "a schedule that is set again loses the instant that is due",
-        "brainq/store/repositories/schedules.py",
+        "brainq/adapters/sql/repositories/schedules.py",
         "or_(same_times, _IS_DUE)",
         "same_times",
         SCHEDULE_ROWS,
     ),
     Bug(
         "a schedule with the same timing begins its interval anew",
-        "brainq/store/repositories/schedules.py",
+        "brainq/adapters/sql/repositories/schedules.py",
         "case((same_times, _S.start_ms), else_=new.start_ms)",
         "new.start_ms",
         SCHEDULE_ROWS,
     ),
     Bug(
         "a runner moves a schedule on by the timing that it had",
-        "brainq/store/repositories/schedules.py",
+        "brainq/adapters/sql/repositories/schedules.py",
         '        _S.timing == bindparam("was_timing"),\n',
         "",
         SCHEDULE_ROWS,
     ),
     Bug(
         "a pause loses the instant that was due before it",
-        "brainq/store/repositories/schedules.py",
+        "brainq/adapters/sql/repositories/schedules.py",
         "paused=case((_IS_DUE, _PAUSED_WHILE_DUE), else_=_PAUSED)",
         "paused=_PAUSED",
         SCHEDULE_ROWS,
@@ -91,10 +91,10 @@ BUGS = (
     ),
     Bug(
         "released flags of turns that stay are pruned",
-        "brainq/store/prune.py",
+        "brainq/adapters/sql/prune.py",
         "and_(brakes.c.turn_id.is_(None), brakes.c.over_at < _CUT)",
         "and_(brakes.c.over_at < _CUT)",
-        ("tests/integration/store/test_prune.py",),
+        ("tests/integration/adapters/sql/test_prune.py",),
     ),
     Bug(
         "a schedule goes on from now, and its instants of the last minute are lost",
@@ -140,28 +140,28 @@ BUGS = (
     ),
     Bug(
         "an erased tenant takes one with it whose name begins alike",
-        "brainq/store/erase.py",
+        "brainq/adapters/sql/erase.py",
         "return and_(column >= name, column < prefix_upper_bound(name))",
         'return column.startswith(name.removesuffix(":"))',
         ERASURE,
     ),
     Bug(
         "what others taught a scope keeps the id of an erased turn",
-        "brainq/store/erase.py",
+        "brainq/adapters/sql/erase.py",
         "connection.write(last.values(last_turn_id=table.c.turn_id), given)",
         "last.values(last_turn_id=table.c.turn_id)",
         ERASURE,
     ),
     Bug(
         "deleted words stay in SQLite's free pages",
-        "brainq/store/erase.py",
+        "brainq/adapters/sql/erase.py",
         'connection.execute("VACUUM")',
         'connection.execute("SELECT 1")',
         ERASURE,
     ),
     Bug(
         "a turn whose write's outcome was never recorded is not listed as unknown",
-        "brainq/store/repositories/turn_lists.py",
+        "brainq/adapters/sql/repositories/turn_lists.py",
         'or_(calls.c.outcome_kind == "unknown", calls.c.state == "intent")',
         'calls.c.outcome_kind == "unknown"',
         UNKNOWN,

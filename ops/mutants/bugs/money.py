@@ -12,9 +12,9 @@ BUDGETS = ("tests/lua/test_money.py",)
 CAPS = ("tests/integration/test_budgets.py",)
 NOTICES = ("tests/integration/test_budget_notices.py",)
 KEEPER = ("tests/unit/engine/people/test_budget_keeper.py",)
-POINTS = ("tests/integration/store/test_crash_points.py",)
+POINTS = ("tests/integration/adapters/sql/test_crash_points.py",)
 LUA_MONEY = ("tests/lua/test_money.py",)
-SPENDING = ("tests/integration/store/test_spending.py",)
+SPENDING = ("tests/integration/adapters/sql/test_spending.py",)
 
 BUGS = (
     Bug(
@@ -103,7 +103,7 @@ BUGS = (
     ),
     Bug(
         "a window is granted more than its cap",
-        "brainq/store/repositories/budgets.py",
+        "brainq/adapters/sql/repositories/budgets.py",
         "if needed > cap + 1e-9:",
         "if needed > (cap := 2 * cap) + 1e-9:",
         CAPS,
@@ -145,14 +145,14 @@ BUGS = (
     ),
     Bug(
         "people are told of a budget at each grant above four fifths",
-        "brainq/store/repositories/budgets.py",
+        "brainq/adapters/sql/repositories/budgets.py",
         'window["noticed_usd"] == notice.cap_usd',
         "False",
         NOTICES,
     ),
     Bug(
         "a tenant's webhook hears of the budgets of all",
-        "brainq/store/repositories/deliveries.py",
+        "brainq/adapters/sql/repositories/deliveries.py",
         "event in webhook.events and is_within(webhook.sessions, session_id)",
         "event in webhook.events and (not turn_id or is_within(webhook.sessions, session_id))",
         NOTICES,
@@ -293,49 +293,49 @@ BUGS = (
     ),
     Bug(
         "budgets: a window begins with its children's calls twice",
-        "brainq/store/repositories/budgets.py",
+        "brainq/adapters/sql/repositories/budgets.py",
         'UTC), spends.c.kind != "child"',
         "UTC)",
         SPENDING,
     ),
     Bug(
         "budgets: a window begins with what turns of before have cost",
-        "brainq/store/repositories/budgets.py",
+        "brainq/adapters/sql/repositories/budgets.py",
         "turns.c.accepted_at >= datetime.fromtimestamp(start_ms / 1000, UTC)",
         "turns.c.accepted_at >= datetime.fromtimestamp(0, UTC)",
         SPENDING,
     ),
     Bug(
         "budgets: the one of a tenant begins with what all have cost",
-        "brainq/store/repositories/budgets.py",
+        "brainq/adapters/sql/repositories/budgets.py",
         'elif kind == "tenant":',
         'elif kind == "tenants":',
         SPENDING,
     ),
     Bug(
         "budgets: a turn at the end of a report is in two",
-        "brainq/store/repositories/spending.py",
+        "brainq/adapters/sql/repositories/spending.py",
         "chosen.where(_T.accepted_at < until)",
         "chosen.where(_T.accepted_at <= until)",
         SPENDING,
     ),
     Bug(
         "budgets: a turn at the begin of a report is in none",
-        "brainq/store/repositories/spending.py",
+        "brainq/adapters/sql/repositories/spending.py",
         "chosen.where(_T.accepted_at >= since)",
         "chosen.where(_T.accepted_at > since)",
         SPENDING,
     ),
     Bug(
         "budgets: an instant is bound otherwise than it is stored",
-        "brainq/store/tables/types.py",
+        "brainq/adapters/sql/tables/types.py",
         'str(as_text(value)).removesuffix("000")',
         "str(as_text(value))",
         SPENDING,
     ),
     Bug(
         "budgets: home hears of what was given back before the cell has written it down",
-        "brainq/store/repositories/shared_budgets.py",
+        "brainq/adapters/sql/repositories/shared_budgets.py",
         '        self._db.write(_RETURNED, {**_key(scope, per, start_ms), "back": returned}, '
         "durably=True)\n"
         "        self._ask_home(lambda home: home.give_back(self._cell, scope, per, start_ms, "
@@ -348,21 +348,21 @@ BUGS = (
     ),
     Bug(
         "budgets: each cell's lease is forgotten when it asks again",
-        "brainq/store/repositories/shared_budgets.py",
+        "brainq/adapters/sql/repositories/shared_budgets.py",
         "decide_lease(wish, leases.get(cell, Lease()), others, cap)",
         "decide_lease(wish, Lease(), others, cap)",
         POINTS,
     ),
     Bug(
         "budgets: a refused lease refuses no new turns",
-        "brainq/store/repositories/shared_budgets.py",
+        "brainq/adapters/sql/repositories/shared_budgets.py",
         "                self.mark_spent(scope, budget.per, refusal.start_ms, is_spent=True)\n",
         "",
         POINTS,
     ),
     Bug(
         "budgets: a cell is leased what another has",
-        "brainq/store/repositories/shared_budgets.py",
+        "brainq/adapters/sql/repositories/shared_budgets.py",
         "if name not in (cell, _WHOLE)]",
         "if name not in (*leases, cell, _WHOLE)]",
         POINTS,

@@ -73,10 +73,10 @@ BUGS = (
     ),
     Bug(
         "a turn that Redis lost fails though its write never started",
-        "brainq/store/repositories/calls.py",
+        "brainq/adapters/sql/repositories/calls.py",
         'get("error_type") == NOT_STARTED',
         'get("error_type") == "NotStarted"',
-        ("tests/integration/store/test_calls.py", "tests/integration/test_engine_upkeep.py"),
+        ("tests/integration/adapters/sql/test_calls.py", "tests/integration/test_engine_upkeep.py"),
     ),
     Bug(
         "a turn that Redis lost fails while a worker asks whether its write may start",
@@ -108,7 +108,7 @@ BUGS = (
     ),
     Bug(
         "a connection that migrated waits for ever for an answer",
-        "brainq/store/engine.py",
+        "brainq/adapters/sql/engine.py",
         "        driver.answer_s = answer_s\n",
         "        driver.answer_s = None\n",
         ("tests/integration/test_half_open.py::test_a_connection_that_migrated_is_bounded_again",),

@@ -4,24 +4,26 @@ from __future__ import annotations
 
 from ops.mutants.bug import Bug
 
-POSTGRES = "brainq/store/postgres.py"
-ENGINE = "brainq/store/engine.py"
-DATABASE = "brainq/store/database.py"
-SQL_URL = "brainq/store/sql_url.py"
+POSTGRES = "brainq/adapters/sql/postgres.py"
+ENGINE = "brainq/adapters/sql/engine.py"
+DATABASE = "brainq/adapters/sql/database.py"
+SQL_URL = "brainq/adapters/sql/sql_url.py"
 REDIS_URL = "brainq/runtime/settings/redis_url.py"
 SHOWN = "brainq/runtime/text/service_url.py"
-REFUSALS = "brainq/store/refusals.py"
+REFUSALS = "brainq/adapters/sql/refusals.py"
 RIGHTS = "brainq/cli/doctor/rights.py"
-LIMITS = ("tests/integration/store/test_pooler.py::test_limits_are_those_of_the_session_or_of_each_transaction",)
-LOST = ("tests/integration/store/test_pooler.py",)
+LIMITS = ("tests/integration/adapters/sql/test_pooler.py::test_limits_are_those_of_the_session_or_of_each_transaction",)
+LOST = ("tests/integration/adapters/sql/test_pooler.py",)
 SERIAL = (
-    "tests/integration/store/test_repeats.py::test_the_outcome_of_a_write_is_recorded_after_a_serialization_failure",
+    "tests/integration/adapters/sql/test_repeats.py::test_the_outcome_of_a_write_is_recorded_after_a_serialization_failure",
 )
-ALONE = ("tests/integration/store/test_repeats.py::test_a_statement_inside_a_transaction_is_not_repeated_alone",)
-FOREVER = ("tests/integration/store/test_repeats.py::test_a_statement_is_not_repeated_for_ever",)
-FREE = ("tests/integration/store/test_repeats.py::test_what_was_removed_is_not_left_in_the_files_free_pages",)
-ENC = ("tests/integration/store/test_repeats.py::test_a_database_without_an_encoding_is_refused_with_the_remedy",)
-SHOWNT = ("tests/unit/store/test_sql_url.py::test_what_no_driver_takes_is_refused_with_the_remedy",)
+ALONE = ("tests/integration/adapters/sql/test_repeats.py::test_a_statement_inside_a_transaction_is_not_repeated_alone",)
+FOREVER = ("tests/integration/adapters/sql/test_repeats.py::test_a_statement_is_not_repeated_for_ever",)
+FREE = ("tests/integration/adapters/sql/test_repeats.py::test_what_was_removed_is_not_left_in_the_files_free_pages",)
+ENC = (
+    "tests/integration/adapters/sql/test_repeats.py::test_a_database_without_an_encoding_is_refused_with_the_remedy",
+)
+SHOWNT = ("tests/unit/adapters/sql/test_sql_url.py::test_what_no_driver_takes_is_refused_with_the_remedy",)
 SAME = ("tests/unit/test_service_urls.py::test_every_reader_of_a_redis_url_finds_the_same",)
 REFUSED = ("tests/unit/test_service_urls.py::test_what_not_all_readers_understand_is_refused_at_the_start_by_each",)
 SHOW = ("tests/unit/test_service_urls.py::test_what_is_shown_of_a_url",)
@@ -31,8 +33,8 @@ TRY = (
     "tests/integration/test_writes_are_tried.py::test_a_try_leaves_nothing_in_postgres_and_does_not_wait_for_another_try",
 )
 AGAIN = ("tests/integration/test_writes_are_tried.py::test_writes_are_tried_again_at_once_after_they_were_refused",)
-SQL_URLS = ("tests/unit/store/test_sql_url.py::test_options_of_the_driver_have_their_types",)
-HOSTS = ("tests/unit/store/test_sql_url.py::test_what_the_driver_is_given",)
+SQL_URLS = ("tests/unit/adapters/sql/test_sql_url.py::test_options_of_the_driver_have_their_types",)
+HOSTS = ("tests/unit/adapters/sql/test_sql_url.py::test_what_the_driver_is_given",)
 USERS = ("tests/integration/broker/test_redis_files.py::test_what_a_user_may_not_do_is_named",)
 
 BUGS = (
@@ -169,7 +171,7 @@ BUGS = (
     ),
     Bug(
         "refusal: what was refused is believed to be well for seconds",
-        "brainq/store/store.py",
+        "brainq/adapters/sql/store.py",
         "        self._tries_at = 0.0\n        with self._unreachable():\n",
         "        self._tries_at = time.monotonic() + TRY_EVERY_S\n        with self._unreachable():\n",
         AGAIN,

@@ -13,7 +13,7 @@ WHOLE = ("tests/integration/test_operator_stops.py",)
 BULK = "brainq/client/bulk_run.py"
 UNIT = ("tests/unit/engine/people/test_stop_desk.py",)
 LUA_STOPS = ("tests/lua/test_stops.py",)
-POINTS = ("tests/integration/store/test_crash_points.py",)
+POINTS = ("tests/integration/adapters/sql/test_crash_points.py",)
 
 BUGS = (
     Bug(

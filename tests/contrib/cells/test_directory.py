@@ -8,13 +8,13 @@ from sqlite3 import OperationalError
 
 import pytest
 
+from brainq.adapters.sql.repositories.cells import Directory
+from brainq.adapters.sql.store import Store
+from brainq.adapters.sql.tables.cell_tables import CELL_TABLES
 from brainq.contracts.cell import Placement, hashed_cell
 from brainq.contrib.cells.directory import FRESH_S, RETRY_S, KnownTenants
 from brainq.errors import CellUnreachable
-from brainq.store.repositories.cells import Directory
-from brainq.store.store import Store
-from brainq.store.tables.cell_tables import CELL_TABLES
-from tests.integration.store.examples import schedule
+from tests.integration.adapters.sql.examples import schedule
 
 NAMES = ("a", "b")
 

@@ -8,6 +8,9 @@ from pathlib import Path
 import pytest
 from pydantic import SecretStr
 
+from brainq.adapters.sql.repositories.cells import Directory, Moves
+from brainq.adapters.sql.store import Store
+from brainq.adapters.sql.tables.cell_tables import CELL_TABLES
 from brainq.contracts.cell import Cell, Move
 from brainq.contracts.status import Effect
 from brainq.contrib.cells.doctor import (
@@ -19,9 +22,6 @@ from brainq.contrib.cells.doctor import (
     left_moves,
 )
 from brainq.engine.brain.brain import Brain
-from brainq.store.repositories.cells import Directory, Moves
-from brainq.store.store import Store
-from brainq.store.tables.cell_tables import CELL_TABLES
 
 NOW = datetime(2026, 11, 27, tzinfo=UTC)
 

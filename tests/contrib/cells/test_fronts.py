@@ -12,6 +12,8 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
+from brainq.adapters.sql.database import Database
+from brainq.adapters.sql.repositories.cells import Directory
 from brainq.client.async_client import AsyncClient
 from brainq.client.connection import cells_of
 from brainq.contracts.answers import cells_away
@@ -20,8 +22,6 @@ from brainq.contracts.cell import Placement
 from brainq.engine.brain.brain import Brain
 from brainq.errors import CellUnreachable, InvalidInput, TenantMoved, TurnNotFound
 from brainq.runtime.settings.deployment import load_settings
-from brainq.store.database import Database
-from brainq.store.repositories.cells import Directory
 from tests.contrib.cells.two_cells import NAMES, TwoCells, tenant_in, two_cells, two_servers
 from tests.support.builds import announce
 from tests.support.pump import QUICK

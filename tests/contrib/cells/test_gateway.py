@@ -9,10 +9,10 @@ from sqlalchemy.exc import OperationalError
 
 from brainq.access import Tokens, Verb
 from brainq.access import tokens as module
+from brainq.adapters.sql.store import Store
 from brainq.engine.brain.brain import Brain
 from brainq.errors import Unreachable
 from brainq.runtime.settings.deployment import load_settings
-from brainq.store.store import Store
 from tests.contrib.cells.two_cells import tenant_in, two_cells, two_servers
 from tests.support.gateways import GatewayThread
 from tests.support.pump import QUICK, sqlite_url

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from brainq.store.store import Store
+from brainq.adapters.sql.store import Store
 from tests.contrib.cells.test_move import go_on
 from tests.contrib.cells.two import TENANT, TwoCells, parked_tenant
 from tests.support.postgres import postgres_url

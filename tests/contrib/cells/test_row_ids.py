@@ -10,13 +10,13 @@ from typing import Any
 
 import pytest
 
+from brainq.adapters.sql.store import Store
 from brainq.client.client import Client
 from brainq.contracts.cell import RowId, parse_row, shown_row
 from brainq.contracts.webhook import NewDelivery
 from brainq.engine.brain.brain import Brain
 from brainq.errors import InvalidInput
 from brainq.runtime.settings.deployment import load_settings
-from brainq.store.store import Store
 from tests.contrib.cells.two_cells import TwoCells, two_cells, two_servers
 from tests.support.pump import QUICK
 from tests.support.server import RedisServer

@@ -11,6 +11,9 @@ from typing import Any, ClassVar, Self
 
 from sqlalchemy import func, select
 
+from brainq.adapters.sql.repositories.cells import Directory, Moves
+from brainq.adapters.sql.tables import metadata
+from brainq.adapters.sql.tables.cell_tables import CELL_TABLES
 from brainq.contracts.call import ChildTurn
 from brainq.contracts.cell import MoveStep, Placement
 from brainq.contracts.model import ModelReply, ModelRequest, TokenUsage
@@ -25,9 +28,6 @@ from brainq.engine.models.scripted import ScriptedProvider, calls, says
 from brainq.engine.tools.context import RunContext
 from brainq.engine.tools.results import Pending
 from brainq.engine.upkeep.budget_leases import LeaseKeeper
-from brainq.store.repositories.cells import Directory, Moves
-from brainq.store.tables import metadata
-from brainq.store.tables.cell_tables import CELL_TABLES
 from tests.support.pump import Pump, sqlite_url
 
 TENANT = "acme:"

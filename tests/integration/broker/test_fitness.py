@@ -12,13 +12,13 @@ from typing import Any
 
 import pytest
 
+from brainq.adapters.sql.store import Store
 from brainq.broker import names, worker_health
 from brainq.broker.app import make_app
 from brainq.broker.celery57 import consumer as consumer_module
 from brainq.broker.thread_step import thread_step
 from brainq.broker.worker_health import SETUP_EXIT, WorkerHealth
 from brainq.errors import SetupError, Unreachable
-from brainq.store.store import Store
 from brainq.wiring import doorbells
 from tests.integration.broker.worker import Heard, listening_app, quarantined, ring, running, settings_for
 from tests.support.pump import sqlite_url

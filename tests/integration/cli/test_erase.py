@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from brainq.adapters.sql.erase import SqlErasure
 from brainq.client.client import Client
 from brainq.client.connection import wiring_of
 from brainq.errors import ExitCode
-from brainq.store.erase import SqlErasure
 from tests.integration.cli.test_turns import end_in_sql
 from tests.support.commands import Brainq
 

@@ -7,6 +7,7 @@ import json
 import pytest
 from sqlalchemy import text
 
+from brainq.adapters.sql.records import SqlRecords
 from brainq.cli.pages.turn_record import CostSum, dollars
 from brainq.client.client import Client
 from brainq.client.connection import wiring_of
@@ -19,7 +20,6 @@ from brainq.contracts.status import Effect, Ending, StopReason, TraceStatus
 from brainq.contracts.turn import TurnResult
 from brainq.contracts.view import TurnDetails
 from brainq.engine.jobs import judgement_key
-from brainq.store.records import SqlRecords
 from tests.support.commands import Brainq
 
 SPENDS = (

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from brainq.access import Caller, Tokens, Verb
+from brainq.adapters.sql.store import Store
 from brainq.errors import ExitCode
 from brainq.runtime.settings.deployment import Settings
-from brainq.store.store import Store
 from tests.support.commands import Brainq
 
 

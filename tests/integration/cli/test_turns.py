@@ -6,15 +6,15 @@ import json
 
 import pytest
 
+from brainq.adapters.sql.database import Transaction
+from brainq.adapters.sql.migrations.upgrade import HEAD
+from brainq.adapters.sql.store import Store
 from brainq.client.client import Client
 from brainq.client.connection import wiring_of
 from brainq.contracts.status import Ending, StopReason
 from brainq.contracts.turn import TurnResult
 from brainq.errors import ExitCode
 from brainq.runtime.settings.deployment import Settings
-from brainq.store.database import Transaction
-from brainq.store.migrations.upgrade import HEAD
-from brainq.store.store import Store
 from tests.support.commands import Brainq
 
 

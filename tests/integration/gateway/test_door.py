@@ -18,13 +18,13 @@ import httpx
 import pytest
 
 from brainq.access import Caller, Tokens, Verb
+from brainq.adapters.sql.repositories.tokens import Tokens as TokenRows
 from brainq.contracts.turn import CONFIGURE_OPTIONS
 from brainq.errors import SetupError
 from brainq.gateway.edge import caller_rates
 from brainq.gateway.edge.authentication import LOCAL_CALLER, make_authenticator
 from brainq.gateway.server import LONG_WORK_THREADS
 from brainq.runtime.settings.deployment import load_settings
-from brainq.store.repositories.tokens import Tokens as TokenRows
 from tests.integration.gateway.test_turns import problem, submit
 from tests.support.gateways import GatewayThread
 from tests.support.pump import Pump

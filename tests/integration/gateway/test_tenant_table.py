@@ -20,6 +20,7 @@ from fastapi import FastAPI
 from starlette.routing import Mount, Route
 
 from brainq.access import Verb
+from brainq.adapters.sql.database import Prepared
 from brainq.contracts.file import File
 from brainq.contracts.memory import MemoryItem
 from brainq.contracts.webhook import NewDelivery
@@ -27,7 +28,6 @@ from brainq.engine.jobs import delivery_key
 from brainq.gateway.app import make_app
 from brainq.gateway.edge.access import is_public
 from brainq.gateway.page.routes import load_assets
-from brainq.store.database import Prepared
 from tests.integration.gateway.conftest import given
 from tests.integration.gateway.test_door import token
 from tests.integration.gateway.test_tenants import rows_about

@@ -16,12 +16,12 @@ from pathlib import Path
 import pytest
 from sqlalchemy import text
 
+from brainq.adapters.sql.store import Store
 from brainq.contracts.webhook import DeliveryRow, NewDelivery, Webhook, parse_webhooks
 from brainq.engine.people.webhook_delivery import WebhookSender
 from brainq.engine.people.webhook_post import post
 from brainq.runtime.observe import threads as kept
 from brainq.runtime.observe.tracing import turn_context
-from brainq.store.store import Store
 from tests.support.pump import sqlite_url
 from tests.support.receiver import Receiver
 from tests.support.refused_threads import RefusedThreads
@@ -211,7 +211,7 @@ def test_what_is_on_its_way_ends_before_its_worker_does(store: Store) -> None:
 WORKER = """
 import sys, threading
 from brainq.contracts.webhook import parse_webhooks
-from brainq.store.store import Store
+from brainq.adapters.sql.store import Store
 from brainq.engine.people.webhook_delivery import WebhookSender
 with Store.open(sys.argv[1], migrate=False) as store:
     sender = WebhookSender(webhooks=parse_webhooks(sys.argv[2]), rows=store.deliveries, lease_s=60.0, every_s=0.05)

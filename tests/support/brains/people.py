@@ -17,6 +17,8 @@ from typing import Any
 from brainq import Brain, Children, ChildTurn, Effect, Pending, RunContext, ScriptedProvider
 from brainq.adapters.redis.calls import RedisCalls
 from brainq.adapters.redis.turns import RedisTurns
+from brainq.adapters.sql.repositories.approvals import Approvals as ApprovalRows
+from brainq.adapters.sql.repositories.calls import Calls as CallRows
 from brainq.contracts.message import Message
 from brainq.contracts.model import ModelReply, ModelRequest
 from brainq.contracts.tool import Isolation
@@ -24,8 +26,6 @@ from brainq.engine.models.scripted import calls, says
 from brainq.engine.people.bounced_inputs import BouncedInputs
 from brainq.engine.people.children import ChildDesk
 from brainq.engine.tools.results import Partial
-from brainq.store.repositories.approvals import Approvals as ApprovalRows
-from brainq.store.repositories.calls import Calls as CallRows
 from tests.support.brains import diary, obedient
 
 

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
+from brainq.adapters.sql.store import Store
 from brainq.cli.main import app
 from brainq.contracts.act import Act
 from brainq.errors import SetupError
-from brainq.store.store import Store
 
 
 def acts_in(path: Path) -> tuple[Act, ...]:

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from brainq.adapters.sql.repositories.deliveries import approval_deliveries, ending_deliveries
 from brainq.contracts.people import ApprovalRequest
 from brainq.contracts.status import Effect, Ending, StopReason
 from brainq.contracts.turn import TurnResult
@@ -14,7 +15,6 @@ from brainq.contracts.webhook import Webhook, parse_webhooks
 from brainq.engine.people.webhook_delivery import LATER, MAX_TRIES
 from brainq.errors import InvalidInput, SetupError
 from brainq.runtime.settings.deployment import load_settings
-from brainq.store.repositories.deliveries import approval_deliveries, ending_deliveries
 
 SECRET = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
 HERE = {"url": "https://example.com/hook", "secret": SECRET}

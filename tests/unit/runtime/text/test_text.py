@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from brainq.adapters.models.open_answer import sse_events
 from brainq.adapters.models.openai.chat_wire import from_body
 from brainq.adapters.models.wire import parse_arguments
+from brainq.adapters.sql.text import sql_text
 from brainq.contracts.model import TokenUsage
 from brainq.engine.calls.function_run import jsonable, one_line
 from brainq.engine.tools.context_pack import pack_json
@@ -20,7 +21,6 @@ from brainq.engine.turn.turn_diff import turn_diff
 from brainq.runtime.text.estimate import estimate_messages, estimate_text, estimate_usage
 from brainq.runtime.text.shorten import beginning, shortened, shortened_to_tokens
 from brainq.runtime.text.surrogates import SurrogateJoiner, clean, clean_json
-from brainq.store.text import sql_text
 from tests.unit.engine.models.requests import WEATHER, call, request, user
 from tests.unit.engine.turn.conversations import unhurried
 

@@ -1,0 +1,111 @@
+"""Test whether a database accepts writes without leaving anything behind, and explain refusals with a remedy."""
+
+from __future__ import annotations
+
+import errno
+import sqlite3
+from collections.abc import Mapping
+from contextlib import closing
+
+from sqlalchemy import Engine
+
+from brainq.adapters.sql.engine import BUSY_TIMEOUT_S, was_in_the_way
+from brainq.adapters.sql.migrations.upgrade import VERSION_TABLE
+from brainq.contracts.refusal import Refusal
+
+DISK_FULL = Refusal(
+    "has no room left on its disk, so it takes no writes",
+    "make room on the disk that holds the database; it then takes writes again by itself",
+)
+READ_ONLY = Refusal(
+    "is read-only, so it takes no writes",
+    "connect to the primary, or end what made it read-only (`SHOW default_transaction_read_only`, the file's mode)",
+)
+IN_THE_WAY = Refusal(
+    "gave up what another client was in the way of, and nothing was written",
+    "ask the same again; if it goes on, look for long transactions and locks",
+)
+TOO_SLOW = Refusal(
+    "ended a statement that took too long, and nothing was written",
+    "ask the same again; if it goes on, look for locks (`pg_stat_activity`) and at the load of its machine",
+)
+_OF_POSTGRES: Mapping[str, Refusal] = {
+    "53100": DISK_FULL,
+    "25006": READ_ONLY,
+    "57014": TOO_SLOW,
+    "53300": Refusal(
+        "has no connection left", "raise max_connections, or put a pooler before it: docs/operate/deploy.md"
+    ),
+    "42501": Refusal(
+        "does not let its user do this",
+        "give the user all rights on brainq's tables: GRANT ALL ON ALL TABLES IN SCHEMA",
+    ),
+    "28P01": Refusal("refuses the login", "put user and password into BRAINQ_SQL_URL, percent-encoded"),
+    "28000": Refusal("refuses the login", "put user and password into BRAINQ_SQL_URL, and look at pg_hba.conf"),
+    "3D000": Refusal("has no such database", "make it (createdb), or correct the name in BRAINQ_SQL_URL"),
+}
+"""By SQLSTATE: PostgreSQL's documentation, appendix "PostgreSQL Error Codes"."""
+_OF_SQLITE: Mapping[int, Refusal] = {sqlite3.SQLITE_FULL: DISK_FULL, sqlite3.SQLITE_READONLY: READ_ONLY}
+ROOM = 131_072  # bytes: more than most commits need
+
+# This leaves neither a row nor a temporary file. A row that another process is testing with is skipped.
+_POSTGRES_TRY = (
+    "BEGIN; SET LOCAL work_mem = '64kB'; "
+    f"UPDATE {VERSION_TABLE} SET version_num = version_num "
+    f"WHERE ctid IN (SELECT ctid FROM {VERSION_TABLE} FOR UPDATE SKIP LOCKED); "
+    f"SELECT count(*) FROM generate_series(1, {ROOM // 16}); ROLLBACK"
+)
+
+
+def sql_refusal(failure: Exception) -> Refusal | None:
+    """Return why a database that answers refuses a statement. Returns None for other failures."""
+    driver: Exception = getattr(failure, "orig", None) or failure
+    if isinstance(driver, sqlite3.Error):
+        code = getattr(driver, "sqlite_errorcode", 0) & 0xFF
+        if isinstance(driver.__cause__, OSError) and driver.__cause__.errno in (errno.ENOSPC, errno.EDQUOT):
+            return DISK_FULL
+        return _OF_SQLITE.get(code) or (IN_THE_WAY if was_in_the_way(driver) else None)
+    state = getattr(driver, "sqlstate", None)
+    if state is None:
+        return next((refusal for code, refusal in _AT_CONNECT.items() if code in str(driver)), None)
+    return _OF_POSTGRES.get(state) or (IN_THE_WAY if was_in_the_way(driver) else None)
+
+
+# Of a connect that was refused psycopg has only the server's words, in the server's language.
+_AT_CONNECT: Mapping[str, Refusal] = {
+    "password authentication failed": _OF_POSTGRES["28P01"],
+    "no pg_hba.conf entry": _OF_POSTGRES["28000"],
+    "too many clients": _OF_POSTGRES["53300"],
+    "remaining connection slots": _OF_POSTGRES["53300"],
+    "No space left on device": DISK_FULL,
+}
+
+
+def try_write(engine: Engine) -> None:
+    """Write enough to need the disk, in a transaction that is rolled back. The schema must exist.
+
+    Raises the error of the driver or SQLAlchemy. A SQLite file that another process is writing to counts as writable.
+    """
+    if engine.dialect.name != "sqlite":
+        with engine.connect() as connection:
+            connection.exec_driver_sql(_POSTGRES_TRY)
+        return
+    path = (engine.url.database or "").removeprefix("file:").partition("?")[0]
+    with closing(sqlite3.connect(path, timeout=BUSY_TIMEOUT_S / 10, isolation_level=None)) as connection:
+        try:
+            connection.execute("PRAGMA cache_size = 8")  # more than eight pages go to the disk before the commit
+            connection.execute("BEGIN IMMEDIATE")
+            connection.execute("CREATE TABLE brainq_room (bytes BLOB)")
+            connection.execute(f"INSERT INTO brainq_room VALUES (zeroblob({ROOM}))")
+        except sqlite3.OperationalError as error:
+            if not was_in_the_way(error):
+                raise
+        finally:
+            if connection.in_transaction:
+                connection.execute("ROLLBACK")
+
+
+def driver_message(error: BaseException) -> str:
+    """Return the first line of the driver's message, without SQLAlchemy's additions."""
+    driver = getattr(error, "orig", None) or error
+    return str(driver).strip().partition("\n")[0]

@@ -1,0 +1,240 @@
+"""Budgets that several cells share: home's SQL leases a cell what its own SQL grants and its Redis spends.
+
+home: budget_leases ──lease──► the cell's budget_windows ──grant──► its Redis ──reserve──► a call
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import TypeVar
+
+from sqlalchemy import Float, bindparam, select, update
+
+from brainq.adapters.sql.database import Database, Record, Transaction
+from brainq.adapters.sql.engine import is_sql_unavailable
+from brainq.adapters.sql.repositories.budgets import KEY, granted_after
+from brainq.adapters.sql.repositories.deliveries import AnnouncingBudgets, Deliveries, budget_deliveries
+from brainq.adapters.sql.statements import insert_or_ignore, upsert
+from brainq.adapters.sql.tables.budget_tables import BUDGET_TABLES, budget_leases, budget_windows
+from brainq.adapters.sql.tables.types import greater_of, utc_now
+from brainq.contracts.budget_lease import Lease, LeaseWish, decide_lease, is_shared
+from brainq.contracts.budgets import NOTICE_SHARE, Budget, BudgetNotice, GrantedWindow, MoneyGrant, MoneyRefusal
+from brainq.contracts.webhook import Webhook
+from brainq.errors import CellUnreachable
+
+T = TypeVar("T")
+ANSWER_S = 2.0  # a call that waits for a lease tries again; it does not hang with home
+_WHOLE = ""
+"""No cell's name: the row of a window as a whole, which whoever asks has to itself until it has its answer."""
+_W, _L = budget_windows.c, budget_leases.c
+_MAKE = insert_or_ignore(budget_leases)
+_OF = (
+    _L.scope == bindparam("of", type_=_L.scope.type),
+    _L.per == bindparam("by_per", type_=_L.per.type),
+    _L.start_ms == bindparam("begin", type_=_L.start_ms.type),
+)
+_OF_ONE = (*_OF, _L.cell == bindparam("which", type_=_L.cell.type))
+_LOCK = update(budget_leases).where(*_OF_ONE).values(updated_at=utc_now())
+_ROWS = select(budget_leases).where(*_OF)
+_WHOLES = select(budget_leases).where(_L.cell == _WHOLE, _L.start_ms >= bindparam("since", type_=_L.start_ms.type))
+_LEASE = upsert(budget_leases, ("scope", "per", "start_ms", "cell"), copied=("leased_usd",), changed={})
+_RETURN = (
+    update(budget_leases)
+    .where(*_OF_ONE)
+    .values(returned_usd=greater_of(_L.returned_usd, bindparam("back", type_=Float())), updated_at=utc_now())
+)
+_RAISE = (
+    update(budget_leases)
+    .where(*_OF_ONE)
+    .values(raised_usd=_L.raised_usd + bindparam("more", type_=Float()), raised_by=bindparam("who"))
+)
+_NOTICE = (
+    update(budget_leases).where(*_OF_ONE).values(noticed_usd=bindparam("cap", type_=Float()), noticed_at=utc_now())
+)
+_LEASED = (
+    update(budget_windows).where(*KEY).values(leased_usd=greater_of(_W.leased_usd, bindparam("lease", type_=Float())))
+)
+_USED_UP = update(budget_windows).where(*KEY, _W.leased_usd > _W.granted_usd).values(granted_usd=_W.leased_usd)
+_RETURNED = (
+    update(budget_windows)
+    .where(*KEY)
+    .values(returned_usd=greater_of(_W.returned_usd, bindparam("back", type_=Float())))
+)
+
+
+class HomeBudgets:
+    """The `budget_leases` table, in home's SQL: one row a window and cell, and one for the window as a whole."""
+
+    def __init__(self, database: Database, webhooks: Sequence[Webhook]) -> None:
+        self._db = database
+        self._deliveries = Deliveries(database)
+        self._webhooks = tuple(webhooks)
+
+    def lease(self, cell: str, scope: str, budget: Budget, start_ms: int, wish: LeaseWish) -> float | None:
+        """What the cell is leased in all from now on; None where the cap is less than its call wants."""
+        key = _key(scope, budget.per, start_ms)
+        with self._db.transaction() as connection:
+            rows = self._locked_rows(connection, key)
+            leases = {row["cell"]: Lease(row["leased_usd"], row["returned_usd"]) for row in rows}
+            whole = next(row for row in rows if row["cell"] == _WHOLE)
+            cap = budget.usd + whole["raised_usd"]
+            others = [lease for name, lease in leases.items() if name not in (cell, _WHOLE)]
+            leased, may_begin = decide_lease(wish, leases.get(cell, Lease()), others, cap)
+            connection.write(self._db.pick(_LEASE), {**_new_row(key, cell), "leased_usd": leased})
+            leases[cell] = replace(leases.get(cell, Lease()), leased_usd=leased)
+            total = sum(lease.leased_usd - lease.returned_usd for lease in leases.values())
+            is_near = not may_begin or total >= NOTICE_SHARE * cap
+            if is_near and cap and whole["noticed_usd"] != cap:
+                connection.write(_NOTICE, {**key, "which": _WHOLE, "cap": cap})
+                notice = BudgetNotice(scope, budget.per, start_ms, cap, total)
+                self._deliveries.plan(connection, budget_deliveries(self._webhooks, notice))
+        return leased if may_begin else None
+
+    def free(self, scope: str, budget: Budget, start_ms: int) -> float:
+        """How much of the window is leased to nobody."""
+        rows = self._db.all(_ROWS, _key(scope, budget.per, start_ms))
+        return budget.usd + sum(row["raised_usd"] - row["leased_usd"] + row["returned_usd"] for row in rows)
+
+    def raise_by(self, scope: str, budget: Budget, start_ms: int, more: float, by: str) -> float:
+        key = _key(scope, budget.per, start_ms)
+        with self._db.transaction() as connection:
+            self._locked_rows(connection, key)
+            connection.write(_RAISE, {**key, "which": _WHOLE, "more": more, "who": by})
+            rows = connection.all(_ROWS, key)
+        return budget.usd + sum(row["raised_usd"] for row in rows)
+
+    def give_back(self, cell: str, scope: str, per: str, start_ms: int, returned: float) -> None:
+        """The cell has given back so much of the window in all."""
+        self._db.write(_RETURN, {**_key(scope, per, start_ms), "which": cell, "back": returned})
+
+    def wholes(self, since_ms: int) -> dict[tuple[str, str, int], Record]:
+        """By scope, period and begin, who raised and noticed windows that began then or later."""
+        return {(row["scope"], row["per"], row["start_ms"]): row for row in self._db.all(_WHOLES, {"since": since_ms})}
+
+    def _locked_rows(self, connection: Transaction, key: dict[str, object]) -> Sequence[Record]:
+        connection.write(self._db.pick(_MAKE), _new_row(key, _WHOLE))
+        connection.write(_LOCK, {**key, "which": _WHOLE})
+        return connection.all(_ROWS, key)
+
+
+def home_budgets(sql_url: str, webhooks: Sequence[Webhook]) -> HomeBudgets:
+    """Those in home's SQL, on connections of their own. Raises what SQLAlchemy raises while home is away."""
+    return HomeBudgets(BUDGET_TABLES.open(sql_url, pool_size=2, answer_s=ANSWER_S), webhooks)
+
+
+class SharedBudgets(AnnouncingBudgets):
+    """One cell's tables of budgets, where there are several cells. `home`: opened when it is first asked."""
+
+    def __init__(
+        self,
+        database: Database,
+        deliveries: Deliveries,
+        webhooks: Sequence[Webhook],
+        *,
+        cell: str,
+        home: Callable[[], HomeBudgets],
+    ) -> None:
+        super().__init__(database, deliveries, webhooks)
+        self._cell = cell
+        self._home = home
+
+    def grant(self, scope: str, budget: Budget, refusal: MoneyRefusal) -> MoneyGrant | None:
+        """Raises CellUnreachable where the lease is used up and home is away."""
+        if not is_shared(scope):
+            return super().grant(scope, budget, refusal)
+        BUDGET_TABLES.make(self._db.engine)
+        is_last, key = False, _key(scope, budget.per, refusal.start_ms)
+        while True:
+            found = self._grant_leased(scope, budget, refusal, is_last=is_last)
+            if isinstance(found, MoneyGrant):
+                return found
+            leased = self._ask_home(partial(_lease, self._cell, scope, budget, refusal.start_ms, found))
+            if leased is None:
+                self.mark_spent(scope, budget.per, refusal.start_ms, is_spent=True)
+                return None
+            self._db.write(_LEASED, {**key, "lease": leased})
+            is_last = leased < found.expected
+
+    def _grant_leased(
+        self, scope: str, budget: Budget, refusal: MoneyRefusal, *, is_last: bool
+    ) -> MoneyGrant | LeaseWish:
+        """`is_last`: home has no more than what the call has to have."""
+        key = _key(scope, budget.per, refusal.start_ms)
+        while True:
+            with self._db.transaction() as connection:
+                found = self.window(connection, scope, budget, refusal.start_ms)
+                before, leased = float(found["granted_usd"]), float(found["leased_usd"])
+                more = before if refusal.is_new else 0.0
+                wish = LeaseWish(before, more + refusal.wanted, more + refusal.expected)
+                if (wish.wanted if is_last else wish.expected) > leased + 1e-9:
+                    return wish
+                after = granted_after(before, wish.expected, leased, budget.usd)
+                if self.write_grant(connection, key, before, after):
+                    is_all = is_last and after >= leased
+                    return MoneyGrant(after, before, budget.usd, is_all, returned_usd=float(found["returned_usd"]))
+
+    def raise_by(self, scope: str, budget: Budget, start_ms: int, more: float, by: str) -> float:
+        if not is_shared(scope):
+            return super().raise_by(scope, budget, start_ms, more, by)
+        return self._ask_home(lambda home: home.raise_by(scope, budget, start_ms, more, by))
+
+    def windows(self, since_ms: int) -> list[GrantedWindow]:
+        """While home is away, without what it knows of raises and notices."""
+        rows = super().windows(since_ms)
+        if not any(is_shared(row.scope) for row in rows):
+            return rows
+        try:
+            wholes = self._ask_home(lambda home: home.wholes(since_ms))
+        except CellUnreachable:
+            return rows
+        return [_with_whole(row, wholes.get((row.scope, row.per, row.start_ms))) for row in rows]
+
+    def use_up(self, window: GrantedWindow) -> MoneyGrant:
+        """Grant all that is leased: then what is not spent of it is in Redis."""
+        key = _key(window.scope, window.per, window.start_ms)
+        self._db.write(_USED_UP, key)
+        with self._db.transaction() as connection:
+            found = self.window(connection, window.scope, None, window.start_ms, window.per)
+        granted = float(found["granted_usd"])
+        return MoneyGrant(granted, granted, granted, returned_usd=float(found["returned_usd"]))
+
+    def give_back(self, window: GrantedWindow, returned: float) -> None:
+        """So much of it was taken out of Redis, ever. Raises CellUnreachable; again changes nothing."""
+        scope, per, start_ms = window.scope, window.per, window.start_ms
+        self._db.write(_RETURNED, {**_key(scope, per, start_ms), "back": returned}, durably=True)
+        self._ask_home(lambda home: home.give_back(self._cell, scope, per, start_ms, returned))
+
+    def free(self, scope: str, budget: Budget, start_ms: int) -> float:
+        return self._ask_home(lambda home: home.free(scope, budget, start_ms))
+
+    def _ask_home(self, question: Callable[[HomeBudgets], T]) -> T:
+        """Raises CellUnreachable."""
+        try:
+            return question(self._home())
+        except Exception as failure:
+            if not is_sql_unavailable(failure):
+                raise
+            raise CellUnreachable("", "it leases what cells share of budgets") from failure
+
+
+def _lease(cell: str, scope: str, budget: Budget, start_ms: int, wish: LeaseWish, home: HomeBudgets) -> float | None:
+    return home.lease(cell, scope, budget, start_ms, wish)
+
+
+def _key(scope: str, per: str, start_ms: int) -> dict[str, object]:
+    return {"of": scope, "by_per": per, "begin": start_ms}
+
+
+def _new_row(key: dict[str, object], cell: str) -> dict[str, object]:
+    nothing = {"leased_usd": 0.0, "returned_usd": 0.0, "raised_usd": 0.0, "raised_by": ""}
+    return {"scope": key["of"], "per": key["by_per"], "start_ms": key["begin"], "cell": cell, **nothing}
+
+
+def _with_whole(row: GrantedWindow, whole: Record | None) -> GrantedWindow:
+    if whole is None:
+        return row
+    return replace(
+        row, raised_usd=whole["raised_usd"], noticed_usd=whole["noticed_usd"], noticed_at=whole["noticed_at"]
+    )

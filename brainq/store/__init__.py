@@ -1,4 +1,0 @@
-"""SQL: everything that must be recorded before Redis has it, or kept after Redis has expired it.
-
-The only package that imports SQLAlchemy. Start at `brainq.store.store.Store`.
-"""
