@@ -165,7 +165,7 @@ def _pause(wiring: Wiring, row: ScheduleRow) -> None:
 
 
 def _resume(wiring: Wiring, row: ScheduleRow) -> None:
-    from brainq.broker.schedule_times import next_ms
+    from brainq.adapters.celery.schedule_times import next_ms
 
     now_ms = wiring.state.events.now_ms()
     following, note = resumed_run(row, next_ms(row.timing, row.zone, row.start_ms, now_ms), now_ms)
@@ -186,7 +186,11 @@ def _check_policies(on_running: str, missed: str, options: Mapping[str, Any]) ->
 
 def _first_run(now_ms: int, when: object, at: datetime | None, in_s: float | None, zone: str) -> tuple[str, int]:
     """Return the timing as it is stored, and the first due instant. Raises InvalidInput naming the field."""
-    from brainq.broker.schedule_times import next_ms, read_timing, read_zone  # Celery takes a third of a second
+    from brainq.adapters.celery.schedule_times import (  # Celery takes a third of a second
+        next_ms,
+        read_timing,
+        read_zone,
+    )
 
     read_zone(zone)
     if sum(choice is not None for choice in (when, at, in_s)) != 1:

@@ -10,8 +10,8 @@ from collections.abc import Callable, Mapping, Sequence
 from importlib.metadata import version
 from typing import TypeVar
 
+from brainq.adapters.celery.names import POOL_QUEUES
 from brainq.adapters.sql.repositories.turn_records import count_given_up
-from brainq.broker.names import POOL_QUEUES
 from brainq.contracts.fleet import FleetModel, TurnKey
 from brainq.errors import Unreachable
 from brainq.fleet.snapshot import MAX_OPEN_TURNS, RedisFleetState, read_redis_fleet

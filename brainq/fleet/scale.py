@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from brainq.broker import names
+from brainq.adapters.celery import names
 from brainq.contracts.build import BuildTurn, Ramp
 from brainq.contracts.fleet import FleetCapacity, FleetQueue, FleetScale, FleetWorker, PoolScale, StopCandidate
 from brainq.errors import InvalidInput, SetupError

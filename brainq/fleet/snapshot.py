@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from brainq.adapters.celery import names
 from brainq.adapters.redis.fleet import FleetFacts, rung_at_s
 from brainq.adapters.sql.repositories.turn_records import count_given_up
-from brainq.broker import names
 from brainq.contracts.fleet import (
     Fleet,
     FleetActivity,

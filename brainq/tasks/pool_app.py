@@ -24,12 +24,12 @@ from celery.signals import (
     worker_shutting_down,
 )
 
+from brainq.adapters.celery import names
+from brainq.adapters.celery.app import make_app
+from brainq.adapters.celery.names import effects_of_queues
+from brainq.adapters.celery.thread_step import thread_step
+from brainq.adapters.celery.worker_health import WorkerHealth
 from brainq.adapters.redis.fleet import RedisWorkers
-from brainq.broker import names
-from brainq.broker.app import make_app
-from brainq.broker.names import effects_of_queues
-from brainq.broker.thread_step import thread_step
-from brainq.broker.worker_health import WorkerHealth
 from brainq.contracts.fleet import FleetWorker
 from brainq.engine.brain.brains import load_brains
 from brainq.engine.brain.declared import worker_build

@@ -9,10 +9,10 @@ from typing import Any
 from celery import Celery
 from celery.signals import worker_init
 
-from brainq.broker import names
-from brainq.broker.celery57.consumer import HiddenRequest
-from brainq.broker.celery57.thread_pool import current_run
-from brainq.broker.thread_step import thread_step
+from brainq.adapters.celery import names
+from brainq.adapters.celery.celery57.consumer import HiddenRequest
+from brainq.adapters.celery.celery57.thread_pool import current_run
+from brainq.adapters.celery.thread_step import thread_step
 from brainq.contracts.status import WorkFailure, WorkOutcome
 from brainq.contracts.turn import TurnRequest
 from brainq.engine.brain.brains import Brains

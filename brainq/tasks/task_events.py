@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from brainq.broker import names
+from brainq.adapters.celery import names
 from brainq.contracts.claim import CallRef, FinalStepClaim
 from brainq.contracts.status import WorkFailure, WorkOutcome
 from brainq.runtime.observe.logs import logger

@@ -165,7 +165,7 @@ def _retriever(store: Store, brain: Brain) -> MemoryRetriever | None:
 
 def make_schedule_runner(wiring: Wiring) -> ScheduleRunner:
     """Build what begins scheduled turns by Redis' clock."""
-    from brainq.broker.schedule_times import next_ms  # imports Celery, which every sweeper has
+    from brainq.adapters.celery.schedule_times import next_ms  # imports Celery, which every sweeper has
 
     state, store, intake = wiring.state, wiring.store, wiring.people.intake
 

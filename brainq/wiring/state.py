@@ -5,6 +5,8 @@ from __future__ import annotations
 from functools import cache, partial
 from typing import TYPE_CHECKING
 
+from brainq.adapters.celery import names
+from brainq.adapters.celery.envelope import template, with_trace_header
 from brainq.adapters.redis.builds import RedisBuilds
 from brainq.adapters.redis.bulks import RedisBulks
 from brainq.adapters.redis.calls import RedisCalls
@@ -27,8 +29,6 @@ from brainq.adapters.redis.stops import RedisStops
 from brainq.adapters.redis.sweeper import RedisSweeperState
 from brainq.adapters.redis.transcripts import RedisRuntime, RedisTranscripts
 from brainq.adapters.redis.turns import RedisTurns
-from brainq.broker import names
-from brainq.broker.envelope import template, with_trace_header
 from brainq.contracts.rate import parse_rates
 from brainq.contracts.status import Effect
 from brainq.engine.brain.brains import complete_request
@@ -168,7 +168,7 @@ def _outbox(settings: Settings, client: Client, keys: Keys) -> Outbox | None:
     if settings.doorbell == "transactional":
         return None
     # Celery costs half a second to import, and transactional doorbells do not need it.
-    from brainq.broker.app import make_app, publish_doorbell
+    from brainq.adapters.celery.app import make_app, publish_doorbell
 
     app = cache(lambda: make_app(settings, name="brainq-doorbells"))
     return Outbox(client, keys, lambda bell: publish_doorbell(app(), bell))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from brainq.broker.names import FINALIZER_QUEUES
+from brainq.adapters.celery.names import FINALIZER_QUEUES
 from brainq.tasks.pool_app import pool_app
 from brainq.tasks.register import finalizer_tasks
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from brainq.broker.names import PARALLEL_QUEUES
+from brainq.adapters.celery.names import PARALLEL_QUEUES
 from brainq.tasks.pool_app import pool_app
 from brainq.tasks.register import call_tasks
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 
-from brainq.broker.names import SERIAL_QUEUES, tool_queue
+from brainq.adapters.celery.names import SERIAL_QUEUES, tool_queue
 from brainq.contracts.status import Effect
 from brainq.errors import SetupError
 from brainq.tasks.pool_app import pool_app

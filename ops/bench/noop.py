@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import time
 
-from brainq.broker import names
-from brainq.broker.envelope import envelope
+from brainq.adapters.celery import names
+from brainq.adapters.celery.envelope import envelope
 from brainq.client.connection import wiring_of
 from brainq.contracts.ids import new_turn_id
 from ops.bench.counters import read_counters

@@ -19,7 +19,7 @@ from typing import Any, cast
 
 from rich.console import Console
 
-from brainq.broker import names
+from brainq.adapters.celery import names
 from brainq.client.client import Client
 from brainq.client.connection import wiring_of
 from brainq.wiring import Wiring

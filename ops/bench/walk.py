@@ -26,7 +26,7 @@ from typing import Any, cast
 
 import brainq
 from brainq import Brain, Client, Effect, ScriptedProvider
-from brainq.broker import names
+from brainq.adapters.celery import names
 from brainq.client.connection import wiring_of
 from brainq.contracts.model import ModelChunk, ModelRequest
 from brainq.engine.models.providers import keeps_limits

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 from unittest import mock
 
 import brainq.wiring.state as wiring_state
+from brainq.adapters.celery import names
 from brainq.adapters.redis.listener import RedisStopSignals
 from brainq.adapters.redis.scripts import Scripts
 from brainq.adapters.sql.store import Store
-from brainq.broker import names
 from brainq.contracts.call import ToolTimeout
 from brainq.contracts.claim import FinalStepClaim
 from brainq.engine.brain.brain import Brain

@@ -9,9 +9,9 @@ from collections.abc import Sequence
 from random import Random
 from typing import Any, cast
 
+from brainq.adapters.celery import names
 from brainq.adapters.redis.connection import is_redis_unavailable
 from brainq.adapters.sql.engine import is_sql_unavailable
-from brainq.broker import names
 from brainq.engine.tools.context import RunContext
 from ops.simulate.brain import ONCE, make_brain
 from ops.simulate.faults import LONGEST_AWAY_S, LONGEST_FREEZE_S, LONGEST_LATE_S, Chances, Faults

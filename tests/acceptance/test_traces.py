@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from brainq.broker.app import make_app
-from brainq.broker.names import TURN_SUBMIT
+from brainq.adapters.celery.app import make_app
+from brainq.adapters.celery.names import TURN_SUBMIT
 from brainq.client.handle import TurnHandle
 from brainq.contracts.status import TraceStatus
 from brainq.errors import TurnNotFound

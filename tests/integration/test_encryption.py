@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 from sqlalchemy import Text, select, type_coerce
 
+from brainq.adapters.celery import names
 from brainq.adapters.sql.reencrypt import content_columns
 from brainq.adapters.sql.store import Store
 from brainq.adapters.sql.tables import metadata
-from brainq.broker import names
 from brainq.client import content_keys
 from brainq.client.connection import cells_of
 from brainq.client.content_keys import ContentKeys, codec_of

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from brainq import Brain, InvalidInput, ScriptedProvider, SubmitConflict
-from brainq.broker.names import FINALIZE_STEP, TURN_ADVANCE
+from brainq.adapters.celery.names import FINALIZE_STEP, TURN_ADVANCE
 from brainq.contracts.brain import ThinkLevel
 from brainq.contracts.model import ModelReply, ModelRequest
 from brainq.contracts.status import Ending, StopReason, TraceStatus

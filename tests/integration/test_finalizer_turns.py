@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from brainq.broker.names import FINALIZE_QUEUE, TURNS_QUEUE, queue_key
+from brainq.adapters.celery.names import FINALIZE_QUEUE, TURNS_QUEUE, queue_key
 from brainq.client.handle import TurnHandle
 from brainq.contracts.status import Ending
 from brainq.engine.models.scripted import says

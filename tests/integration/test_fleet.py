@@ -13,10 +13,10 @@ import pytest
 from rich.console import Console
 
 from brainq import AsyncClient, Client, Fleet, InvalidInput, Operator, SetupError
+from brainq.adapters.celery.celery57.thread_pool import TaskThreads
+from brainq.adapters.celery.envelope import envelope
+from brainq.adapters.celery.names import TURNS_QUEUE, queue_key
 from brainq.adapters.redis.fleet import rung_at_s
-from brainq.broker.celery57.thread_pool import TaskThreads
-from brainq.broker.envelope import envelope
-from brainq.broker.names import TURNS_QUEUE, queue_key
 from brainq.cli.doctor.fleet import check_troubles, compare_names
 from brainq.cli.pages.fleet import print_fleet
 from brainq.contracts.build import Ramp

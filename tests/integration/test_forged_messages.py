@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from brainq.broker import names
+from brainq.adapters.celery import names
 from brainq.contracts.ids import child_turn_id
 from brainq.contracts.rows import TurnRow
 from brainq.contracts.status import Effect

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from brainq import Brain, Fallback, Limits, ScriptedProvider
-from brainq.broker.names import TURNS_QUEUE
+from brainq.adapters.celery.names import TURNS_QUEUE
 from brainq.contracts.model import ModelChunk, ModelRequest, TokenUsage
 from brainq.contracts.status import Ending, StopReason
 from brainq.contracts.turn import TurnResult

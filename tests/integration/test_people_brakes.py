@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from brainq.broker import names
+from brainq.adapters.celery import names
 from brainq.client.connection import wiring_of
 from brainq.client.handle import TurnHandle
 from brainq.contracts.people import HoldPolicy

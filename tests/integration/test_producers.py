@@ -14,10 +14,10 @@ from typing import Any
 import pytest
 from celery import Celery
 
-from brainq.broker.app import make_app
-from brainq.broker.names import COORDINATOR_QUEUES
+from brainq.adapters.celery.app import make_app
+from brainq.adapters.celery.names import COORDINATOR_QUEUES
 from brainq.tasks.register import coordinator_tasks
-from tests.integration.broker.worker import running
+from tests.integration.adapters.celery.worker import running
 from tests.support.gateways import GatewayThread
 from tests.support.pump import Pump
 from tests.support.wait import wait_until

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from brainq import Brain, ScriptedProvider
-from brainq.broker.names import TURNS_QUEUE
+from brainq.adapters.celery.names import TURNS_QUEUE
 from brainq.client.handle import TurnHandle
 from brainq.contracts.model import ModelReply, ModelRequest
 from brainq.contracts.status import Ending, StopReason

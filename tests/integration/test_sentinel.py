@@ -26,7 +26,7 @@ from brainq.runtime.settings.deployment import load_settings
 from brainq.runtime.settings.redis_url import parse_sentinel_url
 from brainq.wiring import Wiring
 from brainq.wiring.preflight import check_redis
-from tests.integration.broker.worker import listening_app, running, settings_for
+from tests.integration.adapters.celery.worker import listening_app, running, settings_for
 from tests.support.brains import diary, obedient
 from tests.support.brains.obedient import script
 from tests.support.pump import Pump, sqlite_url

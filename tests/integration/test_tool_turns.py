@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from brainq import ScriptedProvider
-from brainq.broker.names import LOCAL_WRITE_QUEUE, TURNS_QUEUE, queue_key
+from brainq.adapters.celery.names import LOCAL_WRITE_QUEUE, TURNS_QUEUE, queue_key
 from brainq.client.handle import TurnHandle
 from brainq.contracts.claim import CallRef
 from brainq.contracts.model import ModelReply, ModelRequest

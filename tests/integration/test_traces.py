@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from opentelemetry import trace
 
-from brainq.broker import names
+from brainq.adapters.celery import names
 from brainq.contracts.brain import Memory, PromptTemplate
 from brainq.contracts.call import ChildTurn
 from brainq.contracts.claim import CallClaim, CallRef, FinalStepClaim

@@ -16,7 +16,7 @@ from tests.support.pump import sqlite_url
 START = """
 import json, sys
 from celery.worker import consumer
-from brainq.broker.celery57.consumer import Consumer
+from brainq.adapters.celery.celery57.consumer import Consumer
 
 def consume(self):
     print(json.dumps(sorted(name for name in sys.modules if "." not in name)))

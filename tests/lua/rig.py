@@ -11,12 +11,12 @@ from typing import Any, Literal, cast
 
 from redis.exceptions import NoScriptError
 
+from brainq.adapters.celery.names import ALL_QUEUES, FINALIZE_QUEUE, later_key, queue_key
 from brainq.adapters.redis.connection import make_client
 from brainq.adapters.redis.doorbells import Doorbells
 from brainq.adapters.redis.keys import Keys
 from brainq.adapters.redis.script_text import LUA, Generated
 from brainq.adapters.redis.scripts import Script, Scripts
-from brainq.broker.names import ALL_QUEUES, FINALIZE_QUEUE, later_key, queue_key
 from brainq.runtime.settings.deployment import Settings
 from brainq.wiring import doorbells
 from tests.support.model.scripts import CLOCK, DIGEST, by_model_clock

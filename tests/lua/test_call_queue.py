@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from brainq.broker.names import LOCAL_WRITE_QUEUE, READ_ONLY_QUEUE
+from brainq.adapters.celery.names import LOCAL_WRITE_QUEUE, READ_ONLY_QUEUE
 from tests.lua.rig import LEASE_MS, TIMEOUT_MS, Rig, planned
 
 READS, WRITES = 16, 2  # doorbells that may lie in a list while others wait for a place

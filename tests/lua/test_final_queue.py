@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from brainq.broker.names import FINALIZE_QUEUE
+from brainq.adapters.celery.names import FINALIZE_QUEUE
 from tests.lua.rig import Rig
 
 IN_LIST = 8  # doorbells that may lie in the list while others wait for a place

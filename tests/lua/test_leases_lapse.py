@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from brainq.adapters.celery.names import FINALIZE_QUEUE, TURNS_QUEUE
 from brainq.adapters.redis.calls import NEVER_RENEWED_MS
-from brainq.broker.names import FINALIZE_QUEUE, TURNS_QUEUE
 from tests.lua.rig import LEASE_MS, Rig
 
 

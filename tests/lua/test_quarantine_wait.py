@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from brainq.broker.names import TURNS_QUEUE
+from brainq.adapters.celery.names import TURNS_QUEUE
 from tests.lua.rig import LEASE_MS, TID, TIMEOUT_MS, Rig
 
 ANY = 1_000_000

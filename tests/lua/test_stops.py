@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from brainq.broker.names import TURNS_QUEUE, tool_queue
+from brainq.adapters.celery.names import TURNS_QUEUE, tool_queue
 from brainq.contracts.status import Effect
 from tests.lua.rig import SID, TID, TIMEOUT_MS, WRITE, Rig
 from tests.lua.test_stop_put import lift, stop

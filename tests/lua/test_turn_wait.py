@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from brainq.broker.names import TURNS_QUEUE
+from brainq.adapters.celery.names import TURNS_QUEUE
 from tests.lua.rig import TIMEOUT_MS, Rig
 
 WAIT: dict[str, Any] = {

@@ -17,8 +17,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
+from brainq.adapters.celery import names
 from brainq.adapters.sql.store import Store
-from brainq.broker import names
 from brainq.client.client import Client
 from brainq.client.handle import TurnHandle
 from brainq.contracts.claim import FinalStepClaim

@@ -12,7 +12,7 @@ WALL_CLOCK = re.compile(r"\btime\.time(?:_ns)?\(")
 READ_IN = {
     "contracts/ids.py": "ids sort roughly by when they were made",
     "runtime/observe/metrics/export.py": "exported points carry the time of day",
-    "broker/celery57/transport.py": "a broken message is saved with the time of day, for people",
+    "adapters/celery/celery57/transport.py": "a broken message is saved with the time of day, for people",
     "adapters/models/failures.py": "a service's Retry-After may be a date, by the wall clock",
     "cli/doctor/services.py": "measures how far this machine's clock is from Redis'",
 }

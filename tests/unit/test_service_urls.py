@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 from kombu.utils.url import parse_url as kombu_parse_url
 from pydantic import SecretStr
 
+from brainq.adapters.celery.app import celery_url, make_app
 from brainq.adapters.redis.async_connection import AsyncConnection
 from brainq.adapters.redis.connection import make_client
 from brainq.adapters.sql.engine import make_engine
-from brainq.broker.app import celery_url, make_app
 from brainq.engine.tools.mcp.server import McpServer
 from brainq.errors import BrainqError, SetupError
 from brainq.runtime.settings.deployment import Settings, load_settings

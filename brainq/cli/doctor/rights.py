@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import cast
 
 from brainq.adapters import redis as state
+from brainq.adapters.celery import names
 from brainq.adapters.redis.connection import make_client, redis_refusal
 from brainq.adapters.redis.keys import Keys
-from brainq.broker import names
 from brainq.runtime.settings.deployment import Settings
 from brainq.wiring.preflight import Check, fail, ok
 

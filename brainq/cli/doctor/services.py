@@ -12,6 +12,9 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, cast
 
+from brainq.adapters.celery import names
+from brainq.adapters.celery.app import make_app
+from brainq.adapters.celery.envelope import envelope
 from brainq.adapters.redis.connection import make_client
 from brainq.adapters.redis.fleet import unwatched
 from brainq.adapters.redis.keys import Keys
@@ -20,9 +23,6 @@ from brainq.adapters.sql.engine import make_engine, pooler_between, unsafe_setti
 from brainq.adapters.sql.migrations.upgrade import HEAD, revision
 from brainq.adapters.sql.sql_url import parse_sql_url
 from brainq.adapters.sql.store import Store
-from brainq.broker import names
-from brainq.broker.app import make_app
-from brainq.broker.envelope import envelope
 from brainq.cli.doctor.fleet import check_answers, check_troubles
 from brainq.cli.doctor.guard import each_guarded, guarded
 from brainq.cli.doctor.rights import check_rights

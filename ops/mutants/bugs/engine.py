@@ -506,10 +506,10 @@ BUGS = (
     ),
     Bug(
         "workers trace their tasks as Celery does, for all that no task of brainq has",
-        "brainq/broker/celery57/task_execution.py",
+        "brainq/adapters/celery/celery57/task_execution.py",
         'frozenset({"celery.app.task", "celery.app.trace"})',
         'frozenset({"celery.app.task"})',
-        ("tests/unit/broker/test_tracer.py",),
+        ("tests/unit/adapters/celery/test_tracer.py",),
     ),
     Bug(
         "who owned a turn before may still write to it",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from ops.mutants.bug import Bug
 
 LATER = "brainq/runtime/processes/later_threads.py"
-TRANSPORT = "brainq/broker/celery57/transport.py"
+TRANSPORT = "brainq/adapters/celery/celery57/transport.py"
 FINALIZER = "brainq/engine/finalize/finalizer.py"
 TESTS = ("tests/unit/runtime/processes/test_later_threads.py",)
 WHOLE = ("tests/acceptance/promises/test_p09_later_steps.py",)
@@ -16,7 +16,7 @@ BUGS = (
         TRANSPORT,
         "            if not free:\n",
         "            if False:\n",
-        ("tests/integration/broker/test_later_threads.py",),
+        ("tests/integration/adapters/celery/test_later_threads.py",),
     ),
     Bug(
         "later steps: whoever has sent a result goes on with them, however many do",
@@ -34,7 +34,7 @@ BUGS = (
     ),
     Bug(
         "later steps: a message counts after its acknowledgement",
-        "brainq/broker/celery57/event_loop.py",
+        "brainq/adapters/celery/celery57/event_loop.py",
         "        super().ack(delivery_tag)\n        self.later.pop(delivery_tag, None)",
         "        super().ack(delivery_tag)",
         TESTS,
@@ -55,9 +55,9 @@ BUGS = (
     ),
     Bug(
         "a later step that was asked for before visits took the last thread is taken all the same",
-        "brainq/broker/celery57/transport.py",
+        "brainq/adapters/celery/celery57/transport.py",
         "min(len(items), LATER_THREADS.free) if is_later else len(items)",
         "len(items)",
-        ("tests/integration/broker/test_later_threads.py",),
+        ("tests/integration/adapters/celery/test_later_threads.py",),
     ),
 )

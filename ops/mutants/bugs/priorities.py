@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from ops.mutants.bug import Bug
 
-NAMES = "brainq/broker/names.py"
-POISON = "brainq/broker/celery57/transport.py"
-LISTS = ("tests/unit/broker/test_names.py",)
+NAMES = "brainq/adapters/celery/names.py"
+POISON = "brainq/adapters/celery/celery57/transport.py"
+LISTS = ("tests/unit/adapters/celery/test_names.py",)
 PRODUCERS = ("tests/integration/test_producers.py::test_a_submit_of_any_priority_is_accepted",)
 EARLY = ("tests/integration/test_producers.py::test_a_submit_for_later_is_a_rejected_row_that_names_the_remedy",)
 DOCTOR = ("tests/integration/cli/test_doctor.py",)

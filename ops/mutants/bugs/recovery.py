@@ -101,10 +101,10 @@ BUGS = (
     ),
     Bug(
         "a silent Redis is noticed after half a minute",
-        "brainq/broker/app.py",
+        "brainq/adapters/celery/app.py",
         '"health_check_interval": 3,',
         '"health_check_interval": 15,',
-        ("tests/unit/broker/test_app.py",),
+        ("tests/unit/adapters/celery/test_app.py",),
     ),
     Bug(
         "a connection that migrated waits for ever for an answer",

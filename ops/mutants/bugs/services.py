@@ -35,7 +35,7 @@ TRY = (
 AGAIN = ("tests/integration/test_writes_are_tried.py::test_writes_are_tried_again_at_once_after_they_were_refused",)
 SQL_URLS = ("tests/unit/adapters/sql/test_sql_url.py::test_options_of_the_driver_have_their_types",)
 HOSTS = ("tests/unit/adapters/sql/test_sql_url.py::test_what_the_driver_is_given",)
-USERS = ("tests/integration/broker/test_redis_files.py::test_what_a_user_may_not_do_is_named",)
+USERS = ("tests/integration/adapters/celery/test_redis_files.py::test_what_a_user_may_not_do_is_named",)
 
 BUGS = (
     Bug(

@@ -7,7 +7,7 @@ from ops.mutants.bug import Bug
 THREADS = ("tests/unit/runtime/observe/test_threads.py",)
 LEASES = ("tests/unit/test_leases.py",)
 LOOPS = ("tests/unit/runtime/processes/test_loop_thread.py",)
-POOL = ("tests/unit/broker/test_threads.py",)
+POOL = ("tests/unit/adapters/celery/test_threads.py",)
 BULKS = ("tests/unit/client/test_bulk_threads.py",)
 CUTS = ("tests/unit/engine/models/test_stall_clock.py",)
 EXECUTOR = ("tests/unit/engine/calls/test_executor.py",)
@@ -109,21 +109,21 @@ BUGS = (
     ),
     Bug(
         "an end that fails keeps its place in the worker",
-        "brainq/broker/celery57/thread_pool.py",
+        "brainq/adapters/celery/celery57/thread_pool.py",
         "            self._end_as_failed(end, failure)\n",
         "            del failure\n",
         POOL,
     ),
     Bug(
         "a task without a thread keeps its place in the worker",
-        "brainq/broker/celery57/thread_pool.py",
+        "brainq/adapters/celery/celery57/thread_pool.py",
         "            give_up(run, refused)\n",
         "            raise RuntimeError from refused\n",
         POOL,
     ),
     Bug(
         "a waiting task without a thread keeps its place in the worker",
-        "brainq/broker/celery57/thread_pool.py",
+        "brainq/adapters/celery/celery57/thread_pool.py",
         "                give_up(following, refused)\n",
         "                raise RuntimeError from refused\n",
         POOL,

@@ -4,22 +4,22 @@ from __future__ import annotations
 
 from ops.mutants.bug import Bug
 
-HEALTH = "brainq/broker/worker_health.py"
-CONSUMER = "brainq/broker/celery57/consumer.py"
-WORKER = "brainq/broker/celery57/worker.py"
+HEALTH = "brainq/adapters/celery/worker_health.py"
+CONSUMER = "brainq/adapters/celery/celery57/consumer.py"
+WORKER = "brainq/adapters/celery/celery57/worker.py"
 RESOURCES = "brainq/runtime/processes/resources.py"
 POOL = "brainq/tasks/pool_app.py"
 KEEPER = "brainq/tasks/worker_keeper.py"
 OTEL = "brainq/runtime/observe/otel_setup.py"
-IN_HEALTH = ("tests/unit/broker/test_worker_health.py",)
-IN_PROGRAM = ("tests/unit/broker/test_worker_program.py",)
-IN_FITNESS = ("tests/integration/broker/test_fitness.py",)
+IN_HEALTH = ("tests/unit/adapters/celery/test_worker_health.py",)
+IN_PROGRAM = ("tests/unit/adapters/celery/test_worker_program.py",)
+IN_FITNESS = ("tests/integration/adapters/celery/test_fitness.py",)
 IN_RESOURCES = ("tests/unit/runtime/processes/test_resources.py",)
 IN_SHORTAGE = (
     "tests/integration/test_engine_faults.py::test_what_a_process_lacks_is_not_its_models_failure",
     "tests/integration/test_engine_faults.py::test_a_model_is_asked_again_after_a_shortage_that_is_over",
 )
-IN_OPTIONS = ("tests/unit/broker/test_worker_options.py",)
+IN_OPTIONS = ("tests/unit/adapters/celery/test_worker_options.py",)
 IN_START = ("tests/unit/tasks/test_pool_worker.py",)
 IN_RENEWAL = ("tests/unit/tasks/test_renewal.py",)
 IN_OTEL = ("tests/unit/runtime/observe/test_otel_setup.py",)
@@ -214,7 +214,7 @@ BUGS = (
     ),
     Bug(
         "a worker accepts one queue of another pool beside its own",
-        "brainq/broker/worker_options.py",
+        "brainq/adapters/celery/worker_options.py",
         "is_wrong = not chosen <= set(queues)",
         "is_wrong = not chosen & set(queues)",
         IN_OPTIONS,

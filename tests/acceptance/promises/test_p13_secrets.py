@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from brainq.broker.app import make_app
+from brainq.adapters.celery.app import make_app
 from brainq.devserver.ports import free_port
 from brainq.errors import TurnRejected
 from tests.support.brains.diary import notes, open_gate, order

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from brainq.broker.names import LOCAL_WRITE_QUEUE, READ_ONLY_QUEUE, TAKEN_IN_TURN, queue_key
+from brainq.adapters.celery.names import LOCAL_WRITE_QUEUE, READ_ONLY_QUEUE, TAKEN_IN_TURN, queue_key
 from brainq.client.handle import TurnHandle
 from brainq.contracts.status import Ending
 from tests.support.brains.diary import notes, open_gate

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from brainq.broker.app import make_app
+from brainq.adapters.celery.app import make_app
 from brainq.cli.doctor.services import check_envelope
 from brainq.runtime.settings.deployment import Settings
 from tests.support.commands import Brainq

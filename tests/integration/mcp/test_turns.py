@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from brainq import Brain, Effect
-from brainq.broker import names
+from brainq.adapters.celery import names
 from brainq.contracts.status import TraceStatus
 from brainq.engine.tools.mcp.catalogue import PinnedServer, write_catalogue
 from brainq.testing import ScriptedProvider, calls, says

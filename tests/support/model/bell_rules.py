@@ -7,8 +7,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from brainq.adapters.celery.names import FINALIZE_QUEUE, TAKEN_IN_TURN, queue_key, queue_keys
 from brainq.adapters.redis.keys import Keys
-from brainq.broker.names import FINALIZE_QUEUE, TAKEN_IN_TURN, queue_key, queue_keys
 from brainq.runtime.settings.deployment import Settings
 from tests.support.model.rules import require
 

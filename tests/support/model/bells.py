@@ -6,8 +6,8 @@ import json
 from random import Random
 from typing import Any, cast
 
+from brainq.adapters.celery.names import ALL_QUEUES, queue_keys
 from brainq.adapters.redis.keys import Keys
-from brainq.broker.names import ALL_QUEUES, queue_keys
 from brainq.runtime.settings.deployment import Settings
 from tests.support.model.client import ModelClient
 

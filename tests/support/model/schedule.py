@@ -8,7 +8,7 @@ from functools import partial
 from random import Random
 from typing import Any
 
-from brainq.broker.names import FINALIZE_QUEUE, TAKEN_IN_TURN
+from brainq.adapters.celery.names import FINALIZE_QUEUE, TAKEN_IN_TURN
 from brainq.contracts.claim import CallRef
 from brainq.contracts.status import TurnState
 from brainq.contracts.turn import Limits, Priority, TurnRequest

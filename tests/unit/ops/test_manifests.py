@@ -20,7 +20,7 @@ import jsonschema
 import pytest
 
 from brainq import __version__
-from brainq.broker.names import POOL_QUEUES
+from brainq.adapters.celery.names import POOL_QUEUES
 from brainq.contracts.fleet import FleetScale
 from brainq.gateway.edge.access import PUBLIC_PATHS, VERBS
 from brainq.runtime.settings.deployment import ENV_PREFIX, Settings

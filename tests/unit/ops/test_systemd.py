@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from brainq.broker.names import POOL_QUEUES
-from brainq.broker.worker_health import SETUP_EXIT
+from brainq.adapters.celery.names import POOL_QUEUES
+from brainq.adapters.celery.worker_health import SETUP_EXIT
 from brainq.runtime.settings.deployment import ENV_PREFIX, Settings
 
 ROOT = Path(__file__).parents[3]

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from brainq.broker import names
-from brainq.broker.app import make_app
+from brainq.adapters.celery import names
+from brainq.adapters.celery.app import make_app
 from brainq.errors import SetupError
 from brainq.runtime.settings.deployment import load_settings
 from brainq.tasks import pool_app

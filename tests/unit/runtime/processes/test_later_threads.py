@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from kombu.transport import virtual
 
-from brainq.broker.celery57.event_loop import ThreadSafeQoS
+from brainq.adapters.celery.celery57.event_loop import ThreadSafeQoS
 from brainq.runtime.processes import later_threads
 from brainq.runtime.processes.later_threads import LaterThreads
 

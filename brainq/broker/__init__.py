@@ -1,4 +1,0 @@
-"""Celery: queues, doorbells, the app that every worker runs, and the protection of workers against bad input.
-
-Nothing is imported here, so that `broker.names` and `broker.envelope` stay free of Celery.
-"""
