@@ -219,7 +219,7 @@ def describe_error(error: Exception) -> tuple[str, ExitCode]:
     """Return one sentence with a remedy, and the exit code, for an unexpected error: a disk, a service, or a bug."""
     message = f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}".rstrip(":. ")
     if isinstance(error, OSError) and error.errno in _FILE_ERRNOS:
-        from brainq.wiring.preflight import disk_problem, disk_remedy
+        from brainq.app.wiring.preflight import disk_problem, disk_remedy
 
         return f"{error.filename or 'the disk'} {disk_problem(error)}; {disk_remedy(error)}", ExitCode.SETUP
     source = type(error).__module__.partition(".")[0]

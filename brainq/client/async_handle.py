@@ -13,6 +13,7 @@ from typing import Any, Concatenate, Literal, ParamSpec, Self, TypeVar
 
 from brainq.adapters.redis.events import Follower, NoEvents
 from brainq.adapters.redis.stream_reader import StreamReader
+from brainq.app.wiring import Wiring
 from brainq.client import waiting
 from brainq.client.connection import cells_of, translate_unreachable, wiring_of
 from brainq.client.handle import ENDED_OR_PARKED, Hold, TurnHandle
@@ -20,7 +21,6 @@ from brainq.client.options import WaitFor
 from brainq.contracts.event import TurnEvent
 from brainq.contracts.turn import TurnResult
 from brainq.errors import SetupError, TenantMoving, TurnNotFound
-from brainq.wiring import Wiring
 
 R = TypeVar("R")
 T = TypeVar("T")

@@ -11,6 +11,7 @@ from datetime import UTC, datetime, timedelta
 from itertools import islice
 from typing import TYPE_CHECKING, Any, cast
 
+from brainq.app.wiring import Wiring
 from brainq.client.connection import connection_of, translate_unreachable
 from brainq.client.lists import PAGE_SIZE, checked_filter, read_metadata_pairs
 from brainq.client.options import SubmitOptions, TurnFilters
@@ -24,7 +25,6 @@ from brainq.contracts.turn import CONFIGURE_OPTIONS
 from brainq.errors import BrainqError, CellUnreachable, InvalidInput, Unreachable
 from brainq.runtime.observe.logs import logger
 from brainq.runtime.observe.threads import KeptThread
-from brainq.wiring import Wiring
 
 if TYPE_CHECKING:
     from brainq.client.client import Client

@@ -14,6 +14,8 @@ from itertools import islice
 from typing import Any, TypeVar
 
 from brainq.adapters.sql.list_places import Figure, ListPlace
+from brainq.app.wiring import Wiring
+from brainq.app.wiring.cells import Cells
 from brainq.client import checks
 from brainq.client.lists import list_deliveries, make_turn_list, no_such_turn
 from brainq.contracts.answers import Answers, listed
@@ -24,8 +26,6 @@ from brainq.contracts.people import Approval
 from brainq.contracts.rows import MemoryRow
 from brainq.contracts.webhook import DeliveryRow
 from brainq.errors import CellUnreachable, InvalidInput
-from brainq.wiring import Wiring
-from brainq.wiring.cells import Cells
 
 T = TypeVar("T")
 Row = TypeVar("Row", DeliveryRow, MemoryRow)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from brainq.app.wiring import Wiring
+from brainq.app.wiring.cells import Cells
 from brainq.client.connection import Connection
 from brainq.contracts.answers import Answers
 from brainq.contracts.cell import Move
@@ -11,8 +13,6 @@ from brainq.contracts.fleet import CellMove, CellsState, CellState, Fleet
 from brainq.fleet.snapshot import read_fleet
 from brainq.runtime.settings.deployment import Settings
 from brainq.runtime.text.service_url import without_password
-from brainq.wiring import Wiring
-from brainq.wiring.cells import Cells
 
 
 class CellVerbs:

@@ -6,6 +6,8 @@ import hashlib
 from collections.abc import Iterator, Sequence
 from typing import Literal, Self, Unpack
 
+from brainq.app.wiring import Wiring
+from brainq.app.wiring.cells import Cells, open_cells
 from brainq.client import checks
 from brainq.client.approvals import ApprovalVerbs
 from brainq.client.audit import AuditVerbs
@@ -48,8 +50,6 @@ from brainq.fleet.all_cells import read_all_activity, read_all_fleets, read_all_
 from brainq.fleet.scale import ScaleRequest
 from brainq.runtime.observe.spans import submit_span
 from brainq.runtime.settings.deployment import Settings, settings_here
-from brainq.wiring import Wiring
-from brainq.wiring.cells import Cells, open_cells
 
 
 class Client(ScheduleVerbs, ApprovalVerbs, SpendVerbs, CellVerbs, StopVerbs, VersionVerbs, AuditVerbs, BulkVerbs):

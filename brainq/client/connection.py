@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Literal, NoReturn, TypeVar
 from brainq.adapters.redis.connection import redis_refusal
 from brainq.adapters.sql.audit import record_act
 from brainq.adapters.sql.refusals import sql_refusal
+from brainq.app.wiring import Wiring, services
+from brainq.app.wiring.cells import Cells
 from brainq.contracts.act import NewAct
 from brainq.contracts.answers import Answers
 from brainq.errors import BrainqError, CellUnreachable, Unreachable
 from brainq.runtime.observe.logs import logger
 from brainq.runtime.settings.deployment import Settings
-from brainq.wiring import Wiring, services
-from brainq.wiring.cells import Cells
 
 if TYPE_CHECKING:
     from brainq.client.async_client import AsyncClient

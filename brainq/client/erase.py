@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING
 
 from brainq.adapters.redis.erase import RedisErasure
 from brainq.adapters.sql.erase import SqlErasure
+from brainq.app.wiring import Wiring
+from brainq.app.wiring.cells import Cells
 from brainq.client.waiting import cancel_turn
 from brainq.contracts.cell import tenant_key
 from brainq.contracts.erasure import Erasure, ErasureScope
 from brainq.contracts.ids import tenant_of
 from brainq.contracts.status import Awaits
 from brainq.errors import ResultTimeout
-from brainq.wiring import Wiring
-from brainq.wiring.cells import Cells
 
 if TYPE_CHECKING:
     from brainq.client.content_keys import KeysLeaving

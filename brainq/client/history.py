@@ -11,6 +11,8 @@ from dataclasses import dataclass
 
 from brainq.adapters.sql.repositories.session_log import messages_after
 from brainq.adapters.sql.store import Store
+from brainq.app.wiring import Wiring
+from brainq.app.wiring.state import RedisState
 from brainq.client.lists import get_turn
 from brainq.contracts.call import ToolTraceEntry
 from brainq.contracts.history import HistoryTurn, StartedTurn, TurnCall
@@ -19,8 +21,6 @@ from brainq.contracts.message import Message, ToolCall
 from brainq.contracts.rows import WholeTurn
 from brainq.contracts.turn import CONTENT_NOT_STORED
 from brainq.errors import ContentNotKept
-from brainq.wiring import Wiring
-from brainq.wiring.state import RedisState
 
 _TRACE_FIELDS = [name for name in ToolTraceEntry.model_fields if name in TurnCall.model_fields]
 

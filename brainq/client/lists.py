@@ -14,6 +14,8 @@ from brainq.adapters.redis.snapshots import LiveTurn, RedisLiveTurns
 from brainq.adapters.sql.list_places import Figure
 from brainq.adapters.sql.repositories.turn_lists import ListRow
 from brainq.adapters.sql.store import Store
+from brainq.app.wiring import Wiring
+from brainq.app.wiring.cells import turn_not_found
 from brainq.client import checks
 from brainq.contracts.answers import cells_away
 from brainq.contracts.evaluation import ALL_STRATEGIES, Strategy
@@ -26,8 +28,6 @@ from brainq.contracts.turn import TurnRequest
 from brainq.contracts.webhook import DeliveryRow, DeliveryState
 from brainq.engine.turn.explain import explain
 from brainq.errors import AttachmentNotFound, CellUnreachable, InvalidInput, TurnNotFound
-from brainq.wiring import Wiring
-from brainq.wiring.cells import turn_not_found
 
 PAGE_SIZE = 200
 T = TypeVar("T")

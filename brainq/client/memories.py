@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from brainq.app.wiring import Wiring
+from brainq.app.wiring.cells import Cells
 from brainq.client import checks
 from brainq.client.cell_lists import find_row, list_memories
 from brainq.client.connection import connection_of
@@ -14,8 +16,6 @@ from brainq.contracts.ids import check_id
 from brainq.contracts.rows import MemoryRow
 from brainq.engine.brain.brains import Brains
 from brainq.errors import CellUnreachable, InvalidInput
-from brainq.wiring import Wiring
-from brainq.wiring.cells import Cells
 
 if TYPE_CHECKING:
     from brainq.client.client import Client

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Self, TypeVar
 
 from brainq.adapters.redis.connection import redis_refusal
+from brainq.app.wiring import Wiring
 from brainq.client import checks
 from brainq.client.checks import MAX_LISTED
 from brainq.client.client import Client
@@ -33,7 +34,6 @@ from brainq.engine.finalize.rerun import Retried
 from brainq.errors import CallNotFound, ContentNotKept, InvalidInput, ResultTimeout, SetupError, Unreachable
 from brainq.fleet.snapshot import read_redis_fleet
 from brainq.runtime.settings.deployment import Settings, settings_here
-from brainq.wiring import Wiring
 
 if TYPE_CHECKING:
     from brainq.client.content_keys import ContentKeys

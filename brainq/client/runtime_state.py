@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, Self
 
+from brainq.app.wiring import Wiring
 from brainq.client.connection import InSession, connection_of
 from brainq.client.waiting import cancel_turn
 from brainq.contracts.call import CallReport, ToolTraceEntry
@@ -17,7 +18,6 @@ from brainq.contracts.status import TraceStatus
 from brainq.contracts.turn import Citation, Limits
 from brainq.contracts.view import BudgetSnapshot
 from brainq.errors import SetupError, TurnNotFound
-from brainq.wiring import Wiring
 
 if TYPE_CHECKING:
     from brainq.client.client import Client

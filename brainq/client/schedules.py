@@ -8,6 +8,7 @@ from heapq import merge
 from itertools import islice
 from typing import Any, Unpack, cast
 
+from brainq.app.wiring import Wiring
 from brainq.client import checks
 from brainq.client.connection import Connection
 from brainq.client.options import SubmitOptions, submit_fields, takes_submit_options
@@ -18,7 +19,6 @@ from brainq.contracts.schedule import Missed, OnRunning, Schedule, ScheduleRow
 from brainq.engine.people.admission import read_request
 from brainq.engine.upkeep.schedules import resumed_run, scheduled_request
 from brainq.errors import InvalidInput, ScheduleNotFound, SchedulesFull
-from brainq.wiring import Wiring
 
 NOT_SCHEDULED = ("turn_id", "request_key", "readiness", "attachments")
 """The options of a submit that belong to one turn, so that a schedule cannot have them."""

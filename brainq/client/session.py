@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Self, Unpack
 
+from brainq.app.wiring import Wiring
 from brainq.client import checks
 from brainq.client.connection import InSession, connection_of
 from brainq.client.handle import TurnHandle
@@ -20,7 +21,6 @@ from brainq.contracts.ids import check_id, check_turn_id
 from brainq.contracts.people import DEFAULT_HOLD_S, HoldPolicy, Receipt, TurnInput
 from brainq.engine.people.bounced_inputs import bounced_turn_id
 from brainq.errors import InvalidInput, StaleTurn
-from brainq.wiring import Wiring
 
 if TYPE_CHECKING:
     from brainq.client.client import Client

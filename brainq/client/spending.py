@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 
+from brainq.app.wiring.cells import Cells
 from brainq.client import checks
 from brainq.client.connection import Connection
 from brainq.client.lists import checked_instant
@@ -15,7 +16,6 @@ from brainq.contracts.spending import SpendLine, check_spend_by
 from brainq.engine.brain.brains import models_of
 from brainq.engine.models.costs import unpriced_models
 from brainq.fleet.combine import combine_same
-from brainq.wiring.cells import Cells
 
 DEFAULT_SPAN = timedelta(days=30)
 

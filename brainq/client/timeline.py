@@ -6,13 +6,13 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime
 
 from brainq.adapters.sql.store import Store
+from brainq.app.wiring.state import RedisState
 from brainq.contracts.call import ToolTraceEntry
 from brainq.contracts.event import Timeline, TimelineBar, TimelineSpan, TurnEvent, TurnTimeline
 from brainq.contracts.model import Spend
 from brainq.contracts.people import Approval
 from brainq.contracts.rows import InputRow, StepRow, TurnRow
 from brainq.engine.turn.timeline_fold import EMPTY_TIMELINE, fold_timeline, pool_for_effect
-from brainq.wiring.state import RedisState
 
 
 def read_timeline(store: Store, state: RedisState | None, row: TurnRow, events: Sequence[TurnEvent]) -> TurnTimeline:

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import cast
 
+from brainq.app.wiring import Wiring
 from brainq.client.options import Cancelled, WaitFor
 from brainq.contracts.event import EventKind, TurnEvent
 from brainq.contracts.people import Approval, HoldSpec
@@ -25,7 +26,6 @@ from brainq.errors import (
     TurnParked,
     TurnRejected,
 )
-from brainq.wiring import Wiring
 
 POLL_S = 2.0
 MOVING_S = 0.5  # how soon a caller that waits looks again while the turn's tenant moves

@@ -7,6 +7,8 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
+from brainq.app.wiring import Wiring
+from brainq.app.wiring.cells import Cells
 from brainq.contracts.fleet import Fleet, FleetActivity, FleetScale
 from brainq.errors import CellUnreachable
 from brainq.fleet.combine import combine
@@ -15,8 +17,6 @@ from brainq.fleet.scale import ScaleRequest, read_scale
 from brainq.fleet.snapshot import MAX_RECENT_TURNS, WINDOW, fleet_activity, read_fleet
 from brainq.runtime.observe.metrics.catalogue import UP, Metric
 from brainq.runtime.observe.metrics.counters import Series
-from brainq.wiring import Wiring
-from brainq.wiring.cells import Cells
 
 if TYPE_CHECKING:
     from wsgiref.simple_server import WSGIServer

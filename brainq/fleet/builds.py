@@ -7,12 +7,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
+from brainq.app.wiring import Wiring
+from brainq.app.wiring.cells import Cells
 from brainq.contracts.answers import Answers
 from brainq.contracts.build import Build, BuildBrain, BuildTurn, BuildWorker, Ramp, Versions
 from brainq.errors import CellUnreachable, InvalidInput, NotFound
 from brainq.fleet.combine import combine
-from brainq.wiring import Wiring
-from brainq.wiring.cells import Cells
 
 MAX_TURNS = 10_000
 """How many turns that have not ended are read. This takes some 50 ms."""

@@ -12,6 +12,8 @@ from typing import TypeVar
 
 from brainq.adapters.celery.names import POOL_QUEUES
 from brainq.adapters.sql.repositories.turn_records import count_given_up
+from brainq.app.wiring import Wiring
+from brainq.app.wiring.services import is_unavailable
 from brainq.contracts.fleet import FleetModel, TurnKey
 from brainq.errors import Unreachable
 from brainq.fleet.snapshot import MAX_OPEN_TURNS, RedisFleetState, read_redis_fleet
@@ -20,8 +22,6 @@ from brainq.runtime.observe.logs import logger
 from brainq.runtime.observe.metrics import catalogue as m
 from brainq.runtime.observe.metrics.counters import Cell, Reading, Series, collect_series
 from brainq.runtime.observe.metrics.recording import MODELS
-from brainq.wiring import Wiring
-from brainq.wiring.services import is_unavailable
 
 log = logger("brainq.client")
 T = TypeVar("T")

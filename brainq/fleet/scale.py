@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from brainq.adapters.celery import names
+from brainq.app.wiring import Wiring
 from brainq.contracts.build import BuildTurn, Ramp
 from brainq.contracts.fleet import FleetCapacity, FleetQueue, FleetScale, FleetWorker, PoolScale, StopCandidate
 from brainq.errors import InvalidInput, SetupError
@@ -15,7 +16,6 @@ from brainq.fleet.builds import MAX_TURNS, versions_of
 from brainq.fleet.combine import first_to_stop
 from brainq.fleet.snapshot import read_redis_fleet
 from brainq.runtime.settings.deployment import Settings
-from brainq.wiring import Wiring
 
 MAX_WORKERS = 1_000
 

@@ -10,6 +10,7 @@ from datetime import datetime, timedelta
 from brainq.adapters.celery import names
 from brainq.adapters.redis.fleet import FleetFacts, rung_at_s
 from brainq.adapters.sql.repositories.turn_records import count_given_up
+from brainq.app.wiring import Wiring
 from brainq.contracts.fleet import (
     Fleet,
     FleetActivity,
@@ -23,7 +24,6 @@ from brainq.contracts.fleet import (
 from brainq.contracts.rows import RecentTurn
 from brainq.contracts.status import Ending
 from brainq.fleet.troubles import fleet_troubles, longest_limits
-from brainq.wiring import Wiring
 
 MAX_OPEN_TURNS = 2_000  # turns whose states are read, which takes some 20 ms
 MINUTES = 60

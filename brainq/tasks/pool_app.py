@@ -30,6 +30,7 @@ from brainq.adapters.celery.names import effects_of_queues
 from brainq.adapters.celery.thread_step import thread_step
 from brainq.adapters.celery.worker_health import WorkerHealth
 from brainq.adapters.redis.fleet import RedisWorkers
+from brainq.app.wiring import Wiring
 from brainq.contracts.fleet import FleetWorker
 from brainq.engine.brain.brains import load_brains
 from brainq.engine.brain.declared import worker_build
@@ -48,7 +49,6 @@ from brainq.runtime.settings.environment import mistyped_names
 from brainq.tasks.register import BuildMachines, GetWiring
 from brainq.tasks.renewal import become_keeper, renewal_request
 from brainq.tasks.task_events import WorkFailed
-from brainq.wiring import Wiring
 
 log = logger("brainq.tasks")
 
@@ -215,7 +215,7 @@ class PoolWorker:
         if self.wiring().build.is_distinct:
             self.wiring().state.builds.forget_old()
         if self._pool == "coordinator":  # the finalizer may ask models, too, but no result waits for it
-            from brainq.wiring.machines import warm_up_models
+            from brainq.app.wiring.machines import warm_up_models
 
             warm_up_models(self.wiring().brains)
         self._build()

@@ -13,6 +13,7 @@ from brainq.adapters.celery import names
 from brainq.adapters.celery.celery57.consumer import HiddenRequest
 from brainq.adapters.celery.celery57.thread_pool import current_run
 from brainq.adapters.celery.thread_step import thread_step
+from brainq.app.wiring import Wiring
 from brainq.contracts.status import WorkFailure, WorkOutcome
 from brainq.contracts.turn import TurnRequest
 from brainq.engine.brain.brains import Brains
@@ -23,7 +24,6 @@ from brainq.runtime.observe.logs import logger, turn_log_ids
 from brainq.runtime.observe.spans import set_parent_context, submit_span
 from brainq.runtime.observe.work_events import UNWATCHED, WorkEvents
 from brainq.tasks.task_events import TaskEvents, WorkFailed, raise_failure
-from brainq.wiring import Wiring
 
 log = logger("brainq.tasks")
 GetWiring = Callable[[], Wiring]

@@ -20,9 +20,9 @@ from typing import Any, cast
 from rich.console import Console
 
 from brainq.adapters.celery import names
+from brainq.app.wiring import Wiring
 from brainq.client.client import Client
 from brainq.client.connection import wiring_of
-from brainq.wiring import Wiring
 from ops.bench.load import submit
 from ops.bench.outcomes import BenchFailure
 from ops.bench.stage import open_client

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from brainq.app.wiring.finalizer import finalizer_runtime
 from brainq.client.client import Client
 from brainq.client.connection import wiring_of
 from brainq.devserver.local_fleet import LocalFleet
@@ -15,7 +16,6 @@ from brainq.devserver.redis_server import EmbeddedServer, socket_path
 from brainq.engine.brain.brains import load_brains
 from brainq.errors import SetupError
 from brainq.runtime.settings.deployment import ENV_PREFIX, load_settings
-from brainq.wiring.finalizer import finalizer_runtime
 from ops.bench import brain as reference
 from ops.bench.noop_task import DONE_IN
 

@@ -27,12 +27,12 @@ from typing import Any, cast
 import brainq
 from brainq import Brain, Client, Effect, ScriptedProvider
 from brainq.adapters.celery import names
+from brainq.app.wiring import Wiring
 from brainq.client.connection import wiring_of
 from brainq.contracts.model import ModelChunk, ModelRequest
 from brainq.engine.models.providers import keeps_limits
 from brainq.engine.models.scripted import calls, says
 from brainq.runtime.settings.deployment import load_settings
-from brainq.wiring import Wiring
 from ops.bench.pump import no_cut, take
 from ops.bench.stage import forget_settings, open_client
 

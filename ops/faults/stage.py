@@ -17,13 +17,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from brainq import Client
+from brainq.app.wiring import Wiring
 from brainq.client.connection import wiring_of
 from brainq.devserver.local_fleet import LocalFleet, LocalWorker
 from brainq.engine.brain.brains import load_brains
 from brainq.engine.tools.mcp.catalogue import write_catalogue
 from brainq.engine.tools.mcp.session import discover
 from brainq.runtime.settings.deployment import load_settings
-from brainq.wiring import Wiring
 from ops.faults.disks import SmallDisk, small_disk
 from ops.faults.doors import MCP_LOCK, MCP_URL, mcp_shop
 from ops.faults.effects import ROOT, Effects, effect_server

@@ -21,6 +21,7 @@ from typing import Any
 from unittest import mock
 
 import brainq.adapters.redis.scripts as scripts
+import brainq.app.wiring.machines as machines
 import brainq.engine.calls.executor as executor
 import brainq.engine.calls.function_run as function_run
 import brainq.engine.people.approvals as approvals
@@ -30,7 +31,6 @@ import brainq.runtime.leases as leases
 import brainq.runtime.observe.threads as kept
 import brainq.runtime.processes.threads as threads
 import brainq.runtime.processes.timers as timers
-import brainq.wiring.machines as machines
 from brainq.adapters.redis.doorbells import Doorbells
 from brainq.adapters.redis.script_text import Generated
 from brainq.engine.turn.step import StepRunner

@@ -6,12 +6,12 @@ from collections.abc import Callable
 from random import Random
 from typing import TYPE_CHECKING, Any
 
+from brainq.app.wiring.wiring import Wiring
 from brainq.client.waiting import cancel_turn
 from brainq.contracts.people import TurnInput
 from brainq.contracts.rows import AcceptedTurn
 from brainq.contracts.turn import LimitsOverride, TurnRequest
 from brainq.errors import BrainqError
-from brainq.wiring.wiring import Wiring
 
 if TYPE_CHECKING:
     from ops.simulate.world import World

@@ -8,11 +8,14 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 from unittest import mock
 
-import brainq.wiring.state as wiring_state
+import brainq.app.wiring.state as wiring_state
 from brainq.adapters.celery import names
 from brainq.adapters.redis.listener import RedisStopSignals
 from brainq.adapters.redis.scripts import Scripts
 from brainq.adapters.sql.store import Store
+from brainq.app.wiring.finalizer import make_finalizer
+from brainq.app.wiring.machines import make_coordinator
+from brainq.app.wiring.wiring import Wiring
 from brainq.contracts.call import ToolTimeout
 from brainq.contracts.claim import FinalStepClaim
 from brainq.engine.brain.brain import Brain
@@ -22,9 +25,6 @@ from brainq.engine.finalize.steps import QuarantinedStepError
 from brainq.engine.tools.context import RunContext
 from brainq.engine.tools.tool import Tool
 from brainq.runtime.settings.deployment import Settings
-from brainq.wiring.finalizer import make_finalizer
-from brainq.wiring.machines import make_coordinator
-from brainq.wiring.wiring import Wiring
 from ops.simulate.hub import Hub, VirtualEvent
 from ops.simulate.lines import Line
 from ops.simulate.wires import VirtualClient
@@ -208,7 +208,7 @@ class VirtualToolProcesses:
 
 
 class VirtualQuarantine:
-    """`wiring.quarantine.Quarantine`: a process for each turn or step, which dies like any other here."""
+    """`app.wiring.quarantine.Quarantine`: a process for each turn or step, which dies like any other here."""
 
     def __init__(self, world: World, process: Process) -> None:
         self._world = world

@@ -20,9 +20,9 @@ import brainq.adapters.sql.store as store_module
 from brainq.adapters.redis.keys import Keys
 from brainq.adapters.redis.scripts import Scripts
 from brainq.adapters.sql.store import Store
+from brainq.app.wiring import doorbells
 from brainq.devserver.redis_server import EmbeddedServer
 from brainq.runtime.settings.deployment import load_settings
-from brainq.wiring import doorbells
 from ops.simulate.clock import sql_strftime, virtual_time, with_virtual_clock
 from ops.simulate.faults import Chances
 from ops.simulate.hub import Hub, Task

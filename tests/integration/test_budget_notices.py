@@ -28,7 +28,7 @@ SOME_TIME_MS = 1_795_000_000_000
 
 @pytest.fixture(autouse=True)
 def priced(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("brainq.wiring.machines.cost_usd", price)
+    monkeypatch.setattr("brainq.app.wiring.machines.cost_usd", price)
 
 
 @pytest.fixture

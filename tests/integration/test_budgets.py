@@ -33,7 +33,7 @@ def price(provider: str, model: str, usage: TokenUsage) -> float:
 
 @pytest.fixture(autouse=True)
 def priced(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("brainq.wiring.machines.cost_usd", price)
+    monkeypatch.setattr("brainq.app.wiring.machines.cost_usd", price)
 
 
 def brain(billed: int = TOKENS, bounded: bool = True, rules: Any = None, name: str = "b") -> Brain:
@@ -244,7 +244,7 @@ def test_setting_a_budget_names_the_models_that_it_does_not_hold(pumps: Pumps, m
     def unknown(*_: object) -> None:
         return None
 
-    monkeypatch.setattr("brainq.wiring.machines.cost_usd", unknown)
+    monkeypatch.setattr("brainq.app.wiring.machines.cost_usd", unknown)
     own = Brain("own", ScriptedProvider([says("Done.")], name="mine"))
     pump = pumps([Brain("free", "offline:rules"), own])
     budgets = pump.client.budgets

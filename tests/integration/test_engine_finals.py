@@ -203,7 +203,7 @@ def test_the_sweeper_looks_as_soon_as_the_failing_time_is_up(pumps: Callable[...
 
 
 def test_the_result_goes_out_when_nobody_serves_the_finalizer(pump: Pump, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("brainq.wiring.state.UNSERVED_S", 0.3)
+    monkeypatch.setattr("brainq.app.wiring.state.UNSERVED_S", 0.3)
     handle = pump.submit("s1", script())
     pump.drain("brainq.turns")
     wait_until(lambda: pump.sweep() or out(pump, handle), "the result went out")

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from brainq.app.wiring.finalizer import finalizer_runtime
 from brainq.client.operator import Operator
 from brainq.contracts.brain import Memory
 from brainq.contracts.model import ModelReply, ModelRequest, TokenUsage
@@ -20,7 +21,6 @@ from brainq.engine.finalize.steps import StepContext
 from brainq.engine.models.asking.fallback import Fallback
 from brainq.engine.models.scripted import ScriptedFailure, ScriptedProvider, fails, says
 from brainq.errors import InvalidInput
-from brainq.wiring.finalizer import finalizer_runtime
 from tests.support.parts import (
     ANSWER,
     MESSAGE,
@@ -76,7 +76,7 @@ def test_what_extraction_and_judging_cost_is_counted_once(pumps: Pumps, monkeypa
         return usage.total / 1000
 
     for place in ("machines", "finalizer"):
-        monkeypatch.setattr(f"brainq.wiring.{place}.cost_usd", price)
+        monkeypatch.setattr(f"brainq.app.wiring.{place}.cost_usd", price)
 
     def beside(request: ModelRequest) -> ModelReply | ScriptedFailure:
         used = TokenUsage(input_tokens=100, output_tokens=10)

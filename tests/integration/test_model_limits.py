@@ -15,6 +15,7 @@ from brainq.adapters.redis.connection import Client, make_client
 from brainq.adapters.redis.keys import Keys
 from brainq.adapters.redis.rates import RedisRates
 from brainq.adapters.redis.scripts import Scripts
+from brainq.app.wiring import doorbells
 from brainq.contracts.event import EventKind
 from brainq.contracts.rate import RateReport, RateRules, parse_rates
 from brainq.contracts.status import Ending, StopReason
@@ -22,7 +23,6 @@ from brainq.contracts.turn import LimitsFields
 from brainq.engine.models.asking.rate_permit import GIVE_UP_EARLY_S
 from brainq.engine.models.scripted import says
 from brainq.runtime.settings.deployment import Settings
-from brainq.wiring import doorbells
 from tests.integration.engine.models.test_wire import openai_words
 from tests.integration.engine.models.wire_server import Exchange, WireServer
 from tests.support.pump import Pump

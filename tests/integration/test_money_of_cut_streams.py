@@ -204,7 +204,7 @@ def test_a_request_whose_worker_is_gone_is_charged_as_it_was_reserved(
             second.drain(TURNS_QUEUE)
             yield ModelChunk(text=PIECE)
 
-    monkeypatch.setattr("brainq.wiring.machines.cost_usd", price)
+    monkeypatch.setattr("brainq.app.wiring.machines.cost_usd", price)
     brain = Brain("talks", Gone([], name="own"), limits=Limits(max_output_tokens=1_000_000))
     first, second = pumps(brain, owner="one"), pumps(brain, owner="two")
     first.wiring.beats.stop()  # what it reports by its heartbeats would come before its first words

@@ -14,11 +14,11 @@ from typing import Any
 import pytest
 
 from brainq.adapters.sql.store import Store
+from brainq.app.wiring import preflight
+from brainq.app.wiring.preflight import check_disk, check_redis, check_sql, require_start
 from brainq.errors import BrainNotLoaded, SetupError
 from brainq.runtime.observe import threads
 from brainq.runtime.settings.deployment import Settings, load_settings
-from brainq.wiring import preflight
-from brainq.wiring.preflight import check_disk, check_redis, check_sql, require_start
 from tests.support.refused_threads import REFUSED, RefusedThreads
 
 APP = "from brainq import Brain\n\nbrain = Brain('shop', {model!r})\n"

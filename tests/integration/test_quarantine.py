@@ -17,6 +17,9 @@ import pytest
 
 from brainq import Brain, ScriptedProvider
 from brainq.adapters.celery.names import TURNS_QUEUE
+from brainq.app.wiring import Wiring
+from brainq.app.wiring import quarantine as alone_module
+from brainq.app.wiring.machines import make_coordinator
 from brainq.client.handle import TurnHandle
 from brainq.contracts.model import ModelReply, ModelRequest
 from brainq.contracts.status import Ending, StopReason
@@ -24,9 +27,6 @@ from brainq.engine.models.scripted import says
 from brainq.engine.turn.coordinator import ANY_LOSSES
 from brainq.runtime.processes.child import FrameLostError
 from brainq.runtime.processes.quarantine_pool import FILL_FIRST
-from brainq.wiring import Wiring
-from brainq.wiring import quarantine as alone_module
-from brainq.wiring.machines import make_coordinator
 from tests.support.pump import Pump
 
 INNOCENTS = 20

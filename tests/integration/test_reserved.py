@@ -44,7 +44,7 @@ def price_list(monkeypatch: pytest.MonkeyPatch) -> None:
     def price(provider: str, model: str, usage: TokenUsage) -> float:
         return CENT * usage.total
 
-    monkeypatch.setattr("brainq.wiring.machines.cost_usd", price)
+    monkeypatch.setattr("brainq.app.wiring.machines.cost_usd", price)
 
 
 def ended(pumps: Callable[..., Pump], model: Counter, **limits: float) -> tuple[Ending, StopReason, int]:

@@ -14,6 +14,8 @@ import pytest
 import redis
 
 from brainq.adapters.redis.connection import make_client
+from brainq.app.wiring import Wiring
+from brainq.app.wiring.preflight import check_redis
 from brainq.client.client import Client
 from brainq.client.handle import TurnHandle
 from brainq.contracts.ids import new_turn_id
@@ -24,8 +26,6 @@ from brainq.devserver.redis_server import find_server
 from brainq.errors import SetupError, Unreachable
 from brainq.runtime.settings.deployment import load_settings
 from brainq.runtime.settings.redis_url import parse_sentinel_url
-from brainq.wiring import Wiring
-from brainq.wiring.preflight import check_redis
 from tests.integration.adapters.celery.worker import listening_app, running, settings_for
 from tests.support.brains import diary, obedient
 from tests.support.brains.obedient import script

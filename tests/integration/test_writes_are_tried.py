@@ -16,9 +16,9 @@ from brainq.adapters.redis.connection import make_client, try_write
 from brainq.adapters.sql import refusals
 from brainq.adapters.sql.refusals import sql_refusal
 from brainq.adapters.sql.store import Store
+from brainq.app.wiring.preflight import check_redis, check_sql
 from brainq.client.connection import public_error
 from brainq.errors import Unreachable
-from brainq.wiring.preflight import check_redis, check_sql
 from tests.support.postgres import postgres_url
 from tests.support.server import RedisServer
 

@@ -17,8 +17,8 @@ from brainq.adapters.redis.doorbells import Doorbells
 from brainq.adapters.redis.keys import Keys
 from brainq.adapters.redis.script_text import LUA, Generated
 from brainq.adapters.redis.scripts import Script, Scripts
+from brainq.app.wiring import doorbells
 from brainq.runtime.settings.deployment import Settings
-from brainq.wiring import doorbells
 from tests.support.model.scripts import CLOCK, DIGEST, by_model_clock
 
 SID = "s1"

@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from brainq.adapters.redis.script_text import LUA, NAMES, read_script
+from brainq.app.wiring import doorbells
 from brainq.runtime.settings.deployment import Settings
-from brainq.wiring import doorbells
 from ops.simulate.clock import VIRTUAL_NOW, with_virtual_clock
 from ops.simulate.faults import Chances
 from ops.simulate.report import Report

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from brainq.app.wiring import Wiring
 from brainq.contracts.build import DeclaredBrain, WorkerBuild
 from brainq.contracts.fleet import FleetWorker
-from brainq.wiring import Wiring
 
 
 def announce(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from brainq.app.wiring.finalizer import judge_runtime, make_recall
 from brainq.client.handle import TurnHandle
 from brainq.contracts.brain import Memory, PromptTemplate
 from brainq.contracts.evaluation import JudgeCase, Judgement
@@ -14,7 +15,6 @@ from brainq.engine.brain.brain import Brain
 from brainq.engine.finalize.rerun import Retried
 from brainq.engine.memory.judge_runner import JudgeRunner
 from brainq.engine.models.scripted import ScriptedProvider, calls, says
-from brainq.wiring.finalizer import judge_runtime, make_recall
 from tests.support.pump import Pump
 
 MESSAGE = "I prefer short answers. Where does the boat lie?"

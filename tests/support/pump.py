@@ -19,6 +19,7 @@ from typing import Any, Self
 
 from brainq.adapters.celery import names
 from brainq.adapters.sql.store import Store
+from brainq.app.wiring import Wiring
 from brainq.client.client import Client
 from brainq.client.handle import TurnHandle
 from brainq.contracts.claim import FinalStepClaim
@@ -26,7 +27,6 @@ from brainq.contracts.status import Effect
 from brainq.contracts.turn import TurnResult
 from brainq.engine.brain.brains import BrainsArgument
 from brainq.runtime.settings.deployment import Settings, load_settings
-from brainq.wiring import Wiring
 from tests.support.stand_in import stand_in
 
 QUICK: dict[str, Any] = {"lease_s": 0.3, "beat_s": 0.1, "sweep_s": 0.02, "rering_s": 0.1, "result_after_failing_s": 0.3}

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from brainq.app.wiring import Wiring
 from brainq.client.client import Client
 from brainq.client.connection import wiring_of
 from brainq.client.handle import TurnHandle
@@ -16,7 +17,6 @@ from brainq.contracts.event import TurnEvent
 from brainq.devserver.local_fleet import LocalFleet, LocalWorker
 from brainq.engine.brain.brains import load_brains
 from brainq.runtime.settings.deployment import load_settings
-from brainq.wiring import Wiring
 from tests.support.brains import diary
 from tests.support.proxy import Proxy
 from tests.support.pump import sqlite_url

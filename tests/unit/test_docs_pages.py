@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from brainq.app.wiring.preflight import MIN_REDIS_VERSION
 from brainq.runtime.settings.deployment import Concurrency, Settings
 from brainq.runtime.settings.environment import OTHER_VARIABLES
 from brainq.runtime.settings.http import HttpSettings
-from brainq.wiring.preflight import MIN_REDIS_VERSION
 from ops import words
 from ops.mutants.bugs import BUGS
 from tests.lua import test_model

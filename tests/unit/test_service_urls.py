@@ -18,11 +18,11 @@ from brainq.adapters.celery.app import celery_url, make_app
 from brainq.adapters.redis.async_connection import AsyncConnection
 from brainq.adapters.redis.connection import make_client
 from brainq.adapters.sql.engine import make_engine
+from brainq.app.wiring.preflight import check_broker, check_redis, check_sql
 from brainq.engine.tools.mcp.server import McpServer
 from brainq.errors import BrainqError, SetupError
 from brainq.runtime.settings.deployment import Settings, load_settings
 from brainq.runtime.text.service_url import without_password
-from brainq.wiring.preflight import check_broker, check_redis, check_sql
 
 Place = tuple[str, int, int, str, str]
 TLS = "rediss://h/0?ssl_cert_reqs="

@@ -11,11 +11,11 @@ import sys
 from importlib.util import find_spec
 from pathlib import Path
 
+from brainq.app.wiring.preflight import require_start
 from brainq.cli.output import note
 from brainq.engine.brain.brains import Brains, load_brains
 from brainq.errors import BrainNotLoaded, SetupError
 from brainq.runtime.settings.deployment import Settings, load_settings
-from brainq.wiring.preflight import require_start
 
 EXAMPLE = "examples.vault"
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from brainq.app.wiring.preflight import Check, fail
 from brainq.cli.doctor import services
 from brainq.cli.doctor.guard import each_guarded
 from brainq.cli.doctor.setup import check_brains, check_libraries, check_traces
@@ -12,7 +13,6 @@ from brainq.devserver.redis_server import known_redis
 from brainq.errors import SetupError
 from brainq.runtime.settings.deployment import load_settings
 from brainq.runtime.settings.extensions import load_extension
-from brainq.wiring.preflight import Check, fail
 
 
 def run_upgrade_checks() -> Iterator[Check]:

@@ -7,12 +7,12 @@ from collections.abc import Iterable, Iterator
 from brainq.adapters.redis.connection import make_client
 from brainq.adapters.redis.fleet import RedisWorkers
 from brainq.adapters.redis.keys import Keys
+from brainq.app.wiring.preflight import Check, ok, warn
 from brainq.client.connection import cells_of
 from brainq.client.operator import Operator
 from brainq.fleet.snapshot import read_redis_fleet
 from brainq.fleet.troubles import RESTART
 from brainq.runtime.settings.deployment import Settings
-from brainq.wiring.preflight import Check, ok, warn
 
 
 def check_troubles(settings: Settings) -> Iterator[Check]:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable, Iterator
 
+from brainq.app.wiring.preflight import Check, fail
 from brainq.cli.main import describe_error
 from brainq.errors import BrainqError
-from brainq.wiring.preflight import Check, fail
 
 
 def guarded(name: str, make: Callable[[], Generator[Check, None, bool]]) -> Generator[Check, None, bool]:

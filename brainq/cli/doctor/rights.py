@@ -12,8 +12,8 @@ from brainq.adapters import redis as state
 from brainq.adapters.celery import names
 from brainq.adapters.redis.connection import make_client, redis_refusal
 from brainq.adapters.redis.keys import Keys
+from brainq.app.wiring.preflight import Check, fail, ok
 from brainq.runtime.settings.deployment import Settings
-from brainq.wiring.preflight import Check, fail, ok
 
 _CALLED = re.compile(r"redis\.p?call\(\s*['\"](\w+)['\"]")
 _ASK = """

@@ -23,6 +23,8 @@ from brainq.adapters.sql.engine import make_engine, pooler_between, unsafe_setti
 from brainq.adapters.sql.migrations.upgrade import HEAD, revision
 from brainq.adapters.sql.sql_url import parse_sql_url
 from brainq.adapters.sql.store import Store
+from brainq.app.wiring import preflight
+from brainq.app.wiring.preflight import Check, fail, ok, warn
 from brainq.cli.doctor.fleet import check_answers, check_troubles
 from brainq.cli.doctor.guard import each_guarded, guarded
 from brainq.cli.doctor.rights import check_rights
@@ -32,8 +34,6 @@ from brainq.contracts.webhook import parse_webhooks
 from brainq.errors import SetupError
 from brainq.runtime.settings.deployment import Settings
 from brainq.runtime.text.service_url import without_password
-from brainq.wiring import preflight
-from brainq.wiring.preflight import Check, fail, ok, warn
 
 SKEW_WARN_S = 1.0
 LONG_QUEUE = 1000

@@ -10,6 +10,7 @@ from dataclasses import replace
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 
+from brainq.app.wiring.preflight import Check, check_model, fail, ok, warn
 from brainq.cli.output import counted
 from brainq.engine.brain.brain import Brain
 from brainq.engine.brain.brains import Brains, load_brains, models_of
@@ -21,7 +22,6 @@ from brainq.errors import BrainqError, SetupError
 from brainq.runtime.observe.otel_setup import NEEDS_EXTRA, captures_content, is_installed, traces_exporter
 from brainq.runtime.settings.deployment import Settings
 from brainq.runtime.text.service_url import without_password
-from brainq.wiring.preflight import Check, check_model, fail, ok, warn
 
 # What the envelope and the worker parts were written for; see pyproject.toml.
 TESTED_VERSIONS = {"celery": ((5, 7), (5, 8)), "kombu": ((5, 7), (5, 8)), "redis": ((7,), (9,))}

@@ -7,11 +7,11 @@ import time
 from collections.abc import Callable, Iterable
 from typing import TypeVar
 
+from brainq.app.wiring import Wiring
+from brainq.app.wiring.services import is_unavailable
 from brainq.contracts.answers import Answers
 from brainq.errors import BrainqError, CellUnreachable, Unreachable
 from brainq.runtime.observe.threads import StartedThread, start_thread
-from brainq.wiring import Wiring
-from brainq.wiring.services import is_unavailable
 
 T = TypeVar("T")
 ANSWER_S = 1.0

@@ -12,6 +12,7 @@ from brainq.adapters.sql.repositories.cells import Directory, Moves
 from brainq.adapters.sql.repositories.stops import Stops
 from brainq.adapters.sql.store import Store
 from brainq.adapters.sql.tables.cell_tables import CELL_TABLES, tenant_cells
+from brainq.app.wiring.preflight import Check, fail, ok, warn
 from brainq.cli.doctor import services
 from brainq.cli.output import counted
 from brainq.contracts.cell import Cell, Move
@@ -21,7 +22,6 @@ from brainq.engine.brain.brains import load_brains
 from brainq.engine.tools.lanes import shared_templates
 from brainq.errors import BrainqError
 from brainq.runtime.settings.deployment import Settings
-from brainq.wiring.preflight import Check, fail, ok, warn
 
 
 def check_cells(settings: Settings) -> Iterator[Check]:

@@ -18,12 +18,12 @@ from brainq.adapters.sql.late_rows import LateRows
 from brainq.adapters.sql.repositories.cells import Directory, Tombstones
 from brainq.adapters.sql.store import make_database
 from brainq.adapters.sql.tables.cell_tables import CELL_TABLES
+from brainq.app.wiring import Wiring
 from brainq.contracts.cell import Placement, tenant_key
 from brainq.engine.people.tenant_places import TenantPlaces
 from brainq.errors import CellUnreachable
 from brainq.runtime.observe.logs import logger
 from brainq.runtime.settings.deployment import Settings
-from brainq.wiring import Wiring
 
 CONNECTIONS = 2  # to another cell: late rows are few
 log = logger("brainq.people")

@@ -23,6 +23,8 @@ from brainq.adapters.sql.repositories.cells import Directory, Moves
 from brainq.adapters.sql.tables import approvals, attachments, blobs, brakes, turns
 from brainq.adapters.sql.tables.cell_tables import CELL_TABLES
 from brainq.adapters.sql.tenant_rows import JOBS, RECORDS
+from brainq.app.wiring.cells import Cells
+from brainq.app.wiring.services import is_unavailable
 from brainq.contracts.cell import Move, MovePhase, MoveStep, Placement, hashed_cell, tenant_key
 from brainq.contracts.ids import PREFIX_BOUNDARY
 from brainq.contrib.cells.directory import FRESH_S
@@ -30,8 +32,6 @@ from brainq.contrib.cells.side import Acts, MoveSide, open_side
 from brainq.errors import BrainqError, InvalidInput, MoveFailed, SetupError, Unreachable
 from brainq.runtime.observe.logs import logger
 from brainq.runtime.observe.threads import KeptThread
-from brainq.wiring.cells import Cells
-from brainq.wiring.services import is_unavailable
 
 log = logger("brainq.cells")
 T = TypeVar("T")

@@ -9,6 +9,8 @@ from typing import TypeVar, cast
 
 from brainq.adapters.sql.repositories.cells import Directory, Moves
 from brainq.adapters.sql.tables.cell_tables import CELL_TABLES, tenant_cells
+from brainq.app.wiring import Wiring
+from brainq.app.wiring.cells import Cells, turn_not_found
 from brainq.contracts.answers import Answers
 from brainq.contracts.call import parse_outside_token
 from brainq.contracts.cell import Move, Placement, birth_cell, ranked_cells, tenant_key, with_birth_cell
@@ -20,8 +22,6 @@ from brainq.contrib.cells.directory import KnownTenants
 from brainq.engine.brain.brains import Brains
 from brainq.errors import CellUnreachable, InvalidInput, NotFound, TenantMoved
 from brainq.runtime.settings.deployment import Settings
-from brainq.wiring import Wiring
-from brainq.wiring.cells import Cells, turn_not_found
 
 T = TypeVar("T")
 DIRECTORY_ANSWER_S = 1.0  # a home that hangs must not delay the tenants of other cells

@@ -14,8 +14,8 @@ from brainq.adapters.sql.repositories.cells import Tombstones
 from brainq.adapters.sql.tables.cell_tables import CELL_TABLES
 from brainq.adapters.sql.tenant_budgets import TenantBudgetRows
 from brainq.adapters.sql.tenant_rows import TenantRows
+from brainq.app.wiring import Wiring
 from brainq.contracts.cell import Placement
-from brainq.wiring import Wiring
 
 T = TypeVar("T")
 Acts = Generator[None, None, T]

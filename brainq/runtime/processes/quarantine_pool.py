@@ -26,7 +26,7 @@ from brainq.runtime.processes.guard import ProcessGuard
 
 START_S = 60.0  # includes the import of the brain's module
 _HELLO = 0  # the number of its first frame
-_MAIN = "brainq.wiring.quarantine:main"
+_MAIN = "brainq.app.wiring.quarantine:main"
 Frame = dict[str, Any]
 MAX_MEMBERS = 16  # turns in one process
 FILL_FIRST = 4  # this many share a process before another is started, which costs a second or two of CPU

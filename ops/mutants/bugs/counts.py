@@ -150,7 +150,7 @@ BUGS = (
     ),
     Bug(
         "the setting of the largest reply is not heeded",
-        "brainq/wiring/machines.py",
+        "brainq/app/wiring/machines.py",
         "            max_reply_bytes=wiring.settings.max_reply_bytes,\n",
         "",
         ENDLESS,

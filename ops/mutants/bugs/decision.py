@@ -31,7 +31,7 @@ BUGS = (
     ),
     Bug(
         "a decision record is read in SQL though its brain keeps it elsewhere",
-        "brainq/wiring/services.py",
+        "brainq/app/wiring/services.py",
         "if brain is None or brain.decisions is None:",
         "if brain is None or brain.decisions is not None:",
         RECORD,

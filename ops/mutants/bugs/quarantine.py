@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from ops.mutants.bug import Bug
 
-POOL = ("tests/unit/wiring/test_process_pool.py",)
-WORKER = ("tests/unit/wiring/test_quarantine_children.py",)
+POOL = ("tests/unit/app/wiring/test_process_pool.py",)
+WORKER = ("tests/unit/app/wiring/test_quarantine_children.py",)
 BLAME = ("tests/lua/test_turn_blame.py",)
 WAIT = ("tests/lua/test_quarantine_wait.py",)
 PRESENCE = ("tests/lua/test_presence_look.py",)
@@ -58,7 +58,7 @@ BUGS = (
     ),
     Bug(
         "a turn that was not taken up when another killed its process waits for the sweeper",
-        "brainq/wiring/quarantine.py",
+        "brainq/app/wiring/quarantine.py",
         'if word == "BLAMED":',
         "if word:",
         (*WORKER, *MANY),

@@ -12,7 +12,7 @@ CLAIMER = """
 import sys, threading
 from brainq.contracts.turn import Limits
 from brainq.runtime.settings.deployment import load_settings
-from brainq.wiring import Wiring
+from brainq.app.wiring import Wiring
 from tests.support.brains.obedient import brain
 wiring, session, me = Wiring(load_settings(), brain), sys.argv[1], sys.argv[2]
 got, barrier = [], threading.Barrier(10)

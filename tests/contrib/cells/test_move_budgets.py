@@ -28,7 +28,7 @@ def spent(two: TwoCells, cell: str) -> dict[str, tuple[float, float]]:
 def test_what_was_spent_and_raised_is_there_and_a_parked_turn_goes_on(
     spenders: Spenders, monkeypatch: pytest.MonkeyPatch, goes_back: bool
 ) -> None:
-    monkeypatch.setattr("brainq.wiring.machines.cost_usd", price)
+    monkeypatch.setattr("brainq.app.wiring.machines.cost_usd", price)
     two = spenders
     for number in range(3):
         two.submit("a", f"acme:ann:{number}", "hello")
@@ -61,7 +61,7 @@ def test_what_was_spent_and_raised_is_there_and_a_parked_turn_goes_on(
 def test_a_raise_while_a_parked_turn_is_copied_lets_it_go_on(
     spenders: Spenders, monkeypatch: pytest.MonkeyPatch, is_undone: bool
 ) -> None:
-    monkeypatch.setattr("brainq.wiring.machines.cost_usd", price)
+    monkeypatch.setattr("brainq.app.wiring.machines.cost_usd", price)
     two, parked = spenders, "t-acme-ann-2-hello"
     for number in range(3):
         two.submit("a", f"acme:ann:{number}", "hello")

@@ -8,12 +8,12 @@ import pytest
 from redis.exceptions import ConnectionError as RedisGone
 from typer.testing import CliRunner
 
+from brainq.app.wiring.cells import Cells
 from brainq.cli.main import app
 from brainq.contracts.cell import Placement
 from brainq.contrib.cells.move import tenant_mover
 from brainq.contrib.cells.side import MoveSide
 from brainq.errors import InvalidInput, SetupError, Unreachable
-from brainq.wiring.cells import Cells
 from tests.contrib.cells.two import TENANT, TwoCells, parked_tenant
 
 

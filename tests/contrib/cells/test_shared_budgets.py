@@ -22,7 +22,7 @@ pytestmark = pytest.mark.usefixtures("priced")
 
 @pytest.fixture
 def priced(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("brainq.wiring.machines.cost_usd", price)
+    monkeypatch.setattr("brainq.app.wiring.machines.cost_usd", price)
 
 
 @contextmanager

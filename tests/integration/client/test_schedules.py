@@ -15,12 +15,12 @@ from sqlalchemy import update
 
 from brainq import AsyncClient, Brain, ScriptedProvider
 from brainq.adapters.sql.tables import schedules
+from brainq.app.wiring.machines import make_schedule_runner
 from brainq.contracts.schedule import Missed, Schedule
 from brainq.contracts.status import Ending
 from brainq.engine.models.scripted import says
 from brainq.engine.people.admission import read_foreign
 from brainq.errors import InvalidInput, ScheduleNotFound, SchedulesFull
-from brainq.wiring.machines import make_schedule_runner
 from tests.support.pump import Pump
 
 Pumps = Callable[..., Pump]

@@ -10,12 +10,12 @@ import os
 from typing import Any
 
 from brainq import Brain, Callbacks, Effect, Memory, PromptTemplate, ScriptedProvider
+from brainq.app.wiring import finalizer
 from brainq.contracts.callbacks import TurnEnd, UsageInfo
 from brainq.contracts.evaluation import JudgeCase, Judgement
 from brainq.contracts.model import ModelRequest
 from brainq.engine.memory.steps import make_memory_services
 from brainq.engine.models.scripted import ModelReply, says
-from brainq.wiring import finalizer
 from tests.support.brains import diary
 
 PROMPT_ID = "judged"

@@ -97,7 +97,7 @@ class Outside:
 
 
 class AloneProcess:
-    """`wiring.quarantine.AloneProcesses`, whose child now and then dies as soon as it has claimed the turn."""
+    """`app.wiring.quarantine.AloneProcesses`, whose child now and then dies as soon as it has claimed the turn."""
 
     def __init__(self, rng: Random, turns: RedisTurns, lone: Coordinator, name: str) -> None:
         self._rng = rng

@@ -11,8 +11,8 @@ from brainq.adapters.redis.connection import Client, Command
 from brainq.adapters.redis.keys import Keys
 from brainq.adapters.redis.script_headers import Signature
 from brainq.adapters.redis.scripts import Script, Scripts
+from brainq.app.wiring import doorbells
 from brainq.runtime.settings.deployment import Settings
-from brainq.wiring import doorbells
 from tests.support.model.client import ModelClient
 from tests.support.model.rules import BrokenRule
 

@@ -8,13 +8,13 @@ from typing import Any, cast
 
 import pytest
 
+from brainq.app.wiring.cells import Cells
 from brainq.client.bulk import MAX_AT_ONCE, BulkThreads
 from brainq.client.bulk_run import BulkRun, first_report
 from brainq.client.connection import Connection
 from brainq.contracts.bulk import BulkPlan, BulkReport
 from brainq.errors import AlreadyRuns, Unreachable
 from brainq.runtime.observe import threads
-from brainq.wiring.cells import Cells
 from tests.support.refused_threads import REFUSED, RefusedThreads
 from tests.support.wait import wait_until
 

@@ -18,8 +18,8 @@ from brainq.adapters.celery.celery57 import consumer as consumer_module
 from brainq.adapters.celery.thread_step import thread_step
 from brainq.adapters.celery.worker_health import SETUP_EXIT, WorkerHealth
 from brainq.adapters.sql.store import Store
+from brainq.app.wiring import doorbells
 from brainq.errors import SetupError, Unreachable
-from brainq.wiring import doorbells
 from tests.integration.adapters.celery.worker import Heard, listening_app, quarantined, ring, running, settings_for
 from tests.support.pump import sqlite_url
 from tests.support.server import RedisServer

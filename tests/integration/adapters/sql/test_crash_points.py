@@ -23,6 +23,7 @@ from brainq.adapters.sql.repositories.shared_budgets import HomeBudgets, SharedB
 from brainq.adapters.sql.repositories.stops import Stops
 from brainq.adapters.sql.store import Store, make_database
 from brainq.adapters.sql.tables.budget_tables import BUDGET_TABLES, budget_leases
+from brainq.app.wiring import doorbells
 from brainq.client import content_keys
 from brainq.client.content_keys import ContentKeys, KeysLeaving, codec_of
 from brainq.contracts.budget_lease import LeaseWish
@@ -31,7 +32,6 @@ from brainq.contracts.encryption import ContentShredded
 from brainq.contracts.stop import checked_stop
 from brainq.engine.people.stops import StopDesk
 from brainq.runtime.settings.deployment import Settings
-from brainq.wiring import doorbells
 from tests.integration.adapters.sql.examples import request
 from tests.support.content_keys import key_place
 from tests.support.crashes import crash_everywhere

@@ -17,9 +17,9 @@ from brainq.adapters.sql import database
 from brainq.adapters.sql.engine import make_engine
 from brainq.adapters.sql.store import Store
 from brainq.adapters.sql.tables import calls
+from brainq.app.wiring.preflight import check_sql
 from brainq.contracts.call import ToolSuccess
 from brainq.errors import SetupError
-from brainq.wiring.preflight import check_sql
 from tests.integration.adapters.sql.examples import start
 from tests.support.postgres import postgres_server, postgres_url
 from tests.support.wait import wait_until

@@ -7,13 +7,13 @@ from collections.abc import Callable
 import pytest
 
 from brainq import Brain, Effect, Fallback, Limits
+from brainq.app.wiring.preflight import check_model
 from brainq.contracts.event import EventKind
 from brainq.contracts.model import ModelReply, ModelRequest, TokenUsage
 from brainq.contracts.status import Ending
 from brainq.engine.models import resolve_model
 from brainq.engine.models.costs import cost_usd
 from brainq.engine.models.scripted import Rules, ScriptedFailure, ScriptedProvider, calls, fails, says
-from brainq.wiring.preflight import check_model
 from tests.support.pump import Pump
 
 USED = TokenUsage(input_tokens=1_000, output_tokens=100)

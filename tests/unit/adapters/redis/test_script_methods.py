@@ -15,11 +15,11 @@ from brainq.adapters.redis.keys import Keys
 from brainq.adapters.redis.script_methods import Parameter, ScriptMethod, script, script_call
 from brainq.adapters.redis.script_text import NAMES
 from brainq.adapters.redis.scripts import ScriptCall, Scripts
+from brainq.app.wiring import doorbells
 from brainq.contracts.claim import FinalStepClaim, NoClaim, TurnClaim
 from brainq.contracts.message import Message
 from brainq.errors import ScriptError
 from brainq.runtime.settings.deployment import Settings
-from brainq.wiring import doorbells
 
 CLAIM = TurnClaim("s", "t", "w", 3, 0)
 

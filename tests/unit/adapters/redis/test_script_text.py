@@ -13,10 +13,10 @@ from brainq.adapters.redis.keys import Keys
 from brainq.adapters.redis.script_text import NAMES, read_script
 from brainq.adapters.redis.scripts import Scripts
 from brainq.adapters.redis.turns import RedisTurns
+from brainq.app.wiring import doorbells
 from brainq.contracts.claim import TurnClaim
 from brainq.errors import ScriptError
 from brainq.runtime.settings.deployment import Settings
-from brainq.wiring import doorbells
 
 GENERATED = doorbells(Settings(redis_url=None)).generated()
 GLOBALS = frozenset(

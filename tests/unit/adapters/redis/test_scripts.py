@@ -17,11 +17,11 @@ from brainq.adapters.redis.script_headers import HeaderField, HeaderReply, parse
 from brainq.adapters.redis.script_text import LUA, NAMES
 from brainq.adapters.redis.scripts import Scripts
 from brainq.adapters.redis.turns import RedisTurns
+from brainq.app.wiring import doorbells
 from brainq.contracts.claim import TurnClaim
 from brainq.contracts.people import Brake
 from brainq.errors import ScriptError
 from brainq.runtime.settings.deployment import Settings
-from brainq.wiring import doorbells
 
 BELLS = doorbells(Settings(redis_url=None))
 CLAIM = TurnClaim("s", "t", "w", 3, 0)

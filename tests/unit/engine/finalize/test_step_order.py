@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
+from brainq.app.wiring.finalizer import steps_of
 from brainq.contracts.brain import Memory
 from brainq.engine.brain.middleware import Hooks
 from brainq.engine.finalize.step_order import StepHistory, StepOrder
 from brainq.engine.memory.steps import make_memory_services
-from brainq.wiring.finalizer import steps_of
 from tests.support.parts import brain_of
 from tests.support.stand_in import stand_in
 from tests.unit.engine.finalize.support import brain_with, context

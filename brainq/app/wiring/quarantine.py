@@ -39,9 +39,9 @@ from brainq.runtime.settings.deployment import Settings, load_settings
 from brainq.runtime.text.failures import failure_name, failure_text, failure_words
 
 if TYPE_CHECKING:
+    from brainq.app.wiring.wiring import Wiring
     from brainq.engine.finalize.finalizer import TurnFinalizer
     from brainq.engine.turn.coordinator import Coordinator
-    from brainq.wiring.wiring import Wiring
 
 log = logger("brainq.turn")
 STOPPED_ANSWERING = "stopped answering"
@@ -54,9 +54,9 @@ def main(descriptor: int) -> None:
     `id` of the request.
     """
     # A worker of the finalizer pool, which needs no coordinator of its own, imports this file as well.
-    from brainq.wiring.finalizer import make_finalizer
-    from brainq.wiring.machines import make_coordinator, warm_up_models
-    from brainq.wiring.wiring import Wiring
+    from brainq.app.wiring.finalizer import make_finalizer
+    from brainq.app.wiring.machines import make_coordinator, warm_up_models
+    from brainq.app.wiring.wiring import Wiring
 
     # A worker that stops warmly lets its turns finish. It ends this process, or the guard does.
     signal.signal(signal.SIGTERM, signal.SIG_IGN)

@@ -16,6 +16,9 @@ from typing import TYPE_CHECKING
 
 from brainq.adapters.redis.connection import UNAVAILABLE_ERRORS, is_redis_unavailable, redis_refusal, try_write
 from brainq.adapters.sql.store import Store
+from brainq.app.wiring.people import PeopleServices
+from brainq.app.wiring.services import DecisionReader, TurnBrains, budget_rows
+from brainq.app.wiring.state import RedisState
 from brainq.contracts.budgets import parse_budgets
 from brainq.contracts.build import WorkerBuild
 from brainq.contracts.status import Effect
@@ -28,12 +31,10 @@ from brainq.runtime.leases import LeaseRenewer, process_name
 from brainq.runtime.settings.deployment import Settings
 from brainq.runtime.settings.extensions import load_extension
 from brainq.runtime.text.service_url import without_password
-from brainq.wiring.people import PeopleServices
-from brainq.wiring.services import DecisionReader, TurnBrains, budget_rows
-from brainq.wiring.state import RedisState
 
 if TYPE_CHECKING:
     from brainq.adapters.redis.stream_reader import StreamReaders
+    from brainq.app.wiring.quarantine import Quarantine
     from brainq.engine.calls.run import CallRunner
     from brainq.engine.finalize.finalizer import TurnFinalizer
     from brainq.engine.finalize.rerun import StepRerunner
@@ -43,7 +44,6 @@ if TYPE_CHECKING:
     from brainq.engine.turn.coordinator import Coordinator
     from brainq.engine.upkeep.poller import Poller
     from brainq.engine.upkeep.sweeper import Sweeper
-    from brainq.wiring.quarantine import Quarantine
 
 
 class Wiring:
@@ -142,56 +142,56 @@ class Wiring:
     @cached_property
     def quarantine(self) -> Quarantine:
         """Return the children for turns and finalizer steps that may kill their workers."""
-        from brainq.wiring.quarantine import Quarantine
+        from brainq.app.wiring.quarantine import Quarantine
 
         return Quarantine(self.settings, self.redis_url, self.state.turns)
 
     @cached_property
     def coordinator(self) -> Coordinator:
-        from brainq.wiring.machines import make_coordinator
+        from brainq.app.wiring.machines import make_coordinator
 
         return make_coordinator(self, self.quarantine.advance)
 
     @cached_property
     def runner(self) -> CallRunner:
-        from brainq.wiring.machines import make_runner
+        from brainq.app.wiring.machines import make_runner
 
         return make_runner(self)
 
     @cached_property
     def finalizer(self) -> TurnFinalizer:
-        from brainq.wiring.finalizer import make_finalizer
+        from brainq.app.wiring.finalizer import make_finalizer
 
         return make_finalizer(self, self.quarantine.run_step)
 
     @cached_property
     def judge_runner(self) -> JudgeRunner:
-        from brainq.wiring.finalizer import make_judge_runner
+        from brainq.app.wiring.finalizer import make_judge_runner
 
         return make_judge_runner(self, self.judge_beats)
 
     @cached_property
     def step_rerunner(self) -> StepRerunner:
-        from brainq.wiring.finalizer import make_rerunner
+        from brainq.app.wiring.finalizer import make_rerunner
 
         return make_rerunner(self, self.judge_runner)
 
     @cached_property
     def sweeper(self) -> Sweeper:
-        from brainq.wiring.machines import make_sweeper
+        from brainq.app.wiring.machines import make_sweeper
 
         return make_sweeper(self, self.coordinator, self.finalizer)
 
     @cached_property
     def pollers(self) -> tuple[Poller, ...]:
         """Return what runs beside the sweeper, which is nothing if there is one cell."""
-        from brainq.wiring.machines import make_pollers
+        from brainq.app.wiring.machines import make_pollers
 
         return make_pollers(self)
 
     @cached_property
     def webhook_sender(self) -> WebhookSender:
-        from brainq.wiring.finalizer import make_sender
+        from brainq.app.wiring.finalizer import make_sender
 
         return make_sender(self.settings, self.store)
 

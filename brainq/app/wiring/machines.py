@@ -7,6 +7,8 @@ from functools import cache, partial
 from typing import TYPE_CHECKING
 
 from brainq.adapters.sql.store import Store
+from brainq.app.wiring.services import approval_webhooks, is_unavailable
+from brainq.app.wiring.state import shares_limits
 from brainq.contracts.memory import MemoryRetriever
 from brainq.contracts.model import TokenUsage
 from brainq.engine.brain.brain import Brain
@@ -37,14 +39,12 @@ from brainq.engine.upkeep.schedules import ScheduleRunner
 from brainq.engine.upkeep.sweeper import CapacityKeeper, Sweeper
 from brainq.runtime.leases import LeaseRenewer
 from brainq.runtime.outage import OutagePolicy
-from brainq.wiring.services import approval_webhooks, is_unavailable
-from brainq.wiring.state import shares_limits
 
 if TYPE_CHECKING:
+    from brainq.app.wiring.wiring import Wiring
     from brainq.engine.upkeep.budget_leases import LeaseKeeper
     from brainq.engine.upkeep.limit_shares import ShareKeeper
     from brainq.engine.upkeep.poller import Poller
-    from brainq.wiring.wiring import Wiring
 
 HOLD_S = 2.0  # a longer wait for a permit gives up its thread
 GRACE_SHARE = 0.75  # of the grace period of a cancelled turn, for the function

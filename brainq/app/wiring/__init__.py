@@ -8,8 +8,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from brainq.wiring.state import doorbells
-    from brainq.wiring.wiring import Wiring
+    from brainq.app.wiring.state import doorbells
+    from brainq.app.wiring.wiring import Wiring
 
 __all__ = ["Wiring", "doorbells"]
 _MODULES = {"Wiring": "wiring", "doorbells": "state"}

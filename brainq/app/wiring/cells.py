@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
+from brainq.app.wiring.wiring import Wiring
 from brainq.contracts.answers import Answers
 from brainq.contracts.cell import Move
 from brainq.contracts.rows import TurnRow
@@ -13,7 +14,6 @@ from brainq.engine.brain.brains import Brains
 from brainq.errors import TurnNotFound
 from brainq.runtime.settings.deployment import Settings
 from brainq.runtime.settings.extensions import load_extension
-from brainq.wiring.wiring import Wiring
 
 T = TypeVar("T")
 

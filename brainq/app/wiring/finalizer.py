@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from brainq.adapters.sql.records import SqlRecords
 from brainq.adapters.sql.store import Store
+from brainq.app.wiring.services import configured_webhooks
 from brainq.contracts.callbacks import TurnInfo
 from brainq.contracts.view import EndedTurn
 from brainq.engine.brain.brain import Brain
@@ -48,10 +49,9 @@ from brainq.runtime.leases import LeaseRenewer
 from brainq.runtime.observe.logs import logger
 from brainq.runtime.processes.later_threads import LATER_THREADS
 from brainq.runtime.settings.deployment import Settings
-from brainq.wiring.services import configured_webhooks
 
 if TYPE_CHECKING:
-    from brainq.wiring.wiring import Wiring
+    from brainq.app.wiring.wiring import Wiring
 
 log = logger("brainq.wiring")
 

@@ -22,7 +22,7 @@ from brainq.engine.turn.begin import check_tool_choice
 from brainq.engine.turn.client_tools import check_client_tools, turn_specs
 
 if TYPE_CHECKING:
-    from brainq.wiring.wiring import Wiring
+    from brainq.app.wiring.wiring import Wiring
 
 
 class PeopleServices:

@@ -37,7 +37,7 @@ from brainq.runtime.observe.tracing import tracer
 from brainq.runtime.settings.deployment import Settings
 
 if TYPE_CHECKING:
-    from brainq.wiring.wiring import Wiring
+    from brainq.app.wiring.wiring import Wiring
 
 # If no finalizer has claimed a turn for this long, the sweeper publishes its result.
 UNSERVED_S = 15.0

@@ -11,6 +11,8 @@ from typing import Any
 import pytest
 import redis
 
+from brainq.app.wiring import quarantine as alone_module
+from brainq.app.wiring.quarantine import Quarantine
 from brainq.contracts.claim import FinalStepClaim
 from brainq.engine.finalize.steps import QuarantinedStepError
 from brainq.errors import SetupError
@@ -19,8 +21,6 @@ from brainq.runtime.processes import quarantine_pool as parent_module
 from brainq.runtime.processes.child import FrameLostError
 from brainq.runtime.processes.guard import ProcessGuard
 from brainq.runtime.settings.deployment import Settings
-from brainq.wiring import quarantine as alone_module
-from brainq.wiring.quarantine import Quarantine
 from tests.support.wait import wait_until
 
 
