@@ -1,6 +1,6 @@
 """The public names of brainq, by the module that has each: `__init__.py` loads them by this file."""
 
-from brainq.access.caller import Caller as Caller, Verb as Verb
+from brainq.app.access.caller import Caller as Caller, Verb as Verb
 from brainq.engine.brain.brain import Brain as Brain, StepChoice as StepChoice, StepInfo as StepInfo
 from brainq.engine.brain.middleware import (
     CallStart as CallStart,

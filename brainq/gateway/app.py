@@ -20,7 +20,7 @@ from starlette.routing import Match, Router
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from brainq import __version__
-from brainq.access import Verb
+from brainq.app.access import Verb
 from brainq.contracts.base import first_problem
 from brainq.contracts.event import TurnEvent
 from brainq.errors import BrainqError, InvalidInput

@@ -12,9 +12,9 @@ from types import FrameType
 import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from brainq.access import Tokens
-from brainq.access.tokens import AWAY_S
 from brainq.adapters.sql.store import Store
+from brainq.app.access import Tokens
+from brainq.app.access.tokens import AWAY_S
 from brainq.client.async_client import AsyncClient
 from brainq.client.connection import cells_of
 from brainq.engine.brain.brains import BrainsArgument, read_brains

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from fastapi import APIRouter
 
-from brainq.access import Verb
+from brainq.app.access import Verb
 from brainq.gateway.edge.request import Gateway
 from brainq.runtime.settings.extensions import load_extensions
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from brainq.access import Tokens, Verb
+from brainq.app.access import Tokens, Verb
 from brainq.client.connection import wiring_of
 from brainq.devserver.ports import free_port
 from ops.bench.counters import cpu_s

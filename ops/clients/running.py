@@ -12,8 +12,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from brainq.access import Tokens, Verb
 from brainq.adapters.sql.store import Store
+from brainq.app.access import Tokens, Verb
 from brainq.devserver.local_fleet import LocalFleet
 from brainq.devserver.ports import free_port
 from brainq.devserver.redis_server import EmbeddedServer

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from brainq.access import Tokens, Verb
+from brainq.app.access import Tokens, Verb
 from brainq.engine.brain.brains import load_brains
 from ops.grafana.dashboard import ROWS
 from tests.support.brains.diary import notes, open_gate, order

@@ -10,7 +10,7 @@ import httpx
 import pytest
 
 from brainq import Brain, ScriptedProvider, TurnResult
-from brainq.access import Verb
+from brainq.app.access import Verb
 from brainq.engine.models.scripted import says
 from tests.integration.gateway.conftest import make_brain
 from tests.integration.gateway.test_door import token

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from brainq.access import Tokens
 from brainq.adapters.sql.prune import prune
+from brainq.app.access import Tokens
 from brainq.client.connection import wiring_of
 from brainq.contracts.actor import acting_as
 from brainq.engine.models.scripted import calls, says

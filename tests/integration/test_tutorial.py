@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from brainq import Brain
-from brainq.access import Tokens, Verb
+from brainq.app.access import Tokens, Verb
 from brainq.contracts.status import TraceStatus
 from tests.support.gateways import GatewayThread
 from tests.support.pump import Pump

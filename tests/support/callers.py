@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from brainq.access import Caller, Verb
+from brainq.app.access import Caller, Verb
 
 READER = Caller("reader", ("*",), frozenset({Verb.READ}))
 

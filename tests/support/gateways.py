@@ -16,8 +16,8 @@ from typing import Any, Self
 import httpx
 from starlette.routing import BaseRoute
 
-from brainq.access import Tokens
 from brainq.adapters.sql.store import Store
+from brainq.app.access import Tokens
 from brainq.devserver.ports import free_port
 from brainq.engine.brain.brains import BrainsArgument
 from brainq.gateway.edge.authentication import make_authenticator

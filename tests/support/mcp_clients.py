@@ -14,7 +14,7 @@ from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.memory import create_client_server_memory_streams
 from mcp_types import CallToolResult, ElicitRequestFormParams, ElicitRequestParams, ElicitResult
 
-from brainq.access import Caller
+from brainq.app.access import Caller
 from brainq.contrib.mcp_server.requests import CallsInFlight
 from brainq.contrib.mcp_server.server import connection_requests, make_server
 from brainq.gateway.edge.request import Gateway

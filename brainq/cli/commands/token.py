@@ -77,7 +77,7 @@ def create(
       brainq token create ops --sessions '*' --verb read --verb operate
       TOKEN=$(brainq token create ci --sessions ci: --verb submit --verb read)
     """
-    from brainq.access import Tokens
+    from brainq.app.access import Tokens
 
     seconds = None if expires_in is None else parse_span_s("--expires-in", expires_in)
     with open_store(make=True) as (store, where):
@@ -102,7 +102,7 @@ def list_tokens(as_json: AsJson = False) -> None:
       brainq token list
       brainq token list --json
     """
-    from brainq.access import Tokens
+    from brainq.app.access import Tokens
 
     with open_store() as (store, where):
         rows = Tokens(store).list()
@@ -125,7 +125,7 @@ def revoke(
     Examples:
       brainq token revoke 3f9a41c07be2
     """
-    from brainq.access import Tokens
+    from brainq.app.access import Tokens
 
     with open_store() as (store, where):
         row = Tokens(store).revoke(token_id)

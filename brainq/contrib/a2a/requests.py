@@ -15,7 +15,7 @@ from google.protobuf import json_format
 from google.protobuf.message import Message as AnyMessage
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError
 
-from brainq.access import Caller, Verb, own_request_key
+from brainq.app.access import Caller, Verb, own_request_key
 from brainq.client.async_handle import AsyncTurnHandle
 from brainq.contracts.base import first_problem
 from brainq.contracts.file import File

@@ -15,7 +15,7 @@ from google.protobuf import json_format
 from google.protobuf.message import Message
 
 from brainq import __version__
-from brainq.access import Verb
+from brainq.app.access import Verb
 from brainq.client.async_handle import AsyncTurnHandle
 from brainq.contracts.event import TurnEvent
 from brainq.contrib.a2a.requests import (

@@ -9,7 +9,7 @@ from ag_ui.core import AssistantMessage, DeveloperMessage, Message, SystemMessag
 from fastapi import APIRouter, Depends, Path, Response
 from pydantic import Field, JsonValue, TypeAdapter, ValidationError
 
-from brainq.access import Verb
+from brainq.app.access import Verb
 from brainq.client.options import SubmitOptions
 from brainq.contracts.base import first_problem
 from brainq.contracts.file import File

@@ -15,7 +15,7 @@ from mcp import MCPError
 from mcp_types import ElicitRequest, ElicitRequestFormParams, ElicitResult, InputRequiredResult
 from pydantic import BaseModel, ConfigDict, Field
 
-from brainq.access import Verb
+from brainq.app.access import Verb
 from brainq.client.async_handle import AsyncTurnHandle
 from brainq.contracts.event import EventKind, TurnEvent
 from brainq.contracts.ids import split_call_id

@@ -14,7 +14,7 @@ from mcp.server import ServerRequestContext
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from pydantic import BaseModel, ValidationError
 
-from brainq.access import Caller, Verb, may
+from brainq.app.access import Caller, Verb, may
 from brainq.client.async_client import AsyncClient
 from brainq.contracts.base import first_problem
 from brainq.contracts.ids import new_turn_id

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, cast
 from fastapi import APIRouter, Depends, Request, Response
 from starlette.types import Message, Receive, Scope, Send
 
-from brainq.access import Caller, Verb
+from brainq.app.access import Caller, Verb
 from brainq.errors import SetupError
 from brainq.gateway.edge.access import current_request
 from brainq.gateway.edge.limits import replay_body

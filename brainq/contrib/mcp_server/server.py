@@ -19,7 +19,7 @@ from mcp.server.stdio import stdio_server
 from pydantic import ValidationError
 
 from brainq import __version__
-from brainq.access import Caller, Verb
+from brainq.app.access import Caller, Verb
 from brainq.client.async_handle import AsyncTurnHandle
 from brainq.contracts.file import File
 from brainq.contracts.ids import TURN_ID_PATTERN, check_turn_id, new_turn_id

@@ -11,7 +11,7 @@ import anyio
 from mcp_types import CallToolRequestParams, CallToolResult, InputRequiredResult
 from pydantic import BaseModel, Field, JsonValue
 
-from brainq.access import Verb
+from brainq.app.access import Verb
 from brainq.client.async_handle import AsyncTurnHandle
 from brainq.client.checks import MAX_COMMENT_CHARS, MAX_REASON_CHARS
 from brainq.contracts.descriptions import TURN_FILTERS, TURN_OPTIONS

@@ -9,7 +9,7 @@ from typing import Any, cast
 from mcp_types import CallToolResult, ContentBlock, ResourceLink, TextContent
 from pydantic import BaseModel, Field, JsonValue
 
-from brainq.access import Verb
+from brainq.app.access import Verb
 from brainq.client.async_handle import AsyncTurnHandle
 from brainq.contracts.people import Approval
 from brainq.contracts.status import Ending, StopReason

@@ -14,7 +14,7 @@ from starlette.requests import ClientDisconnect
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from brainq.access import Caller, Verb
+from brainq.app.access import Caller, Verb
 from brainq.client.async_handle import AsyncTurnHandle
 from brainq.contracts.actor import acting_as
 from brainq.contracts.ids import new_turn_id

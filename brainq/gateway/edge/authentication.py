@@ -13,8 +13,8 @@ from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from brainq.access import ALL_VERBS, Caller, Tokens
-from brainq.access.tokens import KEPT_S
+from brainq.app.access import ALL_VERBS, Caller, Tokens
+from brainq.app.access.tokens import KEPT_S
 from brainq.errors import SetupError
 from brainq.gateway.edge.client_address import is_loopback
 from brainq.runtime.processes.threads import as_sync, contained

@@ -10,7 +10,7 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
 
-from brainq.access import Caller
+from brainq.app.access import Caller
 from brainq.gateway.edge.authentication import Authenticator
 from brainq.gateway.edge.client_address import address_key
 from brainq.gateway.edge.problems import RequestRejected

@@ -11,7 +11,7 @@ from typing import Generic, TypeVar
 
 from fastapi import Request
 
-from brainq.access import Caller, Verb, may
+from brainq.app.access import Caller, Verb, may
 from brainq.client.async_client import AsyncClient
 from brainq.client.async_handle import AsyncTurnHandle
 from brainq.contracts.ids import DERIVED_PREFIXES, ID_PATTERN, TURN_ID_PATTERN, check_id

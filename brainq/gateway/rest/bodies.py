@@ -14,7 +14,7 @@ from fastapi import Header, Path, Query
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
 from starlette.responses import Response
 
-from brainq.access import Verb, own_request_key
+from brainq.app.access import Verb, own_request_key
 from brainq.client.async_handle import AsyncTurnHandle
 from brainq.client.options import SubmitOptions
 from brainq.contracts.answers import cells_away

@@ -7,7 +7,7 @@ from typing import Annotated
 from fastapi import APIRouter, Path, Response
 from pydantic import Field
 
-from brainq.access import Verb
+from brainq.app.access import Verb
 from brainq.client.bulk_run import read_where
 from brainq.client.checks import MAX_REASON_CHARS
 from brainq.contracts.bulk import MAX_BULK_TURNS, MAX_RATE, MAX_WHERE_CHARS, BulkReport, BulkVerb

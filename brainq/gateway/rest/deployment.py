@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 
 from fastapi import APIRouter, Query, Response
 
-from brainq.access import Verb
+from brainq.app.access import Verb
 from brainq.contracts.brain import BrainDescription
 from brainq.contracts.cell import RowId
 from brainq.contracts.fleet import CellsState, Fleet, FleetActivity, FleetScale

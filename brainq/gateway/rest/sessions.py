@@ -6,7 +6,7 @@ from typing import Annotated
 
 from fastapi import APIRouter, Depends, Path, Query
 
-from brainq.access import Verb
+from brainq.app.access import Verb
 from brainq.client.async_client import AsyncSession
 from brainq.client.checks import MAX_REASON_CHARS
 from brainq.client.session import WaitingTurn

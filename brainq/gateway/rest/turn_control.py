@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 from fastapi import APIRouter, Depends, Path, Query
 from pydantic import Field, JsonValue
 
-from brainq.access import Caller, Verb
+from brainq.app.access import Caller, Verb
 from brainq.client.checks import MAX_COMMENT_CHARS, MAX_HOLD_S, MAX_REASON_CHARS
 from brainq.client.operator import Operator
 from brainq.client.options import Cancelled

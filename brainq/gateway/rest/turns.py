@@ -7,7 +7,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Header, Path, Query, Response
 from pydantic import AwareDatetime, BaseModel, Field, JsonValue
 
-from brainq.access import Verb
+from brainq.app.access import Verb
 from brainq.client.async_handle import AsyncTurnHandle
 from brainq.client.lists import MAX_FILTER_VALUES, MAX_SEARCH_CHARS, read_metadata_pairs
 from brainq.contracts.descriptions import TURN_FILTERS

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import httpx
 
-from brainq.access import Tokens, Verb
+from brainq.app.access import Tokens, Verb
 from brainq.devserver.local_fleet import OwnedProcess, wait_until_ready
 from ops.faults.effects import PATIENCE_S, ROOT, NotSeen, wait_for
 from ops.faults.fault import Fault, Pace

@@ -10,7 +10,7 @@ from typing import ClassVar
 from urllib.error import HTTPError
 from urllib.request import Request
 
-from brainq.access import Tokens, Verb
+from brainq.app.access import Tokens, Verb
 from brainq.devserver.local_fleet import OwnedProcess, wait_until_ready
 from ops.faults.effects import DIRECT, wait_for
 from ops.faults.fault import Pace

@@ -173,7 +173,7 @@ BUGS = (
     ),
     Bug(
         "a token is known on where it was revoked",
-        "brainq/access/tokens.py",
+        "brainq/app/access/tokens.py",
         "with self._lock:\n            self._checked.pop(token_id, None)",
         "with self._lock:\n            self._checked.pop(token, None)",
         TOKENS,

@@ -46,7 +46,7 @@ from a2a.utils.errors import (
 from google.protobuf import json_format, struct_pb2
 
 from brainq import Brain
-from brainq.access import Verb
+from brainq.app.access import Verb
 from brainq.contrib.a2a.routes import METHODS
 from brainq.contrib.a2a.tasks import ANSWER
 from brainq.devserver.ports import free_port

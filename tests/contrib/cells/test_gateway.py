@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 from sqlalchemy.exc import OperationalError
 
-from brainq.access import Tokens, Verb
-from brainq.access import tokens as module
 from brainq.adapters.sql.store import Store
+from brainq.app.access import Tokens, Verb
+from brainq.app.access import tokens as module
 from brainq.engine.brain.brain import Brain
 from brainq.errors import Unreachable
 from brainq.runtime.settings.deployment import load_settings

@@ -16,7 +16,7 @@ from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from mcp_types import BlobResourceContents, CallToolResult, ResourceLink
 
 from brainq import Brain, Effect, File, ScriptedProvider
-from brainq.access import Tokens, Verb
+from brainq.app.access import Tokens, Verb
 from brainq.contrib.mcp_server import server
 from brainq.contrib.mcp_server.requests import ON_DISCONNECT
 from brainq.contrib.mcp_server.turn_report import PROBLEM_META

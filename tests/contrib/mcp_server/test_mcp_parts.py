@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from brainq.access import Caller, Verb
+from brainq.app.access import Caller, Verb
 from brainq.contracts.event import FIELDS, EventKind, TurnEvent
 from brainq.contrib.mcp_server.following import EVERY_S, ProgressReporter, progress_text, read_round
 from brainq.contrib.mcp_server.requests import CallsInFlight

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from brainq.access import Caller, Tokens, Verb
 from brainq.adapters.sql.store import Store
+from brainq.app.access import Caller, Tokens, Verb
 from brainq.errors import ExitCode
 from brainq.runtime.settings.deployment import Settings
 from tests.support.commands import Brainq

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from brainq import Approvals, Brain, Effect, Pending, RunContext, ScriptedProvider
-from brainq.access import Tokens, Verb
+from brainq.app.access import Tokens, Verb
 from brainq.contracts.model import ModelReply, ModelRequest
 from brainq.engine.models.scripted import calls, says
 from tests.support.gateways import GatewayThread

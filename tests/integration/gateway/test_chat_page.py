@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from brainq import Approvals, Brain, Effect, ScriptedProvider
-from brainq.access import Tokens, Verb
+from brainq.app.access import Tokens, Verb
 from brainq.client.async_client import AsyncClient
 from brainq.contracts.model import ModelReply, ModelRequest
 from brainq.devserver.ports import free_port

@@ -17,8 +17,8 @@ from typing import Any
 import httpx
 import pytest
 
-from brainq.access import Caller, Tokens, Verb
 from brainq.adapters.sql.repositories.tokens import Tokens as TokenRows
+from brainq.app.access import Caller, Tokens, Verb
 from brainq.contracts.turn import CONFIGURE_OPTIONS
 from brainq.errors import SetupError
 from brainq.gateway.edge import caller_rates
@@ -200,7 +200,7 @@ def test_two_tenants_may_use_one_key(gateways: Gateways, pump: Pump) -> None:
 
 
 HOOK = """
-from brainq.access import Caller, Verb
+from brainq.app.access import Caller, Verb
 
 def authenticate(headers):
     user = headers.get("x-user")

@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 
 from pydantic import SecretStr
 
-from brainq.access import Verb
+from brainq.app.access import Verb
 from brainq.contracts.fleet import FleetWorker
 from brainq.contracts.model import Spend
 from brainq.gateway.edge.request import CACHED_S

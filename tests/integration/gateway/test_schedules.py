@@ -7,7 +7,7 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
-from brainq.access import Verb
+from brainq.app.access import Verb
 from brainq.app.wiring.machines import make_schedule_runner
 from tests.integration.gateway.test_door import token
 from tests.integration.gateway.test_turns import problem

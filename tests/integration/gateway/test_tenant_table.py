@@ -19,8 +19,8 @@ import pytest
 from fastapi import FastAPI
 from starlette.routing import Mount, Route
 
-from brainq.access import Verb
 from brainq.adapters.sql.database import Prepared
+from brainq.app.access import Verb
 from brainq.contracts.file import File
 from brainq.contracts.memory import MemoryItem
 from brainq.contracts.webhook import NewDelivery

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 from sqlalchemy import text
 
-from brainq.access import Tokens, Verb
+from brainq.app.access import Tokens, Verb
 from brainq.gateway.edge import caller_rates
 from tests.integration.gateway.test_door import token
 from tests.integration.gateway.test_turns import problem

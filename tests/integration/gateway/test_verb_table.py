@@ -13,7 +13,7 @@ from typing import Any, get_args
 import httpx
 import pytest
 
-from brainq.access import Verb
+from brainq.app.access import Verb
 from brainq.contracts.turn import CONFIGURE_OPTIONS
 from brainq.contrib.a2a import requests as messages
 from brainq.contrib.a2a import routes as a2a

@@ -12,7 +12,7 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from brainq.access import Verb
+from brainq.app.access import Verb
 from brainq.cli.help import summary_of
 from brainq.cli.main import COMMANDS, app
 from brainq.cli.options import use_app

@@ -10,7 +10,7 @@ from types import FunctionType
 from typing import Any
 
 import brainq.client
-from brainq.access.tokens import Tokens
+from brainq.app.access.tokens import Tokens
 from brainq.client import async_client, async_handle, bulk_run, content_keys, handle, retries, runtime_state
 from brainq.client.async_handle import async_action, async_lookup
 from brainq.client.connection import Connection

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from brainq.access import Caller, Verb
+from brainq.app.access import Caller, Verb
 from brainq.errors import InvalidInput
 from brainq.gateway.edge.problems import RequestRejected
 from brainq.gateway.wires.openai.parameters import forced_choice, model_options

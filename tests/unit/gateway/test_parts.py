@@ -10,7 +10,7 @@ import pytest
 from fastapi.routing import APIRoute
 
 from brainq import errors
-from brainq.access import Caller, Verb
+from brainq.app.access import Caller, Verb
 from brainq.client.options import SubmitOptions
 from brainq.client.schedules import NOT_SCHEDULED
 from brainq.contracts.turn import LimitsOverride

@@ -11,7 +11,7 @@ from typing import Annotated, TypeVar
 
 from fastapi import Path
 
-from brainq.access import Caller, Verb, own_request_key
+from brainq.app.access import Caller, Verb, own_request_key
 from brainq.client.async_handle import AsyncTurnHandle
 from brainq.contracts.file import File
 from brainq.contracts.ids import unnamed_session

@@ -7,7 +7,7 @@ from typing import Any, cast, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
-from brainq.access import Caller, Verb
+from brainq.app.access import Caller, Verb
 from brainq.client.async_handle import AsyncTurnHandle
 from brainq.client.options import SubmitOptions
 from brainq.contracts.model_options import MAX_STOPS, Effort, OptionsFields

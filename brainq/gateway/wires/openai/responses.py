@@ -8,7 +8,7 @@ from fastapi import APIRouter, Header, Query, Response
 from pydantic import Field, JsonValue
 from starlette.responses import JSONResponse
 
-from brainq.access import Verb
+from brainq.app.access import Verb
 from brainq.client.async_handle import AsyncTurnHandle
 from brainq.contracts.ids import background_turn_id
 from brainq.contracts.status import Ending

@@ -16,7 +16,7 @@ from starlette.datastructures import Headers
 from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from brainq.access import Caller
+from brainq.app.access import Caller
 from brainq.contracts.ids import new_turn_id
 from brainq.contracts.status import RequestTryEnd
 from brainq.errors import BrainqError

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from sqlalchemy import text
 
-from brainq.access import Caller, Tokens, Verb
 from brainq.adapters.sql.store import Store
+from brainq.app.access import Caller, Tokens, Verb
 from brainq.errors import InvalidInput, Unreachable
 from tests.support.wait import wait_until
 

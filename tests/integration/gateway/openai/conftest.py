@@ -9,7 +9,7 @@ import pytest
 from openai import OpenAI
 
 from brainq import Brain, Effect, ScriptedProvider
-from brainq.access import Tokens
+from brainq.app.access import Tokens
 from brainq.contracts.message import Reasoning
 from brainq.contracts.model import ModelReply, ModelRequest
 from brainq.engine.models.scripted import ScriptedFailure, calls, fails, says

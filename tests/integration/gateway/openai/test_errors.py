@@ -13,7 +13,7 @@ import openai
 import pytest
 from openai import OpenAI
 
-from brainq.access import Tokens
+from brainq.app.access import Tokens
 from brainq.client.handle import TurnHandle
 from brainq.runtime.observe.logs import ids_of_record, stamp_record
 from tests.support.gateways import GatewayThread

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from openai import OpenAI
 
-from brainq.access import Tokens
+from brainq.app.access import Tokens
 from tests.integration.gateway.openai.conftest import PLACE
 from tests.support.brains.obedient import script
 from tests.support.gateways import GatewayThread

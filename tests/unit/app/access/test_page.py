@@ -6,10 +6,10 @@ import re
 from pathlib import Path
 from typing import Any
 
-from brainq.access import Verb, may
-from brainq.access.tokens import KEPT_S
+from brainq.app.access import Verb, may
+from brainq.app.access.tokens import KEPT_S
 
-PAGE = (Path(__file__).parents[3] / "docs/operate/auth.md").read_text()
+PAGE = (Path(__file__).parents[4] / "docs/operate/auth.md").read_text()
 
 
 def test_the_pages_caller_may_what_it_says() -> None:

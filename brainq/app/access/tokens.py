@@ -14,11 +14,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from math import inf
 
-from brainq.access.caller import Caller, Verb, check_name, check_verbs
 from brainq.adapters.sql.audit import record_act
 from brainq.adapters.sql.engine import is_sql_unavailable
 from brainq.adapters.sql.repositories.tokens import USED_EVERY_S
 from brainq.adapters.sql.store import Store
+from brainq.app.access.caller import Caller, Verb, check_name, check_verbs
 from brainq.contracts.act import NewAct
 from brainq.contracts.ids import check_prefixes
 from brainq.contracts.rows import TokenRow

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from brainq.access import ALL_VERBS, Caller, Verb, may, own_request_key
+from brainq.app.access import ALL_VERBS, Caller, Verb, may, own_request_key
 from brainq.contracts.ids import check_id, check_prefixes, is_within, prefix_upper_bound, sibling_session_id
 from brainq.errors import InvalidInput
 

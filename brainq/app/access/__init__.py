@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from brainq.access.caller import ALL_VERBS, Caller, Verb, may, own_request_key
+from brainq.app.access.caller import ALL_VERBS, Caller, Verb, may, own_request_key
 
 if TYPE_CHECKING:
-    from brainq.access.tokens import NewToken, Tokens
+    from brainq.app.access.tokens import NewToken, Tokens
 
 __all__ = ["ALL_VERBS", "Caller", "NewToken", "Tokens", "Verb", "may", "own_request_key"]
 
@@ -15,6 +15,6 @@ __all__ = ["ALL_VERBS", "Caller", "NewToken", "Tokens", "Verb", "may", "own_requ
 def __getattr__(name: str) -> Any:
     if name not in ("NewToken", "Tokens"):
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from brainq.access import tokens
+    from brainq.app.access import tokens
 
     return getattr(tokens, name)
