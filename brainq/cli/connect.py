@@ -17,7 +17,7 @@ COMPLETED = 50  # turns offered to the shell's completion
 
 def export_redis_url() -> str:
     """Put the Redis URL into the environment for the process that is started next, and return it."""
-    from brainq.devserver.redis_server import known_redis
+    from brainq.app.devserver.redis_server import known_redis
     from brainq.runtime.settings.deployment import load_settings
 
     url = known_redis(load_settings())

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Self, TypeVar
 
 from brainq.adapters.redis.connection import redis_refusal
+from brainq.app.devserver.redis_server import known_redis
 from brainq.app.wiring import Wiring
 from brainq.client import checks
 from brainq.client.checks import MAX_LISTED
@@ -27,7 +28,6 @@ from brainq.contracts.message import Message
 from brainq.contracts.rows import TurnRow
 from brainq.contracts.turn import TurnResult
 from brainq.contracts.view import TurnSnapshot
-from brainq.devserver.redis_server import known_redis
 from brainq.engine.brain.brain import Brain
 from brainq.engine.brain.brains import BrainsArgument
 from brainq.engine.finalize.rerun import Retried

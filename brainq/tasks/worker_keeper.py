@@ -17,7 +17,7 @@ from contextlib import suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from brainq.devserver.local_fleet import OwnedProcess
+from brainq.app.devserver.local_fleet import OwnedProcess
 from brainq.runtime.observe.logs import outlive_full_log
 from brainq.runtime.processes.supervised import follow_owner, is_marked_ready, mark_ready, mark_unready
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from brainq.devserver.redis_server import known_redis
+from brainq.app.devserver.redis_server import known_redis
 from brainq.engine.brain.brains import load_brains
 from brainq.errors import BrainqError, kind_of
 from brainq.gateway.edge.authentication import Authenticator

@@ -8,7 +8,7 @@ from collections import Counter
 from types import TracebackType
 from typing import Self
 
-from brainq.devserver.local_fleet import POOLS, LocalFleet
+from brainq.app.devserver.local_fleet import POOLS, LocalFleet
 
 LOOK_S = 0.05
 

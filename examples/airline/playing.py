@@ -14,9 +14,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from brainq import Client
+from brainq.app.devserver.local_fleet import POOLS, LocalFleet
+from brainq.app.devserver.redis_server import EmbeddedServer
 from brainq.client.connection import wiring_of
-from brainq.devserver.local_fleet import POOLS, LocalFleet
-from brainq.devserver.redis_server import EmbeddedServer
 from brainq.runtime.settings import load_settings
 from examples.airline.agent import Options, make_brain
 from examples.airline.checking import Checked, Played, check

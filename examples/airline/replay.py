@@ -16,7 +16,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-from brainq.devserver.local_fleet import POOLS
+from brainq.app.devserver.local_fleet import POOLS
 from examples.airline.aimock import CUT_EVERY, FAULTS, Aimock, add_fixtures, fixtures_of, why_not, wire_at
 from examples.airline.playing import Report, replay, running_stage
 from examples.airline.recorded import RecordedSession, load_sessions, recorded_path, save_sessions

@@ -25,9 +25,9 @@ from rich.console import Console
 from rich.text import Text
 
 from brainq import Client, Ending, EventKind, TurnEvent, TurnHandle
+from brainq.app.devserver.local_fleet import LocalFleet
 from brainq.cli.pages.events import EventPrinter
 from brainq.client.connection import wiring_of
-from brainq.devserver.local_fleet import LocalFleet
 from examples.vault.app import PROMPT_ID
 from examples.vault.kept import show_kept, wait_for_judges
 from examples.vault.killing import kill_in_a_write

@@ -11,9 +11,9 @@ from rich.console import Console
 from rich.text import Text
 
 from brainq import Client, Ending, EventKind, TurnEvent, TurnHandle
+from brainq.app.devserver.local_fleet import LocalFleet
 from brainq.cli.output import clean, counted
 from brainq.cli.pages.events import EventPrinter
-from brainq.devserver.local_fleet import LocalFleet
 from examples.vault.stage import Inbox, Stage
 
 SESSION = "mail"

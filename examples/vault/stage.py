@@ -15,8 +15,8 @@ from pathlib import Path
 from queue import SimpleQueue
 from typing import Any
 
-from brainq.devserver.local_fleet import LocalFleet
-from brainq.devserver.redis_server import EmbeddedServer
+from brainq.app.devserver.local_fleet import LocalFleet
+from brainq.app.devserver.redis_server import EmbeddedServer
 from examples.vault.vault import SHIPPED_NOTES
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -25,12 +25,12 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
+from brainq.app.devserver.local_fleet import POOLS, LocalFleet
+from brainq.app.devserver.redis_server import EmbeddedServer, socket_path
 from brainq.client.client import Client
 from brainq.client.connection import wiring_of
 from brainq.contracts.cell import hashed_cell
 from brainq.contracts.ids import new_turn_id
-from brainq.devserver.local_fleet import POOLS, LocalFleet
-from brainq.devserver.redis_server import EmbeddedServer, socket_path
 from brainq.engine.brain.brains import load_brains
 from brainq.errors import SetupError
 from brainq.runtime.settings.deployment import load_settings

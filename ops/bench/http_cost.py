@@ -20,7 +20,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from brainq.devserver.ports import free_port
+from brainq.app.devserver.ports import free_port
 from ops.bench.cpu_parts import SPENT_IN, ask_spent_s
 from ops.bench.outcomes import BenchFailure
 from ops.bench.printed import print_figures

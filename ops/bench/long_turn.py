@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from brainq import Brain, Effect, Limits, ScriptedProvider
+from brainq.app.devserver.redis_server import EmbeddedServer, socket_path
 from brainq.client.client import Client
 from brainq.client.connection import wiring_of
 from brainq.contracts.model import ModelReply, ModelRequest
-from brainq.devserver.redis_server import EmbeddedServer, socket_path
 from brainq.engine.models.scripted import calls, says
 from brainq.runtime.settings.deployment import load_settings
 from brainq.runtime.text.estimate import estimate_request

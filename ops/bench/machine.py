@@ -10,7 +10,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from brainq.devserver.redis_server import find_server
+from brainq.app.devserver.redis_server import find_server
 
 
 def machine() -> dict[str, Any]:

@@ -26,13 +26,13 @@ from rich.console import Console
 
 from brainq import Brain, Effect, Middleware, RunContext, ScriptedProvider
 from brainq.adapters.redis.fleet import RedisPresence
+from brainq.app.devserver.local_fleet import LocalFleet, LocalWorker
 from brainq.client.client import Client
 from brainq.client.connection import wiring_of
 from brainq.contracts.callbacks import UsageInfo
 from brainq.contracts.ids import new_turn_id
 from brainq.contracts.model import ModelReply, ModelRequest
 from brainq.contracts.status import Ending, TraceStatus
-from brainq.devserver.local_fleet import LocalFleet, LocalWorker
 from brainq.engine.brain.middleware import CallStart
 from brainq.engine.models.scripted import calls, says
 from ops.bench.machine import machine

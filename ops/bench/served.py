@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from brainq.app.access import Tokens, Verb
+from brainq.app.devserver.ports import free_port
 from brainq.client.connection import wiring_of
-from brainq.devserver.ports import free_port
 from ops.bench.counters import cpu_s
 from ops.bench.outcomes import BenchFailure
 from ops.bench.stage import APP, ROOT, Stage

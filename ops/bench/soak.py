@@ -15,8 +15,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from brainq.app.devserver.local_fleet import POOLS
 from brainq.client.connection import wiring_of
-from brainq.devserver.local_fleet import POOLS
 from ops.bench.load import submit
 from ops.bench.outcomes import percentile, read_outcomes, wait_finished
 from ops.bench.printed import print_figures

@@ -8,11 +8,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from brainq.app.devserver.local_fleet import LocalFleet
+from brainq.app.devserver.redis_server import EmbeddedServer, socket_path
 from brainq.app.wiring.finalizer import finalizer_runtime
 from brainq.client.client import Client
 from brainq.client.connection import wiring_of
-from brainq.devserver.local_fleet import LocalFleet
-from brainq.devserver.redis_server import EmbeddedServer, socket_path
 from brainq.engine.brain.brains import load_brains
 from brainq.errors import SetupError
 from brainq.runtime.settings.deployment import ENV_PREFIX, load_settings

@@ -14,9 +14,9 @@ from pathlib import Path
 
 from brainq.adapters.sql.store import Store
 from brainq.app.access import Tokens, Verb
-from brainq.devserver.local_fleet import LocalFleet
-from brainq.devserver.ports import free_port
-from brainq.devserver.redis_server import EmbeddedServer
+from brainq.app.devserver.local_fleet import LocalFleet
+from brainq.app.devserver.ports import free_port
+from brainq.app.devserver.redis_server import EmbeddedServer
 from ops.clients.matrix import FEATURES, HERE, OfficialClient, Record, Seen
 
 ROOT = HERE.parents[1]

@@ -6,7 +6,7 @@ import time
 from abc import abstractmethod
 from collections.abc import Sequence
 
-from brainq.devserver.local_fleet import OwnedProcess
+from brainq.app.devserver.local_fleet import OwnedProcess
 from ops.faults.effects import NotSeen, wait_for
 from ops.faults.fault import Fault, Pace, wait_turns_end
 from ops.faults.stage import Stage

@@ -17,9 +17,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from brainq import Client
+from brainq.app.devserver.local_fleet import LocalFleet, LocalWorker
 from brainq.app.wiring import Wiring
 from brainq.client.connection import wiring_of
-from brainq.devserver.local_fleet import LocalFleet, LocalWorker
 from brainq.engine.brain.brains import load_brains
 from brainq.engine.tools.mcp.catalogue import write_catalogue
 from brainq.engine.tools.mcp.session import discover

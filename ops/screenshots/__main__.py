@@ -10,7 +10,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from brainq.devserver.redis_server import EmbeddedServer
+from brainq.app.devserver.redis_server import EmbeddedServer
 from ops.screenshots.desk import desk
 from ops.screenshots.states import take_states
 from ops.screenshots.taking import take

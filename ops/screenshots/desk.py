@@ -9,8 +9,8 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 
-from brainq.devserver.local_fleet import LocalFleet
-from brainq.devserver.ports import free_port
+from brainq.app.devserver.local_fleet import LocalFleet
+from brainq.app.devserver.ports import free_port
 
 APP = "ops.screenshots.brain:brain"
 STANDING = (

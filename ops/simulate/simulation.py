@@ -20,8 +20,8 @@ import brainq.adapters.sql.store as store_module
 from brainq.adapters.redis.keys import Keys
 from brainq.adapters.redis.scripts import Scripts
 from brainq.adapters.sql.store import Store
+from brainq.app.devserver.redis_server import EmbeddedServer
 from brainq.app.wiring import doorbells
-from brainq.devserver.redis_server import EmbeddedServer
 from brainq.runtime.settings.deployment import load_settings
 from ops.simulate.clock import sql_strftime, virtual_time, with_virtual_clock
 from ops.simulate.faults import Chances

@@ -25,9 +25,9 @@ from pathlib import Path
 
 from rich.console import Console
 
+from brainq.app.devserver.local_fleet import POOLS, LocalFleet, LocalWorker, SpawnWorker
+from brainq.app.devserver.redis_server import EmbeddedServer
 from brainq.client.client import Client
-from brainq.devserver.local_fleet import POOLS, LocalFleet, LocalWorker, SpawnWorker
-from brainq.devserver.redis_server import EmbeddedServer
 from brainq.engine.brain.brains import load_brains
 from brainq.runtime.settings.deployment import load_settings
 from ops.checkout import check_out

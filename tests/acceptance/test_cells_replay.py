@@ -12,12 +12,12 @@ import pytest
 
 from brainq import Client
 from brainq.adapters.sql.repositories.cells import Directory, Moves
+from brainq.app.devserver.local_fleet import POOLS
 from brainq.client.connection import cells_of
 from brainq.client.handle import TurnHandle
 from brainq.contracts.cell import hashed_cell
 from brainq.contrib.cells.move import TenantMover
 from brainq.contrib.cells.side import open_side
-from brainq.devserver.local_fleet import POOLS
 from examples.airline.checking import Played, check
 from examples.airline.killing import Killer
 from examples.airline.playing import RESULT_TIMEOUT_S, Report, replay

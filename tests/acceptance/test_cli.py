@@ -16,8 +16,8 @@ from urllib.request import Request, urlopen
 import pytest
 
 from brainq.adapters.redis.connection import make_client
-from brainq.devserver.ports import free_port
-from brainq.devserver.redis_server import running_url
+from brainq.app.devserver.ports import free_port
+from brainq.app.devserver.redis_server import running_url
 from brainq.errors import ExitCode
 from tests.support.commands import Brainq, commands
 from tests.support.foreign import push_with_kombu

@@ -23,8 +23,8 @@ import psycopg
 import pytest
 from psycopg import sql
 
+from brainq.app.devserver.ports import free_port
 from brainq.cli.commands.setup import write_project
-from brainq.devserver.ports import free_port
 from tests.support.images import HERE, Container, build, container, remove
 from tests.support.postgres import PostgresServer
 from tests.support.server import RedisServer

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from brainq.app.devserver.local_fleet import POOLS
 from brainq.client.connection import wiring_of
-from brainq.devserver.local_fleet import POOLS
 from examples.airline.checking import Played, check
 from examples.airline.database import AirlineDatabase, make_database
 from examples.airline.playing import Report, Stage, replay, running_stage

@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 from hatchling.builders.wheel import WheelBuilder
 
-from brainq.devserver.redis_server import running_url
+from brainq.app.devserver.redis_server import running_url
 from brainq.errors import ExitCode
 from tests.support.wait import wait_until
 

@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
+from brainq.app.devserver.local_fleet import LocalWorker
 from brainq.client.handle import TurnHandle
-from brainq.devserver.local_fleet import LocalWorker
 from tests.support.brains import diary
 from tests.support.brains.diary import notes, open_gate
 from tests.support.brains.obedient import script

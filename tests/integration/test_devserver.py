@@ -15,14 +15,11 @@ from pathlib import Path
 import pytest
 from pydantic import SecretStr
 
-from brainq.cli.dev.supervisor import Supervisor
-from brainq.client.client import Client
-from brainq.client.connection import wiring_of
-from brainq.devserver import redis_server as binary_module
-from brainq.devserver import redis_server as embedded_module
-from brainq.devserver.local_fleet import LocalFleet
-from brainq.devserver.ports import free_port, ping
-from brainq.devserver.redis_server import (
+from brainq.app.devserver import redis_server as binary_module
+from brainq.app.devserver import redis_server as embedded_module
+from brainq.app.devserver.local_fleet import LocalFleet
+from brainq.app.devserver.ports import free_port, ping
+from brainq.app.devserver.redis_server import (
     LOCK_FILE,
     EmbeddedServer,
     ServerInUseError,
@@ -30,6 +27,9 @@ from brainq.devserver.redis_server import (
     open_redis,
     running_url,
 )
+from brainq.cli.dev.supervisor import Supervisor
+from brainq.client.client import Client
+from brainq.client.connection import wiring_of
 from brainq.engine.brain.brain import Brain
 from brainq.errors import SetupError
 from brainq.runtime.settings.deployment import Settings
@@ -167,7 +167,7 @@ def test_a_directory_with_a_long_path_gets_a_port_instead_of_a_socket(tmp_path: 
 def test_an_owner_killed_outright_takes_its_server_along(tmp_path: Path) -> None:
     code = f"""if True:
         import pathlib, sys
-        from brainq.devserver.redis_server import EmbeddedServer
+        from brainq.app.devserver.redis_server import EmbeddedServer
         print(EmbeddedServer(pathlib.Path({str(tmp_path)!r})).start(), flush=True)
         sys.stdin.read()
     """

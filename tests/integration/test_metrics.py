@@ -11,10 +11,10 @@ from urllib.request import urlopen
 import pytest
 
 from brainq import Brain, Client, Effect
+from brainq.app.devserver.ports import free_port
 from brainq.client.connection import cells_of
 from brainq.contracts.claim import FinalStepClaim
 from brainq.contracts.model import ModelReply
-from brainq.devserver.ports import free_port
 from brainq.engine.models.scripted import ScriptedProvider, calls, says
 from brainq.fleet.all_cells import serve_metrics
 from brainq.runtime.observe.metrics import catalogue as m

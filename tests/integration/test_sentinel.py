@@ -14,15 +14,15 @@ import pytest
 import redis
 
 from brainq.adapters.redis.connection import make_client
+from brainq.app.devserver.local_fleet import LocalFleet
+from brainq.app.devserver.ports import free_port
+from brainq.app.devserver.redis_server import find_server
 from brainq.app.wiring import Wiring
 from brainq.app.wiring.preflight import check_redis
 from brainq.client.client import Client
 from brainq.client.handle import TurnHandle
 from brainq.contracts.ids import new_turn_id
 from brainq.contracts.status import Ending
-from brainq.devserver.local_fleet import LocalFleet
-from brainq.devserver.ports import free_port
-from brainq.devserver.redis_server import find_server
 from brainq.errors import SetupError, Unreachable
 from brainq.runtime.settings.deployment import load_settings
 from brainq.runtime.settings.redis_url import parse_sentinel_url

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from brainq.adapters.redis.listener import PING_AFTER_S, RedisListener, RedisStopSignals
-from brainq.devserver.redis_server import EmbeddedServer
+from brainq.app.devserver.redis_server import EmbeddedServer
 from brainq.runtime.leases import LeaseRenewer
 from brainq.runtime.observe import threads
 from tests.support.refused_threads import REFUSED, RefusedThreads

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from brainq import Client
+from brainq.app.devserver.local_fleet import POOLS, LocalFleet
+from brainq.app.devserver.redis_server import EmbeddedServer
 from brainq.client.connection import cells_of
-from brainq.devserver.local_fleet import POOLS, LocalFleet
-from brainq.devserver.redis_server import EmbeddedServer
 from brainq.runtime.settings import load_settings
 from examples.airline.agent import Options, make_brain
 from examples.airline.database import AirlineDatabase, make_database

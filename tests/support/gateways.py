@@ -18,7 +18,7 @@ from starlette.routing import BaseRoute
 
 from brainq.adapters.sql.store import Store
 from brainq.app.access import Tokens
-from brainq.devserver.ports import free_port
+from brainq.app.devserver.ports import free_port
 from brainq.engine.brain.brains import BrainsArgument
 from brainq.gateway.edge.authentication import make_authenticator
 from brainq.gateway.server import GatewayServer, make_gateway

@@ -12,7 +12,7 @@ from typing import Self
 
 import psycopg
 
-from brainq.devserver.ports import free_port
+from brainq.app.devserver.ports import free_port
 from tests.support.wait import wait_until
 
 PROGRAM = shutil.which("pgbouncer", path=f"{os.environ.get('PATH', '')}:/usr/sbin")

@@ -12,7 +12,7 @@ from urllib.request import urlopen
 
 import yaml
 
-from brainq.devserver.ports import free_port
+from brainq.app.devserver.ports import free_port
 from tests.support.wait import wait_until
 
 OPS = Path(__file__).parents[2] / "ops/prometheus"

@@ -11,8 +11,8 @@ from typing import Any, Self
 
 import redis
 
-from brainq.devserver.ports import free_port
-from brainq.devserver.redis_server import find_server
+from brainq.app.devserver.ports import free_port
+from brainq.app.devserver.redis_server import find_server
 from tests.support.wait import wait_until
 
 MASTER = "themaster"

@@ -10,7 +10,7 @@ import tempfile
 from pathlib import Path
 from typing import IO
 
-from brainq.devserver.redis_server import EmbeddedServer
+from brainq.app.devserver.redis_server import EmbeddedServer
 
 
 class RedisServer:

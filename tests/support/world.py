@@ -8,13 +8,13 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from brainq.app.devserver.local_fleet import LocalFleet, LocalWorker
 from brainq.app.wiring import Wiring
 from brainq.client.client import Client
 from brainq.client.connection import wiring_of
 from brainq.client.handle import TurnHandle
 from brainq.contracts.call import ToolTraceEntry
 from brainq.contracts.event import TurnEvent
-from brainq.devserver.local_fleet import LocalFleet, LocalWorker
 from brainq.engine.brain.brains import load_brains
 from brainq.runtime.settings.deployment import load_settings
 from tests.support.brains import diary

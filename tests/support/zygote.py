@@ -1,6 +1,6 @@
 """Worker processes without the seconds that each would spend on imports: forked from a parent that has done them.
 
-`fork_celery` is what `brainq.devserver.local_fleet.run_celery` is, for tests. The parent, `python -m
+`fork_celery` is what `brainq.app.devserver.local_fleet.run_celery` is, for tests. The parent, `python -m
 tests.support.zygote`,
 has one thread and no connection. It is started once a test process, and ends with it.
 """

@@ -79,7 +79,7 @@ class Wiring:
         """Return the URL. Raises SetupError if there is no Redis."""
         if self._redis_url:
             return self._redis_url
-        from brainq.devserver.redis_server import known_redis
+        from brainq.app.devserver.redis_server import known_redis
 
         return known_redis(self.settings)
 

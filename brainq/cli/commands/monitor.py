@@ -114,8 +114,8 @@ def metrics(
         if port is None:
             stdout().file.write(client.metrics())
             return
+        from brainq.app.devserver.ports import require_free_port
         from brainq.client.connection import cells_of
-        from brainq.devserver.ports import require_free_port
         from brainq.fleet.all_cells import serve_metrics
 
         require_free_port(LOOPBACK, port, "the metrics page", "--serve")
@@ -145,7 +145,7 @@ def flower(
       FLOWER_BASIC_AUTH=me:secret brainq flower --address 0.0.0.0 --port 8080
       brainq flower --url-prefix /flower
     """
-    from brainq.devserver.ports import require_free_port
+    from brainq.app.devserver.ports import require_free_port
 
     require_login(address, os.environ)
     require_free_port(address, port, "Flower", "--port")

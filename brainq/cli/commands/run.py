@@ -180,8 +180,8 @@ def serve(
       curl -N http://127.0.0.1:8321/v1/turns/TURN/events
     """
     require_http()
+    from brainq.app.devserver.ports import require_free_port
     from brainq.cli.dev.startup import ready_to_start
-    from brainq.devserver.ports import require_free_port
     from brainq.runtime.settings.deployment import load_settings
 
     settings = load_settings()

@@ -13,8 +13,8 @@ from pathlib import Path
 
 from rich.console import Console
 
+from brainq.app.devserver.local_fleet import LocalFleet
 from brainq.cli.dev.supervisor import Program
-from brainq.devserver.local_fleet import LocalFleet
 from brainq.errors import SetupError
 from brainq.runtime.observe.threads import KeptThread
 

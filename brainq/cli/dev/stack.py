@@ -14,16 +14,16 @@ from typing import Any
 from rich.console import Console
 from rich.text import Text
 
+from brainq.app.devserver.local_fleet import POOLS, LocalFleet
+from brainq.app.devserver.locks import exclusive_pools
+from brainq.app.devserver.ports import listener_at, require_free_port
+from brainq.app.devserver.redis_server import EmbeddedServer, open_redis
 from brainq.cli.commands.monitor import FLOWER_PORT, LOOPBACK, flower_command
 from brainq.cli.commands.run import gateway_command, has_http, require_http
 from brainq.cli.dev.reload import Reloader, require_watchfiles
 from brainq.cli.dev.startup import ready_to_start
 from brainq.cli.dev.supervisor import POLL_S, LogFollower, Program, StopSignals, Supervisor, start_all
 from brainq.cli.output import EFFECT_STYLES, counted, duration, stdout
-from brainq.devserver.local_fleet import POOLS, LocalFleet
-from brainq.devserver.locks import exclusive_pools
-from brainq.devserver.ports import listener_at, require_free_port
-from brainq.devserver.redis_server import EmbeddedServer, open_redis
 from brainq.engine.brain.brain import Brain
 from brainq.engine.brain.brains import Brains
 from brainq.engine.models.providers import describe_provider

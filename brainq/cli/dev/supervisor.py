@@ -15,9 +15,9 @@ from typing import Any, Self
 from rich.console import Console
 from rich.text import Text
 
+from brainq.app.devserver.local_fleet import LocalFleet, LocalWorker, OwnedProcess, wait_until_ready
+from brainq.app.devserver.redis_server import EmbeddedServer
 from brainq.cli.output import clean
-from brainq.devserver.local_fleet import LocalFleet, LocalWorker, OwnedProcess, wait_until_ready
-from brainq.devserver.redis_server import EmbeddedServer
 from brainq.errors import SetupError
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)

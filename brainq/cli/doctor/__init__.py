@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from brainq.app.devserver.redis_server import known_redis
 from brainq.app.wiring.preflight import Check, fail
 from brainq.cli.doctor import services
 from brainq.cli.doctor.guard import each_guarded
 from brainq.cli.doctor.setup import check_brains, check_libraries, check_traces
 from brainq.cli.doctor.upgrade import check_upgrade
-from brainq.devserver.redis_server import known_redis
 from brainq.errors import SetupError
 from brainq.runtime.settings.deployment import load_settings
 from brainq.runtime.settings.extensions import load_extension

@@ -13,10 +13,10 @@ from brainq.adapters.redis.connection import make_client
 from brainq.adapters.redis.keys import Keys
 from brainq.adapters.sql.engine import make_engine
 from brainq.adapters.sql.migrations.upgrade import HEAD, revision, why_not_upgradable
+from brainq.app.devserver.redis_server import known_redis
 from brainq.app.wiring.preflight import Check, check_redis, fail, ok, warn
 from brainq.cli.output import counted
 from brainq.contracts.build import FORMATS_READ, STATE_FORMAT, Build, BuildTurn, BuildWorker, WorkerBuild
-from brainq.devserver.redis_server import known_redis
 from brainq.engine.brain.brains import load_brains
 from brainq.engine.brain.declared import worker_build
 from brainq.errors import BrainqError, SetupError

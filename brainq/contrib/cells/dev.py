@@ -10,6 +10,9 @@ from pathlib import Path
 
 from rich.text import Text
 
+from brainq.app.devserver.local_fleet import POOLS, LocalFleet
+from brainq.app.devserver.locks import exclusive_pools
+from brainq.app.devserver.redis_server import CELLS_FILE, EmbeddedServer, socket_path
 from brainq.cli.commands.run import has_http
 from brainq.cli.dev.stack import (
     DEV_GRACE_S,
@@ -25,9 +28,6 @@ from brainq.cli.dev.stack import (
     start_workers,
 )
 from brainq.cli.dev.supervisor import StopSignals
-from brainq.devserver.local_fleet import POOLS, LocalFleet
-from brainq.devserver.locks import exclusive_pools
-from brainq.devserver.redis_server import CELLS_FILE, EmbeddedServer, socket_path
 from brainq.engine.brain.brains import Brains
 from brainq.errors import InvalidInput
 from brainq.runtime.observe.tracebacks import TRACEBACK_VARIABLE

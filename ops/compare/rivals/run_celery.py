@@ -121,7 +121,7 @@ if __name__ == "__main__":
         main(given)
     else:
         # Celery reads its settings when this module is loaded: load it again with a Redis of its own.
-        from brainq.devserver.redis_server import EmbeddedServer
+        from brainq.app.devserver.redis_server import EmbeddedServer
 
         with EmbeddedServer(given.directory / "redis") as server:
             there = {"COMPARE_REDIS": server.url, "COMPARE_ROWS": str(given.directory / "rows.db")}

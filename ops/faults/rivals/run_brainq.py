@@ -9,9 +9,9 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from brainq import Brain, Client, Effect, ModelReply, ModelRequest, RunContext, TraceStatus
+from brainq.app.devserver.local_fleet import LocalFleet
+from brainq.app.devserver.redis_server import EmbeddedServer
 from brainq.client.connection import wiring_of
-from brainq.devserver.local_fleet import LocalFleet
-from brainq.devserver.redis_server import EmbeddedServer
 from brainq.testing import ScriptedProvider, calls, says
 from ops.faults.rivals.desk import Desk, role_and_desk
 from ops.faults.rivals.desk import write as write_to_the_world

@@ -63,7 +63,7 @@ def main() -> None:
     there = {"FAULTS_REDIS": f"redis://127.0.0.1:{desk.port('redis')}/0"}
     there |= {LATE: "1"} if desk.setting == "late acks" else {}
     if role == "server":
-        from brainq.devserver.redis_server import EmbeddedServer
+        from brainq.app.devserver.redis_server import EmbeddedServer
 
         with EmbeddedServer(desk.directory / "redis", port=desk.port("redis")):
             sys.stdin.read()

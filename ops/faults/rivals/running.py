@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from uuid import uuid4
 
-from brainq.devserver.ports import free_port
+from brainq.app.devserver.ports import free_port
 from ops.compare.install import ROOT, environment_of, python_of
 from ops.faults.effects import Effects, NotSeen, effect_server, wait_for
 from ops.faults.rivals.desk import BEFORE, EFFECTS, WRITE

@@ -9,7 +9,7 @@ from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
-from brainq.devserver.local_fleet import LocalFleet, LocalWorker, wait_until_ready
+from brainq.app.devserver.local_fleet import LocalFleet, LocalWorker, wait_until_ready
 from ops.checkout import check_out
 from ops.faults import shop
 from ops.faults.fault import Fault, Pace

@@ -15,7 +15,7 @@ from pathlib import Path
 import httpx
 
 from brainq.app.access import Tokens, Verb
-from brainq.devserver.local_fleet import OwnedProcess, wait_until_ready
+from brainq.app.devserver.local_fleet import OwnedProcess, wait_until_ready
 from ops.faults.effects import PATIENCE_S, ROOT, NotSeen, wait_for
 from ops.faults.fault import Fault, Pace
 from ops.faults.hosts import Host

@@ -11,7 +11,7 @@ from urllib.error import HTTPError
 from urllib.request import Request
 
 from brainq.app.access import Tokens, Verb
-from brainq.devserver.local_fleet import OwnedProcess, wait_until_ready
+from brainq.app.devserver.local_fleet import OwnedProcess, wait_until_ready
 from ops.faults.effects import DIRECT, wait_for
 from ops.faults.fault import Pace
 from ops.faults.limits import Descriptors, Threads, no_descriptors, no_threads

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from brainq.devserver.ports import ping
+from brainq.app.devserver.ports import ping
 from ops.faults.fault import Fault, Pace
 from ops.faults.stage import Stage
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser
 
-from brainq.devserver.ports import free_port
+from brainq.app.devserver.ports import free_port
 from tests.support.brains import diary
 from tests.support.brains.obedient import script
 from tests.support.browser import CHROMIUM

@@ -6,9 +6,9 @@ import json
 import signal
 from typing import Any
 
+from brainq.app.devserver.local_fleet import LocalWorker
 from brainq.contracts.event import EventKind
 from brainq.contracts.status import TraceStatus
-from brainq.devserver.local_fleet import LocalWorker
 from tests.support.brains.diary import notes, open_gate
 from tests.support.brains.obedient import script
 from tests.support.wait import wait_until

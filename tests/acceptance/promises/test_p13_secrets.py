@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from brainq.adapters.celery.app import make_app
-from brainq.devserver.ports import free_port
+from brainq.app.devserver.ports import free_port
 from brainq.errors import TurnRejected
 from tests.support.brains.diary import notes, open_gate, order
 from tests.support.brains.obedient import script

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
+from brainq.app.devserver.local_fleet import POOLS, LocalFleet
 from brainq.contracts.build import Ramp
-from brainq.devserver.local_fleet import POOLS, LocalFleet
 from tests.support.brains import diary
 from tests.support.brains.diary import notes, open_gate
 from tests.support.wait import wait_until

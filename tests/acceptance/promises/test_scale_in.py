@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
+from brainq.app.devserver.local_fleet import POOLS, LocalWorker
 from brainq.client.handle import TurnHandle
-from brainq.devserver.local_fleet import POOLS, LocalWorker
 from tests.support.brains import diary
 from tests.support.brains.diary import notes, open_gate, order
 from tests.support.brains.obedient import script

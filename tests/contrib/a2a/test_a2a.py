@@ -47,9 +47,9 @@ from google.protobuf import json_format, struct_pb2
 
 from brainq import Brain
 from brainq.app.access import Verb
+from brainq.app.devserver.ports import free_port
 from brainq.contrib.a2a.routes import METHODS
 from brainq.contrib.a2a.tasks import ANSWER
-from brainq.devserver.ports import free_port
 from brainq.errors import SetupError
 from brainq.gateway.edge import caller_rates
 from brainq.runtime.settings.deployment import load_settings

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from brainq.app.devserver.ports import free_port
 from brainq.cli.commands.monitor import flower_command
-from brainq.devserver.ports import free_port
 from tests.support.server import RedisServer
 from tests.support.wait import wait_until
 

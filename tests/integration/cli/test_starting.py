@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
+from brainq.app.devserver.locks import take_lock, write_holder
 from brainq.cli.commands.setup import PROJECT_FILES
-from brainq.devserver.locks import take_lock, write_holder
 from brainq.engine.tools.tool import Tool
 from brainq.errors import ExitCode
 from tests.support.commands import Brainq

@@ -17,9 +17,9 @@ import pytest
 
 from brainq import Approvals, Brain, Effect, ScriptedProvider
 from brainq.app.access import Tokens, Verb
+from brainq.app.devserver.ports import free_port
 from brainq.client.async_client import AsyncClient
 from brainq.contracts.model import ModelReply, ModelRequest
-from brainq.devserver.ports import free_port
 from brainq.engine.models.scripted import calls, says
 from tests.support.gateways import GatewayThread
 from tests.support.js_clients import FOLDER, why_not

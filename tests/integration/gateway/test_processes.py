@@ -11,9 +11,9 @@ import httpx
 import pytest
 from typer.testing import CliRunner
 
+from brainq.app.devserver.ports import free_port, listener_at
 from brainq.cli.commands.run import gateway_command, require_http
 from brainq.cli.main import app
-from brainq.devserver.ports import free_port, listener_at
 from brainq.errors import SetupError
 from tests.support.brains import diary
 from tests.support.brains.obedient import script

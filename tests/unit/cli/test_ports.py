@@ -6,7 +6,7 @@ import socket
 
 import pytest
 
-from brainq.devserver.ports import free_port, listener_at, require_free_port
+from brainq.app.devserver.ports import free_port, listener_at, require_free_port
 from brainq.errors import SetupError
 
 

@@ -13,9 +13,9 @@ from typing import Any, cast
 
 import pytest
 
+from brainq.app.devserver.locks import exclusive_pools
+from brainq.app.devserver.redis_server import known_redis
 from brainq.cli.dev.supervisor import StopSignals, Supervisor, describe_exit, restart_wait_s, start_all
-from brainq.devserver.locks import exclusive_pools
-from brainq.devserver.redis_server import known_redis
 from brainq.errors import AlreadyRuns, ExitCode, SetupError, kind_of
 from brainq.runtime.settings.deployment import load_settings
 from tests.support.stand_in import stand_in
@@ -168,7 +168,7 @@ def test_a_signal_sets_a_flag_and_raises_nothing_and_a_second_insists(monkeypatc
 
 def test_one_process_runs_a_pool_of_a_directory_and_the_next_is_told_which(tmp_path: Path) -> None:
     holding = (
-        "import sys; from pathlib import Path; from brainq.devserver.locks import exclusive_pools\n"
+        "import sys; from pathlib import Path; from brainq.app.devserver.locks import exclusive_pools\n"
         "with exclusive_pools(Path(sys.argv[1]), ['serial'], 'brainq up'):\n"
         "    print('holds', flush=True); sys.stdin.read()\n"
     )

@@ -19,10 +19,10 @@ from brainq.adapters.celery.app import make_app
 from brainq.adapters.celery.envelope import envelope
 from brainq.adapters.celery.names import COORDINATOR_QUEUES, POISON_LIST, TURN_ADVANCE, TURNS_QUEUE
 from brainq.adapters.redis.stream_reader import StreamReader
+from brainq.app.devserver.ports import free_port, ping
+from brainq.app.devserver.redis_server import find_server
 from brainq.app.wiring.preflight import Check
 from brainq.cli.doctor.rights import check_rights
-from brainq.devserver.ports import free_port, ping
-from brainq.devserver.redis_server import find_server
 from brainq.runtime.settings.deployment import load_settings
 from tests.integration.adapters.celery.worker import running, settings_for, watching
 from tests.support.streams import KEYS, SESSION, take, until

@@ -12,8 +12,8 @@ from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
 
-from brainq.devserver.locks import is_locked, pool_owner, read_holder, take_lock, write_holder
-from brainq.devserver.ports import free_port, ping
+from brainq.app.devserver.locks import is_locked, pool_owner, read_holder, take_lock, write_holder
+from brainq.app.devserver.ports import free_port, ping
 from brainq.errors import SetupError
 from brainq.runtime.settings.deployment import Settings
 
