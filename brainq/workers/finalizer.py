@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from brainq.adapters.celery.names import FINALIZER_QUEUES
-from brainq.tasks.pool_app import pool_app
-from brainq.tasks.register import finalizer_tasks
+from brainq.workers.tasks.pool_app import pool_app
+from brainq.workers.tasks.register import finalizer_tasks
 
 app = pool_app("finalizer", FINALIZER_QUEUES, finalizer_tasks)

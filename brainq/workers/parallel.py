@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from brainq.adapters.celery.names import PARALLEL_QUEUES
-from brainq.tasks.pool_app import pool_app
-from brainq.tasks.register import call_tasks
+from brainq.workers.tasks.pool_app import pool_app
+from brainq.workers.tasks.register import call_tasks
 
 app = pool_app("parallel", PARALLEL_QUEUES, call_tasks)

@@ -10,8 +10,8 @@ import os
 from brainq.adapters.celery.names import SERIAL_QUEUES, tool_queue
 from brainq.contracts.status import Effect
 from brainq.errors import SetupError
-from brainq.tasks.pool_app import pool_app
-from brainq.tasks.register import call_tasks
+from brainq.workers.tasks.pool_app import pool_app
+from brainq.workers.tasks.register import call_tasks
 
 
 def _queues(wanted: str) -> tuple[str, ...]:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from brainq import InvalidInput
-from brainq.tasks.register import submit_foreign
+from brainq.workers.tasks.register import submit_foreign
 from tests.support.brains.obedient import script
 from tests.support.pump import Pump
 

@@ -14,7 +14,7 @@ from brainq.contracts.callbacks import PostToolUse, TurnInfo
 from brainq.contracts.file import File
 from brainq.contracts.status import Ending
 from brainq.engine.models.scripted import ScriptedFailure, calls, fails, says
-from brainq.tasks.register import submit_foreign
+from brainq.workers.tasks.register import submit_foreign
 from tests.support.pump import Pump
 
 CANARY = "canary4711"

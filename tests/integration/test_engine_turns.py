@@ -17,7 +17,7 @@ from brainq.contracts.status import Ending, StopReason, TraceStatus
 from brainq.engine.models.scripted import says
 from brainq.engine.turn import text_stream
 from brainq.engine.turn.reflection import PREFIXES
-from brainq.tasks.register import submit_foreign
+from brainq.workers.tasks.register import submit_foreign
 from tests.support.brains.diary import notes, open_gate
 from tests.support.brains.obedient import script
 from tests.support.pump import Pump

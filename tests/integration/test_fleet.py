@@ -23,7 +23,7 @@ from brainq.contracts.build import Ramp
 from brainq.contracts.fleet import FleetWorker
 from brainq.fleet.metrics import read_gauges
 from brainq.runtime.observe.metrics.catalogue import TROUBLES
-from brainq.tasks.pool_app import WorkerAnnouncer
+from brainq.workers.tasks.pool_app import WorkerAnnouncer
 from tests.integration.test_lists import shop
 from tests.support.builds import announce
 from tests.support.pump import Pump

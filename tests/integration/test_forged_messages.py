@@ -12,7 +12,7 @@ from brainq.contracts.rows import TurnRow
 from brainq.contracts.status import Effect
 from brainq.engine.models.scripted import calls, says
 from brainq.engine.people.bounced_inputs import bounced_turn_id
-from brainq.tasks.register import submit_foreign
+from brainq.workers.tasks.register import submit_foreign
 from tests.support.people import Pumps, Watched, brain_of, statuses, take_call
 from tests.support.pump import Bell, Pump
 

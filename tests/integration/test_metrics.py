@@ -20,7 +20,7 @@ from brainq.fleet.all_cells import serve_metrics
 from brainq.runtime.observe.metrics import catalogue as m
 from brainq.runtime.observe.metrics.counters import Counters
 from brainq.runtime.settings.deployment import load_settings
-from brainq.tasks.pool_app import WorkerAnnouncer
+from brainq.workers.tasks.pool_app import WorkerAnnouncer
 from tests.integration.test_lists import shop
 from tests.support.brains.diary import order
 from tests.support.brains.obedient import script

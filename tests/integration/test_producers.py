@@ -16,7 +16,7 @@ from celery import Celery
 
 from brainq.adapters.celery.app import make_app
 from brainq.adapters.celery.names import COORDINATOR_QUEUES
-from brainq.tasks.register import coordinator_tasks
+from brainq.workers.tasks.register import coordinator_tasks
 from tests.integration.adapters.celery.worker import running
 from tests.support.gateways import GatewayThread
 from tests.support.pump import Pump

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from brainq.tasks.celery_command import main
+from brainq.workers.tasks.celery_command import main
 from tests.support.pump import sqlite_url
 
 # A worker up to where it consumes, and what it has then loaded.
@@ -23,7 +23,7 @@ def consume(self):
     raise SystemExit(0)
 
 consumer.Consumer.start = consume
-from brainq.tasks.celery_command import main
+from brainq.workers.tasks.celery_command import main
 main(["-A", "workers.POOL", "worker", "-l", "ERROR"])  # by the repository's own short names
 """
 

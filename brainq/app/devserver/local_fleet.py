@@ -32,9 +32,9 @@ output, and one that it inherits."""
 def run_celery(
     celery: Sequence[str], environment: Mapping[str, str], log: int, inherited: int
 ) -> subprocess.Popen[bytes]:
-    """`celery ...` as `tasks.celery_command` does it, with the file `inherited` left open in it."""
+    """`celery ...` as `workers.tasks.celery_command` does it, with the file `inherited` left open in it."""
     return subprocess.Popen(
-        [sys.executable, "-m", "brainq.tasks.celery_command", *celery],
+        [sys.executable, "-m", "brainq.workers.tasks.celery_command", *celery],
         env=environment,
         stdin=subprocess.DEVNULL,
         stdout=log,

@@ -155,7 +155,14 @@ def flower(
 
 def flower_command(port: int, address: str = LOOPBACK, url_prefix: str = "") -> list[str]:
     """Return the celery command with brainq's Flower settings."""
-    command = [sys.executable, "-m", "brainq.tasks.celery_command", "-A", "brainq.workers.coordinator", "flower"]
+    command = [
+        sys.executable,
+        "-m",
+        "brainq.workers.tasks.celery_command",
+        "-A",
+        "brainq.workers.coordinator",
+        "flower",
+    ]
     prefix = [f"--url-prefix={url_prefix}"] if url_prefix else []
     return [*command, f"--conf={FLOWER_CONFIG}", f"--address={address}", f"--port={port}", *prefix]
 

@@ -129,7 +129,7 @@ def worker_command(pool: str, *, concurrency: int | None = None, name: str = "",
         raise InvalidInput("POOL", f"{pool!r} is not one of {', '.join(WORKER_POOLS)}")
     return [
         sys.executable,
-        *("-m", "brainq.tasks.celery_command", "-A", f"brainq.workers.{pool}", "worker"),
+        *("-m", "brainq.workers.tasks.celery_command", "-A", f"brainq.workers.{pool}", "worker"),
         *("--without-gossip", "--without-mingle"),
         *("-n", name or f"{pool}@%h", "-l", level.upper()),
         *(("-c", str(concurrency)) if concurrency else ()),

@@ -6,7 +6,7 @@ from brainq.contracts.claim import CallRef, FinalStepClaim
 
 
 class WorkEvents:
-    """Publishes work that has no queue message of its own. This class publishes nothing; `tasks.task_events.TaskEvents`
+    """Publishes work that has no queue message of its own. This class publishes nothing; `workers.tasks.task_events.TaskEvents`
     publishes it as task events of Celery.
 
     turn         the sweeper ended a turn

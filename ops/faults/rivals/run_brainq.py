@@ -54,7 +54,14 @@ def serve(desk: Desk) -> None:
 def work(desk: Desk) -> None:
     _wait_served(desk)
     command = ["-A", "brainq.workers.serial", "worker", "-n", "serial@%h", "-c", "16", "-l", "ERROR"]
-    arguments = [sys.executable, "-m", "brainq.tasks.celery_command", *command, "--without-gossip", "--without-mingle"]
+    arguments = [
+        sys.executable,
+        "-m",
+        "brainq.workers.tasks.celery_command",
+        *command,
+        "--without-gossip",
+        "--without-mingle",
+    ]
     os.execve(sys.executable, arguments, {**os.environ, **environment_of(desk)})
 
 

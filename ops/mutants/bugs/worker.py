@@ -8,8 +8,8 @@ HEALTH = "brainq/adapters/celery/worker_health.py"
 CONSUMER = "brainq/adapters/celery/celery57/consumer.py"
 WORKER = "brainq/adapters/celery/celery57/worker.py"
 RESOURCES = "brainq/runtime/processes/resources.py"
-POOL = "brainq/tasks/pool_app.py"
-KEEPER = "brainq/tasks/worker_keeper.py"
+POOL = "brainq/workers/tasks/pool_app.py"
+KEEPER = "brainq/workers/tasks/worker_keeper.py"
 OTEL = "brainq/runtime/observe/otel_setup.py"
 IN_HEALTH = ("tests/unit/adapters/celery/test_worker_health.py",)
 IN_PROGRAM = ("tests/unit/adapters/celery/test_worker_program.py",)
@@ -20,8 +20,8 @@ IN_SHORTAGE = (
     "tests/integration/test_engine_faults.py::test_a_model_is_asked_again_after_a_shortage_that_is_over",
 )
 IN_OPTIONS = ("tests/unit/adapters/celery/test_worker_options.py",)
-IN_START = ("tests/unit/tasks/test_pool_worker.py",)
-IN_RENEWAL = ("tests/unit/tasks/test_renewal.py",)
+IN_START = ("tests/unit/workers/tasks/test_pool_worker.py",)
+IN_RENEWAL = ("tests/unit/workers/tasks/test_renewal.py",)
 IN_OTEL = ("tests/unit/runtime/observe/test_otel_setup.py",)
 IN_FULL_LOG = ("tests/unit/runtime/observe/test_full_log.py",)
 IN_RUNNING = ("tests/unit/cli/test_running.py",)

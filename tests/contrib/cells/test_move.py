@@ -15,7 +15,7 @@ from brainq.contracts.turn import TurnRequest
 from brainq.contrib.cells import directory
 from brainq.contrib.cells.move import MOST_COPIES
 from brainq.errors import BrainqError, InvalidInput, MoveFailed, TenantMoved, TenantMoving
-from brainq.tasks.register import submit_foreign
+from brainq.workers.tasks.register import submit_foreign
 from tests.contrib.cells.two import TENANT, TwoCells, parked_tenant
 
 

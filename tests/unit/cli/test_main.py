@@ -211,7 +211,7 @@ def test_options_are_read_as_what_they_are() -> None:
 
 def test_a_worker_has_the_stock_celery_commands_options() -> None:
     command = worker_command("serial", concurrency=2, name="net@%h", level="debug")
-    assert command[1:6] == ["-m", "brainq.tasks.celery_command", "-A", "brainq.workers.serial", "worker"]
+    assert command[1:6] == ["-m", "brainq.workers.tasks.celery_command", "-A", "brainq.workers.serial", "worker"]
     assert command[6:] == [*("--without-gossip", "--without-mingle", "-n", "net@%h", "-l", "DEBUG", "-c", "2")]
 
 

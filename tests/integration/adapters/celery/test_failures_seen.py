@@ -10,7 +10,7 @@ from brainq.adapters.celery import names
 from brainq.adapters.celery.app import make_app
 from brainq.client.handle import TurnHandle
 from brainq.contracts.claim import CallRef
-from brainq.tasks.register import call_tasks, coordinator_tasks, finalizer_tasks
+from brainq.workers.tasks.register import call_tasks, coordinator_tasks, finalizer_tasks
 from tests.integration.adapters.celery.worker import Events, running, watching
 from tests.support.brains.diary import notes, open_gate, order
 from tests.support.brains.obedient import script

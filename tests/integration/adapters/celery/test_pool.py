@@ -18,7 +18,7 @@ from brainq.adapters.celery.names import COORDINATOR_QUEUES, TURN_ADVANCE, TURNS
 from brainq.contracts.status import WorkFailure, WorkOutcome
 from brainq.engine.calls.function_run import Abandon
 from brainq.runtime.settings.deployment import Settings
-from brainq.tasks.register import current_abandon
+from brainq.workers.tasks.register import current_abandon
 from tests.integration.adapters.celery.worker import running, settings_for, watching
 from tests.support.server import RedisServer
 from tests.support.wait import wait_until

@@ -7,7 +7,7 @@ from typing import Any
 
 from brainq.adapters.celery import names
 from brainq.adapters.celery.app import make_app
-from brainq.tasks.register import coordinator_tasks, finalizer_tasks
+from brainq.workers.tasks.register import coordinator_tasks, finalizer_tasks
 from tests.integration.adapters.celery.worker import Events, running, watching
 from tests.support.brains.diary import order
 from tests.support.brains.obedient import script

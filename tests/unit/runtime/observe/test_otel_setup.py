@@ -179,7 +179,7 @@ def test_without_telemetry_nothing_of_the_sdk_is_imported() -> None:
         "import brainq, brainq.cli.main\n"
         "assert 'opentelemetry.trace' not in sys.modules\n"
         "import brainq.engine.turn.coordinator, brainq.engine.calls.run, brainq.engine.finalize.finalizer, brainq.engine.upkeep.sweeper\n"
-        "import brainq.tasks.pool_app, brainq.engine.people.webhook_delivery\n"
+        "import brainq.workers.tasks.pool_app, brainq.engine.people.webhook_delivery\n"
         "from brainq.contracts.turn import TurnRequest\n"
         "from brainq.runtime.observe.otel_setup import start_traces\n"
         "from brainq.runtime.observe.spans import submit_span\n"

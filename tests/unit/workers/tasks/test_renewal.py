@@ -14,9 +14,9 @@ from types import SimpleNamespace
 import pytest
 from celery.signals import task_received
 
-from brainq.tasks import renewal, worker_keeper
-from brainq.tasks.renewal import RenewalRequest, WorkerBounds
-from brainq.tasks.worker_keeper import Keeper
+from brainq.workers.tasks import renewal, worker_keeper
+from brainq.workers.tasks.renewal import RenewalRequest, WorkerBounds
+from brainq.workers.tasks.worker_keeper import Keeper
 from tests.support.wait import wait_until
 
 WORKER = """
@@ -221,7 +221,7 @@ def test_a_signal_reaches_old_and_new_and_starts_nothing_more(kept: Kept, tmp_pa
 
 def test_the_keeper_process_ends_its_worker_when_it_is_killed(tmp_path: Path) -> None:
     ready = tmp_path / "ready"
-    command = [sys.executable, "-m", "brainq.tasks.worker_keeper", sys.executable, "-c"]
+    command = [sys.executable, "-m", "brainq.workers.tasks.worker_keeper", sys.executable, "-c"]
     follow = "from brainq.runtime.processes.supervised import follow_owner, mark_ready\nfollow_owner()\nmark_ready()\n"
     pause = "import signal\nsignal.pause()\n"
     keeper = subprocess.Popen([*command, follow + pause], env={**os.environ, "BRAINQ_READY_FILE": str(ready)})

@@ -12,8 +12,8 @@ from brainq.adapters.celery import names
 from brainq.adapters.celery.app import make_app
 from brainq.errors import SetupError
 from brainq.runtime.settings.deployment import load_settings
-from brainq.tasks import pool_app
-from brainq.tasks.pool_app import PoolWorker
+from brainq.workers.tasks import pool_app
+from brainq.workers.tasks.pool_app import PoolWorker
 
 
 def made(pool: str = "parallel") -> Any:

@@ -1,4 +1,4 @@
-"""`python -m brainq.tasks.celery_command -A MODULE worker ...` is `celery -A MODULE worker ...`; `flower` likewise.
+"""`python -m brainq.workers.tasks.celery_command -A MODULE worker ...` is `celery -A MODULE worker ...`; `flower` likewise.
 
 The worker is ready sooner: `celery` first imports every command that is installed, such as Flower's with its web
 server and a shell, some 400 modules that a worker never uses. Flower ends at SIGTERM: it leaves its threads to the
@@ -27,7 +27,9 @@ def main(arguments: Sequence[str]) -> None:
         case ["-A", _, "flower", *_]:
             run_flower()
         case _:
-            raise SystemExit("usage: python -m brainq.tasks.celery_command -A MODULE worker|flower [option ...]")
+            raise SystemExit(
+                "usage: python -m brainq.workers.tasks.celery_command -A MODULE worker|flower [option ...]"
+            )
 
 
 def run_worker(app: Any, options: Sequence[str]) -> None:

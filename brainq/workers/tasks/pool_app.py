@@ -46,9 +46,9 @@ from brainq.runtime.processes.resources import find_shortage, temporary_director
 from brainq.runtime.processes.supervised import follow_owner, mark_unready
 from brainq.runtime.settings.deployment import Settings, settings_here
 from brainq.runtime.settings.environment import mistyped_names
-from brainq.tasks.register import BuildMachines, GetWiring
-from brainq.tasks.renewal import become_keeper, renewal_request
-from brainq.tasks.task_events import WorkFailed
+from brainq.workers.tasks.register import BuildMachines, GetWiring
+from brainq.workers.tasks.renewal import become_keeper, renewal_request
+from brainq.workers.tasks.task_events import WorkFailed
 
 log = logger("brainq.tasks")
 

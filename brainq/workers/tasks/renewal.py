@@ -132,4 +132,4 @@ def become_keeper(settings: Settings) -> None:
         return
     sys.stdout.flush()
     sys.stderr.flush()
-    os.execv(sys.executable, [sys.executable, "-m", "brainq.tasks.worker_keeper", *sys.orig_argv])
+    os.execv(sys.executable, [sys.executable, "-m", "brainq.workers.tasks.worker_keeper", *sys.orig_argv])

@@ -23,7 +23,7 @@ from brainq.errors import BrainqError, InvalidInput
 from brainq.runtime.observe.logs import logger, turn_log_ids
 from brainq.runtime.observe.spans import set_parent_context, submit_span
 from brainq.runtime.observe.work_events import UNWATCHED, WorkEvents
-from brainq.tasks.task_events import TaskEvents, WorkFailed, raise_failure
+from brainq.workers.tasks.task_events import TaskEvents, WorkFailed, raise_failure
 
 log = logger("brainq.tasks")
 GetWiring = Callable[[], Wiring]
