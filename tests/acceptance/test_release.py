@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from brainq import __version__
-from ops.release import SUMS
+from lab.release import SUMS
 
 ROOT = Path(__file__).parents[2]
 
@@ -19,7 +19,7 @@ ROOT = Path(__file__).parents[2]
 @pytest.mark.full
 @pytest.mark.needs(bool(find_spec("cyclonedx_py")), "what `make release` installs")
 def test_a_release_is_built_twice_listed_and_installed(tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "ops.release", "--to", str(tmp_path / "dist")]
+    command = [sys.executable, "-m", "lab.release", "--to", str(tmp_path / "dist")]
     made = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=900, check=False)
     assert made.returncode == 0, made.stderr
     base = f"brainq-{__version__}"

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from brainq.app.devserver.local_fleet import POOLS, LocalFleet, run_celery
-from ops.bench.soak import soak
+from lab.bench.soak import soak
 from tests.support.brains import diary
 from tests.support.brains.diary import notes
 from tests.support.brains.obedient import script

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from ops.faults.table.deploys import OLD_BUILD, TwoBuilds
+from lab.faults.table.deploys import OLD_BUILD, TwoBuilds
 
 ROOT = Path(__file__).parents[2]
 
@@ -22,7 +22,7 @@ ROOT = Path(__file__).parents[2]
 @pytest.mark.parametrize("way", ["forward", "blue-green", "back"])
 def test_no_turn_is_lost_and_no_write_is_doubled_or_missing(way: str) -> None:
     ran = subprocess.run(
-        [sys.executable, "-m", "ops.upgrade", OLD_BUILD, "--way", way, "--seconds", "4", "--every", "0.4"],
+        [sys.executable, "-m", "lab.upgrade", OLD_BUILD, "--way", way, "--seconds", "4", "--every", "0.4"],
         cwd=ROOT,
         capture_output=True,
         text=True,

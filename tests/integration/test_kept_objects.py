@@ -15,7 +15,7 @@ from brainq.adapters.redis.conversations import Conversations
 from brainq.engine.finalize import finalizer
 from brainq.engine.finalize.recall import EndedTurnCache
 from brainq.runtime.processes import timers
-from ops.bench import brain as bench
+from lab.bench import brain as bench
 from tests.support.pump import Pump
 
 SMALL = 30_000  # bytes: full after the first turns

@@ -1,4 +1,4 @@
-"""The simulation: promises hold under its faults, a seed is one run, and it finds bugs. See ops/simulate."""
+"""The simulation: promises hold under its faults, a seed is one run, and it finds bugs. See lab/simulate."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ import pytest
 from brainq.adapters.redis.script_text import LUA, NAMES, read_script
 from brainq.app.wiring import doorbells
 from brainq.runtime.settings.deployment import Settings
-from ops.simulate.clock import VIRTUAL_NOW, with_virtual_clock
-from ops.simulate.faults import Chances
-from ops.simulate.report import Report
-from ops.simulate.simulation import TURNS_A_WORLD, Simulation, sizes_of
+from lab.simulate.clock import VIRTUAL_NOW, with_virtual_clock
+from lab.simulate.faults import Chances
+from lab.simulate.report import Report
+from lab.simulate.simulation import TURNS_A_WORLD, Simulation, sizes_of
 from tests.support.model.mutants import MUTANTS
 
 ROOT = Path(__file__).parents[2]
@@ -100,7 +100,7 @@ def test_without_faults_every_turn_ends_at_once() -> None:
 @pytest.mark.timeout(1800)
 @pytest.mark.parametrize("seed", SEEDS)
 def test_promises_hold_in_thousands_of_turns(seed: int) -> None:
-    """20,000 in all. A failure names its world, which `python -m ops.simulate` runs again."""
+    """20,000 in all. A failure names its world, which `python -m lab.simulate` runs again."""
     with Simulation() as simulation:
         report = run(simulation, str(seed), TURNS_A_SEED)
     assert not report.broken, told(report)
@@ -153,7 +153,7 @@ def test_a_script_that_is_seldom_wrong_is_found(mutant: str) -> None:
 
 
 def test_the_command_prints_one_report_and_says_by_its_exit_code_whether_promises_held() -> None:
-    command = [sys.executable, "-m", "ops.simulate", "--seed", "7", "--turns", "4"]
+    command = [sys.executable, "-m", "lab.simulate", "--seed", "7", "--turns", "4"]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=300)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "broken promises: 0" in done.stdout

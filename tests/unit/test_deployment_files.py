@@ -153,7 +153,7 @@ def test_the_image_has_the_versions_that_the_tests_run_with() -> None:
     assert {"celery", "psycopg", "openai", "fastapi", "mcp", "opentelemetry-sdk", "hatchling"} <= set(image)
 
 
-@pytest.mark.parametrize("file", ["Makefile", "ops/docker/Dockerfile", "ops/compare/install.py"])
+@pytest.mark.parametrize("file", ["Makefile", "ops/docker/Dockerfile", "lab/compare/install.py"])
 def test_a_lock_is_installed_as_it_stands(file: str) -> None:
     """A resolver may pick a release that is newer than the lock for `name[extra]`, whose hash is not there."""
     words = (ROOT / file).read_text().replace('", "', " ")

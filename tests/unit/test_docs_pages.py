@@ -11,8 +11,8 @@ from brainq.app.wiring.preflight import MIN_REDIS_VERSION
 from brainq.runtime.settings.deployment import Concurrency, Settings
 from brainq.runtime.settings.environment import OTHER_VARIABLES
 from brainq.runtime.settings.http import HttpSettings
-from ops import words
-from ops.mutants.bugs import BUGS
+from lab import words
+from lab.mutants.bugs import BUGS
 from tests.lua import test_model
 from tests.support.model.mutants import MUTANTS
 

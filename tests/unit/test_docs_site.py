@@ -31,7 +31,7 @@ def pages_of(nav: Any) -> list[str]:
 
 
 def test_every_page_is_in_the_sites_contents() -> None:
-    site = yaml.safe_load((ROOT / "ops/docs/mkdocs.yml").read_text())
+    site = yaml.safe_load((ROOT / "lab/docs/mkdocs.yml").read_text())
     there = {str(path.relative_to(DOCS)) for path in DOCS.rglob("*.md")}
     listed = pages_of(site["nav"])
     assert len(listed) == len(set(listed))
@@ -91,7 +91,7 @@ def test_every_public_name_has_its_place_on_one_api_page() -> None:
 def test_the_site_builds_without_a_warning(tmp_path: Path) -> None:
     build: Any = import_module("mkdocs.commands.build")
     config: Any = import_module("mkdocs.config")
-    build.build(config.load_config(str(ROOT / "ops/docs/mkdocs.yml"), site_dir=str(tmp_path), strict=True))
+    build.build(config.load_config(str(ROOT / "lab/docs/mkdocs.yml"), site_dir=str(tmp_path), strict=True))
     page = (tmp_path / "reference/api/client/index.html").read_text()
     assert "the same key again is the same turn" in page
 
@@ -99,7 +99,7 @@ def test_the_site_builds_without_a_warning(tmp_path: Path) -> None:
 @pytest.mark.full
 @needs_docs
 def test_a_docstrings_columns_become_a_list() -> None:
-    spec = spec_from_file_location("columns_source", ROOT / "ops/docs/columns.py")
+    spec = spec_from_file_location("columns_source", ROOT / "lab/docs/columns.py")
     assert spec is not None
     assert spec.loader is not None
     columns = module_from_spec(spec)

@@ -27,7 +27,7 @@ from brainq.adapters.sql.migrations.upgrade import (
 from brainq.adapters.sql.store import Store
 from brainq.adapters.sql.tables import metadata
 from brainq.errors import SetupError
-from ops.upgrade.used import every_on_demand
+from lab.upgrade.used import every_on_demand
 
 UPGRADE = "import sys; from brainq.adapters.sql.store import Store; Store.open(sys.argv[1]).close(); print('ok')"
 

@@ -14,7 +14,7 @@ from brainq.adapters.models.openai.provider import OpenAIProvider
 from brainq.adapters.models.refusals import decide
 from brainq.engine.models.asking.retry import ServiceError
 from brainq.errors import ProviderError
-from ops import refusals as written
+from lab import refusals as written
 from tests.unit.engine.models.requests import request
 from tests.unit.engine.models.vendor_wires import Answered, refusal, stream
 

@@ -1,0 +1,1 @@
+"""Pictures of the page for docs/, of real turns in real pools: `python -m lab.screenshots`."""

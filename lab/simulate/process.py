@@ -1,0 +1,265 @@
+"""A process of the simulated fleet: brainq's own machines, and the tasks that serve its pool."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+from unittest import mock
+
+import brainq.app.wiring.state as wiring_state
+from brainq.adapters.celery import names
+from brainq.adapters.redis.listener import RedisStopSignals
+from brainq.adapters.redis.scripts import Scripts
+from brainq.adapters.sql.store import Store
+from brainq.app.wiring.finalizer import make_finalizer
+from brainq.app.wiring.machines import make_coordinator
+from brainq.app.wiring.wiring import Wiring
+from brainq.contracts.call import ToolTimeout
+from brainq.contracts.claim import FinalStepClaim
+from brainq.engine.brain.brain import Brain
+from brainq.engine.calls.executor import BoundedToolExecutor
+from brainq.engine.calls.function_run import CallReturn
+from brainq.engine.finalize.steps import QuarantinedStepError
+from brainq.engine.tools.context import RunContext
+from brainq.engine.tools.tool import Tool
+from brainq.runtime.settings.deployment import Settings
+from lab.simulate.hub import Hub, VirtualEvent
+from lab.simulate.lines import Line
+from lab.simulate.wires import VirtualClient
+
+if TYPE_CHECKING:
+    from lab.simulate.world import World
+
+JOIN_EVERY_S = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class Servers:
+    """What all processes of a run share: the wires, the scripts by the virtual clock, and the tables.
+
+    ringing, publishing   the scripts that may ring a doorbell, and that may tell of a stop
+    """
+
+    hub: Hub
+    settings: Settings
+    socket_path: str
+    client: VirtualClient
+    scripts: Scripts
+    store: Store
+    ringing: frozenset[str]
+    publishing: frozenset[str]
+
+
+class VirtualStops(RedisStopSignals):
+    """brainq's own, without its thread: the run hears, and tells each process that listens."""
+
+    def __init__(self, world: World, process: Process, channel: str, on_gap: Callable[[], None]) -> None:
+        super().__init__("", channel, on_gap)
+        self._world = world
+        self._process = process
+        self._is_heard = False
+
+    def listen(self) -> None:
+        if self._is_heard:
+            return
+        self._is_heard = True
+        self._process.listen(self._channels)
+        for callback in self._on_connect.values():
+            self._world.servers.hub.spawn("connected", self._process, lambda callback=callback: self._notify(callback))
+
+    def tell(self, name: str) -> None:
+        """A stop of `SESSION TURN` was published."""
+        self._stop(name)
+
+
+@dataclass(eq=False)
+class Process:
+    """`owner` as Wiring has it. `busy` are the tasks that its pool runs."""
+
+    world: World
+    name: str
+    pool: str
+    brain: Brain
+    threads: int
+    is_dead: bool = False
+    frozen_until_us: int = 0
+    frozen_at_us: list[int] = field(default_factory=list[int])
+    busy: int = 0
+    lines: list[Line] = field(default_factory=list[Line])
+    children: list[Process] = field(default_factory=list["Process"])
+    on_death: VirtualEvent | None = None
+
+    def __post_init__(self) -> None:
+        self.stops: VirtualStops | None = None
+        servers = self.world.servers
+        serves = names.effects_of_queues(names.POOL_QUEUES.get(self.pool, ()))
+        self.wiring = Wiring(
+            servers.settings, self.brain, redis_url=f"unix://{servers.socket_path}", owner=self.name, serves=serves
+        )
+        built: dict[str, Any] = self.wiring.__dict__
+        built["store"] = servers.store
+        with ExitStack() as stack:
+            for name, stand_in in (
+                ("make_client", self._client),
+                ("Scripts", self._scripts),
+                ("RedisStopSignals", self._make_stops),
+            ):
+                stack.enter_context(mock.patch.object(wiring_state, name, stand_in))
+            _ = self.wiring.state
+        built["quarantine"] = VirtualQuarantine(self.world, self)
+
+    def begin(self) -> None:
+        """Its threads beside the pool's. In one of its own tasks."""
+        hub = self.world.servers.hub
+        self.wiring.state.presence.begin()
+        hub.spawn("join", self, self._keep_joining, after_s=JOIN_EVERY_S)
+        if self.pool == "coordinator":
+            hub.spawn("sweeper", self, self._sweep, after_s=hub.rng.random())
+            _ = self.wiring.coordinator
+        elif self.pool in ("parallel", "serial"):
+            executor: Any = self.wiring.runner.executor
+            executor._processes = VirtualToolProcesses(executor)
+        elif self.pool == "finalizer":
+            _ = self.wiring.finalizer
+
+    def listen(self, channels: Any) -> None:
+        """On the channel of its own, by which Redis knows that it lives."""
+        alive = self.wiring.state.keys.alive
+        self.lines += [Line(self.world.servers.socket_path, name) for name in channels if name.startswith(alive)]
+
+    def answer(self, task: str, args: list[Any], place: Place) -> str:
+        """What a worker does with a doorbell."""
+        match task:
+            case names.TURN_ADVANCE:
+                return self.wiring.coordinator.advance(*args)
+            case names.CALL_RUN:
+                run_call: Any = self.wiring.runner.run
+                return run_call(*args, place.abandon)
+            case names.FINALIZE_STEP:
+                return self.wiring.finalizer.run(*args)
+            case _:
+                raise AssertionError(f"nobody answers {task}")
+
+    def hang_up(self) -> None:
+        for line in self.lines:
+            line.close()
+        self.lines.clear()
+
+    def _client(self, url: str) -> VirtualClient:
+        return self.world.servers.client
+
+    def _scripts(self, *given: object) -> Scripts:
+        return self.world.servers.scripts
+
+    def _make_stops(self, url: str, channel: str, on_gap: Callable[[], None]) -> VirtualStops:
+        self.stops = VirtualStops(self.world, self, channel, on_gap)
+        return self.stops
+
+    def _keep_joining(self) -> None:
+        hub = self.world.servers.hub
+        while True:
+            try:
+                self.wiring.state.presence.join()
+            except Exception as away:
+                self.world.note(self.name, "not joined", type(away).__name__)
+            hub.sleep(JOIN_EVERY_S)
+
+    def _sweep(self) -> None:
+        stop: Any = VirtualEvent(self.world.servers.hub)
+        self.wiring.sweeper.run(stop)
+
+
+class Place:
+    """A thread of a pool, taken by the answer to one doorbell until that is over, or abandoned."""
+
+    def __init__(self, world: World, process: Process) -> None:
+        self._world = world
+        self._process = process
+        self._is_taken = True
+        process.busy += 1
+
+    def leave(self) -> None:
+        if self._is_taken:
+            self._is_taken = False
+            self._process.busy -= 1
+            self._world.take_soon()
+
+    def abandon(self, settle: Callable[[], str]) -> None:
+        """The call's function keeps its thread, and the pool gets another one for it."""
+        self.leave()
+        self._world.note(self._process.name, "abandoned", settle())
+
+
+class VirtualToolProcesses:
+    """`engine.calls.tool_processes.ToolProcesses`: a call that runs alone has this process, and dies with it. What it does
+    after its time it does, as a function in a thread."""
+
+    def __init__(self, executor: BoundedToolExecutor) -> None:
+        self._executor = executor
+
+    def run(self, tool: Tool, arguments: Mapping[str, Any], context: RunContext, token: object) -> CallReturn:
+        cut: list[ToolTimeout] = []
+        ended = self._executor.run(tool, arguments, context, on_cut=cut.append)
+        return cut[0] if ended is None else ended
+
+    def close(self) -> None: ...
+
+
+class VirtualQuarantine:
+    """`app.wiring.quarantine.Quarantine`: a process for each turn or step, which dies like any other here."""
+
+    def __init__(self, world: World, process: Process) -> None:
+        self._world = world
+        self._process = process
+
+    def advance(self, session_id: str, turn_id: str, fence: int) -> str:
+        child, did = self._world.child(self._process), list[str]()
+        ended = self._run(child, lambda: did.append(self._lone(child).advance(session_id, turn_id, fence)))
+        if ended and did:
+            return did[0]
+        if ended:
+            return "lost"
+        word = self._process.wiring.state.turns.blame(session_id, turn_id, child.name, "was killed by signal 9")
+        return f"died: {word.lower()}"
+
+    def run_step(self, claim: FinalStepClaim, limit_s: float | None) -> None:
+        child, failed = self._world.child(self._process), list[Exception]()
+
+        def run() -> None:
+            try:
+                make_finalizer(child.wiring, quarantine=None).run_claimed(claim)
+            except Exception as failure:
+                failed.append(failure)
+
+        if not self._run(child, run):
+            raise QuarantinedStepError("ProcessDied", "its process was killed by signal 9")
+        if failed:
+            raise QuarantinedStepError(type(failed[0]).__name__, str(failed[0]))
+
+    def close(self) -> None: ...
+
+    @staticmethod
+    def _lone(child: Process) -> Any:
+        return make_coordinator(child.wiring, quarantine=None)
+
+    def _run(self, child: Process, body: Callable[[], object]) -> bool:
+        """Run it in the child; False when that died."""
+        hub = self._world.servers.hub
+        ended = child.on_death = VirtualEvent(hub)
+
+        def run() -> None:
+            child.wiring.state.presence.begin()
+            try:
+                body()
+            except Exception as failure:
+                self._world.note(child.name, "advance failed", type(failure).__name__)
+            ended.set()
+
+        hub.spawn("alone", child, run)
+        ended.wait()
+        if not child.is_dead:
+            self._world.end_child(child)
+            return True
+        return False

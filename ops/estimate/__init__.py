@@ -1,4 +1,0 @@
-"""How far brainq's token estimates are from what services count.
-
-Run it with `python -m ops.estimate`; docs/guides/token-estimates.md says how to read it.
-"""

@@ -1,1 +1,0 @@
-"""Pictures of the page for docs/, of real turns in real pools: `python -m ops.screenshots`."""

@@ -1,0 +1,28 @@
+"""What the upgrade's report takes for right."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+
+from lab.upgrade.__main__ import Report
+
+
+def test_a_run_is_right_when_every_turn_completed_and_nothing_is_lost_or_doubled() -> None:
+    assert Report(turns=2, endings=Counter(completed=2)).is_right
+
+
+@pytest.mark.parametrize(
+    "report",
+    [
+        Report(),
+        Report(turns=2, endings=Counter(completed=1), lost=["t2"]),
+        Report(turns=2, endings=Counter(completed=1, failed=1)),
+        Report(turns=1, endings=Counter(completed=1), doubled=["order t1 c1-2"]),
+        Report(turns=1, endings=Counter(completed=1), missing=["t1"]),
+    ],
+    ids=["nothing ran", "lost", "failed", "doubled", "missing"],
+)
+def test_anything_else_is_not(report: Report) -> None:
+    assert not report.is_right
