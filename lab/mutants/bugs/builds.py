@@ -7,7 +7,7 @@ from lab.mutants.bug import Bug
 LUA = "brainq/adapters/redis/lua/lib"
 GATES = ("tests/lua/test_builds.py",)
 UNIT = ("tests/unit/fleet/test_builds.py",)
-RECORDS = ("tests/integration/test_build_records.py",)
+RECORDS = ("tests/integration/records/test_build_records.py",)
 
 BUGS = (
     Bug(

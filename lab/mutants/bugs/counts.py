@@ -7,7 +7,7 @@ from lab.mutants.bug import Bug
 COUNTS = ("tests/unit/engine/models/test_counts.py",)
 BILL = ("tests/unit/engine/models/test_bill.py",)
 SIZES = ("tests/unit/engine/models/test_reply_size.py",)
-ENDLESS = ("tests/integration/test_endless_replies.py",)
+ENDLESS = ("tests/integration/engine/test_endless_replies.py",)
 USAGE, ESTIMATE = "brainq/contracts/usage.py", "brainq/runtime/text/estimate.py"
 SIZE, ANSWER = "brainq/engine/models/asking/reply_size.py", "brainq/adapters/models/open_answer.py"
 
@@ -113,7 +113,7 @@ BUGS = (
         "brainq/engine/turn/step.py",
         "output_tokens=most_output, estimated=True), begin.max_usd",
         "estimated=True), begin.max_usd",
-        ("tests/integration/test_money_of_cut_streams.py",),
+        ("tests/integration/engine/test_money_of_cut_streams.py",),
     ),
     Bug("characters are bounded, not bytes", ESTIMATE, "self._elsewhere += len(", "self._elsewhere += 0 * len(", SIZES),
     Bug(
@@ -160,6 +160,6 @@ BUGS = (
         "brainq/client/spending.py",
         "if line.unpriced_calls and line.model}",
         "if line.unpriced_calls < 0}",
-        ("tests/integration/test_budgets.py::test_setting_a_budget_names_the_models_that_it_does_not_hold",),
+        ("tests/integration/people/test_budgets.py::test_setting_a_budget_names_the_models_that_it_does_not_hold",),
     ),
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from lab.mutants.bug import Bug
 
-RECORD = ("tests/integration/test_decisions.py",)
+RECORD = ("tests/integration/finalize/test_decisions.py",)
 STRATEGY = ("tests/unit/engine/finalize/test_decision.py",)
 
 BUGS = (
@@ -55,28 +55,28 @@ BUGS = (
         "brainq/adapters/redis/lua/outside_complete.lua",
         ", outcome = outcome}))",
         "}))",
-        ("tests/integration/test_post_hooks.py",),
+        ("tests/integration/finalize/test_post_hooks.py",),
     ),
     Bug(
         "the post hook misses waits that are over",
         "brainq/adapters/redis/lua/waits_expire.lua",
         "      note_hook_due(",
         "      local _ = (",
-        ("tests/integration/test_post_hooks.py",),
+        ("tests/integration/finalize/test_post_hooks.py",),
     ),
     Bug(
         "the post hook misses rescued calls",
         "brainq/adapters/redis/lua/call_give_up.lua",
         "note_hook_due(call, outcome)\n",
         "",
-        ("tests/integration/test_post_hooks.py",),
+        ("tests/integration/finalize/test_post_hooks.py",),
     ),
     Bug(
         "a post hook that was called is called at each claim",
         "brainq/engine/turn/coordinator.py",
         "    turn.retry(partial(turns.hooks_done, claim, view.hooks_due))\n",
         "",
-        ("tests/integration/test_post_hooks.py",),
+        ("tests/integration/finalize/test_post_hooks.py",),
     ),
     Bug(
         "a child's outcome that comes again after a crash is not recorded",

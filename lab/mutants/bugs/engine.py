@@ -8,15 +8,15 @@ DECIDE = ("tests/unit/engine/turn/test_decide.py",)
 FACTS = ("tests/unit/engine/turn/test_facts.py",)
 START = ("tests/unit/engine/calls/test_run_start.py",)
 MAILBOX = (
-    "tests/integration/test_people_mailbox.py::test_input_that_is_sent_again_after_it_was_read_names_the_step_that_read_it",
+    "tests/integration/people/test_people_mailbox.py::test_input_that_is_sent_again_after_it_was_read_names_the_step_that_read_it",
 )
-INPUT = ("tests/integration/test_engine_input.py",)
-RESERVED = ("tests/integration/test_reserved.py",)
+INPUT = ("tests/integration/engine/test_engine_input.py",)
+RESERVED = ("tests/integration/engine/test_reserved.py",)
 
 PLAN = ("tests/unit/engine/turn/test_call_plan.py",)
 RESCUE = ("tests/unit/engine/upkeep/test_lost_calls.py",)
 REPORT = ("tests/unit/engine/calls/test_report.py",)
-STATES = ("tests/integration/test_history_states.py",)
+STATES = ("tests/integration/records/test_history_states.py",)
 PARKED = ("tests/lua/test_hold_place.py",)
 RETRY = ("tests/unit/engine/models/test_retry.py",)
 
@@ -355,7 +355,7 @@ BUGS = (
         "brainq/adapters/redis/lua/call_claim.lua",
         "then return {'DROP', 'unserved'} end",
         "then end",
-        ("tests/integration/test_forged_messages.py", "tests/lua/test_call_claim.py"),
+        ("tests/integration/fleet/test_forged_messages.py", "tests/lua/test_call_claim.py"),
     ),
     Bug(
         "a finalizer step that lost its claim ends the chain",
@@ -369,14 +369,14 @@ BUGS = (
         "brainq/adapters/sql/statements.py",
         ".where(~unless)",
         "",
-        ("tests/integration/test_people_brakes.py",),
+        ("tests/integration/people/test_people_brakes.py",),
     ),
     Bug(
         "a turn that is followed while the read of the others blocks is not read until the block ends",
         "brainq/adapters/redis/stream_reader.py",
         "if self._is_reading and not self._is_waking:",
         "if False:",
-        ("tests/integration/test_stream_reader.py::test_a_stream_is_added_and_removed_while_the_read_blocks",),
+        ("tests/integration/records/test_stream_reader.py::test_a_stream_is_added_and_removed_while_the_read_blocks",),
     ),
     Bug(
         "one that begins to follow while a read is under way misses what is before its events",
@@ -390,7 +390,7 @@ BUGS = (
         "brainq/adapters/redis/events.py",
         "if len(self._buffer) + len(new) > MAX_BUFFERED:",
         "if False:",
-        ("tests/unit/adapters/redis/test_events.py", "tests/integration/test_stream_reader.py"),
+        ("tests/unit/adapters/redis/test_events.py", "tests/integration/records/test_stream_reader.py"),
     ),
     Bug(
         "what ends a turn stands before what its last step read",

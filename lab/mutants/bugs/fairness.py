@@ -6,7 +6,7 @@ from lab.mutants.bug import Bug
 
 FINALIZER = "brainq/engine/finalize/finalizer.py"
 BEHIND = "brainq/engine/finalize/result.py"
-FINALS = "tests/integration/test_engine_finals.py::"
+FINALS = "tests/integration/engine/test_engine_finals.py::"
 SLOW = (FINALS + "test_the_result_does_not_wait_for_a_callback_longer_than_a_second",)
 FAILS = (FINALS + "test_a_callback_that_fails_behind_its_result_is_called_again",)
 AWAY = (FINALS + "test_where_sql_is_away_the_result_goes_out_with_a_warning_while_a_callback_runs",)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from lab.mutants.bug import Bug
 
-UNSTARTED = ("tests/lua/test_call_unstarted.py", "tests/integration/test_engine_calls.py")
+UNSTARTED = ("tests/lua/test_call_unstarted.py", "tests/integration/engine/test_engine_calls.py")
 POWER_CUT = ("tests/integration/adapters/sql/test_power_cut.py",)
 ERASURE = ("tests/integration/adapters/sql/test_erase.py",)
 UNKNOWN = ("tests/integration/cli/test_unknown_writes.py",)
@@ -87,7 +87,7 @@ BUGS = (
         "brainq/client/lists.py",
         "yield row, turn\n            if len(rows) < at_once:",
         "yield row, turn\n            if rows:",
-        ("tests/integration/test_lists.py",),
+        ("tests/integration/records/test_lists.py",),
     ),
     Bug(
         "released flags of turns that stay are pruned",

@@ -10,7 +10,7 @@ TASKS = (
 UNTRUSTED = ("tests/unit/engine/turn/test_untrusted_results.py",)
 CATALOGUE = ("tests/unit/engine/tools/mcp/test_catalogue.py",)
 INJECTED = (
-    "tests/integration/test_prompt_injection.py::test_with_the_policy_no_change_of_an_attack_is_made_and_the_task_is_done",
+    "tests/integration/engine/test_prompt_injection.py::test_with_the_policy_no_change_of_an_attack_is_made_and_the_task_is_done",
 )
 SESSIONS = "tests/integration/mcp/test_lost_sessions.py"
 ANSWERS = ("tests/unit/engine/tools/mcp/test_http_answers.py",)

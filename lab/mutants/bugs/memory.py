@@ -8,7 +8,7 @@ HISTORIES = "brainq/adapters/redis/conversations.py"
 ENDED = "brainq/engine/finalize/recall.py"
 IN_HISTORIES = ("tests/unit/adapters/redis/test_conversation_memory.py",)
 IN_ENDED = ("tests/unit/engine/finalize/test_ended_turns.py",)
-IN_OBJECTS = ("tests/integration/test_kept_objects.py",)
+IN_OBJECTS = ("tests/integration/engine/test_kept_objects.py",)
 
 BUGS = (
     Bug(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from lab.mutants.bug import Bug
 
-TESTS = ("tests/integration/test_middleware.py",)
+TESTS = ("tests/integration/engine/test_middleware.py",)
 
 BUGS = (
     Bug(

@@ -7,8 +7,8 @@ from lab.mutants.bug import Bug
 NAMES = "brainq/adapters/celery/names.py"
 POISON = "brainq/adapters/celery/celery57/transport.py"
 LISTS = ("tests/unit/adapters/celery/test_names.py",)
-PRODUCERS = ("tests/integration/test_producers.py::test_a_submit_of_any_priority_is_accepted",)
-EARLY = ("tests/integration/test_producers.py::test_a_submit_for_later_is_a_rejected_row_that_names_the_remedy",)
+PRODUCERS = ("tests/integration/fleet/test_producers.py::test_a_submit_of_any_priority_is_accepted",)
+EARLY = ("tests/integration/fleet/test_producers.py::test_a_submit_for_later_is_a_rejected_row_that_names_the_remedy",)
 DOCTOR = ("tests/integration/cli/test_doctor.py",)
 
 BUGS = (

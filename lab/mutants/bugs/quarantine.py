@@ -10,7 +10,7 @@ BLAME = ("tests/lua/test_turn_blame.py",)
 WAIT = ("tests/lua/test_quarantine_wait.py",)
 PRESENCE = ("tests/lua/test_presence_look.py",)
 LAPSE = ("tests/lua/test_leases_lapse.py",)
-MANY = ("tests/integration/test_quarantine.py",)
+MANY = ("tests/integration/fleet/test_quarantine.py",)
 
 BUGS = (
     Bug(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from lab.mutants.bug import Bug
 
-LOST_REPLIES = ("tests/integration/test_lost_replies.py",)
+LOST_REPLIES = ("tests/integration/fleet/test_lost_replies.py",)
 FAILOVER = ("tests/unit/test_failover.py",)
 
 BUGS = (
@@ -76,21 +76,21 @@ BUGS = (
         "brainq/adapters/sql/repositories/calls.py",
         'get("error_type") == NOT_STARTED',
         'get("error_type") == "NotStarted"',
-        ("tests/integration/adapters/sql/test_calls.py", "tests/integration/test_engine_upkeep.py"),
+        ("tests/integration/adapters/sql/test_calls.py", "tests/integration/engine/test_engine_upkeep.py"),
     ),
     Bug(
         "a turn that Redis lost fails while a worker asks whether its write may start",
         "brainq/engine/people/lost_turns.py",
         'self._calls.started(turn_id) == "unsaid"',
         "False",
-        ("tests/integration/test_engine_upkeep.py",),
+        ("tests/integration/engine/test_engine_upkeep.py",),
     ),
     Bug(
         "what was accepted behind a turn that Redis lost passes it while a worker is waited for",
         "brainq/engine/people/lost_turns.py",
         "if other != turn_id):",
         "if other == turn_id):",
-        ("tests/integration/test_engine_upkeep.py",),
+        ("tests/integration/engine/test_engine_upkeep.py",),
     ),
     Bug(
         "a replica that goes is not waited for",
@@ -111,6 +111,6 @@ BUGS = (
         "brainq/adapters/sql/engine.py",
         "        driver.answer_s = answer_s\n",
         "        driver.answer_s = None\n",
-        ("tests/integration/test_half_open.py::test_a_connection_that_migrated_is_bounded_again",),
+        ("tests/integration/fleet/test_half_open.py::test_a_connection_that_migrated_is_bounded_again",),
     ),
 )

@@ -8,8 +8,10 @@ TABLE = ("tests/unit/engine/models/test_refusals.py",)
 ANSWERS = ("tests/unit/engine/models/test_refused_answers.py",)
 PARAMETERS = ("tests/unit/engine/models/test_refused_parameters.py",)
 PYDANTIC = ("tests/contrib/pydantic_ai/test_refusals.py",)
-REVIEWS = ("tests/integration/test_people_review.py::test_what_reads_a_conversation_is_of_the_brain_that_has_it",)
-WARNED = ("tests/integration/test_people_review.py::test_a_summary_that_no_model_wrote_is_warned_of",)
+REVIEWS = (
+    "tests/integration/people/test_people_review.py::test_what_reads_a_conversation_is_of_the_brain_that_has_it",
+)
+WARNED = ("tests/integration/people/test_people_review.py::test_a_summary_that_no_model_wrote_is_warned_of",)
 BODY = "brainq/adapters/models/error_body.py"
 RULES = "brainq/adapters/models/refusal_rules.toml"
 DECIDED = "brainq/adapters/models/refusals.py"

@@ -27,12 +27,14 @@ SHOWNT = ("tests/unit/adapters/sql/test_sql_url.py::test_what_no_driver_takes_is
 SAME = ("tests/unit/test_service_urls.py::test_every_reader_of_a_redis_url_finds_the_same",)
 REFUSED = ("tests/unit/test_service_urls.py::test_what_not_all_readers_understand_is_refused_at_the_start_by_each",)
 SHOW = ("tests/unit/test_service_urls.py::test_what_is_shown_of_a_url",)
-NEVER = ("tests/integration/test_writes_are_tried.py::test_a_refusal_is_never_said_to_be_no_answer",)
-ROOM = ("tests/integration/test_writes_are_tried.py::test_a_try_in_sqlite_needs_room_and_leaves_nothing",)
+NEVER = ("tests/integration/engine/test_writes_are_tried.py::test_a_refusal_is_never_said_to_be_no_answer",)
+ROOM = ("tests/integration/engine/test_writes_are_tried.py::test_a_try_in_sqlite_needs_room_and_leaves_nothing",)
 TRY = (
-    "tests/integration/test_writes_are_tried.py::test_a_try_leaves_nothing_in_postgres_and_does_not_wait_for_another_try",
+    "tests/integration/engine/test_writes_are_tried.py::test_a_try_leaves_nothing_in_postgres_and_does_not_wait_for_another_try",
 )
-AGAIN = ("tests/integration/test_writes_are_tried.py::test_writes_are_tried_again_at_once_after_they_were_refused",)
+AGAIN = (
+    "tests/integration/engine/test_writes_are_tried.py::test_writes_are_tried_again_at_once_after_they_were_refused",
+)
 SQL_URLS = ("tests/unit/adapters/sql/test_sql_url.py::test_options_of_the_driver_have_their_types",)
 HOSTS = ("tests/unit/adapters/sql/test_sql_url.py::test_what_the_driver_is_given",)
 USERS = ("tests/integration/adapters/celery/test_redis_files.py::test_what_a_user_may_not_do_is_named",)

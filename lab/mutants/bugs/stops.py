@@ -9,7 +9,7 @@ CLAIM = "brainq/adapters/redis/lua/call_claim.lua"
 DESK = "brainq/engine/people/stops.py"
 CONNECTION = "brainq/client/connection.py"
 TESTS = ("tests/lua/test_stops.py",)
-WHOLE = ("tests/integration/test_operator_stops.py",)
+WHOLE = ("tests/integration/people/test_operator_stops.py",)
 BULK = "brainq/client/bulk_run.py"
 UNIT = ("tests/unit/engine/people/test_stop_desk.py",)
 LUA_STOPS = ("tests/lua/test_stops.py",)
@@ -64,21 +64,21 @@ BUGS = (
         CONNECTION,
         "if isinstance(act, NewAct) and result not in NOTHING_DONE:",
         "if isinstance(act, NewAct):",
-        ("tests/integration/test_audit.py",),
+        ("tests/integration/people/test_audit.py",),
     ),
     Bug(
         "bulk: a tenant's is for the turns of all",
         BULK,
         '        return {**filters, "session_prefixes": tuple(prefixes)}',
         "        return filters",
-        ("tests/integration/test_bulk.py",),
+        ("tests/integration/people/test_bulk.py",),
     ),
     Bug(
         "bulk: one that is stopped goes on",
         BULK,
         "            if self._wait_until(due_s):",
         "            if self._wait_until(due_s) and False:",
-        ("tests/integration/test_bulk.py",),
+        ("tests/integration/people/test_bulk.py",),
     ),
     Bug(
         "bulk: one verb's token is enough for every verb",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from lab.mutants.bug import Bug
 
-TRACES = ("tests/integration/test_traces.py",)
+TRACES = ("tests/integration/fleet/test_traces.py",)
 PATTERNS = ("tests/unit/engine/gates/test_patterns.py",)
 
 BUGS = (
@@ -27,6 +27,6 @@ BUGS = (
         "brainq/engine/brain/brain.py",
         'added["prompt_version"] = request.prompt_version or template.version',
         'added["prompt_version"] = request.prompt_version',
-        ("tests/integration/test_turn_records.py",),
+        ("tests/integration/records/test_turn_records.py",),
     ),
 )

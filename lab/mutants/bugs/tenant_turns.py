@@ -13,7 +13,7 @@ CLOSE_CALLS = "brainq/adapters/redis/lua/lib/calls_left.lua"
 CLAIM = "brainq/adapters/redis/lua/finalize_claim.lua"
 SWEEP = "brainq/adapters/redis/lua/lib/sweep_final.lua"
 TESTS = ("tests/lua/test_final_queue.py",)
-WHOLE = ("tests/integration/test_finalizer_turns.py",)
+WHOLE = ("tests/integration/finalize/test_finalizer_turns.py",)
 TESTS_OF_CALLS = ("tests/lua/test_call_queue.py",)
 
 BUGS = (
@@ -149,13 +149,13 @@ BUGS = (
         "brainq/adapters/redis/calls.py",
         "rung_at is None or rung_at in first",
         "rung_at is None or rung_at == first[0]",
-        ("tests/integration/test_tool_turns.py",),
+        ("tests/integration/engine/test_tool_turns.py",),
     ),
     Bug(
         "fairness of tools: the fleet counts only what lies in the lists",
         "brainq/fleet/snapshot.py",
         "depth=waiting + sum(",
         "depth=sum(",
-        ("tests/integration/test_tool_turns.py",),
+        ("tests/integration/engine/test_tool_turns.py",),
     ),
 )

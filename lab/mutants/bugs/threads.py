@@ -12,7 +12,7 @@ BULKS = ("tests/unit/client/test_bulk_threads.py",)
 CUTS = ("tests/unit/engine/models/test_stall_clock.py",)
 EXECUTOR = ("tests/unit/engine/calls/test_executor.py",)
 LOST_ANSWERS = ("tests/unit/runtime/processes/test_lost_answers.py",)
-STOPS = ("tests/integration/test_stops.py",)
+STOPS = ("tests/integration/people/test_stops.py",)
 
 BUGS = (
     Bug(

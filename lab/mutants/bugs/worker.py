@@ -16,8 +16,8 @@ IN_PROGRAM = ("tests/unit/adapters/celery/test_worker_program.py",)
 IN_FITNESS = ("tests/integration/adapters/celery/test_fitness.py",)
 IN_RESOURCES = ("tests/unit/runtime/processes/test_resources.py",)
 IN_SHORTAGE = (
-    "tests/integration/test_engine_faults.py::test_what_a_process_lacks_is_not_its_models_failure",
-    "tests/integration/test_engine_faults.py::test_a_model_is_asked_again_after_a_shortage_that_is_over",
+    "tests/integration/engine/test_engine_faults.py::test_what_a_process_lacks_is_not_its_models_failure",
+    "tests/integration/engine/test_engine_faults.py::test_a_model_is_asked_again_after_a_shortage_that_is_over",
 )
 IN_OPTIONS = ("tests/unit/adapters/celery/test_worker_options.py",)
 IN_START = ("tests/unit/workers/tasks/test_pool_worker.py",)

@@ -14,7 +14,7 @@ from brainq.engine.brain.brain import Brain
 from brainq.errors import MoveFailed
 from brainq.runtime.settings.deployment import load_settings
 from tests.contrib.cells.two import TENANT, Spenders, TwoCells
-from tests.integration.test_budgets import price
+from tests.integration.people.test_budgets import price
 from tests.support.pump import QUICK
 
 

@@ -14,7 +14,7 @@ from brainq.contracts.budgets import MoneyRefusal
 from brainq.engine.brain.brain import Brain
 from brainq.runtime.settings.deployment import load_settings
 from tests.contrib.cells.two import Sharers
-from tests.integration.test_budgets import STEP_USD, price
+from tests.integration.people.test_budgets import STEP_USD, price
 from tests.support.pump import QUICK, Pump
 
 pytestmark = pytest.mark.usefixtures("priced")

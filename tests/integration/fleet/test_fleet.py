@@ -24,7 +24,7 @@ from brainq.contracts.fleet import FleetWorker
 from brainq.fleet.metrics import read_gauges
 from brainq.runtime.observe.metrics.catalogue import TROUBLES
 from brainq.workers.tasks.pool_app import WorkerAnnouncer
-from tests.integration.test_lists import shop
+from tests.integration.records.test_lists import shop
 from tests.support.builds import announce
 from tests.support.pump import Pump
 from tests.support.wait import wait_until

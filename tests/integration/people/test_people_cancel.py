@@ -146,7 +146,7 @@ def hang(context: RunContext) -> str:
 
 
 def test_a_tool_in_a_process_of_its_own_is_killed(pumps: Pumps) -> None:
-    pump = pumps(isolated_brain, app="tests.integration.test_people_cancel:isolated_brain")
+    pump = pumps(isolated_brain, app="tests.integration.people.test_people_cancel:isolated_brain")
     handle = pump.submit("s1", "Go.")
     pump.drain("brainq.turns")
     with working(pump):

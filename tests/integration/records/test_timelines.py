@@ -10,7 +10,7 @@ import pytest
 from brainq import AsyncClient, Operator, TurnNotFound, TurnTimeline
 from brainq.contracts.event import Timeline
 from brainq.engine.turn.timeline_fold import fold_timeline
-from tests.integration.test_lists import shop
+from tests.integration.records.test_lists import shop
 from tests.support.pump import Pump
 
 

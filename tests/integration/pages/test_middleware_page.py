@@ -14,7 +14,7 @@ from brainq.engine.brain.middleware import METHODS
 from brainq.engine.models.scripted import ScriptedProvider, calls, says
 from tests.support.pump import Pump
 
-PAGE = (Path(__file__).parents[2] / "docs" / "guides" / "middleware.md").read_text()
+PAGE = (Path(__file__).parents[3] / "docs" / "guides" / "middleware.md").read_text()
 
 
 def test_the_pages_example_runs(

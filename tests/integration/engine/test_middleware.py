@@ -142,7 +142,10 @@ def test_what_raises_before_a_turn_or_a_step_fails_the_turn(pumps: Pumps, method
     result = shop.turn(pumps)
     assert (result.ending, result.stop_reason) == (Ending.FAILED, StopReason.INTERNAL_ERROR)
     assert result.error is not None
-    assert f"the middleware Noting.{method} raised ValueError at tests/integration/test_middleware.py:" in result.error
+    assert (
+        f"the middleware Noting.{method} raised ValueError at tests/integration/engine/test_middleware.py:"
+        in result.error
+    )
     assert SECRET not in result.error
     assert result.spends == ()
     assert not any(note.startswith(f"c.{method}") for note in notes)

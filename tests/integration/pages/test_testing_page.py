@@ -15,7 +15,7 @@ import pytest
 from tests.support.pump import Pump
 from tests.support.pumping import pumping
 
-PAGE = (Path(__file__).parents[2] / "docs" / "guides" / "testing.md").read_text()
+PAGE = (Path(__file__).parents[3] / "docs" / "guides" / "testing.md").read_text()
 
 
 def written(directory: Path) -> None:

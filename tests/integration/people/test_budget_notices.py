@@ -16,7 +16,7 @@ from brainq.adapters.sql.repositories.deliveries import AnnouncingBudgets
 from brainq.adapters.sql.store import Store
 from brainq.contracts.budgets import Budget, MoneyRefusal
 from brainq.contracts.webhook import parse_webhooks
-from tests.integration.test_budgets import brain, price
+from tests.integration.people.test_budgets import brain, price
 from tests.integration.webhooks.test_turns import send_all, told
 from tests.support.pump import Pump, sqlite_url
 from tests.support.receiver import Receiver

@@ -21,7 +21,7 @@ from tests.support.gateways import GatewayThread
 from tests.support.pump import Pump
 from tests.support.pumping import pumping
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 STEPS = {path.stem[0]: path.read_text() for path in (ROOT / "docs" / "start" / "tutorial").glob("[1-5]-*.md")}
 _BLOCK = re.compile(r"```python\n# (\w+)\.py\n(.*?)```", re.DOTALL)
 

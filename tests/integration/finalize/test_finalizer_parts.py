@@ -38,7 +38,7 @@ from tests.support.parts import (
     states,
 )
 
-PAGE = Path(__file__).parents[2] / "docs" / "guides" / "after-the-answer.md"
+PAGE = Path(__file__).parents[3] / "docs" / "guides" / "after-the-answer.md"
 
 
 # -- all is well --------------------------------------------------------------------------------------------------

@@ -22,7 +22,7 @@ from brainq.engine.tools.context import RunContext
 from brainq.engine.tools.results import Pending
 from brainq.runtime.observe.spans import set_parent_context
 from brainq.runtime.observe.tracing import call_span_id, read_traceparent
-from tests.integration.test_engine_deadline import time_passes
+from tests.integration.engine.test_engine_deadline import time_passes
 from tests.support.parts import Extractor, Tone, brain_of, forget, pump_of, run_turn, runner_of
 from tests.support.people import Pumps, swept_until
 from tests.support.pump import Pump

@@ -280,7 +280,7 @@ def ask(context: RunContext) -> Pending:
 
 
 def test_a_token_that_a_tool_process_gives_away(pumps: Pumps) -> None:
-    pump = pumps(process_brain, app="tests.integration.test_people_outside:process_brain")
+    pump = pumps(process_brain, app="tests.integration.people.test_people_outside:process_brain")
     handle = pump.submit("s1", "Go.")
     with working(pump):
         wait_until(lambda: diary.notes("token"), "it was given away", timeout_s=60)

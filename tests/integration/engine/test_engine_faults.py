@@ -64,7 +64,7 @@ def test_a_fault_of_the_coordinator_ends_the_turn_at_once_with_its_type_and_plac
     result = pump.finish(pump.submit("s1", "Go."))
     assert (result.ending, result.stop_reason) == (Ending.FAILED, StopReason.INTERNAL_ERROR)
     assert result.error is not None
-    assert result.error.startswith("the coordinator raised KeyError at tests/integration/test_engine_faults.py:")
+    assert result.error.startswith("the coordinator raised KeyError at tests/integration/engine/test_engine_faults.py:")
     assert "secret" not in result.error
     assert tried == [1]
 

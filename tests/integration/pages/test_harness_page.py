@@ -18,7 +18,7 @@ from tests.support.brains.obedient import script
 from tests.support.pump import Pump
 from tests.support.pumping import pumping
 
-PAGE = (Path(__file__).parents[2] / "docs/start/from-a-harness.md").read_text()
+PAGE = (Path(__file__).parents[3] / "docs/start/from-a-harness.md").read_text()
 ROWS = re.findall(r"^- .+: `(brainq\.[\w.]+)` \((class|method|property)\)$", PAGE, re.M)
 
 

@@ -22,7 +22,7 @@ from tests.support.gateways import GatewayThread
 from tests.support.pump import Pump
 from tests.support.wait import wait_until
 
-PAGE = Path(__file__).parents[2] / "docs" / "wires" / "producers.md"
+PAGE = Path(__file__).parents[3] / "docs" / "wires" / "producers.md"
 URL_OF_THE_PAGE = "redis://127.0.0.1:6379/0"
 URL_OF_THE_GATEWAY = "http://127.0.0.1:8321"
 BLOCKS = re.findall(r"```(python|js|sh|go)\n(.*?)```", PAGE.read_text(), re.DOTALL)

@@ -9,7 +9,7 @@ from brainq.contracts.claim import CallRef
 from brainq.contracts.model import ModelReply, ModelRequest
 from brainq.contracts.status import Ending
 from brainq.engine.models.scripted import calls, says
-from tests.integration.test_fleet import depths
+from tests.integration.fleet.test_fleet import depths
 from tests.support.people import Pumps, brain_of
 from tests.support.pump import Pump
 

@@ -39,7 +39,7 @@ def loaded(pool: str, redis_url: str, directory: Path) -> set[str]:
             "BRAINQ_SQL_URL": sqlite_url(directory),
             "OPENAI_API_KEY": "sk-none",
         },
-        cwd=Path(__file__).parents[2],
+        cwd=Path(__file__).parents[3],
         capture_output=True,
         text=True,
         timeout=60,

@@ -21,7 +21,7 @@ from brainq.runtime.observe.metrics import catalogue as m
 from brainq.runtime.observe.metrics.counters import Counters
 from brainq.runtime.settings.deployment import load_settings
 from brainq.workers.tasks.pool_app import WorkerAnnouncer
-from tests.integration.test_lists import shop
+from tests.integration.records.test_lists import shop
 from tests.support.brains.diary import order
 from tests.support.brains.obedient import script
 from tests.support.counted import counted, read_by

@@ -17,7 +17,7 @@ from brainq.contracts.status import TraceStatus
 from tests.support.pump import Pump
 from tests.support.wait import wait_until
 
-DOCS = Path(__file__).parents[2] / "docs"
+DOCS = Path(__file__).parents[3] / "docs"
 
 
 def blocks(page: str) -> list[str]:

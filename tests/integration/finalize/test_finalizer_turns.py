@@ -6,7 +6,7 @@ from brainq.adapters.celery.names import FINALIZE_QUEUE, TURNS_QUEUE, queue_key
 from brainq.client.handle import TurnHandle
 from brainq.contracts.status import Ending
 from brainq.engine.models.scripted import says
-from tests.integration.test_fleet import depths
+from tests.integration.fleet.test_fleet import depths
 from tests.support.people import Pumps, Watched, brain_of
 from tests.support.pump import Pump
 

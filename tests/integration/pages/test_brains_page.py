@@ -14,7 +14,7 @@ from brainq.engine.brain.brains import load_brains
 from brainq.engine.models.scripted import ScriptedProvider, calls, says
 from tests.support.pump import Pump
 
-PAGE = Path(__file__).parents[2] / "docs" / "guides" / "brains.md"
+PAGE = Path(__file__).parents[3] / "docs" / "guides" / "brains.md"
 
 
 def test_the_pages_brains_do_what_it_says(

@@ -16,7 +16,7 @@ from brainq.contracts.model import ModelReply, ModelRequest
 from brainq.engine.models.scripted import calls, says
 from brainq.engine.tools.results import Pending
 from brainq.workers.tasks.register import submit_foreign
-from tests.integration.test_engine_redacted import sql_text
+from tests.integration.engine.test_engine_redacted import sql_text
 from tests.support.blobs import png
 from tests.support.parts import forget
 from tests.support.pump import Pump

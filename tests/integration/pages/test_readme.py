@@ -16,7 +16,7 @@ from brainq import Brain, Effect
 from tests.support.pump import Pump
 from tests.support.pumping import pumping
 
-README = Path(__file__).parents[2] / "README.md"
+README = Path(__file__).parents[3] / "README.md"
 PROJECT = README.parent / "brainq" / "cli" / "project"
 
 

@@ -16,7 +16,7 @@ from brainq.runtime.settings.deployment import Settings
 from brainq.testing import calls, says
 from tests.support.pump import Pump
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 LIMITS = (ROOT / "docs/guides/limits.md").read_text()
 EVENTS = (ROOT / "docs/guides/events.md").read_text()
 LUA = ROOT / "brainq/adapters/redis/lua"

@@ -15,7 +15,7 @@ from brainq.testing import ScriptedProvider, calls, says
 from tests.support.blobs import png
 from tests.support.pump import Pump
 
-PAGE = Path(__file__).parents[2] / "docs" / "guides" / "tools.md"
+PAGE = Path(__file__).parents[3] / "docs" / "guides" / "tools.md"
 
 
 @pytest.fixture

@@ -23,7 +23,7 @@ from tests.support.people import awaits, brain_of, swept_until
 from tests.support.postgres import postgres_binary, postgres_url
 from tests.support.pump import Pump, sqlite_url
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 
 SCRIPTS = {
     "ends": [calls(("note", {"name": "a"}))],

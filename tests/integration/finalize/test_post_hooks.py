@@ -10,7 +10,7 @@ from brainq import PostToolUse
 from brainq.contracts.call import ToolFailure, ToolOutcome, ToolSuccess, ToolTimeout, ToolUnknown
 from brainq.engine.models.scripted import calls, says
 from brainq.engine.tools.results import ToolError
-from tests.integration.test_people_outside import Outside, die_running, parked
+from tests.integration.people.test_people_outside import Outside, die_running, parked
 from tests.support.people import Pumps, Watched, brain_of, statuses, swept_until, time_is_up
 
 Told = list[tuple[str, dict[str, Any], ToolOutcome]]

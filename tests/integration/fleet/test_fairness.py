@@ -10,7 +10,7 @@ from brainq.engine.models.scripted import calls, says
 from brainq.errors import QueueFull
 from brainq.gateway.edge.problems import error_response
 from brainq.workers.tasks.register import submit_foreign
-from tests.integration.test_people_children import Family
+from tests.integration.people.test_people_children import Family
 from tests.support.people import Pumps, Watched, brain_of, events, swept_until, turn_field
 from tests.support.pump import Pump
 
