@@ -1,1 +1,2 @@
-"""The tools of brainq's developers: benchmarks, faults, seeded bugs, simulation, releases. Nothing here is installed."""
+"""The tools of brainq's developers: benchmarks, faults, seeded bugs, simulation, releases. Nothing here is
+installed."""

@@ -20,7 +20,7 @@ HEADS = "| service | status | error | kind | retried |\n|---|---|---|---|---|"
 
 def examples() -> list[dict[str, Any]]:
     """The rows of refusal_examples.toml."""
-    return tomllib.loads(files("brainq.models.vendors").joinpath("refusal_examples.toml").read_text())["refusal"]
+    return tomllib.loads(files("brainq.adapters.models").joinpath("refusal_examples.toml").read_text())["refusal"]
 
 
 def gateway_answer(kind: str) -> str:

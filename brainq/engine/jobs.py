@@ -5,8 +5,8 @@
        │                                       ├─ postponed  due again; the try does not count
        └─ revive, by a person's command ───────┴─ dead       the last try failed
 
-Judgements and webhook deliveries are such rows, and so are finalizer steps that failed (`adapters/sql/jobs.py`). If a process
-dies, its lease lapses: the row is due then, and the try counts.
+Judgements and webhook deliveries are such rows, and so are finalizer steps that failed (`adapters/sql/jobs.py`). If a
+process dies, its lease lapses: the row is due then, and the try counts.
 """
 
 from __future__ import annotations

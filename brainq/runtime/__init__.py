@@ -1,1 +1,2 @@
-"""What every process of brainq needs, whatever it does: logs and metrics, threads and child processes, settings, text."""
+"""What every process of brainq needs, whatever it does: logs and metrics, threads and child processes, settings,
+text."""

@@ -1,7 +1,7 @@
 """Retries while Redis or SQL is unavailable: an owner repeats its work under its lease.
 
-The owner of a turn retries until the turn's deadline. Scripts that are `patient` (`adapters.redis.scripts`) are retried as long
-as a lease holds. Scripts and statements are written so that a repetition changes nothing.
+The owner of a turn retries until the turn's deadline. Scripts that are `patient` (`adapters.redis.scripts`) are retried
+as long as a lease holds. Scripts and statements are written so that a repetition changes nothing.
 """
 
 from __future__ import annotations

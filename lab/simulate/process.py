@@ -193,8 +193,8 @@ class Place:
 
 
 class VirtualToolProcesses:
-    """`engine.calls.tool_processes.ToolProcesses`: a call that runs alone has this process, and dies with it. What it does
-    after its time it does, as a function in a thread."""
+    """`engine.calls.tool_processes.ToolProcesses`: a call that runs alone has this process, and dies with it. What it
+    does after its time it does, as a function in a thread."""
 
     def __init__(self, executor: BoundedToolExecutor) -> None:
         self._executor = executor

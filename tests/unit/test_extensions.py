@@ -41,10 +41,13 @@ def test_a_wire_that_is_off_is_not_imported_and_neither_is_an_sdk_before_its_fir
 
 def test_one_cell_imports_nothing_of_several() -> None:
     code = (
-        "import sys\nfrom brainq import Brain, Client, ScriptedProvider\nfrom brainq.runtime.settings.deployment import "
-        "load_settings\nfrom brainq.wiring import Wiring\nclient = Client(load_settings(redis_url='redis://x'), "
-        "Brain('b', ScriptedProvider(rules=[])))\nWiring(load_settings(redis_url='redis://x'), "
-        "Brain('b', ScriptedProvider(rules=[]))).tenants\n"
+        "import sys\n"
+        "from brainq import Brain, Client, ScriptedProvider\n"
+        "from brainq.app.wiring import Wiring\n"
+        "from brainq.runtime.settings.deployment import load_settings\n"
+        "settings, brain = load_settings(redis_url='redis://x'), Brain('b', ScriptedProvider(rules=[]))\n"
+        "Client(settings, brain)\n"
+        "Wiring(settings, brain).tenants\n"
         "print([name for name in sys.modules if name.startswith('brainq.contrib.cells')])"
     )
     shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

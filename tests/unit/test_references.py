@@ -1,4 +1,5 @@
-"""A docstring that names a class of another file, such as `adapters.redis.turns.RedisTurns`, names one that is there."""
+"""A docstring that names a class of another file, such as `adapters.redis.turns.RedisTurns`, names one that is
+there."""
 
 from __future__ import annotations
 

@@ -61,9 +61,9 @@ def make_app(
 ) -> Celery:
     """Return a Celery app that can publish to every brainq queue, and whose workers consume `queues`.
 
-    The broker is `broker_url`, or else `settings.broker_url`, or else `runtime.settings.redis_url`. The app does not become the
-    current one, so it can live beside your own app. Raises SetupError without a broker, or if `queues` names one that
-    does not exist.
+    The broker is `broker_url`, or else `settings.broker_url`, or else `runtime.settings.redis_url`. The app does not
+    become the current one, so it can live beside your own app. Raises SetupError without a broker, or if `queues` names
+    one that does not exist.
 
     builds: the builds whose separate queues its workers read, too (`names.build_queue`).
     """

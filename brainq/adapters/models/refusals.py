@@ -81,7 +81,7 @@ def _is_over_limit(text: str) -> bool:
 
 @cache
 def rules() -> Rules:
-    table = tomllib.loads(files("brainq.models.vendors").joinpath("refusal_rules.toml").read_text())
+    table = tomllib.loads(files("brainq.adapters.models").joinpath("refusal_rules.toml").read_text())
     return Rules(
         tuple(_rule(row) for row in table["rule"]), tuple((row["status"], _any_of(row)) for row in table["word"])
     )

@@ -1,7 +1,7 @@
 """Erase sessions from SQL: every row about them in every table, and the remains of deleted content in the file.
 
-Pruning (`adapters/sql/prune.py`) deletes by age and keeps rows that are still in use. Erasing deletes everything of a session,
-after its turns have ended. It uses short transactions, so an interrupted run continues where it stopped.
+Pruning (`adapters/sql/prune.py`) deletes by age and keeps rows that are still in use. Erasing deletes everything of a
+session, after its turns have ended. It uses short transactions, so an interrupted run continues where it stopped.
 """
 
 from __future__ import annotations

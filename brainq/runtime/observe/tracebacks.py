@@ -10,7 +10,7 @@ import traceback
 from brainq.errors import BrainqError
 from brainq.runtime.text.failures import leaves
 
-_BRAINQ = os.path.dirname(os.path.dirname(__file__)) + os.sep
+_BRAINQ = os.path.dirname(os.path.dirname(os.path.dirname(__file__))) + os.sep
 _PATHS = sysconfig.get_paths()
 _LIBRARIES = tuple(_PATHS[name] + os.sep for name in ("stdlib", "purelib", "platlib"))
 TRACEBACK_VARIABLE = "BRAINQ_TRACEBACK"

@@ -1,4 +1,5 @@
-"""`python -m brainq.workers.tasks.celery_command -A MODULE worker ...` is `celery -A MODULE worker ...`; `flower` likewise.
+"""`python -m brainq.workers.tasks.celery_command -A MODULE worker ...` is `celery -A MODULE worker ...`; `flower`
+likewise.
 
 The worker is ready sooner: `celery` first imports every command that is installed, such as Flower's with its web
 server and a shell, some 400 modules that a worker never uses. Flower ends at SIGTERM: it leaves its threads to the

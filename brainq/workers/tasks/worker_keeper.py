@@ -1,8 +1,8 @@
 """The process that keeps one worker young: it starts the next one, waits until that consumes, and stops the old one.
 
-`python -m brainq.workers.tasks.worker_keeper COMMAND ...` runs COMMAND, a worker. To a supervisor it is that worker: it has
-its process id, passes on its signals, writes its ready file and ends with its exit code. It imports little, some
-15 MB. Two workers of one name run for the moment of a takeover.
+`python -m brainq.workers.tasks.worker_keeper COMMAND ...` runs COMMAND, a worker. To a supervisor it is that worker: it
+has its process id, passes on its signals, writes its ready file and ends with its exit code. It imports little, some 15
+MB. Two workers of one name run for the moment of a takeover.
 """
 
 from __future__ import annotations

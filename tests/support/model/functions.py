@@ -88,7 +88,8 @@ class Functions:
 
 
 class Executor:
-    """Stands for `engine.calls.executor.BoundedToolExecutor`. `waits` draws whether a result is to come from outside."""
+    """Stands for `engine.calls.executor.BoundedToolExecutor`. `waits` draws whether a result is to come from
+    outside."""
 
     def __init__(
         self,

@@ -38,6 +38,6 @@ def test_a_command_that_fails_ends_the_release_with_its_output(tmp_path: Path) -
 
 
 def test_the_locks_name_no_index() -> None:
-    locks = [ROOT / LOCK, *ROOT.glob("requirements*.lock")]
+    locks = [ROOT / LOCK, ROOT / "requirements.lock", *(ROOT / "lab/requirements").glob("*.lock")]
     assert len(locks) > 4
     assert [lock.name for lock in locks if "://" in lock.read_text()] == []

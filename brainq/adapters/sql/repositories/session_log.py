@@ -41,7 +41,8 @@ def _number_of_kept(column: Column[Any]) -> ScalarSelect[Any]:
 
 
 def _number_of_pruned(column: Column[Any]) -> ScalarSelect[Any]:
-    """Return the number of the session's newest pruned turn. `adapters.sql.prune` leaves no earlier turn without a number."""
+    """Return the number of the session's newest pruned turn. `adapters.sql.prune` leaves no earlier turn without a
+    number."""
     return select(column).where(_P.session_id == _T.session_id, _P.turn_row < _T.row).correlate(turns).scalar_subquery()
 
 

@@ -252,7 +252,8 @@ pruned_sessions = Table(
 
 
 # Full-text search hangs on `terms`: on SQLite an FTS5 table that triggers keep, on Postgres a generated
-# column `search`. Both are made by the migration and are not part of this metadata: `adapters/sql/repositories/knowledge.py`.
+# column `search`. Both are made by the migration and are not part of this metadata:
+# `adapters/sql/repositories/knowledge.py`.
 def _knowledge_table(name: str, *own: Column[Any]) -> Table:
     """Return a table of knowledge about scopes, with one row for equal texts."""
     table = Table(

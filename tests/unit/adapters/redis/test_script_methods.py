@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 import pytest
 
-import brainq.adapters.redis
+import brainq.adapters.redis as adapters_redis
 from brainq.adapters.redis.finals import RedisFinalChain
 from brainq.adapters.redis.keys import Keys
 from brainq.adapters.redis.script_methods import Parameter, ScriptMethod, script, script_call
@@ -133,7 +133,7 @@ def test_a_signature_that_does_not_fit_its_header_is_refused() -> None:
 
 
 def _declared() -> Iterator[tuple[type, ScriptMethod]]:
-    for module in pkgutil.iter_modules(brainq.state.__path__, "brainq.state."):
+    for module in pkgutil.iter_modules(adapters_redis.__path__, "brainq.adapters.redis."):
         for owner in vars(importlib.import_module(module.name)).values():
             if isinstance(owner, type) and owner.__module__ == module.name:
                 found = (getattr(each, "script_method", each) for each in list(vars(owner).values()))
