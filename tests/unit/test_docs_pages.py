@@ -136,7 +136,7 @@ def test_the_promises_counts_are_those_of_the_tests() -> None:
 
 def test_the_tests_that_a_promise_names_are_there() -> None:
     named = re.findall(r"`([\w/*]+/[\w*]+(?:\.py)?|engine_\w+)`", page("reference/promises.md"))
-    folders = {"promises/": "acceptance/promises/", "engine_": "integration/test_engine_"}
+    folders = {"promises/": "acceptance/promises/", "engine_": "integration/engine/test_engine_"}
     for name in named:
         path = name
         for short, long in folders.items():

@@ -39,6 +39,7 @@ from brainq.engine.finalize.steps import (
     around_step,
     error_type_name,
 )
+from brainq.engine.jobs import Backoff
 from brainq.runtime.leases import LeaseRenewer
 from brainq.runtime.observe.logs import MissingBrainLog, logger
 from brainq.runtime.observe.metrics import catalogue as m
@@ -56,19 +57,12 @@ if TYPE_CHECKING:
     from brainq.engine.people.children import ChildDesk
 
 log = logger("brainq.finalize")
-FIRST_RETRY_S = 0.5
-LONGEST_RETRY_S = 60.0
+RETRY = Backoff(first_s=0.5, factor=2.0, longest_s=60.0, spread=(0.5, 1.0))
 LIMIT_S = 60.0  # of a step that runs code of the brain's; a step may say otherwise by `limit_s`
 MAX_TRIES = 8  # then the step is dead: seen in `show`, and the chain goes on without it
 PROCESS_START_S = 10.0  # which a process of a step's own may take more
 VISIT_S = 1.0  # a visit this old takes no further step: those who wait come first
 NEVER_DEAD = frozenset({"log", RESULT})  # SQL must learn of every ending, and every caller get a result
-
-
-def retry_after_s(tries: int, chance: float) -> float:
-    """Exponential backoff with full jitter in its upper half; `chance` is in [0, 1)."""
-    longest = min(LONGEST_RETRY_S, FIRST_RETRY_S * 2 ** (tries - 1))
-    return longest * (0.5 + chance / 2)
 
 
 class TurnFinalizer:
@@ -349,7 +343,7 @@ class TurnFinalizer:
             past = past.with_failed(claim.step, claim.tries, claim.lost)
             ahead = order.ahead_of(claim.base, past, claim.step)
             return "failed", self._go_ahead(claim, ahead, past, until)[1]
-        after_s = retry_after_s(claim.tries, self._chance())
+        after_s = RETRY.after_s(claim.tries, self._chance())
         if ahead := order.ahead_of(claim.step, past):
             return "failed", self._go_ahead(claim, ahead, past, until, after_s=after_s, error=error)[1]
         self._chain.retry(claim, after_s, error)

@@ -149,18 +149,18 @@ class ProviderSource:
 
 
 def _vendor(module: str, name: str) -> ProviderSource:
-    """Return the source of a vendor's provider, whose module is imported at the first use."""
-    return ProviderSource(lambda: getattr(import_module(f"brainq.engine.models.{module}"), name)())
+    """Return the source of a provider whose module of `brainq` is imported at the first use."""
+    return ProviderSource(lambda: getattr(import_module(f"brainq.{module}"), name)())
 
 
 _VENDORS = {
-    "openai": _vendor("vendors.openai.provider", "OpenAIProvider"),
-    "anthropic": _vendor("vendors.anthropic.provider", "AnthropicProvider"),
+    "openai": _vendor("adapters.models.openai.provider", "OpenAIProvider"),
+    "anthropic": _vendor("adapters.models.anthropic.provider", "AnthropicProvider"),
 }
 _sources = {
     **_VENDORS,
-    "openai-responses": _vendor("vendors.openai.provider", "OpenAIResponsesProvider"),
-    "offline": _vendor("offline", "offline_model"),
+    "openai-responses": _vendor("adapters.models.openai.provider", "OpenAIResponsesProvider"),
+    "offline": _vendor("engine.models.offline", "offline_model"),
 }
 
 

@@ -13,7 +13,7 @@ from brainq.client.handle import TurnHandle
 from brainq.contracts.claim import FinalStepClaim, NoClaim
 from brainq.contracts.event import EventKind
 from brainq.engine.finalize import result as result_module
-from brainq.engine.finalize.finalizer import retry_after_s
+from brainq.engine.finalize.finalizer import RETRY
 from brainq.engine.finalize.steps import SendResult, StepContext
 from tests.support.brains.diary import notes, open_gate, order
 from tests.support.brains.obedient import script
@@ -373,8 +373,8 @@ def test_a_step_this_release_does_not_know_is_passed_over(pump: Pump) -> None:
 
 
 def test_retries_back_off_to_a_minute() -> None:
-    assert [retry_after_s(tries, 0.999) for tries in (1, 2, 3, 9)] == pytest.approx([0.5, 1, 2, 60], rel=0.01)
-    assert retry_after_s(1, 0.0) == 0.25
+    assert [RETRY.after_s(tries, 0.999) for tries in (1, 2, 3, 9)] == pytest.approx([0.5, 1, 2, 60], rel=0.01)
+    assert RETRY.after_s(1, 0.0) == 0.25
 
 
 def quickly(pump: Pump, **changed: Any) -> Any:

@@ -28,5 +28,7 @@ def test_a_listener_is_where_it_is_wanted_or_at_a_free_port_and_keeps_it() -> No
 def test_a_taken_port_is_named_with_who_wants_it_and_what_to_do() -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]
-        with pytest.raises(SetupError, match=rf"port {port} on 127\.0\.0\.1 is taken, and Flower .*--port"):
+        with pytest.raises(
+            SetupError, match=rf"Flower cannot listen on port {port} of 127\.0\.0\.1, which is taken; .*--port"
+        ):
             require_free_port("127.0.0.1", port, "Flower", "--port")
