@@ -115,11 +115,12 @@ manifests: $(HELM) ## renders ops/helm/brainq into ops/kubernetes/*.yaml
 check: lint ## lint and types
 	@$(BIN)/pyright
 
-lint: $(READY) ## style, layers, and the words of pages and code
+lint: $(READY) ## style, layers, the words of pages and code, and the caps of lab/house.toml
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
 	@$(BIN)/lint-imports
 	@$(BIN)/python -m lab.words
+	@$(BIN)/python -m lab.house
 
 bench: $(READY) ## the reference turn: throughput, latency, CPU; writes .bench/latest.json
 	@$(BIN)/python -m lab.bench

@@ -1,2 +1,1 @@
-"""The tools of brainq's developers: benchmarks, faults, seeded bugs, simulation, releases. Nothing here is
-installed."""
+"""The tools of the developers: benchmarks, faults, seeded bugs, simulation, releases. They are not installed."""

@@ -39,10 +39,9 @@ def package_of(path: Path) -> str:
 
 
 def _sources() -> dict[Path, str]:
-    """Return the text of each Python file of `brainq/` that is kept in the repository."""
+    """Return the text of each Python file of `brainq/`."""
     home = ROOT / "brainq"
-    found = {path.relative_to(home): path.read_text() for path in home.rglob("*.py")}
-    return {path: text for path, text in found.items() if not text.startswith('"""Generated')}
+    return {path.relative_to(home): path.read_text() for path in home.rglob("*.py")}
 
 
 def _classes(text: str) -> Iterator[ast.ClassDef]:

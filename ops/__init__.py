@@ -1,1 +1,1 @@
-"""What operates brainq: configurations, runbooks, and the benchmark (`python -m lab.bench`)."""
+"""Files to run brainq with: images, charts, units, and settings of Redis, Prometheus and Grafana."""
