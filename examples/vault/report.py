@@ -25,7 +25,7 @@ _BRAIN = "-A examples.vault.app:brain"
 _NEXT = (
     ("The same brain with a Redis of its own, until you stop it", f"BRAINQ dev {_BRAIN}"),
     (
-        "From another terminal, here",
+        "In a second terminal, in this directory",
         f'BRAINQ submit {_BRAIN} desk "What are my open loops?" --request-key loops --follow',
     ),
     ("That turn's events again, from any number on", "BRAINQ tail loops --after 3"),

@@ -118,7 +118,7 @@ def _print_addresses(stack: Stack, cells: Addresses, brains: Brains, http: Text)
 def _print_next_steps(stack: Stack, brains: Brains) -> None:
     app = "" if stack.settings.app == "app:brain" else f" -A {stack.settings.app}"
     lines = [
-        f"\nIn another terminal, here: export BRAINQ_CELLS={cells_file(stack.settings)}",
+        f"\nIn a second terminal, in this directory: export BRAINQ_CELLS={cells_file(stack.settings)}",
         f'  brainq{app} submit acme:1 "{example_message(brains.default)}" --follow',
         "  brainq cells                       shows the cells and their tenants",
         "  brainq move acme: --to b           moves the tenant acme: to another cell",
