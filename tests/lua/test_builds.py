@@ -231,7 +231,7 @@ def test_a_call_goes_to_the_build_that_began_the_turn(rig: Rig, effect: str) -> 
     serve(rig, effect, OLD, "old")
     for _ in range(2):
         assert rig.run("call_claim", brains=f"shop #{NEW}") == ["DROP", "other_build"]
-    (bell,) = bells_of(rig, f"brainq.engine.tools.{effect}@old")
+    (bell,) = bells_of(rig, f"brainq.tools.{effect}@old")
     assert json.loads(bell["body"])[0] == [SID, TID, "c1-0", 1]
     assert rig.run("call_claim", brains=f"shop #{OLD}")[0] == "GO"
 

@@ -97,7 +97,7 @@ def test_dev_says_that_flowers_port_is_taken(brainq: Brainq, monkeypatch: pytest
         monkeypatch.setattr("brainq.cli.dev.stack.FLOWER_PORT", port)
         ran = brainq("dev", "--flower")
     assert ran.code == ExitCode.SETUP
-    assert f"port {port} on 127.0.0.1 is taken" in ran.err
+    assert f"port {port} of 127.0.0.1, which is taken" in ran.err
 
 
 def test_a_directory_that_takes_no_files_is_no_bug(

@@ -105,5 +105,5 @@ def test_what_is_no_conversation_is_refused_by_the_message(pumps: Callable[..., 
             pump.submit("s1", "Go.", history=messages)
         assert str(refusal.value).startswith(f"{field}: ")
         assert problem in str(refusal.value)
-    with pytest.raises(InvalidInput, match="greeting: with a history"):
+    with pytest.raises(InvalidInput, match="greeting: a turn with a history"):
         pump.submit("s1", "Go.", greeting="Hello", history=CHAT)
