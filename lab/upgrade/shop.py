@@ -11,11 +11,14 @@ import sys
 import time
 from pathlib import Path
 
-from brainq import Brain, Client, Effect, ModelReply, ModelRequest, RunContext
+from brainq import Brain, Client, Effect, Limits, ModelReply, ModelRequest, RunContext
 from brainq.testing import ScriptedProvider, calls, says
 
 LEDGER = "UPGRADE_LEDGER"
 STEP_S = 0.2
+PRICED = "gemini-2.5-flash"
+"""A model in the price list. With its price and a limit of its output, the worst-case cost of a call is known. Under a
+budget, calls without one run one at a time, and most turns of the load would not end in time."""
 EVERY = "UPGRADE_EVERY_S"
 SESSIONS = 7
 
@@ -28,7 +31,12 @@ def answer(request: ModelRequest) -> ModelReply:
     return calls(("ship", {"item": "pears"})) if request.step == 2 else says("done")
 
 
-brain = Brain("shop", ScriptedProvider(rules=answer), "You keep a shop.")
+brain = Brain(
+    "shop",
+    ScriptedProvider(rules=answer, name=PRICED),
+    "You keep a shop.",
+    limits=Limits(max_output_tokens=1000),
+)
 
 
 @brain.tool(effect=Effect.READ_ONLY)

@@ -1,4 +1,4 @@
-"""What the upgrade's report takes for right."""
+"""The brain of the upgrade, and what its report takes for right."""
 
 from __future__ import annotations
 
@@ -6,7 +6,14 @@ from collections import Counter
 
 import pytest
 
+from brainq.engine.models.costs import unpriced_models
+from lab.upgrade import shop
 from lab.upgrade.__main__ import Report
+
+
+def test_the_worst_case_of_its_calls_is_known_so_that_a_budget_lets_them_run_at_the_same_time() -> None:
+    assert shop.brain.limits.max_output_tokens is not None
+    assert not unpriced_models([shop.brain.model])
 
 
 def test_a_run_is_right_when_every_turn_completed_and_nothing_is_lost_or_doubled() -> None:
