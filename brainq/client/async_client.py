@@ -53,7 +53,7 @@ class AsyncBudgetVerbs:
 
 
 class AsyncTurnBudget:
-    """A TurnBudget with awaited verbs. `await budget.snapshot()` has the values of its properties."""
+    """A TurnBudget with async methods. `await budget.snapshot()` returns the values of its properties."""
 
     def __init__(self, threads: VerbThreads, budget: TurnBudget) -> None:
         self._threads = threads

@@ -37,7 +37,7 @@ def turn_input(text: object, client_message_id: str | None, readiness: object, f
         raise InvalidInput("text", "it is empty; say something, or leave it '' and give readiness")
     if len(text) > MAX_MESSAGE_CHARS:
         raise InvalidInput(
-            "text", f"it is {len(text):,} characters; send at most {MAX_MESSAGE_CHARS:,}, or where to find the rest"
+            "text", f"it is {len(text):,} characters; send at most {MAX_MESSAGE_CHARS:,}, and link to the rest"
         )
     if text:
         _without_surrogates("text", text)

@@ -132,7 +132,7 @@ class Connection:
                     act = replace(act, reason="")
             record_act(wiring.store, act)
         except Exception as failure:
-            log.error("an act is not in the audit log", act=act.act, failure=failure)
+            log.error("audit log not written, but the act itself was carried out", act=act.act, failure=failure)
 
 
 class InSession:

@@ -116,6 +116,6 @@ def scopes_of_session(brains: Brains, session_id: str) -> tuple[str, ...]:
     scopes = [brain.memory.scope_of(session_id) for brain in brains if brain.memory is not None]
     if not scopes:
         raise InvalidInput(
-            "session", "no brain that is loaded here has memory=Memory(...), which says the scope; give the scope"
+            "session", "no brain loaded here has memory=Memory(...), so its scope is unknown; pass the scope instead"
         )
     return tuple(dict.fromkeys(scopes))

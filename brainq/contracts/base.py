@@ -91,7 +91,8 @@ def first_problem(
     """Return the error for the first of `ValidationError.errors()`, as in `options.temperature` or
     `history[2].calls[0].id`. It never quotes the input.
 
-    given: the validated input. It separates the names of fields from pydantic's own, such as that of a union's branch.
+    given: the input that was validated. It distinguishes its field names from names that pydantic adds to the path,
+        such as the branch of a union.
     under: the name of the field that held the input.
     whole: the name of the whole input, for errors without a field.
     """

@@ -200,7 +200,7 @@ class Versions(Wire):
     """All builds that have workers or turns, of all cells.
 
     ramp: which build new turns begin on, in words. Empty without a ramp.
-    untold: turns that began where neither BRAINQ_BUILD nor a pin was set up, and so have no build.
+    untold: the number of turns without a build, because they began when neither BRAINQ_BUILD nor a pin was configured.
     is_whole: False if there are more turns than were read.
     cells_away: cells that did not answer. Their turns are missing, and no build's workers may stop.
     """

@@ -124,7 +124,7 @@ def parse_cells(text: str) -> tuple[Cell, ...]:
         if not _NAME.fullmatch(name) or name in RESERVED_NAMES:
             raise InvalidInput(
                 "cells",
-                f"{name[:20]!r} names no cell; use 1 to 8 of a-z 0-9, a letter first, and none of "
+                f"{name[:20]!r} is not a valid cell name; use 1 to 8 of a-z 0-9, starting with a letter, but not "
                 f"{', '.join(RESERVED_NAMES)}",
             )
         if names.count(name) > 1:

@@ -44,7 +44,7 @@ class ContentKeyMissing(Unreachable):
 
 
 class ContentShredded(ContentNotKept):
-    """The error of content under a tenant's key that was removed for good (`brainq keys shred`)."""
+    """An error for content that cannot be decrypted, because its tenant's key was shredded (`brainq keys shred`)."""
 
 
 class ContentCodec(Protocol):

@@ -220,7 +220,7 @@ def _check_prefix(field: str, value: object) -> str:
         shown = value if len(value) <= 60 else value[:57] + "..."
         raise InvalidInput(
             field,
-            f"{shown!r} can begin no session; use 2 to {MAX_ID_LENGTH - 1} of A-Z a-z 0-9 . _ : @ + = -, starting "
+            f"{shown!r} is not a valid prefix; use 2 to {MAX_ID_LENGTH - 1} of A-Z a-z 0-9 . _ : @ + = -, starting "
             "with a letter or digit and ending with a colon",
         )
     return value

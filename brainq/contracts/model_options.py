@@ -136,8 +136,10 @@ class ModelOptions(TurnOptions):
         return check_json("options.extra_body", given)
 
     def for_another_service(self) -> ModelOptions:
-        """Return the options without those for the service of the brain's own model. Another service would read their
-        secrets."""
+        """Return the options without `extra_headers` and `extra_body`.
+
+        Both are meant for the service of the brain's own model, and may hold secrets that another must not receive.
+        """
         if self.extra_headers is None and self.extra_body is None:
             return self
         return self.model_copy(update=dict.fromkeys(CODE_ONLY))

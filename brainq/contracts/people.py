@@ -112,7 +112,10 @@ class ApprovalRequest:
 
 
 class HoldSpec(Wire):
-    """A hold as it is placed. `timeout_s` counts from then on, or for a readiness flag from when its turn takes it."""
+    """A hold that is to be placed.
+
+    `timeout_s` counts from the moment it is placed. For a readiness flag it counts from when the turn reads the flag.
+    """
 
     id: str
     reason: str = ""

@@ -1,4 +1,4 @@
-"""Rows that the repositories accept and return. Times are the database's clock, aware, UTC."""
+"""Rows that the repositories accept and return. Times are timezone-aware UTC, by the database's clock."""
 
 from __future__ import annotations
 

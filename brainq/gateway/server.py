@@ -79,7 +79,7 @@ def connection_class(slow_s: float) -> type[TimedConnection]:
 
 
 def readiness_check(client: AsyncClient, authenticator: Authenticator) -> CachedCall[None]:
-    """Return a check that raises if Redis, SQL or any valid token is missing, or if a background thread has failed.
+    """Return a check that raises if Redis or SQL does not answer, no valid token exists or a background thread failed.
 
     It is cached, because its route is public and not rate-limited.
     """

@@ -10,6 +10,7 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 MOST_FILES = 20
+PLACES = (ROOT, ROOT / "brainq", ROOT / "brainq/adapters/redis")
 SECTION = (ROOT / "CONTRIBUTING.md").read_text().split("## Four walks\n")[1].split("\n## ")[0]
 WALKS: dict[str, list[str]] = {
     title: block.strip().splitlines() for title, block in re.findall(r"### (.+?)\n\n```\n(.+?)```", SECTION, re.DOTALL)
@@ -41,3 +42,14 @@ def test_a_walk_is_short_and_names_what_is_there(title: str) -> None:
         if path.suffix == ".py":
             missing = set(names.split(", ")) - _functions(path.read_text())
             assert not missing, f"{file} has no {sorted(missing)}"
+
+
+@pytest.mark.parametrize("page", ["CONTRIBUTING.md", "docs/reference/architecture.md"])
+def test_paths_in_sentences_are_there(page: str) -> None:
+    named = re.findall(r"`([a-z_]+(?:/[\w{},.-]*)+)`", (ROOT / page).read_text())
+    assert len(named) > 5
+    for name in named:
+        head, brace, rest = name.partition("{")
+        options, _, tail = rest.partition("}")
+        for one in [f"{head}{option}{tail}" for option in options.split(",")] if brace else [name]:
+            assert any((place / one).exists() for place in PLACES), one

@@ -202,7 +202,7 @@ class RedisFinalChain:
 
     @script("finalize_retry", patient=True, retry_ms=Parameter("after_s"), failure=Parameter("error"))
     def retry(self, claim: FinalStepClaim, after_s: float, error: str) -> Literal["WAIT", "LOST"]:
-        """Try this step again after `after_s`. The sweeper rings for it."""
+        """Schedule a retry of this step in `after_s` seconds. The sweeper publishes it when it is due."""
         ...
 
     def ended(self, session_id: str, turn_id: str) -> EndedTurn | None:

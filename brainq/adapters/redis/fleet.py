@@ -1,5 +1,7 @@
-"""The fleet in Redis: an overview in two or three round trips, which workers are alive, whose death is noticed, and
-what all processes counted.
+"""The state of the fleet in Redis.
+
+It holds the overview (read in two or three round trips), the live workers, the processes that have died, and the
+metrics of all processes.
 """
 
 from __future__ import annotations
@@ -346,7 +348,7 @@ class RedisMetrics:
     def _flush(self, process: str, number: int, dropped: str, deltas: Sequence[str]) -> None: ...
 
     def totals(self) -> Mapping[Cell, float]:
-        """All that was counted."""
+        """Return the totals of all metrics, summed over all processes."""
         (found,) = self._scripts.client.many([("HGETALL", self._scripts.keys.metrics)])
         return {tuple(json.loads(field)): float(value) for field, value in as_mapping(found).items()}
 

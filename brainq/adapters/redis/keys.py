@@ -217,7 +217,7 @@ class Keys:
         return f"{self.prefix}{{{session_id}}}:t:{turn_id}"
 
     def history(self, session_id: str, turn_id: str, *, isolated: bool) -> str:
-        """Where the turn's messages are: with its session's, or apart."""
+        """Return the key of the turn's message history: the session's, or the turn's own if it is isolated."""
         return self.turn(session_id, turn_id) + ":history" if isolated else self.of_session(session_id, "history")
 
     def named(self, name: str, session_id: str, turn_id: str) -> str:

@@ -98,7 +98,7 @@ class RedisMoney:
         ...
 
     def counters(self, windows: Sequence[tuple[str, int]]) -> list[WindowCounter]:
-        """What there is of windows, by name and begin."""
+        """Return the counters of the given windows, in order. A window is its name and its start in milliseconds."""
         reads: list[tuple[str | int, ...]] = []
         for name, start_ms in windows:
             reads.append(("HMGET", f"{self._keys.money('w', name)}:{start_ms}", "spent", "held", "n", "returned"))

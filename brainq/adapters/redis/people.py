@@ -178,7 +178,7 @@ def _read_status(values: Sequence[str | None], turn_state: str | None, now_ms: i
 
 
 def read_approvals(trace: Mapping[str, str]) -> dict[str, ApprovalStatus]:
-    """How the approvals of an ended turn stand, by call; from its whole trace."""
+    """Return the status of each approval of an ended turn, by call id. `trace` must be the turn's whole trace."""
     calls = [field.removesuffix(":ask") for field in trace if field.endswith(":ask")]
     found = {
         call: _read_status([trace.get(f"{call}:{field}") for field in _APPROVAL_FIELDS], None, 0) for call in calls

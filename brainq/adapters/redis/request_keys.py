@@ -15,7 +15,7 @@ MAX_TRACKED_REQUESTS = 256
 
 
 class RedisRequestKeys:
-    """What clients tried: for each content its requests, each with its newest try and how that one ended."""
+    """The requests that clients sent without a key, grouped by content. Each has its newest try and its outcome."""
 
     def __init__(self, scripts: Scripts) -> None:
         self._scripts = scripts

@@ -34,7 +34,7 @@ class RedisStops:
         self.catch_up()
 
     def catch_up(self) -> None:
-        """Something may have been stopped while nobody here listened."""
+        """Discard what is known, because stops may have been missed while this process was not subscribed."""
         self._heard += 1
         self._none_until = 0.0
 

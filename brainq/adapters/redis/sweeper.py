@@ -119,7 +119,7 @@ class RedisSweeperState:
         return holder == self._me
 
     def epoch(self) -> str:
-        """Another one when Redis may have lost data: it began anew, a replica took its place, or it was emptied."""
+        """Return a string that changes if Redis may have lost data: after a restart, a failover or a flush."""
         key = self._keys.epoch
         _, _, kept, server = self._scripts.client.many(
             [("SET", key, uuid.uuid4().hex, "NX"), ("PEXPIRE", key, EPOCH_KEPT_MS), ("GET", key), ("INFO", "server")]

@@ -38,7 +38,7 @@ def read_trace(fields: Mapping[str, str]) -> tuple[ToolTraceEntry, ...]:
 
 
 def read_results(fields: Mapping[str, str]) -> tuple[Message, ...]:
-    """The tool messages of calls that have ended in a step that has not, and of those of step 0."""
+    """Return the tool messages of calls that have ended although their step has not, and of the calls of step 0."""
     return tuple(Message.model_validate_json(value) for field, value in fields.items() if field.endswith(":msg"))
 
 

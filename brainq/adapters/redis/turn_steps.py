@@ -35,7 +35,7 @@ STANDALONE_KEEP_MS = 86_400_000  # lifetime of a budget that belongs to no turn
 
 
 class TurnBudgets:
-    """Claims on any turn's budget, and what is left of it, by the turn's ids: atomic, and by one clock."""
+    """The budgets of turns, by session id and turn id. Each claim is atomic, and all deadlines use Redis' clock."""
 
     def __init__(self, scripts: Scripts) -> None:
         self._scripts = scripts

@@ -26,4 +26,4 @@ def record_act(store: Store, act: NewAct) -> None:
             reason=act.reason[:MAX_REASON_CHARS],
         )
     except Exception as failure:
-        log.error("an act is not in the audit log", act=act.act, failure=failure)
+        log.error("audit log not written, but the act itself was carried out", act=act.act, failure=failure)

@@ -154,7 +154,7 @@ class Transaction:
             self.write_text(values[0][0], [row for _, row in values])
 
     def write_text(self, text: str, rows: Sequence[Any]) -> None:
-        """Run a statement given as the driver's text once for each of `rows`."""
+        """Run SQL text in the driver's parameter style, once for each row in `rows`."""
         try:
             if len(rows) == 1:
                 self._cursor.execute(text, rows[0])

@@ -112,7 +112,7 @@ class OperatorKeys:
         """Return a key by its name. Raises ContentKeyMissing."""
         if name not in self._keys:
             raise ContentKeyMissing(
-                name, f"the operator's key {name!r} is not in {self._path}; put its line back, below the first"
+                name, f"the operator's key {name!r} is not in {self._path}; add its line again, below the first line"
             )
         return self._keys[name]
 

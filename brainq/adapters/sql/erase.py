@@ -98,7 +98,7 @@ class SqlErasure:
         return {name: count for name, count in found.items() if count}
 
     def scrub(self) -> str:
-        """See `scrub`."""
+        """Remove deleted content from the database file. See the module's function `scrub`."""
         return scrub(self._db)
 
     def _turn_ids(self) -> Iterator[Sequence[str]]:

@@ -35,7 +35,10 @@ IDLE_IN_TRANSACTION_S = 60.0  # after this the server ends the transaction and r
 
 
 def _require_encoding(connection: Any) -> None:
-    """Raise SetupError if the database has no encoding (SQL_ASCII). The server reports it at the connect."""
+    """Raise SetupError if the database's encoding is SQL_ASCII, which means none.
+
+    The server reports the encoding when a connection is opened, so this costs no query.
+    """
     if (encoding := connection.pgconn.parameter_status(b"server_encoding")) == b"SQL_ASCII":
         name = connection.info.dbname
         connection.close()

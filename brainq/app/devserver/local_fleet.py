@@ -45,7 +45,10 @@ def run_celery(
 
 
 class OwnedProcess(ABC):
-    """A process that ends with this one, also when that is killed, and writes a file when it is ready."""
+    """A child process that ends when this process ends, even if this process is killed.
+
+    The child writes a file when it is ready.
+    """
 
     def __init__(self, name: str, log_path: Path) -> None:
         self.name = name

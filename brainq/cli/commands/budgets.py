@@ -45,7 +45,7 @@ def list_budgets(as_json: AsJson = False) -> None:
 def set_budget(
     scope: Scope,
     usd: Annotated[
-        float | None, typer.Argument(help="US dollars per window; without it, back to the value in BRAINQ_BUDGETS.")
+        float | None, typer.Argument(help="US dollars per window. If omitted, BRAINQ_BUDGETS applies again.")
     ] = None,
     per: Period = "day",
     at_cap: Annotated[

@@ -53,7 +53,7 @@ def with_project_name(text: str, name: str) -> str:
 def doctor(
     before_upgrade: Annotated[
         bool,
-        typer.Option("--before-upgrade", help="Run with the new build: check whether it can replace the running one."),
+        typer.Option("--before-upgrade", help="Check whether the build you run this from can replace the running one."),
     ] = False,
     as_json: AsJson = False,
 ) -> None:

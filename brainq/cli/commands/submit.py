@@ -210,7 +210,7 @@ def read_limits(pairs: list[str]) -> dict[str, int | float] | None:
             raise InvalidInput("--limits", f"{pair!r} is not NAME=NUMBER, such as max_steps=3")
         if name.strip() not in LimitsOverride.model_fields:
             known = ", ".join(LimitsOverride.model_fields)
-            raise InvalidInput("--limits", f"there is no limit {name.strip()!r}; the limits are {known}")
+            raise InvalidInput("--limits", f"{name.strip()!r} is not the name of a limit; use one of {known}")
     return limits or None
 
 

@@ -1,7 +1,7 @@
-"""The directory as a front knows it: which cell each tenant is in. It is read from home, and again when it may be old.
+"""A front's cache of the directory, which records the cell of each tenant.
 
-Known tenants are served while home is away. What a front believes decides nothing: the cell that a tenant has left
-refuses its sessions and names the new cell.
+Entries are read from the home cell, and again when they may be stale. Cached tenants are served while the home cell
+does not answer. A stale entry does no harm: the cell that a tenant has left refuses its sessions and names the new one.
 """
 
 from __future__ import annotations
@@ -141,4 +141,4 @@ class KnownTenants:
             if not is_sql_unavailable(failure) and not isinstance(failure, OSError):
                 raise
             self._quiet_until = self._clock() + RETRY_S
-            raise CellUnreachable("", f"{type(failure).__name__} of home's SQL; known tenants go on") from failure
+            raise CellUnreachable("", f"{type(failure).__name__} in home's SQL; cached tenants still work") from failure

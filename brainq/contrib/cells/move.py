@@ -383,7 +383,7 @@ def _stopped(move: Move, failure: BaseException) -> Unreachable:
 def tenant_mover(
     cells: Cells, owner: str, *, wait_s: float = 60.0, watch: Callable[[MoveStep], None] = lambda _: None
 ) -> TenantMover:
-    """Return the mover of a deployment. Raises SetupError if it has one cell."""
+    """Return the mover of a deployment. Raises SetupError if the deployment has only one cell."""
     if len(cells.names) == 1:
         raise SetupError("there is only one cell; set BRAINQ_CELLS to several")
     home = cells.home.store

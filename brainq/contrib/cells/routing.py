@@ -220,7 +220,7 @@ class RoutedCells(Cells):
         raise AssertionError("unreachable: the last attempt returns or raises")
 
     def learn(self, moved: TenantMoved) -> None:
-        """Note that a cell answered that the tenant has left it, and where it went."""
+        """Record a tenant's new cell, as reported by the cell that the tenant has left."""
         self._tenants.learn(moved.tenant, Placement(moved.cell, moved.epoch))
 
     def failed(self, session_id: str, failure: Exception) -> Exception:

@@ -230,7 +230,7 @@ class PydanticAIProvider:
 
 
 def _status(item: object) -> int:
-    """Return an HTTP status for whether the service answers, or fails."""
+    """Return 500 if `item` is an exception, or else 200."""
     return 500 if isinstance(item, BaseException) else 200
 
 

@@ -195,7 +195,10 @@ class ResultFirst:
     give_up: Callable[[str], object]
 
     def wait(self, running: ThreadCall[None], limit_s: float) -> None:
-        """Until the callback has ended, or `limit_s` are over; the result is out by then, or was tried each second."""
+        """Wait until the callback has ended, for at most `limit_s` seconds.
+
+        While it waits, it sends the result, and retries every second if that fails.
+        """
         until, failing_since = time.monotonic() + limit_s, time.monotonic()
         is_out = self._try(failing_since)
         while not is_out and not running.wait(min(RESULT_WAITS_S, until - time.monotonic())):

@@ -39,8 +39,8 @@ _QUANTIFIERS = ("*", "+", "?", "{")
 class PatternCache(Generic[Value]):
     """A cache of compiled values, bounded by their size and not by their number. Thread-safe.
 
-    most_bytes   the size of all values together; a larger value is not kept
-    size         returns how many bytes a value may come to hold
+    most_bytes   the total size of all cached values; a value larger than this is not cached
+    size         returns an upper bound of a value's memory use in bytes
     """
 
     def __init__(self, most_bytes: int, size: Callable[[Value], int]) -> None:

@@ -93,8 +93,8 @@ def drop_unknown(arguments: dict[str, Any], errors: Sequence[ValidationError]) -
 
 
 def leaves(errors: Iterable[ValidationError]) -> Iterator[ValidationError]:
-    """Yield the errors themselves. For an error that sums up the failed choices of an anyOf, yield those of the
-    choices."""
+    """Yield the leaf errors. An error that combines the alternatives of an anyOf is replaced by the alternatives' own
+    errors."""
     for error in errors:
         if error.context:
             yield from leaves(error.context)

@@ -74,7 +74,7 @@ def read_foreign(
     Raises InvalidInput naming the first wrong field.
     """
     if args:
-        raise InvalidInput("arguments", "send the fields as keywords, or as one object; nothing positional")
+        raise InvalidInput("arguments", "send the fields as keywords, or as one JSON object as the only argument")
     if fields.get("parent") is not None:
         raise InvalidInput("parent", "only calls start child turns; leave it out")
     if not fields.get("turn_id") and not fields.get("request_key"):

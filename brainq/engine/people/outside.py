@@ -270,7 +270,7 @@ def _plain_result(result: object) -> Any:
     if len(text) > MAX_RESULT_CHARS:
         raise InvalidInput(
             "result",
-            f"it is {len(text):,} characters of JSON; send at most {MAX_RESULT_CHARS:,}, or where to find the rest",
+            f"it is {len(text):,} characters of JSON; send at most {MAX_RESULT_CHARS:,}, and link to the rest",
         )
     return json.loads(text)
 

@@ -49,7 +49,7 @@ def opening_wave(brain: Brain, view: TurnView) -> OpeningWave | None:
             cap_s = min(pack.spec.timeout_s, limit_s)
             calls.append(_opening_call(len(calls), pack.spec.name, {parameter: request.user_message}, cap_s, request))
         else:
-            log.warning("the pack tool needs more than one text and is not called", tool=pack.spec.name)
+            log.warning("pack tool not called: it must take one text and require nothing else", tool=pack.spec.name)
     return OpeningWave(tuple(calls), limit_s) if calls else None
 
 

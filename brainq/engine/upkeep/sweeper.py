@@ -258,7 +258,7 @@ class Sweeper:
         while time.monotonic() < until:
             due = self.state.due(TURNS_AT_ONCE, hold_s=max(HOLD_S, 2 * self.every_s))
             if due.stepped:
-                log.warning("Redis' clock stepped back: looks that it had put off are made now", turns=due.stepped)
+                log.warning("Redis' clock was set back; overdue checks of turns run now", turns=due.stepped)
             self._look(due.turns)
             if len(due.turns) < TURNS_AT_ONCE:
                 return

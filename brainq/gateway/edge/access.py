@@ -224,7 +224,10 @@ class AccessMiddleware:
             )
 
     def _check_origin(self, headers: Headers) -> None:
-        """Reject pages of other origins. Programs send no origin, and carry no user's cookies or network access."""
+        """Reject requests from pages of other origins.
+
+        A request without an Origin header passes. It comes from a program, not from a page in a user's browser.
+        """
         origin = headers.get("origin")
         if origin is None or origin in self._origins or _is_same_origin(origin, headers.get("host", "")):
             return

@@ -71,8 +71,10 @@ def _one_of_row(text: str, error: ValueError) -> dict[str, Any]:
 
 
 def _values_in_row(text: str) -> list[dict[str, Any]]:
-    """Return the objects in `text`, without empty ones before the first that is not empty, or [] if it holds anything
-    else."""
+    """Return the consecutive JSON objects in `text`, without leading empty ones.
+
+    Returns [] if `text` holds anything other than objects.
+    """
     decoder = json.JSONDecoder(parse_constant=_refuse_constant, object_pairs_hook=_unambiguous)
     values = list[dict[str, Any]]()
     at = _NOTHING_BEFORE.match(text).end()  # pyright: ignore[reportOptionalMemberAccess]

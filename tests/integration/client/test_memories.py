@@ -89,7 +89,7 @@ def test_what_is_wrong_is_named(pump: Pump, field: str, asked: dict[str, Any]) -
 
 def test_a_session_s_scope_is_asked_of_a_brain_that_remembers(pumps: Pumps) -> None:
     pump = pumps(Brain("plain", ScriptedProvider([says("Done.")])))
-    with pytest.raises(InvalidInput, match="give the scope"):
+    with pytest.raises(InvalidInput, match="pass the scope"):
         pump.client.memories.forget_all(session="ann.1")
     with pytest.raises(InvalidInput, match="memory: 0 must be"):
         pump.client.memories.forget(0)

@@ -294,7 +294,7 @@ class SqlMemoryRetriever:
 
 
 def _unrepeated(rows: Iterable[MemoryRow], listed: set[str]) -> tuple[str, ...]:
-    """Return a line with the day for each text that is not in `listed`, and add the texts to `listed`."""
+    """Return one dated line for each text that is not in `listed` yet, and add these texts to `listed`."""
     fresh: list[str] = []
     for row in rows:
         if row.text != SHREDDED and (key := normalized(row.text)) not in listed:

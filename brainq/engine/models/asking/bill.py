@@ -274,7 +274,7 @@ class Bill:
         return ReplyCost(spend, lost)
 
     def close(self, failure: BaseException | None = None) -> tuple[Spend, ...]:
-        """Close the bill of a call without a reply, and return what it has lost."""
+        """Close the bill, and return the cost of requests that produced no usable reply."""
         for request in tuple(self._requests):  # the provider did not report what became of these
             self.end(request, request.has_begun if failure is None else request.may_be_billed(failure))
         self.unsent = None

@@ -168,8 +168,8 @@ class Fallback:
             warm_up(provider)
 
     def generate(self, request: ModelRequest) -> ModelReply:
-        """Return the whole reply. Nobody reads it while it is written, so a reply that broke off is requested from the
-        next model."""
+        """Return the whole reply. Because no part of it is shown before it is complete, an interrupted reply is
+        requested again from the next model."""
         deadline = Deadline(request.timeout_s, self._clock)
         while True:
             try:

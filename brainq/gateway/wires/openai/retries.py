@@ -42,7 +42,10 @@ class Try:
 
 
 def try_number(scope: Scope) -> int | None:
-    """Return the number of the try that the client sends, or None if it sends none or an Idempotency-Key."""
+    """Return the retry number that the client sent.
+
+    Returns None if the client sent no number, or if it sent an Idempotency-Key.
+    """
     if scope["type"] != "http" or scope["method"] != "POST" or scope["path"] not in PATHS:
         return None
     headers = Headers(scope=scope)

@@ -126,7 +126,7 @@ def test_a_key_that_is_not_here_is_named_with_the_remedy(codec: EnvelopeCodec, t
     file, kept = tmp_path / "content-keys", (tmp_path / "content-keys").read_text()
     key_file(tmp_path, "op-2")
     codec.forget()
-    with pytest.raises(ContentKeyMissing, match=r"'op-1' is not in .*content-keys; put its line back"):
+    with pytest.raises(ContentKeyMissing, match=r"'op-1' is not in .*content-keys; add its line again"):
         codec.decode(value)
     key_file(tmp_path, "op-1")
     codec.forget()

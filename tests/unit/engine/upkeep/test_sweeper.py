@@ -210,4 +210,4 @@ def test_a_clock_that_stepped_back_is_said(done: Done, caplog: pytest.LogCapture
     index = Index(["t1"])
     index.stepped = 1
     sweeper(index, done).sweep()
-    assert "Redis' clock stepped back" in caplog.text
+    assert "Redis' clock was set back" in caplog.text
