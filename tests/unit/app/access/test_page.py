@@ -34,4 +34,4 @@ def test_the_pages_own_check_knows_its_users_and_nobody_else() -> None:
 
 def test_every_verb_is_told_and_the_seconds_are_those_of_the_code() -> None:
     assert re.findall(r"^\| `(\w+)` \|", PAGE, re.M) == list(Verb)
-    assert f"Within {KEPT_S:g} seconds" in PAGE
+    assert f"within {KEPT_S:g} seconds" in PAGE
