@@ -47,7 +47,7 @@ def measure(checkout: Path, turns: int) -> Figures:
         path = Path(name, "figures.json")
         subprocess.run(
             [
-                *(str(checkout / ".venv/bin/python"), "-m", "lab.bench", "--only", "throughput"),
+                *(str(checkout / ".venv/bin/python"), "-m", f"{_tools(checkout)}.bench", "--only", "throughput"),
                 *("--turns", str(turns), "--json", str(path)),
             ],
             cwd=checkout,
@@ -108,9 +108,14 @@ def _bench_directory(checkout: Path) -> Path:
     return directory
 
 
+def _tools(checkout: Path) -> str:
+    """Return the folder of a checkout's developer tools, which was `ops` in older ones."""
+    return "lab" if (checkout / "lab/bench").is_dir() else "ops"
+
+
 def _checkout(text: str) -> Path:
     path = Path(text).resolve()
-    if not (path / ".venv/bin/python").exists() or not (path / "lab/bench").is_dir():
+    if not (path / ".venv/bin/python").exists() or not (path / _tools(path) / "bench").is_dir():
         raise argparse.ArgumentTypeError(f"{text!r} is no checkout with a .venv; run `make check` in it once")
     return path
 
