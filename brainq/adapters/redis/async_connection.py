@@ -35,7 +35,8 @@ _PendingCommands = tuple[Sequence[Command], "asyncio.Future[list[Any]]"]
 
 
 class AsyncConnection:
-    """Opened when first asked, and again after it broke. One task may use it at a time; it repeats nothing."""
+    """A connection that opens at its first use, and again after it broke. Only one task may use it at a time. It does
+    not repeat commands."""
 
     def __init__(self, url: str) -> None:
         self._sentinel = _make_sentinel(url)
@@ -59,7 +60,7 @@ class AsyncConnection:
             raise redis.TimeoutError(f"Redis did not answer within {ASYNC_SOCKET_TIMEOUT_S:g} s") from late
 
     async def close(self) -> None:
-        """Hang up. The next `ask` connects again."""
+        """Close the connection. The next use opens it again."""
         with suppress(*UNAVAILABLE_ERRORS):  # the other end may have gone already
             if self._connection is not None:
                 await self._connection.disconnect()
@@ -98,7 +99,7 @@ def _make_sentinel(url: str) -> Any:
 
 
 def _make_async_pool(url: str, sentinel: Any) -> Any:
-    """What knows how to connect; it holds no connection."""
+    """Return the pool that knows how to connect. It holds no connection."""
     options: dict[str, Any] = {
         "decode_responses": True,
         "encoding_errors": "replace",  # as the client of scripts
@@ -158,7 +159,7 @@ class CommandBatcher:
             self._put(commands).add_done_callback(lambda future: future.cancelled() or future.exception())
 
     async def close(self, error: Exception) -> None:
-        """Whoever asks, or waits for a reply, gets `error`."""
+        """Close the connection. Callers that wait for a reply get `error`."""
         self._closed = error
         if self._task is not None:
             self._task.cancel()

@@ -20,7 +20,8 @@ _TURN_FIELDS = ("state", "pin", "pin_build", "builds", "format", "brain", "creat
 
 @dataclass(frozen=True, slots=True)
 class RedisBuilds:
-    """All of it is written by workers and operators, and read by scripts that refuse a turn, and by operators."""
+    """The builds of workers, ramps and releases. Workers and operators write them; scripts read them to refuse
+    turns."""
 
     client: Client
     keys: Keys
@@ -54,8 +55,11 @@ class RedisBuilds:
             build.ramp = ramp
 
     def forget_old(self) -> int:
-        """Builds that no worker has reported for so long are known no more: whoever looks at the fleet asks for the
-        queues of each. How many. One of an older release, which does not say when it reported, counts from now."""
+        """Forget builds that no worker has reported for months, because each costs reads of its queues. Returns how
+        many.
+
+        A build that an older release reported without a time counts from now.
+        """
         now_ms = self._now_ms()
         fields, seen, old = self.client.many(
             [
@@ -81,11 +85,11 @@ class RedisBuilds:
         return int(seconds) * 1000 + int(micros) // 1000
 
     def withdraw(self, process: str) -> None:
-        """The worker ends, or takes no work any more."""
+        """Remove a worker that ends or takes no more work."""
         self.client.many([("DEL", self.keys.build(process))])
 
     def workers(self) -> tuple[BuildWorker, ...]:
-        """Those that take work and say which build they are of, by name."""
+        """Return the workers that take work and have a build, by name."""
         (names,) = self.client.many([("SMEMBERS", self.keys.workers)])
         if not names:
             return ()
@@ -93,7 +97,7 @@ class RedisBuilds:
         return tuple(BuildWorker.from_json(word) for word in words if word)
 
     def known(self) -> dict[str, dict[str, str]]:
-        """The digests of all builds of the last months, by brain."""
+        """Return the digests of all builds of the last months, by build and brain."""
         (found,) = self.client.many([("HGETALL", self.keys.builds)])
         by_build: dict[str, dict[str, str]] = {}
         for field, digest in as_mapping(found).items():
@@ -106,7 +110,7 @@ class RedisBuilds:
         return _read_ramp(found)
 
     def set_ramp(self, ramp: Ramp | None) -> None:
-        """Workers learn of it within some seconds."""
+        """Set or remove the ramp. Workers read it within a few seconds."""
         if ramp is None:
             self.client.many([("DEL", self.keys.ramp)])
         else:
@@ -114,7 +118,7 @@ class RedisBuilds:
             self.client.many([("SET", self.keys.ramp, value, "PX", KNOWN_MS)])
 
     def release(self, digests: Mapping[str, str]) -> None:
-        """What is pinned to a digest goes on with the other one."""
+        """Move turns that are pinned to a digest to another digest, as given by `digests`."""
         # What was released to a digest before goes on with it; what is released back stays there.
         earlier = {digest: digests[to] for digest, to in self.released().items() if to in digests}
         moved = {digest: to for digest, to in {**earlier, **digests}.items() if digest != to}
@@ -132,7 +136,8 @@ class RedisBuilds:
         return dict(as_mapping(found))
 
     def unserved_s(self, digests: Sequence[str], word: str = "turns") -> dict[str, float | None]:
-        """For how long no worker has reported to read this queue, and has the brain of a digest; None: for a day."""
+        """Return the seconds since a worker with each digest last reported that it reads this queue; None if over a
+        day."""
         if not digests:
             return {}
         left = self.client.many([("PTTL", self.keys.serves(word, digest)) for digest in digests])
@@ -142,13 +147,13 @@ class RedisBuilds:
         }
 
     def unended(self, limit: int) -> tuple[BuildTurn, ...]:
-        """Turns whose finalizer has not ended, at most so many."""
+        """Return at most `limit` turns whose finalizer has not ended."""
         (members,) = self.client.many([("ZRANGE", self.keys.index, 0, limit - 1)])
         keys = [(session, turn) for session, _, turn in (str(member).partition(" ") for member in members)]
         return self.turns(keys)
 
     def turns(self, turns: Sequence[TurnKey]) -> tuple[BuildTurn, ...]:
-        """Of these turns those that Redis knows."""
+        """Return those of the given turns that are in Redis."""
         reads: list[Command] = [("HMGET", self.keys.turn(*turn), *_TURN_FIELDS) for turn in turns]
         found = self.client.many(reads) if reads else []
         return tuple(

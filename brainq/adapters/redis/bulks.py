@@ -33,7 +33,7 @@ class RedisBulks:
         return replies[2] is not None
 
     def read(self, bulk_id: str) -> BulkReport | None:
-        """The report as it was written last; `lost` where nobody writes it any more. None: there is none."""
+        """Return the last report, with the state `lost` if its process is gone. Returns None if there is none."""
         key = self._keys.bulk(bulk_id)
         text, remaining_ms = cast("tuple[str | None, Any]", self._client.many([("HGET", key, "report"), ("PTTL", key)]))
         if text is None:
@@ -44,6 +44,6 @@ class RedisBulks:
         return report
 
     def ask_stop(self, bulk_id: str) -> None:
-        """One that runs stops before its next turn, within a second."""
+        """Request that a running bulk stops before its next turn."""
         key = self._keys.bulk(bulk_id)
         self._client.many([("HSET", key, "stop", "1"), ("PEXPIRE", key, REPORT_KEPT_MS, "NX")])

@@ -137,7 +137,7 @@ class RedisCalls:
     def _start_patiently(self, claim: CallClaim) -> ScriptCall[Literal["OK", "CLOSED", "LOST"]]: ...
 
     def budget(self, claim: CallClaim) -> BudgetSnapshot:
-        """What is left of its turn's budget. Raises TurnNotFound when there is none."""
+        """Return the rest of the turn's budget. Raises TurnNotFound."""
         return read_budget(self._owned, claim.session_id, claim.turn_id)
 
     def give_token(self, claim: CallClaim, token: str) -> str:
@@ -221,7 +221,7 @@ class RedisCalls:
         ...
 
     def facts(self, ref: CallRef) -> CallFacts | None:
-        """What is known of a call; None when it is gone."""
+        """Return the facts of a call, or None if it is gone."""
         key = self._keys.turn(ref.session_id, ref.turn_id) + ":trace"
         parts = ("status", "tool", "effect", "attempt", "again", "client_said", "early", "completed_by")
         fields = [f"{ref.call_id}:{part}" for part in parts]
@@ -241,26 +241,26 @@ class RedisCalls:
         )
 
     def rung_again_ms(self, ref: CallRef) -> int | None:
-        """When the doorbell of a call that runs was rung again last; None when it was rung once."""
+        """Return when the doorbell of a running call was last rung again, or None if it was rung only once."""
         key = self._keys.turn(ref.session_id, ref.turn_id) + ":trace"
         fields = [f"{ref.call_id}:{name}" for name in ("rung_at", "dispatched_at", "bell")]
         rung_at, *first = cast("list[str | None]", self._scripts.client.hmget(key, fields))
         return None if rung_at is None or rung_at in first else int(rung_at)
 
     def traceparent(self, ref: CallRef) -> str | None:
-        """The trace context of its turn's request; None where it had none."""
+        """Return the trace context of the turn's request, or None."""
         key = self._keys.turn(ref.session_id, ref.turn_id) + ":trace"
         spec = cast("str | None", self._scripts.client.hget(key, f"{ref.call_id}:spec"))
         return json.loads(spec).get("traceparent") if spec else None
 
     def arguments(self, ref: CallRef) -> dict[str, Any]:
-        """The arguments of a call that has not ended; empty once they are gone."""
+        """Return the arguments of an open call; empty once they are gone."""
         key = self._keys.turn(ref.session_id, ref.turn_id) + ":trace"
         spec = cast("str | None", self._scripts.client.hget(key, f"{ref.call_id}:spec"))
         return dict(json.loads(spec)["arguments"]) if spec else {}
 
     def trace(self, session_id: str, turn_id: str) -> tuple[ToolTraceEntry, ...]:
-        """Every call of a turn, in the order the model made them."""
+        """Return every call of a turn, in the model's order."""
         key = self._keys.turn(session_id, turn_id) + ":trace"
         return read_trace(cast(dict[str, str], self._scripts.client.hgetall(key)))
 
@@ -284,6 +284,6 @@ class RedisCalls:
         ...
 
     def lane_queue(self, lane: str) -> list[CallRef]:
-        """Who holds a lane (first) and who waits for it."""
+        """Return the holder of a lane, and then the calls that wait for it."""
         kept = cast(list[str], self._scripts.client.lrange(self._keys.lane(lane), 0, -1))
         return [CallRef.from_holder(holder) for holder in kept]

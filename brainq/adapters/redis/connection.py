@@ -68,12 +68,12 @@ class ScriptConnection:
 
 
 class Client(redis.Redis):
-    """redis-py's client, with a short way for scripts.
+    """A redis-py client with a fast path for scripts.
 
-    Scripts are nearly all a worker asks of Redis. redis-py's general way (pool, retry object, metrics, command
-    callbacks) costs about as much CPU as the rest of a call; here a script is one send and one read on one of a
-    few connections. They are few on purpose: a hundred threads that all wake at once with a reply spend more time
-    on handing the interpreter's lock around than on their work, and Redis answers one script at a time anyway.
+    Nearly all commands of a worker are scripts. redis-py's general path (pool, retry object, metrics, callbacks) costs
+    about as much CPU as the rest of a call, so here a script is one send and one read on one of a few connections. Few
+    connections are enough, because Redis runs one script at a time, and because a hundred threads that wake at once
+    spend more time on passing the interpreter's lock than on their work.
     """
 
     def __init__(self, **options: Any) -> None:
@@ -86,7 +86,7 @@ class Client(redis.Redis):
         self._broken_at = 0.0
 
     def execute_command(self, *args: Any, **options: Any) -> Any:
-        """Like redis-py's, never repeated. Raises redis' ConnectionError, TimeoutError or ResponseError."""
+        """Run a command once. Raises redis' ConnectionError, TimeoutError or ResponseError."""
         if options or args[0] not in _SCRIPT_COMMANDS:
             return super().execute_command(*args, **options)
         line = self._lines.get()
@@ -162,7 +162,7 @@ class Client(redis.Redis):
         return line.connection
 
     def _give_up(self, line: ScriptConnection, error: BaseException) -> NoReturn:
-        """Half a reply may be left in the socket; nobody may read it as the next one."""
+        """Close the connection and raise, because the rest of a reply must not be read as the next reply."""
         line.close()
         if isinstance(error, UNAVAILABLE_ERRORS):
             self._broken_at = time.monotonic()
@@ -173,8 +173,8 @@ class Client(redis.Redis):
 
 
 def _time_out_in_kernel(connection: Any) -> None:
-    """Python keeps a socket's timeout by a poll before each send and each read, and lets go of the interpreter's lock
-    for it: between busy threads that costs more than the send. The kernel keeps it without; but not for TLS."""
+    """Set the socket's timeout in the kernel. Python's own timeout polls before each send and read and releases the
+    interpreter's lock for it, which costs more than the send. The kernel's timeout does not work for TLS."""
     sock: socket.socket = connection._sock
     if type(sock) is not socket.socket or connection.socket_timeout is None:
         return
@@ -185,7 +185,7 @@ def _time_out_in_kernel(connection: Any) -> None:
 
 
 def _has_hung_up(connection: Any) -> bool:
-    """Something to read on an idle connection is its end: the server, or a proxy, has hung up."""
+    """Return whether the server or a proxy has closed an idle connection, which makes it readable."""
     try:
         return bool(connection.can_read())
     except UNAVAILABLE_ERRORS:
@@ -194,12 +194,12 @@ def _has_hung_up(connection: Any) -> bool:
 
 
 def as_mapping(reply: Any) -> dict[str, str]:
-    """The reply to HGETALL: a map in protocol 3, a flat list in protocol 2."""
+    """Return the reply to HGETALL as a dict: it is a map in protocol 3 and a flat list in protocol 2."""
     return reply if isinstance(reply, dict) else dict(zip(reply[::2], reply[1::2], strict=True))
 
 
 def keepalive_options(url: str) -> dict[str, Any]:
-    """How its connections are kept alive, as redis-py takes it."""
+    """Return redis-py's options for TCP keepalive."""
     # A unix socket has no keepalive, and its connection class refuses to hear of it.
     local = url.startswith("unix://")
     return {} if local else {"socket_keepalive": True, "socket_keepalive_options": KEEPALIVE_OPTIONS}
@@ -210,8 +210,8 @@ class PrimaryConnection(FollowsFailover, SentinelManagedConnection):
 
 
 def make_pool(url: str, **options: Any) -> redis.ConnectionPool:
-    """Connections to the server at `url`, or to the primary that its sentinels name. Raises SetupError for a URL that
-    cannot be read."""
+    """Return a pool of connections to the server at `url`, or to the primary that its sentinels name. Raises SetupError
+    for a malformed URL."""
     options = {"driver_info": DRIVER_INFO, **options}
     if not url.startswith("sentinel://"):
         return redis.BlockingConnectionPool.from_url(
@@ -227,7 +227,7 @@ def make_pool(url: str, **options: Any) -> redis.ConnectionPool:
 
 
 def make_client(url: str) -> Client:
-    """A client that decodes to str, never repeats a command by itself, and survives broken text."""
+    """Return a client that decodes to str, never repeats a command by itself, and accepts broken text."""
     pool = make_pool(
         url,
         max_connections=MAX_CONNECTIONS,
@@ -245,8 +245,8 @@ def make_client(url: str) -> Client:
 
 
 def is_redis_unavailable(failure: BaseException) -> bool:
-    """Whether what was asked may be asked again later. False for what would fail in just the same way again, such as a
-    value that has no form in Redis."""
+    """Return whether a failure means that Redis is unavailable. A failure that would repeat, such as a value that
+    cannot be sent, returns False."""
     return isinstance(failure, redis.RedisError) and not isinstance(failure, redis.DataError)
 
 

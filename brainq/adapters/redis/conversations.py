@@ -49,7 +49,7 @@ EMPTY_HISTORY = CachedHistory("", 0, 0, "", EMPTY_CONVERSATION)
 
 
 class Conversations:
-    """Reads histories, and keeps those read last."""
+    """A reader of histories with a cache of the last ones."""
 
     def __init__(self, client: Client, max_bytes: int = MAX_CACHED_BYTES) -> None:
         self._client = client
@@ -59,7 +59,7 @@ class Conversations:
         self._lock = Lock()
 
     def known(self, key: str) -> CachedHistory:
-        """What is known of the history at `key`, for `read` and `conversation`."""
+        """Return the cached part of the history at `key`, for `read` and `conversation`."""
         with self._lock:
             found = self._known.get(key, EMPTY_HISTORY)
             if found is not EMPTY_HISTORY:
@@ -68,13 +68,13 @@ class Conversations:
 
     @staticmethod
     def read(key: str, known: CachedHistory) -> Command:
-        """The command whose reply `conversation` takes: the messages from the newest known one on."""
+        """Return the command that reads the messages from the newest known one on, for `conversation`."""
         return "LRANGE", key, known.end - 1 - known.trimmed if known.end else -MAX_READ_MESSAGES, -1
 
     def conversation(
         self, key: str, known: CachedHistory, stamp: str, trimmed: int, items: Sequence[str]
     ) -> Conversation:
-        """The history. Reads once more where what is known of it does not stand."""
+        """Return the history. Reads again if the cached part is no longer valid."""
         if known.end and not (known.stamp == stamp and known.trimmed == trimmed and _continues(known, items)):
             known, items = self._again(key, known, stamp, trimmed)
         added = items[1:] if known.end else items
@@ -93,7 +93,7 @@ class Conversations:
         return conversation
 
     def _again(self, key: str, known: CachedHistory, stamp: str, trimmed: int) -> tuple[CachedHistory, Sequence[str]]:
-        """What of `known` is still valid, if anything, with the messages from its newest on; else all messages."""
+        """Return the valid part of `known` and the messages from its newest on, or all messages."""
         if known.stamp == stamp and known.trimmed < trimmed < known.end:
             cut = _trimmed(known, trimmed)
             (items,) = self._client.many([self.read(key, cut)])
@@ -113,12 +113,12 @@ class Conversations:
 
 
 def _continues(known: CachedHistory, items: Sequence[str]) -> bool:
-    """Whether these begin with the newest known message. After a loss of what Redis wrote last they do not."""
+    """Return whether `items` begin with the newest known message. They do not after Redis lost its last writes."""
     return bool(items) and items[0] == known.newest
 
 
 def _trimmed(known: CachedHistory, trimmed: int) -> CachedHistory:
-    """What remains of it once messages in front were trimmed away."""
+    """Return the cached history without the messages that were trimmed from its front."""
     older = known.conversation.older
     gone = trimmed - known.trimmed
     shorter = known.conversation.without_oldest(max(0, gone - older), older=max(0, older - gone))
@@ -132,5 +132,5 @@ def _taken_bytes(item: str, message: Message) -> int:
 
 
 def _newest_cached(sizes: tuple[int, ...], kept: Conversation) -> tuple[int, ...]:
-    """Those of the messages that are kept."""
+    """Return the sizes of the newest messages that are cached."""
     return sizes[len(sizes) - len(kept.messages) :]

@@ -23,7 +23,7 @@ log = logger("brainq.state")
 
 @dataclass(frozen=True, slots=True)
 class Doorbell:
-    """Where bells of one queue go: the broker's list key (empty: the session's outbox), and their text.
+    """The doorbell of a queue: the broker's list key (empty for the session's outbox), and the text.
 
     The text is a whole broker message with %ARGS% %ARGSREPR% %TASK_ID% %ROOT_ID% %TAG% to fill in, and for calls
     %TOOL%.
@@ -35,9 +35,12 @@ class Doorbell:
 
 @dataclass(frozen=True, slots=True)
 class Doorbells:
-    """Doorbells by queue word: turns, read_only, local_write, network, destructive, finalize, finalize_later,
-    judges. One that is not answered in `rering_ms` may be lost: the index says when to look after it. `traces`: their
-    texts have %TRACE%, too."""
+    """The doorbells by queue word: turns, read_only, local_write, network, destructive, finalize, finalize_later,
+    judges.
+
+    A doorbell that is not answered within `rering_ms` may be lost; the index has the time of its check. `traces` is
+    True if the texts have %TRACE% as well.
+    """
 
     queues: Mapping[str, Doorbell]
     bells_key: str
@@ -49,7 +52,7 @@ class Doorbells:
     traces: bool = False
 
     def generated(self) -> Generated:
-        """Lua for the libs that include `generated/doorbells` and `generated/index`."""
+        """Return the Lua of `generated/doorbells` and `generated/index`."""
         index = f"local INDEX_KEY, RERING_MS = [==[{self.index_key}]==], {self.rering_ms}"
         return ("generated/doorbells", self._doorbells()), ("generated/index", index)
 
@@ -70,14 +73,14 @@ class Doorbells:
 
 
 def _joined(text: str) -> str:
-    """A Lua expression that fills the placeholders in: plain concatenation, far cheaper than gsub on each ring."""
+    """Return a Lua expression that fills in the placeholders by concatenation, which is far cheaper than gsub."""
     parts = re.split(r"%([A-Z_]+)%", text)
     return " .. ".join(f"[==[{part}]==]" if i % 2 == 0 else part for i, part in enumerate(parts))
 
 
 @dataclass(frozen=True, slots=True)
 class Outbox:
-    """Hands what scripts left to the broker. `publish` gets a whole broker message as JSON."""
+    """The outbox of doorbells that scripts left for another broker. `publish` gets a broker message as JSON."""
 
     client: redis.Redis
     keys: Keys

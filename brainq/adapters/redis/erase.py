@@ -17,7 +17,7 @@ _SPECIAL = str.maketrans({special: f"\\{special}" for special in "*?[]^\\"})
 
 
 class RedisErasure:
-    """Erases one scope from a Redis. It walks over all keys, a page at a time: of millions that takes seconds."""
+    """The erasure of a session or tenant from a Redis. It scans all keys in pages, which takes seconds for millions."""
 
     def __init__(self, client: Client, keys: Keys, scope: ErasureScope) -> None:
         self._client = client
@@ -36,7 +36,7 @@ class RedisErasure:
         return gone
 
     def left(self) -> int:
-        """How many keys and entries are still about it."""
+        """Return the number of keys and entries that are left."""
         entries = sum(len(members) for _, members in self._shared_entries())
         return sum(map(len, (*self._own_keys(), *self._tokens(), *self._bulks()))) + entries
 
@@ -52,7 +52,7 @@ class RedisErasure:
         return ""
 
     def _own_keys(self) -> Iterator[Sequence[str]]:
-        """Pages of keys of its sessions and their turns."""
+        """Yield pages of the keys of its sessions and turns."""
         name = self._scope.name.translate(_SPECIAL)
         begins = f"{self._keys.prefix.translate(_SPECIAL)}{{{name}"
         pattern = f"{begins}*" if self._scope.is_tenant else f"{begins}}}:*"
@@ -64,7 +64,7 @@ class RedisErasure:
                 yield from self._scan(f"{prefix}{{money}}:*:{kind} {name}*")
 
     def _tokens(self) -> Iterator[Sequence[str]]:
-        """Pages of keys by which a result from outside finds a call of its."""
+        """Yield pages of the keys of tokens that lead to its calls."""
         for keys in self._scan(f"{self._keys.prefix.translate(_SPECIAL)}outside:*"):
             values: list[Any] = self._client.mget(keys)
             mine = [key for key, value in zip(keys, values, strict=True) if value and self._is_mine(str(value))]
@@ -72,7 +72,7 @@ class RedisErasure:
                 yield mine
 
     def _bulks(self) -> Iterator[Sequence[str]]:
-        """Pages of reports of bulks whose words name it, or that were about it alone."""
+        """Yield pages of the reports of bulks that name it in their filter, or were only about it."""
         name = json.dumps(self._scope.name.removesuffix(PREFIX_BOUNDARY))[1:-1]
         named = re.compile(rf"(?<![A-Za-z0-9._@+-]){re.escape(name)}(?![A-Za-z0-9._@+-])")  # not `acme2` for `acme`
         for keys in self._scan(f"{self._keys.prefix.translate(_SPECIAL)}bulk:*"):
@@ -82,14 +82,14 @@ class RedisErasure:
                 yield mine
 
     def _shared_entries(self) -> Iterator[tuple[str, list[str]]]:
-        """Its entries in sorted sets of all sessions, which begin with the session's id."""
+        """Yield its entries in the sorted sets of all sessions. Entries begin with the session's id."""
         for key in (self._keys.index, self._keys.room_live):
             mine = [member for member in self._members(key) if self._is_mine(member)]
             if mine:
                 yield key, mine
 
     def _is_mine(self, entry: str) -> bool:
-        """Of `SESSION TURN ...`, or ` BRAIN SESSION TURN`, which begins with a space."""
+        """Return whether an entry is its own: `SESSION TURN ...`, or ` BRAIN SESSION TURN` with a leading space."""
         words = entry.split(" ")
         return self._scope.has(words[2] if not words[0] and len(words) > 2 else words[0])
 

@@ -24,14 +24,14 @@ MAX_BUFFERED = 500  # events; one that takes them more slowly reads them from Re
 
 
 class RedisEvents:
-    """Events of turns, from any number on. They are written inside the scripts that cause them."""
+    """The events of turns, from any number on. Scripts write them together with what they report."""
 
     def __init__(self, client: redis.Redis, keys: Keys) -> None:
         self._client = client
         self._keys = keys
 
     def read(self, session_id: str, turn_id: str, after: int, block_s: float) -> list[TurnEvent]:
-        """Events numbered above `after`; waits up to `block_s` (at most 2 s) for the first."""
+        """Return the events above number `after`. Waits up to `block_s` seconds (at most 2) for the first."""
         key = self._keys.turn(session_id, turn_id) + ":events"
         block_ms = max(1, int(min(block_s, MAX_BLOCK_S) * 1000)) if block_s > 0 else None
         found = cast(Any, self._client.xread({key: f"{after}-0"}, count=READ_BATCH, block=block_ms))
@@ -41,7 +41,7 @@ class RedisEvents:
         return [_read_event(number, fields) for number, fields in rows]
 
     def now_ms(self) -> int:
-        """The time on the clock that paces events."""
+        """Return the time on the clock that paces events."""
         seconds, micros = self._client.time()
         return seconds * 1000 + micros // 1000
 
@@ -49,16 +49,16 @@ class RedisEvents:
         return bool(self._client.exists(self._keys.turn(session_id, turn_id)))
 
     def is_out(self, session_id: str, turn_id: str) -> bool:
-        """Whether the result is out, and with it the final event."""
+        """Return whether the result and the final event are published."""
         return bool(self._client.exists(self._keys.turn(session_id, turn_id) + ":result"))
 
     def result(self, session_id: str, turn_id: str) -> str | None:
-        """The TurnResult as JSON, once it is out and until it expires."""
+        """Return the TurnResult as JSON, from its publication until it expires."""
         return cast("str | None", self._client.get(self._keys.turn(session_id, turn_id) + ":result"))
 
 
 def read_events(rows: Iterable[tuple[str, list[str]]]) -> list[TurnEvent]:
-    """Events of the raw rows of a stream: a number, and its fields as a flat list."""
+    """Convert the raw rows of a stream to events. A row is a number and a flat list of fields."""
     return [_read_event(number, dict(zip(flat[::2], flat[1::2], strict=True))) for number, flat in rows]
 
 
@@ -72,7 +72,7 @@ def _read_event(number: str, fields: dict[str, str]) -> TurnEvent:
 
 
 class NoEvents(Enum):
-    """Why there are no events."""
+    """The reason why there are no events."""
 
     SILENT = auto()  # none came in the time that was given
     UNKNOWN = auto()  # Redis does not know the turn: it has expired, or is not queued yet
@@ -80,10 +80,10 @@ class NoEvents(Enum):
 
 
 class Follower:
-    """Made by `StreamReader.follow`. Events above `after`, each once and in order.
+    """A follower of a turn's events above `after`, each once and in order. `StreamReader.follow` makes it.
 
-    It is *behind* at first: it looks for itself, a page at a time, until there is no more, and joins the live ones,
-    which the reader feeds. One that does not take what it is fed is behind again, so its buffer is bounded.
+    At first it is *behind*: it reads pages by itself until it has caught up, and then gets events from the reader. A
+    follower that does not consume its events is behind again, so that its buffer stays bounded.
     """
 
     def __init__(self, reader: StreamReader, session_id: str, turn_id: str, after: int) -> None:
@@ -101,10 +101,10 @@ class Follower:
         self._news = asyncio.Event()
 
     async def next(self, wait_s: float | None = None) -> list[TurnEvent] | NoEvents:
-        """The next events, at least one, as soon as there are any; or why there are none.
+        """Return the next events as soon as there is at least one, or the reason why there are none.
 
-        Raises redis' errors while Redis cannot be read, and has not been for the reader's patience; SetupError when the
-        reader was closed. It may then be called again.
+        Raises redis' errors if Redis has not answered for the reader's patience, and SetupError if the reader was
+        closed. It may be called again afterwards.
         """
         while True:
             if self._buffer:
@@ -152,7 +152,7 @@ class Follower:
         self.check_stream()
 
     def close(self) -> None:
-        """Be fed no more. Nothing is left behind; done twice it is done once."""
+        """Stop following. Idempotent."""
         if self._is_live:
             self._is_live = False
             self._reader.remove_follower(self)

@@ -31,9 +31,9 @@ _REPLICATION = re.compile(r"connected_slaves:(\d+).*master_replid:(\w+)", re.DOT
 
 
 class FailoverListener:
-    """Cuts this process's connections to a primary that was replaced. Listens to nobody where none is watched.
+    """A listener that closes this process's connections to a primary that was replaced.
 
-    urls   of Redis servers; the sentinels of those with `sentinel://` are heard, a thread each
+    urls   the addresses of Redis servers; there is one thread for each `sentinel://` address
     """
 
     def __init__(self, urls: Iterable[str]) -> None:
@@ -66,8 +66,8 @@ def _in_url(host: str) -> str:
 
 
 class ReplicaAcks:
-    """Runs scripts that must outlive a failover: a write starts when most replicas have all that led to it. One that is
-    promoted then knows of the turn that it wrote. `patience_s`: for how long they are sent again."""
+    """A runner of scripts whose effect must survive a failover: a write starts only when most replicas have everything
+    that led to it, so that a promoted replica knows its turn. `patience_s` is how long a script is sent again."""
 
     def __init__(self, scripts: Scripts, patience_s: float) -> None:
         self._scripts = scripts

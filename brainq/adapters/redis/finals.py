@@ -88,8 +88,8 @@ class RedisFinalChain:
         and_look: bool = False,
         and_messages: bool = False,
     ) -> FinalStepClaim | NoFinalStepClaim:
-        """The right to run a step. What `look` needs is read in the same round trip (`and_look`), and what `details_of`
-        needs (`and_messages`)."""
+        """Claim a step. The same round trip reads what `look` needs (`and_look`) and what `details_of` needs
+        (`and_messages`)."""
         claim = self._claim(session_id, turn_id, step, owner)
         key = self._keys.turn(session_id, turn_id)
         calls: list[ScriptCall[Any]] = [claim, *([self._messages(session_id, turn_id)] if and_messages else [])]
@@ -128,7 +128,7 @@ class RedisFinalChain:
     def _messages(self, session_id: str, turn_id: str) -> ScriptCall[tuple[str, ...]]: ...
 
     def look(self, claim: FinalStepClaim) -> EndedTurn | None:
-        """The ended turn as it is at this claim; None when Redis no longer knows it."""
+        """Return the ended turn as it was at this claim, or None if it is no longer in Redis."""
         if not claim.replies:
             return self.ended(claim.session_id, claim.turn_id)
         # Taken out: they may be long.
@@ -206,19 +206,19 @@ class RedisFinalChain:
         ...
 
     def ended(self, session_id: str, turn_id: str) -> EndedTurn | None:
-        """The ended turn as the steps see it; None when Redis no longer knows it."""
+        """Return the ended turn as the steps see it, or None if it is no longer in Redis."""
         found = self._scripts.client.many(ended_reads(self._keys.turn(session_id, turn_id)))
         return read_ended_turn(found, self._complete)
 
     def details(self, session_id: str, turn_id: str) -> TurnDetails:
-        """The turn's conversation as far as the session's history still holds it, and its calls."""
+        """Return the part of the turn's conversation that is still in the session's history, and its calls."""
         return _read_details(turn_id, self._transcript(session_id, turn_id))
 
     @script("turn_transcript", most=MAX_READ_MESSAGES, SAID=Transcript)
     def _transcript(self, session_id: str, turn_id: str) -> Transcript: ...
 
     def details_of(self, claim: FinalStepClaim) -> TurnDetails:
-        """The same as `details`, as it was when the step was claimed where it was read then."""
+        """Return the details that were read at the claim, or read them now."""
         if not claim.details:
             return self.details(claim.session_id, claim.turn_id)
         # Taken out: it may be long.
@@ -230,7 +230,7 @@ class RedisFinalChain:
         ...
 
     def is_released_here(self, pin: str) -> bool:
-        """Whether what is pinned to this digest goes on with a brain that this process has."""
+        """Return whether turns pinned to this digest are released to a brain of this process."""
         released = cast("str | None", self._scripts.client.hget(self._keys.released, pin))
         return released is not None and f"#{released}" in self._build.words
 
@@ -241,12 +241,12 @@ class RedisFinalChain:
         ...
 
     def published(self, session_id: str, turn_id: str) -> TurnResult | None:
-        """The result as it went out."""
+        """Return the published result."""
         body = self._scripts.client.get(self._keys.turn(session_id, turn_id) + ":result")
         return TurnResult.model_validate_json(cast(str, body)) if body else None
 
     def warn_later(self, session_id: str, turn_id: str, warning: str, *, applies: bool) -> None:
-        """The result that is out has this warning among its others from now on, or (`applies` False) no longer."""
+        """Add a warning to the published result, or remove it if `applies` is False."""
         key = self._keys.turn(session_id, turn_id) + ":result"
         for _ in range(MAX_AMEND_TRIES):
             body = cast("str | None", self._scripts.client.get(key))
@@ -285,8 +285,8 @@ def _following(
 
 
 def _read_with_claim(messages: Sequence[Any], replies: list[Any]) -> list[Transcript]:
-    """What `details_of` needs. The last of `replies` is that of the receipts, which is taken out. Nothing where Redis
-    refused one."""
+    """Return what `details_of` needs, or an empty list if Redis refused a read. The last of `replies` is for the
+    receipts and is removed."""
     receipts, trace = replies.pop(), replies[ENDED_TRACE]
     if isinstance(receipts, ResponseError) or isinstance(trace, ResponseError):
         return []

@@ -53,13 +53,14 @@ class FleetFacts:
 
 @dataclass(frozen=True, slots=True)
 class RedisFleet:
-    """What Redis knows of the fleet, in one round trip, one more for its turns, and one for brains that have a cap."""
+    """A reader of the fleet: one round trip, one more for its turns, and one for brains that have a cap."""
 
     client: Client
     keys: Keys
 
     def look(self, lists: Sequence[str], words: Sequence[str] = ()) -> FleetFacts:
-        """`lists`: the keys of the broker's lists, where they are on this Redis; `words`: of `Keys.tenant_queue`."""
+        """Read the facts. `lists` are the keys of the broker's lists on this Redis; `words` are those of
+        `Keys.tenant_queue`."""
         (clock, holders, held, first, swept, size, live, rotating, capped, server, memory, disk, *found) = (
             self.client.many(
                 [
@@ -109,7 +110,7 @@ class RedisFleet:
         )
 
     def _brains(self, names: str) -> tuple[tuple[FleetBrain, ...], int]:
-        """Those of these names, and how many tenants wait for room, or for theirs; none and 0 where there are none."""
+        """Return the brains of these names, and the number of tenants that wait for capacity."""
         if not names:
             return (), 0
         capped = names.split()
@@ -126,8 +127,8 @@ class RedisFleet:
         return tuple(brains), len(tenants)
 
     def waiting_turns(self) -> int:
-        """How many turns wait for capacity, of at most MAX_TENANTS tenants that have a share left and as many that have
-        none; a turn behind a live one of its session does not."""
+        """Return how many turns wait for capacity, of at most MAX_TENANTS tenants with a share left and as many
+        without. A turn behind a live one of its session does not count."""
         found = self.client.many(
             [("ZRANGE", key, 0, MAX_TENANTS - 1) for key in (self.keys.room_tenants, self.keys.room_capped)]
         )
@@ -150,8 +151,8 @@ class RedisFleet:
         return [process for process in here if process not in said]
 
     def standing(self, turns: Sequence[TurnKey]) -> list[tuple[str, int | None]]:
-        """The state of each of these turns, and since when (Redis time in ms) it is in it; `accepted`, and None, of one
-        that Redis does not know."""
+        """Return the state of each turn and the Redis time (ms) since which it has it; `accepted` and None if the turn
+        is not in Redis."""
         fields = ("state", *_SINCE.values())
         reads: list[Command] = [("HMGET", self.keys.turn(*turn), *fields) for turn in turns]
         found = [dict(zip(fields, row, strict=True)) for row in (self.client.many(reads) if reads else [])]
@@ -159,7 +160,7 @@ class RedisFleet:
 
 
 def rung_at_s(bell: str | None) -> int | None:
-    """When a doorbell of ours was rung, in whole seconds of Redis' clock; None for one that does not say. Pure."""
+    """Return when a doorbell was rung, in seconds of Redis' clock, or None if it does not contain the time. Pure."""
     try:
         tag = str(json.loads(bell or "")["properties"]["delivery_tag"])
     except (ValueError, KeyError, TypeError, RecursionError):
@@ -169,7 +170,7 @@ def rung_at_s(bell: str | None) -> int | None:
 
 
 def _scores(found: Sequence[Any]) -> list[float]:
-    """Of a raw reply with scores: pairs, or by the older protocol one flat list."""
+    """Return the scores of a raw reply, which has pairs, or a flat list in the older protocol."""
     if found and isinstance(found[0], list):
         return [float(score) for _, score in found]
     return [float(score) for score in found[1::2]]
@@ -191,21 +192,21 @@ def _read_info(server: dict[str, str], memory: dict[str, str], disk: dict[str, s
 
 
 def _info_fields(info: Any) -> dict[str, str]:
-    """Of a raw INFO."""
+    """Parse the reply to INFO."""
     return dict(line.split(":", 1) for line in str(info).splitlines() if ":" in line)
 
 
 @dataclass(frozen=True, slots=True)
 class RedisWorkers:
-    """Which workers are alive: each reports every few seconds, and its report lasts a little longer. Beside the reports
-    is the set of those that gave one."""
+    """The heartbeats of workers: each reports every few seconds, and its report lasts a little longer. A set has the
+    names of all that reported."""
 
     client: Client
     keys: Keys
 
     def announce(self, process: str, worker: FleetWorker, for_s: float, *, draining: bool = False) -> None:
-        """The worker is alive, and is taken to be so for `for_s`. `process` is no other worker's. A `draining` one
-        takes no work any more: it has a key of its own, so that an older release finds it gone, too."""
+        """Report that a worker is alive for the next `for_s` seconds. `process` is unique to it. A `draining` worker
+        takes no more work; it has another key, so that older releases count it as gone."""
         self.client.many(
             [
                 ("DEL", self.keys.worker(process, draining=not draining)),
@@ -223,30 +224,30 @@ class RedisWorkers:
         )
 
     def withdraw(self, process: str) -> None:
-        """The worker ends."""
+        """Remove the report of a worker that ends."""
         reports = [self.keys.worker(process, draining=draining) for draining in (False, True)]
         self.client.many([("DEL", *reports), ("SREM", self.keys.workers, process)])
 
     def withdraw_process(self, process: str) -> None:
-        """The process is gone, whatever pool it was of."""
+        """Remove all reports of a process that is gone."""
         for name in self._names():
             if name.endswith(f"@{process}"):
                 self.withdraw(name)
 
     def forget_dead(self) -> None:
-        """Names of workers without a recent report go out of the set."""
+        """Remove workers without a recent report from the set of names."""
         names = self._names()
         dead = [name for name, word in zip(names, self._words(names), strict=True) if word is None]
         if dead:
             self.client.many([("SREM", self.keys.workers, *dead)])
 
     def alive(self) -> tuple[FleetWorker, ...]:
-        """Those that take work, by name."""
+        """Return the workers that take work, by name."""
         words = self._words(self._names())
         return tuple(FleetWorker.model_validate_json(word) for word in words if word is not None)
 
     def of_builds(self) -> tuple[FleetWorker, ...]:
-        """As `alive`, each with its build and what it lacks."""
+        """Return the workers that take work, each with its build and what it lacks."""
         names = self._names()
         if not names:
             return ()
@@ -258,7 +259,7 @@ class RedisWorkers:
         )
 
     def draining(self) -> tuple[FleetWorker, ...]:
-        """Those that were asked to stop, and end what they run, by name."""
+        """Return the workers that are draining, by name."""
         words = self._words(self._names(), draining=True)
         return tuple(FleetWorker.model_validate_json(word) for word in words if word is not None)
 
@@ -281,11 +282,12 @@ def _with_build(worker: FleetWorker, report: str | None) -> FleetWorker:
 
 
 class RedisPresence:
-    """Has this process watched: Redis closes the sockets of one that was killed, and a sweeper ends its leases at once.
+    """The presence of this process. After a kill the kernel closes its sockets, Redis notices, and a sweeper ends its
+    leases at once.
 
-    A process listens on a channel of its own, on the connection that hears cancels. Redis knows 4 to 17 ms after a
-    SIGKILL that nobody listens there any more (measured, 10 of 10). A frozen process keeps its connection, and a host
-    that vanished keeps its sockets: of these the lease alone says.
+    A process subscribes to its own channel on the connection for cancels. Redis loses that subscription 4 to 17 ms
+    after a SIGKILL (measured, 10 of 10). A frozen process keeps its connection, and so does a host that vanished; their
+    leases have to lapse.
     """
 
     def __init__(self, scripts: Scripts, stops: RedisStopSignals, process: str) -> None:
@@ -297,7 +299,7 @@ class RedisPresence:
         self._is_deaf = False
 
     def begin(self) -> None:
-        """Listen, so that this process is watched. Before anything else listens; again changes nothing."""
+        """Subscribe, so that this process's death is noticed. Call it before any other subscription. Idempotent."""
         if not self._is_listening:
             self._stops.hear(self._keys.alive + self._process, _ignore, self.join)
             self._stops.listen()
@@ -317,7 +319,7 @@ class RedisPresence:
 
 
 def unwatched(client: Client, keys: Keys) -> list[str]:
-    """The workers that say they are alive, and whose death Redis would not notice."""
+    """Return the live workers whose death Redis would not notice."""
     workers, watched = client.many([("SMEMBERS", keys.workers), ("HKEYS", keys.presence)])
     words = client.many([("MGET", *(keys.worker(name) for name in sorted(workers)))])[0] if workers else []
     alive = [name for name, word in zip(sorted(workers), words, strict=True) if word is not None]
@@ -325,11 +327,12 @@ def unwatched(client: Client, keys: Keys) -> list[str]:
 
 
 def _ignore(_: str) -> None:
-    """Nothing is ever published there."""
+    """Ignore a message; nothing is ever published on this channel."""
 
 
 class RedisMetrics:
-    """What all processes counted, in one hash: a field a cell, as `["brainq_turns","shop","completed","answered"]`."""
+    """The metrics of all processes in one hash, with fields such as
+    `["brainq_turns","shop","completed","answered"]`."""
 
     def __init__(self, scripts: Scripts) -> None:
         self._scripts = scripts

@@ -171,7 +171,7 @@ def _turn_part(name: str) -> str:
 
 
 class Keys:
-    """Makes the key names under one prefix, such as `bq:`."""
+    """The key names under one prefix, such as `bq:`."""
 
     def __init__(self, prefix: str) -> None:
         self.prefix = prefix
@@ -204,7 +204,7 @@ class Keys:
         self.room_brains = f"{prefix}{{room}}:for"  # for which capped brain a session waits, in line or aside
 
     def session(self, session_id: str) -> str:
-        """What the keys of a session begin with."""
+        """Return the prefix of a session's keys."""
         return f"{self.prefix}{{{session_id}}}:"
 
     def of_session(self, session_id: str, part: str) -> str:
@@ -221,7 +221,7 @@ class Keys:
         return self.turn(session_id, turn_id) + ":history" if isolated else self.of_session(session_id, "history")
 
     def named(self, name: str, session_id: str, turn_id: str) -> str:
-        """The key that scripts call `name`, for this session and turn. Raises KeyError for a name they do not share."""
+        """Return the key that scripts call `name`, for this session and turn. Raises KeyError for an unknown name."""
         if name in OF_TURN:
             return self.turn(session_id, turn_id) + _turn_part(name)
         return self.of_session(session_id, name) if name in OF_SESSION else getattr(self, GLOBAL[name])
@@ -248,7 +248,7 @@ class Keys:
         return f"{self.prefix}rate:{name}:{part}"
 
     def money(self, part: str, name: str) -> str:
-        """What budgets keep: `w:` and a window's begin, `trust`, `line`, `call`."""
+        """Return a key of budgets: `w:` with a window's start, `trust`, `line` or `call`."""
         return f"{self.prefix}{{money}}:{part}:{name}"
 
     def wake(self, reader: str) -> str:
@@ -258,18 +258,18 @@ class Keys:
         return f"{self.lanes}line:{name}"
 
     def tenant_queue(self, word: str) -> str:
-        """Who waits for a place in this list of the broker's: `finalize`, or an effect."""
+        """Return the key of the tenants' queue for one of the broker's lists: `finalize`, or an effect."""
         return f"{self.prefix}{{{word}}}:queue"
 
     def room_line(self, session_id: str) -> str:
-        """The line of the session's tenant."""
+        """Return the key of the tenant's wait queue for capacity."""
         return f"{self.prefix}{{room}}:line:{tenant_of(session_id)}"
 
     def room_for(self, brain: str) -> str:
         return f"{self.prefix}{{room}}:for:{brain}"
 
     def capacity_deferred(self, brain: str, session_id: str) -> str:
-        """Those of the session's tenant who stand aside for the brain."""
+        """Return the key of the tenant's sessions that are deferred because the brain is at its cap."""
         return f"{self.room_for(brain)} {tenant_of(session_id)}"
 
     def worker(self, name: str, *, draining: bool = False) -> str:
@@ -279,7 +279,8 @@ class Keys:
         return f"{self.prefix}build:{worker}"
 
     def serves(self, word: str, digest: str) -> str:
-        """Said by workers that read the queue of this word and have the brain of this digest, or are of `@BUILD`."""
+        """Return the key that workers set if they read this queue and have the brain of this digest, or are of
+        `@BUILD`."""
         return f"{self.prefix}serves:{word}:{digest}"
 
     def flushed(self, process: str) -> str:

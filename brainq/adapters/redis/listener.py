@@ -34,9 +34,9 @@ Heard = Callable[[str], None]
 
 
 class RedisListener:
-    """Begins to listen when it is first asked to.
+    """A listener that subscribes at its first use.
 
-    what   it listens for, for the log and the thread's name
+    what   the subject, for the log and the thread's name
     """
 
     def __init__(self, url: str, what: str) -> None:
@@ -87,7 +87,7 @@ class RedisListener:
                 backoff_s = min(backoff_s * 2, MAX_BACKOFF_S)
 
     def _listen(self, client: redis.Redis) -> None:
-        """Until it is closed. Raises when the connection is lost."""
+        """Listen until it is closed. Raises if the connection is lost."""
         with client.pubsub() as pubsub:
             pubsub.subscribe(*self._channels)
             heard, pinged = time.monotonic(), False

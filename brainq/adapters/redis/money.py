@@ -38,11 +38,11 @@ class RedisMoney:
         self._on_set.append(callback)
 
     def receive_set(self, _: str) -> None:
-        """Some process has set a budget."""
+        """Handle the message that a process has set a budget."""
         self.catch_up()
 
     def catch_up(self) -> None:
-        """One may have been set while nobody here listened."""
+        """Read the budgets again, because one may have been set while this process was not subscribed."""
         for callback in self._on_set:
             callback()
 
@@ -78,7 +78,7 @@ class RedisMoney:
         return f"{self._keys.money('w', window.name)}:{start_ms}"
 
     def line(self, window: BudgetWindow) -> str:
-        """The key of the line of turns that are parked for it."""
+        """Return the key of the queue of turns that are parked for a window."""
         return self._keys.money("line", window.name)
 
     @script("money_resume", most=MAX_RESUMED, OK=int)
@@ -110,5 +110,5 @@ class RedisMoney:
         ]
 
     def tell(self) -> None:
-        """Every process reads the budgets again."""
+        """Notify every process to read the budgets again."""
         self._client.publish(self._keys.budgets, "set")

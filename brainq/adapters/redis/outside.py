@@ -38,9 +38,10 @@ _NOT_YET_PARKED = frozenset({TraceStatus.DISPATCHED, TraceStatus.RUNNING})
 
 
 class RedisOutsideResults:
-    """Tokens of a tool's own, the completion of parked calls, and the tasks of servers that they wait for.
+    """The tokens of parked calls, their completion, and the server tasks that they wait for.
 
-    A task is a row of one sorted set a brain and effect; its score is until when a process beats for it.
+    A task is an entry of a sorted set per brain and effect. Its score is the end of the lease of the process that
+    watches it.
     """
 
     def __init__(self, scripts: Scripts, *, lease_s: float) -> None:
@@ -60,7 +61,7 @@ class RedisOutsideResults:
         return self._client.get(key) == ref.holder
 
     def find(self, token: str) -> CallRef | None:
-        """The call that waits, or waited, for a token of a tool's own."""
+        """Return the call that waits, or waited, for a tool's token."""
         holder = cast("str | None", self._client.get(self._token_key(token)))
         return CallRef.from_holder(holder) if holder else None
 
@@ -121,7 +122,7 @@ class RedisOutsideResults:
         return replace(watched, row=row)
 
     def beat_task(self, task: ServerTaskWatch) -> Literal["OK", "BEGINS", "OVER"]:
-        """Go on watching it, as long as its call waits for it."""
+        """Renew the lease on a task while its call waits for it."""
         ref = task.ref
         trace = self._keys.turn(ref.session_id, ref.turn_id) + ":trace"
         fields = [f"{ref.call_id}:{part}" for part in ("status", "token", "attempt")]
@@ -168,7 +169,7 @@ class RedisOutsideResults:
         self._client.zrem(self._task_key(task), task.row)
 
     def publish_task_progress(self, task: ServerTaskWatch, message: str) -> None:
-        """How far it is: seconds since it was given, and the server's words."""
+        """Publish the progress of a task: the seconds since its start, and the server's message."""
         progress = check_progress(max(0, self._now_ms() - task.begun_ms) // 1000, None, message)
         # The process that takes the task over does not publish the same progress again.
         self._publish_progress(task, zlib.crc32(progress.message.encode()), progress)

@@ -44,8 +44,7 @@ def _put(word: PutResult, *details: object) -> tuple[str, ...]:
 
 
 class RedisHolds:
-    """What keeps calls from starting: holds of a turn, readiness flags that a session keeps for turns to come, and
-    approvals."""
+    """The holds of turns, the readiness flags of sessions, and approvals: what keeps calls from starting."""
 
     def __init__(self, scripts: Scripts, *, keep_session_s: float) -> None:
         self._scripts = scripts
@@ -78,7 +77,7 @@ class RedisHolds:
         ...
 
     def of_turn(self, session_id: str, turn_id: str) -> tuple[StandingHold, ...]:
-        """The holds that stand, by their id. Those whose time is up stand with `ends_in_ms` at 0 or below."""
+        """Return the open holds by id. A hold whose time is over has `ends_in_ms` at 0 or below."""
         clock, text = self._scripts.client.many([("TIME",), ("HGET", self._keys.turn(session_id, turn_id), "holds")])
         now_ms = int(clock[0]) * 1000 + int(clock[1]) // 1000
         found: dict[str, Any] = json.loads(text) if text else {}
@@ -94,7 +93,7 @@ class RedisHolds:
         )
 
     def is_ready(self, session_id: str, turn_id: str) -> bool:
-        """Whether nothing keeps calls that change something from starting."""
+        """Return whether nothing keeps calls with effects from starting."""
         return not any(
             hold.ends_in_ms > 0 or hold.on_timeout != "release" for hold in self.of_turn(session_id, turn_id)
         )
@@ -110,7 +109,7 @@ class RedisHolds:
         ...
 
     def unread_flags(self, session_id: str) -> tuple[str, ...]:
-        """The flags no turn has taken yet, oldest first."""
+        """Return the flags that no turn uses yet, oldest first."""
         return tuple(
             cast(list[str], self._scripts.client.lrange(self._keys.of_session(session_id, "readiness"), 0, -1))
         )
@@ -141,7 +140,7 @@ class RedisHolds:
         ...
 
     def approvals(self, refs: Sequence[CallRef]) -> list[ApprovalStatus | None]:
-        """The state of each approval; None where Redis does not know the call, or it needs none."""
+        """Return the state of each approval, or None if the call is not in Redis or needs no approval."""
         if not refs:
             return []
         commands: list[tuple[Any, ...]] = [("TIME",)]
@@ -198,25 +197,25 @@ class RedisSessions:
         self._keep_session_ms = int(keep_session_s * 1000)
 
     def live(self, session_id: str) -> str:
-        """The live turn's id; "" when none is."""
+        """Return the live turn's id, or ""."""
         return self._field(session_id, "live")
 
     def is_paused(self, session_id: str) -> bool:
         return self._field(session_id, "paused") == "1"
 
     def why_paused(self, session_id: str) -> str | None:
-        """The reason it was paused for, or ""; None: it is not paused."""
+        """Return the reason of the pause, which may be "", or None if the session is not paused."""
         key = self._keys.of_session(session_id, "session")
         paused, why = cast("list[str | None]", self._scripts.client.hmget(key, ["paused", "paused_why"]))
         return (why or "") if paused == "1" else None
 
     def waiting(self, session_id: str) -> list[str]:
-        """The ids of the turns that wait, the next one first."""
+        """Return the ids of the waiting turns, the next one first."""
         key = self._keys.of_session(session_id, "waiting")
         return cast(list[str], self._scripts.client.lrange(key, 0, -1))
 
     def waiting_counts(self, session_id: str) -> tuple[int, int]:
-        """How many turns of the session wait, and how many sessions of its tenant wait for room, or for their brain."""
+        """Return the number of waiting turns of the session, and of the tenant's sessions that wait for capacity."""
         pipe = self._scripts.client.pipeline(transaction=False)
         pipe.llen(self._keys.of_session(session_id, "waiting"))
         pipe.zcard(self._keys.room_line(session_id))
@@ -250,7 +249,7 @@ class RedisSessions:
         ...
 
     def input_receipt(self, session_id: str, turn_id: str, client_message_id: str) -> str | None:
-        """`accepted`, `consumed STEP` or `bounced`; None when Redis does not know the input."""
+        """Return `accepted`, `consumed STEP` or `bounced`, or None if the input is not in Redis."""
         key = self._keys.named("receipts", session_id, turn_id)
         return cast("str | None", self._scripts.client.hget(key, client_message_id))
 

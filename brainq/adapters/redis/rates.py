@@ -85,7 +85,7 @@ class RedisRates:
         self._reported: dict[str, tuple[RateReport, float]] = {}
 
     def is_limited(self, name: str) -> bool:
-        """Whether anything limits the model. No round trip."""
+        """Return whether anything limits the model, without a round trip."""
         if not self._hears:
             self._hears = True
             self._listen()
@@ -97,7 +97,7 @@ class RedisRates:
         return rate != "unknown" or time.monotonic() < self._learned.get(name, 0.0)
 
     def receive_learned(self, name: str) -> None:
-        """Some process has learned a limit of this model's service."""
+        """Handle the message that a process has learned a limit of this model's service."""
         with self._lock:
             self._learned[name] = time.monotonic() + LEARNED_S
             self.any_limited = True
@@ -198,7 +198,8 @@ class RedisRates:
         ...
 
     def share_reports(self) -> list[ShareReport]:
-        """What this cell has and uses of each model that is limited and was asked within a day. One process gets it."""
+        """Return this cell's share and use of each limited model that was called within a day. Only one process
+        gets it."""
         found: list[ShareReport] = []
         for name in cast("Sequence[str]", self._scripts.client.zrange(self._keys.limited, 0, -1)):
             rate = self._rate(name)
@@ -215,7 +216,7 @@ class RedisRates:
 
     @script("share_put", for_ms=int(LEASE_S * 1000), PUT=True, OLD=False)
     def put_share(self, report: ShareReport, share: int) -> bool:
-        """From now on the cell may use this share, until it lapses. False: another process has looked since."""
+        """Set the cell's share of a model until it lapses. Returns False if another process has reported since."""
         ...
 
     def models(self) -> tuple[FleetModel, ...]:
@@ -235,7 +236,7 @@ class RedisRates:
         return tuple(_fleet_model(name, *found[3 * i : 3 * i + 3], now_ms=now_ms) for i, name in enumerate(names))
 
     def _new_of(self, name: str, report: RateReport) -> RateReport:
-        """What of it was not reported a moment ago."""
+        """Return the part of a report that was not reported a moment ago."""
         limits = RateReport(report.requests, report.tokens)
         before, at = self._reported.get(name, (EMPTY_RATE_REPORT, 0.0))
         if report.stop_s <= 0 and limits == before and time.monotonic() - at < REPORT_AGAIN_S:
@@ -250,7 +251,7 @@ class RedisRates:
 
 
 def learned(client: Client, keys: Keys, now_ms: int) -> Sequence[tuple[str, float]]:
-    """Names of models whose service's limits are known, and until when they are held to them (ms)."""
+    """Return the names of models with a learned limit, and until when it applies (Redis time in ms)."""
     found = client.zrangebyscore(keys.limited, f"({now_ms}", "+inf", withscores=True)
     return cast("list[tuple[str, float]]", found)
 

@@ -23,11 +23,11 @@ class RedisRequestKeys:
         self._keys = scripts.keys
 
     def begin(self, digest: str, number: int, *, is_refused: bool = False, older: str = "") -> str:
-        """The key of the request that this try is of.
+        """Return the key of the request to which this try belongs.
 
-        number       which try its client says it is, from 0
-        is_refused   it is refused, whatever it is
-        older        the digest by which the previous release knew the content
+        number       the client's number of the try, from 0
+        is_refused   the try is refused in any case
+        older        the digest of the content in the previous release
         """
         known = self._client.get(self._keys.asked(older)) if number and older else None
         return self._begin(digest, new_turn_id(), number, "refused" if is_refused else "open", known or "")

@@ -98,7 +98,7 @@ class Signature:
         return hashlib.sha1(repr(parts).encode()).hexdigest()[:10]
 
     def prelude(self) -> str:
-        """Lua that binds the header's names."""
+        """Return the Lua that binds the header's names."""
         lines = [f"local {name} = KEYS[{i}]" for i, name in enumerate(self.keys, 1)]
         lines += [f"local {arg.name} = {_binding(arg, i)}" for i, arg in enumerate(self.args, 1)]
         if self.more_args:

@@ -62,7 +62,7 @@ def script(name: str, *, patient: bool = False, **given: object) -> Callable[[Me
 
 
 def script_call(name: str, *, patient: bool = False, **given: object) -> Callable[[Method], Method]:
-    """As `script`, but the method returns the ScriptCall, which the caller runs."""
+    """Declare a method like `script`, but return the ScriptCall for the caller to run."""
     return functools.partial(_as_method, name, "ScriptCall(scripts, {})", patient, given)
 
 

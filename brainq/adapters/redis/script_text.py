@@ -78,20 +78,20 @@ class ScriptText:
     lines: tuple[Line, ...]
 
     def place(self, number: int) -> str:
-        """The file and line of line `number` (from 1) of the text."""
+        """Return the file and line of line `number` (from 1) of the text."""
         line = self.lines[min(number, len(self.lines)) - 1]
         return f"{line.file}:{line.number}"
 
 
 @cache
 def read_signature(name: str) -> Signature:
-    """The header of this script. Raises ScriptError."""
+    """Parse the header of a script. Raises ScriptError."""
     return parse_signature(name, _read(name))
 
 
 @cache
 def read_script(name: str, generated: Generated) -> ScriptText:
-    """The script of this name, once a process, which may have several clients. Raises ScriptError."""
+    """Return the text of a script, cached per process. Raises ScriptError."""
     signature, file = read_signature(name), f"{name}.lua"
     header = HEADER.match(_read(name))
     assert header
@@ -109,7 +109,7 @@ def _read(path: str) -> str:
 
 
 def _with_includes(path: str, generated: dict[str, str], included: set[str]) -> Iterator[Item]:
-    """The items of a file, and in place of each include those of that file, where it is the first one of it."""
+    """Yield the items of a file, with each include replaced by the items of its file when it first occurs."""
     for item in _items(path, generated.get(path)):
         if isinstance(item, Item):
             yield item
@@ -120,7 +120,7 @@ def _with_includes(path: str, generated: dict[str, str], included: set[str]) -> 
 
 @cache
 def _items(path: str, generated: str | None) -> tuple[Item | str, ...]:
-    """The items of one file, or of generated text, and the paths of what it includes."""
+    """Return the items of a file or of generated text, and the paths of its includes."""
     source = _read(path) if generated is None else generated
     header = HEADER.match(source)
     skipped = header[0].count("\n") if header else 0
@@ -149,7 +149,7 @@ def _items(path: str, generated: str | None) -> tuple[Item | str, ...]:
 
 
 def _lines(file: str, texts: Sequence[str], first: int) -> Iterator[Line]:
-    """The lines, with each `read` of named fields spelled out: its table is made with its fields, not one by one."""
+    """Yield the lines with each `read` of named fields expanded to a table constructor, which is cheaper."""
     begun: list[str] = []
     for number, text in enumerate(texts, first):
         if begun or _READ_BEGINS.match(text):
@@ -200,7 +200,7 @@ def _item(lines: tuple[Line, ...], *, is_script: bool) -> Item:
 
 
 def _names(code: str) -> Iterator[str]:
-    """The names in it, but for those of fields."""
+    """Yield the names in a piece of Lua, except names of fields."""
     brackets: list[str] = []
     before, key = "", ""
     for token in _TOKEN.finditer(code):
@@ -223,7 +223,7 @@ def _names(code: str) -> Iterator[str]:
 
 
 def _paste(items: Sequence[Item], roots: Iterable[Item], outside: Collection[Item]) -> Iterator[Line]:
-    """The lines of `roots` and of all they reach, in the order of `items`; what is `outside` is there already."""
+    """Yield the lines of `roots` and of everything they use, in the order of `items`. `outside` is already pasted."""
     inside = _reached(items, roots, outside)
     visible = {*outside, *inside}
     file = ""
@@ -240,7 +240,7 @@ def _paste(items: Sequence[Item], roots: Iterable[Item], outside: Collection[Ite
 
 
 def _paste_lazy(items: Sequence[Item], function: Item, visible: Collection[Item]) -> Iterator[Line]:
-    """A function's lines, and behind its first one what it needs that is not there."""
+    """Yield a function's lines, with the items that it needs after its first line."""
     begins = next(line for line in function.lines if not _is_comment(line.text))
     if begins is function.lines[-1]:
         raise ScriptError(f"{begins.file}:{begins.number}: a lazy function has lines of its own")
@@ -256,7 +256,7 @@ def _paste_lazy(items: Sequence[Item], function: Item, visible: Collection[Item]
 
 
 def _reached(items: Sequence[Item], roots: Iterable[Item], outside: Collection[Item]) -> set[Item]:
-    """What is pasted beside `roots`: what they use, but for what only lazy functions do; of that the variables."""
+    """Return the items that `roots` use. Of items that only lazy functions use, only variables are included."""
     by_name: dict[str, list[Item]] = {}
     for item in items:
         for name in item.defines:

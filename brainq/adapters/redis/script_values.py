@@ -26,22 +26,22 @@ MAX_CLIENT_ARGUMENT_CHARS = 500  # of a client call's arguments: kept for as lon
 
 
 def as_json(value: BaseModel) -> str:
-    """As it is kept: without what it has by default."""
+    """Return a value as JSON without its default fields."""
     return value.model_dump_json(exclude_defaults=True)
 
 
 def json_or_none(value: BaseModel | None) -> str:
-    """As it is kept; "" for nothing."""
+    """Return a value as JSON, or "" for None."""
     return as_json(value) if value is not None else ""
 
 
 def spends_json(spends: Sequence[Spend] | None) -> str:
-    """Spends as a JSON array; "" where they are not known."""
+    """Return spends as a JSON array, or "" if they are not known."""
     return "" if spends is None else f"[{','.join(map(as_json, spends))}]"
 
 
 def running_attempt_argument(claim: TurnClaim) -> str:
-    """What the claim's model call has come to, after its step and attempt; "" where no model is asked."""
+    """Return the state of the claim's model call, after its step and attempt, or "" without one."""
     attempt = claim.under_way
     if attempt.spends is None:
         return ""
@@ -49,7 +49,7 @@ def running_attempt_argument(claim: TurnClaim) -> str:
 
 
 def plan_json(plan: Sequence[PlannedCall]) -> str:
-    """The argument `calls`: a JSON array in the model's order."""
+    """Return the argument `calls`, a JSON array in the model's order."""
     calls: list[dict[str, Any]] = []
     for call in plan:
         fields: dict[str, Any] = {
@@ -82,26 +82,26 @@ def plan_json(plan: Sequence[PlannedCall]) -> str:
 
 
 def hold_ms(hold: HoldSpec) -> int:
-    """How long a hold lasts, in ms."""
+    """Return the duration of a hold in ms."""
     return int(hold.timeout_s * 1000)
 
 
 def readiness_argument(word: HoldSpec | str) -> str:
-    """A word about readiness as scripts read it: `ready`, a hold as JSON with its id, or "" for none."""
+    """Return the readiness argument of scripts: `ready`, a hold as JSON with its id, or ""."""
     if not isinstance(word, HoldSpec):
         return word
     return json.dumps({"id": word.id, "timeout_ms": hold_ms(word), "policy": word.on_timeout, "reason": word.reason})
 
 
 def readiness_at_submit(readiness: bool | None, key: str) -> HoldSpec | str:
-    """What a submit with this key says of its turn's readiness."""
+    """Return the readiness of a submit with this key."""
     if readiness is None:
         return ""
     return "ready" if readiness else HoldSpec(id=readiness_hold_id(key), reason="it was submitted as not ready")
 
 
 def restored_state_json(kept: RestoredState) -> str:
-    """The argument `kept`: "" where SQL kept nothing."""
+    """Return the argument `kept`, or "" if SQL kept nothing."""
     if not kept.brakes and not kept.inputs:
         return ""
     brakes = [

@@ -78,7 +78,7 @@ class Script:
         self.text, self.sha = text, hashlib.sha1(text.encode()).hexdigest()
 
     def located(self, failure: Refusal) -> Refusal:
-        """The failure with the file and line of what failed, where that is in the script."""
+        """Return the failure with the file and line in the script that failed, if it was in the script."""
         at = _FAILED_AT.search(str(failure))
         return type(failure)(f"{self._read.place(int(at[1]))}: {failure}") if at else failure
 
@@ -126,7 +126,7 @@ class ScriptCall(Generic[T_co]):
 class Scripts:
     """All scripts, and the client that runs them.
 
-    outbox   published after each script that may have left doorbells in it. None: doorbells are transactional
+    outbox   published after each script that may have left doorbells in it; None if doorbells are transactional
     """
 
     def __init__(self, client: Client, keys: Keys, doorbells: Doorbells, outbox: Outbox | None = None) -> None:
@@ -159,8 +159,8 @@ class Scripts:
             raise script.located(failure) from None
 
     def patient(self, for_s: float) -> Self:
-        """The same scripts, for what a worker does under a lease of `for_s` seconds: while Redis is unavailable, each
-        is sent again for as long. Its owner then gets the reply of the first run, which may have been lost."""
+        """Return these scripts for work under a lease of `for_s` seconds: while Redis is unavailable, a script is sent
+        again for that long. Its owner then gets the reply of the first run, which may have been lost."""
         other = copy.copy(self)
         other.retry = OutageRetry({}, is_redis_unavailable, lasts_s=for_s)
         return other
@@ -171,7 +171,7 @@ class Scripts:
             self.outbox.flush(session_id)
 
     def read(self, commands: Sequence[Command]) -> list[Any]:
-        """The raw replies to plain commands that change nothing, in one trip. Raises the first error among them."""
+        """Return the raw replies to read-only commands in one round trip. Raises the first error among them."""
         return self.retry(partial(self.client.many, commands))
 
     def pipeline(
@@ -190,8 +190,8 @@ class Scripts:
     def _send(
         self, calls: Sequence[ScriptCall[object]], reads: Sequence[Command]
     ) -> tuple[list[list[Any] | ResponseError], list[Any]]:
-        """The raw replies. From the first script on that the server does not know all run again one by one: a later
-        one may build on it. Those before it have run, and would not say the same again."""
+        """Return the raw replies. From the first script that the server does not know, all scripts run again one by
+        one, because later ones may depend on it. Earlier scripts have run and are not repeated."""
         commands = [*(call.command for call in calls), *reads]
         found = self.client.replies(commands) if commands else []
         replies, read = found[: len(calls)], found[len(calls) :]

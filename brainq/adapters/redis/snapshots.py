@@ -43,12 +43,13 @@ _OPEN_STATES = (TurnState.ACTIVE, TurnState.PARKED)
 
 
 def brain_commands(keys: Keys, brain: str) -> list[Command]:
-    """Reads of a brain's cap, and of how many of its turns are live."""
+    """Return the commands that read a brain's cap and its number of live turns."""
     return [("HGET", keys.room, f"brain {brain}"), ("ZLEXCOUNT", keys.room_live, f"[ {brain} ", f"( {brain}!")]
 
 
 def position_commands(keys: Keys, turn: TurnKey, brain: str) -> list[Command]:
-    """POSITION_COMMANDS reads, whose replies `read_position` takes. `brain`: the one that the turn names, or empty."""
+    """Return the POSITION_COMMANDS commands whose replies `read_position` parses. `brain` is the turn's brain, or
+    ""."""
     session_id, turn_id = turn
     tenant = tenant_of(session_id)
     return [
@@ -65,7 +66,7 @@ def position_commands(keys: Keys, turn: TurnKey, brain: str) -> list[Command]:
 
 
 def read_position(row: Mapping[str, str], replies: Sequence[Any], now_ms: int) -> QueuePosition | None:
-    """Of the turn whose fields are `row`; None where it waits no longer. Pure."""
+    """Return the queue position of the turn with the fields `row`, or None if it no longer waits. Pure."""
     (live, paused, paused_at, paused_why), ahead, in_line, (size, share, own), all_live, its_live = replies[:6]
     waits_for, aside, cap, brain_live = replies[6:]
     waits_for = waits_for if in_line is None else None
@@ -97,7 +98,7 @@ def read_position(row: Mapping[str, str], replies: Sequence[Any], now_ms: int) -
 
 
 class RedisSnapshots:
-    """Whole-turn snapshots, read in one round trip plus the trace; a queued turn's place is another."""
+    """A reader of turn snapshots: one round trip plus the trace, and another for a queued turn's position."""
 
     def __init__(self, client: Client, keys: Keys, calls: RedisCalls) -> None:
         self._client = client
@@ -105,7 +106,7 @@ class RedisSnapshots:
         self._calls = calls
 
     def read(self, session_id: str, turn_id: str) -> TurnSnapshot | None:
-        """The turn's snapshot, or None when Redis does not know it."""
+        """Return the turn's snapshot, or None if it is not in Redis."""
         key = self._keys.turn(session_id, turn_id)
         pipe = self._client.pipeline(transaction=False)
         pipe.time()
@@ -125,14 +126,14 @@ class RedisSnapshots:
         return snapshot.model_copy(update={"waits_for_build": self._missing_build(turn)})
 
     def _missing_build(self, turn: Mapping[str, str]) -> str:
-        """The build whose brain a pinned turn waits for; "" where a coordinator has it."""
+        """Return the build whose brain a pinned turn waits for, or "" if a coordinator has it."""
         builds = RedisBuilds(self._client, self._keys)
         digests = [digest for digest in (turn["pin"], builds.released().get(turn["pin"])) if digest]
         away = builds.unserved_s(digests).values()
         return "" if any(s is not None and s <= SERVED_FOR_S for s in away) else turn.get("pin_build", "")
 
     def read_brief(self, session_id: str, turn_ids: Sequence[str]) -> dict[str, tuple[str, str]]:
-        """State and text alone, of those that Redis knows, in one round trip; a live turn's newest text is another."""
+        """Return state and text of the turns in Redis, in one round trip, and one more for the text of live turns."""
         pipe = self._client.pipeline(transaction=False)
         for turn_id in turn_ids:
             pipe.hmget(self._keys.turn(session_id, turn_id), _BRIEF)
@@ -158,7 +159,7 @@ def read_snapshot(
     trace: tuple[ToolTraceEntry, ...],
     text: str,
 ) -> TurnSnapshot:
-    """From the fields of the turn's hashes. Pure."""
+    """Build a snapshot from the fields of the turn's hashes. Pure."""
     awaits, behind = (Awaits(row["awaits"]), 0) if place is None else _waiting_behind(place)
     return TurnSnapshot(
         turn_id=turn[1],
@@ -202,7 +203,7 @@ def _waiting_behind(place: QueuePosition) -> tuple[Awaits, int]:
 
 @dataclass(frozen=True, slots=True)
 class LiveTurn:
-    """`snapshot` without its text; its trace has the first calls of the newest step only."""
+    """A snapshot without its text, whose trace has only the first calls of the newest step."""
 
     snapshot: TurnSnapshot
     failed_calls: int
@@ -211,7 +212,7 @@ class LiveTurn:
 
 @dataclass(frozen=True, slots=True)
 class LiveSession:
-    """See `ListedSession`."""
+    """A session's state in Redis; see `ListedSession`."""
 
     live: str | None
     waiting: int
@@ -221,13 +222,13 @@ class LiveSession:
 
 @dataclass(frozen=True, slots=True)
 class RedisLiveTurns:
-    """Reads of the turns, or sessions, on a page of a list: two round trips, however many there are."""
+    """A reader of the turns or sessions on a page of a list. It takes two round trips, however many there are."""
 
     client: Client
     keys: Keys
 
     def read_turns(self, turns: Sequence[TurnKey]) -> list[LiveTurn | None]:
-        """In their order; None for a turn that Redis does not know."""
+        """Return the turns in the given order, with None for a turn that is not in Redis."""
         if not turns:
             return []
         clock, *found = self.client.many([("TIME",), *(read for turn in turns for read in self._reads(turn))])
@@ -255,7 +256,7 @@ class RedisLiveTurns:
         return snapshots
 
     def read_sessions(self, session_ids: Sequence[str]) -> list[LiveSession]:
-        """How these sessions stand, in their order."""
+        """Return the state of these sessions, in the given order."""
         if not session_ids:
             return []
         reads: list[Command] = []
@@ -276,8 +277,8 @@ class RedisLiveTurns:
         return [("HMGET", key, *TURN_FIELDS), ("HMGET", key + ":budget", *BUDGET_FIELDS)]
 
     def _further_reads(self, turn: TurnKey, row: dict[str, str]) -> list[Command]:
-        """What a queued turn waits for; the statuses of all its calls, and what there is to say of those that may be
-        open. A trace holds arguments and results, too, and may be large."""
+        """Return the commands that read what a queued turn waits for, the statuses of all calls, and details of calls
+        that may be open. The whole trace is not read, because it has arguments and results and may be large."""
         key = self.keys.turn(*turn) + ":trace"
         reads = position_commands(self.keys, turn, row.get("brain", "")) if _is_queued(row) else []
         reads.append(("HSCAN", key, 0, "MATCH", "*:status", "COUNT", MAX_TRACE_FIELDS))
@@ -291,7 +292,7 @@ def _is_queued(row: dict[str, str]) -> bool:
 
 
 def _newest_step_calls(row: dict[str, str]) -> list[str]:
-    """The calls of the newest step of a turn that is open."""
+    """Return the calls of the newest step of an open turn."""
     if row["state"] not in _OPEN_STATES:
         return []
     return [f"c{row['step']}-{at}" for at in range(min(MAX_SHOWN_CALLS, int(row.get("n_calls") or 0)))]

@@ -30,7 +30,7 @@ class RedisStops:
         self._none_until = 0.0
 
     def receive_put(self, _: str) -> None:
-        """Some process has stopped something."""
+        """Handle the message that a process has stopped something."""
         self.catch_up()
 
     def catch_up(self) -> None:
@@ -39,7 +39,8 @@ class RedisStops:
         self._none_until = 0.0
 
     def in_force(self) -> tuple[Stop, ...]:
-        """What is stopped now. Where nothing is, asking costs a command in ten seconds: a stop is heard of."""
+        """Return the active stops. Without any, this costs one command in ten seconds, because new stops are
+        published."""
         if time.monotonic() < self._none_until:
             return ()
         self._listen()
@@ -55,7 +56,7 @@ class RedisStops:
         return found
 
     def put(self, standing: Sequence[Stop]) -> None:
-        """From now on every claim and submit meets them."""
+        """Put these stops in force: every claim and submit checks them from now on."""
         calls = [
             self._put(
                 stop.field,
@@ -80,7 +81,7 @@ class RedisStops:
         ...
 
     def fields(self) -> set[str]:
-        """What scripts meet now."""
+        """Return the fields that scripts check."""
         return set(cast("list[str]", self._client.hkeys(self._keys.stopped)))
 
     def hasten(self) -> None:

@@ -44,7 +44,7 @@ PARSE_BATCH = 200  # events; then others have their turn on the loop
 
 @dataclass(frozen=True, slots=True)
 class StreamState:
-    """What Redis has of a turn's events above a number. `is_out` was asked before `rows` were read."""
+    """The events of a turn above a number. `is_out` was read before `rows`."""
 
     is_known: bool
     is_out: bool
@@ -53,7 +53,8 @@ class StreamState:
 
 @dataclass(frozen=True, slots=True)
 class StreamEnd:
-    """How far a turn's events go, and its result as JSON if it is out. One that comes later has a later event."""
+    """The last number of a turn's events, and its result as JSON if it is published. A later result has a later
+    event."""
 
     is_known: bool
     seq: int
@@ -61,14 +62,15 @@ class StreamEnd:
 
 
 def pause_s(streams: int, found: int) -> float:
-    """How long to let events gather before the next read, after one of so many streams that found so many events."""
+    """Return how long to let events gather before the next read, after a read of `streams` that found `found`
+    events."""
     return min(LONGEST_PAUSE_S, streams * PAUSE_A_STREAM_S + found * PAUSE_AN_EVENT_S) if found else 0.0
 
 
 class StreamReader:
-    """Of one event loop. Its task begins with the first follower and lasts until `close`, or the loop's end.
+    """The reader of one event loop. Its task starts with the first follower and lasts until `close` or the loop's end.
 
-    patience_s   for so long a broken connection is tried to be opened anew, before followers fail
+    patience_s   how long a broken connection is reopened before followers fail
     """
 
     def __init__(self, url: str, keys: Keys, *, patience_s: float = OUTAGE_PATIENCE_S) -> None:
@@ -265,7 +267,7 @@ class StreamReader:
 
 
 def _read_command(*after: dict[str, Any]) -> Command:
-    """The blocking read of these streams above these numbers."""
+    """Return the blocking read of these streams above these numbers."""
     ids = {key: number for numbers in after for key, number in numbers.items()}
     given = [number if isinstance(number, str) else f"{number}-0" for number in ids.values()]
     head = ("XREAD", "COUNT", LIVE_BATCH, "BLOCK", int(BLOCK_S * 1000), "STREAMS")
