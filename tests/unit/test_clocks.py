@@ -1,4 +1,5 @@
-"""Redis has the one clock that decides a deadline or a lease: where else a wall clock is read, with the reason."""
+"""Redis has the one clock that decides a deadline or a lease. Other uses of a wall clock are listed with their reason,
+and tests replace the clock of one module, never that of the whole process."""
 
 from __future__ import annotations
 
@@ -9,6 +10,7 @@ import brainq
 
 ROOT = Path(brainq.__file__).parent
 WALL_CLOCK = re.compile(r"\btime\.time(?:_ns)?\(")
+WHOLE_PROCESS = re.compile(r"""setattr\(\s*(?:[\w.]*\btime, "|"[\w.]+\.time\.\w+")""")
 READ_IN = {
     "contracts/ids.py": "ids sort roughly by when they were made",
     "runtime/observe/metrics/export.py": "exported points carry the time of day",
@@ -21,3 +23,9 @@ READ_IN = {
 def test_no_other_file_reads_the_wall_clock() -> None:
     found = {str(path.relative_to(ROOT)) for path in ROOT.rglob("*.py") if WALL_CLOCK.search(path.read_text())}
     assert found == set(READ_IN)
+
+
+def test_no_test_replaces_the_clock_of_the_whole_process() -> None:
+    """Threads that live through many tests, such as the timers', would compute their waits by it."""
+    tests = Path(__file__).parents[1]
+    assert not [str(path) for path in tests.rglob("*.py") if WHOLE_PROCESS.search(path.read_text())]

@@ -8,6 +8,7 @@ from brainq.contracts.encryption import ContentKeyMissing
 from brainq.contracts.view import TurnView
 from brainq.runtime import outage
 from brainq.runtime.outage import LONGEST_S, NO_WAITING, OWNERSHIP_GRACE_S, OutagePolicy, OutageRetry
+from tests.support.module_time import replace_time
 from tests.unit.engine.turn.views import view
 
 
@@ -17,7 +18,7 @@ class Clock:
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.now = 100.0
         self.waits: list[float] = []
-        monkeypatch.setattr(outage.time, "monotonic", lambda: self.now)
+        replace_time(monkeypatch, outage, monotonic=lambda: self.now)
 
     def pause(self, seconds: float) -> None:
         self.waits.append(seconds)

@@ -15,6 +15,7 @@ from brainq.errors import Unreachable
 from brainq.runtime.settings.deployment import load_settings
 from tests.contrib.cells.two_cells import tenant_in, two_cells, two_servers
 from tests.support.gateways import GatewayThread
+from tests.support.module_time import replace_time
 from tests.support.pump import QUICK, sqlite_url
 
 BRAIN = Brain("cells", "offline:rules")
@@ -44,7 +45,7 @@ def test_lists_of_a_gateway_say_which_cell_is_away(tmp_path: Path) -> None:
 
 def test_a_token_that_was_seen_goes_on_while_sql_is_away(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     now = [0.0]
-    monkeypatch.setattr(module.time, "monotonic", lambda: now[0])
+    replace_time(monkeypatch, module, monotonic=lambda: now[0])
     with Store.open(sqlite_url(tmp_path)) as store:
         tokens, strict = Tokens(store, away_s=100.0), Tokens(store)
         made, short = (tokens.create("a", ["*"], [Verb.READ], seconds).text for seconds in (None, 60.0))

@@ -15,9 +15,11 @@ import pytest
 
 from brainq.app.devserver.locks import exclusive_pools
 from brainq.app.devserver.redis_server import known_redis
+from brainq.cli.dev import supervisor as supervising
 from brainq.cli.dev.supervisor import StopSignals, Supervisor, describe_exit, restart_wait_s, start_all
 from brainq.errors import AlreadyRuns, ExitCode, SetupError, kind_of
 from brainq.runtime.settings.deployment import load_settings
+from tests.support.module_time import replace_time
 from tests.support.stand_in import stand_in
 
 
@@ -152,7 +154,7 @@ def test_how_a_process_ended_is_said() -> None:
 
 def test_a_signal_sets_a_flag_and_raises_nothing_and_a_second_insists(monkeypatch: pytest.MonkeyPatch) -> None:
     now = [100.0]
-    monkeypatch.setattr("brainq.cli.dev.supervisor.time.monotonic", lambda: now[0])
+    replace_time(monkeypatch, supervising, monotonic=lambda: now[0])
     before = signal.getsignal(signal.SIGTERM)
     with StopSignals() as stop:
         assert not stop.stop_requested

@@ -35,6 +35,7 @@ from brainq.runtime.settings.deployment import Settings
 from tests.integration.adapters.sql.examples import request
 from tests.support.content_keys import key_place
 from tests.support.crashes import crash_everywhere
+from tests.support.module_time import replace_time
 from tests.support.pump import sqlite_url
 
 DAY = Budget(scope="all", per="day", usd=10.0)
@@ -166,7 +167,7 @@ def keyed() -> Generator[Keyed]:
 @pytest.fixture
 def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(content_keys, "SETTLE_S", 0.0)
-    monkeypatch.setattr(content_keys.time, "sleep", abs)
+    replace_time(monkeypatch, content_keys, sleep=abs)
 
 
 def test_of_a_rotation_that_died_the_newest_key_is_the_current_one_and_old_values_are_read() -> None:
@@ -206,7 +207,7 @@ def test_an_interrupted_shred_leaves_keys_that_are_used(monkeypatch: pytest.Monk
     def interrupted(_: float) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(content_keys.time, "sleep", interrupted)
+    replace_time(monkeypatch, content_keys, sleep=interrupted)
     with keyed() as world:
         leaving = KeysLeaving([world.codec], "acme:")
         assert world.states() == ["leaving"]
@@ -224,7 +225,7 @@ def test_keys_go_once_no_process_can_have_one_any_more(monkeypatch: pytest.Monke
             assert world.states() == ["leaving"]
             waited.append(seconds)
 
-        monkeypatch.setattr(content_keys.time, "sleep", sleep)
+        replace_time(monkeypatch, content_keys, sleep=sleep)
         assert KeysLeaving([world.codec], "acme:").shred() == 1
         assert world.codec.cache_s < waited[0] <= world.codec.cache_s + content_keys.SETTLE_S
         with pytest.raises(ContentShredded):

@@ -21,6 +21,7 @@ from brainq.app.wiring.preflight import check_sql
 from brainq.contracts.call import ToolSuccess
 from brainq.errors import SetupError
 from tests.integration.adapters.sql.examples import start
+from tests.support.module_time import replace_time
 from tests.support.postgres import postgres_server, postgres_url
 from tests.support.wait import wait_until
 
@@ -65,7 +66,7 @@ def test_a_lone_statement_and_a_begin_that_met_a_busy_file_are_run_again(
         if other.in_transaction:
             other.execute("ROLLBACK")
 
-    monkeypatch.setattr(database.time, "sleep", pause)
+    replace_time(monkeypatch, database, sleep=pause)
     with closing(other), store:
         start(store)
         other.execute("BEGIN IMMEDIATE")
@@ -82,8 +83,7 @@ def test_a_statement_is_not_repeated_for_ever(tmp_path: Path, monkeypatch: pytes
         clock[0] += seconds
         assert clock[0] < 100
 
-    monkeypatch.setattr(database.time, "sleep", pause)
-    monkeypatch.setattr(database.time, "monotonic", lambda: clock[0])
+    replace_time(monkeypatch, database, sleep=pause, monotonic=lambda: clock[0])
     with closing(other), store, pytest.raises(OperationalError, match="locked"):
         start(store)
     assert 8.0 <= clock[0] < 10.0
@@ -101,7 +101,7 @@ def test_a_statement_inside_a_transaction_is_not_repeated_alone(monkeypatch: pyt
                 connection.write_text("SET LOCAL lock_timeout = 1", [()])
                 connection.write(change, {"name": "x"})
 
-        monkeypatch.setattr(database.time, "sleep", paused.append)
+        replace_time(monkeypatch, database, sleep=paused.append)
         with pytest.raises(OperationalError, match="lock timeout"):
             change_within()
     assert paused == []

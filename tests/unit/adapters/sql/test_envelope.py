@@ -14,6 +14,7 @@ from brainq.client.content_keys import ContentKeys
 from brainq.contracts.encryption import KEY_CACHE_S, ContentKeyMissing, ContentShredded, KeyPlace, key_id_of
 from brainq.errors import SetupError
 from tests.support.content_keys import key_file, key_place
+from tests.support.module_time import replace_time
 
 SAID = "It's Zanzibarium \u2603"
 
@@ -220,7 +221,7 @@ def test_a_key_that_a_process_wraps_by_the_file_as_it_was_is_wrapped_anew_too(
         late.encode("beta:1", SAID)
 
     monkeypatch.setattr(verbs, "_codecs", lambda: [codec])
-    monkeypatch.setattr(content_keys.time, "sleep", sleep)
+    replace_time(monkeypatch, content_keys, sleep=sleep)
     assert verbs.rewrap() == 2
     assert {key.operator_key for key in codec.listed()} == {"op-2"}
     late.close()

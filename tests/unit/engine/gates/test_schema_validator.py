@@ -19,6 +19,7 @@ from brainq.engine.gates import schema_validator
 from brainq.engine.gates.arguments import ToolArgValidator, ValidArguments
 from brainq.engine.gates.schema_check import schema_problem
 from brainq.engine.gates.schema_validator import SLICE_S, UNCHECKED, SchemaValidator
+from tests.support.module_time import replace_time
 
 DOUBLED = {f"d{at}": {"allOf": [{"$ref": f"#/$defs/d{at + 1}"}] * 2} for at in range(60)} | {"d60": {}}
 NESTED: Any = json.loads("[" * 60 + "]" * 60)
@@ -133,7 +134,7 @@ def test_a_choice_that_was_tried_before_is_still_explained() -> None:
 
 def test_a_long_check_gives_way(monkeypatch: pytest.MonkeyPatch) -> None:
     rests: list[float] = []
-    monkeypatch.setattr(schema_validator.time, "sleep", rests.append)
+    replace_time(monkeypatch, schema_validator, sleep=rests.append)
     schema = {"items": {"items": {"type": "integer", "minimum": 0}}}
     assert words(schema, [[0] * 100] * 300, most_s=0.1) == [(UNCHECKED, "it takes too long to hold this to its schema")]
     assert 1 <= len(rests) <= 0.1 / SLICE_S
