@@ -27,7 +27,7 @@ from lab.mutants.bug import Bug
 from lab.mutants.bugs import BUGS
 
 ROOT = Path(__file__).parents[2]
-PARTS = ("brainq", "workers", "tests", "examples", "ops", "docs", "README.md", "pyproject.toml")
+PARTS = ("brainq", "workers", "tests", "examples", "lab", "ops", "docs", "README.md", "pyproject.toml")
 AT_ONCE = 2
 LIMIT_S = 600.0
 NO_TEST_FAILED, SOME_FAILED = 0, 1  # exit codes of pytest
