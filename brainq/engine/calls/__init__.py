@@ -1,13 +1,13 @@
-"""The run of one call: its function, its deadline, and its result.
+"""The machinery that runs one call: its function, its deadline, and its result.
 
     BoundedToolExecutor.run ─┬─ plain function  ─► a pooled daemon thread, abandoned at the deadline
                              ├─ async function  ─► the process's event loop, cancelled at the deadline
                              └─ process tool    ─► a child process, killed with its group at the deadline
 
-The function's end and the cut race: the first decides the outcome, and the second is reported to `on_late` and changes
-nothing.
+A function may end by itself or be cut off. Whichever happens first decides the outcome. If a function ends after it was
+cut off, its outcome is reported to `on_late` and changes nothing.
 
-A function may also return that its call waits for a result from outside (`Pending`, `ChildTurn`). The call is then
-parked, and holds no worker and no lane until the result comes. A cancel of the turn reaches every running call through
-`RedisStopSignals`; each call has a grace period and is then cut off.
+A function may also return an object (`Pending`, `ChildTurn`) that makes its call wait for a result from outside. The
+call is then parked, and holds no worker and no lane until the result comes. A cancel of the turn reaches every running
+call through `RedisStopSignals`; each call has a grace period and is then cut off.
 """

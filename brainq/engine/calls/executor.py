@@ -1,4 +1,4 @@
-"""Runs the function of a tool, and ends the call at its deadline at the latest, whatever the function does."""
+"""The executor of tools. It ends each call no later than its deadline, whatever the tool's function does."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ TOOL_LOOP = LoopThread("brainq-tool-loop")  # the only event loop of this proces
 
 
 class LoopCall:
-    """A call of an async function. It runs on the process's event loop while the caller's thread waits. At its deadline
-    it is cancelled, and abandoned if it does not end."""
+    """A call of an async function. The function runs on the process's event loop while the caller's thread waits. At
+    the deadline the function is cancelled, and abandoned if it does not end."""
 
     def __init__(
         self, tool: Tool, arguments: Mapping[str, Any], context: RunContext, grace: CancelGrace, on_late: OnLate | None
@@ -41,9 +41,9 @@ class LoopCall:
         self._context = context
         self._grace = grace
         self._run = FunctionRun(context, on_late)
-        self._woken: SimpleQueue[None] = SimpleQueue()  # the function has ended, or its token was cancelled
+        self._woken: SimpleQueue[None] = SimpleQueue()  # filled when the function ends or its token is cancelled
         self._loop = TOOL_LOOP.loop
-        # The caller's context variables are copied, so that a tool's spans are children of the call's.
+        # The caller's context variables are copied, so that a tool's spans are children of the call's span.
         self._variables = contextvars.copy_context()
         self._task: asyncio.Task[Any] | None = None
 
@@ -73,7 +73,8 @@ class LoopCall:
             else:
                 coroutine = contained(self._tool.name, self._variables.run(self._called))
                 self._task = self._loop.create_task(coroutine, context=self._variables)
-                # Not a try around the await: a task that is cancelled before its first step never enters it.
+                # A callback is used instead of a try around the await, because a task that is cancelled before its
+                # first step never enters its body.
                 self._task.add_done_callback(self._ended)
         except BaseException as error:  # the arguments may not fit the annotations, and user types may raise anything
             self._run.raised(error)
@@ -100,7 +101,7 @@ class LoopCall:
         self._woken.put(None)
 
     def _wait_at_most(self, timeout_s: float) -> None:
-        """Wait until the function has ended, at most for this time."""
+        """Wait until the function has ended, but no longer than `timeout_s`."""
         ends_at = time.monotonic() + timeout_s
         while not self._has_ended and (left_s := ends_at - time.monotonic()) > 0:
             self._wait(left_s)
@@ -136,9 +137,9 @@ class BoundedToolExecutor:
     ) -> CallReturn | None:
         """Call the tool and return how the call ended. Never raises because of the tool.
 
-        The call ends when the context's token expires or is cancelled. A tool that takes a RunContext has 0.25 s more
-        to return what it has, any other 0.05 s. A function may also return `Pending` or `ChildTurn` to make its call
-        wait for a result from outside.
+        The call ends when the context's token expires or is cancelled. A tool that takes a RunContext then has another
+        0.25 s to return a result, and any other tool has 0.05 s. A function may also return `Pending` or `ChildTurn` to
+        make its call wait for a result from outside.
 
         A plain function runs in the caller's thread. If it is cut off, it keeps that thread until it ends: `on_cut`
         receives the outcome from another thread, and this method returns None once the function has ended.
@@ -146,8 +147,9 @@ class BoundedToolExecutor:
         in_child   run the tool in a process of its own, so that a crash ends only this call
         on_late    called once, after the cut, with the outcome of an abandoned function
 
-        A ToolTimeout after 0 ms means that the function never started. `still_running` means that it was abandoned and
-        its lanes stay taken until `on_late`. The outputs in `context` are complete once the function has ended.
+        A ToolTimeout with `after_ms=0` means that the function never started. A ToolTimeout with `still_running` means
+        that the function was abandoned; its lanes stay taken until `on_late` is called. The outputs in `context` are
+        complete once the function has ended.
         """
         token = context.token
         if token.is_expired:
@@ -166,10 +168,10 @@ class BoundedToolExecutor:
         self._watchdog.add(watch)
         token.on_cancel(hasten)
         try:
-            # It runs in a copy of the caller's context variables: its spans are children of the call's, and its changes
-            # are dropped.
+            # The function runs in a copy of the caller's context variables. Its spans are therefore children of the
+            # call's span, and its changes to the variables are dropped.
             value = contextvars.copy_context().run(tool.function, **tool.keywords(arguments, context))
-        except BaseException as error:  # SystemExit as well, which must not end the caller's thread
+        except BaseException as error:  # including SystemExit, which must not end the caller's thread
             return run.raised(error)
         else:
             return run.returned(value)
@@ -177,6 +179,6 @@ class BoundedToolExecutor:
             watch.act = None
 
     def close(self) -> None:
-        """End the watchdog and every child process. Abandoned functions run until they end."""
+        """Stop the watchdog and kill every child process. Abandoned functions run until they end."""
         self._watchdog.close()
         self._processes.close()

@@ -1,5 +1,8 @@
-"""The run of one call's function: its JSON result or error, the race between its end and the cut, and a thread of its
-own if the caller's thread cannot be abandoned."""
+"""Runs of the functions behind calls.
+
+A run converts the function's result or error to an outcome, and decides whether the function ended before it was cut
+off. A call runs in a separate thread if its caller's thread cannot be abandoned.
+"""
 
 from __future__ import annotations
 
@@ -58,20 +61,20 @@ COOPERATIVE_GRACE_S = 0.25  # for tools that take a RunContext and can watch the
 GRACE_S = 0.05  # for other tools, whose end may coincide with the deadline
 
 CallReturn = ToolOutcome | Pending | ChildTurn | ServerTask
-"""How a function came back: with an outcome, or with the wish that its call waits for somebody outside."""
+"""How a function returned: with an outcome, or with a request that its call waits for a result from outside."""
 OnCut = Callable[[ToolTimeout], object]
 OnLate = Callable[[ToolOutcome], object]
 Abandon = Callable[[Callable[[], str]], None]
-"""Answers for a call whose function keeps its thread: with what the given function, which settles the call, returns or
-raises. Called from another thread."""
+"""A callback that answers the doorbell of a call whose function still occupies its thread. It receives the function
+that settles the call, and answers with what that function returns or raises. It is called from another thread."""
 
 
 def jsonable(value: Any) -> Any:
-    """Return `value` as JSON. Models, dataclasses, dates, sets and bytes take their usual form. Any other type is
-    converted by `str()`, with a warning in the log for each type.
+    """Return `value` as plain JSON data. Models, dataclasses, dates, sets and bytes are converted in the usual way. Any
+    other type is converted with `str()`, and a warning is logged once for each such type.
 
-    A value longer than MAX_RESULT_CHARS is replaced by the beginning of its text and a note. Raises ValueError for a
-    value without a JSON form, such as a list that contains itself.
+    A value whose JSON is longer than MAX_RESULT_CHARS is replaced by the beginning of its text and a note. Raises
+    ValueError if the value has no JSON form, such as a list that contains itself.
     """
     if value is None or (isinstance(value, bool | int) and -(2**63) <= value < 2**63):
         return value
@@ -83,11 +86,11 @@ def jsonable(value: Any) -> Any:
     text = _json_text(value)
     if len(text) > MAX_RESULT_CHARS:
         return _cut_result(text)
-    return json.loads(text, parse_constant=str)  # JSON has no NaN and no infinities, which become words
+    return json.loads(text, parse_constant=str)  # NaN and infinities do not exist in JSON and become words
 
 
 def one_line(error: BaseException) -> str:
-    """Return `TypeName: message` in one line of at most MAX_ERROR_CHARS characters. A group shows its leaves."""
+    """Return the error as one line: `TypeName: message`, or the errors in a group, cut to MAX_ERROR_CHARS."""
     return beginning(clean(failure_text(error)), MAX_ERROR_CHARS)
 
 
@@ -95,7 +98,7 @@ def _json_text(value: Any) -> str:
     try:
         try:
             plain = to_jsonable_python(value, fallback=_text_of_other, bytes_mode="utf8")
-        except (UnicodeError, PydanticSerializationError):  # bytes that are not text, or half an emoji in a key
+        except (UnicodeError, PydanticSerializationError):  # bytes that are not UTF-8, or half an emoji in a key
             plain = to_jsonable_python(clean_json(value), fallback=_text_of_other, bytes_mode="base64")
         return clean(json.dumps(plain, ensure_ascii=False))
     except (ValueError, TypeError, RecursionError) as error:
@@ -121,8 +124,8 @@ def _cut_result(text: str) -> str:
 
 
 def raised_error(error: BaseException) -> BaseException:
-    """Return the error that counts: the leaf of a group with one leaf, the doubt of a group that has one, else the
-    error itself."""
+    """Return the error that decides the outcome. For an exception group this is the OutcomeUnknown that it contains, or
+    else its only error if it contains just one. Otherwise it is the error itself."""
     doubts = [leaf for leaf in leaves(error) if isinstance(leaf, OutcomeUnknown)]
     return doubts[0] if doubts else only_leaf(error)
 
@@ -130,8 +133,8 @@ def raised_error(error: BaseException) -> BaseException:
 def outcome_of_raise(
     error: BaseException, latency_ms: int, *, block_tool: bool
 ) -> ToolFailure | ToolUnknown | ToolDenied:
-    """Return the outcome of a call that raised `error`. ToolError carries the tool's own words, OutcomeUnknown its
-    doubt, and RefusedArguments a denial. Any other error is rendered in one line."""
+    """Return the outcome of a call whose function raised `error`. ToolError and OutcomeUnknown keep their message, and
+    RefusedArguments becomes a denial. Any other error is shown as one line."""
     if isinstance(error, RefusedArguments):
         return ToolDenied(reason="validation", message=jsonable(str(error)), latency_ms=latency_ms)
     if isinstance(error, OutcomeUnknown):
@@ -153,7 +156,7 @@ def _error_words(error: ToolError | OutcomeUnknown) -> str:
 
 
 def checked_child_turn(child: ChildTurn) -> ChildTurn:
-    """Return the child turn with options that are plain JSON. Raises ValueError if no child turn can be made of it."""
+    """Return the child turn with plain JSON options. Raises ValueError if a field is invalid."""
     if not (math.isfinite(child.timeout_s) and child.timeout_s > 0):
         raise ValueError(f"the timeout_s of a ChildTurn is {child.timeout_s!r}; use finite seconds above 0")
     options = jsonable(child.options)
@@ -163,7 +166,7 @@ def checked_child_turn(child: ChildTurn) -> ChildTurn:
 
 
 def dump_return(ended: CallReturn) -> dict[str, Any]:
-    """Return the result as JSON, to send it out of a tool process."""
+    """Return the result as JSON, for the way from a tool process to its parent."""
     if isinstance(ended, Pending):
         return {"pending": {"token": ended.token, "timeout_s": ended.timeout_s}}
     if isinstance(ended, ServerTask):
@@ -182,7 +185,7 @@ def dump_return(ended: CallReturn) -> dict[str, Any]:
 
 
 def load_return(body: dict[str, Any]) -> CallReturn:
-    """Return the result that `dump_return` has written."""
+    """Rebuild the result from the JSON of `dump_return`."""
     if "pending" in body:
         return Pending(**body["pending"])
     if "server_task" in body:
@@ -194,10 +197,10 @@ def load_return(body: dict[str, Any]) -> CallReturn:
 
 @dataclass(eq=False, slots=True)
 class FunctionRun:
-    """One run of a call's function. The first of its end and the cut decides; an end that comes second is passed to
-    `on_late`, once.
+    """One run of a call's function. If the function ends before it is cut off, its end decides the call. If it ends
+    afterwards, its outcome is passed to `on_late`, once.
 
-    ended   how the call ended, once that is decided
+    ended   how the call ended; None until that is decided
     """
 
     context: RunContext
@@ -207,9 +210,9 @@ class FunctionRun:
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def returned(self, value: Any) -> CallReturn | None:
-        """Handle the function's return. Returns how the call ended, or None if it was cut off before.
+        """Handle the returned value. Returns how the call ended, or None if it was cut off before.
 
-        Called in the function's thread: converting the value to JSON counts as its time.
+        This runs in the function's thread, so the conversion to JSON counts towards the call's time.
         """
         ended: CallReturn
         try:
@@ -236,8 +239,9 @@ class FunctionRun:
         return self._end(ended)
 
     def raised(self, error: BaseException) -> CallReturn | None:
-        """Handle an error of the function, as `returned` does. After the deadline a tool that watches its token gives
-        up this way."""
+        """Handle an error that the function raised. Returns what `returned` does. After the deadline any error except
+        ToolError, OutcomeUnknown and RefusedArguments counts as a timeout, because a tool that watches its token gives
+        up by raising."""
         error = raised_error(error)
         if not isinstance(error, _OWN_WORDS | asyncio.CancelledError):
             print_user_traceback(error, f"call {self.context.call_id} of turn {self.context.turn_id} raised")
@@ -245,19 +249,20 @@ class FunctionRun:
         outcome = outcome_of_raise(error, self._elapsed_ms(), block_tool=block_tool)
         if not self.context.token.is_expired or isinstance(error, _OWN_WORDS):
             return self._end(outcome)
-        # At least 1 ms: 0 means that it never started.
+        # At least 1 ms, because 0 means that the function never started.
         timeout = ToolTimeout(after_ms=max(1, outcome.latency_ms), latency_ms=outcome.latency_ms)
-        # A cancelled function did not end by itself, so its message says nothing about what was done.
+        # A cancelled function did not end by itself, so its error says nothing about what it has done.
         return self._end(timeout, timeout if isinstance(error, asyncio.CancelledError) else outcome)
 
     def never_started(self) -> None:
-        """End the call of a function that was not called in time, and will not be."""
+        """End the call of a function that was not called in time and will not be called."""
         self._end(ToolTimeout(after_ms=0))
 
     def cut(self, settle: OnCut | None = None) -> CallReturn:
-        """End the call now, unless it has ended, as a timeout of a function that still runs.
+        """End the call as a timeout, unless it has ended already. Returns how the call ended.
 
-        settle   called with that timeout. The function's end waits for it, so that a late result is reported after it
+        settle   called with the timeout. If the function ends meanwhile, it waits for `settle`, so that its late result
+                 is reported afterwards
         """
         with self._lock:
             if self.ended is None:
@@ -270,7 +275,7 @@ class FunctionRun:
             return self.ended
 
     def _end(self, ended: CallReturn, if_late: ToolOutcome | None = None) -> CallReturn | None:
-        """Decide the call. `if_late` is reported instead of `ended` if the end comes after the cut."""
+        """Set how the call ended. If it was cut off before, report `if_late`, or else `ended`, as late."""
         with self._lock:
             if self.ended is None:
                 self.ended = ended
@@ -288,7 +293,7 @@ class FunctionRun:
         return None
 
     def _late(self, ended: CallReturn) -> ToolOutcome:
-        # Nobody waits for the outside result of a call that was given up, so only the end of its function matters.
+        # A call that was cut off no longer waits for a result from outside, so only the end of its function matters.
         if isinstance(ended, Pending | ChildTurn | ServerTask):
             elapsed_ms = self._elapsed_ms()
             return ToolTimeout(after_ms=max(1, elapsed_ms), latency_ms=elapsed_ms)
@@ -300,9 +305,9 @@ class FunctionRun:
 
 @dataclass(frozen=True, slots=True)
 class CancelGrace:
-    """The grace period of a call whose token has expired. After its deadline, a tool that takes a RunContext has 0.25 s
-    and any other 0.05 s. After a cancel, a tool that takes a RunContext or has an effect has `cancel_s`, because its
-    outcome is worth the wait."""
+    """The time that a function has to end after its token has expired. After the deadline, a tool that takes a
+    RunContext has 0.25 s and any other tool has 0.05 s. After a cancel, a tool that takes a RunContext or has an effect
+    has at least `cancel_s`, because its outcome is worth waiting for."""
 
     cancel_s: float = COOPERATIVE_GRACE_S
 
@@ -314,9 +319,9 @@ class CancelGrace:
 
 
 def run_in_own_thread(work: Callable[[Abandon], str]) -> str:
-    """Run `work` in a thread of its own. Returns or raises what `work` does, or what it was abandoned with."""
+    """Run `work` in a new thread, and return or raise what it does, or what it passes to its `abandon`."""
     answer: Future[str] = Future()
-    run = contextvars.copy_context().run  # spans opened here stay the parents of those opened there
+    run = contextvars.copy_context().run  # spans of the caller become the parents of spans in the new thread
 
     def abandon(settle: Callable[[], str]) -> None:
         _set_answer(answer, settle)
@@ -335,5 +340,5 @@ def _set_answer(answer: Future[str], work: Callable[[], str]) -> None:
         if not answer.done():
             answer.set_exception(error)
     else:
-        if not answer.done():  # otherwise it was abandoned and has ended now
+        if not answer.done():  # if it is done, the thread was abandoned, and its function has ended only now
             answer.set_result(did)

@@ -1,4 +1,4 @@
-"""Intents of calls with effects: such a call starts once its row is in SQL, which later records how it ended."""
+"""Intents of calls with effects: a row in SQL before the call starts, which later records how the call ended."""
 
 from __future__ import annotations
 
@@ -18,8 +18,11 @@ if TYPE_CHECKING:
 
 log = logger("brainq.calls")
 StartWord = Literal["started", "closed", "left"]
-"""closed   its turn wants no more calls: it is over, and never started
-left     somebody else goes on with it: its lanes are the next attempt's, or were left by whoever gave it up
+"""Whether a call may start.
+
+started   its function may be called now
+closed    its turn accepts no more calls, and this call never started
+left      another attempt continues with the call, so this one does nothing more
 """
 
 
@@ -40,13 +43,13 @@ class IntentGate:
             log.warning("call did not start", turn_id=claim.turn_id, call_id=claim.call_id)
             word = self.calls.beat(claim)
             if word == "OK" and self._never_starts(claim):
-                self.calls.let_lapse(claim)  # the next attempt need not wait for its end
+                self.calls.let_lapse(claim)  # so that the next attempt does not wait until the lease lapses
             return "closed" if word == "CLOSED" else "left"
         try:
             word = self.calls.start(claim)
         except Exception:
-            # Redis is unavailable. The intent is stored, and only this process knows that the call never started: a
-            # rescue reads that.
+            # Redis is unavailable. The intent is stored, but only this process knows that the call never started. It
+            # records that, so that a rescue can read it.
             self.record(claim, NEVER_STARTED)
             raise
         if word == "OK":
@@ -55,7 +58,7 @@ class IntentGate:
         return "closed" if word == "CLOSED" else "left"
 
     def record(self, claim: CallClaim, outcome: ToolOutcome, *, late: bool = False) -> None:
-        """Record how the attempt ended. `late` means that it was settled with another outcome before."""
+        """Record how the attempt ended. `late` means that the call has already been settled with another outcome."""
         try:
             self.intents.record_outcome(claim.turn_id, claim.call_id, claim.attempt, outcome, late)
         except Exception as failure:
@@ -63,8 +66,8 @@ class IntentGate:
             log.error("outcome not recorded in SQL", failure=failure, turn_id=claim.turn_id, call_id=claim.call_id)
 
     def _never_starts(self, claim: CallClaim) -> bool:
-        """Return whether SQL confirms that this attempt never started and never will. Otherwise another worker may be
-        running it whose claim Redis has lost."""
+        """Return whether SQL confirms that this attempt never started and never will. If SQL does not, another worker
+        may be running the attempt under a claim that Redis has lost."""
         found = self.intents.void(
             turn_id=claim.turn_id,
             call_id=claim.call_id,
@@ -77,8 +80,8 @@ class IntentGate:
         return found.state == "void" or (isinstance(outcome, ToolFailure) and outcome.error_type == NOT_STARTED)
 
     def _intend(self, claim: CallClaim, *, redact: bool) -> bool:
-        """Insert the intent. Returns False if a rescue has taken the call, or if a brake holds that Redis had lost. The
-        call is then claimed again and meets the restored brake."""
+        """Insert the intent. Returns False if a rescue has already taken the call, or if SQL has a brake that Redis had
+        lost. The brake is then restored, and holds the call when it is claimed again."""
         intent = Intent(
             turn_id=claim.turn_id,
             call_id=claim.call_id,
@@ -95,5 +98,5 @@ class IntentGate:
             return self.intents.start(**intent)
         if self.intents.start(unless_braked=True, **intent):
             return True
-        # Brakes that Redis knows were checked by its own clock when the call was claimed.
+        # Redis has checked the brakes that it knows, by its own clock, when the call was claimed.
         return not self.brakes.restore(claim.session_id, claim.turn_id) and self.intents.start(**intent)

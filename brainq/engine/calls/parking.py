@@ -1,4 +1,4 @@
-"""Parking of calls whose function has returned and whose result will come from outside."""
+"""The parking of calls whose function has returned and whose result will come from outside."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Parker:
-    """The machine that parks calls. If this worker lacks what a tool needs, the call's result says so.
+    """The machine that parks calls. A call fails with an explanation if this worker lacks the part that the call needs.
 
     outside    registers tokens that tools have made themselves
     children   starts child turns
-    watch      polls servers for their tasks
+    watch      polls servers for the tasks that they run
     """
 
     calls: RedisCalls
@@ -37,7 +37,7 @@ class Parker:
     def park(
         self, claim: CallClaim, wish: Pending | ChildTurn | ServerTask, outputs: SideOutputs
     ) -> SettleReply | ToolFailure:
-        """Park the call. Returns the reply of `RedisCalls.park`, or the reason why the call cannot wait."""
+        """Park the call. Returns the reply of `RedisCalls.park`, or a failure if the call cannot wait."""
         if claim.step == 0:
             return ToolFailure(
                 error="a context pack cannot wait for a result from outside: the turn has not begun",
@@ -55,7 +55,7 @@ class Parker:
         if named is None:
             if self.outside is None:
                 return _not_configured("a place to keep tokens of a tool's own; return Pending(ctx.outside_token())")
-            # Before the call parks: whoever sees it parked can complete it.
+            # The token is registered before the call parks, because a parked call may be completed at once.
             if not self.outside.register(pending.token, ref, pending.timeout_s):
                 return _token_in_use()
         elif named != ref:
@@ -79,12 +79,12 @@ class Parker:
             return _not_configured("the means to start child turns")
         try:
             word, detail = self.children.start(claim, child)
-        except (ValueError, SubmitConflict) as refusal:  # the fields make no turn, and trying again would not help
+        except (ValueError, SubmitConflict) as refusal:  # the child turn is invalid, and a retry would not help
             word, detail = "REFUSED", one_line(refusal)
         if word != "STARTED":
             return ToolFailure(error=f"the child turn was refused: {detail}", error_type="ChildRefused")
         reply = self._park(claim, "child", detail, child.timeout_s, outputs)
-        # LOST: the call belongs to another attempt, which has the same child.
+        # If the reply is LOST, the call belongs to another attempt, which has the same child turn.
         if reply.word == "LATE":
             self.children.cancel_children((detail,))
         return reply

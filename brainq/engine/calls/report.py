@@ -1,4 +1,4 @@
-"""Reports of outcomes: what is recorded and what the model reads. Pure functions."""
+"""Reports of calls: the outcome that is recorded, and the message that the model reads. Pure functions."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ NEVER_STARTED = ToolFailure(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OutcomeReport(CallReport):
-    """The report of a call, with the outcome that SQL keeps as evidence."""
+    """The report of a call, together with the outcome that SQL keeps as evidence."""
 
     outcome: ToolOutcome
 
@@ -82,8 +82,8 @@ def report_failure(
 ) -> OutcomeReport:
     """Return the report of a call that did not succeed, with the outcome that is recorded.
 
-    A call that a cancel cut off is `cancelled` if it surely changed nothing. A write that had begun is `unknown` and
-    never guessed.
+    If a cancel cut the call off, the report is `cancelled` for a call that certainly changed nothing. A write that had
+    begun is reported as `unknown`, because its outcome is never guessed.
     """
     if token.is_cancelled and _is_cut(outcome):
         return _report_cancelled(claim, outcome, outputs)
@@ -91,10 +91,10 @@ def report_failure(
 
 
 def _is_cut(outcome: ToolOutcome) -> bool:
-    """Return whether the cancel of the turn, and not the deadline, cut the call off or made it give up."""
+    """Return whether the outcome was caused by a cancel. The caller has checked that the call's token was cancelled."""
     return (
         isinstance(outcome, ToolTimeout)
-        # The cancel killed a child process before it could report.
+        # A child process was killed by the cancel before it could report.
         or (isinstance(outcome, ToolFailure) and outcome.error_type == "ProcessDied")
         or (isinstance(outcome, ToolUnknown) and outcome.why == "ProcessDied")
     )
@@ -116,7 +116,7 @@ def _report_cancelled(claim: CallClaim, outcome: ToolOutcome, outputs: SideOutpu
 
 def never_started_report(claim: CallClaim) -> OutcomeReport:
     """Return the report of a call that was cancelled before its function began."""
-    # The text of an unknown outcome is its message, so it fits any text.
+    # The message of an unknown outcome is shown as it is, so it can hold this text.
     unknown = ToolUnknown(message=cancelled_text(0, is_read=claim.effect.is_read))
     return replace(
         make_report(claim, unknown),
@@ -128,8 +128,8 @@ def never_started_report(claim: CallClaim) -> OutcomeReport:
 
 
 def _with_doubt(claim: CallClaim, outcome: ToolOutcome) -> ToolOutcome:
-    """Mark a write as unknown if it was cut off, or gave up, at its deadline without reporting its end. A write that
-    still runs may yet report it, so it has timed out until then."""
+    """Return the outcome. It becomes `unknown` for a write that was stopped at its deadline, or gave up, without
+    reporting a result. A write that still runs may yet report one, so its outcome stays a timeout."""
     if isinstance(outcome, ToolUnknown) and outcome.why == OutcomeUnknown.__name__:
         return unknown_outcome(outcome, is_read=claim.effect.is_read)
     if claim.effect.is_read or not isinstance(outcome, ToolTimeout):
@@ -141,8 +141,8 @@ def _with_doubt(claim: CallClaim, outcome: ToolOutcome) -> ToolOutcome:
 
 
 def late_notice(claim: CallClaim, outcome: ToolOutcome) -> Message | None:
-    """Return the notice for the model about a write that ended after it was given up. Returns None if the outcome adds
-    nothing."""
+    """Return the notice for the model about a write that ended after its call was given up. Returns None for a read,
+    and for an outcome that is neither a success nor a failure."""
     if claim.effect.is_read or not isinstance(outcome, ToolSuccess | ToolFailure):
         return None
     text, _ = outcome_text(outcome)
@@ -159,8 +159,9 @@ def late_notice(claim: CallClaim, outcome: ToolOutcome) -> Message | None:
 
 
 def source_rows(outputs: SideOutputs, call_id: str, step: int) -> list[Mapping[str, str]]:
-    """Return citations and rendered paths as the rows of the turn. Those of step 0 are marked, because the model did
-    not request them. Each row names its call, because rows are kept in the order of the calls and not of their ends."""
+    """Return citations and rendered paths as rows of the turn. Rows of step 0 are marked, because the model did not
+    request that step's calls. Each row names its call, because rows are sorted by the order of the calls and not by
+    when they ended."""
     cited = [("local", citation) for citation in outputs.local_citations]
     cited += [("web", citation) for citation in outputs.web_citations]
     rows: list[Mapping[str, str]] = [

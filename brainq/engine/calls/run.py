@@ -1,5 +1,5 @@
-"""Runs a call in a worker: claims it, records the intent, runs its function within its bounds, and settles its
-result."""
+"""The runner of calls in a worker. It claims a call, records its intent, runs its function within its time limit, and
+settles the result."""
 
 from __future__ import annotations
 
@@ -54,8 +54,8 @@ MAX_LOST_WORKERS = 2  # a call that has lost this many workers runs in a process
 
 
 def memory_tool(retriever: MemoryRetriever) -> Tool:
-    """Return the retriever as a READ_ONLY tool named MEMORY_TOOL, so that a memory lookup is bounded, renewed and
-    rescued like any other read. No model sees it."""
+    """Return a READ_ONLY tool named MEMORY_TOOL that calls the retriever. A memory lookup is thereby time-limited,
+    renewed and rescued like any other read. The model does not see this tool."""
 
     def retrieve(query: str, context: RunContext) -> dict[str, Any]:
         found: Any = retriever.retrieve_for_context(query, context.session_id)
@@ -71,7 +71,7 @@ def memory_tool(retriever: MemoryRetriever) -> Tool:
 
 @dataclass(eq=False, slots=True)
 class CallBeat:
-    """The heartbeat of a call. It renews the lease and publishes the progress.
+    """The heartbeat of a call. It renews the lease and publishes the newest progress.
 
     progress   returns the newest progress that the function has reported, or None
     """
@@ -93,7 +93,7 @@ class CallBeat:
         if self._is_published and newest is not self._newest:
             self._newest, self._number, self._is_published = newest, self._number + 1, False
         if not self._is_published and self._newest is not None:
-            # Redis may have received it, so it is published again under the same number.
+            # Redis may have received it before the error, so it is published again with the same number.
             self.calls.publish_progress(self.claim, self._number, self._newest)
             self._is_published = True
 
@@ -102,9 +102,9 @@ class CallBeat:
 class CallRunner:
     """The machine that runs calls in a worker of the parallel or the serial pool.
 
-    retriever   returns the memory of a brain
-    stops       notifies a call of a cancel at once; without it the next heartbeat does
-    holds       let tools wait until their turn is ready
+    retriever   returns the memory retriever of a brain, or None
+    stops       reports a cancel to a running call at once; without it, the next heartbeat does
+    holds       reports to tools whether their turn is ready
     outside     keeps the tokens that tools make themselves
     children    starts child turns
     brakes      restores the holds that Redis has lost
@@ -127,7 +127,7 @@ class CallRunner:
     brakes: BrakeDesk | None = None
     watch: ServerTaskWatcher | None = None
     _missing: MissingBrainLog = field(default_factory=MissingBrainLog, init=False)
-    # Each claim has its own owner name, as in engine/turn/coordinator.py.
+    # Each claim has its own owner name, for the reason given in engine/turn/coordinator.py.
     _numbers: Iterator[int] = field(default_factory=lambda: itertools.count(1), init=False)
 
     def __post_init__(self) -> None:
@@ -143,7 +143,7 @@ class CallRunner:
         return None if retriever is None else memory_tool(retriever)
 
     def close(self) -> None:
-        """End what the process keeps for its tools: threads, child processes, MCP servers, the event loop."""
+        """Stop what the process keeps for its tools: threads, child processes, MCP servers, the event loop."""
         if self.watch is not None:
             self.watch.close()
         self.executor.close()
@@ -151,14 +151,14 @@ class CallRunner:
         TOOL_LOOP.stop()
 
     def run(self, session_id: str, turn_id: str, call_id: str, attempt: int, abandon: Abandon | None = None) -> str:
-        """Answer one doorbell. Returns the outcome in a word, for logs and tests.
+        """Handle one doorbell. Returns the outcome as a word, for logs and tests.
 
-        abandon   answers the doorbell if the function keeps this thread. If it is None, the thread cannot be abandoned
-                  and the call gets a thread of its own
+        abandon   answers the doorbell if the function keeps this thread after its deadline. If `abandon` is None, this
+                  thread cannot be abandoned, and the call runs in a thread of its own
         """
         if abandon is None:
             return run_in_own_thread(partial(self.run, session_id, turn_id, call_id, attempt))
-        # The watch begins before the claim, so that no stop falls between the two.
+        # The watch begins before the claim, so that a stop between the two is not missed.
         token = DeadlineToken(math.inf)
         with ExitStack() as held:
             if self.stops is not None:
@@ -176,9 +176,10 @@ class CallRunner:
             token.ends_at = time.monotonic() + min(claim.cap_ms, claim.remaining_ms) / 1000
             beat = CallBeat(self.calls, claim)
             held.push(self.beats.renew(beat.beat, token.cancel))
-            # This call may be what killed the workers that ran it before.
+            # This call may be the reason why the workers that ran it before have died.
             runs_alone = claim.attempt > MAX_LOST_WORKERS and not is_memory
-            # Whatever needs Redis comes before the intent: nothing may fail between the intent and the function.
+            # Everything that needs Redis comes before the intent, because nothing may fail between the intent and the
+            # function.
             context = self._context(claim, tool, token, brain.name, runs_alone=runs_alone)
             beat.progress = lambda: context.newest_progress
             call = ClaimedCall(claim, tool, brain, context)
@@ -208,12 +209,12 @@ class CallRunner:
         return call.did if ended is None else self._settler.settle(call, ended)
 
     def _cut_off(self, call: ClaimedCall, held: ExitStack, abandon: Abandon, timeout: ToolTimeout) -> None:
-        """Settle a call in another thread, because its function has used up its time and keeps this one."""
+        """Settle a call whose function is past its time but still occupies its thread. This runs in another thread."""
         with held:
             abandon(partial(self._settler.settle, call, timeout))
 
     def _drop(self, ref: CallRef, why: str) -> str:
-        # Another pool serves the effect: the doorbell was forged, or put into a wrong queue.
+        # `unserved` means that another pool serves the effect: the doorbell was forged, or is in the wrong queue.
         log_dropped = log.warning if why == "unserved" else log.debug
         if why == "no_brain":
             self._missing.warn("call", ref.turn_id, self.brains.names)
@@ -233,7 +234,7 @@ class CallRunner:
         self, claim: CallClaim, tool: Tool, token: DeadlineToken, brain: str, *, runs_alone: bool
     ) -> RunContext:
         session_id, turn_id = claim.session_id, claim.turn_id
-        # A child process cannot register a token itself.
+        # A child process cannot register a token itself, so the token is made here.
         is_apart = tool.context_param and (tool.spec.isolation == "process" or runs_alone)
         new_token = new_outside_token(claim.ref) if is_apart else ""
         return RunContext(

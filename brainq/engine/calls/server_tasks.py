@@ -1,11 +1,11 @@
-"""Polls servers for the tasks that parked calls wait for, until each has its result.
+"""The polling of servers for the tasks that parked calls wait for, until each task has its result.
 
-    put ──► park ──► watch ──► polled at its server's pace ──► the call's result, or nobody waits: cancelled there
+    put ──► park ──► watch ──► poll at the server's pace ──► the call's result, or a cancel if no call waits
                        ▲
-    the task of another process that stopped its heartbeats ──► taken
+    a task whose process has stopped its heartbeats ──► take
 
 A parked call holds no worker: the polling runs on the event loop of the process's tools. Every step may be repeated,
-because a call takes one result.
+because a call accepts only one result.
 """
 
 from __future__ import annotations
@@ -41,26 +41,26 @@ if TYPE_CHECKING:
 log = logger("brainq.calls")
 
 MIN_DELAY_S, MAX_DELAY_S = 1.0, 60.0
-AGE_SHARE = 0.1  # of the age of a task, so that a long task is polled rarely
+AGE_SHARE = 0.1  # the share of a task's age after which it is polled again, so that a long task is polled rarely
 TAKE_AT_ONCE = 20
 ServedEffect = tuple[str, Effect]
-"""A brain's name, "" for the default one, and the effect of calls."""
+"""The name of a brain ("" for the default one) and an effect of its calls."""
 
 
 def poll_delay_s(poll_ms: int, watched_s: float, failures: int) -> float:
-    """Return how long to wait until the next poll, after this many failures in a row. Pure."""
+    """Return how long to wait before the next poll. `failures` counts the polls in a row that failed. Pure."""
     pace_s = max(poll_ms / 1000, watched_s * AGE_SHARE, MIN_DELAY_S)
     return min(MAX_DELAY_S, pace_s * 2 ** min(failures, 10))
 
 
 @dataclass(eq=False, kw_only=True)
 class ServerTaskWatcher:
-    """A watcher of the tasks of servers. There is one per process that runs calls.
+    """The watcher of tasks that servers run. Each process that runs calls has one.
 
-    beats      a renewer of its own, which this class stops
-    lease_s    the lease of a task's watcher, and how often others look for tasks whose lease has lapsed
-    complete   gives a call its result, by its token; raises InvalidInput and TokenRefused
-    fail       ends the call without a result
+    beats      the renewer of the watched tasks' leases, which is stopped by `close`
+    lease_s    the lease of a watched task, and the interval between two searches for tasks whose lease has lapsed
+    complete   sets the result of a call by its token; raises InvalidInput and TokenRefused
+    fail       ends a call without a result, by its token
     """
 
     tasks: RedisOutsideResults
@@ -73,21 +73,21 @@ class ServerTaskWatcher:
     _running: set[Future[None]] = field(default_factory=set[Future[None]])
 
     def begin(self) -> None:
-        """Take over tasks that other processes have left, if a brain has tools that may be called as tasks."""
+        """Start taking over tasks that no process watches any more, if a brain has tools that run as tasks."""
         places = {place for name in ("", *self.brains.names) for place in self._served_effects(name)}
         if places:
             self._start(self._take_forever(places))
 
     def put(self, claim: CallClaim, task: ServerTask, token: str) -> ServerTaskWatch:
-        """Record the task, before the call parks."""
+        """Record the task. This happens before its call parks."""
         return self.tasks.put_task(claim, task, token)
 
     def watch(self, task: ServerTaskWatch) -> None:
-        """Start to poll the task of a call that has parked."""
+        """Start polling the task of a call that has parked."""
         self._start(self._watch(task, taken=False))
 
     def abandon(self, task: ServerTaskWatch) -> None:
-        """Stop watching a task whose call has not parked."""
+        """Cancel the task of a call that could not park."""
         self._start(self._end(task))
 
     def close(self) -> None:
@@ -98,7 +98,7 @@ class ServerTaskWatcher:
         self.beats.stop()
         try:
             self.tasks.leave_tasks(left)
-        except Exception as failure:  # their leases lapse instead
+        except Exception as failure:  # their leases lapse instead, and other processes take them
             log.warning("the tasks of servers were not handed over", failure=failure, tasks=len(left))
 
     def _served_effects(self, name: str) -> set[ServedEffect]:
@@ -136,7 +136,7 @@ class ServerTaskWatcher:
             if taken and (word := await to_thread(self.tasks.beat_task, task)) != "OK":
                 if word == "OVER":
                     await self._end(task)
-                return  # the call may still park
+                return  # the call has not parked yet
             self._watched[task.row] = task
             try:
                 beat = partial(self.tasks.beat_task, task)
@@ -148,13 +148,13 @@ class ServerTaskWatcher:
                     await self._end(task)
                 else:
                     await self._drop(task)
-            except Exception as failure:  # another process, or this one, takes it
+            except Exception as failure:  # the task is taken again when its lease has lapsed
                 log.error("a server's task is no longer watched", failure=failure)
             finally:
                 self._watched.pop(task.row, None)
 
     async def _poll_until_end(self, task: ServerTaskWatch, over: asyncio.Event, *, at_once: bool) -> TaskEnd | None:
-        """Return how the task ended, or None if its call no longer waits."""
+        """Poll until the task ends. Returns its end, or None if its call no longer waits."""
         server = self._server(task)
         if server is None:
             gone = OutcomeUnknown(f"No worker has the tool {task.tool!r} any more, of whose server the task is.")
@@ -180,14 +180,14 @@ class ServerTaskWatcher:
         return None
 
     async def _settle(self, task: ServerTaskWatch, result: Any, over: asyncio.Event) -> None:
-        """Give the call its result. Waits while Redis or SQL is unavailable."""
+        """Set the call's result. Retries while Redis or SQL is unavailable, unless the call no longer waits."""
         outage = OutageLog(log, "record the result of a server's task")
         failures = 0
         while True:
             try:
                 await to_thread(self._deliver, task.token, result)
                 return
-            except TokenRefused:  # the call has a result
+            except TokenRefused:  # the call already has a result
                 return
             except Exception as failure:
                 outage.failed(failure)
@@ -210,11 +210,11 @@ class ServerTaskWatcher:
             self.complete(token, f"{text}\n[the files of this result are missing: {wrong}]")
 
     def _publish_progress(self, task: ServerTaskWatch, message: str) -> None:
-        with contextlib.suppress(Exception):  # readers miss one progress message
+        with contextlib.suppress(Exception):  # readers then miss one progress message
             self.tasks.publish_task_progress(task, message)
 
     async def _end(self, task: ServerTaskWatch) -> None:
-        """Request the cancel of a task whose result is no longer wanted. It is not polled again."""
+        """Cancel a task whose result is no longer needed, and remove its record, so that it is not polled again."""
         server = self._server(task)
         if server is not None:
             await server.cancel(task.task)
@@ -223,7 +223,7 @@ class ServerTaskWatcher:
     async def _drop(self, task: ServerTaskWatch) -> None:
         try:
             await to_thread(self.tasks.drop_task, task)
-        except Exception as failure:  # its lease lapses, and the next watcher finds that nobody waits
+        except Exception as failure:  # the lease lapses, and the next watcher finds that no call waits
             log.warning("the task of a server was not dropped", failure=failure)
 
     def _server(self, task: ServerTaskWatch) -> ServerTool | None:

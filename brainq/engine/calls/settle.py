@@ -1,4 +1,4 @@
-"""Settles claimed calls: stores files, records the outcome of the intent, calls the middleware, and writes to Redis."""
+"""The settling of claimed calls: in SQL (files, intents), then with the middleware, then in Redis."""
 
 from __future__ import annotations
 
@@ -39,15 +39,16 @@ log = logger("brainq.calls")
 
 @dataclass(frozen=True, slots=True)
 class ResultFiles:
-    """The store for files of results. Storing a file again is harmless, because its bytes are kept once."""
+    """The store for the files that calls return. Equal bytes are kept once, so storing a file twice is harmless."""
 
     blobs: Blobs
     limits: FileLimits
 
     def store(self, claim: CallClaim, outcome: ToolSuccess, files: Sequence[File]) -> ToolSuccess:
-        """Return the outcome with its files, or with the reason why they are missing: the call's effect has happened.
+        """Store the files and return the outcome with them, or with the reason why they are missing.
 
-        Raises SQL's error if the call changed nothing. The call is then run again.
+        Raises SQL's error if the call is a read, which can be run again. A write has had its effect, so its outcome is
+        kept.
         """
         why = self.limits.problem_with(files)
         if not why:
@@ -67,9 +68,9 @@ class ResultFiles:
 class ClaimedCall:
     """One attempt at a call, from its claim to its settled result.
 
-    span        ends when the call is settled, whatever its function does then
-    did         the outcome in a word
-    has_ended   whether the function has ended after it was cut off
+    span        the call's span, which ends when the call is settled even if its function still runs
+    did         the outcome as a word
+    has_ended   whether a function that was cut off has ended since
     """
 
     claim: CallClaim
@@ -82,7 +83,7 @@ class ClaimedCall:
 
     @property
     def made_by_model(self) -> ToolCall:
-        """Return the call as the model made it, with the arguments it runs with."""
+        """Return the model's call with the arguments that it runs with."""
         claim = self.claim
         return ToolCall(id=claim.call_id, name=claim.tool, arguments=dict[str, object](claim.arguments))
 
@@ -91,8 +92,8 @@ class ClaimedCall:
 class CallSettler:
     """The machine that records how calls ended.
 
-    files   stores what tools return beside a value
-    beats   renews the leases of lanes whose function was cut off and still runs
+    files   stores the files that tools return
+    beats   renews the lanes of functions that were cut off and still run
     """
 
     calls: RedisCalls
@@ -102,10 +103,10 @@ class CallSettler:
     beats: LeaseRenewer
 
     def settle(self, call: ClaimedCall, ended: CallReturn) -> str:
-        """Settle a call whose function has ended or was cut off, in SQL, then with the brain's middlewares, then in
-        Redis. Returns the outcome in a word."""
+        """Settle a call whose function has ended or was cut off: in SQL, then with the brain's middleware, then in
+        Redis. Returns the outcome as a word."""
         claim, outputs = call.claim, call.context.outputs()
-        # A function that was cut off still runs, whatever is reported.
+        # A function that was cut off still runs, whatever outcome is reported.
         still_runs = isinstance(ended, ToolTimeout) and ended.still_running
         if still_runs and claim.lanes:
             self.beats.renew(partial(self._keep_lanes, call), _ignore)
@@ -123,7 +124,7 @@ class CallSettler:
                 report = report_failure(claim, ended, call.context.token, outputs)
             if not claim.effect.is_read:
                 self.intents.record(claim, report.outcome)
-            if call.brain.hooks.after_call and claim.step > 0:  # the opening wave is not the model's tool use
+            if call.brain.hooks.after_call and claim.step > 0:  # the opening wave was not requested by the model
                 _notify_hooks(call, report.outcome)
             if call.span.is_recording():
                 error_type = report.outcome.error_type if isinstance(report.outcome, ToolFailure) else ""
@@ -137,7 +138,7 @@ class CallSettler:
             end_span(call.span)
 
     def settle_late(self, call: ClaimedCall, outcome: ToolOutcome) -> None:
-        """Release the lanes of a function that was cut off and has now ended, and record its outcome as evidence."""
+        """Record the outcome of a function that was cut off and has ended since, as evidence, and release its lanes."""
         try:
             if not call.claim.effect.is_read:
                 self.intents.record(call.claim, outcome, late=True)
@@ -146,18 +147,18 @@ class CallSettler:
             call.has_ended = True
 
     def settle_unstarted(self, call: ClaimedCall) -> None:
-        """Settle a call that never started, because a turn that is being cancelled waits for its calls."""
+        """Settle a call that never started. A turn that is being cancelled waits until all of its calls are settled."""
         report = never_started_report(call.claim)
         end_call(call.span, report.status)
         self.calls.settle(call.claim, report)
 
     def _keep_lanes(self, call: ClaimedCall) -> str:
-        """Renew the lanes of a function that was cut off, until it has ended."""
+        """Renew the lanes of a function that was cut off. Returns LOST once the function has ended."""
         return "LOST" if call.has_ended else self.calls.beat_lanes(call.claim.ref)
 
 
 def _ignore(word: str) -> None:
-    """Ignore the word: the lanes were released, or taken after a freeze, and need no heartbeat."""
+    """Do nothing: lanes that were released, or taken over after a freeze, need no more heartbeats."""
 
 
 def _notify_hooks(call: ClaimedCall, outcome: ToolOutcome) -> None:
@@ -167,7 +168,7 @@ def _notify_hooks(call: ClaimedCall, outcome: ToolOutcome) -> None:
 
 
 def _note_settled(call: ClaimedCall, reply: SettleReply, report: OutcomeReport | None) -> str:
-    # A parked write has an open intent: its outcome comes from outside.
+    # A parked write keeps its open intent, because its outcome comes from outside.
     if reply.word == "PARKED":
         end_call(call.span, TraceStatus.PARKED)
     call.did = settled_as(reply.word.lower(), report)
@@ -176,8 +177,8 @@ def _note_settled(call: ClaimedCall, reply: SettleReply, report: OutcomeReport |
 
 
 def settled_as(word: str, report: OutcomeReport | None) -> WorkOutcome:
-    """Return the outcome, and whether the task of the call is shown as failed."""
-    if word == "lost":  # the sweeper showed it as failed, and a success of the same task would replace that
+    """Return the outcome word. It also carries whether the call's task is shown as failed."""
+    if word == "lost":  # the sweeper has shown the task as failed, and a success would replace that
         return WorkOutcome(word, WorkFailure.CALL_LOST)
     if report is None:
         return WorkOutcome(word)

@@ -1,8 +1,8 @@
-"""Child processes for tools that must be killed at their deadline, and not abandoned.
+"""Child processes for tools that must be killed at their deadline instead of being abandoned.
 
-A child serves one call at a time and is kept for the next. It leads a process group of its own, so that killing it also
-kills what the tool has started. The child runs `main` and must stay light: this file imports neither Celery nor Redis
-nor SQL. The brain's own module may import anything.
+A child serves one call at a time and is kept for the next call. It leads its own process group, so killing it also
+kills the processes that the tool has started. The child runs `main` and must stay light: this file imports neither
+Celery nor Redis nor SQL. The brain's own module may import anything.
 """
 
 from __future__ import annotations
@@ -37,15 +37,15 @@ from brainq.runtime.processes.guard import ProcessGuard
 
 _MAIN = "brainq.engine.calls.tool_processes:main"
 _LONGEST_WAIT_S = 3_600.0
-_HELLO_S = 10.0  # for the rest of a first frame that has begun to arrive
+_HELLO_S = 10.0  # for the rest of the first frame, once the frame has begun to arrive
 
 
 def main(descriptor: int, brain_ref: str) -> None:
-    """Serve the socket with this file descriptor until the other side closes it."""
+    """Serve calls on the socket with this file descriptor until the parent closes it."""
     sock = socket.socket(fileno=descriptor)
     try:
         brains = load_brains(brain_ref)
-    except BaseException as error:  # an import may raise anything, SystemExit as well
+    except BaseException as error:  # an import may raise anything, including SystemExit
         send_frame(sock, {"error": one_line(error)})
         return
     server = _CallServer(sock, brains)
@@ -59,7 +59,7 @@ def main(descriptor: int, brain_ref: str) -> None:
 
 
 class _CallServer:
-    """The child's side, which runs one call after another."""
+    """The server in a child process. It runs one call after another."""
 
     def __init__(self, sock: socket.socket, brains: Brains) -> None:
         self._sock = sock
@@ -71,7 +71,7 @@ class _CallServer:
         self._runner = asyncio.Runner()
 
     def serve(self) -> None:
-        """Run functions in the main thread, where signals and subprocesses behave as usual."""
+        """Run calls in the main thread, where signals and subprocesses behave as usual."""
         with self._runner:
             while True:
                 request, token = self._requests.get()
@@ -79,7 +79,7 @@ class _CallServer:
                 self._send(dump_return(ended) | {"outputs": dump_outputs(outputs)})
 
     def read(self) -> None:
-        """Read frames. Ends this process and all it started if the other side is gone or cannot be read."""
+        """Read the parent's frames. If the parent is gone, kill this process and everything that it started."""
         number, token = 0, DeadlineToken(0)
         try:
             while True:
@@ -87,10 +87,10 @@ class _CallServer:
                 if "is_ready" in frame:
                     self._readiness.put(frame["is_ready"])
                 elif "cancel" not in frame:
-                    # The time counts from the arrival of the request.
+                    # The call's time counts from the arrival of its request.
                     number, token = frame["number"], DeadlineToken(frame["remaining_s"])
                     self._requests.put((frame, token))
-                elif frame["cancel"] == number:  # otherwise it is about an earlier call
+                elif frame["cancel"] == number:  # otherwise the cancel is for an earlier call
                     token.cancel(frame["reason"])
         finally:
             os.killpg(os.getpgrp(), signal.SIGKILL)
@@ -125,7 +125,7 @@ class _CallServer:
         return run.cut(), context.outputs()
 
     def _ask_ready(self) -> bool:
-        """Return whether the turn is ready, as the parent process reads it from Redis. The child reaches no service."""
+        """Return whether the turn is ready. The parent reads that from Redis; the child connects to no service."""
         with self._asking:
             self._send({"asks": "ready"})
             return self._readiness.get()
@@ -134,7 +134,7 @@ class _CallServer:
         self._send({"progress": [progress.done, progress.total, progress.message]})
 
     def _send(self, frame: dict[str, Any]) -> None:
-        with self._sending:  # several threads of a tool may call this
+        with self._sending:  # several threads of a tool may send at once
             send_frame(self._sock, frame)
 
     def _call(self, tool: Tool, arguments: dict[str, Any], context: RunContext) -> Any:
@@ -157,7 +157,7 @@ def dump_outputs(outputs: SideOutputs) -> dict[str, Any]:
 
 
 def load_outputs(body: dict[str, Any]) -> SideOutputs:
-    """Return the outputs that `dump_outputs` has written."""
+    """Rebuild the outputs from the JSON of `dump_outputs`."""
     return SideOutputs(
         tuple(Citation.model_validate(citation) for citation in body["local"]),
         tuple(Citation.model_validate(citation) for citation in body["web"]),
@@ -169,7 +169,7 @@ def load_outputs(body: dict[str, Any]) -> SideOutputs:
 
 
 class ToolProcesses:
-    """The children of this process: as many as were needed at once, each started when first needed."""
+    """The pool of this process's child processes. A child is started when a call finds no idle one."""
 
     def __init__(self, brain_ref: str, grace: CancelGrace | None = None) -> None:
         self._brain_ref = brain_ref
@@ -179,7 +179,7 @@ class ToolProcesses:
         self._pid = os.getpid()
 
     def run(self, tool: Tool, arguments: Mapping[str, Any], context: RunContext, token: DeadlineToken) -> CallReturn:
-        """Run the call in a child. Kills the child and all it started if it does not return in time."""
+        """Run the call in a child. If it does not return in time, kill the child and everything it started."""
         if not self._brain_ref:
             return _setup_failure(
                 f"tool {tool.name!r} has isolation='process', but the brain was not given by name; "
@@ -194,7 +194,7 @@ class ToolProcesses:
         stop_listening = token.on_cancel(child.wake)
         try:
             if not child.wait_ready(token):
-                keep = True  # it continues to import the brain, for the next call
+                keep = True  # the child continues to import the brain, for the next call
                 return ToolTimeout(after_ms=0, latency_ms=_ms_since(started))
             started = time.monotonic()
             reply = child.ask(
@@ -220,7 +220,7 @@ class ToolProcesses:
         return load_return(reply)
 
     def close(self) -> None:
-        """Kill the idle children and end the guard, which kills the busy ones."""
+        """Kill the idle children, and close the guard, which kills the busy ones."""
         if self._pid == os.getpid():
             while self._idle:
                 self._idle.pop().kill()
@@ -238,7 +238,7 @@ class ToolProcesses:
 
 
 class _ToolChild(SocketChild):
-    """One child process, from the parent's side. Once it `is_ready` it may have begun a call, whatever it dies of."""
+    """A child process, as its parent sees it. Once it `is_ready`, its death may leave a call half done."""
 
     def __init__(self, brain_ref: str, guard: ProcessGuard) -> None:
         super().__init__(guard, _MAIN, brain_ref)
@@ -249,7 +249,7 @@ class _ToolChild(SocketChild):
     def wait_ready(self, token: DeadlineToken) -> bool:
         """Wait until the child has loaded the brain. Returns False if the token expires first.
 
-        Raises SetupError if it cannot load it, FrameLostError if it died.
+        Raises SetupError if the child cannot load the brain, and FrameLostError if the child has died.
         """
         if self.is_ready:
             return True
@@ -264,9 +264,9 @@ class _ToolChild(SocketChild):
     def ask(
         self, request: dict[str, Any], token: DeadlineToken, grace_s: Callable[[], float], context: RunContext
     ) -> dict[str, Any] | None:
-        """Return the child's reply, or None if none came until `grace_s` after the expiry.
+        """Send the request and return the child's reply, or None if none comes in the `grace_s` after the expiry.
 
-        Until then the child may query the readiness of its turn and report progress, as often as it likes.
+        Meanwhile the child may ask whether its turn is ready, and may report progress, as often as it likes.
         """
         self._number += 1
         self.sock.settimeout(max(0.001, token.remaining_s))
@@ -285,10 +285,10 @@ class _ToolChild(SocketChild):
             return None
 
     def wake(self) -> None:
-        """Make the thread that waits here check its token again. Called from any thread."""
+        """Wake the thread that waits for this child, so that it checks its token. Any thread may call this."""
         try:
             self._waker.send(b"!")
-        except OSError:  # it was killed meanwhile
+        except OSError:  # the child was killed meanwhile
             pass
 
     def kill(self) -> None:
@@ -297,7 +297,7 @@ class _ToolChild(SocketChild):
             sock.close()
 
     def _readable(self, token: DeadlineToken, grace_s: Callable[[], float]) -> bool:
-        """Return True if a frame has arrived, or False if none did until `grace_s` after the expiry."""
+        """Wait for a frame. Returns False if none arrives before `grace_s` has passed after the expiry."""
         while (remaining_s := token.remaining_s) > 0:
             if self._poll(min(remaining_s, _LONGEST_WAIT_S)):
                 return True
@@ -310,7 +310,7 @@ class _ToolChild(SocketChild):
         return False
 
     def _poll(self, timeout_s: float) -> bool:
-        """Return True if there is something to read. Returns False also if `wake` was called."""
+        """Return whether there is a frame to read. Returns False as well if `wake` ended the wait."""
         poll = select.poll()  # select() cannot watch descriptors above 1023
         poll.register(self.sock, select.POLLIN)
         poll.register(self._woken, select.POLLIN)
@@ -335,7 +335,7 @@ def _request(tool: Tool, arguments: Mapping[str, Any], context: RunContext, toke
             "cwd": context.cwd,
             "metadata": context.metadata,
             "brain": context.brain,
-            # A child cannot register a token that it would make.
+            # A child process cannot register a token, so it gets one that is registered.
             "outside_token": "" if tool.context_param is None else context.outside_token(),
         },
     }
