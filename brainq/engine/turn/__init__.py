@@ -1,4 +1,4 @@
-"""The coordinator: it decides what a turn does next, and does it.
+"""The coordinator, which decides what a turn does next and does it.
 
 Redis is authoritative for who may advance a turn. This package decides, and acts under the fence of its claim.
 
@@ -6,5 +6,6 @@ Redis is authoritative for who may advance a turn. This package decides, and act
                                          │                          └─► answer ─┐
                                          └─ End ──────────────────────────────► end ─► (finalizer)
 
-Each advance makes at most one model call, commits, and exits. No advance waits for another task.
+An advance is what one doorbell causes. It makes at most one model call, commits, and exits. No advance waits for
+another task.
 """

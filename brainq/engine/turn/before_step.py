@@ -1,6 +1,5 @@
-"""The work before a step: the opening wave, reflections and compactions. Each of them ends the advance, and the turn
-is rung again or awaits its calls.
-"""
+"""The work before a step: the opening wave, reflections and compactions. Each of them ends the advance. The turn then
+continues with a new doorbell, or when its calls have ended."""
 
 from __future__ import annotations
 
@@ -38,12 +37,13 @@ MIN_COMPACTION_TOKENS = 2_000  # a shorter conversation is not compacted, even o
 REFLECTION_FRAME_TOKENS = 400  # for the instructions and the answer
 _OUTCOMES: dict[str, Outcome] = {"OPENED": Did("opened"), "COMPACTED": Did("compacted"), "LOST": LOST}
 ArchiveMessages = Callable[[str, str, Sequence[Message], bool], None]
-"""Store messages before a compaction drops them: (session, turn, messages, redact)."""
+"""Stores messages before a compaction drops them. The arguments are the session, the turn, the messages, and
+`redact`."""
 
 
 @dataclass(eq=False)
 class AuxiliaryWork:
-    """The work before a step. Each method returns its outcome, or None if the step is to be made now."""
+    """The work before a step. Each method returns the outcome of the advance, or None if the step can follow now."""
 
     brain: Brain
     turns: RedisTurns
@@ -52,12 +52,12 @@ class AuxiliaryWork:
     budgets: BudgetDesk
 
     def dispatch_opening(self, turn: OwnedTurn, opening: OpeningWave) -> Outcome | None:
-        """Dispatch the calls of the opening wave."""
+        """Dispatch the calls of the opening wave, for which the turn then waits."""
         word = turn.retry(lambda: self.turns.open_wave(turn.claim, opening.calls, opening.limit_s))
         return _OUTCOMES.get(word)
 
     def reflect(self, turn: OwnedTurn) -> Outcome | None:
-        """Reflect on the step that was just made, at most once."""
+        """Reflect on the latest step, unless a reflection on it was already tried."""
         claim, view = turn.claim, turn.view
         words: list[str] = []
 
@@ -85,23 +85,23 @@ class AuxiliaryWork:
         return did_or_lost(kept, "reflected")
 
     def is_full(self, view: TurnView, step: PreparedStep) -> bool:
-        """Return whether a summary should replace the older messages before this step."""
+        """Return whether the context is so full that a summary should replace older messages before this step."""
         tokens = step.tracker.tokens(step.preparation.full_estimate)
         most, auto = step.tracker.max_context_tokens, self.brain.context.auto_compact
         return should_compact(tokens, most, auto, view.compaction_tried_at, view.history.length)
 
     def compact(self, turn: OwnedTurn, step: PreparedStep) -> Outcome | None:
-        """Replace the older messages by a summary."""
+        """Replace older messages by a summary, so that the next requests fit the context."""
         tracker, prepared = step.tracker, step.preparation
         tokens = tracker.tokens(prepared.full_estimate)
         return self._compact(turn, tracker, tokens, prepared.fixed_estimate)
 
     def compact_now(self, turn: OwnedTurn) -> Outcome | None:
-        """Replace the older messages by a summary, however few there are, because a person requested it."""
+        """Replace older messages by a summary, however full the context is, because a person requested it."""
         view = turn.view
         limits = view.request.limits.over(self.brain.limits)
         size = view.history.tokens
-        # Its size is halved, whatever the model could take. A short conversation is left as it is.
+        # With its present size as the limit, the history is halved. A short history is left as it is.
         most = min(limits.max_context_tokens, max(MIN_COMPACTION_TOKENS, size))
         tracker = ContextTracker.from_state(most, view.known)
         return self._compact(turn, tracker, tracker.tokens(size), 0) if size else None
@@ -127,7 +127,7 @@ class AuxiliaryWork:
         try:
             self.archive(claim.session_id, claim.turn_id, made.archive, self.brain.redact_logs)
         except Exception as failure:
-            # Nothing may leave Redis that SQL does not have. Until then older messages are left out of requests.
+            # Nothing may leave Redis that SQL does not have. Until then, requests leave out older messages.
             log.error("context not compacted, SQL does not keep it", failure=failure, turn_id=claim.turn_id)
             note = {"method": "none", "dropped": 0, "tokens_before": tokens, "tokens_after": tokens}
             spend = made.spend
@@ -137,7 +137,7 @@ class AuxiliaryWork:
             self.turns.compact,
             claim,
             expect=view.history.length,
-            # A very long history is read in part. The part that was not read is dropped as well.
+            # Only the newest part of a very long history was read. The part before it is dropped as well.
             drop=view.history.older + made.drop,
             front=made.items,
             spend=made.spend,
@@ -161,8 +161,8 @@ class AuxiliaryWork:
         return [fingerprint(c.name, c.arguments) for c in calls if isinstance(c.arguments, dict)]
 
     def _worst_cost(self, view: TurnView, tokens: int, output: int) -> tuple[float | None, tuple[Spend, ...]]:
-        """Return the worst-case cost of a model call beside the steps (None if its price is unknown), and what is
-        charged if its worker dies."""
+        """Return the worst-case cost of an auxiliary model call and what is charged if the worker dies during it. The
+        cost is None if the model's price is unknown."""
         try:
             auxiliary = self._model(view)
         except BrainqError:

@@ -1,5 +1,5 @@
-"""The start of a turn (callback, event log, the session's history) and the settings of its next step (model, prompt,
-options)."""
+"""The start of a turn: callbacks, the event log, and the session's history. It also chooses the settings of the next
+step: model, prompt and options."""
 
 from __future__ import annotations
 
@@ -40,14 +40,14 @@ log = logger("brainq.turn")
 _PLACEHOLDER = re.compile(r"\{([A-Za-z_][A-Za-z0-9_]*)\}")
 NO_CHOICE = StepChoice()
 _UNFORCED_CHOICES = (None, "auto", "none")
-READY_LOG_EVERY_S = 60.0  # how often a process logs that turns begin ready because no readiness flag waits
-TURNS_FROM_SQL = 50  # how many turns of a session are read back once Redis has dropped its history
+READY_LOG_EVERY_S = 60.0  # how often a process logs that turns start without a readiness flag
+TURNS_FROM_SQL = 50  # how many turns of a session are read back after Redis has dropped its history
 
 
 def render_prompt(template: PromptTemplate, info: TurnInfo) -> str:
     """Return the text of the template with its placeholders filled in. Other braces (JSON, code) are kept.
 
-    Raises InvalidInput naming a placeholder that neither the turn nor its metadata fills.
+    Raises InvalidInput if neither the turn nor its metadata has a value for a placeholder.
     """
     known: dict[str, object] = {
         **(info.metadata or {}),
@@ -69,8 +69,8 @@ def render_prompt(template: PromptTemplate, info: TurnInfo) -> str:
 
 
 def brain_step_choice(for_step: ForStep, view: TurnView, info: TurnInfo) -> StepChoice:
-    """Return the model and options that the brain chooses for the turn's next step. Raises InvalidInput if its function
-    fails."""
+    """Return the model and options that the brain's `for_step` chooses for the turn's next step. Raises InvalidInput if
+    that function fails."""
     step = StepInfo(
         turn=info,
         step=view.step + 1,
@@ -92,7 +92,7 @@ def brain_step_choice(for_step: ForStep, view: TurnView, info: TurnInfo) -> Step
 
 
 def check_tool_choice(options: TurnOptions, tools: Iterable[str]) -> None:
-    """Raise InvalidInput if the turn has no tool of the name in `tool_choice`."""
+    """Raise InvalidInput if `tool_choice` names a tool that the turn does not have."""
     choice = options.tool_choice
     if choice is None or choice in TOOL_CHOICES:
         return
@@ -104,10 +104,11 @@ def check_tool_choice(options: TurnOptions, tools: Iterable[str]) -> None:
 
 
 def step_options(step: int, brain: ModelOptions, turn: TurnOptions, chosen: ModelOptions = NO_OPTIONS) -> ModelOptions:
-    """Return the options of a step, counted from 1. `chosen` was set for this very step.
+    """Return the options of a step. Steps are counted from 1.
 
-    A turn whose model must call a tool at every step could never answer before its limit. A forced call therefore holds
-    for the first step only, unless it was set for the step.
+    The turn's options override the brain's, and `chosen`, which was set for this step alone, overrides both. A forced
+    tool call applies to the first step only, unless `chosen` has it: a turn whose model must call a tool at every step
+    could never answer.
     """
     options = as_model_options(turn).over(brain)
     if step > 1 and options.tool_choice not in _UNFORCED_CHOICES:
@@ -117,11 +118,11 @@ def step_options(step: int, brain: ModelOptions, turn: TurnOptions, chosen: Mode
 
 @dataclass(frozen=True, slots=True)
 class StepSetting:
-    """The model that a turn's steps ask, and the options.
+    """The model that a step calls, with its prompt, options and limits.
 
     options       the options of this step
-    earlier       the number of the session's turns that only SQL still has
-    prompt_hash   see `render_hash`
+    earlier       the number of the session's earlier turns that only SQL still has
+    prompt_hash   the hash of the prompt, as `render_hash` computes it
     """
 
     provider: Provider
@@ -135,7 +136,7 @@ class StepSetting:
 
 
 def begin_history(view: TurnView, start: TurnStart) -> None:
-    """Update the view to the state after the turn has begun with `start`."""
+    """Give the view the history that it has once the turn has begun with `start`."""
     # A review has a history of its own, which begins here.
     before = EMPTY_CONVERSATION if view.request.kind == "review" else view.history
     view.history = with_sizes(start.messages, before)
@@ -146,7 +147,7 @@ class TurnStarter:
     """The start of turns. Every part may run twice without harm.
 
     log_user     records the user's message in the event log
-    remembered   the turns in SQL, for a session whose history Redis has dropped
+    remembered   the turns in SQL, for sessions whose history Redis has dropped
     """
 
     brain: Brain
@@ -155,8 +156,8 @@ class TurnStarter:
     _ready_logged_at: float = field(default=float("-inf"), init=False)
 
     def earlier_turns(self, turn: OwnedTurn) -> int:
-        """Return how many turns the session had before this one, if only SQL still knows them. Returns 0 if Redis
-        counts them."""
+        """Return how many turns the session had before this one, if Redis has dropped its history. Returns 0 if Redis
+        still has it."""
         if turn.view.begun or _has_history(turn.view):
             return 0
         return max(0, turn.retry(partial(self.remembered.number, turn.claim.turn_id)) - 1)
@@ -186,7 +187,7 @@ class TurnStarter:
         return StepSetting(provider, model, system_prompt, info, limits, options, earlier, prompt_hash)
 
     def start(self, turn: OwnedTurn, setting: StepSetting) -> TurnStart:
-        """Log the user's message and run the callbacks. Returns what begins the turn's history."""
+        """Log the user's message and run the callbacks. Returns the messages and facts that begin the turn."""
         view, request, turn_id = turn.view, turn.view.request, turn.claim.turn_id
         if request.kind == "chat":
             turn.retry(partial(self.log_user, request, self.brain.redact_logs))
@@ -196,21 +197,21 @@ class TurnStarter:
             run_hooks(self.brain.hooks.before_turn, turn_id, setting.info)
         before = [] if _has_history(view) else self._history_before(turn, setting.earlier)
         if request.kind == "review":
-            # A review has a history of its own, into which the beginning is copied.
+            # A review has a history of its own, into which the session's messages are copied.
             before = [*view.history.messages, *before] if request.seed == "session" else []
         message = Message(role="user", content=request.user_message, turn=turn_id, attachments=request.attachments)
         return TurnStart((*before, message), setting.prompt_hash, setting.earlier)
 
     def _log_ready(self, turn_id: str) -> None:
-        """Log that the turn is ready because no readiness flag waits, at most once a minute per process."""
+        """Log that the turn starts without a readiness flag, at most once a minute in this process."""
         now = time.monotonic()
         if now - self._ready_logged_at >= READY_LOG_EVERY_S:
             self._ready_logged_at = now
             log.debug("no readiness flag waits: the turn is ready", turn_id=turn_id)
 
     def _history_before(self, turn: OwnedTurn, earlier: int) -> list[Message]:
-        """Return the messages before the turn's own: those that SQL has if Redis has dropped the session's history, or
-        those that the first turn of a session brings."""
+        """Return the messages before the turn's own. If Redis has dropped the session's history, they come from SQL.
+        For the first turn of a session they are the greeting and history of the request."""
         request = turn.view.request
         if earlier:
             return turn.retry(partial(self._history_from_sql, turn.claim, request))
@@ -232,9 +233,9 @@ class TurnStarter:
 
 
 def system_prompt_of(brain: Brain, info: TurnInfo) -> str:
-    """Return the system prompt of this turn: that of its template, or else of the brain.
+    """Return the system prompt of this turn: from its prompt template if it names one, or else from the brain.
 
-    Raises InvalidInput if the brain's function fails, or if the template has a placeholder that nothing fills.
+    Raises InvalidInput if the brain's function fails, or if a placeholder of the template has no value.
     """
     template = brain.prompts.get(info.prompt_id) if info.prompt_id else None
     if template is not None:
@@ -246,5 +247,5 @@ def system_prompt_of(brain: Brain, info: TurnInfo) -> str:
 
 
 def _has_history(view: TurnView) -> bool:
-    """Return whether Redis has the session's history. The notice of a late write alone does not count."""
+    """Return whether Redis has the session's history. A mere notice about a late write does not count."""
     return any(view.history.begins)

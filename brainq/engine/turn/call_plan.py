@@ -1,4 +1,4 @@
-"""Plans the calls of a model's reply before they are committed: ids, gates, waves, lanes, approvals."""
+"""The plan of the calls in a model's reply before they are committed: ids, gates, waves, lanes, approvals."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ log = logger("brainq.turn")
 SUMMARY_SOURCE = "a summary"
 MAX_SOURCES = 5  # that the reason of an approval names
 MAX_CALLS_A_REPLY = 128
-"""How many calls of one reply run. The calls behind them are denied, each with a message to the model."""
+"""How many calls of one reply may run. Calls beyond that are denied, each with a message to the model."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,13 +48,14 @@ class Schedulable:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolScheduler:
-    """The assignment of calls to numbered waves, which run one after another.
+    """The scheduler, which assigns calls to numbered waves. The waves run one after another.
 
-    A call that is not a read keeps its place in the model's order: earlier reads run before it, then it runs alone,
-    then the rest. Reads that share a resource key go into separate waves. Calls that the client runs are scheduled like
-    reads: they are open side by side, and a write of the brain waits for them. With `parallel=False`, or for a single
-    call, every call has a wave of its own, except neighbours that the client runs, because the client orders its own
-    work.
+    A call that is not a read keeps its place in the model's order: the reads before it run first, then it runs alone,
+    then the rest follows. Reads that share a resource key go into separate waves.
+
+    Calls that the client runs are scheduled like reads: they are open at the same time, and a write of the brain waits
+    for them. With `parallel=False`, every call has a wave of its own; only neighbouring calls of the client share one,
+    because the client orders its own work.
     """
 
     parallel: bool = True
@@ -80,9 +81,11 @@ class ToolScheduler:
 
 
 def untrusted_sources(brain: Brain, view: TurnView) -> tuple[str, ...]:
-    """Return the untrusted tools whose results the model has read, each once, for a brain with a policy about them.
+    """Return the names of the untrusted tools whose results the model has read, without duplicates.
 
-    The results that a compaction has dropped can no longer be inspected, so its summary counts as untrusted.
+    Used for a brain that restricts writes after such results.
+
+    Results that a compaction has dropped can no longer be checked, so its summary counts as untrusted.
     """
     is_session = brain.after_untrusted == "ask_in_session"
     messages = view.history.messages if is_session else view.own_messages
@@ -99,7 +102,10 @@ def _has_summary(messages: Iterable[Message]) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class CallPlan:
-    """The calls of one reply, ready to be committed. `message` carries them to the history under brainq's ids."""
+    """The calls of one reply, ready to be committed.
+
+    `message` is the assistant's message with the calls under brainq's ids.
+    """
 
     message: Message
     calls: tuple[PlannedCall, ...]
@@ -107,13 +113,13 @@ class CallPlan:
 
     @property
     def allowed(self) -> tuple[str, ...]:
-        """Return the calls that are to run, in the model's order."""
+        """Return the ids of the calls that may run, in the model's order."""
         return tuple(call.id for call in self.calls if not call.denied)
 
 
 @dataclass(frozen=True, slots=True)
 class CallPlanner:
-    """The plan of the calls of one reply, in the making."""
+    """The planner of the calls in one reply."""
 
     brain: Brain
     view: TurnView
@@ -121,7 +127,7 @@ class CallPlanner:
     reply: ModelReply
 
     def judge(self) -> list[Verdict]:
-        """Judge the calls by the gates before a call. The hooks of the brain run here, once."""
+        """Judge the calls by the gates that come before execution. This runs the brain's hooks, once."""
         brain, view, request, calls = self.brain, self.view, self.view.request, self._own_calls()
         gates = GateChain(
             request.turn_id,
@@ -136,7 +142,7 @@ class CallPlanner:
         return judged + [_one_too_many(call, len(calls)) for call in calls[MAX_CALLS_A_REPLY:]]
 
     def plan(self, verdicts: Sequence[Verdict]) -> CallPlan:
-        """Put the judged calls into waves. Calls that a person must approve carry the reason."""
+        """Assign the judged calls to waves. A call that a person must approve gets the reason for it."""
         brain, view = self.brain, self.view
         running = [verdict for verdict in verdicts if isinstance(verdict, Allowed)]
         waves = iter(self._waves(running) if len(running) > 1 else (1,))
@@ -159,7 +165,7 @@ class CallPlanner:
         return CallPlan(message, planned, blocked)
 
     def refuse(self, problem: str, text: str) -> CallPlan:
-        """Return the plan of a reply that is not whole: no call runs, and each gets the reason as its result.
+        """Return the plan of a reply that is incomplete or wrong: no call runs, and each gets `text` as its result.
 
         problem   the word for events
         text      the text for the model
@@ -190,8 +196,8 @@ class CallPlanner:
         return ToolScheduler(parallel=self.brain.parallel_tools).waves(shapes)
 
     def _own_calls(self) -> list[ToolCall]:
-        """Return the reply's calls under brainq's ids. A call without a name gets one, for people and for services that
-        need it."""
+        """Return the reply's calls under brainq's ids. A call without a name gets one, because people and some services
+        need one."""
         return [
             call.model_copy(
                 update={"id": call_id(self.step, index), "provider_id": call.id, "name": call.name or "unnamed"}
@@ -202,7 +208,7 @@ class CallPlanner:
     def _planned_call(self, verdict: Allowed, wave: int, untrusted: Sequence[str]) -> PlannedCall:
         brain, request, spec = self.brain, self.view.request, verdict.spec
         tool = brain.tools.get(spec.name)
-        # A client's tool runs outside all lanes.
+        # A client's tool needs no lane.
         lanes = () if spec.effect.is_read or tool is None else verdict.keys
         hooked = bool(brain.hooks.after_call)
         return PlannedCall(
@@ -228,7 +234,7 @@ class CallPlanner:
         return PlannedCall(
             id=verdict.call.id,
             tool=verdict.call.name,
-            # The strictest effect, for an unknown tool as for one that names no effect.
+            # An unknown tool counts as DESTRUCTIVE, the strictest effect, like a tool that declares no effect.
             effect=Effect.DESTRUCTIVE if spec is None else spec.effect,
             wave=1,
             arguments_json="",
@@ -242,7 +248,7 @@ class CallPlanner:
 
 
 def deny_over_budget(verdicts: Sequence[Verdict], refused: Collection[str]) -> list[Verdict]:
-    """Return the verdicts, with the calls denied that the budget refused."""
+    """Return the verdicts, with the calls in `refused` denied because the budget is used up."""
     spent = ToolDenied(
         reason="budget", message="Not run: this turn has used up its tool calls. Answer with what is known."
     )
@@ -263,7 +269,7 @@ def _one_too_many(call: ToolCall, count: int) -> Denied:
 
 
 def _with_object(call: ToolCall) -> ToolCall:
-    """Return the call as a service accepts it in a history: arguments that are not a JSON object are left out."""
+    """Return the call in a form that services accept in a history: arguments that are not a JSON object become `{}`."""
     return call.model_copy(update={"arguments": {}}) if isinstance(call.arguments, str) else call
 
 
@@ -272,8 +278,8 @@ def approval_for(
 ) -> ApprovalRequirement | None:
     """Return why this call needs an approval and how long it waits for one. Returns None if it needs none.
 
-    The tool's own rule comes first, then the brain's. A tool with `approval=False` skips both. If a rule raises, the
-    call needs an approval. `untrusted` are the untrusted tools whose results the turn has read.
+    The tool's own rule comes first, then the brain's rules. A tool with `approval=False` skips both. If a rule raises,
+    the call needs an approval. `untrusted` names the untrusted tools whose results the turn has read.
     """
     if tool.approval is False:
         return None
@@ -287,7 +293,7 @@ def approval_for(
 
 
 def _tool_reason(brain: Brain, tool: Tool, arguments: Mapping[str, Any]) -> str:
-    """Return the reason of the tool's own rule, or "" if it has none."""
+    """Return the reason that the tool's own rule gives for an approval, or "" if it requires none."""
     rule = tool.approval
     if rule is None or rule is False:
         return ""
@@ -303,7 +309,7 @@ def _tool_reason(brain: Brain, tool: Tool, arguments: Mapping[str, Any]) -> str:
 
 
 def _rule_answer(rule: Callable[[dict[str, Any]], object], arguments: Mapping[str, Any]) -> str:
-    # A copy, so that the rule cannot change what is approved, hashed and run.
+    # A copy is passed, so that the rule cannot change what is approved, hashed and run.
     answer = rule(copy.deepcopy(dict(arguments)))
     if inspect.isawaitable(answer):
         if inspect.iscoroutine(answer):
@@ -316,8 +322,8 @@ def _rule_answer(rule: Callable[[dict[str, Any]], object], arguments: Mapping[st
 
 
 def approval_rows(claim: TurnClaim, plan: Sequence[PlannedCall], redact: bool) -> list[ApprovalRequest]:
-    """Return one row for each call that needs an approval. With `redact` SQL keeps no arguments, and people read them
-    from Redis."""
+    """Return one row for each call that needs an approval. With `redact`, SQL keeps no arguments, and people see the
+    arguments that Redis has."""
     return [
         ApprovalRequest(
             session_id=claim.session_id,

@@ -1,4 +1,4 @@
-"""The client's tools of a turn, beside the brain's: what the model sees of them, and how their calls are parked."""
+"""Tools that the client runs: what the model sees of them, and how their calls are parked."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from brainq.errors import InvalidInput, ToolSchemaError
 
 
 def check_client_tools(brain: Brain, request: TurnRequest) -> None:
-    """Raise InvalidInput for a client tool with the name of a tool of the brain, or with an invalid schema."""
+    """Raise InvalidInput if a client's tool has the name of a tool of the brain, or an invalid schema."""
     if (size := sum(schema_size(tool.parameters) for tool in request.client_tools)) > MAX_SUBSCHEMAS:
         raise InvalidInput(
             "client_tools",
@@ -38,8 +38,8 @@ def check_client_tools(brain: Brain, request: TurnRequest) -> None:
 
 
 def client_specs(brain: Brain, request: TurnRequest) -> tuple[ToolSpec, ...]:
-    """Return the specs of the client's tools. Their effects are unknown, so they count as changes. A tool that the
-    brain has gained since the submit is the brain's."""
+    """Return the specs of the client's tools. Their effects are unknown, so they count as writes. If the brain has
+    gained a tool of the same name since the submit, the brain's tool is used."""
     return tuple(_spec(tool) for tool in request.client_tools if tool.name not in brain.tools)
 
 
@@ -50,8 +50,8 @@ def turn_specs(brain: Brain, request: TurnRequest) -> Mapping[str, ToolSpec]:
 
 
 def client_call(verdict: Allowed) -> ClientCall:
-    """Return how a call of a client's tool waits, and what its runner reads."""
-    # ASCII, because a hook may have put half of a surrogate pair into the arguments.
+    """Return the arguments that the client reads and how long its call waits."""
+    # The JSON is ASCII, because a hook may have put half of a surrogate pair into the arguments.
     arguments = json.dumps(verdict.arguments, separators=(",", ":"))
     return ClientCall(arguments_json=arguments, timeout_s=verdict.spec.timeout_s)
 

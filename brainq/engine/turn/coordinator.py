@@ -1,4 +1,4 @@
-"""The coordinator: it claims a turn, decides what comes next, does it, and exits."""
+"""The coordinator. It claims a turn, decides what comes next, does that, and exits."""
 
 from __future__ import annotations
 
@@ -48,15 +48,15 @@ if TYPE_CHECKING:
 log = logger("brainq.turn")
 CONTINUING_RANK = 0
 BEGIN_RANKS = {"high": 1, "normal": 2, "low": 3}
-MAX_PERMIT_WAIT_MS = 86_400_000  # a turn that became active this long ago no longer waits for a permit
-RECHECK_S = 60.0  # a longer wait is checked half way: the permit may come sooner
-RING_EARLY_S = 1.0  # how long before its permit a turn is rung; the rest of the wait is slept
-ANY_LOSSES = 1_000_000  # claims a turn however often it has lost its worker
+MAX_PERMIT_WAIT_MS = 86_400_000  # a turn that has been active for this long no longer waits for a permit
+RECHECK_S = 60.0  # a longer wait is checked half way, because the permit may come sooner
+RING_EARLY_S = 1.0  # how long before its permit a turn gets its doorbell; the rest of the wait is slept
+ANY_LOSSES = 1_000_000  # passed to a claim that ignores how often the turn has lost its worker
 
 
 @dataclass(frozen=True, slots=True)
 class CoordinatorRuntime:
-    """The machines that belong to one brain."""
+    """The machines that work for one brain."""
 
     brain: Brain
     step_pipeline: StepPipeline
@@ -65,8 +65,8 @@ class CoordinatorRuntime:
 
 
 def fault_end(failure: Exception) -> End:
-    """Return the end of a turn whose coordinator raised. Its error names the exception's type and place, but not its
-    text, which may be content."""
+    """Return the end of a turn whose coordinator raised an exception. The error names the exception's type and place,
+    but not its text, which may be content."""
     if isinstance(failure, MiddlewareFailed):
         return middleware_end(failure)
     place = where_raised(failure)
@@ -81,9 +81,9 @@ def fault_end(failure: Exception) -> End:
 def requester_of(view: TurnView) -> Requester:
     """Return the rank of a turn among those that wait for permits, and how long it may wait.
 
-    A turn that has begun, or that another turn waits for, goes before turns that have not begun. Otherwise new turns
-    would take all permits and none would finish. The deadline does not run while a turn waits. A turn without a reply
-    may wait for its `max_wait_s`.
+    A turn that has begun, or that another turn waits for, comes before turns that have not begun. Otherwise new turns
+    would take all permits, and none would finish. The deadline does not run while a turn waits. A turn that has made no
+    step may wait for its `max_wait_s`.
     """
     request = view.request
     goes_on = view.step > 0 or view.compaction_tried_at > 0 or request.parent is not None
@@ -98,14 +98,14 @@ def requester_of(view: TurnView) -> Requester:
 
 
 def call_due_hooks(brain: Brain, turns: RedisTurns, turn: OwnedTurn) -> None:
-    """Call `on_post_tool_use` for the calls that no worker ended: results from outside and of child turns, rescued
-    calls, and waits that are over. If the owner dies before this is noted, the next owner calls the hooks. A hook that
-    raises changes nothing."""
+    """Call `on_post_tool_use` for calls that did not end in a worker: results from outside or of child turns, rescued
+    calls, and waits that timed out. If the owner dies before this is recorded, the next owner calls the hooks. An error
+    of a hook changes nothing."""
     claim, view, hooks = turn.claim, turn.view, brain.hooks.after_call
     if not hooks or not view.hooks_due:
         return
     specs = turn_specs(brain, view.request)
-    # A sweeper may be ending the turn, and a hook that hangs would delay all other turns.
+    # The sweeper may be the one that ends this turn, and a hook that hangs would then delay all other turns.
     notify = notify_hooks_in_time if view.cancel or view.remaining_ms <= 0 else notify_hooks
     for due in turn.retry(partial(turns.due_hooks, claim, view.hooks_due)):
         spec = specs.get(due.tool)
@@ -118,7 +118,7 @@ def call_due_hooks(brain: Brain, turns: RedisTurns, turn: OwnedTurn) -> None:
 
 @dataclass(slots=True)
 class Ownership:
-    """Whether this process still owns the turn, as far as the last heartbeat has shown."""
+    """Whether this process still owns the turn, according to the latest heartbeat. `word` is "" while it does."""
 
     word: str = ""
 
@@ -131,13 +131,13 @@ class Ownership:
 
 @dataclass(kw_only=True, eq=False)
 class Coordinator:
-    """The machine that advances turns. It holds no state of its own: any process may advance any turn.
+    """The machine that advances turns. It keeps no state, so any process may advance any turn.
 
-    quarantine      advances turns that repeatedly lost their worker, each in a process of its own. None in such a
-                    process
-    permits         how model calls take permits of rate-limited services
-    outages         how an advance waits while Redis or SQL is unavailable
-    is_unavailable  returns whether an exception comes from a server that cannot be reached
+    quarantine       advances a turn that repeatedly lost its worker, in a process of its own. It is None in that
+                     process
+    permits          how model calls take permits of rate-limited services
+    outages          how an advance waits while Redis or SQL is unavailable
+    is_unavailable   returns whether an exception means that a server cannot be reached
     """
 
     owner: str
@@ -155,12 +155,12 @@ class Coordinator:
     _missing: MissingBrainLog = field(default_factory=MissingBrainLog, init=False)
 
     def advance(self, session_id: str, turn_id: str, fence: int) -> str:
-        """Answer one doorbell. Returns the outcome in a word, for logs and tests."""
-        # Each claim has its own owner name. After Redis has lost data fences begin again, and a thread from before
-        # must not be taken for the new owner because it runs in the same process.
+        """Handle one doorbell. Returns the outcome as a word, for logs and tests."""
+        # Each claim has its own owner name. After Redis has lost data, fences start again, and an older thread of this
+        # process must not be taken for the new owner.
         owner = f"{next(self._numbers)}@{self.owner}"
         ownership = Ownership()
-        # The watch begins before the claim, so that no cancel falls between the two.
+        # The watch begins before the claim, so that a cancel between the two is not missed.
         with self.stops.watch(session_id, turn_id, ownership.lose):
             return self._claim_and_advance(session_id, turn_id, fence, owner, ownership)
 
@@ -186,8 +186,8 @@ class Coordinator:
             renewal.is_over = True
             if isinstance(outcome, Lost):
                 log.info("turn lost", turn_id=turn_id)
-                # This process lives. It releases the turn until Redis answers, so that the turn is not blamed for the
-                # death of a worker.
+                # This process is alive. It keeps trying to release the turn until Redis answers, so that the turn is
+                # not blamed for the death of a worker.
                 self.beats.renew(lambda: self.turns.release(claim), _ignore_beat)
 
     def _advance_claim(self, claim: TurnClaim, ownership: Ownership) -> Outcome:
@@ -207,12 +207,12 @@ class Coordinator:
         return outcome
 
     def _leave_queue(self, view: TurnView, ticket: QueueTicket) -> None:
-        """Leave the queue in which the turn had a place: it has used the place, is over, or was answered by another
-        model."""
+        """Give up the turn's place in a permit queue, if the turn has used the place, has ended, or got its reply from
+        another model."""
         if ticket.step > view.step or view.step == 0:
             try:
                 self.permits.limits.leave(ticket)
-            except Exception as failure:  # the ticket is dropped once it is first and nobody claims its place
+            except Exception as failure:  # the ticket is dropped when it is first and its place is not claimed
                 log.warning("queue not left", turn_id=view.request.turn_id, why=type(failure).__name__)
 
     def _act_with_permits(self, work: CoordinatorRuntime, turn: OwnedTurn) -> Outcome:
@@ -224,13 +224,13 @@ class Coordinator:
             return self._defer(turn, later)
         except Exception as failure:
             if self.is_unavailable(failure) or is_short_now(failure):
-                raise  # the turn is rung again, and the trouble may be over by then
-            # Another worker would read the same and raise the same.
+                raise  # the turn gets another doorbell, and the problem may be solved by then
+            # Another worker would read the same state and raise the same exception.
             log.error("turn failed in the coordinator", failure=failure, turn_id=turn.claim.turn_id)
             return self.ender.end(turn, fault_end(failure))
 
     def _defer(self, turn: OwnedTurn, later: CallDeferred) -> Outcome:
-        """Give the turn up until shortly before its permit is due, so that no thread waits. A long wait is checked half
+        """Release the turn until shortly before its permit is due, so that no thread waits. A long wait is checked half
         way, because turns ahead of it may have left the queue."""
         wait_s = later.wait_s if later.wait_s <= RECHECK_S else max(RECHECK_S, later.wait_s / 2)
         ring_s = max(0.0, wait_s - RING_EARLY_S)
@@ -247,7 +247,7 @@ class Coordinator:
         return Waits(later.why) if turn.retry(let_wait) == "WAITS" else LOST
 
     def _meet_stop(self, turn: OwnedTurn, stop: Stop) -> Outcome:
-        """End a turn whose brain or tenant operators have forbidden. Make the turn wait if they have paused it."""
+        """End a turn whose brain or tenant operators have forbidden, or make the turn wait if they have paused it."""
         if stop.mode == "forbid":
             why = "operators have forbidden its brain or tenant"
             return self.ender.end(turn, End(Ending.CANCELLED, StopReason.CANCELLED, why, stop.describe()))
@@ -258,8 +258,8 @@ class Coordinator:
         return self._defer(turn, StopDeferred(stop, requester))
 
     def _end_unserved(self, turn: OwnedTurn) -> Outcome:
-        """End a turn whose brain this process does not have. It was claimed because it was cancelled, or because no
-        worker with the brain took it before its deadline."""
+        """End a turn whose brain this process does not have. Such a turn is claimed here only if it was cancelled, or
+        if no worker with the brain took it before its deadline."""
         decision = decide(turn_facts(turn.view))
         if not isinstance(decision, End) or decision.ending is Ending.FAILED:
             return LOST  # a worker that has its brain continues it
@@ -285,7 +285,7 @@ class Coordinator:
             outcome = work.auxiliary.reflect(turn)
             if outcome is not None:
                 return outcome
-            # The reflection cannot be made, so the step follows.
+            # No reflection can be made now, so the step follows.
             decision = decide(replace(facts, reflected_step=facts.step), work.thinking)
         match decision:
             case Reflect():
@@ -302,4 +302,4 @@ class Coordinator:
 
 
 def _ignore_beat(word: str) -> None:
-    """Ignore the word: the turn was released, or has another owner."""
+    """Do nothing: the turn was released, or has another owner."""

@@ -1,4 +1,4 @@
-"""Decides what a turn does next: a pure function of the known facts and the time."""
+"""The decision about a turn's next action. It is a pure function of the known facts and the time."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from brainq.contracts.turn import TurnKind
 from brainq.contracts.view import TurnView
 from brainq.engine.turn.reflection import ThinkingManager
 
-MAX_QUARANTINE_DEATHS = 2  # of processes that worked on this turn alone: one death may be an accident
-MAX_LOST_WORKERS = 8  # workers that a turn lost without progress, the last of them while they worked on it alone
+MAX_QUARANTINE_DEATHS = 2  # of processes that worked on this turn alone; a single death may be an accident
+MAX_LOST_WORKERS = 8  # workers that a turn lost without progress; the last of them worked on this turn alone
 LIMIT_HINT = "Your next message lets me go on from here; a higher limit lets one turn do more."
 FALLBACK_TEXTS = {
     StopReason.DEADLINE: "I ran out of time before I could finish this.",
@@ -38,18 +38,18 @@ NEVER_REFLECTS = ThinkingManager(ThinkLevel.OFF)
 
 @dataclass(frozen=True, slots=True)
 class TurnFacts:
-    """The facts about a live turn at one moment from which the next decision is made.
+    """The facts about a live turn at one moment, from which the next decision is made.
 
     remaining_ms        the time until its deadline
-    step                the last step that was committed
+    step                the last committed step
     steps_max           the step limit of the budget
-    lost_reason         why it cannot continue, if Redis lost its state
-    lost_attempts       the workers that it lost since its last progress
-    quarantine_deaths   how many of them died in quarantine
+    lost_reason         why it cannot continue, if Redis has lost its state; otherwise ""
+    lost_attempts       the number of workers lost since its last progress
+    quarantine_deaths   the number of those that died in quarantine
     death_reason        how the last of those died
-    failed_calls        the calls of its last step that did not succeed
+    failed_calls        the number of calls of the last step that did not succeed
     reflected_step      the last step for which a reflection was tried
-    compacted           whether its history was compacted in this turn
+    compacted           whether the history was compacted in this turn
     """
 
     awaits: Awaits
@@ -89,14 +89,14 @@ def turn_facts(view: TurnView) -> TurnFacts:
 
 @dataclass(frozen=True, slots=True)
 class Think:
-    """The decision to ask the model. `why` is for people."""
+    """The decision to call the model. `why` is for people."""
 
     why: str
 
 
 @dataclass(frozen=True, slots=True)
 class End:
-    """The decision to end the turn. `why` is for people; `error` goes into a failed turn's result."""
+    """The decision to end the turn. `why` is for people, and `error` goes into the result of a failed turn."""
 
     ending: Ending
     stop_reason: StopReason
@@ -125,7 +125,7 @@ class Reflect:
 
 @dataclass(frozen=True, slots=True)
 class Compact:
-    """The decision to replace the session's older messages by a summary, which is all that a compaction turn does.
+    """The decision to replace older messages of the session by a summary, which is all that a compaction turn does.
     `why` is for people."""
 
     why: str
@@ -146,8 +146,8 @@ NOTHING_TO_COMPACT = End(
 
 
 def decide(facts: TurnFacts, thinking: ThinkingManager = NEVER_REFLECTS) -> Decision:
-    """Return the next decision. A cancel comes first, then the deadline, then limits, then a reflection, then the next
-    step."""
+    """Return the next decision. They are checked in this order: cancel, deadline, what the turn waits for, losses,
+    limits, reflection, next step."""
     if facts.cancel:
         return End(Ending.CANCELLED, StopReason.CANCELLED, "it was cancelled", facts.cancel_reason)
     if facts.remaining_ms <= 0:

@@ -1,4 +1,4 @@
-"""Ends turns, handles what a turn leaves behind, and notes the ending for the next turn's model."""
+"""The end of turns: ending a turn, cleaning up after it, and the note about its ending for the next turn's model."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from brainq.engine.people.children import ChildDesk
 
 log = logger("brainq.turn")
-# The script that ends a turn replaces %SECONDS%.
+# The script that ends a turn puts the seconds in place of %SECONDS%.
 OPEN_CALL_TEXTS = {
     Ending.CANCELLED: "Cancelled after %SECONDS% s.",
     Ending.TIMED_OUT: "No result after %SECONDS% s: the turn's deadline passed; it may still have taken effect.",
@@ -43,7 +43,10 @@ _MARKERS = {
 
 
 def ending_marker(ending: Ending, turn_id: str, step: int) -> Message | None:
-    """Return the note for the next turn's model about an ending without an answer."""
+    """Return the note that tells the next turn's model about an ending without an answer.
+
+    Returns None for an ending with an answer.
+    """
     text = _MARKERS.get(ending)
     if not text:
         return None
@@ -51,7 +54,7 @@ def ending_marker(ending: Ending, turn_id: str, step: int) -> Message | None:
 
 
 def review_note(text: str, turn_id: str) -> Message:
-    """Return the note about a review that the session's conversation keeps."""
+    """Return the note with the result of a review, which is added to the session's conversation."""
     return Message(
         role="user",
         content=f"[A review of this conversation came to this result:]\n{text}",
@@ -62,9 +65,11 @@ def review_note(text: str, turn_id: str) -> Message:
 
 @dataclass(kw_only=True, eq=False)
 class Ender:
-    """The machine that ends turns, each in one script, and does the work that follows, any part of which may run again.
+    """The machine that ends turns, each in one script, and cleans up afterwards.
 
-    bounce   makes turns of inputs that a turn ended without reading
+    Every part of the cleanup may run again.
+
+    bounce   submits the inputs that a turn has not read as new turns
     """
 
     turns: RedisTurns
@@ -73,10 +78,10 @@ class Ender:
     first_final_step: str
 
     def end(self, turn: OwnedTurn, end: End, answer: LoopEnd | None = None) -> Did | Lost:
-        """End the turn. If input came with the answer, commit the answer as a step instead, and another step reads the
-        input."""
+        """End the turn. If input arrives together with the answer, the answer is committed as a step instead, and the
+        next step reads the input."""
         claim, view, changes, diff = turn.claim, turn.view, (), ""
-        # An answer comes from a step, and a step begins the turn.
+        # An answer comes from a step, so a turn with an answer has begun.
         begun = view.begun or (answer is not None and answer.message is not None)
         cut_off = begun and end.ending is not Ending.COMPLETED
         streamed = turn.retry(lambda: self.turns.text_so_far(claim)) if cut_off else ""
@@ -84,7 +89,7 @@ class Ender:
             ended = turn.retry(partial(self._end, turn, end, answer, begun, streamed, diff, len(changes)))
             if ended != "CHANGED":
                 break
-            # Rare: most turns change no text that has a diff, and read the changes in vain.
+            # This is rare: most turns change no text, so reading the changes for every turn would be wasted.
             changes = turn.retry(lambda: self.turns.changes(claim))
             diff = turn_diff(changes) or ""
         if isinstance(ended, TurnCleanup):
@@ -141,24 +146,24 @@ class Ender:
             if ended.children:
                 self.children.cancel_children(ended.children)
         except Exception as failure:
-            # The sweeper finds both: input that is neither read nor bounced, and children without a parent.
+            # The sweeper repairs both: input that is neither read nor bounced, and children without a parent.
             log.error("the cleanup after a turn failed", failure=failure, turn_id=claim.turn_id)
 
 
 def _is_own_text(message: Message | None, end: End) -> bool:
-    """Return whether the turn's text is the model's own, and not a standard text."""
+    """Return whether the turn's text was written by the model and is not a standard text."""
     return end.stop_reason is StopReason.ANSWERED or (message is not None and message.content != end.text)
 
 
 def last_reply_text(view: TurnView) -> str:
-    """Return the last text of the model in this turn, or "" if there is none."""
+    """Return the last text that the model wrote in this turn, or "" if it wrote none."""
     texts = (message.content for message in reversed(view.own_messages) if message.role == "assistant")
     return next((text for text in texts if text.strip()), "")
 
 
 def _message_in_place(view: TurnView, end: End, begun: bool, streamed: str) -> Message | None:
-    """Return the message that enters the history instead of an answer: a limit's fallback text, or the text that was
-    streamed until the cut."""
+    """Return the message that enters the history if there is no answer: the fallback text of a limit, or the text that
+    was streamed before the turn was cut off."""
     text = end.text if end.ending is Ending.COMPLETED else streamed
     if not begun or not text.strip() or end.stop_reason is StopReason.ANSWERED:
         return None

@@ -1,5 +1,5 @@
-"""Explains in one sentence what happens next to a turn, or why it is still queued. Pure: it runs the coordinator's own
-`decide` on a snapshot."""
+"""Explains, in one sentence, what happens next to a turn or why it is still queued. Pure: the functions apply the
+coordinator's own `decide` to a snapshot."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ def _turns(count: int) -> str:
 
 
 def duration_text(ms: int) -> str:
-    """Return a duration for people: `3.2 s`, `14 min`, `5 h`, `3 days`."""
+    """Return a duration for people, such as `3.2 s`, `14 min`, `5 h` or `3 days`."""
     seconds = max(0, ms) / 1000
     if seconds < 120:
         return f"{seconds:.1f} s"
@@ -123,7 +123,7 @@ def explain(
 ) -> str:
     """Return one sentence without a full stop, such as `waits for c1-0 read_note (running 3.2 s on host-17)`.
 
-    sweep_s, rering_s   the settings of these names: how soon lost work is found
+    sweep_s, rering_s   the settings of these names, which decide how soon lost work is found
     alive               the pools that have a worker; None if that is not known
     """
     needed = [] if alive is None else [pool for pool in _needs(snapshot) if pool not in alive]
@@ -148,7 +148,7 @@ def _what_next(snapshot: TurnSnapshot, sweep_s: float, rering_s: float) -> str:
 
 
 def _needs(snapshot: TurnSnapshot) -> list[str]:
-    """Return the pools without which the turn makes no progress."""
+    """Return the pools without which the turn cannot make progress."""
     match snapshot.state:
         case TurnState.QUEUED:
             return ["coordinator"]
@@ -241,7 +241,7 @@ def _seconds(ms: int) -> str:
 
 
 def _facts(snapshot: TurnSnapshot) -> TurnFacts:
-    """Return the facts about the turn that are known from outside."""
+    """Return the facts about the turn that a snapshot shows."""
     return TurnFacts(
         awaits=snapshot.awaits,
         remaining_ms=round(snapshot.budget.remaining_s * 1000),

@@ -1,4 +1,4 @@
-"""The opening wave: memory and the context pack are read in one wave of calls before a turn's first step."""
+"""The opening wave: before a turn's first step, one wave of calls reads the memory and the context pack."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from brainq.engine.turn.call_plan import approval_for
 from brainq.runtime.observe.logs import logger
 
 log = logger("brainq.turn")
-SHARE_OF_TIME = 0.3  # of the turn's time: slow memory must leave a short turn time to answer
+SHARE_OF_TIME = 0.3  # of the turn's time, so that slow memory leaves a short turn time to answer
 
 
 @dataclass(frozen=True, slots=True)
 class OpeningWave:
-    """The calls of step 0, which are not paid for, and how long the turn waits for them."""
+    """The calls of step 0, which no budget is charged for, and how long the turn waits for them."""
 
     calls: tuple[PlannedCall, ...]
     limit_s: float
@@ -54,7 +54,10 @@ def opening_wave(brain: Brain, view: TurnView) -> OpeningWave | None:
 
 
 def query_parameter(parameters: Mapping[str, Any]) -> str:
-    """Return the only text parameter, which gets the user's message. Returns "" if the tool needs anything else."""
+    """Return the name of the text parameter that receives the user's message.
+
+    Returns "" if the tool requires anything else.
+    """
     properties: Mapping[str, Any] = parameters.get("properties", {})
     required = [str(name) for name in parameters.get("required", ())]
     if len(required) > 1:

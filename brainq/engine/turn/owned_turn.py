@@ -1,4 +1,4 @@
-"""A turn in the hands of its owner, and what an advance of it can come to."""
+"""A turn in the hands of its owner, and the possible outcomes of an advance."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from brainq.runtime.outage import OutageRetry
 
 @dataclass(frozen=True, slots=True)
 class OwnedTurn:
-    """A turn that one owner advances.
+    """A turn together with what its owner needs to advance it.
 
     claim     the claim that fences every write
     view      the turn as it was when it was claimed
-    is_lost   returns whether the turn has another owner, as far as the last heartbeat has shown
-    retry     calls a function that needs Redis or SQL, and calls it again while they are unavailable
+    is_lost   returns whether the turn has another owner, according to the latest heartbeat
+    retry     calls a function that needs Redis or SQL, again while they are unavailable
     """
 
     claim: TurnClaim
@@ -31,14 +31,14 @@ class OwnedTurn:
 
 @dataclass(frozen=True, slots=True)
 class Lost:
-    """The turn has another owner, or this process released it for a worker that can continue it."""
+    """The outcome of an advance whose turn has another owner, or was released for a worker that can continue it."""
 
     word = "lost"
 
 
 @dataclass(frozen=True, slots=True)
 class Waits:
-    """The turn keeps its place in the queue of what it waits for, such as a rate limit, a stop or a budget."""
+    """The outcome of an advance whose turn waits in a queue, such as that of a rate limit, a stop or a budget."""
 
     why: str
 
@@ -49,18 +49,20 @@ class Waits:
 
 @dataclass(frozen=True, slots=True)
 class Did:
-    """The advance is done. `word` names its result in logs."""
+    """The outcome of an advance that did its work. `word` names the work in logs."""
 
     word: str
 
 
 @dataclass(frozen=True, slots=True)
 class LoopEnd:
-    """The turn makes no more steps, and is to be ended.
+    """The outcome of a turn that makes no more steps and has to be ended.
 
+    end       the ending
     message   the model's answer; None if there is none
     spend     what the answer used
-    lost      requests that broke off; None if nobody knows what became of one that was sent
+    tail      the end of the answer's text, which is not published yet
+    lost      what requests that broke off have used; None if it is unknown what became of a request
     """
 
     end: End
@@ -76,5 +78,5 @@ StepOutcome = Outcome | LoopEnd
 
 
 def did_or_lost(is_ours: bool, word: str) -> Did | Lost:
-    """Return `Did(word)`, or `LOST` if a script found that the turn has another owner."""
+    """Return `Did(word)` if the turn is still ours, or `LOST` if a script found that it has another owner."""
     return Did(word) if is_ours else LOST

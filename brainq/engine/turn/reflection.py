@@ -1,8 +1,8 @@
-"""Reflections: a model looks back at the steps of a turn and decides what to do differently.
+"""Reflections: a model reviews the steps of a turn so far and suggests what to do differently.
 
-Whether a turn reflects depends on the thinking level, the last step, how many of its calls failed and which step was
-reflected on last. All of that is in the turn's state, so every process decides the same. A reflection never delays a
-turn: without budget, time or an answer it is a stub, and the turn continues.
+Whether a turn reflects depends on the thinking level, on the last step and how many of its calls failed, and on which
+step was reflected on last. All of that is in the turn's state, so every process decides the same. A reflection never
+blocks a turn: without budget, time or a reply it is a stub, and the turn continues.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ from brainq.runtime.text.shorten import shortened
 from brainq.runtime.text.surrogates import clean
 
 log = logger("brainq.turn")
-# When a turn reflects, and what its level asks of every step.
+# When a turn reflects, and what its thinking level adds to the prompt of every step.
 PERIODS: dict[ThinkLevel, int | None] = {
     ThinkLevel.OFF: None,
-    ThinkLevel.LOW: 8,  # more than most turns need, so that only long ones pay for it
+    ThinkLevel.LOW: 8,  # more steps than most turns need, so that only long turns pay for it
     ThinkLevel.MEDIUM: 4,
     ThinkLevel.HIGH: 2,
 }
-"""Level -> after every how many steps a turn reflects, whether or not a call failed."""
+"""How many steps lie between two reflections at each level, even if no call failed."""
 PREFIXES: dict[ThinkLevel, str] = {
     ThinkLevel.OFF: "",
     ThinkLevel.LOW: "Before you act, think: what is asked, and which one step brings it nearer?",
@@ -45,13 +45,13 @@ PREFIXES: dict[ThinkLevel, str] = {
         "that every part of the request is done, and that a result shows each thing you claim."
     ),
 }
-"""Level -> what follows the system prompt of each step, before the runtime's metadata."""
+"""The text of each level that follows the system prompt of every step, before the runtime's metadata."""
 ModelFactory = Callable[[], AuxiliaryModel]
-MIN_REFLECTION_S = 4.0  # a model that has not answered by then would only take time from the steps
+MIN_REFLECTION_S = 4.0  # a model that needs longer would only take time from the steps
 MAX_REFLECTION_S = 30.0
-SHARE_OF_TIME = 0.5  # of the turn's remaining time: the next step needs some as well
+SHARE_OF_TIME = 0.5  # of the turn's remaining time, because the next step needs some as well
 MAX_WORDS = 120
-MAX_TEXT_CHARS = 1_000  # of the reflection: 120 words of English are about 750
+MAX_TEXT_CHARS = 1_000  # of the reflection; 120 words of English have about 750 characters
 MAX_TRANSCRIPT_CHARS = 16_000
 MAX_MESSAGE_CHARS = 1_000
 MAX_RESULT_CHARS = 1_500
@@ -70,9 +70,9 @@ _NOTE = (
 def should_reflect(level: ThinkLevel, step: int, failed_calls: int, reflected_step: int = 0) -> bool:
     """Return whether to reflect before the step that follows `step`.
 
-    step             the step whose calls have just ended; 0 before the first one
-    failed_calls     the calls of that step that did not succeed
-    reflected_step   the last step for which a reflection was tried: a step is reflected on once
+    step             the step whose calls have just ended; 0 before the first step
+    failed_calls     the number of calls of that step that did not succeed
+    reflected_step   the last step for which a reflection was tried, because each step is reflected on at most once
     """
     period = PERIODS[level]
     if period is None or step < 1 or step <= reflected_step:
@@ -82,7 +82,7 @@ def should_reflect(level: ThinkLevel, step: int, failed_calls: int, reflected_st
 
 @dataclass(frozen=True, slots=True)
 class ThinkingManager:
-    """The reflection policy of a level, from the start of a turn on. Frozen, so it can be shared.
+    """The policy for reflections of a thinking level. It is immutable, so it can be shared.
 
     level         a ThinkLevel or its word; raises ValueError for any other
     turn_number   the number of the turn in its session, counted from 1; 0 before a turn
@@ -96,7 +96,7 @@ class ThinkingManager:
 
     @property
     def reflects(self) -> bool:
-        """Return whether this level ever reflects. If not, the facts for the decision need not be computed."""
+        """Return whether this level ever reflects. If it does not, the facts for the decision are not needed."""
         return self.level is not ThinkLevel.OFF
 
     def on_turn_start(self, turn_number: int) -> ThinkingManager:
@@ -106,13 +106,13 @@ class ThinkingManager:
         return ThinkingManager(self.level, turn_number)
 
     def should_reflect(self, step: int, failed_calls: int, reflected_step: int = 0) -> bool:
-        """Return what the function of this name returns."""
+        """Call the function of the same name with this level."""
         return should_reflect(ThinkLevel(self.level), step, failed_calls, reflected_step)
 
 
 @dataclass(frozen=True, slots=True)
 class ReflectionOutcome:
-    """A reflection, and what the model used for it (None if no model was paid)."""
+    """A reflection, and what the model used for it. `spend` is None if no model was charged."""
 
     result: ReflectionResult
     spend: Spend | None = None
@@ -122,8 +122,8 @@ class ReflectionOutcome:
 class ReflectionEngine:
     """The reflections of one turn.
 
-    model_of    returns the model to ask; may raise like resolving any model
-    claim       claims one reflection of the turn's budget; returns False if it is used up
+    model_of    returns the model to call; may raise what resolving a model raises
+    claim       claims one reflection of the turn's budget; returns False if the budget is used up
     allowance   what the turn may still spend on it
     """
 
@@ -134,14 +134,17 @@ class ReflectionEngine:
     def reflect(
         self, messages: Sequence[Message], step: int, *, timeout_s: float, session_id: str = "", turn_id: str = ""
     ) -> ReflectionOutcome:
-        """Reflect, and always return a result: a stub says `deadline`, `budget` or `model` for what was missing. Raises
-        what `claim` raises, and CallDeferred if the model's limit makes it wait. No other error of a model gets out.
+        """Reflect on a step, and always return a result. A stub names what was missing: `deadline`, `budget` or
+        `model`.
+
+        Raises what `claim` raises, and CallDeferred if the model's rate limit makes the call wait. Other errors of a
+        model are handled here.
 
         messages    the turn's own messages, up to the results of `step`
-        timeout_s   the time until the turn's deadline; at most half of it, and 30 s, are used
+        timeout_s   the time until the turn's deadline; at most half of it, and at most 30 s, are used
         """
         allowed_s = min(MAX_REFLECTION_S, timeout_s * SHARE_OF_TIME)
-        if allowed_s < MIN_REFLECTION_S:  # before the claim, so that a reflection that cannot be made is not paid for
+        if allowed_s < MIN_REFLECTION_S:  # before the claim, so that no budget is used for nothing
             return ReflectionOutcome(ReflectionResult(step=step, stub="deadline"))
         if not self.claim():
             return ReflectionOutcome(ReflectionResult(step=step, stub="budget"))
@@ -167,7 +170,7 @@ class ReflectionEngine:
 
 
 def transcript_of(messages: Sequence[Message]) -> str:
-    """Return what the model reads: the newest messages that fit, and the user's message that began the turn."""
+    """Return what the model reads: the message that began the turn, and as many of the newest messages as fit."""
     lines = transcript_lines(messages, MAX_MESSAGE_CHARS, MAX_RESULT_CHARS)
     kept: list[str] = []
     room = MAX_TRANSCRIPT_CHARS

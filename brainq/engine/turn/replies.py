@@ -1,4 +1,4 @@
-"""Handles a model's reply: an answer, calls to commit, or a note to the model about a reply that cannot be used."""
+"""The handling of a model's reply: an answer, calls to commit, or a note about a reply that cannot be used."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ if TYPE_CHECKING:
 
 log = logger("brainq.turn")
 CALLS_COMMITTED = "committed calls"
-MAX_CUT_REPLIES = 3  # of a turn, each of them paid for; the next one ends it
-MAX_WRONG_OUTPUTS = 2  # of a turn, each of them paid for; the next one ends it
-OUTPUT_PROBLEM = "output"  # the problem of an answer that does not fit its schema
-MAX_SCHEMA_CHARS = 8_000  # of the schema that are shown, because not every service holds its model to it
+MAX_CUT_REPLIES = 3  # in a turn, each of them paid for; the next one ends the turn
+MAX_WRONG_OUTPUTS = 2  # in a turn, each of them paid for; the next one ends the turn
+OUTPUT_PROBLEM = "output"  # the `problem` of an answer that does not fit its schema
+MAX_SCHEMA_CHARS = 8_000  # of the schema that the model is shown, because not every service enforces it
 _REMEDIES = {
     FinishKind.LENGTH: "Write less at once: make fewer calls in one reply, and spread long arguments over "
     "several calls.",
@@ -45,18 +45,18 @@ _CUT_ENDS = {
 
 @dataclass(frozen=True, slots=True)
 class AskAgain:
-    """The decision to run no call of the reply and to ask again. `text` explains it to the model; `problem` is the word
-    for events."""
+    """The decision to run no call of the reply and to call the model again. `text` explains why to the model, and
+    `problem` is the word for events."""
 
     problem: str
     text: str
 
 
 def judge_finish(view: TurnView, step: int, reply: ModelReply) -> AskAgain | End | None:
-    """Return what to do with the reply of `step`. Returns None if it is whole and can be acted on.
+    """Return what to do with the reply of `step`. Returns None if the reply is complete and can be used.
 
-    A text that was cut or filtered ends the turn. Calls are requested again, while steps are left and the turn was not
-    cut too often.
+    A text that was cut or filtered ends the turn. For a reply with calls the model is called again, as long as the turn
+    has steps left and has not had too many such replies.
     """
     finish = reply.finish
     if finish is FinishKind.WHOLE:
@@ -68,7 +68,7 @@ def judge_finish(view: TurnView, step: int, reply: ModelReply) -> AskAgain | End
 
 
 def judge_output(view: TurnView, step: int, text: str, schema: dict[str, Any]) -> AskAgain | End | None:
-    """Return what to do with the answer of `step`. Returns None if it fits the schema."""
+    """Return what to do with the answer of `step`. Returns None if the answer fits the schema."""
     _, problem = read_answer(schema, text)
     if not problem:
         return None
@@ -85,7 +85,7 @@ def judge_output(view: TurnView, step: int, text: str, schema: dict[str, Any]) -
 
 
 def cut_replies(view: TurnView) -> int:
-    """Return how many replies of this turn were not whole, as far as its history still has them."""
+    """Return how many replies of this turn were incomplete, as far as the turn's history still has them."""
     return _count(view, {finish.value for finish in FinishKind})
 
 
@@ -94,7 +94,7 @@ def _count(view: TurnView, problems: set[str]) -> int:
 
 
 def problem_note(again: AskAgain, turn_id: str, step: int) -> Message:
-    """Return the note that follows a reply without calls. For a reply with calls the tool messages carry the text."""
+    """Return the note that follows a reply without calls. In a reply with calls, the tool messages carry the text."""
     return Message(
         role="user",
         content=f"[Note from the runtime, not from the user: {again.text}]",
@@ -117,7 +117,7 @@ def _problem_text(finish: FinishKind, reply: ModelReply) -> str:
 
 @dataclass(frozen=True, slots=True)
 class StepReply:
-    """The reply to one step, which is paid for. `tail` is the text of it that is not published yet."""
+    """The reply to one step, which is paid for. `tail` is the end of its text, which is not published yet."""
 
     step: int
     reply: ModelReply
@@ -127,15 +127,15 @@ class StepReply:
 
 @dataclass(kw_only=True, eq=False)
 class ReplyHandler:
-    """A handler of model replies. A finished reply is paid for: while Redis or SQL is unavailable it is kept, and
-    committed later."""
+    """The handler of model replies. A complete reply has been paid for, so while Redis or SQL is unavailable it is kept
+    and committed later."""
 
     brain: Brain
     turns: RedisTurns
     approvals: Approvals
 
     def handle(self, turn: OwnedTurn, made: StepReply) -> StepOutcome:
-        """Commit the calls of the reply, ask again, or return the turn's end."""
+        """Commit the calls of the reply, call the model again, or return the turn's end."""
         view, reply = turn.view, made.reply
         if reply.calls and reply.finish is FinishKind.WHOLE:
             return self._commit_calls(turn, made)
@@ -169,11 +169,11 @@ class ReplyHandler:
             done = turn.retry(partial(commit, plan.block_tools, lost=cost.lost))
             if not isinstance(done, CallsOverBudget):
                 return did_or_lost(done == "COMMITTED", CALLS_COMMITTED)
-            # The other calls are paid for now, so the next commit cannot be refused.
+            # The budget now includes the other calls, so the next commit cannot be refused.
             plan = planner.plan(deny_over_budget(verdicts, done.calls))
 
     def _ask_again(self, turn: OwnedTurn, made: StepReply, again: AskAgain) -> Did | Lost:
-        """Act on nothing of the reply. The next step reads why."""
+        """Commit the reply without running any of its calls. The next step reads the reason."""
         claim, step, cost = turn.claim, made.step, made.cost
         log.info("reply not acted on", turn_id=claim.turn_id, step=step, why=again.problem)
         plan = CallPlanner(self.brain, turn.view, step, made.reply).refuse(again.problem, again.text)
@@ -183,12 +183,12 @@ class ReplyHandler:
         return did_or_lost(done == "COMMITTED", CALLS_COMMITTED)
 
     def _over_budget(self, claim: TurnClaim, plan: CallPlan) -> list[str]:
-        """Pay for the calls before the commit, so that nobody is asked to approve a call that the budget refuses."""
+        """Charge the calls to the budget before people are asked to approve them. Returns the refused calls."""
         words = self.turns.claim_budget(claim.session_id, claim.turn_id, "tool_calls", plan.allowed)
         return [call for call, word in zip(plan.allowed, words, strict=True) if word in ("SPENT", "EXPIRED")]
 
     def _ask_people(self, claim: TurnClaim, plan: CallPlan) -> None:
-        """Record the approval requests in SQL, before anybody can see that they are pending."""
+        """Insert the approval requests into SQL, before it can be seen that they are pending."""
         rows = approval_rows(claim, plan.calls, self.brain.redact_logs)
         if rows:
             self.approvals.request(rows)

@@ -1,6 +1,5 @@
-"""Makes one step of a turn. The turn begins if it has not, and the request is prepared and made to fit. Each attempt is
-paid for once, asks the model, and publishes the text of the reply. An attempt without a reply is charged, too.
-"""
+"""The making of one step. The turn begins if it has not, and the request is prepared and made to fit. Each attempt is
+charged once, calls the model, and publishes the text of the reply. An attempt without a reply is charged as well."""
 
 from __future__ import annotations
 
@@ -54,15 +53,15 @@ if TYPE_CHECKING:
     from brainq.engine.people.brakes import BrakeDesk
 
 log = logger("brainq.turn")
-RESTART_PAUSE_S = 1.0  # the longest pause before a broken stream is begun again, for each attempt made
-MAX_ATTEMPTS_A_STEP = 3  # of streams that broke after they began, or stalled; the provider makes all other retries
+RESTART_PAUSE_S = 1.0  # the longest pause before a broken stream is restarted, times the number of attempts made
+MAX_ATTEMPTS_A_STEP = 3  # for streams that broke or stalled after they began; the provider makes all other retries
 RESTARTABLE_KINDS = frozenset({"stream", "stalled", "broken"})
 _BLANK = ModelRequest(model="", messages=(), timeout_s=0)  # copying it takes a third of the time of `model_construct`
 
 
 @dataclass(kw_only=True, eq=False)
 class StepRunner:
-    """The making of one step: it sends the request, again if its stream breaks, and handles the reply."""
+    """The machine that makes a step: it sends the request, again if the stream breaks, and handles the reply."""
 
     brain: Brain
     turns: RedisTurns
@@ -75,7 +74,7 @@ class StepRunner:
 
     def run(self, turn: OwnedTurn, asking: StepRequest) -> StepOutcome:
         claim, view = turn.claim, turn.view
-        # Time that was spent waiting since the view was read is no longer the turn's.
+        # Time spent waiting since the view was read also counts.
         ends_at = min(time.monotonic() + view.remaining_ms / 1000, turn.retry.ends_at)
         if (too_large := turn_too_large(view, self.max_reply_bytes)) is not None:
             return LoopEnd(too_large, lost=())
@@ -138,15 +137,15 @@ class StepRunner:
                 notify_hooks(hooks.after_step, request.turn_id, request, reply, failure)
 
     def _report_lost_attempt(self, claim: TurnClaim, bill: Bill, failure: TurnLost) -> None:
-        """Report what the attempt has used, in case no worker has taken the turn yet. Its next owner charges it."""
+        """Report what the attempt has used, in case no worker has claimed the turn yet. Its next owner charges it."""
         bill.close(failure)
         try:
             self.turns.beat(claim)
-        except Exception as away:  # the loss was noticed with the last text or heartbeat
+        except Exception as away:  # the loss was noticed when text was published, or by the heartbeat
             log.info("lost attempt not reported", turn_id=claim.turn_id, why=type(away).__name__)
 
     def _wait(self, reader: AttemptReader, failure: ProviderError, remaining_s: float) -> None:
-        """Pause before a broken stream is begun again."""
+        """Pause before a broken stream is restarted."""
         step, attempt = reader.step.step, reader.step.attempt
         log.info("stream broke, asking again", turn_id=reader.turn.claim.turn_id, step=step, attempt=attempt)
         wait_s = min(random.random() * attempt * RESTART_PAUSE_S, max(0.0, remaining_s))
@@ -155,7 +154,7 @@ class StepRunner:
 
 
 def turn_too_large(view: TurnView, max_reply_bytes: int) -> End | None:
-    """Return the end of a turn whose replies and results together are too large. Returns None while there is room."""
+    """Return the end of a turn whose replies and results together are too large. Returns None if they are not."""
     most = REPLIES_A_TURN * max_reply_bytes
     if MAX_BYTES_PER_TOKEN * view.history.tokens < most or messages_bytes(view.own_messages) < most:
         return None
@@ -170,7 +169,7 @@ def model_request(
 ) -> ModelRequest:
     """Return the request of one attempt at a step."""
     setting, limits, request = asking.setting, asking.setting.limits, turn.view.request
-    # Each part was checked when it was made, and there may be thousands of messages.
+    # Each part was validated when it was made, and there may be thousands of messages.
     return _BLANK.model_copy(
         update={
             "model": setting.model,
@@ -198,7 +197,7 @@ def attempt_bill(asking: StepRequest, step: int, allowance: Allowance) -> Bill:
     """Return the bill of one attempt at a step."""
     setting, begin = asking.setting, asking.begin
     most_output = setting.limits.max_output_tokens or 0
-    # Corrected by how far earlier bills differed from their estimates.
+    # This is corrected by how far earlier bills differed from their estimates.
     input_tokens = max(begin.estimate, begin.most_tokens - most_output)
     provider, model = first_model(setting.provider, setting.model)
     usage, usd = TokenUsage(input_tokens=input_tokens, output_tokens=most_output, estimated=True), begin.max_usd
@@ -214,7 +213,7 @@ def middleware_end(failure: MiddlewareFailed) -> End:
 
 
 def model_error_end(error: str) -> LoopEnd:
-    """Return the end of a turn whose model cannot be asked."""
+    """Return the end of a turn whose model cannot be called."""
     return LoopEnd(End(Ending.FAILED, StopReason.MODEL_ERROR, "the model could not be asked", error))
 
 
@@ -225,7 +224,7 @@ def too_large_end(why: str) -> End:
 
 
 def end_after_failure(failure: ProviderError) -> End:
-    """Return the end of a turn whose model failed like this."""
+    """Return the end that a failure of the model leads to."""
     if isinstance(failure, BudgetExhausted):
         return BUDGET_ENDS[failure.what]
     match failure.kind:
@@ -246,7 +245,7 @@ def end_after_failure(failure: ProviderError) -> End:
 
 @dataclass(kw_only=True, eq=False)
 class StepPipeline:
-    """The way to one step: it begins the turn if needed, does what is due before the step, and makes the step."""
+    """The pipeline of one step. It begins the turn if needed, does the work before the step, and makes the step."""
 
     brain: Brain
     turns: RedisTurns

@@ -1,4 +1,4 @@
-"""Begins attempts at steps under budgets: reserves money, asks SQL for more, and acts on a cap."""
+"""Attempts at steps under budgets: the reservation of money, requests to SQL for more, and what happens at a cap."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from brainq.engine.people.budgets import BudgetDesk
 
 log = logger("brainq.turn")
-WAIT_S = 1.0  # for model calls in flight, which may cost less than they hold; up to twice as long
+WAIT_S = 1.0  # for model calls in progress, which may cost less than they reserved; the wait may be twice as long
 NO_TOOLS = "none"
 
 
@@ -32,7 +32,7 @@ AuxiliaryWord = Literal["GO", "DONE", "SPENT", "LOST"]
 
 @dataclass(frozen=True, slots=True)
 class BegunStep:
-    """An attempt that may send its request. `asking` has no tools if the money is for a last answer."""
+    """An attempt that may send its request. `asking` forbids tools if the money only suffices for a last answer."""
 
     attempt: StepAttempt
     asking: StepRequest
@@ -40,14 +40,14 @@ class BegunStep:
 
 @dataclass(frozen=True, slots=True)
 class Try:
-    """One try to begin an attempt. `is_last`: its budget is at the cap, and the money is for a last answer."""
+    """One try to begin an attempt. `is_last` means that a budget is at its cap and the money is for a last answer."""
 
     begin: StepStart
     is_last: bool = False
 
 
 def next_try(refused: Try, at_cap: AtCap | None) -> Try | AtCap:
-    """Return the next try after a budget refused one, or the cap if there is none.
+    """Return the next try after a budget has refused one. Returns the cap if there is no other way.
 
     at_cap   the cap that was reached; None if SQL has granted more money
     """
@@ -68,7 +68,7 @@ class StepMoney:
     budgets: BudgetDesk
 
     def begin(self, turn: OwnedTurn, asking: StepRequest, begin: StepStart, bill: Bill) -> BegunStep | StepOutcome:
-        """Begin an attempt. Returns another outcome if the turn is lost, has to wait, or is to be ended."""
+        """Begin an attempt. Returns another outcome if the turn is lost, has to wait, or has to end."""
         mark, under_way = self.turns.mark(turn.claim), bill.spends_so_far()
         windows = self.budgets.windows(turn.claim.session_id, turn.view.request.brain or self.brain.name)
         least_usd = under_way[0].cost_usd if under_way else None
@@ -115,8 +115,8 @@ def begin_beside(
     usd: float | None,
     begin: Callable[[MoneyHold | None], MoneyRefusal | AuxiliaryWord],
 ) -> AuxiliaryWord:
-    """Begin a model call beside the steps under budgets. Returns the word of `begin`, or `SPENT` if a budget refuses
-    the call."""
+    """Begin an auxiliary model call, such as a reflection, under budgets. Returns the word of `begin`, or `SPENT` if a
+    budget refuses the call."""
     windows = budgets.windows(turn.claim.session_id, turn.view.request.brain or brain.name)
     hold = reservation_for(windows, usd, usd)
     while isinstance(word := turn.retry(partial(begin, hold)), MoneyRefusal):
@@ -126,8 +126,8 @@ def begin_beside(
 
 
 def _without_tools(asking: StepRequest) -> StepRequest:
-    """Return the request with all tools forbidden. They stay listed, because some services refuse a history that calls
-    unlisted tools."""
+    """Return the request with all tools forbidden. The tools stay listed, because some services refuse a history with
+    calls of unlisted tools."""
     options = asking.setting.options.model_copy(update={"tool_choice": NO_TOOLS})
     return replace(asking, setting=replace(asking.setting, options=options))
 

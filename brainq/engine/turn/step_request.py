@@ -1,5 +1,5 @@
-"""The request of one step: the tools, messages, input that arrived meanwhile, the bytes of attachments, and the worst
-case that is reserved."""
+"""The request of one step: tools, messages, input that arrived while the turn ran, the bytes of attachments, and the
+worst-case cost to reserve."""
 
 from __future__ import annotations
 
@@ -41,11 +41,11 @@ if TYPE_CHECKING:
     from brainq.adapters.sql.repositories.blobs import Blobs
 
 MAX_CACHED_BYTES = 64_000_000
-CACHED_S = 120.0  # content that SQL has dropped (pruned, redacted) is not shown much longer
+CACHED_S = 120.0  # content that SQL has dropped (pruned or redacted) is not shown for longer than this
 
 
 class BlobCache:
-    """A cache of attachments' bytes, from which the least recently used leave first. Thread-safe; one per process."""
+    """A cache of attachments' bytes, which drops the least recently used ones first. Thread-safe; one per process."""
 
     def __init__(
         self, blobs: Blobs, most_bytes: int = MAX_CACHED_BYTES, clock: Callable[[], float] = time.monotonic
@@ -54,13 +54,13 @@ class BlobCache:
         self._most_bytes = most_bytes
         self._clock = clock
         self._lock = threading.Lock()
-        # The session is part of the key, so that a session cannot read the file of another.
+        # The session is part of the key, so that no session can read the file of another.
         self._kept: OrderedDict[tuple[str, str], tuple[float, bytes]] = OrderedDict()
         self._size = 0
 
     def blobs_for(self, session_id: str, messages: Iterable[Message]) -> Mapping[str, bytes]:
-        """Return the bytes of the messages' attachments by sha256, without those that SQL no longer has. Raises what
-        SQL raises."""
+        """Return the bytes of the messages' attachments by their sha256, without those that SQL no longer has. Raises
+        what SQL raises."""
         wanted = {one.sha256 for message in messages for one in message.attachments}
         if not wanted:
             return {}
@@ -111,7 +111,7 @@ class PreparedStep:
     added            the client's tools, which are all shown
     drain            the input that the step reads
     inputs           the messages of that input
-    tools_estimate   the tokens of the tools' schemas
+    tools_estimate   the estimated tokens of the tools' schemas
     """
 
     preparation: TurnPreparation
@@ -161,8 +161,8 @@ class StepPreparer:
         return PreparedStep(preparation, chosen, added, tools_estimate, tracker, drain, inputs)
 
     def _tools(self, view: TurnView, named: str | None) -> tuple[ToolSpec, ...]:
-        """Return the tools that this turn's model sees. They are chosen before the first step and stay the same, plus
-        the tool that it must call."""
+        """Return the brain's tools that the turn's model sees. They are chosen before the first step and stay the same,
+        except that a tool which the model must call is added."""
         specs = tuple(self.brain.tools.specs.values())
         if self.selector is None or len(specs) <= self.selector.max_tools:
             return specs
@@ -174,8 +174,8 @@ class StepPreparer:
         return selected if forced is None or forced.spec in selected else (*selected, forced.spec)
 
     def _tools_estimate(self, specs: Sequence[ToolSpec]) -> int:
-        """Return what `estimate_tools` returns. Each tool of the brain is measured once, because its schema does not
-        change."""
+        """Return what `estimate_tools` returns. Each tool of the brain is measured only once, because its schema does
+        not change."""
         known = self._tool_tokens
         for spec in specs:
             if spec.name not in known:
@@ -188,10 +188,10 @@ def step_request(
 ) -> StepRequest:
     """Return the request of the step.
 
-    all_tools   the number of the brain's tools, of which some may have been chosen for this turn
-    start       what the turn begins with, if it has not begun
+    all_tools   the number of the brain's tools, some of which may not have been chosen for this turn
+    start       what begins the turn, if it has not begun
     """
-    # If the length of the reply is bounded, its worst case is reserved as well.
+    # If the length of the reply is limited, its worst case is reserved as well.
     worst = TokenUsage(
         input_tokens=step.tracker.tokens(step.estimate), output_tokens=setting.limits.max_output_tokens or 0
     )
@@ -210,7 +210,7 @@ def step_request(
 
 
 def turn_allowance(view: TurnView, limits: Limits, price: Price, reply_bytes: int = MAX_REPLY_BYTES) -> Allowance:
-    """Return what the turn may still use."""
+    """Return how many tokens and how much money the turn may still use."""
     tokens, usd = limits.max_total_tokens, limits.max_cost_usd
     return Allowance(
         price,

@@ -1,4 +1,4 @@
-"""Reads the reply of one attempt at a step, and publishes its text, a few pieces at once."""
+"""The reading of one attempt's reply. Its text is published while it arrives, in pieces of about 50 ms."""
 
 from __future__ import annotations
 
@@ -32,18 +32,18 @@ if TYPE_CHECKING:
 
 log = logger("brainq.turn")
 DELTA_EVERY_S = 0.05  # at most about 20 text events a second per turn
-QUIET_S = 0.5  # after a piece that could not be written; doubled each time up to LONGEST_QUIET_S
+QUIET_S = 0.5  # the pause after a piece that could not be written; doubled each time up to LONGEST_QUIET_S
 LONGEST_QUIET_S = 5.0
 PublishDelta = Callable[[str, str, EventKind], bool]
-"""Writes one piece: (mark, text, kind). False when the turn is no longer ours. The same mark twice is writing once."""
+"""Writes one piece: (mark, text, kind). Returns False if the turn has another owner. Writing a mark twice is the same
+as writing it once."""
 
 
 @dataclass(slots=True)
 class TextTail:
-    """A buffer of small pieces of text, and of the reasoning before it. The last piece is published with the step's
-    commit.
+    """A buffer for small pieces of text and reasoning. The last piece is published with the step's commit.
 
-    A piece that cannot be written while Redis is unavailable is kept, under its mark, and written before the next one.
+    A piece that cannot be written while Redis is unavailable is kept under its mark, and written before the next one.
 
     is_used   whether any text has arrived
     """
@@ -59,9 +59,9 @@ class TextTail:
     _quiet_s: float = 0.0
 
     def add(self, text: str, kind: EventKind = EventKind.TEXT_DELTA) -> bool:
-        """Add a piece. Returns False if the turn has another owner."""
+        """Add a piece, and publish the buffer if it is time. Returns False if the turn has another owner."""
         now, self.is_used = time.monotonic(), True
-        if kind is not self._kind:  # pieces keep their order
+        if kind is not self._kind:  # so that pieces keep their order
             self._pack()
             self._kind = kind
         self._parts.append(text)
@@ -83,8 +83,8 @@ class TextTail:
         return ours
 
     def rest(self, retry: OutageRetry) -> str:
-        """Return the text that is published with the commit. Pieces that were not written, or are in doubt, are written
-        first."""
+        """Return the text that is published with the commit. Earlier pieces that are not written, or may not be, are
+        written first."""
         if self._kind is not EventKind.TEXT_DELTA:
             self._pack()
         if self._waiting:
@@ -94,14 +94,14 @@ class TextTail:
         return text
 
     def _pack(self) -> None:
-        """Make one piece of the text that is held."""
+        """Make one piece of the buffered text."""
         if self._parts:
             self._waiting.append((self.mark(), "".join(self._parts), self._kind))
             self._parts.clear()
 
     def _write(self) -> bool:
-        """Write the pieces. A piece whose write fails may have been written, so it stays the first and is written
-        again."""
+        """Write the pieces. If a write fails, its piece stays the first and is written again, because it may or may not
+        have been written."""
         while self._waiting:
             if not self.publish(*self._waiting[0]):
                 return False
@@ -110,15 +110,15 @@ class TextTail:
 
 
 class TurnLost(Exception):
-    """The turn went to another owner while the model was answering."""
+    """Raised when the turn has gone to another owner while the model was answering."""
 
 
 @dataclass(slots=True)
 class AttemptReader:
-    """Reads the reply of one attempt at a step, and publishes the pieces before it is whole. An error of publishing is
-    never taken for the model's failure.
+    """The reader of one attempt's reply, which publishes the pieces as they arrive. An error of publishing is never
+    taken for a failure of the model.
 
-    hooks   the hooks of the middleware for each piece of text
+    hooks   the middleware hooks for each piece of text
     tail    the text that is not published yet
     """
 
@@ -133,7 +133,7 @@ class AttemptReader:
         self.tail = TextTail(self._publish_text, mark, self.turn.retry.is_unavailable)
 
     def read(self, provider: Provider, request: ModelRequest) -> ModelReply:
-        """Stream the reply. Raises ProviderError, or TurnLost if nobody wants the answer any more."""
+        """Stream the reply. Raises ProviderError, or TurnLost if the turn has another owner."""
         reply: ModelReply | None = None
         chat = chat_span(provider, request)
         with in_span(chat.span), closing(provider_chunks(provider, request)) as chunks:
@@ -155,7 +155,7 @@ class AttemptReader:
         return reply
 
     def publish_retry(self, retry: ModelRetry) -> None:
-        """Publish that the model is asked again. The retry itself needs no Redis."""
+        """Publish that the model is called again. The retry itself does not need Redis."""
         try:
             self.turns.publish_retry(self.turn.claim, self.step.step, self.step.attempt, retry)
         except Exception as failure:
@@ -176,8 +176,9 @@ class AttemptReader:
 
 
 def provider_chunks(provider: Provider, request: ModelRequest) -> Generator[ModelChunk]:
-    """Yield the provider's chunks. Its errors become ProviderErrors, those of foreign types with the kind `raised`. A
-    shortage of this process, such as of descriptors, is raised as it is: the turn continues elsewhere, or later."""
+    """Yield the provider's chunks. An exception that is not a ProviderError becomes one of the kind `raised`. A
+    shortage of this process, such as of descriptors, is raised unchanged, because the turn can continue elsewhere or
+    later."""
     replied = False
     try:
         for chunk in stream_with_permits(provider, request):
@@ -187,8 +188,8 @@ def provider_chunks(provider: Provider, request: ModelRequest) -> Generator[Mode
             yield chunk
     except (ProviderError, GeneratorExit):
         raise
-    except BaseException as failure:  # a library may panic as well
-        if is_shutdown(failure) or is_short_now(failure):  # the process's trouble, and not the provider's
+    except BaseException as failure:  # including a panic of a library
+        if is_shutdown(failure) or is_short_now(failure):  # the process is the problem, and not the provider
             raise
         log.error("provider raised", failure=failure, turn_id=request.turn_id, step=request.step)
         was_short = is_shortage(failure)

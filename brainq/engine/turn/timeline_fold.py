@@ -1,6 +1,8 @@
-"""Folds a turn's numbered events into its timeline: `fold(fold(NOTHING, first), rest) == fold(NOTHING, all)`. Pure.
+"""The fold of a turn's numbered events into its timeline: `fold(fold(NOTHING, first), rest) == fold(NOTHING, all)`.
 
-docs/guides/events.md states the rules, for folds elsewhere, such as in a browser.
+Pure.
+
+docs/guides/events.md states the rules for folds elsewhere, such as in a browser.
 """
 
 from __future__ import annotations
@@ -12,7 +14,7 @@ from brainq.contracts.event import BarKind, EventKind, SpanKind, Timeline, Timel
 from brainq.contracts.status import Effect, Ending, StopReason
 
 EMPTY_TIMELINE = Timeline()
-"""Before the first event."""
+"""The timeline before the first event."""
 
 THINKING_STARTERS = frozenset(
     {
@@ -24,12 +26,12 @@ THINKING_STARTERS = frozenset(
         EventKind.COMPACTION,
     }
 )
-"""After these the coordinator can go on; what it does beside the steps is published only when it is done."""
+"""After these events the coordinator can continue. Its work between steps is published only when it is done."""
 
 
 def fold_timeline(timeline: Timeline, events: Iterable[TurnEvent]) -> Timeline:
-    """Return the timeline with these events, which follow those that are in it. An event that is in it already changes
-    nothing."""
+    """Return the timeline with these events added. They follow those in the timeline; an event that it already has
+    changes nothing."""
     folding = _TimelineFold(timeline)
     for event in events:
         folding.add(event)
@@ -37,7 +39,7 @@ def fold_timeline(timeline: Timeline, events: Iterable[TurnEvent]) -> Timeline:
 
 
 def pool_for_effect(effect: Effect) -> str:
-    """Return the pool that runs calls of this effect."""
+    """Return the pool that runs calls with this effect."""
     return "parallel" if effect is Effect.READ_ONLY else "serial"
 
 
@@ -95,7 +97,7 @@ class _TimelineFold:
             self._change(bar_id, to_ms=self._now, spans=self._ended(bar), **fields)
 
     def _ended(self, bar: TimelineBar) -> tuple[TimelineSpan, ...]:
-        """Return the spans of a bar that has ended: none is open or reaches beyond now, and empty ones are left out."""
+        """Return the spans of a bar that ends now. No span stays open or ends later, and empty spans are left out."""
         ended: list[TimelineSpan] = []
         for span in bar.spans:
             if span.to_ms is None or span.to_ms > self._now:
@@ -105,7 +107,7 @@ class _TimelineFold:
         return tuple(ended)
 
     def _enter(self, bar_id: str, kind: SpanKind, attempt: int, why: str = "") -> None:
-        """Begin the bar's next span, and end the one before it."""
+        """End the bar's current span, and begin the next one."""
         bar = self._bars.get(bar_id)
         if bar is not None:
             span = TimelineSpan(kind=kind, from_ms=self._now, attempt=attempt, why=why)
@@ -263,4 +265,4 @@ _RULES: dict[EventKind, Callable[[_TimelineFold, Mapping[str, Any]], None]] = {
     EventKind.TURN_CLOSING: _TimelineFold.closing,
     EventKind.RESULT: _TimelineFold.result,
 }
-"""The others move no bar."""
+"""The other kinds change no bar."""

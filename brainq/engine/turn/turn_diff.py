@@ -1,5 +1,4 @@
-"""The changes of a turn as a unified diff: the changes of its calls, and the hunks between two texts in bounded
-time."""
+"""The changes of a turn as a unified diff, with the hunks between two texts computed in bounded time."""
 
 from __future__ import annotations
 
@@ -26,16 +25,16 @@ ChangeRow = Mapping[str, str | None]
 class MatchBudget:
     """The number of lines that may still be matched in one diff of many files.
 
-    The time of difflib grows with the square of the lines, sometimes with their cube, and the diff is made while the
-    turn's owner holds the turn. Once this is used up, a changed stretch is shown as removed and added whole, which is
-    longer and just as true.
+    The time that difflib takes grows with the square of the lines, sometimes with their cube, and the diff is made
+    while the turn's owner holds the turn. Once the budget is used up, a changed stretch is shown as removed and added
+    whole, which is longer but just as correct.
     """
 
     lines_left: int = MATCHED_LINES
 
     def ops(self, before: Sequence[str], after: Sequence[str]) -> list[_Op]:
-        """Return the operations from one stretch to the other. The stretches share neither their first nor their last
-        line."""
+        """Return the operations that turn one stretch into the other. The stretches have different first lines and
+        different last lines."""
         lines = len(before) + len(after)
         if not lines:
             return []
@@ -46,7 +45,7 @@ class MatchBudget:
 
 
 def _pairs(before: Sequence[str], after: Sequence[str]) -> int:
-    """Return in how many ways one line could be matched, which is large for a text of few different lines."""
+    """Return the number of pairs of equal lines. It is large for a text with few different lines."""
     there = Counter(after)
     return sum(times * there[line] for line, times in Counter(before).items())
 
@@ -55,7 +54,7 @@ class _BoundedMatcher(SequenceMatcher[str]):
     """A SequenceMatcher that compares only what lies between the common beginning and the common end."""
 
     def __init__(self, before: Sequence[str], after: Sequence[str], matching: MatchBudget) -> None:
-        # Not given to super().__init__, which would index all lines.
+        # The texts are not given to super().__init__, which would index all lines.
         super().__init__(None, (), ())
         self._ops = _ops(before, after, matching)
 
@@ -64,7 +63,7 @@ class _BoundedMatcher(SequenceMatcher[str]):
 
 
 def hunks(before: str, after: str, matching: MatchBudget) -> list[str]:
-    """Return the lines of all hunks, each with its newline. A last line without one is marked as git does."""
+    """Return the lines of all hunks, each with its newline. A last line without a newline is marked as git does."""
     old, new = _lines(before), _lines(after)
     found: list[str] = []
     for group in _BoundedMatcher(old, new, matching).get_grouped_opcodes(CONTEXT_LINES):
@@ -80,7 +79,7 @@ def hunks(before: str, after: str, matching: MatchBudget) -> list[str]:
 
 
 def _lines(text: str) -> list[str]:
-    """Return the lines with their newlines. Only newlines separate lines, as for patch."""
+    """Return the lines with their newlines. Only newlines separate lines, as for `patch`."""
     *whole, rest = text.split("\n")
     return [f"{line}\n" for line in whole] + ([rest] if rest else [])
 
@@ -101,7 +100,7 @@ def _ops(old: Sequence[str], new: Sequence[str], matching: MatchBudget) -> list[
 
 
 def _range(start: int, stop: int) -> str:
-    """Return the range as in difflib: lines count from 1, and an empty range names the line before it."""
+    """Return the range as difflib writes it: lines count from 1, and an empty range names the line before it."""
     length = stop - start
     if length == 1:
         return str(start + 1)
@@ -113,14 +112,15 @@ def _marked_line(mark: str, line: str) -> str:
 
 
 def quoted_path(prefix: str, path: str) -> str:
-    """Return `prefix` and `path`, in quotes with escapes if a character could be misread.
+    """Return `prefix` and `path`, in quotes and with escapes if a character could be misread.
 
-    As git does with core.quotePath off, letters of all languages are kept. Slashes at the beginning of an absolute path
-    are left out, as patch does.
+    Letters of all languages are kept, as git does with core.quotePath off. Leading slashes of an absolute path are
+    removed, as `patch` does.
     """
     name = prefix + path.lstrip("/")
     quoted = "".join(_escaped(character) for character in name)
-    # git leaves a space bare; patch then finds no name in the header of an empty file, and git apply in some cases.
+    # git does not quote for a space. `patch` then finds no name in the header of an empty file, and `git apply` fails
+    # in some cases.
     return name if quoted == name and " " not in name else f'"{quoted}"'
 
 
@@ -138,7 +138,7 @@ def _escaped(character: str) -> str:
 
 @dataclass(slots=True)
 class _NetChange:
-    """The change of one path over the turn: the first `before`, the last `after`, and whether each is known."""
+    """The change of one path over the whole turn: the first `before`, the last `after`, and whether each is known."""
 
     before: str | None
     after: str | None
@@ -158,12 +158,12 @@ class _NetChange:
 def turn_diff(changes: Sequence[ChangeRow]) -> str | None:
     """Return the diff from before the turn to after it, as `git diff` writes it. Returns None if nothing changed.
 
-    changes   rows of `path`, `before`, `after` in the order of time. A content that is None or missing means that the
-              file did not exist. A row with `too_large` records that the path changed, but not how
+    changes   rows of `path`, `before` and `after`, oldest first. A `before` or `after` that is None or missing means
+              that the file did not exist. A row with `too_large` records that the path changed, but not how
 
-    Paths are sorted. A content that is too large or contains a NUL is one line. The whole is at most MAX_DIFF_CHARS
-    long: files that do not fit are left out whole, so that the rest can still be applied, and the last line counts
-    them. `patch -p1` and `git apply` accept it.
+    Paths are sorted. A content that is too large or contains a NUL is shown as one line. The diff has at most
+    MAX_DIFF_CHARS characters: files that do not fit are left out whole, so that the rest can still be applied, and the
+    last line counts them. `patch -p1` and `git apply` accept the diff.
     """
     net = {path: change for path, change in sorted(_net(changes).items()) if change.is_change}
     matching = MatchBudget()

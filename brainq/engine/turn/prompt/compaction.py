@@ -1,4 +1,4 @@
-"""Compaction: measures how full the context is, decides when older messages are replaced, and replaces them."""
+"""Compaction: how full the context is, when older messages are replaced by a summary, and by what."""
 
 from __future__ import annotations
 
@@ -18,27 +18,27 @@ from brainq.runtime.text.estimate import estimate_messages, estimate_text
 from brainq.runtime.text.shorten import shortened_to_tokens
 
 ContextLevel = Literal["ok", "warning", "critical"]
-# `max_context_tokens` is all a model takes, its reply included, and a step adds its results before anybody can look
-# again. 15 % is 30 000 tokens of 200 000 and 1 200 of 8 000: a long reply or a few results. The warning comes when as
-# much again is left.
+# `max_context_tokens` is everything that a model can take, its reply included, and a step adds results before the size
+# can be checked again. 15 % is 30 000 tokens of 200 000 and 1 200 of 8 000, enough for a long reply or a few results.
+# The warning comes when twice that much is left.
 WARNING = 0.70
 CRITICAL = 0.85
-# Over recorded sessions of real models single steps cost 0.7 to 2.9 times their estimate (5th and 95th percentile, see
-# docs/guides/token-estimates.md). A report far beyond them is wrong, such as a proxy that leaves out cached tokens:
-# unclamped it would switch the guard off, or compact a context that is nearly empty.
+# In recorded sessions of real models, single steps cost 0.7 to 2.9 times their estimate (5th and 95th percentile, see
+# docs/guides/token-estimates.md). A report far outside that range is wrong, for example from a proxy that leaves out
+# cached tokens. Without these bounds it would prevent compaction, or compact a context that is nearly empty.
 LOWEST_RATIO = 0.5
 HIGHEST_RATIO = 3.0
-# A service adds some hundred tokens to each request, so a smaller request shows little about its text.
+# A service adds a few hundred tokens to each request, so a smaller request shows little about its text.
 STEADY_TOKENS = 500
 CompactionMethod = Literal["model", "rules", "shortened"]
-TARGET_SHARE = 0.5  # of the context is filled afterwards, so that it can grow before the next compaction
-RETRY_GROWTH = 1.05  # less growth is not worth another model call
-MAX_STEP_MESSAGES = 1_500  # a step reads the newest 2000 messages of a history, and would miss a summary further back
+TARGET_SHARE = 0.5  # of the context is filled after a compaction, so that it can grow before the next one
+RETRY_GROWTH = 1.05  # after less growth than this, another model call is not worthwhile
+MAX_STEP_MESSAGES = 1_500  # a step reads the newest 2000 messages of a history, and would miss an older summary
 SUMMARY_SHARE = 0.10
 MIN_SUMMARY_TOKENS = 120
 MAX_SUMMARY_TOKENS = 2_000
-MAX_SHARE_OF_DROPPED = 0.75  # a summary as long as what it replaces would save nothing
-MIN_RESULT_TOKENS = 40  # of a result stay, however little space there is
+MAX_SHARE_OF_DROPPED = 0.75  # a summary as long as the messages that it replaces would save nothing
+MIN_RESULT_TOKENS = 40  # that are kept of a result, however little space there is
 
 
 def level_of(tokens: int, max_context_tokens: int) -> ContextLevel:
@@ -50,13 +50,13 @@ def level_of(tokens: int, max_context_tokens: int) -> ContextLevel:
 
 @dataclass(frozen=True, slots=True)
 class ContextTracker:
-    """The tokens of a context. Frozen: each reply makes a new tracker.
+    """The tokens of a context. A tracker does not change: each reply makes a new one.
 
-    The provider's own count of the last request is used, if there is one. The next request differs from the last one,
-    so its tokens are estimated, and the estimate is corrected by the error of the last one.
+    If the provider has counted the tokens of the last request, that count is used. The tokens of the next request are
+    estimated, and the estimate is corrected by the error of the last one.
 
     reported    the input tokens that the provider counted for the last request; 0 if unknown
-    estimated   the estimate of the same request
+    estimated   the estimate for the same request
     ratio       real tokens per estimated token, from the last valid report
     """
 
@@ -67,13 +67,13 @@ class ContextTracker:
 
     @classmethod
     def from_state(cls, max_context_tokens: int, known: tuple[int, int]) -> ContextTracker:
-        """Return the tracker for (reported, estimated) of the last request in the turn's state, which is (0, 0) if
-        there was none."""
+        """Return the tracker for the last request of a turn. `known` is (reported, estimated), and (0, 0) if there was
+        no request."""
         return cls(max_context_tokens).after(*known)
 
     def after(self, reported: int, estimated: int) -> ContextTracker:
-        """Return the tracker after a reply. Both numbers count the whole request, tools included. A report of 0 changes
-        nothing, and one of a tiny request does not change the ratio."""
+        """Return the tracker after a reply. Both numbers are for the whole request, tools included. A report of 0
+        changes nothing, and a very small request does not change the ratio."""
         if reported <= 0 or estimated <= 0:
             return self
         ratio = self.ratio
@@ -82,16 +82,15 @@ class ContextTracker:
         return ContextTracker(self.max_context_tokens, reported, estimated, ratio)
 
     def tokens(self, estimate: int) -> int:
-        """Return the tokens of a request with this estimate. For the last request it is the provider's count."""
+        """Return the tokens of a request with this estimate. For the last request this is the provider's count."""
         return math.ceil(round(self.ratio * estimate, 6))
 
     def estimate_for(self, tokens: int) -> int:
-        """Return the largest estimate that stays within these tokens."""
+        """Return the largest estimate that corresponds to at most this many tokens."""
         return max(0, math.floor(round(tokens / self.ratio, 6)))
 
     def warning_percent(self, estimate: int) -> int:
-        """Return how full the context is with a request of this estimate, in per cent, from 70 on. Returns 0 below
-        that."""
+        """Return how many per cent of the context a request of this estimate fills. Returns 0 if that is below 70 %."""
         tokens = self.tokens(estimate)
         if level_of(tokens, self.max_context_tokens) == "ok":
             return 0
@@ -103,9 +102,9 @@ def should_compact(
 ) -> bool:
     """Return whether to compact before the next step.
 
-    tokens_now        the tokens of the whole request as the tracker counts them, with the complete history
-    tried_at_tokens   what this turn's last try left: `Compaction.tokens_after`, or the tokens at which it was tried if
-                      it brought none; 0 if there was no try in this turn
+    tokens_now        the tokens of the whole request with the complete history, as the tracker counts them
+    tried_at_tokens   the tokens after this turn's last compaction (`Compaction.tokens_after`), or the tokens at the
+                      last attempt if that failed; 0 if this turn has made no attempt
     messages          the number of messages in the history
     """
     if not auto_compact:
@@ -119,16 +118,16 @@ def should_compact(
 
 @dataclass(frozen=True, slots=True)
 class Compaction:
-    """A shorter history: `items`, then the old one without its `drop` oldest messages.
+    """A shorter history: `items`, followed by the old history without its `drop` oldest messages.
 
-    summary         None if nothing could be dropped and only results were cut (method `shortened`)
-    front           messages before the cut that stay, and the newest ones if results in them had to be cut
-    archive         the messages that leave the history, as they were; earlier summaries are left out
+    summary         None if no message could be dropped and only results were cut (method `shortened`)
+    front           dropped messages that stay, and the newest messages if results in them had to be cut
+    archive         the messages that leave the history, unchanged; earlier summaries are left out
     method          who wrote the summary
     tokens_before   the tokens of the whole request before, as the tracker counts them
     tokens_after    the same afterwards
-    spend           what models used; None if no model was asked or paid
-    why             why rules wrote the summary though a model should have; "" if they did not
+    spend           what models used; None if no model was called or charged
+    why             why rules wrote the summary although a model should have; otherwise ""
     """
 
     drop: int
@@ -143,7 +142,7 @@ class Compaction:
 
     @property
     def items(self) -> tuple[Message, ...]:
-        """Return the messages that are put in front of the rest."""
+        """Return the messages that are put in front of the remaining history."""
         return self.front if self.summary is None else (self.summary, *self.front)
 
     def applied(self, messages: Sequence[Message]) -> tuple[Message, ...]:
@@ -152,14 +151,14 @@ class Compaction:
 
 @dataclass(frozen=True, slots=True)
 class ContextCompactor:
-    """A compactor, which replaces the older part of one turn's conversation by a summary.
+    """A compactor, which replaces the older part of a turn's conversation by a summary.
 
-    A model writes the summary, or rules do if no model can: a full context must shrink either way. The messages that
-    leave the history stay whole in SQL.
+    A model writes the summary. If no model can, rules write it, because a full context must shrink either way. SQL
+    keeps the messages that leave the history.
 
-    model_of    returns the model to ask; may raise like resolving any model
+    model_of    returns the model to call; may raise what resolving a model raises
     allowance   what the turn may still spend on it
-    is_write    returns whether a tool changes anything; by default any tool might
+    is_write    returns whether a tool may change anything; by default every tool may
     """
 
     model_of: Callable[[], AuxiliaryModel]
@@ -178,12 +177,13 @@ class ContextCompactor:
         session_id: str = "",
         step: int = 0,
     ) -> Compaction | None:
-        """Return the shorter history, or None if it cannot be made shorter. Raises CallDeferred if the model's limit
-        makes the call wait. No other error of a model gets out.
+        """Return the shorter history, or None if it cannot be made shorter.
+
+        Raises CallDeferred if the model's rate limit makes the call wait. Other errors of a model are handled here.
 
         messages         the session's history, oldest first
         fixed_estimate   the estimate of the rest of the request: prompt, memory, pack, tools
-        timeout_s        the time until the turn's deadline; at most half of it, and 60 s, are used
+        timeout_s        the time until the turn's deadline; at most half of it, and at most 60 s, are used
         """
         window = tracker.estimate_for(tracker.max_context_tokens)
         summary_tokens = max(MIN_SUMMARY_TOKENS, min(MAX_SUMMARY_TOKENS, int(window * SUMMARY_SHARE)))
@@ -230,9 +230,9 @@ class ContextCompactor:
 
 
 def with_shorter_results(messages: Sequence[Message], save_tokens: int) -> tuple[Message, ...]:
-    """Return the messages with their longest tool results cut to one length, so that about `save_tokens` are saved.
+    """Return the messages with their longest tool results cut to one common length, which saves about `save_tokens`.
 
-    Calls and results stay paired. A text that was cut says so.
+    Calls and results stay paired. A text that was cut contains a note about it.
     """
     sizes = sorted((estimate_text(message.content) for message in messages if message.role == "tool"), reverse=True)
     limit = _limit(sizes, save_tokens)
@@ -245,7 +245,7 @@ def with_shorter_results(messages: Sequence[Message], save_tokens: int) -> tuple
 
 
 def _limit(sizes: Sequence[int], save: int) -> int:
-    """Return the length to which longer results are cut: `sizes` (longest first) then sum up to `save` less."""
+    """Return the length to which longer results are cut so that `sizes`, sorted from the longest, shrink by `save`."""
     total = 0
     for count, size in enumerate(sizes, 1):
         total += size

@@ -1,11 +1,11 @@
-"""Where a history is cut for a compaction: what goes, what moves to the front, what stays as it is.
+"""The cut through a history for a compaction: what is dropped, what moves to the front, and what stays.
 
     [earlier summary] [older turns and steps ...] | [newest groups]
      └────────── drop ───────────────────────────┘   └── tail ──┘
                         │
                         └─ front: system messages, the newest user message
 
-A group is a reply with calls and everything up to its last result; a cut never goes through one.
+A group is a reply with calls and everything up to the last result of these calls. A cut never splits a group.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ class HistoryCut:
     """A cut through a history. The new history is a summary of `dropped`, then `front`, then `messages[drop:]`.
 
     drop      how many of the oldest messages are removed
-    front     those of them that are put back, in their order: system messages, the newest user message, and the message
-              that began the turn
-    dropped   the others, which the summary replaces
+    front     the removed messages that are put back, in their order: system messages, the newest user message, and the
+              message that began the turn
+    dropped   the other removed messages, which the summary replaces
     tail      the messages that stay
     """
 
@@ -46,10 +46,10 @@ def cut_history(
     estimate: Estimate = estimate_messages,
     keep_messages: int = MAX_KEPT_MESSAGES,
 ) -> HistoryCut | None:
-    """Return the cut that keeps as many of the newest messages as fit `keep_tokens` (front and tail together).
+    """Return the cut that keeps as many of the newest messages as fit into `keep_tokens` (front and tail together).
 
-    If not even the newest group fits, it is kept all the same, because the model has not seen its results. An earlier
-    summary is always among the dropped. Returns None if nothing but such a summary could be dropped.
+    The newest group is kept even if it does not fit, because the model has not seen its results. An earlier summary is
+    always dropped. Returns None if there is nothing else to drop.
     """
     pinned = _pinned(messages, turn_id)
     sizes = [0 if i in pinned else estimate((message,)) for i, message in enumerate(messages)]
@@ -77,7 +77,7 @@ def cut_history(
 
 
 def newest_user_message(messages: Sequence[Message]) -> int | None:
-    """Return the index of the newest message that a user, and not the runtime, wrote."""
+    """Return the index of the newest message that was written by a user and not by the runtime."""
     return next(
         (i for i in range(len(messages) - 1, -1, -1) if messages[i].role == "user" and not messages[i].note_kind), None
     )
@@ -87,7 +87,7 @@ def _pinned(messages: Sequence[Message], turn_id: str) -> frozenset[int]:
     """Return the indexes of the messages that a compaction never drops."""
     found = {i for i, message in enumerate(messages) if message.role == "system"}
     newest = newest_user_message(messages)
-    # The newest one may be a follow-up, or a notice about a late write, so the turn's question is kept as well.
+    # The newest user message may be a follow-up or a notice about a late write, so the turn's question is kept too.
     opening = next(
         (
             i
@@ -104,8 +104,8 @@ def _is_summary(message: Message) -> bool:
 
 
 def _possible_cuts(messages: Sequence[Message]) -> list[int]:
-    """Return the cuts that replace every earlier summary and drop nothing that the model has not read. There is at
-    least one."""
+    """Return the cuts that replace every earlier summary and drop nothing that the model has not read. There is always
+    at least one."""
     cuts = _cuts(messages)
     folding = max((i + 1 for i, message in enumerate(messages) if _is_summary(message)), default=0)
     unread = unread_from(messages)
@@ -113,8 +113,8 @@ def _possible_cuts(messages: Sequence[Message]) -> list[int]:
 
 
 def unread_from(messages: Sequence[Message]) -> int:
-    """Return the index of the first message that no model has answered yet: the newest reply with calls, or what
-    follows an answer."""
+    """Return the index of the first message that no model has answered yet. This is the newest reply if it has calls,
+    or else the message after it."""
     for i in range(len(messages) - 1, -1, -1):
         if messages[i].role == "assistant":
             return i if messages[i].calls else i + 1
@@ -122,12 +122,13 @@ def unread_from(messages: Sequence[Message]) -> int:
 
 
 def _cuts(messages: Sequence[Message]) -> list[int]:
-    """Return the indexes before which a cut separates no call from its result, and no input or note from others of its
-    step. The end is included.
+    """Return the indexes where the history may be cut, its end included. A cut before such an index separates no call
+    from its result, and keeps the inputs of one step together, and its notes.
 
-    A result belongs to the newest call of its id: ids are unique in a turn only, and providers read them the same way.
+    A result belongs to the newest call with its id, because ids are unique only within a turn. Providers read them in
+    the same way.
     """
-    last = list(range(len(messages)))  # i -> the last message that belongs with i
+    last = list(range(len(messages)))  # i -> the last message that must stay together with message i
     replies: dict[str, int] = {}
     for i, message in enumerate(messages):
         if message.role == "assistant":
@@ -146,8 +147,8 @@ def _cuts(messages: Sequence[Message]) -> list[int]:
 
 
 def _keep_their_order_together(first: Message, second: Message) -> bool:
-    """Return whether both are input that one step read, or both notes on one step. If they were archived in two parts,
-    they would lose their order within the step."""
+    """Return whether both messages are inputs that one step read, or both are notes on one step. If they were archived
+    separately, they would lose their order within the step."""
     read = ["input" in (message.extra or {}) for message in (first, second)]
     return (
         bool(first.turn)

@@ -1,5 +1,5 @@
-"""The messages of one model request, in their order and within the model's context, with the input that arrived
-meanwhile."""
+"""The messages of one model request, in their order and within the model's context, including the input that arrived
+while the turn ran."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _SKILL_LEAD = "[Note from the runtime: the application gives this skill context 
 
 @dataclass(frozen=True, slots=True)
 class TurnDrain:
-    """The inputs that were taken out of a mailbox at once.
+    """The inputs that were taken out of a mailbox together.
 
     inputs      in the order in which they were accepted
     readiness   the newest value that an input sets, True or False; None if no input sets it
@@ -59,7 +59,7 @@ class TurnMailbox:
         return len(self._pending)
 
     def drain(self) -> TurnDrain:
-        """Remove and return all inputs. The newest readiness that is not None counts."""
+        """Remove and return all inputs. If several inputs set the readiness, the newest one counts."""
         inputs = tuple(self._pending.values())
         self._pending = {}
         readiness = (item.readiness for item in reversed(inputs) if item.readiness is not None)
@@ -67,9 +67,9 @@ class TurnMailbox:
 
 
 def input_messages(drain: TurnDrain, turn_id: str, step: int) -> tuple[Message, ...]:
-    """Return one user message for each input. An input without text, which only sets readiness, has none.
+    """Return one user message for each input that has a text or attachments. An input may also just set readiness.
 
-    `extra["input"]` is its `client_message_id`, and `extra["merged"]` marks one that belongs to the question.
+    `extra["input"]` is the input's `client_message_id`. `extra["merged"]` marks an input that belongs to the question.
     """
     return tuple(
         Message(
@@ -87,7 +87,9 @@ def input_messages(drain: TurnDrain, turn_id: str, step: int) -> tuple[Message, 
 
 
 def frame_input(message: Message) -> Message:
-    """Return the message as the model sees it: input sent into a running turn is marked as part of the same task.
+    """Return the message as the model sees it.
+
+    Input that was sent to a running turn gets a note that the task continues.
 
     Any other message, such as a merged input, is returned unchanged.
     """
@@ -98,7 +100,7 @@ def frame_input(message: Message) -> Message:
 
 
 def readiness_word(drain: TurnDrain) -> HoldSpec | str:
-    """Return the readiness that the step sets: `ready`, a hold, or "" if the inputs set none."""
+    """Return the readiness that the step sets: `ready`, a hold, or "" if no input sets it."""
     if drain.readiness is None:
         return ""
     if drain.readiness:
@@ -116,12 +118,12 @@ def _input_mark(item: TurnInput) -> dict[str, JsonValue]:
 class TurnPreparation:
     """The messages of one model call, and their sizes.
 
-    render_hash                      sha256 of the system prompt as rendered for this turn, with the thinking prefix, 16
-                                     hex digits
-    estimate                         estimated tokens of the messages
-    left_out                         messages of older turns that did not fit
-    full_estimate                    estimate of the whole request, tools included, with nothing left out
-    fixed_estimate                   the part of `full_estimate` that is not history and that a compaction cannot shrink
+    render_hash                      the first 16 hex digits of the sha256 of this turn's system prompt with the
+                                     thinking prefix
+    estimate                         the estimated tokens of the messages
+    left_out                         the number of messages of older turns that did not fit
+    full_estimate                    the estimate of the whole request, tools included, with nothing left out
+    fixed_estimate                   the part of `full_estimate` that is not history; a compaction cannot shrink it
     memory_text, context_pack_json   as given
     """
 
@@ -137,22 +139,22 @@ class TurnPreparation:
 
 @lru_cache(maxsize=64)  # computed at each step, and most brains have one prompt
 def render_hash(system_prompt: str, thinking_prefix: str = "") -> str:
-    """Return the hash of the part that does not change from step to step. Without thinking it is the hash of the prompt
-    alone."""
+    """Return the hash of the part of the prompt that is the same at each step: the system prompt and the thinking
+    prefix."""
     text = "\n\n".join(part for part in (system_prompt, thinking_prefix) if part)
     return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:16]
 
 
 class TurnPreparer:
-    """The composer of one model call's messages, in a fixed order. It is pure, given the date.
+    """The composer of one model call's messages. It is pure, given the date.
 
-    one system message (system prompt · thinking prefix · runtime metadata) · memory · session history · context pack ·
-    skill context · the user's message · this turn so far
+    The order is: one system message (system prompt · thinking prefix · runtime metadata) · memory · session history ·
+    context pack · skill context · the user's message · this turn so far.
 
-    Many chat templates take one system message, at the very beginning, so everything behind it is a user's or a note
-    in the user's name that says whose it is. What does not fit `max_context_tokens` is left out from the oldest turn
-    on, a whole turn at a time, so that no call is parted from its result. The summary of a compaction and system
-    messages in the history always stay.
+    Many chat templates accept one system message, at the very beginning. Everything after it is therefore a user's
+    message, or a note with the role `user` that names its source. Messages that do not fit `max_context_tokens` are
+    left out, whole turns at a time and the oldest first, so that no call is separated from its result. System messages
+    in the history and the summary of a compaction always stay.
     """
 
     def prepare(
@@ -174,11 +176,11 @@ class TurnPreparer:
         """Return the messages and their sizes.
 
         max_context_tokens   the model's limit
-        memory_text          what memory found for this turn; blank if nothing
+        memory_text          what the memory found for this turn; blank if it found nothing
         pack_json            the context pack with the preferences merged in; None or blank if there is none
-        thinking_prefix      what the thinking level adds to the system prompt; blank for nothing
-        tools_estimate       the estimate of the offered tools, which take a part of the context
-        ratio                tokens per estimated token, as the tracker has found
+        thinking_prefix      what the thinking level adds to the system prompt; may be blank
+        tools_estimate       the estimate of the offered tools, which use a part of the context
+        ratio                real tokens per estimated token, from the tracker
         """
         window = int(max_context_tokens / ratio)
         rules = "\n\n".join(
@@ -193,7 +195,7 @@ class TurnPreparer:
         own = tuple(map(frame_input, unframed))
         size = sum(history.sizes[begin:])
         before_size = history.tokens - size
-        # Only framed messages have another text than in the history.
+        # Only messages that were framed have another text than in the history, and so another size.
         own_size = size + sum(
             estimate_message(shown) - known
             for shown, plain, known in zip(own, unframed, history.sizes[begin:], strict=True)
@@ -226,7 +228,7 @@ def _before_message(request: TurnRequest, pack_json: str | None, window: int) ->
 
 
 def _chars_in(text: str, tokens: int) -> int:
-    """Return how many characters of this text are about this many tokens. Scripts differ in that by a factor of
+    """Return how many characters of this text make about this many tokens. Alphabets differ in that by a factor of
     four."""
     size = estimate_text(text)
     return len(text) if size <= tokens else len(text) * tokens // size
@@ -252,10 +254,10 @@ def _day(today: date) -> str:
 def _turns_that_fit(
     history: Sequence[Message], sizes: Sequence[int], size: int, budget: int
 ) -> tuple[tuple[Message, ...], int]:
-    """Return the newest whole turns that fit and the pinned messages, and their size. `size` is that of the whole
-    history.
+    """Return the newest whole turns that fit `budget`, with the pinned messages before them, and their size. `size` is
+    the size of the whole history.
 
-    Messages at the very start whose turn was trimmed away are dropped.
+    Messages at the very beginning of the history are dropped if the start of their turn was trimmed away.
     """
     if size <= budget:
         cut = next((i for i in range(len(history)) if _begins_turn(history, i)), len(history))
@@ -267,7 +269,7 @@ def _turns_that_fit(
 
 
 def _cut(history: Sequence[Message], sizes: Sequence[int], budget: int) -> int:
-    """Return the index at which the newest whole turns begin that fit beside the pinned messages."""
+    """Return the index from which on the newest whole turns fit `budget` together with the pinned messages."""
     pinned = frozenset(i for i, message in enumerate(history) if _is_pinned(message))
     budget -= sum(sizes[i] for i in pinned)
     starts = [i for i in range(len(history)) if _begins_turn(history, i)]
@@ -291,31 +293,31 @@ def _is_pinned(message: Message) -> bool:
     return message.role == "system" or message.note_kind == "summary"
 
 
-# Pack and memory contain what users once wrote and what tools found, so they are fenced as untrusted data. They are
-# `user` messages: some wires move a `system` message at the front of a request into the system prompt, where text in it
-# would be obeyed.
+# Pack and memory contain text that users once wrote or tools found, so they are fenced as untrusted data. They have the
+# role `user`: some providers move a `system` message at the front of a request into the system prompt, where
+# instructions in it would be followed.
 
 
 def pack_message(pack_text: str, max_chars: int = MAX_PACK_CHARS) -> Message:
-    """Return the message with the pack: fenced, labelled as data, cut to `max_chars`. `pack_text` may be JSON or
-    text."""
+    """Return the message with the context pack: fenced, labelled as data, and cut to `max_chars`. `pack_text` may be
+    JSON or plain text."""
     text = _fenced_pack(pack_text, min(max_chars, MAX_PACK_CHARS))
     return Message(role="user", content=text, extra={"note": "context"})
 
 
-@lru_cache(maxsize=16)  # each step of a turn shows the same pack, and looking for markers takes milliseconds
+@lru_cache(maxsize=16)  # each step of a turn shows the same pack, and the search for markers takes milliseconds
 def _fenced_pack(pack_text: str, max_chars: int) -> str:
-    # The JSON is read and written again, so that escapes become characters and cannot hide a marker.
+    # The JSON is parsed and written again, so that escapes become characters and cannot hide a marker.
     body = pack_json(read_pack(pack_text))
     return untrusted("context pack", body, lead=_PACK_LEAD, max_chars=max_chars)
 
 
 def memory_message(text: str, max_chars: int = MAX_MEMORY_CHARS) -> Message:
-    """Return the message with what memory found, fenced in the same way."""
+    """Return the message with what the memory found, fenced like the context pack."""
     text = untrusted("memory", text.strip(), lead=_MEMORY_LEAD, max_chars=min(max_chars, MAX_MEMORY_CHARS))
     return Message(role="user", content=text, extra={"note": "memory"})
 
 
 def skill_message(text: str) -> Message:
-    """Return the message with the skill context. It is the producer's own text, so it is neither fenced nor cut."""
+    """Return the message with the skill context. The producer wrote it, so it is neither fenced nor cut."""
     return Message(role="user", content=f"{_SKILL_LEAD}\n{text}", extra={"note": "skill"})

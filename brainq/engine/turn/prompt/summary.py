@@ -1,4 +1,4 @@
-"""Summaries of a conversation, which a model writes from `[role] text` lines, or rules if no model can."""
+"""Summaries of a conversation. A model writes them from lines of the form `[role] text`, or rules if no model can."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ LEAD = (
     "Changes listed in it were made: do not make them again.]"
 )
 _CHANGES = "Calls that may have changed something, oldest first:"
-SHARE_OF_CHANGES = 0.5  # of the summary; the text needs the rest
+SHARE_OF_CHANGES = 0.5  # of the summary; its text needs the rest
 MAX_CHANGE_CHARS = 300
 MAX_OUTCOME_CHARS = 120
 MAX_SENTENCE_CHARS = 1_000
@@ -44,16 +44,16 @@ _SENTENCE_END = re.compile(r"(?<=[.!?])\s+|\n")
 _FRAME_TOKENS = estimate_text(untrusted("summary", "", lead=LEAD))
 MIN_COMPACTION_S = 5.0
 MAX_COMPACTION_S = 60.0
-SHARE_OF_TIME = 0.5  # of the turn's remaining time: the step itself needs some as well
+SHARE_OF_TIME = 0.5  # of the turn's remaining time, because the step needs some as well
 MAX_WHY_CHARS = 300
 _NO_TIME = "there was too little time"
-MAX_PIECES = 4  # summarised one after another; older messages are summarised by rules
-PIECE_SHARE = 0.5  # of the context: the rest is for the prompt, the summary so far, and low estimates
+MAX_PIECES = 4  # that are summarised one after another; older messages are summarised by rules
+PIECE_SHARE = 0.5  # of the context; the rest is for the prompt, the summary so far, and estimates that are too low
 MIN_PIECE_TOKENS = 200
-# Characters of a message and of a tool's result. The first pair that fits one piece is taken: results are long, and are
-# least worth keeping.
+# The maximum characters of a message and of a tool's result. The first pair with which the transcript fits one piece is
+# used. Results are long and the least worth keeping.
 TRANSCRIPT_LIMITS = ((8_000, 8_000), (8_000, 2_000), (4_000, 600))
-WORDS_PER_TOKEN = 0.6  # English has 0.75; ids, paths and numbers need more
+WORDS_PER_TOKEN = 0.6  # English has 0.75; ids, paths and numbers take more tokens
 _SYSTEM = """\
 You write the summary that replaces the older part of an agent's conversation; the agent goes on from it alone.
 Keep, in this order: what the user wants, with constraints and preferences; decisions and their reasons; what tools
@@ -64,19 +64,19 @@ Write plain text of at most {words} words, with no heading and no remark about y
 
 
 def transcript_lines(messages: Sequence[Message], max_chars: int, max_result_chars: int) -> list[str]:
-    """Return one entry for each message or call, with texts cut to `max_chars` and tool results to `max_result_chars`.
+    """Return one entry for each message, with texts cut to `max_chars` and tool results to `max_result_chars`.
 
         [user] Book me a seat.
         [assistant] Let me see. (calls c1-0: find_flights({"to": "OSL"}))
         [tool find_flights c1-0: ok] 3 flights ...
 
-    The further lines of a text are indented by two spaces, so that none of them looks like an entry.
+    All lines of a text except the first are indented by two spaces, so that none of them looks like an entry.
     """
     return [_indented(f"[{_label(message)}]", _text(message, max_chars, max_result_chars)) for message in messages]
 
 
 def call_text(call: ToolCall, max_chars: int = MAX_ARGUMENT_CHARS) -> str:
-    """Return `tool({"a": 1})`, with arguments cut to `max_chars`."""
+    """Return the call as `tool({"a": 1})`, with the arguments cut to `max_chars`."""
     arguments = call.arguments
     text = arguments if isinstance(arguments, str) else json.dumps(arguments, ensure_ascii=False, default=str)
     return f"{call.name}({shortened(text, max_chars)})"
@@ -104,12 +104,12 @@ def _indented(label: str, text: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class DroppedHistory:
-    """The dropped messages, taken apart before they are summarised.
+    """The dropped messages, separated into their kinds before they are summarised.
 
-    earlier    the text of the summaries among them
-    messages   the others
-    changes    a line for each call that may have changed something, those of earlier summaries first. The summary
-               carries them beside its text, because a model could omit one, and a write would be done twice
+    earlier    the text of the earlier summaries
+    messages   the other messages
+    changes    a line for each call that may have changed something, those of earlier summaries first. The summary keeps
+               these lines beside its text: if a model left one out, a write could be done twice
     """
 
     earlier: str
@@ -118,7 +118,7 @@ class DroppedHistory:
 
 
 def collect_dropped(dropped: Sequence[Message], is_write: Callable[[str], bool]) -> DroppedHistory:
-    """Take the dropped messages apart. `is_write(tool)` returns whether a tool changes anything."""
+    """Separate the dropped messages into their kinds. `is_write(tool)` returns whether a tool may change anything."""
     summaries = [message for message in dropped if message.note_kind == "summary"]
     others = tuple(message for message in dropped if message.note_kind != "summary")
     changes = [line for summary in summaries for line in _changes_in(summary)]
@@ -130,19 +130,19 @@ def collect_dropped(dropped: Sequence[Message], is_write: Callable[[str], bool])
 
 
 def tokens_for_text(changes: Sequence[str], max_tokens: int) -> int:
-    """Return the tokens for the text of a summary of at most `max_tokens`, without its frame and the changes."""
+    """Return how many of the `max_tokens` of a summary are left for its text, after its frame and the changes."""
     return _text_tokens(_change_list(changes, max_tokens), max_tokens)
 
 
 def summary_message(text: str, changes: Sequence[str], method: SummaryMethod, max_tokens: int) -> Message:
-    """Return the summary as the history holds it: framed as data, within `max_tokens` (estimated) in all."""
+    """Return the summary as a message of the history, framed as data, with at most `max_tokens` (estimated)."""
     listed = _change_list(changes, max_tokens)
     text = shortened_to_tokens(clean(text).strip(), _text_tokens(listed, max_tokens))
     body = "\n".join([text, "", _CHANGES, *(f"- {line}" for line in listed)]) if listed else text
     return Message(
         role="user",
         content=untrusted("summary", body, lead=LEAD),
-        # Kept apart, so that the next compaction need not read them out of the text.
+        # Text and changes are kept separately as well, so that the next compaction need not parse the content.
         extra={"note": "summary", "method": method, "text": text, "changes": list(listed)},
     )
 
@@ -204,7 +204,7 @@ def _change(call: ToolCall, outcome: Message | None) -> str:
 
 
 def _outcomes(messages: Sequence[Message]) -> dict[tuple[int, str], Message]:
-    """Return results by (index of the reply, call id), because ids are unique in a turn only."""
+    """Return the results by (index of the reply, call id), because call ids are unique only within a turn."""
     replies: dict[str, int] = {}
     found: dict[tuple[int, str], Message] = {}
     for place, message in enumerate(messages):
@@ -226,7 +226,7 @@ def _first_sentence(text: str) -> str:
 
 
 def _newest_that_fit(lines: Sequence[str], max_tokens: int) -> list[str]:
-    """Return as many of the last lines as fit. The oldest ones are replaced by their number."""
+    """Return as many of the last lines as fit. A line with the number of omitted lines replaces the older ones."""
     kept: list[str] = []
     left = max_tokens - 8  # for the line with the number
     for line in reversed(lines):
@@ -250,7 +250,10 @@ def _changes_in(summary: Message) -> list[str]:
 
 
 class WrittenSummary(NamedTuple):
-    """A summary, who wrote it, and what models used. `why` is set if rules wrote it though a model should have."""
+    """A summary, who wrote it, and what models used for it.
+
+    `why` explains why rules wrote it although a model should have.
+    """
 
     text: str
     method: SummaryMethod
@@ -260,9 +263,9 @@ class WrittenSummary(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Summariser:
-    """A writer of the summary for one turn.
+    """The writer of summaries for one turn.
 
-    model_of        returns the model to ask; may raise like resolving any model
+    model_of        returns the model to call; may raise what resolving a model raises
     allowance       what the turn may still spend on it
     window_tokens   the size of one request, in estimated tokens
     """
@@ -278,7 +281,7 @@ class Summariser:
     def summarise(self, folded: DroppedHistory, max_tokens: int, timeout_s: float) -> WrittenSummary:
         """Return the summary. Rules write it if the model fails or time is short.
 
-        timeout_s   the time until the turn's deadline; at most half of it, and 60 s, are used
+        timeout_s   the time until the turn's deadline; at most half of it, and at most 60 s, are used
         """
         allowed_s = min(MAX_COMPACTION_S, timeout_s * SHARE_OF_TIME)
         if allowed_s < MIN_COMPACTION_S:
@@ -299,8 +302,8 @@ class Summariser:
         return WrittenSummary(text, "model", spend)
 
     def _model_summary(self, folded: DroppedHistory, max_tokens: int, ends_at: float) -> str:
-        """Return the model's summary, or "" if time ran out or its limit makes another piece wait. Raises the errors of
-        asking the model."""
+        """Return the model's summary. Returns "" if time runs out, or if the rate limit delays a further piece. Raises
+        what a call of the model raises."""
         so_far, pieces = self._pieces(folded, max_tokens)
         system = _SYSTEM.format(words=max(20, int(max_tokens * WORDS_PER_TOKEN)))
         auxiliary = self.model_of()
@@ -314,7 +317,7 @@ class Summariser:
                     system,
                     _summary_request(so_far, piece),
                     timeout_s=left_s,
-                    max_output_tokens=max(1_000, 2 * max_tokens),  # models that reason count that in as well
+                    max_output_tokens=max(1_000, 2 * max_tokens),  # models that reason count their reasoning as output
                     session_id=self.session_id,
                     turn_id=self.turn_id,
                     step=self.step,
@@ -322,12 +325,12 @@ class Summariser:
             except CallDeferred:
                 if number:
                     return ""
-                raise  # no piece is paid for yet: it begins again when the model's limit allows
+                raise  # no piece is paid for yet, so the work begins again when the rate limit allows
             so_far = shortened_to_tokens(reply.text.strip(), max_tokens)
         return so_far
 
     def _pieces(self, folded: DroppedHistory, max_tokens: int) -> tuple[str, list[str]]:
-        """Return the summary to start from, and the transcript in pieces that each fit a request."""
+        """Return the summary to start from, and the transcript in pieces that each fit into a request."""
         room = int(self.window_tokens * PIECE_SHARE) - max_tokens - estimate_text(_SYSTEM)
         room = max(MIN_PIECE_TOKENS, room)
         entries: list[str] = []
@@ -344,7 +347,7 @@ class Summariser:
 
 
 def _pack_pieces(entries: Sequence[str], room: int) -> tuple[list[str], list[int]]:
-    """Return the entries in pieces of at most `room` tokens, and the number of entries in each."""
+    """Return the entries in pieces of at most `room` tokens, and the number of entries in each piece."""
     pieces: list[list[str]] = [[]]
     used = 0
     for entry in entries:

@@ -1,9 +1,9 @@
-"""Selects the tools that the model sees in a turn, for a brain that has more than it should show.
+"""The selection of the tools that the model sees in a turn, for a brain that has more than it should show.
 
     pinned · called in this turn · nearest to the topic of the conversation      -> in the registry's order
 
-The topic is the user's message and the conversation just before it: a message such as "yes, please do" names no tool,
-but the answer that it replies to does.
+The topic is taken from the user's message and the conversation just before it: a message such as "yes, please do" names
+no tool, but the answer before it does.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ log = logger("brainq.turn")
 ANSWER_WEIGHT = 1.0  # the last answer counts as much as the message; measured in docs/guides/tool-selection.md
 EARLIER_WEIGHT = 0.5  # of each earlier message of the user
 EARLIER_MESSAGES = 3
-MAX_TEXT_CHARS = 4000  # of one text; the middle of a pasted file adds little, and must not cost a step
+MAX_TEXT_CHARS = 4000  # of one text; the middle of a pasted file adds little, and must not slow a step down
 DEFAULT_RANKER = Bm25Ranker()
 
 
@@ -35,7 +35,7 @@ class SelectionContext:
 
     answer    the last answer before the turn
     earlier   the user's messages before the turn, oldest first, at most EARLIER_MESSAGES
-    added     the input that has arrived and been read while the turn ran
+    added     the input that steps of this turn have read
     """
 
     answer: str = ""
@@ -47,11 +47,11 @@ NO_CONTEXT = SelectionContext()
 
 
 def selection_context(history: Conversation, turn_id: str) -> SelectionContext:
-    """Return the context of a turn from the session's history, whole or compacted. Notes of the runtime do not
-    count."""
+    """Return the context of a turn from the session's history, which may be compacted. Notes of the runtime are
+    ignored."""
     answer = ""
     earlier: list[str] = []
-    # From the end: the history may be thousands of messages long.
+    # From the end, because the history may be thousands of messages long.
     for message in _spoken_messages(reversed(history.messages)):
         if message.turn == turn_id:
             continue
@@ -66,11 +66,11 @@ def selection_context(history: Conversation, turn_id: str) -> SelectionContext:
 
 
 class SemanticToolSelector:
-    """A selector of at most `max_tools` tools of a registry that has more.
+    """A selector of at most `max_tools` tools from a registry that has more.
 
-    max_tools   tools that a model sees; there may be more only if more are pinned or were called
-    pinned      names of tools that are always shown
-    ranker      scores tools against a text; by default BM25
+    max_tools   the tools that a model sees; it sees more only if more are pinned or were called
+    pinned      the names of tools that are always shown
+    ranker      scores tools against a text; BM25 by default
 
     Raises InvalidInput if `max_tools` is less than 1. The brain refuses a pinned name that no tool has.
     """
@@ -88,12 +88,12 @@ class SemanticToolSelector:
         """Return the tools to show, in the order of `specs`, so that a service can reuse its prompt cache.
 
         query     the turn's user message
-        used      names of the tools called in this turn so far; those among `specs` are kept
+        used      the names of the tools that this turn has called; those among `specs` are kept
         context   the conversation before the message
 
-        The choice is the same at every step with the same query, specs and context: a tool that was chosen and then
-        called takes the place it had. Equal scores are ordered by the registry. All specs are returned if there are no
-        more than `max_tools`.
+        The result is the same at every step with the same query, specs and context, because a tool that was chosen and
+        then called keeps its place. Tools with equal scores are in the registry's order. All specs are returned if
+        there are no more than `max_tools`.
         """
         if len(specs) <= self.max_tools:
             return tuple(specs)
@@ -111,7 +111,7 @@ class SemanticToolSelector:
         except BaseException as failure:
             if is_shutdown(failure):
                 raise
-            # A turn without the best tools is better than no turn.
+            # A turn with a worse selection is better than no turn.
             log.warning("ranker failed, ranking by words instead", failure=failure)
             return _weighted(DEFAULT_RANKER, query, specs, context)
 
@@ -139,13 +139,13 @@ def _texts(query: str, context: SelectionContext) -> Iterator[tuple[str, float]]
 
 
 def _excerpt(text: str) -> str:
-    """Return the beginning and the end of a long text."""
+    """Return the text, without its middle if it is long."""
     half = MAX_TEXT_CHARS // 2
     return text if len(text) <= MAX_TEXT_CHARS else f"{text[:half]}\n{text[-half:]}"
 
 
 def _spoken_messages(messages: Iterable[Message]) -> Iterator[Message]:
-    """Yield the messages with text of the user and the model."""
+    """Yield the messages of the user and the model that have text."""
     return (
         message
         for message in messages
