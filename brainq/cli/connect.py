@@ -12,11 +12,11 @@ if TYPE_CHECKING:
     from brainq.client.client import Client
     from brainq.client.operator import Operator
 
-COMPLETED = 50  # turns offered to the shell's completion
+COMPLETED = 50  # The number of turns offered for the shell's completion.
 
 
 def export_redis_url() -> str:
-    """Put the Redis URL into the environment for the process that is started next, and return it."""
+    """Set BRAINQ_REDIS_URL in the environment for the process that is started next, and return the URL."""
     from brainq.app.devserver.redis_server import known_redis
     from brainq.runtime.settings.deployment import load_settings
 
@@ -43,7 +43,7 @@ def open_brainless_client() -> Generator[Client]:
 def open_operator() -> Operator:
     """Open an operator for read-only commands, without the brain's code. It also works while Redis is unreachable.
 
-    Raises SetupError if there is neither Redis nor a database.
+    Raises SetupError if neither Redis nor a database is available.
     """
     from brainq.client.operator import Operator
 
@@ -52,9 +52,9 @@ def open_operator() -> Operator:
 
 @contextmanager
 def open_store(*, make: bool = False) -> Generator[tuple[Store, str]]:
-    """Open SQL; yields the store and its URL without the password.
+    """Open SQL, and yield the store and its URL without the password.
 
-    make   create the database if it does not exist; otherwise SetupError is raised
+    make   whether to create a missing database; if False, SetupError is raised instead
     """
     from brainq.adapters.sql.engine import require_file
     from brainq.adapters.sql.store import Store
@@ -70,7 +70,7 @@ def open_store(*, make: bool = False) -> Generator[tuple[Store, str]]:
 
 
 def newest_turns(incomplete: str) -> list[str]:
-    """Return ids of the newest turns that begin with `incomplete`, for the shell's completion."""
+    """Return the ids of the newest turns that begin with `incomplete`, for the shell's completion."""
     try:
         with open_store() as (store, _):
             rows = store.turns.list(None, None, COMPLETED)

@@ -1,6 +1,6 @@
-"""Lay out `--help`: commands and options in groups, complete summaries, readable metavars.
+"""Lay out `--help`: commands and options in groups, complete summaries, and readable metavars.
 
-The output is plain text from typer's own formatter: it needs no heavy import and can be piped.
+The output is plain text from typer's own formatter, so it needs no slow import and can be piped.
 """
 
 from __future__ import annotations
@@ -122,7 +122,7 @@ def command_group(help_text: str) -> typer.Typer:
     group = typer.Typer(help=help_text, rich_markup_mode=None, no_args_is_help=True, cls=HelpGroup)
     group.callback(help=help_text)(
         lambda: None
-    )  # without a callback, typer would turn a group of one command into that command
+    )  # Without a callback, typer would turn a group with one command into that command.
     return group
 
 

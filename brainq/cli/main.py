@@ -65,7 +65,7 @@ COMMANDS: dict[str, dict[str, Any]] = {
         "finalize": turns.finalize,
         "bulk": bulk.bulk,
     },
-    "What people decide": {
+    "Approvals and holds": {
         "approvals": approvals.approvals,
         "approve": approvals.approve,
         "deny": approvals.deny,
@@ -86,7 +86,7 @@ COMMANDS: dict[str, dict[str, Any]] = {
         "compact": sessions.compact,
         "memory": memory.app,
     },
-    "Run it": {
+    "Running a fleet": {
         "up": run.up,
         "worker": run.worker,
         "serve": run.serve,
@@ -99,7 +99,7 @@ COMMANDS: dict[str, dict[str, Any]] = {
         "flower": monitor.flower,
         "db": db.app,
     },
-    "Stop it, pay for it, forget it": {
+    "Stops, costs, erasure": {
         "stop": stops.stop,
         "lift": stops.lift,
         "stops": stops.stops,
@@ -109,7 +109,7 @@ COMMANDS: dict[str, dict[str, Any]] = {
         "erase": erase.erase,
         "keys": keys.app,
     },
-    "Connect it": {"token": token.app, "mcp": mcp.app, "webhook": webhook.app, "schema": setup.schema},
+    "Access for other programs": {"token": token.app, "mcp": mcp.app, "webhook": webhook.app, "schema": setup.schema},
 }
 BRAINLESS = ("init", "schema")  # commands without -A: one creates the brain, the other does not depend on it
 for panel, commands in COMMANDS.items():
@@ -123,15 +123,20 @@ for panel, commands in COMMANDS.items():
 
 MEANINGS = {
     ExitCode.OK: "the turn completed, or the command succeeded",
-    ExitCode.FAILED: "the turn failed or was rejected; a check of doctor failed; finalize retry failed again",
-    ExitCode.USAGE: "wrong usage or input",
+    ExitCode.FAILED: (
+        "the turn failed or was rejected; a check of `brainq doctor` failed; a step failed again in "
+        "`brainq finalize retry`"
+    ),
+    ExitCode.USAGE: "the usage or the input was invalid",
     ExitCode.TIMED_OUT: "the turn timed out",
     ExitCode.CANCELLED: "the turn was cancelled",
-    ExitCode.NOT_FOUND: "no such turn, approval, hold, stop, token or dead delivery",
-    ExitCode.SETUP: "Redis, SQL, the brain, a key, an extra, a port or room on the disk is missing",
+    ExitCode.NOT_FOUND: "the turn, approval, hold, stop, token or dead delivery does not exist",
+    ExitCode.SETUP: "Redis, SQL, the brain, a key, an extra, a port or disk space is not available",
     ExitCode.WAITED_OUT: "--timeout-s ran out; the turn continues",
-    ExitCode.REFUSED: "the session is busy, another turn is live, a turn has too much unread input, the approval has "
-    "another decision, a token was refused, operators forbid it, a tenant was not moved, or it is already running",
+    ExitCode.REFUSED: "refused: the session is busy, another turn is live, a turn has too much unread input, the "
+    "approval has "
+    "another decision, a token was refused, a stop forbids it, a tenant was not moved, or the program is already "
+    "running",
     ExitCode.BUG: "a bug in brainq; BRAINQ_TRACEBACK=1 shows where",
     ExitCode.INTERRUPTED: "Ctrl+C",
 }
@@ -140,7 +145,7 @@ EXIT_CODE_HELP = "\b\nExit codes:\n" + "\n".join(
     fill(meaning, 78, initial_indent=f"  {code.value:<4} ", subsequent_indent=_INDENT)
     for code, meaning in MEANINGS.items()
 )
-"""For `--help`."""
+"""The list of exit codes in `--help`."""
 _UNREACHABLE_ERRORS = ("ConnectionError", "TimeoutError", "BusyLoadingError")
 _SERVICES = ("redis", "kombu", "sqlalchemy", "psycopg", "sqlite3")
 _FILE_ERRNOS = {errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM, errno.ENOTDIR}
@@ -185,7 +190,7 @@ def root(
 
 
 def main() -> None:
-    """Run a command. An error is printed as one red line with an exit code, without a traceback."""
+    """Run a command. An error is printed as one red line, without a traceback, and sets the exit code."""
     try:
         read_env_file()
         _warn_of_mistyped_settings()
@@ -196,7 +201,7 @@ def main() -> None:
     except KeyboardInterrupt:
         sys.exit(ExitCode.INTERRUPTED)
     except BrokenPipeError:
-        # The reader of our output has closed the pipe, as `| head` does; keep Python from reporting it at exit.
+        # The reader of the output has closed the pipe, as `| head` does. This keeps Python from reporting it at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(ExitCode.OK)
     except Exception as error:
@@ -216,7 +221,7 @@ def _warn_of_mistyped_settings() -> None:
 
 
 def describe_error(error: Exception) -> tuple[str, ExitCode]:
-    """Return one sentence with a remedy, and the exit code, for an unexpected error: a disk, a service, or a bug."""
+    """Return one sentence with a remedy, and the exit code, for an error of the disk or a service, or for a bug."""
     message = f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}".rstrip(":. ")
     if isinstance(error, OSError) and error.errno in _FILE_ERRNOS:
         from brainq.app.wiring.preflight import disk_problem, disk_remedy
@@ -238,12 +243,13 @@ def _describe_service_error(error: Exception, source: str, message: str) -> str:
         return f"{server} {refusal.reason} ({driver_message(error)}); {refusal.remedy}"
     if source == "redis" and type(error).__name__ in _UNREACHABLE_ERRORS:
         return (
-            f"the connection to Redis was lost ({message}); turns continue when it is back; `brainq doctor` checks it"
+            f"the connection to Redis was lost ({message}); turns continue when it is restored; run `brainq "
+            "doctor` to check it"
         )
     if type(getattr(error, "orig", error)).__module__ == "sqlite3":
-        where = "the file that BRAINQ_SQL_URL or BRAINQ_DATA_DIR names, and the room on its disk"
-        return f"SQLite reports: {driver_message(error)}; look at {where}"
-    return f"{source} reports {message}; `brainq doctor` checks it"
+        where = "the file that BRAINQ_SQL_URL or BRAINQ_DATA_DIR names, and the free space on its disk"
+        return f"SQLite reports: {driver_message(error)}; check {where}"
+    return f"{source} reports {message}; run `brainq doctor` to check it"
 
 
 def _exit_with_message(message: str, code: ExitCode) -> None:

@@ -40,20 +40,20 @@ class PinResult:
     @property
     def notes(self) -> list[str]:
         left_out = {} if self.pinned is None else self.pinned.left_out
-        lines = [f"left out {name!r}: {why}" for name, why in left_out.items()]
-        lines += [f"{name!r} is called {called}" for name, called in self.renamed.items()]
-        lines += [f"{name!r} is sent to models in another form: {what}" for name, what in self.rewritten.items()]
-        return lines + [f"it wrote: {line}" for line in self.last_words.splitlines()[-5:]]
+        lines = [f"not pinned: {name!r}: {why}" for name, why in left_out.items()]
+        lines += [f"models see {name!r} as {called}" for name, called in self.renamed.items()]
+        lines += [f"the schema of {name!r} is changed for models: {what}" for name, what in self.rewritten.items()]
+        return lines + [f"server output: {line}" for line in self.last_words.splitlines()[-5:]]
 
     @property
     def renamed(self) -> dict[str, str]:
-        """The tools whose name for models differs from their own, with that name."""
+        """The tools that models see under another name, with that name."""
         names = {} if self.pinned is None else model_names(self.server, self.pinned.tools)
         return {name: called for name, called in names.items() if called != f"{self.server}{SEPARATOR}{name}"}
 
     @property
     def rewritten(self) -> dict[str, str]:
-        """The tools whose schema is changed before it is sent to models, with the parts that services refuse."""
+        """The tools whose schema is changed before it is sent to models, with the parts that model services refuse."""
         tools = () if self.pinned is None else self.pinned.tools
         sent = {tool.name: ", ".join(sent_schema(tool.input_schema).rewritten) for tool in tools}
         return {name: what for name, what in sent.items() if what}
@@ -70,13 +70,15 @@ class PinResult:
 def pin_servers(names: Sequence[str]) -> list[PinResult]:
     """Discover the tools of the brains' servers, all or the named ones, and write their catalogues.
 
-    The pinned tools of a server that fails are kept.
+    If a server fails, its pinned tools are kept.
     """
     with pinning_mode():
         brains = list(load_brains(load_settings().app))
     known = {server.name for brain in brains for server in brain.mcp}
     if unknown := [name for name in names if name not in known]:
-        raise InvalidInput("--server", f"there is no {unknown[0]!r}; there are {', '.join(sorted(known)) or 'none'}")
+        raise InvalidInput(
+            "--server", f"the brains have no MCP server {unknown[0]!r}; they have {', '.join(sorted(known)) or 'none'}"
+        )
     catalogues = {
         brain.mcp_catalogue: [one for one in brains if one.mcp_catalogue == brain.mcp_catalogue] for brain in brains
     }
@@ -93,7 +95,7 @@ def _pin_catalogue(path: Path, brains: Sequence[Brain], names: Sequence[str]) ->
     pinned = [_pin_result(name, answer, before.get(name)) for name, answer in looked.items()]
     new = {now.server: now.pinned for now in pinned if now.pinned is not None}
     for server in [server for brain in brains for server in brain.mcp if server.name in new]:
-        tools_of_server(server, new[server.name])  # raises if a rule names a tool that does not exist
+        tools_of_server(server, new[server.name])  # tools_of_server raises if a rule names a tool that does not exist
     catalogue = {name: server for name, server in {**before, **new}.items() if name in servers}
     if servers:
         write_catalogue(path, dict(sorted(catalogue.items())))
@@ -101,14 +103,14 @@ def _pin_catalogue(path: Path, brains: Sequence[Brain], names: Sequence[str]) ->
 
 
 def _servers_of_catalogue(path: Path, brains: Sequence[Brain]) -> dict[str, McpServer]:
-    """Return the servers of all brains that share this catalogue, each once."""
+    """Return the servers of all brains that share this catalogue, without duplicates."""
     servers: dict[str, McpServer] = {}
     for server in [server for brain in brains for server in by_server_name(brain.mcp).values()]:
         if servers.setdefault(server.name, server).key != server.key:
             raise InvalidInput(
                 "mcp",
-                f"two brains have different servers named {server.name!r} in the catalogue {path}; give one another "
-                "name, or its brain another mcp_catalogue",
+                f"two brains have different servers named {server.name!r} in the catalogue {path}; rename one, or set "
+                "another mcp_catalogue on its brain",
             )
     return servers
 

@@ -17,20 +17,22 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 import typer
 
 from brainq.cli.connect import newest_turns
-from brainq.errors import InvalidInput
+from brainq.errors import ExitCode, InvalidInput
 from brainq.runtime.settings.environment import TYPED_OPTIONS
 
 if TYPE_CHECKING:
     from brainq.contracts.file import File
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
+Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")]
 Limit = Annotated[int, typer.Option("--limit", "-n", min=1, max=10_000, help="Show at most this many.")]
 UNIT_SECONDS = {"m": 60.0, "h": 3600.0, "d": 86_400.0, "w": 604_800.0}
+NO_TERMINAL = "there is no terminal to ask for confirmation; add --yes"
 _SPAN = re.compile(r"\s*(\d{1,6}(?:\.\d{1,3})?)\s*([mhdw])\s*", re.ASCII)
 
 
 def use_app(value: str) -> str:
-    """Set BRAINQ_APP to `-A module:brain`, for this process and every process that it starts.
+    """Set BRAINQ_APP to the value of `-A`, for this process and every process that it starts.
 
     Raises InvalidInput if the value is not `module:variable`.
     """
@@ -38,7 +40,7 @@ def use_app(value: str) -> str:
         module, colon, variable = value.partition(":")
         if not all(name.isidentifier() for name in (*module.split("."), variable)):
             meant = f"-A {module}:brain" if not colon and module.isidentifier() else "-A shop.agent:brain"
-            raise InvalidInput("-A", f"{value!r} is not module:variable; write it as in {meant}")
+            raise InvalidInput("-A", f"{value!r} is not module:variable; write it like {meant}")
         os.environ["BRAINQ_APP"] = value
         TYPED_OPTIONS["BRAINQ_APP"] = f"-A {value}"
     return value
@@ -53,7 +55,7 @@ def takes_app(command: Callable[..., None]) -> Callable[..., None]:
     """Return the command with `-A` as an additional option."""
 
     @functools.wraps(command)
-    def run(*, app: str = "", **options: Any) -> None:  # the callback of App has used it already
+    def run(*, app: str = "", **options: Any) -> None:  # The callback of App has already used `app`.
         command(**options)
 
     signature = inspect.signature(command, eval_str=True)
@@ -63,7 +65,7 @@ def takes_app(command: Callable[..., None]) -> Callable[..., None]:
 
 
 class Level(StrEnum):
-    """The log level of a worker, for brainq's lines and Celery's."""
+    """The log level of a worker, for the lines of brainq and Celery."""
 
     DEBUG = "debug"
     INFO = "info"
@@ -79,9 +81,17 @@ LogLevel = Annotated[
 TurnArgument = Annotated[
     str,
     typer.Argument(
-        metavar="TURN", help="A turn id, the beginning of one, or a request key.", autocompletion=newest_turns
+        metavar="TURN", help="The id of a turn, the beginning of an id, or a request key.", autocompletion=newest_turns
     ),
 ]
+
+
+def require_consent(question: str, *, yes: bool) -> None:
+    """Ask for confirmation unless `yes`. Raises InvalidInput if there is no terminal, and typer.Exit for a no."""
+    if not yes and not sys.stdin.isatty():
+        raise InvalidInput("--yes", NO_TERMINAL)
+    if not yes and not typer.confirm(question, err=True):
+        raise typer.Exit(ExitCode.REFUSED)
 
 
 def read_text(value: str, field: str) -> str:
@@ -93,7 +103,9 @@ def read_text(value: str, field: str) -> str:
     try:
         return Path(value[1:]).read_text()
     except (OSError, UnicodeDecodeError) as error:
-        raise InvalidInput(field, f"{value[1:]!r} cannot be read ({type(error).__name__}); name a text file") from None
+        raise InvalidInput(
+            field, f"{value[1:]!r} cannot be read ({type(error).__name__}); give the name of a text file"
+        ) from None
 
 
 def read_json(value: str, field: str) -> Any:
@@ -101,14 +113,14 @@ def read_json(value: str, field: str) -> Any:
     try:
         return json.loads(read_text(value, field))
     except ValueError as error:
-        raise InvalidInput(field, f'must be JSON ({error}); write a value such as \'{{"path": "a.md"}}\'') from None
+        raise InvalidInput(field, f'is not JSON ({error}); write a value such as \'{{"path": "a.md"}}\'') from None
 
 
 def read_json_object(value: str, field: str) -> dict[str, Any]:
     """Parse the JSON object that `read_text` returns. Raises InvalidInput."""
     parsed: object = read_json(value, field)
     if not isinstance(parsed, dict):
-        raise InvalidInput(field, 'must be a JSON object, such as \'{"path": "a.md"}\'')
+        raise InvalidInput(field, 'is not a JSON object; write it like \'{"path": "a.md"}\'')
     return cast("dict[str, Any]", parsed)
 
 
@@ -127,14 +139,16 @@ def parse_span_s(option: str, value: str) -> float:
     match = _SPAN.fullmatch(value)
     if match is None:
         raise InvalidInput(
-            option, f"{value!r} is not a span of time; write a number and m, h, d or w, such as 90m, 12h, 30d or 8w"
+            option,
+            f"{value!r} is not a span of time; write a number and a unit (m, h, d or w), such as 90m, 12h, 30d or 8w",
         )
     return float(match[1]) * UNIT_SECONDS[match[2]]
 
 
 def parse_when(option: str, value: str) -> datetime:
-    """Return the instant that `value` names: a span before now, or a time in ISO format. A time without a zone is in
-    this machine's zone. Raises InvalidInput, naming the option."""
+    """Return the instant that `value` names: a span before now, or a time in ISO format. A time without a time zone is
+    in this machine's zone. Raises InvalidInput, naming the option.
+    """
     try:
         return datetime.fromisoformat(value).astimezone()
     except (ValueError, OverflowError):

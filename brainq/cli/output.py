@@ -18,7 +18,7 @@ if TYPE_CHECKING:  # rich takes a tenth of a second
     from rich.text import Text
 
 T = TypeVar("T")
-PIPED_WIDTH = 10_000  # a pipe has no width: each row is one line with all its columns
+PIPED_WIDTH = 10_000  # A pipe has no width, so each row is one line with all its columns.
 EFFECT_STYLES = {"read_only": "cyan", "local_write": "yellow", "network": "magenta", "destructive": "red"}
 STATUS_STYLES = {
     **dict.fromkeys(("planned", "pending", "waiting", "accepted", "queued", "void"), "dim"),
@@ -32,7 +32,7 @@ STATUS_STYLES = {
 
 
 def stdout() -> Console:
-    """Return a console that prints plain text if stdout is not a terminal, or if NO_COLOR is set (rich reads it)."""
+    """Return a console. It prints plain text if stdout is not a terminal, or if NO_COLOR is set (rich reads it)."""
     return _console(stderr=False)
 
 
@@ -46,14 +46,15 @@ def note(text: str, style: str = "") -> None:
 
 
 def print_json(value: Any) -> None:
-    """Print a JSON value on one line. Models and data classes become objects, instants and enumerations become text;
-    an object with `as_json` is printed as what that returns."""
+    """Print a JSON value on one line. Models and data classes become objects; instants and enumerations become text.
+    For an object with a method `as_json`, its return value is printed.
+    """
     sys.stdout.write(json.dumps(value, default=_plain, ensure_ascii=False) + "\n")
     sys.stdout.flush()
 
 
 def print_rows(rows: Sequence[Any], table: Callable[[Any], RenderableType], none: str, *, as_json: bool) -> None:
-    """Print the rows of a list command as JSON or as a table. Prints the note `none` if there are no rows."""
+    """Print the rows of a list command as JSON or as a table, or the note `none` if there are no rows."""
     if as_json:
         print_json(rows)
     elif rows:
@@ -66,7 +67,7 @@ def print_rows(rows: Sequence[Any], table: Callable[[Any], RenderableType], none
 def note_cells_away(away: Sequence[str]) -> None:
     """Print a note for each cell whose rows are missing from the output because it did not answer."""
     for cell in away:
-        note(f"cell {cell} did not answer: its rows are missing here; `brainq cells` shows its state", "yellow")
+        note(f"cell {cell} did not answer, so its rows are missing here; `brainq cells` shows its state", "yellow")
 
 
 def print_page(value: T, page: Callable[[Console, T], None], *, as_json: bool) -> None:
@@ -109,19 +110,18 @@ def _console(*, stderr: bool) -> Console:
 
 
 def styled(word: str, styles: dict[str, str]) -> Text:
-    """Return the word in its colour; a word without a style is plain."""
+    """Return the word in its colour, or plain if it has no style."""
     from rich.text import Text
 
     return Text(word, style=styles.get(word, ""))
 
 
 def status_text(word: str) -> Text:
-    """Return a status in its colour."""
     return styled(word, STATUS_STYLES)
 
 
 def clean(text: str, *, lines: bool = True) -> str:
-    """Return `text` without control characters, because a model's or a tool's output must not move the cursor.
+    """Return `text` without control characters, so that the output of a model or a tool cannot move the cursor.
 
     `lines=False` also joins its lines into one.
     """

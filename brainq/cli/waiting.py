@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 POLL_S = 2.0
 LONG, LONG_S = "long", 10.0
 PATIENCE_S, AGAIN_S = 60.0, 0.5
-"""How long a command waits for Redis or SQL that stopped answering, and the pause between two tries."""
+"""How long a command waits for Redis or SQL after it stopped answering, and the pause between two tries."""
 WAITING_STATES = (TurnState.QUEUED, TurnState.PARKED)
 
 
@@ -63,30 +63,30 @@ def follow_events(
 
 
 class _Patience:
-    """The patience of a command with Redis or SQL while the turn continues without them."""
+    """A limit on how long a command waits for Redis or SQL to answer again. The turn continues meanwhile."""
 
     def __init__(self) -> None:
         self._away_since: float | None = None
 
     def wait(self, away: Unreachable) -> None:
-        """Wait a moment. Raises `away` if the service has not answered for PATIENCE_S."""
+        """Wait before the next try. Raises `away` if the service has not answered for PATIENCE_S."""
         now = time.monotonic()
         if self._away_since is None:
             self._away_since = now
-            note(f"{away}; the turn continues, and this command waits for the connection", style="yellow")
+            note(f"{away}; the turn continues, and this command waits until the service answers again", style="yellow")
         elif now - self._away_since > PATIENCE_S:
             raise away
         time.sleep(AGAIN_S)
 
     def end(self) -> None:
-        """Note that the service answers again, if it had stopped."""
+        """Print that the service answers again, if it had stopped."""
         if self._away_since is not None:
             note("connected again", style="dim")
             self._away_since = None
 
 
 def _events_through_outages(handle: TurnHandle, after: int, timeout_s: float | None) -> Iterator[TurnEvent]:
-    """Yield each event of a turn once, across outages of Redis. Raises ResultTimeout, Unreachable."""
+    """Yield each event of a turn once, across outages of Redis. Raises ResultTimeout and Unreachable."""
     until = None if timeout_s is None else time.monotonic() + timeout_s
     patience = _Patience()
     while True:
@@ -101,8 +101,9 @@ def _events_through_outages(handle: TurnHandle, after: int, timeout_s: float | N
 
 
 def wait_for_result(handle: TurnHandle, timeout_s: float | None) -> TurnResult:
-    """Return the result. Until it is there, print once why the turn is queued or parked, and once that it takes long,
-    because a worker may be missing. Raises ResultTimeout."""
+    """Return the result. While waiting, print once why the turn is queued or parked. If it takes long, print once that
+    a worker may be missing. Raises ResultTimeout.
+    """
     began_at = time.monotonic()
     until = None if timeout_s is None else began_at + timeout_s
     noted, patience = "", _Patience()
@@ -113,7 +114,7 @@ def wait_for_result(handle: TurnHandle, timeout_s: float | None) -> TurnResult:
         except ResultTimeout:
             if left <= 0:
                 raise ResultTimeout(
-                    f"turn {handle.turn_id!r} has no result after {timeout_s:g} s; it continues, ask again later"
+                    f"turn {handle.turn_id!r} has no result after {timeout_s:g} s; it continues, so try again later"
                 ) from None
         except Unreachable as away:
             patience.wait(away)
@@ -124,7 +125,7 @@ def wait_for_result(handle: TurnHandle, timeout_s: float | None) -> TurnResult:
 
 
 def _note_wait(handle: TurnHandle, noted: str, waited_s: float) -> str:
-    """Print what the turn waits for, unless that was `noted` before. Returns a key for what it waits for."""
+    """Print what the turn waits for, unless that equals `noted`. Returns a key for what it waits for."""
     snapshot = handle.snapshot()
     waits = LONG if waited_s > LONG_S else ""
     if snapshot and snapshot.state in WAITING_STATES:
@@ -141,10 +142,10 @@ def note_older_workers(client: Client, session: str) -> None:
     from brainq.contracts.build import brains_behind
 
     wiring = cells_of(client).of_session(session)
-    with suppress(BrainqError):  # the turn is accepted, and a failure here must not look like a failure of that
+    with suppress(BrainqError):  # The turn is accepted, so an error here must not look as if the submit had failed.
         if behind := brains_behind(wiring.build, wiring.state.builds.workers()):
             note(
-                f"the workers run another version of brain {', '.join(behind)} than the code in this directory; "
+                f"the workers run a different version of brain {', '.join(behind)} than the code in this directory; "
                 "restart them, or use `brainq dev --reload`",
                 style="yellow",
             )

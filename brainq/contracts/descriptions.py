@@ -9,10 +9,10 @@ TURN_OPTIONS = {
     "output_schema": "The JSON schema that the answer must fit.",
     "cwd": "Passed to tools as `context.cwd`.",
     "show_citations": "Whether to list sources under the answer.",
-    "prompt_id": "The brain's prompt, by which judges can be chosen, too.",
-    "prompt_version": "The version of the prompt, stored with the turn.",
+    "prompt_id": "The prompt to use; judges may be chosen by it.",
+    "prompt_version": "The prompt's version, stored with the turn.",
     "prompt_tags": "Tags that are stored with the turn; repeatable.",
-    "metadata": "A JSON object of yours. Callbacks get it back; brainq never reads it.",
+    "metadata": "A JSON object for your callbacks; brainq never reads it.",
     "on_busy": "If a turn of the session is live: enqueue; steer (add to it); interrupt (cancel it, run next); replace "
     "(also drop waiting turns); reject; or merge (add to the newest waiting turn).",
     "priority": "The order among turns of the tenant when the fleet is full: high, normal or low.",

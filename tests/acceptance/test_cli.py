@@ -229,8 +229,8 @@ def test_a_second_dev_here_names_the_first_and_starts_nothing(dev: Dev) -> None:
 def test_a_killed_worker_is_started_again_and_the_others_stay(dev: Dev) -> None:
     before = worker_pids(dev.directory)
     os.kill(before[0], signal.SIGKILL)
-    wait_until(lambda: "ended (signal SIGKILL); starting it again" in dev.output, "dev tells of it")
-    wait_until(lambda: "coordinator is back" in dev.output, "the worker is back", 60)
+    wait_until(lambda: "ended (signal SIGKILL); restarting it" in dev.output, "dev tells of it")
+    wait_until(lambda: "coordinator is running again" in dev.output, "the worker is back", 60)
     now = worker_pids(dev.directory)
     assert now[0] != before[0]
     assert now[1:] == before[1:]
@@ -242,7 +242,7 @@ def test_a_killed_redis_is_started_again_and_what_the_workers_say_of_it_is_their
     with make_client(url) as client:
         os.kill(int(client.info("server")["process_id"]), signal.SIGKILL)
     wait_until(lambda: "Trying to re-establish the connection" in dev.output, "a worker tells of it", 60)
-    wait_until(lambda: "redis is back" in dev.output, "Redis is back", 60)
+    wait_until(lambda: "redis is running again" in dev.output, "Redis is back", 60)
     assert brainq("submit", "s5", "hello").code == ExitCode.OK
     assert "In Celery 5.1" not in dev.output
 
@@ -263,7 +263,7 @@ def test_up_keeps_the_named_pools_running_until_it_is_told_to_stop(tmp_path: Pat
     try:
         (first,) = wait_until(lambda: worker_pids(tmp_path), "the worker is ready", 90)
         os.kill(first, signal.SIGKILL)
-        wait_until(lambda: "parallel is back" in out.read_text(), "the worker is back", 60)
+        wait_until(lambda: "parallel is running again" in out.read_text(), "the worker is back", 60)
         (second,) = worker_pids(tmp_path)
         process.send_signal(signal.SIGTERM)
         assert process.wait(60) == 0, out.read_text()
@@ -277,7 +277,7 @@ def test_up_keeps_the_named_pools_running_until_it_is_told_to_stop(tmp_path: Pat
     assert "ready\n" in said
     assert "celery@" not in said, "what a worker says while it starts is not shown"
     assert said.endswith("stopped\n")
-    assert "parallel ended (signal SIGKILL); starting it again now" in said
+    assert "parallel ended (signal SIGKILL); restarting it now" in said
     assert "Traceback" not in said
 
 

@@ -153,7 +153,7 @@ def takes_up_a_change_and_shows_a_broken_one(place: Place, dev: Dev) -> None:
     assert f"{app}:" in dev.said
     app.write_text(before.replace("LOCAL_WRITE, resources", "LOCAL_WRITE, approval=True, resources"))
     wait_until(lambda: "app.py changed; restarting the workers" in dev.said, "the change is taken up", 60)
-    wait_until(lambda: "ready with the new code" in dev.said, "all are ready", 90)
+    wait_until(lambda: "workers are running the new code" in dev.said, "all are ready", 90)
 
     turn = place.brainq("submit", "tuesday", "restock pears by 2", "--no-wait").stdout.strip()
 

@@ -195,7 +195,9 @@ def check_sql(url: str) -> Check:
     except Exception as error:
         if (refusal := sql_refusal(error)) is not None:
             return fail("sql", f"{shown} {refusal.reason} ({driver_message(error)})", refusal.remedy)
-        return fail("sql", f"{shown} does not answer ({driver_message(error)})", "start it, or correct BRAINQ_SQL_URL")
+        return fail(
+            "sql", f"{shown} does not answer ({driver_message(error)})", "start the database, or correct BRAINQ_SQL_URL"
+        )
     finally:
         engine.dispose()
     problem = why_not_upgradable(found)

@@ -22,11 +22,12 @@ ApprovalArgument = Annotated[
         metavar="ID", help="TURN-CALL, as `brainq approvals` shows it; TURN may be a prefix or a request key."
     ),
 ]
-By = Annotated[str, typer.Option("--by", help="The name recorded with the decision; by default your login name.")]
+By = Annotated[str, typer.Option("--by", help="Your name, recorded with the decision. By default your login name.")]
 Token = Annotated[
     str,
     typer.Argument(
-        metavar="TOKEN", help="The token that the tool handed out; `@FILE` or `@-` (stdin) keeps it out of `ps`."
+        metavar="TOKEN",
+        help="The token that the tool issued. `@FILE` or `@-` (stdin) keeps it out of the process list.",
     ),
 ]
 
@@ -58,7 +59,7 @@ def approvals(
     wanted = checks.approval_state(state)
     with open_operator() as operator:
         if operator.why_away:
-            note(f"Redis is unreachable, so this list comes from SQL alone: {operator.why_away}", style="yellow")
+            note(f"Redis is unreachable, so this list comes from SQL only: {operator.why_away}", style="yellow")
         rows = operator.approvals(session, wanted, limit, after=after)
     none = "no approvals" + (f" of session {session!r}" if session else "")
     none += "" if wanted is None else " that wait" if wanted == "pending" else f" in state {state!r}"
@@ -73,19 +74,22 @@ def approve(
         typer.Option(
             "--arguments",
             metavar="JSON|@FILE",
-            help="Run it with these arguments instead of the model's; `@-` reads stdin.",
+            help="Run the call with these arguments instead of the model's; `@-` reads stdin.",
         ),
     ] = None,
     args_hash: Annotated[
         str | None,
-        typer.Option("--args-hash", help="Approve only if the arguments still have this hash (--json shows it)."),
+        typer.Option(
+            "--args-hash",
+            help="Approve only if the arguments still have this hash, which `brainq approvals --json` shows.",
+        ),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Approve a call: it runs with the model's arguments, or with yours.
 
-    Approving again changes nothing. --arguments needs the brain (BRAINQ_APP, or -A), because they are checked against
-    the tool's schema.
+    Approving a call twice has no further effect. --arguments needs the brain (BRAINQ_APP or -A), because your arguments
+    are checked against the tool's schema.
 
     \b
     Examples:
@@ -94,7 +98,9 @@ def approve(
       brainq approve order-4711-c1-0 --arguments @arguments.json --by ada
     """
     if arguments is not None and args_hash is not None:
-        raise InvalidInput("--args-hash", "it applies to the model's arguments; leave it out with --arguments")
+        raise InvalidInput(
+            "--args-hash", "checks the model's arguments, which --arguments replaces; use only one of the two"
+        )
     edited = None if arguments is None else read_json_object(arguments, "--arguments")
     if edited is None:
         with open_brainless_client() as client:
@@ -107,7 +113,7 @@ def approve(
 
 def deny(
     approval_id: ApprovalArgument,
-    reason: Annotated[str, typer.Option("--reason", help="Shown to the model, which continues without the call.")] = "",
+    reason: Annotated[str, typer.Option("--reason", help="The model reads it and continues without the call.")] = "",
     by: By = "",
     as_json: AsJson = False,
 ) -> None:
@@ -144,7 +150,7 @@ def _print_decision(approval: Approval, as_json: bool) -> None:
         approval,
         f"{approval.id} {short(approval.tool, 40)} is {approval.state}{by}"
         f"{', with other arguments' if approval.edited else ''}; "
-        f"`brainq tail {approval.turn_id}` follows its turn",
+        f"`brainq tail {approval.turn_id}` follows the turn",
         ok=approval.state == "approved",
         as_json=as_json,
     )
@@ -152,13 +158,11 @@ def _print_decision(approval: Approval, as_json: bool) -> None:
 
 def complete(
     token: Token,
-    result: Annotated[
-        str, typer.Argument(metavar="JSON|@FILE", help="The result, as JSON; `@-` reads stdin.")
-    ] = "null",
+    result: Annotated[str, typer.Argument(metavar="JSON|@FILE", help="The result as JSON; `@-` reads stdin.")] = "null",
     partial: Annotated[bool, typer.Option("--partial", help="Mark the result as partial.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Send the result of a call's work outside. The first result counts.
+    """Send the result of a call that is completed outside brainq. Only the first result counts.
 
     \b
     Examples:
@@ -174,11 +178,14 @@ def complete(
 def fail(
     token: Token,
     error: Annotated[
-        str, typer.Argument(metavar="ERROR", help="Shown to the model; `@FILE` or `@-` (stdin) reads it.")
+        str,
+        typer.Argument(
+            metavar="ERROR", help="What failed; the model reads it. `@FILE` or `@-` (stdin) reads it from there."
+        ),
     ],
     as_json: AsJson = False,
 ) -> None:
-    """Report that a call's work outside has failed.
+    """Report that a call which is completed outside brainq has failed.
 
     \b
     Examples:
@@ -193,6 +200,6 @@ def _print_outcome(taken: str, as_json: bool) -> None:
     meaning = {
         "settled": "the call has its result, and its turn continues",
         "early": "the tool has not returned yet; the call gets the result when it does",
-        "late": "the call no longer waits; the late result is recorded",
+        "late": "the call is no longer waiting; the result is recorded as late",
     }
     print_outcome({"taken": taken}, f"{taken}: {meaning[taken]}", ok=taken != "late", as_json=as_json)

@@ -20,16 +20,20 @@ if TYPE_CHECKING:
 
 app = command_group("Caps on the cost of model calls.")
 Scope = Annotated[
-    str, typer.Argument(help='all, tenant, user or brain (each of them), or one: "tenant acme:", "brain support".')
+    str,
+    typer.Argument(
+        help='all; tenant, user or brain (a budget for each of them); or a single one, such as "tenant acme:" or '
+        '"brain support".'
+    ),
 ]
 Period = Annotated[str, typer.Option("--per", metavar="WINDOW", help="hour, day or month.")]
 
 
 @subcommand(app, "list")
 def list_budgets(as_json: AsJson = False) -> None:
-    """List budgets: the spent and remaining amount of the current window, and the turns parked by each.
+    """List budgets: the amount spent and left in the current window, and the turns that each budget parked.
 
-    At 80 % of a budget a notice is sent to webhooks, once per window and amount.
+    When 80 % of a budget is spent, webhooks receive a notice, once per window and amount.
 
     \b
     Examples:
@@ -51,7 +55,8 @@ def set_budget(
     at_cap: Annotated[
         str,
         typer.Option(
-            "--at-cap", help="At the cap: park turns, refuse new turns, or finish with an answer without tools."
+            "--at-cap",
+            help="What happens at the cap: park turns, refuse new turns, or finish with an answer without tools.",
         ),
     ] = "park",
     as_json: AsJson = False,
@@ -66,14 +71,14 @@ def set_budget(
     """
     with open_brainless_client() as client:
         unpriced = client.budgets.set(scope, per=per, usd=usd, at_cap=at_cap, by=getpass.getuser())
-    text = "is back to the value in BRAINQ_BUDGETS"
+    text = "is reset to the value in BRAINQ_BUDGETS"
     text = text if usd is None else f"is set to ${dollars(usd)} per {per}, then {at_cap}"
     value = {"scope": scope, "per": per, "usd": usd, "at_cap": at_cap, "unpriced_models": unpriced}
     print_outcome(value, f"Budget for {scope} {text}", as_json=as_json)
     if unpriced and not as_json:
         note(
-            f"the price of {', '.join(unpriced)} is unknown, so this budget does not limit its cost; limit its turns "
-            "with max_total_tokens",
+            f"the price of {', '.join(unpriced)} is unknown, so this budget does not limit its cost; set the limit "
+            "max_total_tokens for its turns",
             "yellow",
         )
 

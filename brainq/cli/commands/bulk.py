@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import sys
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from brainq.cli.commands.stops import shell_user
-from brainq.cli.options import AsJson
+from brainq.cli.options import AsJson, Yes, require_consent
 from brainq.cli.output import clean, counted, note, print_json
-from brainq.errors import ExitCode, InvalidInput
+from brainq.errors import ExitCode
 
 if TYPE_CHECKING:
     from brainq.contracts.bulk import BulkReport
@@ -25,7 +24,7 @@ def bulk(
         str, typer.Option("--where", help="Which turns, such as `brain=shop state=parked tenant=acme older=2h`.")
     ],
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Count the matching turns and change nothing.")] = False,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    yes: Yes = False,
     rate: Annotated[str, typer.Option("--rate", help="Turns a second.")] = "20/s",
     reason: Annotated[
         str, typer.Option("--reason", help="Recorded with each turn; for deny, shown to the model.")
@@ -34,12 +33,13 @@ def bulk(
 ) -> None:
     """Cancel, decide, retry or resubmit many turns at once.
 
-    --where takes session, tenant, state, brain, ending, stop_reason, failing=yes, unknown=yes, min_cost, text, search,
-    strategy, tag and metadata.NAME; older and newer are the time since the turn was accepted. A turn must match all.
+    --where accepts session, tenant, state, brain, ending, stop_reason, failing=yes, unknown=yes, min_cost, text,
+    search, strategy, tag and metadata.NAME. older and newer compare the time since the turn was accepted. A turn must
+    match all conditions.
 
-    `approve` and `deny` decide every pending approval of these turns; `retry` runs dead finalizer steps; `resubmit`
-    submits failed turns again, each once, with `resubmit_of` in its metadata. Running the same command again is safe:
-    it does what is left. Each act is in `brainq audit`.
+    `approve` and `deny` decide every pending approval of the matching turns. `retry` runs dead finalizer steps.
+    `resubmit` submits each failed turn once more, with `resubmit_of` in its metadata. It is safe to run the same
+    command again: turns that are already done are skipped. `brainq audit` lists each act.
 
     \b
     Examples:
@@ -60,15 +60,12 @@ def bulk(
         if dry_run or not found.matched or found.state != "done":
             _print_report(found, as_json=as_json)
             return
-        if not yes and not sys.stdin.isatty():
-            raise InvalidInput("--yes", "there is no terminal to confirm at; add --yes")
-        if not yes and not typer.confirm(f"{verb} {counted(found.matched, 'turn')}?", err=True):
-            raise typer.Exit(ExitCode.REFUSED)
+        require_consent(f"{verb} {counted(found.matched, 'turn')}?", yes=yes)
         report = operator.client.bulk(
             known,
             where,
             rate=per_s,
-            most=found.matched,  # never more than were confirmed
+            most=found.matched,  # Act on at most as many turns as were confirmed.
             reason=reason,
             by=shell_user(),
             on_progress=_show_progress,
@@ -80,12 +77,12 @@ def _print_preview(found: BulkReport) -> None:
     parts = ", ".join(f"{count} {clean(kind, lines=False)}" for kind, count in found.kinds.items())
     note(f"{found.plan.verb}: {counted(found.matched or 0, 'turn')}{f' ({parts})' if parts else ''}")
     if found.cells_away:
-        note(f"not counted: turns of {', '.join(found.cells_away)}, because no answer came from there", "yellow")
+        note(f"turns in {', '.join(found.cells_away)} are not counted, because that cell did not answer", "yellow")
 
 
 def _show_progress(report: BulkReport) -> None:
     if not report.tried:
-        note(f"looking for turns: {report.matched or 0:,} so far", "dim")
+        note(f"searching for turns: {report.matched or 0:,} found so far", "dim")
     elif report.tried % SHOWN_EVERY == 0:
         note(f"{report.tried} turns, {report.done} done")
 
@@ -96,7 +93,7 @@ def _print_report(report: BulkReport, *, as_json: bool) -> None:
     elif not report.plan.dry_run:
         _print_outcome(report)
     if report.state == "failed" and not as_json:
-        note(f"stopped: {clean(report.error, lines=False)}; run the same command again to do the rest", "red")
+        note(f"stopped: {clean(report.error, lines=False)}; run the same command again for the remaining turns", "red")
     if report.failures or report.state == "failed":
         raise typer.Exit(ExitCode.FAILED)
 

@@ -24,20 +24,24 @@ def steer(
             metavar="TEXT", help="The input that the model reads at its next step; `-` reads it from stdin."
         ),
     ],
-    message_id: Annotated[str | None, typer.Option("--id", help="A second send with the same id is ignored.")] = None,
+    message_id: Annotated[
+        str | None, typer.Option("--id", help="An id for this input. Sending the same id again has no effect.")
+    ] = None,
     expect: Annotated[
         str | None, typer.Option("--expect", metavar="TURN", help="Send only if this is the session's live turn.")
     ] = None,
     ready: Annotated[
         bool | None,
-        typer.Option("--ready/--not-ready", help="Also release or set the turn's readiness hold; TEXT may then be ''."),
+        typer.Option(
+            "--ready/--not-ready", help="Also release (or set) the turn's readiness hold. TEXT may then be ''."
+        ),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Send follow-up input into a turn.
 
-    Prints the receipt: `accepted`, later `consumed` by a step that `brainq show` names. If the turn had ended, the
-    receipt is `bounced`: the input became a new turn, whose id is printed.
+    Prints the receipt. It is `accepted` at first, and later `consumed` by the step that `brainq show` names. If the
+    turn had already ended, the receipt is `bounced`: the input became a new turn, whose id is printed.
 
     \b
     Examples:
@@ -61,11 +65,12 @@ def steer(
 def hold(
     turn: TurnArgument,
     reason: Annotated[str, typer.Option("--reason", help="Shown to people by `brainq show` and in events.")] = "",
-    expires_in_s: Annotated[float, typer.Option("--expires-in-s", help="Seconds until it expires.")] = 3_600,
+    expires_in_s: Annotated[float, typer.Option("--expires-in-s", help="Seconds until the hold expires.")] = 3_600,
     on_expiry: Annotated[
         str,
         typer.Option(
-            "--on-expiry", help="What happens then: deny the waiting calls, release them, or cancel the turn."
+            "--on-expiry",
+            help="What happens when the hold expires: deny the waiting calls, release them, or cancel the turn.",
         ),
     ] = "deny",
     as_json: AsJson = False,
@@ -94,13 +99,13 @@ def hold(
 def release(
     turn: TurnArgument,
     hold_id: Annotated[
-        str, typer.Argument(metavar="HOLD", help="A hold's id or its beginning; `all` releases every one.")
+        str, typer.Argument(metavar="HOLD", help="A hold's id or the beginning of one; `all` releases every hold.")
     ],
     as_json: AsJson = False,
 ) -> None:
     """Release a hold, or a readiness flag that the turn uses.
 
-    Waiting calls start when no other hold is open. The exit code is 5 if HOLD is not open; `all` always exits with 0.
+    The waiting calls start once no hold is open. The exit code is 5 if HOLD is not open; with `all` it is always 0.
 
     \b
     Examples:
@@ -114,7 +119,7 @@ def release(
         if hold_id in standing:
             meant = [hold_id]
         elif hold_id != "all" and len(meant) > 1:
-            raise InvalidInput("HOLD", f"several holds begin with {hold_id!r}: {', '.join(meant)}; give more of it")
+            raise InvalidInput("HOLD", f"several holds begin with {hold_id!r}: {', '.join(meant)}; give more of the id")
         released = [each for each in meant if handle.release(each)]
         left = len(handle.holds())
     if as_json:
@@ -133,7 +138,7 @@ def release(
 
 def cancel(
     turn: TurnArgument,
-    reason: Annotated[str, typer.Option("--reason", help="Recorded with the turn, for people.")] = "",
+    reason: Annotated[str, typer.Option("--reason", help="Recorded with the turn and shown to people.")] = "",
     as_json: AsJson = False,
 ) -> None:
     """Cancel a turn. The request is durable: it survives this command and every worker.
@@ -155,7 +160,7 @@ def cancel(
     meaning = {
         "cancelled": "is cancelled; it had not started",
         "requested": f"will be cancelled; `brainq show {handle.turn_id}` shows when it has ended",
-        "ended": f"has ended already{f' as {ended}' if ended else ''}; nothing to cancel",
+        "ended": f"has already ended{f' as {ended}' if ended else ''}; nothing to cancel",
         "unknown": "is accepted but not yet in Redis; try again in a few seconds",
     }[word]
     value = {"turn_id": handle.turn_id, "session_id": handle.session_id, "cancel": word}
@@ -164,7 +169,7 @@ def cancel(
 
 
 def _ending(handle: TurnHandle) -> str:
-    """ "" while its result is not out. Raises TurnRejected for a turn that never ran."""
+    """Return how the turn ended, or "" if its result is not available yet. Raises TurnRejected if it never ran."""
     try:
         return handle.result(timeout_s=0).ending.value
     except ResultTimeout:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from brainq.cli.help import command_group, subcommand
-from brainq.cli.options import UNIT_SECONDS, AsJson, parse_span_s
+from brainq.cli.options import NO_TERMINAL, UNIT_SECONDS, AsJson, Yes, parse_span_s
 from brainq.cli.output import counted, note, print_json, stderr, stdout
 from brainq.errors import InvalidInput, SetupError
 
@@ -55,17 +55,21 @@ def prune_turns(
         ),
     ],
     knowledge: Annotated[
-        bool, typer.Option("--memories", help="Also delete memories and observations that were not updated since then.")
+        bool,
+        typer.Option(
+            "--memories", help="Also delete memories and observations that have not been updated for that long."
+        ),
     ] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Count the rows and delete nothing.")] = False,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    yes: Yes = False,
     as_json: AsJson = False,
 ) -> None:
     """Delete turns that ended long ago, with all their rows.
 
-    Turns that have not ended are kept, and so are turns on which a finalizer or judge still works. Memories are kept
-    unless you pass --memories. The database must exist and have the current schema. The command runs next to live
-    workers, in short transactions, and may be interrupted. It prunes all cells, unless BRAINQ_CELL names one.
+    Turns that have not ended are kept, and so are turns that a finalizer or a judge is still working on. Memories are
+    kept unless you pass --memories. The database must exist and have the current schema. You can run this next to live
+    workers, because it uses short transactions, and you can interrupt it. It prunes all cells, or only the one that
+    BRAINQ_CELL names.
 
     \b
     Examples:
@@ -99,9 +103,9 @@ def prune_turns(
 
 
 def _in_each_cell(settings: Settings, work: Callable[[Settings], None]) -> None:
-    """Run `work` for each cell, home first, or only for the cell that BRAINQ_CELL names.
+    """Run `work` for each cell, beginning with the home cell, or only for the cell that BRAINQ_CELL names.
 
-    A cell that fails is reported at once and does not keep the others from running; its error is raised at the end.
+    An error in one cell is printed at once, and the other cells still run. The error is raised at the end.
     """
     if not settings.in_cells or settings.cell:
         work(settings)
@@ -119,18 +123,19 @@ def _in_each_cell(settings: Settings, work: Callable[[Settings], None]) -> None:
 
 
 def _sum_rows(answers: Sequence[PrunedRows | None]) -> PrunedRows | None:
-    """Sum the rows by table. Returns None if every confirmation was declined."""
+    """Return the number of rows by table, summed over the cells. Returns None if no cell was confirmed."""
     found = [counts for counts in answers if counts is not None]
     names = dict.fromkeys(name for counts in found for name in counts)
     return {name: sum(counts.get(name, 0) for counts in found) for name in names} if found else None
 
 
 def parse_age_s(value: str) -> float:
-    """Return the seconds of `90m`, `12h`, `30d` or `8w`. Raises InvalidInput if it is not within 1h to 5000w."""
+    """Return the seconds of `90m`, `12h`, `30d` or `8w`. Raises InvalidInput if the span is not within 1h to 5000w."""
     seconds = parse_span_s(AGE_OPTION, value)
     if seconds < MIN_AGE_S:
         raise InvalidInput(
-            AGE_OPTION, f"{value!r} is too short: finalizers may still be working on such turns; the minimum is 1h"
+            AGE_OPTION,
+            f"{value!r} is too short, because finalizers may still be working on such turns; the minimum is 1h",
         )
     if seconds > MAX_AGE_S:
         raise InvalidInput(AGE_OPTION, f"{value!r} is too long; the maximum is 5000w")
@@ -148,16 +153,14 @@ def run_prune(store: Store, seconds: float, *, knowledge: bool, dry_run: bool, c
         return prune(store, seconds, knowledge=knowledge, dry_run=True)
     if not confirmed:
         if not sys.stdin.isatty():
-            raise InvalidInput(
-                "--yes", "there is no terminal to confirm at; add --yes, or --dry-run to see what would be deleted"
-            )
+            raise InvalidInput("--yes", NO_TERMINAL + ", or --dry-run to see what would be deleted")
         planned = prune(store, seconds, knowledge=knowledge, dry_run=True)
         if not any(planned.values()):
             return planned
         stderr().print(_counts_table(planned))
-        if not typer.confirm(f"Delete these {sum(planned.values()):,} rows for good?", err=True):
+        if not typer.confirm(f"Delete these {sum(planned.values()):,} rows permanently?", err=True):
             return None
-    with stderr().status("looking for old turns ...") as status:
+    with stderr().status("searching for old turns ...") as status:
         return prune(
             store,
             seconds,
@@ -174,7 +177,7 @@ def _print_counts(counts: PrunedRows | None, older_than: str, *, dry_run: bool, 
         note("nothing was deleted")
         return
     if not any(counts.values()):
-        note(f"no turn ended more than {older_than.strip()} ago")
+        note(f"nothing was deleted: no turn ended more than {older_than.strip()} ago")
         return
     stdout().print(_counts_table(counts))
     if dry_run:
@@ -182,7 +185,10 @@ def _print_counts(counts: PrunedRows | None, older_than: str, *, dry_run: bool, 
         return
     note(f"{counted(counts['turns'], 'turn')} deleted, {sum(counts.values()):,} rows in all", style="green")
     if sqlite:
-        note("the file keeps its size and reuses the space; docs/operate/operations.md explains how to VACUUM it")
+        note(
+            "the database file keeps its size and reuses the freed space; to shrink it, see VACUUM in "
+            "docs/operate/operations.md"
+        )
 
 
 def _counts_table(counts: PrunedRows) -> PageTable:

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from brainq.cli.connect import open_operator
-from brainq.cli.options import AsJson
+from brainq.cli.options import AsJson, Yes, require_consent
 from brainq.cli.output import counted, note, print_page
-from brainq.errors import ExitCode, InvalidInput
+from brainq.errors import ExitCode
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -22,23 +21,28 @@ if TYPE_CHECKING:
 def erase(
     session: Annotated[str | None, typer.Option("--session", "-s", help="Erase this session.")] = None,
     tenant: Annotated[
-        str | None, typer.Option("--tenant", help="Erase every session of this tenant, such as acme: with its colon.")
+        str | None,
+        typer.Option(
+            "--tenant", help="Erase every session of this tenant. Give its prefix with the colon, such as acme:"
+        ),
     ] = None,
-    by: Annotated[str, typer.Option("--by", help="Who requested it, for the receipt.")] = "",
+    by: Annotated[
+        str, typer.Option("--by", help="The person or ticket that requested the erasure, for the receipt.")
+    ] = "",
     receipt: Annotated[
         Path | None, typer.Option("--receipt", metavar="FILE", help="Also write the receipt to this file, as JSON.")
     ] = None,
     wait_s: Annotated[float, typer.Option("--wait", min=0, help="Seconds to wait for live turns to end.")] = 60.0,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")] = False,
+    yes: Yes = False,
     as_json: AsJson = False,
 ) -> None:
-    """Erase a session or a tenant for good, with a receipt.
+    """Erase a session or a tenant permanently, with a receipt.
 
-    This deletes its rows in SQL, keys in Redis, files, memories, schedules and deliveries. It cannot be undone.
+    This deletes its rows in SQL, keys in Redis, files, memories, schedules and webhook deliveries. It cannot be undone.
 
-    Live turns are cancelled first, and workers end them. After the deletion a second pass verifies that nothing is
-    left; the exit code is 1 if something is. Running it again is safe. Not deleted are tokens (use
-    `brainq token revoke`), backups, and data in your own tools and webhooks: docs/operate/erasure.md.
+    Live turns are cancelled first. After the deletion, a second pass checks that nothing is left; if something is, the
+    exit code is 1. It is safe to run the command again. It does not delete tokens (use `brainq token revoke`), backups,
+    or data in your own tools and webhooks: see docs/operate/erasure.md.
 
     \b
     Examples:
@@ -48,10 +52,7 @@ def erase(
     from brainq.contracts.erasure import ErasureScope
 
     scope = ErasureScope.of(session, tenant)
-    if not yes and not sys.stdin.isatty():
-        raise InvalidInput("--yes", "there is no terminal to confirm at; add --yes")
-    if not yes and not typer.confirm(f"Erase everything about {scope}, for good?", err=True):
-        raise typer.Exit(ExitCode.REFUSED)
+    require_consent(f"Erase all data of {scope} permanently?", yes=yes)
     with open_operator() as operator:
         done = operator.erase(session=session, tenant=tenant, by=by, wait_s=wait_s)
     if receipt is not None:

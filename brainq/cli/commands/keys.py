@@ -10,16 +10,18 @@ import typer
 
 from brainq.cli.connect import open_operator
 from brainq.cli.help import command_group, subcommand
-from brainq.cli.options import AsJson
+from brainq.cli.options import AsJson, Yes, require_consent
 from brainq.cli.output import ago, clean, counted, note, print_json, print_outcome, print_rows
-from brainq.errors import ExitCode, InvalidInput
+from brainq.errors import ExitCode
 
 if TYPE_CHECKING:
     from brainq.cli.pages.layout import PageTable
     from brainq.contracts.encryption import ReencryptProgress, TenantKey
 
-app = command_group("Your own keys for the content in SQL.")
-Tenant = Annotated[str | None, typer.Option("--tenant", help="Only this tenant, such as acme: with its colon.")]
+app = command_group("Manage the keys that encrypt content in SQL.")
+Tenant = Annotated[
+    str | None, typer.Option("--tenant", help="Only this tenant. Give its prefix with the colon, such as acme:")
+]
 
 
 @subcommand(app, "new")
@@ -43,7 +45,10 @@ def new(name: Annotated[str, typer.Argument(metavar="KEY_ID", help="The key's na
 @subcommand(app, "list")
 def list_keys(
     count: Annotated[
-        bool, typer.Option("--count", help="Read all content; count rows in the clear and rows under an older key.")
+        bool,
+        typer.Option(
+            "--count", help="Also read all content, and count the rows that are not encrypted or use an older key."
+        ),
     ] = False,
     as_json: AsJson = False,
 ) -> None:
@@ -60,10 +65,12 @@ def list_keys(
     if as_json and count:
         print_json({"keys": keys, "in_clear": clear, "left": left})
         return
-    print_rows(keys, _keys_table, "no tenant has a key yet; a tenant gets one with its first content", as_json=as_json)
+    print_rows(
+        keys, _keys_table, "no tenant has a key yet; each gets one when its first content is stored", as_json=as_json
+    )
     if count:
-        note(f"in the clear: {_listed(clear)}")
-        note(f"not under a current key: {_listed(left)}")
+        note(f"not encrypted: {_listed(clear)}")
+        note(f"encrypted with an older key: {_listed(left)}")
 
 
 @subcommand(app, "rotate")
@@ -85,10 +92,10 @@ def rotate(tenant: Tenant = None, as_json: AsJson = False) -> None:
 
 @subcommand(app, "rewrap")
 def rewrap(as_json: AsJson = False) -> None:
-    """Wrap the tenants' keys with the first key of your file.
+    """Encrypt (wrap) the tenants' keys with the first key of your key file.
 
-    Content is not touched. Put the new key on the first line of every process's file, then run this command. When it
-    has finished you may delete the old line, but backups made before then need it.
+    Content is not changed. Put the new key on the first line of every process's key file, then run this command. When
+    it has finished you can delete the old line. Keep a copy of the old line, because backups made before need it.
 
     \b
     Examples:
@@ -96,7 +103,7 @@ def rewrap(as_json: AsJson = False) -> None:
     """
     with open_operator() as operator:
         done = operator.keys.rewrap()
-    text = f"{counted(done, 'key')} rewrapped; the other lines of the file are no longer needed"
+    text = f"{counted(done, 'key')} rewrapped; you can now delete the other lines of the key file"
     print_outcome({"rewrapped": done}, text, as_json=as_json)
 
 
@@ -104,9 +111,9 @@ def rewrap(as_json: AsJson = False) -> None:
 def reencrypt(as_json: AsJson = False) -> None:
     """Re-encrypt old content with its tenant's current key, or decrypt it.
 
-    This includes content written before keys were set up. It runs next to live workers, in short transactions. If it is
-    interrupted, run it again: it continues where it stopped. If the first line of the file is `clear`, all content is
-    decrypted.
+    This includes content stored before encryption was set up. You can run it next to live workers, because it uses
+    short transactions. If it is interrupted, run it again: it continues where it stopped. If the first line of the key
+    file is `clear`, it decrypts all content.
 
     \b
     Examples:
@@ -118,34 +125,35 @@ def reencrypt(as_json: AsJson = False) -> None:
     with open_operator() as operator:
         done = operator.keys.reencrypt(_show_progress)
         left = operator.keys.left()
-    again = f"left: {_listed(left)}; run it again in {KEY_CACHE_S + SETTLE_S:g} s" if left else "nothing is left"
+    again = (
+        f"not done: {_listed(left)}; run this command again in {KEY_CACHE_S + SETTLE_S:g} s"
+        if left
+        else "all content is done"
+    )
     print_outcome({"rows": done, "left": left}, f"{counted(done, 'row')} rewritten; {again}", as_json=as_json)
 
 
 @subcommand(app, "shred")
 def shred(
     tenant: Annotated[str, typer.Option("--tenant", help="The tenant's session prefix, such as acme:")],
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")] = False,
+    yes: Yes = False,
     as_json: AsJson = False,
 ) -> None:
-    """Remove a tenant's keys for good: its content can never be read again.
+    """Delete a tenant's keys permanently: its content can never be read again.
 
-    Rows stay, with counts, times and names of tools. The command is refused while a turn of the tenant is live. Copies
-    in backups become unreadable as well if the backups do not hold the tenants' keys; otherwise, once the operator key
-    is replaced (docs/operate/encryption.md). Redis keeps its data until it expires: `brainq erase --tenant` deletes
-    that and all rows.
+    Rows stay, with counts, times and tool names. The command is refused while a turn of the tenant is live. Content in
+    backups becomes unreadable too, unless the backups contain the tenant's keys; in that case replace the operator key
+    as well (docs/operate/encryption.md). Data in Redis stays until it expires. To delete it and all rows, use `brainq
+    erase --tenant`.
 
     \b
     Examples:
       brainq keys shred --tenant acme: --yes
     """
-    if not yes and not sys.stdin.isatty():
-        raise InvalidInput("--yes", "there is no terminal to confirm at; add --yes")
-    if not yes and not typer.confirm(f"Make all content of tenant {tenant!r} unreadable, for good?", err=True):
-        raise typer.Exit(ExitCode.REFUSED)
+    require_consent(f"Make all content of tenant {tenant!r} permanently unreadable?", yes=yes)
     with open_operator() as operator:
         gone = operator.keys.shred(tenant)
-    text = f"{counted(gone, 'key')} of {tenant} removed; content encrypted with them cannot be read again"
+    text = f"{counted(gone, 'key')} of {tenant} removed; the content that they encrypted can never be read again"
     print_outcome({"removed": gone}, text, ok=gone > 0, exit_code=ExitCode.NOT_FOUND, as_json=as_json)
 
 

@@ -17,7 +17,7 @@ from brainq.errors import ExitCode, SetupError
 if TYPE_CHECKING:
     from brainq.cli.pages.layout import PageTable
 
-HELP = """The brain's MCP servers: inspect and pin their tools.
+HELP = """Inspect and pin the tools of the brain's MCP servers.
 
     \b
     A brain has only the tools that are pinned in its catalogue (mcp.lock.json). Commit the file: workers read it
@@ -37,7 +37,7 @@ def pin(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Start the servers, show new and changed tools, and write the tools to the catalogue.
+    """Start the MCP servers, print new and changed tools, and write all tools to the catalogue.
 
     \b
     Examples:
@@ -91,8 +91,8 @@ def serve(level: LogLevel = Level.WARNING) -> None:
     """Serve the brains as tools over stdin and stdout, for programs such as Claude, Cursor or the MCP Inspector.
 
     \b
-    The server submits to a fleet that runs elsewhere, with the rights of this command line. Logs go to stderr.
-    `brainq serve` offers the same at /mcp, for programs with a token.
+    The server submits turns to a fleet that runs elsewhere, with the rights of this command line. Logs go to stderr.
+    For programs with a token, `brainq serve` offers the same tools at /mcp.
 
     \b
     Examples:

@@ -20,9 +20,9 @@ if TYPE_CHECKING:
     from brainq.client.client import Client
     from brainq.contracts.rows import MemoryRow
 
-app = command_group("Memories that brains keep across turns.")
+app = command_group("List and forget memories, which brains keep across turns.")
 Session = Annotated[
-    str | None, typer.Option("--session", "-s", help="Use the scope that the brain assigns to this session.")
+    str | None, typer.Option("--session", "-s", help="Use the memory scope that the brain derives from this session.")
 ]
 
 
@@ -68,13 +68,13 @@ def _memories_table(rows: Sequence[MemoryRow]) -> PageTable:
 @subcommand(app, "forget")
 def forget(
     memory_id: Annotated[
-        str | None, typer.Argument(metavar="[ID]", help="One memory, as `brainq memory list` shows it.")
+        str | None, typer.Argument(metavar="[ID]", help="The id of one memory, from `brainq memory list`.")
     ] = None,
-    scope: Annotated[str | None, typer.Option("--scope", help="All memories of this scope.")] = None,
+    scope: Annotated[str | None, typer.Option("--scope", help="Forget all memories of this scope.")] = None,
     session: Session = None,
     as_json: AsJson = False,
 ) -> None:
-    """Forget one memory for good, or all memories and observations of a scope.
+    """Delete one memory permanently, or all memories and observations of a scope.
 
     \b
     Examples:
@@ -82,16 +82,20 @@ def forget(
       brainq memory forget --scope ann
     """
     if sum(choice is not None for choice in (memory_id, scope, session)) != 1:
-        raise InvalidInput("ID", "give one of a memory's id, --scope and --session")
+        raise InvalidInput("ID", "give exactly one of MEMORY, --scope and --session")
     with _client(session) as client:
         if memory_id is None:
             forgotten = client.memories.forget_all(scope, session=session)
         else:
             forgotten = int(client.memories.forget(memory_id))
-    outcome = f"{counted(forgotten, 'memory', 'memories')} forgotten" if forgotten else "there is nothing to forget"
+    outcome = (
+        f"{counted(forgotten, 'memory', 'memories')} forgotten"
+        if forgotten
+        else "no memory matches; nothing was deleted"
+    )
     print_outcome({"forgotten": forgotten}, outcome, ok=bool(forgotten), exit_code=ExitCode.NOT_FOUND, as_json=as_json)
 
 
 def _client(session: str | None) -> AbstractContextManager[Client]:
-    """Open a client, with the brain's code if the brain has to derive the scope."""
+    """Open a client. It has the brain's code only if the scope has to be derived from a session."""
     return open_brainless_client() if session is None else open_client()

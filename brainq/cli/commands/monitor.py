@@ -42,10 +42,10 @@ def fleet(as_json: AsJson = False) -> None:
 
 
 def cells(as_json: AsJson = False) -> None:
-    """Show the cells: which answer, their tenants, turns and moves.
+    """List the cells, with their state, tenants, turns and moves.
 
-    One that does not answer within a second is away: its tenants' turns wait, and the others' go on. BRAINQ_CELLS
-    names them; without it there is one.
+    A cell that does not answer within a second is shown as away. Its tenants' turns wait; turns in other cells
+    continue. BRAINQ_CELLS names the cells; if it is not set, there is a single cell.
 
     \b
     Examples:
@@ -61,18 +61,22 @@ def cells(as_json: AsJson = False) -> None:
 
 def scale(
     pool: Annotated[str | None, typer.Option("--pool", metavar="POOL", help="Only this pool.")] = None,
-    least: Annotated[int | None, typer.Option("--min", metavar="N", help="Want at least so many of a pool.")] = None,
-    most: Annotated[int | None, typer.Option("--max", metavar="N", help="Want at most so many of a pool.")] = None,
+    least: Annotated[
+        int | None, typer.Option("--min", metavar="N", help="Request at least this many workers per pool.")
+    ] = None,
+    most: Annotated[
+        int | None, typer.Option("--max", metavar="N", help="Request at most this many workers per pool.")
+    ] = None,
     build: Annotated[str | None, typer.Option("--build", metavar="BUILD", help="Only this build's workers.")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Show how many workers each pool needs, and which may stop first.
+    """Show how many workers each pool needs, and which can stop first.
 
-    The number is the queued and running work divided by the threads of a worker, rounded up. An autoscaler reads the
-    same from GET /v1/scale. The default bounds are BRAINQ_SCALE_MIN and BRAINQ_SCALE_MAX.
+    The number is the queued and running work divided by the threads per worker, rounded up. An autoscaler can read the
+    same numbers from GET /v1/scale. BRAINQ_SCALE_MIN and BRAINQ_SCALE_MAX set the default bounds.
 
-    If several builds run, each has its own rows, such as serial@1.5, with its queues and its share of the common
-    ones. A build to which turns are pinned needs at least one worker of each pool.
+    If several builds run, each has its own rows, such as serial@1.5, for its own queues and its share of the common
+    queues. A build to which turns are pinned needs at least one worker of each pool.
 
     \b
     Examples:
@@ -95,15 +99,15 @@ def metrics(
             min=1,
             max=65535,
             metavar="PORT",
-            help="Serve the metrics on this port of 127.0.0.1, at /metrics, until Ctrl+C.",
+            help="Serve the metrics at /metrics on this port of 127.0.0.1 until Ctrl+C.",
         ),
     ] = None,
 ) -> None:
     """Print the metrics of the whole fleet in Prometheus' text format.
 
-    The gateway serves the same at /metrics, to tokens with the verb `metrics`. Use --serve if you have no gateway,
-    or if Prometheus must work while SQL, which holds the tokens, is unreachable. --serve has no authentication, so it
-    serves loopback clients only.
+    The gateway serves the same metrics at /metrics, to tokens with the verb `metrics`. Use --serve if you have no
+    gateway, or if Prometheus must work while SQL, which holds the tokens, is unreachable. --serve needs no token, so it
+    listens only on 127.0.0.1.
 
     \b
     Examples:
@@ -127,11 +131,13 @@ def metrics(
 def flower(
     port: Annotated[int, typer.Option("--port", min=1, max=65535, help="The port.")] = FLOWER_PORT,
     address: Annotated[
-        str, typer.Option("--address", help="The address; any address other than loopback needs a login.")
+        str, typer.Option("--address", help="The address to listen on; any address other than loopback needs a login.")
     ] = LOOPBACK,
     url_prefix: Annotated[
         str,
-        typer.Option("--url-prefix", metavar="PATH", help="The path under which a proxy serves it, such as /flower."),
+        typer.Option(
+            "--url-prefix", metavar="PATH", help="The path under which a proxy serves Flower, such as /flower."
+        ),
     ] = "",
 ) -> None:
     """Run Flower, which shows workers, queues and tasks in a browser.
@@ -176,6 +182,6 @@ def require_login(address: str, environment: Mapping[str, str]) -> None:
     if not is_loopback and not any(environment.get(name) for name in LOGIN_VARIABLES):
         raise InvalidInput(
             "--address",
-            f"{address!r} can be reached from other machines, and Flower would require no login; "
-            "set FLOWER_BASIC_AUTH=user:password, or leave it on 127.0.0.1 behind a proxy that authenticates",
+            f"{address!r} can be reached from other machines, and Flower has no login; "
+            "set FLOWER_BASIC_AUTH=user:password, or keep 127.0.0.1 and put a proxy with a login in front",
         )

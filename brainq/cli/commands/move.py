@@ -1,4 +1,4 @@
-"""`brainq move`: a tenant goes to another cell, with all that it has."""
+"""`brainq move`: move a tenant to another cell, with all its data."""
 
 from __future__ import annotations
 
@@ -17,31 +17,35 @@ if TYPE_CHECKING:
     from brainq.contracts.cell import Move, MoveStep
 
 _NOTES = {
-    "waiting": "new turns wait; live ones end or park",
-    "copying": "its sessions are at rest: rows and keys are copied",
-    "deciding": "both cells are compared",
-    "flipping": "decided: the old cell sends everybody on",
-    "cleaning": "the new cell has it; what is left in the old one goes",
-    "undoing": "it goes back to how it was",
+    "waiting": "new turns wait until the live ones have ended or are parked",
+    "copying": "no turn is live; rows and keys are copied",
+    "deciding": "the copies in the two cells are compared",
+    "flipping": "the old cell now redirects callers to the new one",
+    "cleaning": "the tenant is in the new cell; the old cell's copy is deleted",
+    "undoing": "the move failed; the copy in the new cell is deleted",
 }
 _SHOWN_TURNS = 3
 
 
 def move(
     tenant: Annotated[
-        str | None, typer.Argument(help="What its sessions begin with, such as acme: with its colon.")
+        str | None, typer.Argument(help="The prefix of the tenant's sessions with its colon, such as acme:")
     ] = None,
-    to_cell: Annotated[str | None, typer.Option("--to", metavar="CELL", help="Where it goes.")] = None,
-    wait_s: Annotated[float, typer.Option("--wait-s", min=0, help="Seconds that its live turns have to end.")] = 60.0,
-    list_moves: Annotated[bool, typer.Option("--list", help="Show moves under way, and move nothing.")] = False,
+    to_cell: Annotated[str | None, typer.Option("--to", metavar="CELL", help="The cell to move the tenant to.")] = None,
+    wait_s: Annotated[float, typer.Option("--wait-s", min=0, help="How long to wait for live turns to end.")] = 60.0,
+    list_moves: Annotated[
+        bool, typer.Option("--list", help="List the moves in progress instead of starting one.")
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Move a tenant to another cell, with all that it has.
+    """Move a tenant to another cell, with all its data.
 
-    Its new turns wait meanwhile, and live ones end or park. Turns that are parked go along, and go on there. What does
-    not end in time stays, and so does the tenant: exit code 8.
+    During the move, new turns of the tenant wait, and its live turns have --wait-s seconds to end or to park. Parked
+    turns move too and continue in the new cell. If a turn is still live after that time, nothing is moved and the exit
+    code is 8.
 
-    If it is interrupted, run it again: it goes on from where it was. A killed one is taken up after 30 s.
+    If the command is interrupted, run it again: it continues where it stopped. After it was killed, it can continue 30
+    s later.
 
     \b
     Examples:
@@ -58,12 +62,12 @@ def move(
     if list_moves:
         with open_brainless_client() as client:
             rows = tenant_mover(cells_of(client), process_name()).moves.all()
-        print_rows(rows, _moves_table, "no moves under way", as_json=as_json)
+        print_rows(rows, _moves_table, "no moves in progress", as_json=as_json)
         return
     if tenant is None:
-        raise InvalidInput("TENANT", "name the tenant that moves, such as acme:, or give --list")
+        raise InvalidInput("TENANT", "missing; name the tenant to move, such as acme:, or use --list")
     if to_cell is None:
-        raise InvalidInput("--to", "name the cell that it goes to; `brainq cells` lists them")
+        raise InvalidInput("--to", "missing; name the cell to move the tenant to (`brainq cells` lists them)")
     noted: list[str] = []
 
     def tell(step: MoveStep) -> None:
@@ -72,7 +76,7 @@ def move(
             noted.append(step.phase)
         if not as_json and step.waits_for and noted[-1] == "waiting":
             shown = ", ".join(step.waits_for[:_SHOWN_TURNS])
-            note(f"            for {len(step.waits_for)}: {shown}")
+            note(f"            waiting for {len(step.waits_for)} turns: {shown}")
             noted.append("waiting for")
 
     with open_brainless_client() as client:
@@ -80,11 +84,11 @@ def move(
         if done.from_cell != done.to_cell:
             connection_of(client).record(NewAct("move", f"{tenant} {to_cell}"))
     if done.from_cell == done.to_cell:
-        print_outcome(done, f"{tenant} is in {to_cell} already", as_json=as_json)
+        print_outcome(done, f"{tenant} is already in {to_cell}", as_json=as_json)
         return
     counts = ", ".join(f"{name} {count}" for name, count in done.counts.items() if count)
     print_outcome(
-        done, f"{tenant} moved from {done.from_cell} to {to_cell}: {counts or 'it had nothing'}", as_json=as_json
+        done, f"{tenant} moved from {done.from_cell} to {to_cell}: {counts or 'it had no data'}", as_json=as_json
     )
 
 

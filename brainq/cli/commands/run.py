@@ -22,22 +22,20 @@ def dev(
     reload: Annotated[
         bool, typer.Option("--reload", help="Restart the workers when a Python file that they use changes.")
     ] = False,
-    flower: Annotated[bool, typer.Option("--flower", help="Start Flower too, on http://127.0.0.1:5555.")] = False,
+    flower: Annotated[bool, typer.Option("--flower", help="Also start Flower on http://127.0.0.1:5555.")] = False,
     port: Annotated[
         int | None,
         typer.Option(
             "--port",
             min=1,
             max=65535,
-            help="Also listen on this port of 127.0.0.1 with the embedded Redis, for producers without brainq.",
+            help="Also make the embedded Redis listen on this port of 127.0.0.1, for producers without brainq.",
         ),
     ] = None,
     http: Annotated[
-        bool, typer.Option("--http/--no-http", help="Start the gateway too, on BRAINQ_HTTP_PORT (8321).")
+        bool, typer.Option("--http/--no-http", help="Also start the gateway, on BRAINQ_HTTP_PORT (8321).")
     ] = True,
-    cells: Annotated[
-        int, typer.Option("--cells", min=1, max=8, help="Run this many cells side by side, to try them out.")
-    ] = 1,
+    cells: Annotated[int, typer.Option("--cells", min=1, max=8, help="Run this many cells, to try them out.")] = 1,
     level: LogLevel = Level.WARNING,
 ) -> None:
     """Run Redis, SQLite, all four pools and the gateway here. Ctrl+C stops them; a second Ctrl+C kills them.
@@ -56,7 +54,7 @@ def dev(
     """
     if cells > 1:
         if reload or flower or port is not None:
-            raise InvalidInput("--cells", "it cannot be combined with --reload, --flower or --port; leave them out")
+            raise InvalidInput("--cells", "cannot be combined with --reload, --flower or --port; omit those options")
         from brainq.runtime.settings.extensions import load_extension
 
         load_extension("brainq.cells", "dev")(cells, log_level=level.value, http=http)
@@ -96,10 +94,14 @@ def up(
 def worker(
     pool: Annotated[str, typer.Argument(metavar="POOL", help="coordinator, parallel, serial or finalizer.")],
     effects: Annotated[
-        str, typer.Option("--effects", help="serial only: local_write, network, destructive; several with commas.")
+        str,
+        typer.Option(
+            "--effects",
+            help="For the serial pool: only these effects, separated by commas (local_write, network, destructive).",
+        ),
     ] = "",
     concurrency: Annotated[int | None, typer.Option("-c", "--concurrency", min=1, help="Threads.")] = None,
-    name: Annotated[str, typer.Option("-n", "--name", help="The worker's name; %h is the host.")] = "",
+    name: Annotated[str, typer.Option("-n", "--name", help="The worker's name; %h stands for the host's name.")] = "",
     level: LogLevel = Level.INFO,
 ) -> None:
     """Run a worker of one pool in the foreground.
@@ -119,7 +121,8 @@ def worker(
     from brainq.runtime.settings.deployment import load_settings
 
     ready_to_start(load_settings(), redis_url=export_redis_url())
-    os.environ.setdefault("BRAINQ_LOG_LEVEL", level.value)  # -l is Celery's; this is for brainq's own lines
+    # -l sets Celery's log level; the variable sets the level of brainq's own lines
+    os.environ.setdefault("BRAINQ_LOG_LEVEL", level.value)
     os.execv(sys.executable, command)
 
 
@@ -138,7 +141,7 @@ def worker_command(pool: str, *, concurrency: int | None = None, name: str = "",
 
 def _checked_effects(pool: str, effects: str) -> str:
     if pool != "serial":
-        raise InvalidInput("--effects", f"only the serial pool is split by effect, not {pool!r}")
+        raise InvalidInput("--effects", f"applies only to the serial pool, not to {pool!r}; omit it")
     known = ("local_write", "network", "destructive")
     unknown = [word for word in effects.split(",") if word.strip().lower() not in known]
     if unknown:
@@ -151,22 +154,25 @@ def serve(
         str,
         typer.Option(
             "--host",
-            help="The address (BRAINQ_HTTP_HOST). Except on loopback, callers need tokens, or set BRAINQ_HTTP_AUTH.",
+            help="The address to listen on (BRAINQ_HTTP_HOST). If it is not loopback, callers need tokens, or you set "
+            "BRAINQ_HTTP_AUTH.",
             show_default=LOOPBACK,
         ),
     ] = "",
     port: Annotated[
         int | None,
-        typer.Option("--port", min=1, max=65535, help="The port (BRAINQ_HTTP_PORT).", show_default=str(GATEWAY_PORT)),
+        typer.Option(
+            "--port", min=1, max=65535, help="The port to listen on (BRAINQ_HTTP_PORT).", show_default=str(GATEWAY_PORT)
+        ),
     ] = None,
     level: LogLevel = Level.INFO,
 ) -> None:
     """Run the gateway: turns over HTTP, for any language.
 
-    On 127.0.0.1 callers need no authentication until `brainq token create` makes a token; from then on every
-    request needs one. On any other --host every request needs a token from the start. To authenticate your own users,
-    set BRAINQ_HTTP_AUTH=module:function. On SIGTERM clients of open streams reconnect, to this or another gateway, and
-    continue where they were. GET /v1/openapi.json describes all routes.
+    On 127.0.0.1, callers need no authentication until `brainq token create` has created a token; from then on every
+    request needs one. On any other --host, every request needs a token from the start. To authenticate your own users,
+    set BRAINQ_HTTP_AUTH=module:function. After SIGTERM, clients with open streams reconnect to this or another gateway
+    and continue where they were. GET /v1/openapi.json describes all routes.
 
     \b
     Examples:
@@ -201,7 +207,9 @@ def gateway_command() -> list[str]:
 def require_http() -> None:
     """Raise SetupError if the extra `http` is not installed."""
     if not has_http():
-        raise SetupError("the gateway needs FastAPI and uvicorn, which are not installed; pip install 'brainq[http]'")
+        raise SetupError(
+            "the gateway needs FastAPI and uvicorn, which are not installed; run pip install 'brainq[http]'"
+        )
 
 
 def has_http() -> bool:

@@ -18,29 +18,36 @@ if TYPE_CHECKING:
     from brainq.cli.pages.layout import PageTable
     from brainq.contracts.schedule import Schedule
 
-app = command_group("Turns that start at a time, once or repeatedly.")
+app = command_group("Start turns at set times, once or repeatedly.")
 Name = Annotated[str, typer.Argument(help="The schedule's name.")]
 
 
 @subcommand(app, "add")
 def add(
-    name: Annotated[str, typer.Argument(help="The schedule's name; an existing schedule is replaced.")],
-    session: Annotated[str, typer.Argument(help="The session; {date} and {time} are replaced for each run.")],
+    name: Annotated[str, typer.Argument(help="The schedule's name. An existing schedule with this name is replaced.")],
+    session: Annotated[
+        str, typer.Argument(help="The session of the turns; {date} and {time} are replaced at each run.")
+    ],
     message: Annotated[str, typer.Argument(help="The user message of each turn.")],
     cron: Annotated[
-        str | None, typer.Option("--cron", metavar="FIELDS", help="Five fields: '*/5 9-17 * * mon-fri'.")
+        str | None,
+        typer.Option(
+            "--cron", metavar="FIELDS", help="A cron expression with five fields, such as '*/5 9-17 * * mon-fri'."
+        ),
     ] = None,
     every: Annotated[str | None, typer.Option("--every", metavar="SPAN", help="30m, 12h, 1d.")] = None,
     at: Annotated[str | None, typer.Option("--at", metavar="TIME", help="Once: 2031-01-05T09:00+01:00.")] = None,
     in_: Annotated[str | None, typer.Option("--in", metavar="SPAN", help="Once: 90m, 12h, 30d.")] = None,
     zone: Annotated[str, typer.Option("--zone", help="The time zone of --cron, such as Europe/Berlin.")] = "UTC",
     on_running: Annotated[
-        str, typer.Option("--on-running", help="If the previous turn still runs: skip or queue.")
+        str, typer.Option("--on-running", help="What to do if the previous turn is still running: skip or queue.")
     ] = "skip",
     missed: Annotated[
-        str, typer.Option("--missed", help="Runs that were missed: once (one turn for all of them) or skip.")
+        str, typer.Option("--missed", help="What to do about missed runs: once (one turn for all of them) or skip.")
     ] = "once",
-    model: Annotated[str | None, typer.Option("--model", help="Another model, as provider:model.")] = None,
+    model: Annotated[
+        str | None, typer.Option("--model", help="A model other than the brain's, as provider:model.")
+    ] = None,
     brain: Annotated[str | None, typer.Option("--brain", help="The brain that runs the turns.")] = None,
     as_json: AsJson = False,
 ) -> None:
@@ -54,7 +61,7 @@ def add(
     """
     chosen: dict[str, Any] = {"zone": zone, "on_running": on_running, "missed": missed}
     if sum(choice is not None for choice in (cron, every, at, in_)) != 1:
-        raise InvalidInput("--cron", "give one of --cron, --every, --at and --in")
+        raise InvalidInput("--cron", "give exactly one of --cron, --every, --at and --in")
     when = cron if every is None else parse_span_s("--every", every)
     if at is not None:
         chosen["at"] = _instant(at)
@@ -115,7 +122,7 @@ def pause(name: Name, as_json: AsJson = False) -> None:
 
 @subcommand(app, "resume")
 def resume(name: Name, as_json: AsJson = False) -> None:
-    """Resume a schedule with its next run. Runs that were missed during the pause are skipped."""
+    """Resume a schedule. It starts with its next run; runs that were missed during the pause are skipped."""
     with open_brainless_client() as client:
         made = client.resume_schedule(name)
     print_outcome(made, f"schedule {name}: {_first(made.next_at)}", as_json=as_json)
@@ -123,7 +130,7 @@ def resume(name: Name, as_json: AsJson = False) -> None:
 
 @subcommand(app, "remove")
 def remove(name: Name, as_json: AsJson = False) -> None:
-    """Remove a schedule. Turns that it has started continue."""
+    """Remove a schedule. Turns that it has already started continue."""
     with open_brainless_client() as client:
         was_there = client.remove_schedule(name)
     outcome = f"schedule {name} is removed" if was_there else f"there is no schedule {name}"
@@ -136,7 +143,7 @@ def _instant(text: str) -> datetime:
     try:
         return datetime.fromisoformat(text)
     except ValueError:
-        raise InvalidInput("--at", f"{text!r} is not a time; write 2031-01-05T09:00+01:00") from None
+        raise InvalidInput("--at", f"{text!r} is not a time; write it like 2031-01-05T09:00+01:00") from None
 
 
 def _first(at: datetime | None) -> str:

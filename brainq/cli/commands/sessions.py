@@ -25,10 +25,10 @@ SessionArgument = Annotated[str, typer.Argument(metavar="SESSION", help="A sessi
 
 
 def list_sessions(
-    prefix: Annotated[str, typer.Option("--prefix", "-p", help="Only sessions whose id begins with this.")] = "",
+    prefix: Annotated[str, typer.Option("--prefix", "-p", help="Only sessions whose id begins with this prefix.")] = "",
     limit: Limit = 20,
     after: Annotated[
-        str | None, typer.Option("--after", metavar="TURN", help="The next page: sessions after this turn.")
+        str | None, typer.Option("--after", metavar="TURN", help="The next page: sessions last used before this turn.")
     ] = None,
     as_json: AsJson = False,
 ) -> None:
@@ -46,7 +46,7 @@ def list_sessions(
     with open_operator() as operator:
         rows = operator.sessions(prefix, limit, after=after)
         if operator.why_away:
-            note(f"Redis is unreachable, so this list comes from SQL alone: {operator.why_away}", style="yellow")
+            note(f"Redis is unreachable, so this list comes from SQL only: {operator.why_away}", style="yellow")
     none = "no sessions" + (f" that begin with {prefix!r}" if prefix else "")
     print_rows(rows, sessions_table, none, as_json=as_json)
 
@@ -70,10 +70,12 @@ def session(session_id: SessionArgument, as_json: AsJson = False) -> None:
 
 def pause(
     session_id: SessionArgument,
-    reason: Annotated[str, typer.Option("--reason", help="Shown to people by `brainq show` of a waiting turn.")] = "",
+    reason: Annotated[
+        str, typer.Option("--reason", help="The reason. `brainq show` shows it for a waiting turn.")
+    ] = "",
     as_json: AsJson = False,
 ) -> None:
-    """Pause a session: no further turn starts. A live turn continues, and submits are queued.
+    """Pause a session: no further turn starts. The live turn continues, and submitted turns are queued.
 
     \b
     Examples:
@@ -87,7 +89,7 @@ def pause(
     outcome = f"session {session_id} was already paused"
     if changed:
         outcome = f"session {session_id} is paused; `brainq resume {session_id}` resumes it"
-        outcome += "" if known else "; it has no turn yet"
+        outcome += "" if known else "; the session has no turns yet"
     value = {"session_id": session_id, "paused": True, "changed": changed}
     print_outcome(value, outcome, ok=changed, as_json=as_json)
 
@@ -103,7 +105,7 @@ def resume(session_id: SessionArgument, as_json: AsJson = False) -> None:
         conversation = client.session(session_id)
         changed = conversation.is_paused()
         begun = conversation.resume()
-    resumed = f"session {session_id} resumed" + (f" with turn {begun}" if begun else "")
+    resumed = f"session {session_id} resumed" + (f"; turn {begun} starts" if begun else "")
     outcome = resumed if changed else f"session {session_id} was not paused"
     value = {"session_id": session_id, "paused": False, "changed": changed, "live": begun}
     print_outcome(value, outcome, ok=changed, as_json=as_json)
@@ -111,7 +113,7 @@ def resume(session_id: SessionArgument, as_json: AsJson = False) -> None:
 
 def interrupt(
     session_id: SessionArgument,
-    reason: Annotated[str, typer.Option("--reason", help="Recorded with the turn, for people.")] = "",
+    reason: Annotated[str, typer.Option("--reason", help="Recorded with the turn and shown to people.")] = "",
     as_json: AsJson = False,
 ) -> None:
     """Cancel the live turn of a session; the next one starts. The exit code is 5 if no turn is live.
@@ -124,7 +126,7 @@ def interrupt(
         stopped = client.session(session_id).interrupt(reason)
     outcome = f"session {session_id} has no live turn"
     if stopped:
-        outcome = f"turn {stopped} will be cancelled; `brainq session {session_id}` shows the next turn"
+        outcome = f"turn {stopped} will be cancelled; `brainq session {session_id}` shows which turn is next"
     value = {"session_id": session_id, "turn_id": stopped}
     print_outcome(value, outcome, ok=bool(stopped), exit_code=ExitCode.NOT_FOUND, as_json=as_json)
 
@@ -132,11 +134,15 @@ def interrupt(
 def compact(
     session_id: SessionArgument,
     request_key: Annotated[
-        str | None, typer.Option("--request-key", help="A second call with the same key returns the first turn.")
+        str | None,
+        typer.Option(
+            "--request-key",
+            help="A key of your choice. Repeating the command with the same key returns the first turn.",
+        ),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Replace a session's older messages with a summary. This is a separate turn, whose id is printed.
+    """Replace a session's older messages with a summary. A separate turn does this; its id is printed.
 
     \b
     Examples:
@@ -152,7 +158,8 @@ def compact(
 
 
 def drop(turn: TurnArgument, as_json: AsJson = False) -> None:
-    """Cancel a turn that waits behind its session's live turn. If it has started, it continues: exit code 8.
+    """Cancel a turn that waits behind its session's live turn. If the turn has already started, it continues and the
+    exit code is 8.
 
     \b
     Examples:
@@ -175,7 +182,8 @@ def ready(
 ) -> None:
     """Release a readiness flag. The turn that waits for it continues; if none waits, the next turn does not wait.
 
-    The exit code is 5 for an unknown FLAG. `brainq steer TURN "" --ready` releases a turn's own readiness hold.
+    The exit code is 5 if the session has no such FLAG. To release a turn's own readiness hold, use `brainq steer TURN
+    "" --ready`.
 
     \b
     Examples:
@@ -185,7 +193,7 @@ def ready(
         released = client.session(session_id).flag(flag).ready()
     outcome = f"{short(flag, 60)} is ready"
     if not released:
-        outcome = f"session {session_id} has no readiness flag {short(flag, 60)!r}; it may have been released already"
+        outcome = f"session {session_id} has no readiness flag {short(flag, 60)!r}; it may already have been released"
     value = {"session_id": session_id, "flag": flag, "released": released}
     print_outcome(value, outcome, ok=released, exit_code=ExitCode.NOT_FOUND, as_json=as_json)
 
@@ -222,7 +230,7 @@ def history(
             Text(turn.turn_id, "dim").append(f"  {turn.state}", STATUS_STYLES.get(turn.state, "")), soft_wrap=True
         )
         if not turn.is_kept:
-            console.print(Text("  not kept (redact_logs)", "dim"))
+            console.print(Text("  not kept, because the brain sets redact_logs", "dim"))
             continue
         for who, text in (("user", with_attachment_labels(turn.user_message, turn.attachments)), ("brain", turn.text)):
             if text:

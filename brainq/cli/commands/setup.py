@@ -28,7 +28,7 @@ def init(
       brainq init shop && cd shop && brainq dev
     """
     write_project(Path(name).absolute())
-    note(f"made {name}/: {', '.join(PROJECT_FILES.values())}", style="green")
+    note(f"created {name}/: {', '.join(PROJECT_FILES.values())}", style="green")
     typer.echo(f"cd {name}\nbrainq dev" if Path(name).resolve() != Path.cwd() else "brainq dev")
 
 
@@ -36,24 +36,26 @@ def write_project(directory: Path) -> None:
     """Write the project, named like its directory. Raises InvalidInput for a bad name or existing files."""
     name = directory.name
     if not _PROJECT_NAME.fullmatch(name):
-        raise InvalidInput("NAME", f"{name!r} must be 1 to 40 of a-z 0-9 _ - and begin with a letter, such as shop")
+        raise InvalidInput(
+            "NAME", f"{name!r} must begin with a letter and have 1 to 40 characters of a-z 0-9 _ -, such as shop"
+        )
     there = [path for path in PROJECT_FILES.values() if (directory / path).exists()]
     if there:
-        raise InvalidInput("NAME", f"{directory}/ has {', '.join(there)} already; choose another name")
+        raise InvalidInput("NAME", f"{directory}/ already has {', '.join(there)}; choose another name")
     directory.mkdir(parents=True, exist_ok=True)
     for shipped, written in PROJECT_FILES.items():
         (directory / written).write_text(with_project_name((PROJECT / shipped).read_text(), name))
 
 
 def with_project_name(text: str, name: str) -> str:
-    """Return a shipped file with `shop`, the name of the shipped project, replaced by `name`."""
+    """Replace `shop`, the name of the shipped example project, with `name` in a shipped file's text."""
     return text.replace("SHOP_", f"{name.upper().replace('-', '_')}_").replace("shop", name)
 
 
 def doctor(
     before_upgrade: Annotated[
         bool,
-        typer.Option("--before-upgrade", help="Check whether the build you run this from can replace the running one."),
+        typer.Option("--before-upgrade", help="Check whether this build can replace the running one."),
     ] = False,
     as_json: AsJson = False,
 ) -> None:
@@ -112,7 +114,9 @@ class SchemaName(StrEnum):
     RESULT = "result"
 
 
-def schema(name: Annotated[SchemaName, typer.Argument(metavar="NAME", help="submit, event or result.")]) -> None:
+def schema(
+    name: Annotated[SchemaName, typer.Argument(metavar="NAME", help="The schema to print: submit, event or result.")],
+) -> None:
     """Print a JSON schema for programs in other languages. It is draft 2020-12.
 
     submit: the arguments of the Celery task brainq.turn.submit. event: an event of a turn. result: the result of a

@@ -33,20 +33,22 @@ def spend(
         str, typer.Option("--since", metavar="SPAN", help="Turns of the last 90m, 12h, 30d or 8w.")
     ] = DEFAULT_SPAN,
     tenant: Annotated[
-        str | None, typer.Option("--tenant", metavar="PREFIX", help="Only sessions with this prefix, such as acme:")
+        str | None,
+        typer.Option("--tenant", metavar="PREFIX", help="Only this tenant: sessions with this prefix, such as acme:"),
     ] = None,
     as_csv: Annotated[bool, typer.Option("--csv", help="Print CSV, for spreadsheets.")] = False,
     as_json: AsJson = False,
 ) -> None:
     """Show the cost of model calls.
 
-    A turn is included once its finalizer has logged it. Every model call counts: steps, reflections, summaries,
-    extraction, judges, and requests that broke off. Estimates are marked. --by tool counts tool calls instead.
+    A turn is included once its finalizer has logged it. Every model call counts: steps, reflections, summaries, memory
+    extraction, judges, and interrupted requests. Estimated amounts are marked. With --by tool, tool calls are counted
+    instead.
 
     \b
     Examples:
       brainq spend
-      brainq spend --by tenant,model --since 7d
+      brainq spend --by tool,model --since 7d
       brainq spend --by tool --tenant acme:
       brainq spend --by day,tenant --csv > spend.csv
     """
@@ -61,7 +63,9 @@ def spend(
     elif as_json:
         print_json(lines)
     else:
-        print_rows(lines, lambda rows: spend_table(groups, rows), "no model calls in this time", as_json=False)
+        print_rows(
+            lines, lambda rows: spend_table(groups, rows), "no model calls were logged in this time", as_json=False
+        )
         if lines and "tool" not in groups:
             note(_total(lines))
 
@@ -97,4 +101,4 @@ def _total(lines: Sequence[SpendLine]) -> str:
     unpriced = sum(line.unpriced_calls for line in lines)
     text = f"{dollars(sum(line.cost_usd for line in lines))} US dollars"
     text += f", of which {dollars(estimated)} estimated" if estimated else ""
-    return text + (f"; {counted(unpriced, 'call')} of models without a known price" if unpriced else "")
+    return text + (f"; {counted(unpriced, 'call')} to models without a known price, not included" if unpriced else "")

@@ -18,9 +18,11 @@ if TYPE_CHECKING:
     from brainq.contracts.act import Act
     from brainq.contracts.stop import Stop, StopKind
 
-Kind = Annotated[str, typer.Argument(metavar="KIND", help="brain, tool, model, server (an MCP server) or tenant.")]
+Kind = Annotated[
+    str, typer.Argument(metavar="KIND", help="What to stop: brain, tool, model, server (an MCP server) or tenant.")
+]
 Name = Annotated[
-    str, typer.Argument(metavar="NAME", help="The name; for a model `provider:model`, or only the model's name.")
+    str, typer.Argument(metavar="NAME", help="Its name. For a model, provider:model or only the model's name.")
 ]
 Tenant = Annotated[str, typer.Option("--tenant", help="Only for turns of this tenant.")]
 
@@ -29,18 +31,18 @@ def stop(
     kind: Kind,
     name: Name,
     because: Annotated[str, typer.Option("--because", help="The reason, shown wherever the stop takes effect.")] = "",
-    forbid: Annotated[bool, typer.Option("--forbid", help="Refuse instead of pausing: nothing waits.")] = False,
+    forbid: Annotated[bool, typer.Option("--forbid", help="Refuse calls and turns instead of pausing them.")] = False,
     tenant: Tenant = "",
-    for_s: Annotated[
-        float | None, typer.Option("--for-s", help="Lift the stop automatically after this many seconds.")
-    ] = None,
-    by: Annotated[str, typer.Option("--by", help="The name recorded with the stop; by default your login name.")] = "",
+    for_s: Annotated[float | None, typer.Option("--for-s", help="Lift the stop after this many seconds.")] = None,
+    by: Annotated[
+        str, typer.Option("--by", help="Your name, recorded with the stop. By default your login name.")
+    ] = "",
     as_json: AsJson = False,
 ) -> None:
     """Pause or forbid a tool, model or tenant by name.
 
     You can also stop a brain or an MCP server. The stop applies to every worker at once. Calls wait before they start,
-    and turns wait before their next step; their deadlines are extended, and `brainq lift` resumes them. With --forbid
+    and turns wait before their next step. Their deadlines are extended, and `brainq lift` resumes them. With --forbid,
     calls are denied (the model reads why), submits fail, and a live turn of a forbidden brain or tenant is cancelled at
     its next step. A call or step that has already started continues.
 
@@ -74,7 +76,7 @@ def stop(
 
 
 def unmet_note(made: Stop) -> str:
-    """Return a warning if no brain of BRAINQ_APP has anything of that name, since a misspelt name stops nothing.
+    """Return a warning if no brain of BRAINQ_APP has anything of that name, because a misspelt name stops nothing.
 
     Returns "" if the name is known, or if no brain can be loaded here.
     """
@@ -94,7 +96,7 @@ def unmet_note(made: Stop) -> str:
         return ""
     near = get_close_matches(made.name, known, 1)
     meant = f"; did you mean {near[0]}?" if near else "."
-    return f"the brains of BRAINQ_APP have no {made.kind} {made.name}{meant} The stop stays in force until it is lifted"
+    return f"the brains of BRAINQ_APP have no {made.kind} {made.name}{meant} The stop remains active until it is lifted"
 
 
 def lift(kind: Kind, name: Name, tenant: Tenant = "", as_json: AsJson = False) -> None:
@@ -116,7 +118,7 @@ def lift(kind: Kind, name: Name, tenant: Tenant = "", as_json: AsJson = False) -
 def stops(as_json: AsJson = False) -> None:
     """List active stops.
 
-    Each row has who stopped it, why, since when, and until when. This works while Redis is unreachable, too.
+    Each row shows who set the stop, why, since when, and until when. It works while Redis is unreachable, too.
 
     \b
     Examples:
@@ -158,8 +160,8 @@ def audit(
 ) -> None:
     """List the audit log: the acts of people and tokens, newest first.
 
-    Each row has who, when, from where (http, cli, client) and on what: approvals, cancels, holds, pauses, stops,
-    budgets, schedules, tokens, forgotten memories, retried steps. `brainq db prune` deletes old rows.
+    Each row shows who acted, when, from where (http, cli, client) and on what. Acts are approvals, cancels, holds,
+    pauses, stops, budgets, schedules, tokens, forgotten memories and retried steps. `brainq db prune` deletes old rows.
 
     \b
     Examples:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from brainq.contracts.turn import TurnResult
 
 OF_TURN = partial(typer.Option, rich_help_panel="This turn")
-BESIDE = partial(typer.Option, rich_help_panel="Beside other turns")
+BESIDE = partial(typer.Option, rich_help_panel="Together with other turns")
 RARE = partial(typer.Option, rich_help_panel="Rarely needed")
 TEXT_OPTIONS = ("tool_choice", "reasoning_effort")  # options whose value stays text even if it looks like a number
 EXIT_OF_ENDING = {
@@ -35,14 +35,14 @@ EXIT_OF_ENDING = {
 
 def submit(
     session: Annotated[
-        str, typer.Argument(metavar="SESSION", help="The conversation. Its turns run one after another.")
+        str, typer.Argument(metavar="SESSION", help="The id of the conversation. Its turns run one after another.")
     ],
     message: Annotated[str, typer.Argument(metavar="MESSAGE", help="The user's message; `-` reads it from stdin.")],
     wait: Annotated[bool, typer.Option("--wait/--no-wait", help="Wait for the answer.")] = True,
-    follow: Annotated[bool, typer.Option("--follow", "-f", help="Show events while waiting.")] = False,
+    follow: Annotated[bool, typer.Option("--follow", "-f", help="Print the turn's events while waiting.")] = False,
     timeout_s: Annotated[
         float | None,
-        typer.Option("--timeout-s", min=0, help="Stop waiting after this many seconds; the turn continues."),
+        typer.Option("--timeout-s", min=0, help="Stop waiting after this many seconds. The turn continues."),
     ] = None,
     brain: Annotated[
         str | None, OF_TURN("--brain", help="The brain that runs the turn; `brainq brains` lists them.")
@@ -61,7 +61,8 @@ def submit(
         ),
     ] = None,
     request_key: Annotated[
-        str | None, BESIDE("--request-key", help="A second submit with the same key returns the first turn.")
+        str | None,
+        BESIDE("--request-key", help="A key of your choice. Using it again returns the first turn."),
     ] = None,
     on_busy: Annotated[
         str,
@@ -81,7 +82,10 @@ def submit(
     ] = "normal",
     provider: Annotated[str | None, RARE("--provider", help=TURN_OPTIONS["provider"])] = None,
     system_prompt: Annotated[
-        str | None, OF_TURN("--system-prompt", metavar="TEXT|@FILE", help="Replaces the brain's; `@-` reads stdin.")
+        str | None,
+        OF_TURN(
+            "--system-prompt", metavar="TEXT|@FILE", help="A system prompt instead of the brain's; `@-` reads stdin."
+        ),
     ] = None,
     skill_context: Annotated[
         str | None, RARE("--skill-context", metavar="TEXT|@FILE", help=TURN_OPTIONS["skill_context"])
@@ -91,7 +95,7 @@ def submit(
     ] = None,
     attach: Annotated[
         list[str] | None,
-        OF_TURN("--attach", metavar="FILE", help="An image or file to attach to the message; repeatable."),
+        OF_TURN("--attach", metavar="FILE", help="An image or file to attach; repeatable."),
     ] = None,
     metadata: Annotated[str | None, OF_TURN("--metadata", metavar="JSON|@FILE", help=TURN_OPTIONS["metadata"])] = None,
     kind: Annotated[str, RARE("--kind", help=TURN_OPTIONS["kind"])] = "chat",
@@ -103,7 +107,10 @@ def submit(
     citations: Annotated[bool | None, RARE("--citations/--no-citations", help=TURN_OPTIONS["show_citations"])] = None,
     ready: Annotated[
         bool | None,
-        RARE("--ready/--not-ready", help="Not ready: calls with effects wait for `brainq steer TURN '' --ready`."),
+        RARE(
+            "--ready/--not-ready",
+            help="With --not-ready, calls with effects wait until you run `brainq steer TURN '' --ready`.",
+        ),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
@@ -155,7 +162,9 @@ def submit(
 def submit_and_wait(
     session: str, message: str, fields: dict[str, Any], wait: bool, follow: bool, timeout_s: float | None, as_json: bool
 ) -> ExitCode:
-    """Submit, wait as asked, print; the exit code. `fields` are those of `Client.submit`. Raises BrainqError."""
+    """Submit a turn, then wait for its result or follow its events as requested. Returns the exit code. `fields` are
+    the other arguments of `Client.submit`. Raises BrainqError.
+    """
     from brainq.cli.pages.people import describe_receipt
 
     with open_client() as client:
@@ -182,7 +191,7 @@ def submit_and_wait(
             else:
                 result = wait_for_result(handle, timeout_s)
         except ResultTimeout as error:
-            raise ResultTimeout(f"{error}: `brainq tail {handle.turn_id}`") from None
+            raise ResultTimeout(f"{error}; follow it with `brainq tail {handle.turn_id}`") from None
         except Unreachable as away:
             raise _accepted_before(away, handle.turn_id) from None
         except KeyboardInterrupt:
@@ -207,10 +216,10 @@ def read_limits(pairs: list[str]) -> dict[str, int | float] | None:
         except ValueError:
             equals = ""
         if not equals or not name.strip():
-            raise InvalidInput("--limits", f"{pair!r} is not NAME=NUMBER, such as max_steps=3")
+            raise InvalidInput("--limits", f"{pair!r} is not NAME=NUMBER; write it like max_steps=3")
         if name.strip() not in LimitsOverride.model_fields:
             known = ", ".join(LimitsOverride.model_fields)
-            raise InvalidInput("--limits", f"{name.strip()!r} is not the name of a limit; use one of {known}")
+            raise InvalidInput("--limits", f"{name.strip()!r} is not a limit; use one of {known}")
     return limits or None
 
 
@@ -220,7 +229,7 @@ def read_options(pairs: list[str]) -> dict[str, Any] | None:
     for pair in pairs:
         name, equals, value = pair.partition("=")
         if not equals or not name.strip():
-            raise InvalidInput("--option", f"{pair!r} is not NAME=VALUE, such as temperature=0")
+            raise InvalidInput("--option", f"{pair!r} is not NAME=VALUE; write it like temperature=0")
         try:
             options[name.strip()] = value if name.strip() in TEXT_OPTIONS else json.loads(value)
         except ValueError:
@@ -264,12 +273,12 @@ def _turn_ids(handle: TurnHandle) -> dict[str, Any]:
 
 
 def _accepted_before(away: Unreachable, turn_id: str) -> Unreachable:
-    """Return the error with the accepted turn's id, so that nobody submits the turn a second time."""
-    return Unreachable(f"{away}. Turn {turn_id} was accepted and is not lost: follow it with `brainq tail {turn_id}`")
+    """Return the error with the accepted turn's id added, so that the turn is not submitted a second time."""
+    return Unreachable(f"{away}. Turn {turn_id} was accepted and will run; follow it with `brainq tail {turn_id}`")
 
 
 def _note_turn_continues(handle: TurnHandle) -> None:
     note(
-        f"\nturn {handle.turn_id} continues: `brainq tail {handle.turn_id}` or `brainq cancel {handle.turn_id}`",
+        f"\nturn {handle.turn_id} continues; use `brainq tail {handle.turn_id}` or `brainq cancel {handle.turn_id}`",
         "yellow",
     )

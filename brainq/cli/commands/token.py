@@ -33,38 +33,43 @@ HELP = """Tokens for HTTP: who may do what, in which sessions.
     """
 app = command_group(HELP)
 TOKENS_REQUIRED_NOTE = (
-    "from now on every gateway on this database requires a token, including `brainq dev` and its page, "
-    "even after all tokens are revoked; give the page a token with the verb read"
+    "from now on every gateway that uses this database requires a token, "
+    "even after all tokens are revoked; the web page of `brainq dev` needs a token with the verb read"
 )
 NO_LIVE_TOKEN_NOTE = (
-    "no token is live, and gateways on this database still require one: every caller gets a 401. "
-    "Make another with `brainq token create NAME --sessions PREFIX --verb VERB`; only a database without "
-    "tokens (BRAINQ_SQL_URL or BRAINQ_DATA_DIR) requires none"
+    "no valid token is left, but gateways that use this database still require one, so every caller gets a 401. "
+    "Create one with `brainq token create NAME --sessions PREFIX --verb VERB`. A gateway requires no token only "
+    "if its database (BRAINQ_SQL_URL or BRAINQ_DATA_DIR) never had one"
 )
 
 
 @subcommand(app, "create")
 def create(
-    name: Annotated[str, typer.Argument(help="The owner's name; the audit log shows it.")],
+    name: Annotated[str, typer.Argument(help="The name of the token's owner, which the audit log shows.")],
     sessions: Annotated[
         list[str],
         typer.Option(
             "--sessions",
             "-s",
             metavar="PREFIX",
-            help="A session prefix such as `acme:`; '*' is all sessions. Repeatable.",
+            help="The prefix of the sessions that the token may use, such as `acme:`; '*' means all sessions. "
+            "Repeatable.",
         ),
     ],
     verb: Annotated[
         list[str],
         typer.Option(
-            "--verb", metavar="VERB", help="read, submit, configure, steer, decide, operate or metrics. Repeatable."
+            "--verb",
+            metavar="VERB",
+            help="What the token may do: read, submit, configure, steer, decide, operate or metrics. Repeatable.",
         ),
     ],
     expires_in: Annotated[
         str | None,
         typer.Option(
-            "--expires-in", metavar="SPAN", help="90m, 12h, 90d or 8w. Without it the token is valid until revoked."
+            "--expires-in",
+            metavar="SPAN",
+            help="How long the token is valid: 90m, 12h, 90d or 8w. If omitted, it is valid until revoked.",
         ),
     ] = None,
     as_json: AsJson = False,
@@ -87,8 +92,8 @@ def create(
         print_json({**_token_json(made.row), "token": made.text})
         return
     typer.echo(made.text)
-    note(f"{_describe_token(made.row)}; kept in {where}", style="green")
-    note("this is the only time it is shown; send it as `Authorization: Bearer ...`")
+    note(f"{_describe_token(made.row)}; its hash is stored in {where}", style="green")
+    note("the token is not shown again; send it as `Authorization: Bearer ...`")
     if is_first:
         note(TOKENS_REQUIRED_NOTE, style="yellow")
 
@@ -131,7 +136,7 @@ def revoke(
         row = Tokens(store).revoke(token_id)
         live = [one for one in Tokens(store).list() if one.state == "live"]
     if row is None:
-        # The argument may be a secret of another deployment, so it is not printed.
+        # Do not print the argument: it may be a secret of another deployment.
         note(f"brainq: {where} has no such token; see `brainq token list`", style="red")
         raise typer.Exit(ExitCode.NOT_FOUND)
     if as_json:

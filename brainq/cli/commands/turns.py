@@ -28,7 +28,8 @@ def list_turns(
     state: Annotated[
         str | None,
         typer.Option(
-            "--state", help="queued, active, parked, closing, accepted (any of these), ended, rejected, or an ending."
+            "--state",
+            help="queued, active, parked, closing, accepted (any of these), ended, rejected, or how the turn ended.",
         ),
     ] = None,
     brain: Annotated[str | None, typer.Option("--brain", help=TURN_FILTERS["brain"])] = None,
@@ -107,7 +108,7 @@ def list_turns(
     with open_operator() as operator:
         rows = operator.turns(limit=limit, after=after, **filters)
         if operator.why_away:
-            note(f"Redis is unreachable, so this list comes from SQL alone: {operator.why_away}", style="yellow")
+            note(f"Redis is unreachable, so this list comes from SQL only: {operator.why_away}", style="yellow")
     none = "no turns" + (f" of session {session!r}" if session else "") + (f" in state {state!r}" if state else "")
     print_rows(rows, turns_table, none, as_json=as_json)
 
@@ -121,14 +122,14 @@ def show(
 ) -> None:
     """Show a turn: what happened, what happens next and why.
 
-    The page has the turn's state, its calls with arguments and results, the budget it has used, its owner, retries of
-    the model, and the intents of calls with effects. It lists open approvals and how to answer them, holds, and input
-    sent while the turn ran. After the end it also has the cost of each model call, the finalizer's steps, judgements,
-    and memories. It works for turns that are only in SQL, too. A brain with `redact_logs` keeps no arguments and
-    results of ended turns.
+    The page shows the turn's state, its calls with arguments and results, the budget it has used, its owner, retries of
+    the model, and the intents of calls with effects. It lists open approvals and the commands that decide them, holds,
+    and input sent while the turn ran. After the end it also shows the cost of each model call, the finalizer's steps,
+    judgements, and memories. It also works for turns that are only in SQL. If the brain sets `redact_logs`, arguments
+    and results of ended turns are not available.
 
-    TURN-CALL, such as 01k7x2-c1-0, shows one call with its complete arguments and result. For a write it also shows
-    the idempotency key and a record of each attempt.
+    TURN-CALL, such as 01k7x2-c1-0, shows one call with its complete arguments and result. For a write it also shows the
+    idempotency key and a record of each attempt.
 
     \b
     Examples:
@@ -177,7 +178,7 @@ def tail(
             )
 
 
-finalize = command_group("Work after the answer: retry what failed for good.")
+finalize = command_group("Retry failed work after the answer, such as memory and judges.")
 
 
 @subcommand(finalize, "retry")
@@ -186,16 +187,18 @@ def retry(
     step: Annotated[
         str,
         typer.Argument(
-            metavar="STEP", help="A step, `judge:NAME`, or `judges`; by default everything dead.", show_default=False
+            metavar="STEP",
+            help="The step to retry, `judge:NAME`, or `judges`. By default everything that is dead.",
+            show_default=False,
         ),
     ] = "",
     as_json: AsJson = False,
 ) -> None:
     """Retry dead finalizer steps and judgements of a turn.
 
-    They run in this process with the brain of BRAINQ_APP, even if the turn is no longer in Redis. The SQL writes of
-    a step happen once, whichever process runs it; callbacks receive the same step key as before. The exit code is 1
-    if something failed again. --json prints one object per step, or [] if nothing is dead.
+    They run in this process with the brain of BRAINQ_APP, even if the turn is no longer in Redis. Each step writes to
+    SQL only once, whichever process runs it; callbacks receive the same step key as before. The exit code is 1 if
+    something fails again. --json prints one object per step, or [] if nothing is dead.
 
     \b
     Examples:

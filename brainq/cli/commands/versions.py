@@ -1,4 +1,4 @@
-"""`brainq versions`: builds side by side, and what moves turns from one to the other."""
+"""`brainq versions`: list the running builds, and move turns from one build to another."""
 
 from __future__ import annotations
 
@@ -23,27 +23,37 @@ _SHARE = re.compile(r"(\d{1,3}(?:\.\d+)?) ?%?")
 def versions(
     action: Annotated[
         str,
-        typer.Argument(metavar="ACTION", help="release or ramp; by default they are listed.", show_default=False),
+        typer.Argument(
+            metavar="ACTION", help="release or ramp. If omitted, the builds are listed.", show_default=False
+        ),
     ] = "",
-    build: Annotated[str, typer.Argument(metavar="BUILD", help="As it is listed.", show_default=False)] = "",
-    to: Annotated[str, typer.Option("--to", metavar="BUILD", help="release: where turns go.", show_default=False)] = "",
+    build: Annotated[
+        str, typer.Argument(metavar="BUILD", help="A build, as `brainq versions` lists it.", show_default=False)
+    ] = "",
+    to: Annotated[
+        str,
+        typer.Option("--to", metavar="BUILD", help="release: the build that continues the turns.", show_default=False),
+    ] = "",
     share: Annotated[
-        str, typer.Option("--share", metavar="10%", help="ramp: how many of the sessions.", show_default=False)
+        str, typer.Option("--share", metavar="10%", help="ramp: the share of sessions.", show_default=False)
     ] = "",
     other: Annotated[
-        str | None, typer.Option("--from", metavar="BUILD", help="ramp: where the others begin.", show_default=False)
+        str | None,
+        typer.Option("--from", metavar="BUILD", help="ramp: the build for the other sessions.", show_default=False),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
     """List builds and their turns; release or ramp one.
 
-    A build is what BRAINQ_BUILD of a worker names. `needed` are turns whose pinned brain no other build has: at 0 the
-    build's workers may go. `release` has what is pinned to a build go on with another one's brains, of the same names.
-    `ramp` lets a share of all sessions begin their turns on a build, chosen by a hash of the session; workers learn
-    of it within 5 s. 0% ends it, 100% makes it all.
+    A worker's build is the value of its BRAINQ_BUILD. `needed` counts the turns whose pinned brain no other build has;
+    when it is 0, you can stop the build's workers. `release` moves turns pinned to one build to the brains with the
+    same names in another build. `ramp` starts the turns of a share of all sessions on a build. A hash of the session's
+    id selects the sessions, and workers apply the change within 5 s. A share of 0% ends the ramp; 100% uses the build
+    for all sessions.
 
-    Of several cells (BRAINQ_CELLS) all are asked, and a ramp or release is for all. One that does not answer is
-    named: no build is empty then, and a change has to be made again.
+    If BRAINQ_CELLS names several cells, the list covers all of them, and a ramp or release applies to all. A cell that
+    does not answer is named. While it does not answer, no build counts as empty, and you have to repeat a change once
+    it answers.
 
     \b
     Examples:
@@ -62,12 +72,12 @@ def versions(
     elif action == "ramp":
         _ramp(build, share, other, as_json=as_json)
     else:
-        raise InvalidInput("action", f"{action[:40]!r} is neither release nor ramp; leave it out to list the builds")
+        raise InvalidInput("action", f"{action[:40]!r} is neither release nor ramp; omit it to list the builds")
 
 
 def _release(build: str, to: str, *, as_json: bool) -> None:
     if not build or not to:
-        raise InvalidInput("build", "name both: brainq versions release BUILD --to BUILD")
+        raise InvalidInput("build", "name both builds: `brainq versions release 1.4 --to 1.5`")
     with open_brainless_client() as client:
         change = client.release_build(build, to)
     _print_change(change, as_json=as_json)
@@ -76,7 +86,7 @@ def _release(build: str, to: str, *, as_json: bool) -> None:
 def _ramp(build: str, share: str, other: str | None, *, as_json: bool) -> None:
     found = _SHARE.fullmatch(share)
     if not build or found is None:
-        raise InvalidInput("share", "name the build and the share: brainq versions ramp BUILD --share 10%")
+        raise InvalidInput("share", "name the build and its share: `brainq versions ramp 1.5 --share 10%`")
     with open_brainless_client() as client:
         change = client.ramp_build(build, float(found[1]), other)
     _print_change(change, as_json=as_json)
@@ -88,7 +98,11 @@ def _print_change(change: BuildChange, *, as_json: bool) -> None:
         return
     note(change.says + (f", in cell {', '.join(change.cells)}" if change.cells else ""), style="green")
     for cell in change.cells_away:
-        note(f"cell {cell} did not answer: do this again once it does (`brainq cells`)", "yellow")
+        note(
+            f"cell {cell} did not answer and is unchanged; run this command again when `brainq cells` shows that it "
+            "answers",
+            "yellow",
+        )
 
 
 def _print_versions(console: Console, found: Versions) -> None:
@@ -115,12 +129,12 @@ def _print_versions(console: Console, found: Versions) -> None:
         console.print(found.ramp, soft_wrap=True)
     if found.untold:
         console.print(
-            f"{counted(found.untold, 'turn')} of no build: set BRAINQ_BUILD in every worker",
+            f"{counted(found.untold, 'turn')} started without a build name: set BRAINQ_BUILD in every worker",
             soft_wrap=True,
             style="dim",
         )
     if not found.is_whole:
-        console.print("there are more turns than were looked at", style="yellow")
+        console.print("the counts cover only the newest turns; there are more", style="yellow")
 
 
 def _workers(build: Build) -> str:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from brainq.cli.pages.layout import PageTable
     from brainq.contracts.webhook import DeliveryRow
 
-app = command_group("Deliveries to webhooks (BRAINQ_WEBHOOKS).")
+app = command_group("List and retry deliveries to webhooks (BRAINQ_WEBHOOKS).")
 
 
 @subcommand(app, "list")
@@ -59,7 +59,10 @@ def _deliveries_table(rows: Sequence[DeliveryRow]) -> PageTable:
 @subcommand(app, "retry")
 def retry(
     delivery: Annotated[
-        str, typer.Argument(metavar="ID", help="An id from `brainq webhook list`, or `all` for every dead delivery.")
+        str,
+        typer.Argument(
+            metavar="ID", help="The id of a dead delivery from `brainq webhook list`, or `all` for every one."
+        ),
     ],
     as_json: AsJson = False,
 ) -> None:
@@ -72,7 +75,7 @@ def retry(
     """
     with open_operator() as operator:
         revived = operator.send_again(None if delivery == "all" else delivery)
-    outcome = "no delivery is dead" if delivery == "all" else f"delivery {delivery} is not dead, or does not exist"
+    outcome = "no delivery is dead" if delivery == "all" else f"delivery {delivery} does not exist or is not dead"
     if revived:
         outcome = f"{counted(revived, 'delivery', 'deliveries')} will be sent again"
     code = ExitCode.OK if delivery == "all" else ExitCode.NOT_FOUND

@@ -22,8 +22,9 @@ GRACE_S = 3.0
 
 
 class Reloader:
-    """A watcher of the Python files of a directory, in its own thread. `beside` are other programs with the brain's
-    code."""
+    """A watcher of the Python files of a directory, in its own thread. `beside` are the other programs that load the
+    brain's code.
+    """
 
     def __init__(self, fleet: LocalFleet, beside: Sequence[Program], console: Console) -> None:
         self._fleet = fleet
@@ -54,21 +55,22 @@ class Reloader:
 
     @property
     def pending(self) -> frozenset[str]:
-        """The files that changed since the last call of `restart_if_changed`."""
+        """Return the files that have changed since the last call of `restart_if_changed`."""
         with self._lock:
             return frozenset(self._changed)
 
     def restart_if_changed(self) -> None:
-        """Restart workers and gateway if a file that they import changed and the brain still loads.
+        """Restart the workers and the gateway if a file that they import has changed and the brain still loads.
 
-        If the brain does not load, its error is printed and the old code keeps running. Other files restart nothing.
-        A line is printed once the new code is ready, because earlier turns may still be answered by the old code.
+        If the brain does not load, its error is printed and the old code keeps running. Changes of other files restart
+        nothing. A line is printed once the new code is ready, because until then turns may still be answered by the old
+        code.
         """
         with self._lock:
             changed, self._changed = self._changed, set[str]()
         if self._is_starting and all(one.is_ready for one in (*self._fleet.workers, *self._beside)):
             self._is_starting = False
-            self._console.print("ready with the new code", style="dim")
+            self._console.print("workers are running the new code", style="dim")
         if not changed:
             return
         before = self._files
@@ -77,10 +79,12 @@ class Reloader:
             self._files = files
         used = {os.path.realpath(path) for path in changed} & (before | (files or changed))
         if before and not used:
-            return  # a test, a script or a migration: no running process imports it
+            return  # The file is a test, a script or a migration: no running process imports it.
         names = ", ".join(sorted(Path(path).name for path in used or changed))
         if files is None:
-            self._console.print(f"{names} changed, but does not load; the workers keep the old code", style="yellow")
+            self._console.print(
+                f"{names} changed, but the brain does not load; the workers keep the old code", style="yellow"
+            )
             return
         self._console.print(f"{names} changed; restarting the workers", style="dim")
         self._fleet.stop(GRACE_S)
@@ -93,7 +97,7 @@ class Reloader:
 
 
 def _load_brain_files() -> set[str] | None:
-    """Return the files that the brains import now, or None if the brains do not load; the error is then printed.
+    """Return the files that the brains import now. Returns None if the brains do not load; their error is then printed.
 
     A new process loads them, because this one keeps the old code.
     """

@@ -36,12 +36,12 @@ from brainq.runtime.text.service_url import without_password
 
 DEV_GRACE_S, UP_GRACE_S = 10.0, 60.0
 OFFLINE_PREFIX = "offline:"
-FOR_PRODUCERS = "  the same, for producers without brainq"
+FOR_PRODUCERS = "  the same server, for producers without brainq"
 FLOWER, GATEWAY = OTHER_PROGRAMS = ("flower", "gateway")
 
 
 class Stack:
-    """Redis, the workers of pools, and other programs.
+    """The processes of one Redis: its servers, the workers of pools, and other programs.
 
     exits        stops everything that the stack starts
     stop         the stop signals; entered before the first of `servers` was started
@@ -74,7 +74,7 @@ class Stack:
         self._launch(Program("flower", flower_command(FLOWER_PORT), self.logs / "flower.log", self.environment))
 
     def launch_gateway(self, grace_s: float, listener: socket.socket | None = None, **environment: str) -> None:
-        """Start the gateway. `listener` is a bound socket that it uses, also after a restart."""
+        """Start the gateway. `listener` is a bound socket that the gateway also uses after a restart."""
         listens = () if listener is None else (listener.fileno(),)
         inherited = {LISTENER_FD: str(listens[0])} if listens else {}
         environment = {**self.environment, **environment, **inherited}
@@ -82,7 +82,7 @@ class Stack:
         self._launch(Program("gateway", gateway_command(), log, environment, grace_s=grace_s, passes=listens))
 
     def stop_workers_at_exit(self, grace_s: float) -> None:
-        """Stop the workers at exit: before everything started so far, and after everything started later."""
+        """Stop the workers at exit: before everything that was started earlier, and after everything started later."""
         self._exits.callback(self._stop_workers, grace_s)
 
     def keep_running(self, each_look: Callable[[], None]) -> None:
@@ -95,10 +95,12 @@ class Stack:
             for look in (self.follower.show, supervisor.check_all, each_look):
                 try:
                     look()
-                except OSError as failure:  # such as no descriptors: running processes continue
+                # The system refused a process, for example because no file descriptor is free. Running processes
+                # continue.
+                except OSError as failure:
                     if str(failure) != shown:
                         shown = str(failure)
-                        self.console.print(f"supervision failed ({failure}); trying again", style="yellow")
+                        self.console.print(f"could not check the processes ({failure}); retrying", style="yellow")
 
     def _launch(self, program: Program) -> None:
         self.programs.append(program)
@@ -108,7 +110,7 @@ class Stack:
     def _stop_workers(self, grace_s: float) -> None:
         """Let running work end within `grace_s`, or kill it at a second signal."""
         if self.stop.stop_requested:
-            notice = f"stopping: running work has {grace_s:g} s to end; Ctrl+C again stops it now"
+            notice = f"stopping: running work has {grace_s:g} s to end; press Ctrl+C again to kill it now"
             self.console.print(f"\n{notice}", style="dim")
         self.fleet.stop(grace_s, lambda: self.stop.kill_requested)
 
@@ -136,7 +138,7 @@ def open_stack(
 ) -> tuple[Stack, str]:
     """Return a stack on one Redis, and the URL of that Redis.
 
-    From here on there are processes to stop. Before that, Ctrl+C simply ends this process.
+    From here on there are processes to stop. Before this call, Ctrl+C simply ends this process.
     """
     stop = exits.enter_context(StopSignals())
     url, server = exits.enter_context(open_redis(settings, port))
@@ -167,7 +169,7 @@ def run_dev(*, flower: bool, log_level: str, reload: bool, port: int | None = No
         if port is not None:
             require_free_port(LOOPBACK, port, "Redis", "`brainq dev --port`")
         brains = check_start(settings)
-        # Workers print complete tracebacks of what the user's tools raise.
+        # Workers print complete tracebacks of errors that the user's tools raise.
         stack, url = open_stack(settings, exits, POOLS, log_level, port, {TRACEBACK_VARIABLE: "1"})
         if flower:
             stack.launch_flower()
@@ -181,11 +183,11 @@ def run_dev(*, flower: bool, log_level: str, reload: bool, port: int | None = No
             reloader = Reloader(stack.fleet, gateways, stack.console)
             with reloader.watching(Path.cwd()) if reload else nullcontext():
                 stack.keep_running(reloader.restart_if_changed)
-    stack.console.print("stopped; the data stays in " + str(settings.data_dir.absolute()), style="dim")
+    stack.console.print("stopped; the data is kept in " + str(settings.data_dir.absolute()), style="dim")
 
 
 def launch_dev_gateway(stack: Stack, exits: ExitStack) -> int:
-    """Start the gateway and return its port: the one of the settings, or a free one if that is taken."""
+    """Start the gateway and return its port: the one in the settings, or a free one if that is in use."""
     # The socket is bound here and passed on, because another process could take the port after a mere check.
     listener = exits.enter_context(listener_at(LOOPBACK, stack.settings.http_port))
     port = int(listener.getsockname()[1])
@@ -194,7 +196,7 @@ def launch_dev_gateway(stack: Stack, exits: ExitStack) -> int:
 
 
 def start_workers(stack: Stack, started: float) -> bool:
-    """Start the workers and wait until they are ready. Returns False if a stop was requested before."""
+    """Start the workers and wait until they are ready. Returns False if a stop was requested in the meantime."""
     with stack.console.status("starting the workers") if stack.console.is_terminal else nullcontext():
         if not start_all(stack.fleet, stack.programs, stack.stop):
             return False
@@ -250,7 +252,10 @@ def http_line(wanted: bool, port: int, wanted_port: int) -> Text:
     if port:
         line = Text(f"http://{LOOPBACK}:{port}").append("  the web page and the HTTP API", "dim")
         if port != wanted_port:
-            taken = f"\n          port {wanted_port} is in use by another program; stop that, or set BRAINQ_HTTP_PORT"
+            taken = (
+                f"\n          port {wanted_port} is in use by another program; stop that program, or set "
+                "BRAINQ_HTTP_PORT"
+            )
             line.append(taken, "yellow")
         return line
     return Text("none", "dim").append("" if not wanted else "; pip install 'brainq[http]' for turns over HTTP")
@@ -262,7 +267,7 @@ def _model_line(brain: Brain) -> Text:
     if not brain.model.startswith(OFFLINE_PREFIX):
         return Text(brain.model)
     return Text(brain.model).append(
-        "  not a language model: it calls the tools that a message names\n"
+        "  this is not a language model; it calls the tools that a message names\n"
         '          to use a real model: Brain(model="openai:gpt-4.1-mini"), and OPENAI_API_KEY',
         "yellow",
     )
@@ -273,13 +278,14 @@ def _print_next_steps(console: Console, settings: Settings, brains: Brains, *, r
     command = f'brainq{app} submit s1 "{example_message(brains.default)}" --follow'
     console.print(f"\nIn a second terminal, in this directory: {command}")
     if not reload:
-        console.print("The workers do not notice changed code; --reload restarts them when it changes.", style="dim")
-    console.print("Ctrl+C stops everything. Warnings of the workers appear below.\n", style="dim")
+        console.print("With --reload, workers restart when your code changes.", style="dim")
+    console.print("Ctrl+C stops everything. Warnings from the workers appear below.\n", style="dim")
 
 
 def example_message(brain: Brain) -> str:
-    """Return a message to try. For the offline model it is a tool call in the form that it understands, of a read-only
-    tool if there is one."""
+    """Return an example message. For the offline model it is a tool call in the syntax that the model understands, for
+    a read-only tool if there is one.
+    """
     specs = sorted(brain.tools.specs.values(), key=lambda spec: not spec.effect.is_read)
     if not specs or not isinstance(brain.model, str) or not brain.model.startswith(OFFLINE_PREFIX):
         return "Hello!"

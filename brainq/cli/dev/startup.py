@@ -1,6 +1,7 @@
 """Check brains, models, Redis, SQL, the disk and ports before workers start.
 
-`python -m brainq.cli.dev.startup` only loads the brains, and prints either their error or the files that they import.
+Run as `python -m brainq.cli.dev.startup`, it only loads the brains, and prints either their error or the files that
+they import.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ EXAMPLE = "examples.vault"
 
 
 def ready_to_start(settings: Settings, *, redis_url: str | None, writes: Path | None = None) -> Brains:
-    """Return the brains after all checks. If a brain fails to load, its traceback is printed.
+    """Return the brains after all checks have passed. If a brain fails to load, its traceback is printed.
 
     redis_url   the Redis to check; None if an embedded one will be started, or is running on the data directory
     writes      a directory that must be writable
@@ -42,10 +43,12 @@ def _print_traceback(error: BrainNotLoaded) -> None:
 
 
 def _no_brain_message() -> str:
-    hint = "create a project with `brainq init shop`, or name your brain with `brainq dev -A module:variable`"
+    hint = "create a project with `brainq init shop`, or name your brain: `brainq dev -A module:variable`"
     if _is_importable(EXAMPLE):
         hint += f", or try the example: `brainq dev -A {EXAMPLE}:brain`"
-    return f"no brain: neither -A nor BRAINQ_APP is set, and there is no app.py with a `brain`; {hint}"
+    return (
+        f"no brain was found: neither -A nor BRAINQ_APP is set, and there is no app.py with a variable `brain`; {hint}"
+    )
 
 
 def _is_importable(module: str) -> bool:
@@ -58,7 +61,7 @@ def _is_importable(module: str) -> bool:
 
 
 def imported_files() -> set[str]:
-    """Return the Python files below the working directory that this process imported or may import later."""
+    """Return the Python files below the working directory that this process has imported or may import later."""
     here = os.path.join(os.path.realpath(os.getcwd()), "")
     imported: set[str] = set()
     files = [getattr(module, "__file__", None) for module in list(sys.modules.values())]

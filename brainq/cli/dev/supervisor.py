@@ -1,4 +1,6 @@
-"""Supervise the processes of `brainq dev` and `up`: stop signals, restarts, their logs, and their start."""
+"""Supervise the processes of `brainq dev` and `up`: start them, restart them, follow their logs, and stop them on
+signals.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,7 @@ from brainq.errors import SetupError
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
-# Some wrappers pass on a Ctrl+C that the terminal has already sent to the whole group.
+# Some wrappers forward a Ctrl+C that the terminal has already sent to the whole process group.
 DUPLICATE_SIGNAL_S = 0.3
 MAX_RESTART_WAIT_S = 30.0
 STABLE_S = 60.0  # a process that ran this long starts with a fresh count of deaths
@@ -31,9 +33,9 @@ POLL_S = 0.1
 
 
 class StopSignals:
-    """A counter of stop signals, active while entered. Loops check it.
+    """A counter of stop signals while it is entered. Loops check it.
 
-    The handlers only set numbers. An exception raised in a handler could strike inside a lock of the standard library
+    The handlers only set numbers. An exception raised in a handler could occur inside a lock of the standard library
     (`Popen.poll` has one), which would then stay locked for ever.
     """
 
@@ -44,12 +46,12 @@ class StopSignals:
 
     @property
     def stop_requested(self) -> bool:
-        """True after the first signal: let running work end."""
+        """True after the first stop signal: running work may end."""
         return self._count > 0
 
     @property
     def kill_requested(self) -> bool:
-        """True after a second signal: kill at once."""
+        """True after the second stop signal: processes are killed at once."""
         return self._count > 1
 
     def __enter__(self) -> Self:
@@ -76,9 +78,9 @@ class _ChildHistory:
 
 
 class Supervisor:
-    """A supervisor that restarts processes which die, after a wait that grows if they keep dying.
+    """A supervisor that restarts processes that die, after a wait that grows if they keep dying.
 
-    children   the processes, launched already
+    children   the processes, already launched
     report     called with a line for each death and each recovery
     """
 
@@ -103,26 +105,26 @@ class Supervisor:
         if child.is_running:
             if not life.is_back and child.is_ready:
                 life.is_back = True
-                self._report(f"{child.name} is back")
+                self._report(f"{child.name} is running again")
             return
         if life.again_at is None:
             life.deaths = 1 if now - life.began > STABLE_S else life.deaths + 1
             wait_s = restart_wait_s(life.deaths)
             life.again_at, life.is_back = now + wait_s, False
             when = f"in {wait_s:g} s" if wait_s else "now"
-            self._report(f"{child.name} ended ({describe_exit(child.exit_code)}); starting it again {when}")
+            self._report(f"{child.name} ended ({describe_exit(child.exit_code)}); restarting it {when}")
         if now >= life.again_at:
             self._launch(child, life, now)
 
     def _launch(self, child: OwnedProcess | EmbeddedServer, life: _ChildHistory, now: float) -> None:
-        """Start the child. A start that the system refuses counts as a death, and does not affect other children."""
+        """Start the child. A start that the system refuses counts as a death and does not affect other children."""
         try:
             child.launch()
         except (OSError, MemoryError, SetupError) as refused:
             life.deaths += 1
             life.again_at = now + restart_wait_s(life.deaths)
             wait_s = life.again_at - now
-            self._report(f"{child.name} could not be started ({refused}); trying again in {wait_s:g} s")
+            self._report(f"{child.name} could not be started ({refused}); retrying in {wait_s:g} s")
         else:
             life.again_at, life.began = None, now
 
@@ -154,7 +156,9 @@ class LogFollower:
             self._skip(worker)
 
     def show(self) -> None:
-        """Print the lines written since the last call. Lines of a starting worker are printed if it fails to start."""
+        """Print the lines written since the last call. The lines of a starting worker are printed only if it fails to
+        start.
+        """
         for worker in self._fleet.workers:
             if worker.process is not self._shown.get(worker.name) and worker.is_ready:
                 self._skip(worker)
@@ -182,9 +186,9 @@ class LogFollower:
 
 
 class Program(OwnedProcess):
-    """A program next to the workers: Flower or the gateway.
+    """A program that runs next to the workers: Flower or the gateway.
 
-    grace_s   how long it may take to end after SIGTERM; 0 kills it at once
+    grace_s   how long it may take to end after SIGTERM; with 0 it is killed at once
     passes    file descriptors that it inherits
     """
 
@@ -206,7 +210,7 @@ class Program(OwnedProcess):
 
     @property
     def is_ready(self) -> bool:
-        """Whether it serves: a program with a grace writes its ready file, another one only has to run."""
+        """True if the program is ready: with a grace period it has written its ready file, otherwise it is running."""
         return self.is_running and (not self._grace_s or self.ready_path.exists())
 
     def launch(self) -> None:
@@ -237,9 +241,10 @@ class Program(OwnedProcess):
 
 
 def start_all(fleet: LocalFleet, others: Sequence[Program], stop: StopSignals) -> bool:
-    """Launch every worker and wait until all processes are ready. Returns False if a stop was requested before.
+    """Launch every worker and wait until all processes are ready. Returns False if a stop was requested in the
+    meantime.
 
-    Raises SetupError, with the end of its log, if a process does not start.
+    Raises SetupError, with the end of the process's log, if a process does not start.
     """
     for worker in fleet.workers:
         worker.launch()

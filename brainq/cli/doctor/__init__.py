@@ -16,7 +16,7 @@ from brainq.runtime.settings.extensions import load_extension
 
 
 def run_upgrade_checks() -> Iterator[Check]:
-    """Yield the obstacles for replacing the running build with this one. Raises nothing."""
+    """Yield the obstacles to replacing the running build with this one. Raises nothing."""
     try:
         settings = load_settings()
     except SetupError as error:
@@ -26,7 +26,7 @@ def run_upgrade_checks() -> Iterator[Check]:
 
 
 def run_checks() -> Iterator[Check]:
-    """Yield every check. A check that depends on a failed one is left out. Raises nothing."""
+    """Yield every check. A check is skipped if one that it depends on has failed. Raises nothing."""
     yield from each_guarded("libraries", check_libraries)
     try:
         settings = load_settings()

@@ -16,13 +16,13 @@ from brainq.runtime.settings.deployment import Settings
 
 
 def check_troubles(settings: Settings) -> Iterator[Check]:
-    """Yield each trouble of the fleet, as `brainq fleet` shows it. SQL is not opened, because that could create it."""
+    """Yield each problem of the fleet, as `brainq fleet` shows it. SQL is not opened, because that could create it."""
     with Operator(settings) as operator:
         troubles = read_redis_fleet(cells_of(operator.client).home).troubles
     for trouble in troubles:
         yield warn("fleet", trouble.text, trouble.remedy)
     if not troubles:
-        yield ok("fleet", "queues are served, pools have free threads, and turns are checked in time")
+        yield ok("fleet", "every queue has workers, pools have free threads, and turns are checked in time")
 
 
 def check_answers(settings: Settings, url: str, answering: Iterable[str]) -> Iterator[Check]:
@@ -36,8 +36,12 @@ def check_answers(settings: Settings, url: str, answering: Iterable[str]) -> Ite
 
 
 def compare_names(announced: set[str], answering: set[str]) -> Iterator[Check]:
-    """Yield a warning for each worker that is in only one of the two sets. Pure."""
+    """Yield a warning for each worker that is in only one of the two sets."""
     for name in sorted(announced - answering):
-        yield warn("worker", f"{name} has a heartbeat but does not answer Celery: it is stuck or busy", RESTART)
+        yield warn(
+            "worker", f"{name} has a heartbeat but does not answer Celery's ping, so it is stuck or busy", RESTART
+        )
     for name in sorted(answering - announced):
-        yield warn("worker", f"{name} answers Celery but has no heartbeat: the fleet does not list it", RESTART)
+        yield warn(
+            "worker", f"{name} answers Celery's ping but has no heartbeat, so `brainq fleet` does not list it", RESTART
+        )

@@ -1,4 +1,4 @@
-"""Report a check that raises as one failed line, and continue with the others."""
+"""Report a check that raises as one failed line, and continue with the other checks."""
 
 from __future__ import annotations
 
@@ -29,4 +29,4 @@ def each_guarded(name: str, make: Callable[[], Iterable[Check]]) -> Iterator[Che
 def _broken(name: str, error: Exception) -> Check:
     text = str(error) if isinstance(error, BrainqError) else describe_error(error)[0]
     problem, _, remedy = text.partition("; ")
-    return fail(name, problem, remedy or "correct this, and run `brainq doctor` again")
+    return fail(name, problem, remedy or "fix this error, then run `brainq doctor` again")

@@ -25,7 +25,10 @@ end
 return denied
 """
 MOST_SHOWN = 6
-REMEDY = "give it the rules of ops/redis/users.acl, written for this prefix and database: docs/operate/deploy.md, Redis"
+REMEDY = (
+    "give the user the rules in ops/redis/users.acl, adapted to this prefix and database; see `Redis` in "
+    "docs/operate/deploy.md"
+)
 
 
 def check_rights(settings: Settings, url: str) -> Check:
@@ -47,8 +50,9 @@ def check_rights(settings: Settings, url: str) -> Check:
 
 
 def worker_commands(settings: Settings, database: int) -> list[tuple[str, ...]]:
-    """Return the workers' commands, with a key or a channel each. kombu subscribes to patterns, which an ACL allows
-    only if it contains the same pattern."""
+    """Return the workers' commands, each with a key or a channel. kombu subscribes to patterns, and an ACL allows a
+    pattern only if it lists that same pattern.
+    """
     keys, queue = Keys(settings.prefix), settings.prefix + names.TURNS_QUEUE
     plain = [("PING",), ("TIME",), ("INFO",), ("MULTI",), ("EXEC",), ("SELECT", str(database)), ("SCRIPT", "LOAD", "")]
     plain += [("CLIENT", "SETNAME", "x"), ("CLIENT", "ID"), ("SUBSCRIBE", keys.stops), ("PUBLISH", keys.stops, "")]

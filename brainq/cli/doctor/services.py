@@ -39,6 +39,7 @@ SKEW_WARN_S = 1.0
 LONG_QUEUE = 1000
 LATE_S = 15.0
 PING_TIMEOUT_S = 1.0
+_CELERY_REMEDY = "install a version of celery that brainq supports"
 POOL_OF_QUEUE = {queue: pool for pool, queues in names.POOL_QUEUES.items() for queue in queues}
 
 
@@ -83,37 +84,37 @@ def check_redis(url: str, prefix: str) -> Generator[Check, None, bool]:
 
 
 def check_memory(info: dict[str, Any], *, is_shared: bool) -> Check:
-    """Check that Redis evicts nothing, and that it has a memory limit.
+    """Check that Redis does not evict keys, and that it has a memory limit.
 
     is_shared   True unless it is the embedded server of `brainq dev`
     """
     policy = str(info.get("maxmemory_policy", "unknown"))
     if policy != "noeviction":
         problem = f"maxmemory-policy is {policy}: when memory is full, Redis would delete keys of live turns"
-        return fail("redis memory", problem, "CONFIG SET maxmemory-policy noeviction, and the same in redis.conf")
+        return fail("redis memory", problem, "run CONFIG SET maxmemory-policy noeviction, and set it in redis.conf")
     used = f"{info.get('used_memory_human', '?')} used, maxmemory-policy noeviction"
     if is_shared and not int(info.get("maxmemory", 0)):
         return warn(
             "redis memory",
-            f"{used}, but no maxmemory: Redis grows until the system kills it, and no alert fires before that",
-            "CONFIG SET maxmemory to half of the host's memory, and the same in redis.conf",
+            f"{used}, but no maxmemory: Redis grows until the system kills it, without an earlier alert",
+            "set maxmemory to half of the host's memory, with CONFIG SET and in redis.conf",
         )
     return ok("redis memory", used)
 
 
 def check_appendonly(info: dict[str, Any]) -> Check:
-    """Check that Redis writes an append-only file, and can rewrite it."""
+    """Check that Redis writes an append-only file and can rewrite it."""
     if str(info.get("aof_enabled")) != "1":
         return warn(
             "redis disk",
             "appendonly is off: a restart of Redis loses live turns",
-            "CONFIG SET appendonly yes, and the same in redis.conf",
+            "run CONFIG SET appendonly yes, and set it in redis.conf",
         )
     if str(info.get("aof_last_bgrewrite_status", "ok")) != "ok":
         return warn(
             "redis disk",
             "the last rewrite of the append-only file failed: the file grows until the disk is full",
-            "find the cause in Redis' log, often no memory for a fork (vm.overcommit_memory = 1); then BGREWRITEAOF",
+            "find the cause in Redis' log (often vm.overcommit_memory = 1 is missing), then run BGREWRITEAOF",
         )
     return ok("redis disk", "appendonly yes")
 
@@ -129,7 +130,7 @@ def _clock(skew_s: float) -> Check:
 
 
 def check_broker(settings: Settings, url: str) -> Iterator[Check]:
-    """Check the message format against Celery's, queue lengths, quarantined messages, and workers."""
+    """Check the message format against Celery's, then queue lengths, quarantined messages, and workers."""
     with make_app(settings, broker_url=None if settings.broker_url else url) as app:
         yield check_envelope(app)
         if settings.broker_url is None:
@@ -138,18 +139,20 @@ def check_broker(settings: Settings, url: str) -> Iterator[Check]:
 
 
 def check_envelope(app: Any) -> Check:
-    """Check that a doorbell has the headers and body that the installed Celery writes."""
+    """Check that a queue message has the headers and the body that the installed Celery writes."""
     arguments = ("s1", "t1", "c1-0", 1)
     theirs = app.amqp.as_task_v2("t1.c1-0.1", names.CALL_RUN, arguments, {}, ignore_result=True)
     ours = json.loads(envelope(names.CALL_RUN, arguments, "t1.c1-0.1", names.READ_ONLY_QUEUE, "t1", "tool"))
     differing = sorted(set(theirs.headers) ^ set(ours["headers"]))
     if differing:
         return fail(
-            "envelope", f"headers differ from Celery's: {', '.join(differing)}", "install a celery in brainq's range"
+            "envelope",
+            f"the headers of queue messages differ from Celery's: {', '.join(differing)}",
+            _CELERY_REMEDY,
         )
     if json.loads(ours["body"]) != json.loads(json.dumps(theirs.body)):
-        return fail("envelope", "the body differs from Celery's", "install a celery in brainq's range")
-    return ok("envelope", "doorbells are what Celery itself would send")
+        return fail("envelope", "the body of queue messages differs from Celery's", _CELERY_REMEDY)
+    return ok("envelope", "queue messages have the format of the installed Celery")
 
 
 def _queues(settings: Settings, url: str) -> Iterator[Check]:
@@ -172,7 +175,9 @@ def _queues(settings: Settings, url: str) -> Iterator[Check]:
     longest = max(zip(lengths, names.ALL_QUEUES, strict=True))
     if longest[0] >= LONG_QUEUE:
         yield warn(
-            "queues", summary, f"{longest[1]} is long: start more workers, `brainq worker {POOL_OF_QUEUE[longest[1]]}`"
+            "queues",
+            summary,
+            f"{longest[1]} is long; run more of `brainq worker {POOL_OF_QUEUE[longest[1]]}`",
         )
     else:
         yield ok("queues", summary)
@@ -181,15 +186,15 @@ def _queues(settings: Settings, url: str) -> Iterator[Check]:
         key = names.queue_key(settings, names.POISON_LIST)
         yield warn(
             "quarantine",
-            f"{counted(poisoned, 'message')} that no worker could read",
-            f"`redis-cli LRANGE {key} 0 9` shows them with the reason; fix the producer, then DEL {key}",
+            f"{counted(poisoned, 'message')} that no worker could decode",
+            f"`redis-cli LRANGE {key} 0 9` shows them with the reason; fix the producer, then run DEL {key}",
         )
     else:
         yield ok("quarantine", "empty")
 
 
 def _unprefixed(settings: Settings, url: str) -> Iterator[Check]:
-    """Warn of messages from a producer that does not use the key prefix. Skips lists that this user may not read."""
+    """Warn of messages from a producer without the key prefix. Lists that the user may not read are skipped."""
     lists = names.unprefixed_lists()
     with make_client(url) as client:
         lengths = client.replies([("LLEN", name) for name in lists])
@@ -197,7 +202,8 @@ def _unprefixed(settings: Settings, url: str) -> Iterator[Check]:
     for name, length in found.items():
         yield warn(
             "unprefixed",
-            f"{counted(length, 'message')} in {name!r}, which no worker reads: its key lacks {settings.prefix!r}",
+            f"{counted(length, 'message')} in {name!r}, which no worker reads: the prefix {settings.prefix!r} is "
+            "missing",
             f"set broker_transport_options = {{'global_keyprefix': '{settings.prefix}'}} in the producer; then "
             f"`redis-cli LMOVE {shlex.quote(name)} {shlex.quote(settings.prefix + name)} RIGHT LEFT` for each message",
         )
@@ -205,14 +211,14 @@ def _unprefixed(settings: Settings, url: str) -> Iterator[Check]:
 
 def _workers(settings: Settings, url: str, app: Any) -> Iterator[Check]:
     if not settings.remote_control:
-        yield warn("workers", "not checked: BRAINQ_REMOTE_CONTROL is off", "set it to true so that workers answer")
+        yield warn("workers", "not checked, because workers do not answer", "set BRAINQ_REMOTE_CONTROL=true")
         return
     answers = cast("dict[str, Any]", app.control.inspect(timeout=PING_TIMEOUT_S).active_queues() or {})
     yield from check_answers(settings, url, answers)
     served = {str(queue["name"]) for queues in answers.values() for queue in queues}
     if not answers:
         yield warn(
-            "workers", "no worker answers", "start them: `brainq dev`, `brainq up`, or `brainq worker coordinator` etc."
+            "workers", "no worker answers", "start them with `brainq dev`, `brainq up` or `brainq worker coordinator`"
         )
         return
     unserved = sorted({POOL_OF_QUEUE[queue] for queue in names.ALL_QUEUES if queue not in served})
@@ -222,7 +228,7 @@ def _workers(settings: Settings, url: str, app: Any) -> Iterator[Check]:
         yield warn(
             "workers",
             f"{summary}; none for {missing}",
-            "start " + ", ".join(f"`brainq worker {pool}`" for pool in unserved) + "; turns cannot continue without",
+            "turns cannot continue; start " + ", ".join(f"`brainq worker {pool}`" for pool in unserved),
         )
     else:
         yield ok("workers", summary)
@@ -235,8 +241,8 @@ def check_sweeper(settings: Settings, url: str) -> Check:
         return ok("sweeper", f"the oldest check of a turn is {late_s:.1f} s overdue")
     return warn(
         "sweeper",
-        f"a check of a turn is {late_s:.0f} s overdue: recovery from lost doorbells and dead workers is late",
-        "coordinators run the sweeper; start one, or more of them: `brainq worker coordinator`",
+        f"the check of a turn is {late_s:.0f} s overdue: recovery from lost doorbells and dead workers is late",
+        "coordinators run these checks; start one or more with `brainq worker coordinator`",
     )
 
 
@@ -245,11 +251,11 @@ def check_presence(settings: Settings, url: str) -> Check:
     with make_client(url) as client:
         deaf = unwatched(client, Keys(settings.prefix))
     if not deaf:
-        return ok("presence", "the death of any worker is noticed at once")
+        return ok("presence", "the death of a worker would be noticed at once")
     return warn(
         "presence",
-        f"Redis sees no subscription of {', '.join(deaf)}: after a death their work waits {settings.lease_s:g} s",
-        "a proxy in front of Redis must forward subscriptions, and the workers' user needs +pubsub and +info",
+        f"Redis sees no subscription of {', '.join(deaf)}: if one dies, its work waits {settings.lease_s:g} s",
+        "make a proxy in front of Redis forward subscriptions, and give the workers' Redis user +pubsub and +info",
     )
 
 
@@ -261,7 +267,7 @@ def check_sql(settings: Settings) -> Generator[Check, None, bool]:
         yield warn(
             "sql",
             f"{without_password(url)} does not exist yet",
-            "the first worker or submit creates it, or `brainq db upgrade`",
+            "the first worker or submit creates it; so does `brainq db upgrade`",
         )
         return False
     yield answer
@@ -278,7 +284,7 @@ def check_sql(settings: Settings) -> Generator[Check, None, bool]:
     if unsafe:
         yield warn(
             "commits",
-            f"{' and '.join(f'{name}=off' for name in unsafe)}: a power cut may lose accepted turns and intents",
+            f"{' and '.join(f'{name}=off' for name in unsafe)}: a power failure may lose accepted turns and intents",
             f"ALTER SYSTEM SET {unsafe[0]} = on; SELECT pg_reload_conf();",
         )
     if current == HEAD:
@@ -296,12 +302,12 @@ def _pooler(pooled: bool | None) -> Iterator[Check]:
             "pooler",
             "two connections share a server process: a pooler in transaction mode is in front of Postgres, but "
             "brainq is not configured for it",
-            "set BRAINQ_SQL_POOLED=true, and take `pooled` and `prepare_threshold` out of the URL",
+            "set BRAINQ_SQL_POOLED=true, and remove `pooled` and `prepare_threshold` from the URL",
         )
 
 
 def check_content_keys(settings: Settings) -> Iterator[Check]:
-    """Check the content keys, if content is encrypted. It counts no rows; `brainq keys list --count` does."""
+    """Check the content keys, if content is encrypted. It does not count rows; `brainq keys list --count` does."""
     place = settings.key_place
     if place is None:
         return
@@ -312,7 +318,9 @@ def check_content_keys(settings: Settings) -> Iterator[Check]:
         codec.check()
     except (ContentKeyMissing, SetupError) as error:
         yield fail(
-            "keys", str(error), "content under this key is not readable until it is there: docs/operate/encryption.md"
+            "keys",
+            str(error),
+            "its content cannot be read without the key; see docs/operate/encryption.md",
         )
         return
     rows = [key for key in codec.listed() if key.state != "shredded"]
@@ -320,14 +328,14 @@ def check_content_keys(settings: Settings) -> Iterator[Check]:
     others = {key.operator_key for key in rows} - {codec.operator_keys.current}
     mode = os.stat(place.file).st_mode
     if mode & (stat.S_IRWXG | stat.S_IRWXO):
-        yield warn("keys", f"other users than its owner can read {place.file}", f"chmod 600 {place.file}")
+        yield warn("keys", f"{place.file} can be read by users other than its owner", f"chmod 600 {place.file}")
     elif not codec.writes:
-        yield warn("keys", "new content is written in the clear", "put a key before `clear` in the file of keys")
+        yield warn("keys", "new content is stored unencrypted", "put a key before the line `clear` in the key file")
     elif others:
         wrapped = ", ".join(sorted(others))
-        yield warn("keys", f"some tenants' keys are still wrapped by {wrapped}", "run `brainq keys rewrap`")
+        yield warn("keys", f"some tenants' keys are still encrypted with {wrapped}", "run `brainq keys rewrap`")
     else:
-        yield ok("keys", f"content is encrypted, with {len(rows)} tenants' keys, by {codec.operator_keys.current}")
+        yield ok("keys", f"content is encrypted; {codec.operator_keys.current} protects {len(rows)} tenants' keys")
 
 
 def check_webhooks(settings: Settings) -> Iterator[Check]:
@@ -340,7 +348,9 @@ def check_webhooks(settings: Settings) -> Iterator[Check]:
     summary = f"{len(webhooks)} configured, {unsettled['pending']} pending deliveries, {unsettled['dead']} dead"
     if unsettled["dead"]:
         yield warn(
-            "webhooks", summary, "`brainq webhook list --state dead` has the errors; `brainq webhook retry all` retries"
+            "webhooks",
+            summary,
+            "`brainq webhook list --state dead` shows errors; `brainq webhook retry all` sends them again",
         )
     else:
         yield ok("webhooks", summary)

@@ -1,4 +1,4 @@
-"""Checks of what is installed and configured here: libraries, brains, their MCP servers, and telemetry."""
+"""Check what is installed and configured here: libraries, brains, their MCP servers, and telemetry."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from brainq.runtime.observe.otel_setup import NEEDS_EXTRA, captures_content, is_
 from brainq.runtime.settings.deployment import Settings
 from brainq.runtime.text.service_url import without_password
 
-# What the envelope and the worker parts were written for; see pyproject.toml.
+# The versions that the message format and the worker parts were written for; see pyproject.toml.
 TESTED_VERSIONS = {"celery": ((5, 7), (5, 8)), "kombu": ((5, 7), (5, 8)), "redis": ((7,), (9,))}
 EXTRAS = {
     "openai": "openai",
@@ -67,7 +67,9 @@ def _check_library(name: str, lowest: tuple[int, ...], below: tuple[int, ...]) -
     numbers = tuple(int(part) for part in re.findall(r"\d+", installed)[:3])
     if lowest <= numbers < below:
         return ok(name, installed)
-    return warn(name, f"{installed}, brainq was tested with {wanted}", f"pip install '{name}{wanted}'")
+    return warn(
+        name, f"version {installed} is installed, but brainq was tested with {wanted}", f"pip install '{name}{wanted}'"
+    )
 
 
 def check_mcp(brain: Brain) -> Iterator[Check]:
@@ -81,12 +83,15 @@ def check_mcp(brain: Brain) -> Iterator[Check]:
         return
     for name, answer in looked.items():
         if answer.found is None:
-            yield fail("mcp", answer.problem, "its calls fail until it starts; `brainq mcp pin` shows its output")
+            yield fail(
+                "mcp", answer.problem, "calls of its tools fail until it starts; `brainq mcp pin` shows its output"
+            )
         elif drift := find_drift(pinned[name], answer.found):
             yield warn(
                 f"mcp {name}",
-                f"its tools differ from the pinned ones: {drift}",
-                "new tools are not offered and changed ones are not called; review them, then run `brainq mcp pin`",
+                f"the server's tools differ from the pinned ones: {drift}",
+                "models do not see new tools, and changed tools are not called; review the changes, then run `brainq "
+                "mcp pin`",
             )
         else:
             tasks = _task_tool_count(brain, name)
@@ -119,7 +124,7 @@ def check_prices(brains: Iterable[Brain]) -> Check:
     problem = f"the price of {', '.join(sorted(unknown))} is unknown, so budgets do not limit its cost"
     if find_spec(EXTRAS["costs"]) is None:
         return warn("budgets", problem, "pip install 'brainq[costs]'")
-    return warn("budgets", problem, "limit its turns with max_total_tokens")
+    return warn("budgets", problem, "set the limit max_total_tokens for their turns")
 
 
 def _check_brain(app: str, brain: Brain, brains: Brains) -> Iterator[Check]:

@@ -1,1 +1,1 @@
-"""Pages: what the command line prints about turns, sessions, the fleet and tokens."""
+"""The pages that the command line prints about turns, sessions, the fleet and tokens."""

@@ -23,7 +23,7 @@ from brainq.contracts.status import Effect
 _TIME_WIDTH = 9
 _SUBJECT_WIDTH = 8
 _GUTTER = "│ "
-_QUEUED = {"room": "of its tenant, until there is room", "brain": "of its tenant, until there is room for its brain"}
+_QUEUED = {"room": "of its tenant, until capacity is free", "brain": "of its tenant, until its brain has free capacity"}
 _PIECE = re.compile(r"\n|[^\S\n]+|\S+")
 _WHOLE_WORDS = re.compile(r"(?s).*\S(?=\s)")
 
@@ -31,8 +31,8 @@ _WHOLE_WORDS = re.compile(r"(?s).*\S(?=\s)")
 class EventPrinter:
     """A printer of one line per event, and of the model's text as it streams.
 
-    label   a prefix of every line if several turns share a console; text is then printed when it is complete,
-            because lines of other turns may come in between
+    label   a prefix of every line, for several turns on one console. Text is then printed when it is complete,
+            because lines of other turns may come in between.
     """
 
     def __init__(self, console: Console, label: str = "") -> None:
@@ -78,7 +78,7 @@ class EventPrinter:
 
     @property
     def text(self) -> str:
-        """The model's text of the newest step, as far as it was printed."""
+        """The model's text of the newest step, as far as it has been printed."""
         return self._streamed
 
     def close(self) -> None:
@@ -87,7 +87,7 @@ class EventPrinter:
         self._text.close()
 
     def add_known_call(self, call_id: str, tool: str, effect: Effect) -> None:
-        """Add the name of a call whose step was printed before, because the reader resumes in the middle."""
+        """Add the name of a call whose step is not printed, because printing starts in the middle of the turn."""
         self._name(call_id, tool, effect.value)
 
     def _name(self, call_id: str, tool: str, effect: str) -> None:
@@ -111,11 +111,11 @@ class EventPrinter:
             case EventKind.TURN_QUEUED:
                 return "turn", status_text("queued"), [_wait(data["ahead"], data.get("why", ""))]
             case EventKind.TURN_ACTIVE:
-                return "turn", status_text("active"), [f"{duration(data['deadline_in_ms'])} to its deadline"]
+                return "turn", status_text("active"), [f"deadline in {duration(data['deadline_in_ms'])}"]
             case EventKind.TURN_CLOSING:
                 return "turn", status_text("closing"), _ending(data)
             case EventKind.RESULT:
-                took: Details = [f"in {duration(data['elapsed_ms'])}"] if "elapsed_ms" in data else []
+                took: Details = [f"after {duration(data['elapsed_ms'])}"] if "elapsed_ms" in data else []
                 reason = data.get("stop_reason", "")
                 return ("turn", status_text(str(data.get("ending", "result"))), [*took, *([reason] if reason else [])])
             case EventKind.TURN_OPENING:
@@ -148,7 +148,7 @@ class EventPrinter:
             attempt = data.get("attempt", 1)
             if attempt == 1:
                 return Text("thinking"), []
-            again = f"attempt {attempt}; it replaces the text of attempt {attempt - 1}"
+            again = f"attempt {attempt}: its text replaces the text of attempt {attempt - 1}"
             return Text("again", style="yellow"), [Text(again, style="yellow")]
         effects: dict[str, int] = {}
         for call in data.get("plan") or []:
@@ -157,13 +157,13 @@ class EventPrinter:
         usage: Details = [
             Text(f"{count} {effect}", style=EFFECT_STYLES.get(effect, "")) for effect, count in effects.items()
         ]
-        problem: Details = [Text(f"not acted on: {data['problem']}", "yellow")] if data.get("problem") else []
+        problem: Details = [Text(f"its calls are not run: {data['problem']}", "yellow")] if data.get("problem") else []
         tokens = f"{data.get('input_tokens', 0)} in, {data.get('output_tokens', 0)} out tokens"
         return Text("replied"), [counted(data.get("calls", 0), "call"), *usage, *problem, Text(tokens, style="dim")]
 
     def _call(self, kind: EventKind, data: dict[str, Any]) -> tuple[Text, Details]:
         if kind is EventKind.APPROVAL_REQUESTED and "tool" in data:
-            # This event precedes the plan of its step.
+            # This event comes before the plan of its step.
             self._name(str(data["call"]), str(data["tool"]), str(data["effect"]))
         tool, effect = self._tools.get(str(data.get("call")), (str(data.get("tool", "")), ""))
         named: Details = []
@@ -184,7 +184,7 @@ class EventPrinter:
 
 
 class _TextBlock:
-    """A block of the model's text next to a gutter, wrapped at words. A word is printed when it is complete."""
+    """A block of the model's text next to a gutter, wrapped between words. A word is printed when it is complete."""
 
     def __init__(self, console: Console, margin: Any, *, stream: bool, style: str | None = None) -> None:
         self._console = console
@@ -204,7 +204,7 @@ class _TextBlock:
                 self._write(whole.group())
 
     def close(self, *, replaced: bool = False) -> None:
-        """Print the rest of the text, unless it is about to be replaced and nothing of it was printed."""
+        """Print the rest of the text. Omit it if it is about to be replaced and none of it has been printed."""
         if not (replaced and not self._stream):
             self._write(self._held.rstrip())
         self._held = ""

@@ -46,7 +46,9 @@ def print_cells(console: Console, state: CellsState) -> None:
     """Print the cells as a table, with a note if BRAINQ_CELLS is not set."""
     print_section(console, "cells", PageTable(_cell_row(cell) for cell in state.cells))
     if state.directory == "away":
-        console.print("The directory is unreachable: new tenants are refused until the home cell answers again.")
+        console.print(
+            "The directory of tenants is unreachable, so new tenants are refused until the home cell answers again."
+        )
     if [cell.name for cell in state.cells] == [""]:
         console.print("There is a single cell without a name, because BRAINQ_CELLS is not set.", style="dim")
     if state.moves:
@@ -99,10 +101,10 @@ def _scale_row(pool: PoolScale) -> dict[Column, str | Text]:
 def _fleet_head(fleet: Fleet) -> list[tuple[str, Text]]:
     turns, lanes, redis = fleet.turns, fleet.lanes, fleet.redis
     states = {name: getattr(turns, name) for name in ("active", "parked", "queued", "closing", "accepted")}
-    more = "" if turns.is_whole else ", among the newest turns only"
+    more = "" if turns.is_whole else ", counting only the newest turns"
     lapsed = f", {_counts({'lapsed': lanes.lapsed})}" if lanes.lapsed else ""
     round_s = fleet.sweeper.last_round_s
-    swept = "no round in the last day" if round_s is None else f"last round {duration(round_s * 1000)} ago"
+    swept = "no sweep in the last day" if round_s is None else f"last sweep {duration(round_s * 1000)} ago"
     given_up = fleet.given_up.model_dump()
     limit = f" of {redis.max_bytes / MIB:,.0f} MiB" if redis.max_bytes else ""
     return [
@@ -186,7 +188,7 @@ def _models_table(models: Sequence[FleetModel]) -> PageTable:
 
 
 def _capacity_text(room: FleetCapacity) -> str:
-    size = "not yet known" if room.size is None else f"{room.live} of {room.size} live, {room.share} per tenant"
+    size = "no capacity known yet" if room.size is None else f"{room.live} of {room.size} live, {room.share} per tenant"
     size += "".join(f"; brain {brain.name} {brain.live} of {brain.cap}" for brain in room.brains)
     return size + f"; {counted(room.tenants_waiting, 'tenant')} waiting" * bool(room.tenants_waiting)
 

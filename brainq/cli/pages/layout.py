@@ -19,7 +19,7 @@ NAME_WIDTH = 9
 class Column:
     """A column of a page's table.
 
-    kind    `key` is complete at any width; `fact` is complete or left out; `words` wrap, down to the width `least`
+    kind    `key`: complete at any width; `fact`: complete or left out; `words`: wrapped, down to the width `least`
     worth   columns with the lowest worth are left out first
     """
 
@@ -48,12 +48,12 @@ class PageTable:
         row = {key("turn"): "01k7...", fact("took", 1): "3.2 s", words("note", 3): "waits for an approval"}
         console.print(PageTable([row]))
 
-    If the terminal is narrow, columns with the lowest worth are left out and words are wrapped. Columns without content
-    are always left out. A pipe gets all columns.
+    If the terminal is too narrow, the columns with the lowest worth are left out and words are wrapped. Columns without
+    content are always left out. In a pipe, all columns are printed.
     """
 
     def __init__(self, rows: Iterable[Mapping[Column, str | Text]] = (), *, header: bool = True) -> None:
-        """The first row must have every column, in their order; a later row may omit some."""
+        """Add the rows. The first row must have every column in order; later rows may omit some."""
         self._columns: tuple[Column, ...] = ()
         self._header = header
         self._rows: list[list[Text]] = []
@@ -95,9 +95,9 @@ class PageTable:
 
 
 def fit_columns(columns: Sequence[Column], natural: Sequence[int], room: int) -> list[int]:
-    """The width of each column, 0 for one that is left out. Pure.
+    """Return the width of each column, or 0 for one that is left out.
 
-    Keys that do not fit on a line together are folded, the widest of them, and lose nothing.
+    If the keys alone do not fit on a line, the widest ones are folded onto several lines and lose nothing.
     """
     least = [
         min(width, column.least) if column.kind == "words" else width
@@ -128,7 +128,7 @@ def fit_columns(columns: Sequence[Column], natural: Sequence[int], room: int) ->
 
 
 def print_head(console: Console, lines: Iterable[tuple[str, Text]]) -> None:
-    """One line each; a long one is left to the terminal, so that it can be copied whole."""
+    """Print one line each. A long line is wrapped by the terminal, so that it can be copied whole."""
     for name, value in lines:
         console.print(Text(f"{name:<{NAME_WIDTH}} ", "dim").append_text(value), soft_wrap=True)
 

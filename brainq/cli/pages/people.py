@@ -23,9 +23,9 @@ ARGUMENTS_WIDTH = 60
 REASON_WIDTH = 60
 TEXT_WIDTH = 60
 _AT_TIMEOUT = {
-    "deny": "then the waiting calls are denied",
-    "release": "then it is released",
-    "cancel": "then the turn is cancelled",
+    "deny": "when it expires, the waiting calls are denied",
+    "release": "when it expires, it is released",
+    "cancel": "when it expires, the turn is cancelled",
 }
 PARKED_REASONS = {
     "approval": "waiting for an approval",
@@ -36,13 +36,13 @@ PARKED_REASONS = {
 }
 Details = list[str | Text]
 Line = tuple[str, Text, Details]
-"""The subject, the word and the details of a line."""
+"""The subject, the keyword and the details of a line."""
 NAME_WIDTH = 40
 _AWAITED = {"people": "for people", "outside": "for a result from outside", "client": "for its client"}
 
 
 def approvals_table(approvals: Sequence[Approval]) -> PageTable:
-    """Return the table of `brainq approvals`, with the id to copy first."""
+    """Return the table of `brainq approvals`. The first column is the id to copy."""
     decided = any(approval.state != "pending" for approval in approvals)
     return PageTable(
         {
@@ -127,7 +127,7 @@ def describe_receipt(receipt: Receipt) -> str:
         case "bounced":
             return f"became turn {receipt.bounced_turn_id}"
         case "refused":
-            return "was refused because its turn had ended"
+            return "was refused because the turn had ended"
 
 
 def parked_reason(entry: ToolTraceEntry | TurnCall) -> str:
@@ -136,17 +136,17 @@ def parked_reason(entry: ToolTraceEntry | TurnCall) -> str:
 
 
 def resume_hints(turn_id: str, trace: Sequence[ToolTraceEntry]) -> list[Text]:
-    """Return the commands that end calls which wait for a result from outside or for a child turn."""
+    """Return the commands that complete calls waiting for a result from outside or for a child turn."""
     lines: list[Text] = []
     for entry in trace:
         if entry.park == "outside":
-            line = Text(f"to end {entry.call_id}: ", "yellow").append("brainq complete TOKEN JSON", "bold")
+            line = Text(f"to complete {entry.call_id}: ", "yellow").append("brainq complete TOKEN JSON", "bold")
             line.append("  or  ").append("brainq fail TOKEN ERROR", "bold")
-            lines.append(line.append("  with the token that the tool handed out", "dim"))
+            lines.append(line.append("  with the token that the tool issued", "dim"))
         elif entry.park == "child":
             child = child_turn_id(turn_id, entry.call_id)
             lines.append(
-                Text(f"{entry.call_id} waits for its child: ", "yellow").append(f"brainq show {child}", "bold")
+                Text(f"{entry.call_id} waits for its child turn: ", "yellow").append(f"brainq show {child}", "bold")
             )
     return lines
 
@@ -169,7 +169,7 @@ def _decision_time(approval: Approval) -> Text:
 
 
 def describe_people_event(kind: EventKind, data: dict[str, Any]) -> Line | None:
-    """Return the line of an event about people's input, or None for other events."""
+    """Return the line for an event about people's input, or None for other events."""
     match kind:
         case EventKind.TURN_PARKED:
             awaits = str(data.get("awaits", ""))
@@ -190,7 +190,7 @@ def describe_people_event(kind: EventKind, data: dict[str, Any]) -> Line | None:
         case EventKind.INPUT_CONSUMED:
             return ("input", status_text("consumed"), [_short_field(data, "input"), f"by step {data.get('step')}"])
         case EventKind.INPUT_BOUNCED:
-            return ("input", status_text("bounced"), [_short_field(data, "input"), "it becomes a new turn"])
+            return ("input", status_text("bounced"), [_short_field(data, "input"), "the input becomes a new turn"])
         case EventKind.HOLD_PLACED | EventKind.HOLD_RELEASED:
             return _hold_line(kind, data)
         case _:
@@ -198,7 +198,7 @@ def describe_people_event(kind: EventKind, data: dict[str, Any]) -> Line | None:
 
 
 def describe_call_event(kind: EventKind, data: dict[str, Any]) -> tuple[Text, Details] | None:
-    """Return the word and details of an event about a parked call or a call's progress, or None for other events."""
+    """Return the keyword and details of an event about a parked call or a call's progress. Others give None."""
     match kind:
         case EventKind.CALL_PROGRESS:
             done, total = f"{data.get('done', 0):g}", data.get("total")
@@ -251,7 +251,7 @@ def _diff_counts(diff: str) -> str:
     """Return the size of a turn's diff, such as `2 files, +10 -3`."""
     files = added = removed = 0
     in_hunk = False
-    # splitlines() would also split at other line ends inside a file's text.
+    # splitlines() would also split at other line ends within a file's text.
     for line in diff.split("\n"):
         if line.startswith(("diff --git ", "Binary or too large: ")):
             files += 1

@@ -1,4 +1,4 @@
-"""Lists of turns and sessions as tables, and the page `brainq session` prints."""
+"""Lists of turns and sessions as tables, and the page that `brainq session` prints."""
 
 from __future__ import annotations
 
@@ -71,11 +71,11 @@ def sessions_table(rows: Sequence[ListedSession]) -> PageTable:
 
 @dataclass(frozen=True)
 class SessionFacts:
-    """A session's state.
+    """The state of a session.
 
     live    the live turn, or None
     next    what happens next to the live turn
-    flags   readiness flags that no turn uses yet
+    flags   readiness flags that no turn has used yet
     """
 
     session_id: str
@@ -134,7 +134,7 @@ def print_session(console: Console, facts: SessionFacts) -> None:
     paused = Text("no")
     if facts.paused:
         why = f" ({clean(facts.why_paused, lines=False)})" if facts.why_paused else ""
-        paused = Text(f"yes{why}, no further turn starts; `brainq resume {facts.session_id}` resumes it", "yellow")
+        paused = Text(f"yes{why}; no further turn starts; `brainq resume {facts.session_id}` resumes it", "yellow")
     head = [("session", Text(facts.session_id, "bold")), ("live", live), ("paused", paused)]
     if not facts.known:
         head.append(("note", Text("this session has no turns", "yellow")))

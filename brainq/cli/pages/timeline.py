@@ -32,7 +32,7 @@ def print_timeline(console: Console, timeline: TurnTimeline) -> None:
     console.print(Text(LEGEND, "dim"), soft_wrap=True)
     if timeline.source == "sql":
         console.print(
-            Text("the turn is no longer in Redis: step starts, lanes, holds and reflections are not known", "dim"),
+            Text("the turn is no longer in Redis: the times of steps, lanes, holds and reflections are unknown", "dim"),
             soft_wrap=True,
         )
 
@@ -50,7 +50,7 @@ def bar_label(bar: TimelineBar) -> str:
 
 
 def render_bar(bar: TimelineBar, whole_ms: int, now_ms: int, room: int) -> str:
-    """The bar in `room` characters. Pure."""
+    """Draw the bar in `room` characters."""
     cells = [" "] * room
 
     def at(ms: int) -> int:

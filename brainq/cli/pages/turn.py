@@ -28,13 +28,13 @@ from brainq.contracts.rows import CallRow
 from brainq.contracts.status import Awaits, Ending, TurnState
 from brainq.contracts.view import BudgetSnapshot, TurnSnapshot
 
-VALUE_WIDTH = 300  # characters of a call's arguments or result; --json has all
+VALUE_WIDTH = 300  # The most characters of a call's arguments or result; --json has all.
 BAR_WIDTH = 20
 TEXT_LINES = 12
 
 
 def call_section(calls: Sequence[TurnCall]) -> PageTable | None:
-    """Return the calls with their arguments and results, or None if no call's content is kept."""
+    """Return the section of calls with their arguments and results. Returns None if no call's content is kept."""
     stored = [call for call in calls if call.is_kept]
     table, name, what = PageTable(header=False), key("call"), words("what", 1)
     for call in stored:
@@ -68,7 +68,7 @@ def print_call(console: Console, facts: CallFacts) -> None:
     if call.started_at_ms:
         started = datetime.fromtimestamp(call.started_at_ms / 1000, UTC)
         head.append(("started", Text(f"{started:%Y-%m-%d %H:%M:%S} UTC, {ago(started)}")))
-    if call.latency_ms:  # the latency of an unknown call is not measured
+    if call.latency_ms:  # The latency of a call that ended `unknown` is not measured.
         head.append(("took", Text(duration(call.latency_ms))))
     if keys := {intent.idempotency_key: None for intent in facts.intents if intent.idempotency_key}:
         head.append(("key", Text(", ".join(keys))))
@@ -85,7 +85,7 @@ def print_call(console: Console, facts: CallFacts) -> None:
 
 
 def print_turn(console: Console, facts: TurnFacts) -> None:
-    """Print all sections that have content."""
+    """Print each section that has content."""
     _print_turn_head(console, facts)
     snapshot = facts.snapshot
     if snapshot is not None:
@@ -153,7 +153,7 @@ def _print_turn_head(console: Console, facts: TurnFacts) -> None:
     if snapshot and snapshot.state in (TurnState.ACTIVE, TurnState.PARKED):
         head.append(("lease", _lease(snapshot)))
     if reason := clean(row.error or row.reject_reason or "", lines=False):
-        wanted = row.ending is Ending.CANCELLED  # the text is a person's reason, not an error
+        wanted = row.ending is Ending.CANCELLED  # For a cancelled turn, the text is a person's reason, not an error.
         head.append(("reason", Text(reason, "yellow")) if wanted else ("error", Text(reason, "red")))
     for warning in facts.result.warnings if facts.result else ():
         head.append(("warning", Text(clean(warning, lines=False), "yellow")))
@@ -190,7 +190,7 @@ def _budget(budget: BudgetSnapshot, *, ended: bool) -> PageTable:
 
 
 def _cost_text(used: float) -> str:
-    """Return "" for a cost of 0, because the model may have no price; the section `cost` shows which."""
+    """Return the cost, or "" if it is 0, because the model may have no known price; the section `cost` shows which."""
     return dollars(used) if used else ""
 
 

@@ -39,12 +39,13 @@ class CostSum:
     def __str__(self) -> str:
         if not self.unknown:
             return dollars(self.known)
-        return f"over {dollars(self.known)}" if self.known else "no price"
+        return f"more than {dollars(self.known)}" if self.known else "no price"
 
 
 def dollars(cost: float) -> str:
-    """Format a cost as `$0`, `$0.000034`, `$0.0120` or `$12.50`: below a dollar at least four decimals, two of which
-    are significant."""
+    """Format a cost as `$0`, `$0.000034`, `$0.0120` or `$12.50`. Below one dollar it has at least four decimals and two
+    significant digits.
+    """
     if cost <= 0:
         return "$0"
     if cost < 1e-7:
@@ -188,4 +189,4 @@ def _due(row: JudgementRow) -> str:
     wait_ms = (row.due_at - datetime.now(UTC)).total_seconds() * 1000
     if wait_ms <= 0:
         return f"due {ago(row.due_at)}"
-    return f"next try in {duration(wait_ms)}" if row.error else f"at work, for {duration(wait_ms)} at most"
+    return f"next try in {duration(wait_ms)}" if row.error else f"running, for at most {duration(wait_ms)}"

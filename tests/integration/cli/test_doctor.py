@@ -196,7 +196,7 @@ def test_messages_of_a_producer_that_does_not_know_the_prefix_are_seen(
         metrics = brainq("metrics").out
     finally:
         redis_server.command("DEL", "brainq.turns", "brainq.turns\x06\x163")
-    assert "1 message in 'brainq.turns', which no worker reads: its key lacks 'bq:'" in said
+    assert "1 message in 'brainq.turns', which no worker reads: the prefix 'bq:' is missing" in said
     assert "2 messages in 'brainq.turns" in said
     assert "LMOVE brainq.turns bq:brainq.turns RIGHT LEFT" in said
     assert given_up["unprefixed"] == 3

@@ -135,6 +135,6 @@ def test_in_a_terminal_it_asks(
     monkeypatch.setattr("sys.stdin", Terminal(said))
     ran = brainq("db", "prune", "--older-than", "30d")
     assert ran.code == 0
-    assert "Delete these 6 rows for good?" in ran.err
+    assert "Delete these 6 rows permanently?" in ran.err
     assert ("nothing was deleted" in ran.err) is (left == 4)
     assert len(wiring_of(client).store.turns.list()) == left

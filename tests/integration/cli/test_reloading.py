@@ -71,7 +71,7 @@ def test_only_files_that_are_imported_start_anything_again(tmp_path: Path, proje
         assert "called_late.py changed; restarting" in out.getvalue()
         changed("tools.py", "this is no Python\n")
         assert fleet.launched == 1
-        assert "tools.py changed, but does not load; the workers keep the old code" in out.getvalue()
+        assert "tools.py changed, but the brain does not load; the workers keep the old code" in out.getvalue()
         changed("tools.py", "import strange\n")
         assert fleet.launched == 2
         changed("strange.py", "x = 2\n")

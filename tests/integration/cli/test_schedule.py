@@ -25,7 +25,7 @@ def test_a_schedule_from_add_to_remove(brainq: Brainq) -> None:
 
 
 def test_what_is_wrong_is_said(brainq: Brainq) -> None:
-    assert "give one of" in brainq("schedule", "add", "x", "s", "hi", "--every", "30m", "--in", "1h").err
+    assert "give exactly one of" in brainq("schedule", "add", "x", "s", "hi", "--every", "30m", "--in", "1h").err
     assert "--cron: '* * *' has 3 fields" in brainq("schedule", "add", "x", "s", "hi", "--cron", "* * *").err
     assert "--every, --at and --in" in brainq("schedule", "add", "x", "s", "hi").err
     assert "is not a time" in brainq("schedule", "add", "x", "s", "hi", "--at", "soon").err

@@ -84,11 +84,11 @@ def test_the_page_says_what_it_cost_how_it_was_judged_and_what_was_learned(brain
     assert ["2", "lost", "gpt-x", "1,300", "0", "0", "no", "price"] in rows
     assert ["2", "step", "gpt-x", "1,300", "9", "1,200", "$0.000034"] in rows
     assert ["0", "judge", "gpt-j", "5", "0", "0", "$0.0010"] in rows
-    assert ["total", "3,805", "89", "1,200", "over", "$0.0133"] in rows
+    assert ["total", "3,805", "89", "1,200", "more", "than", "$0.0133"] in rows
     assert any("0.83" in line and "Every claim stands" in line and "gpt-x" in line for line in lines)
     assert any(line.startswith("faithfulness") and "5 in, 0 out" in line for line in lines)
     assert any(line.startswith("relevance") and "pending" in line and "due" in line for line in lines)
-    assert any(line.startswith("style") and "at work, for 1 min" in line for line in lines)
+    assert any(line.startswith("style") and "running, for at most 1 min" in line for line in lines)
     assert any(line.startswith("wit") and "next try in" in line and "busy" in line for line in lines)
     assert any(line.startswith("preference") and "Prefers green tea." in line and "once" in line for line in lines)
     assert "\x1b" not in page
@@ -165,5 +165,5 @@ def test_dollars(cost: float, shown: str) -> None:
 def test_costs_add_up_and_say_what_is_not_known() -> None:
     assert str(CostSum.total([0.1, 0.2])) == "$0.3000"
     assert str(CostSum.total([None, None])) == "no price"
-    assert str(CostSum.total([0.1, None])) == "over $0.1000"
+    assert str(CostSum.total([0.1, None])) == "more than $0.1000"
     assert str(CostSum.total([])) == "$0"

@@ -19,7 +19,7 @@ def spent(client: Client, session: str, usd: float | None) -> None:
 
 
 def test_the_table_csv_and_json_are_one_report(brainq: Brainq, client: Client) -> None:
-    assert "no model calls in this time" in brainq("spend").err
+    assert "no model calls were logged in this time" in brainq("spend").err
     spent(client, "acme:1", 1.5)
     spent(client, "beta:1", None)
     page = brainq("spend", "--by", "tenant", "--by", "model")
@@ -28,7 +28,7 @@ def test_the_table_csv_and_json_are_one_report(brainq: Brainq, client: Client) -
     assert head.split() == ["tenant", "model", "calls", "input", "output", "usd", "without", "a", "price"]
     assert first.split() == ["acme:", "m", "1", "1,200", "0", "1.50"]
     assert second.split()[-1] == "1"
-    assert "1.50 US dollars; 1 call of models without a known price" in page.err
+    assert "1.50 US dollars; 1 call to models without a known price, not included" in page.err
     (line,) = json.loads(brainq("spend", "--tenant", "acme:", "--json").out)
     assert (line["cost_usd"], line["calls"]) == (1.5, 1)
     assert brainq("spend", "--by", "tenant", "--csv").out.splitlines()[1].startswith("acme:,1,0,1200,")

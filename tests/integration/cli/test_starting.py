@@ -60,7 +60,7 @@ def test_with_redis_and_sql_away_nothing_starts_and_each_is_one_line(
     sql, redis = ran.err.splitlines()
     assert sql.startswith("brainq: sql: postgresql://me:***@127.0.0.1:1/shop does not answer")
     assert redis.startswith("redis: redis://:***@127.0.0.1:1/0 does not answer")
-    assert sql.endswith("start it, or correct BRAINQ_SQL_URL")
+    assert sql.endswith("start the database, or correct BRAINQ_SQL_URL")
     assert redis.endswith("start it, or correct BRAINQ_REDIS_URL")
 
 

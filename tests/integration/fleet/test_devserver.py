@@ -97,7 +97,7 @@ def test_a_server_that_was_killed_is_started_again_where_it_was_with_its_data(tm
         wait_until(lambda: not server.is_running, "its death is seen")
         assert server.exit_code == -signal.SIGKILL
         supervisor.check_all()
-        assert said == ["redis ended (signal SIGKILL); starting it again now"]
+        assert said == ["redis ended (signal SIGKILL); restarting it now"]
         wait_until(lambda: (supervisor.check_all(), len(said) == 2)[1], "it is back")
         assert said[1] == "redis is back"
         assert b"yes" in talk(other, "GET", "kept")

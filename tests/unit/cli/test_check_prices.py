@@ -19,7 +19,7 @@ def test_models_with_a_price_are_well() -> None:
 
 def test_a_model_without_a_price_is_named_with_what_holds_it() -> None:
     found = check_prices([priced, own])
-    assert (found.level, found.remedy) == ("warn", "limit its turns with max_total_tokens")
+    assert (found.level, found.remedy) == ("warn", "set the limit max_total_tokens for their turns")
     assert found.said == "the price of openai:my-own-model is unknown, so budgets do not limit its cost"
 
 

@@ -38,7 +38,7 @@ def test_times_are_relative_to_the_first_event() -> None:
     lines = shown(("turn.queued", {"ahead": 1}), ("turn.active", {"deadline_in_ms": 300_000})).splitlines()
     assert lines[0].split() == ["0.000", "turn", "queued", "behind", "1", "turn", "of", "its", "session"]
     assert lines[1].split()[:3] == ["0.100", "turn", "active"]
-    assert lines[1].endswith("5 min to its deadline")
+    assert lines[1].endswith("deadline in 5 min")
     paused = shown(("turn.queued", {"ahead": 0, "why": "paused"}))
     assert paused.split()[2:] == ["queued", "its", "session", "is", "paused"]
 
@@ -80,7 +80,7 @@ def test_a_second_attempt_says_that_it_replaces_the_first() -> None:
     text = shown(delta("half an"), ("step.started", {"step": 1, "attempt": 2}), delta("whole", attempt=2))
     first, again, second = text.splitlines()
     assert "half an" in first
-    assert again.endswith("attempt 2; it replaces the text of attempt 1")
+    assert again.endswith("attempt 2: its text replaces the text of attempt 1")
     assert "whole" in second
 
 
@@ -223,7 +223,7 @@ def test_holds_inputs_and_a_cancel() -> None:
         "hold released hold-1",
         "input accepted m1 the next step reads it",
         "input consumed m1 by step 2",
-        "input bounced m2 it becomes a new turn",
+        "input bounced m2 the input becomes a new turn",
         "turn stopping cancel requested enough",
         "turn stopping cancel requested",
     ]

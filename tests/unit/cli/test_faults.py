@@ -44,7 +44,7 @@ def test_what_the_file_system_refuses_is_one_sentence(number: int, words: str) -
 
 def test_sqlites_own_words_are_kept() -> None:
     said, code = describe_error(sqlite3.OperationalError("database or disk is full"))
-    assert said.startswith("SQLite reports: database or disk is full; look at")
+    assert said.startswith("SQLite reports: database or disk is full; check")
     assert code is ExitCode.SETUP
 
 
@@ -52,7 +52,7 @@ def test_a_redis_that_goes_away_in_the_middle_is_one_sentence() -> None:
     said, code = describe_error(redis.ConnectionError("Connection closed by server."))
     assert said == (
         "the connection to Redis was lost (ConnectionError: Connection closed by server); turns continue when "
-        "it is back; `brainq doctor` checks it"
+        "it is restored; run `brainq doctor` to check it"
     )
     assert code is ExitCode.SETUP
     assert "went away" not in describe_error(redis.ResponseError("OOM command not allowed"))[0]
@@ -106,7 +106,8 @@ def test_a_short_outage_ends_no_wait_and_shows_no_event_twice(
     monkeypatch.setattr(waiting, "AGAIN_S", 0.0)
     assert submit.submit_and_wait("s1", "hi", {}, True, follow, None, True) is ExitCode.OK
     said = capsys.readouterr()
-    assert said.err.count("Redis does not answer; the turn continues, and this command waits for the connection") == 1
+    note = "Redis does not answer; the turn continues, and this command waits until the service answers again"
+    assert said.err.count(note) == 1
     assert said.out.count('"seq": 2') == follow
 
 

@@ -45,11 +45,11 @@ def test_the_page_says_what_runs_and_what_does_not() -> None:
     print_fleet(Console(file=out, width=100, color_system=None), fleet)
     said = " ".join(out.getvalue().split())
     for part in (
-        "turns 2 active, 1 parked, among the newest turns only",
+        "turns 2 active, 1 parked, counting only the newest turns",
         "room 2 of 125 live, 88 per tenant; brain lab 1 of 2",
         "people 1 approval pending",
         "lanes 2 held, 1 call waiting, 1 lapsed",
-        "sweeper last round 500 ms ago; the oldest check is 20.0 s",
+        "sweeper last sweep 500 ms ago; the oldest check is 20.0 s",
         "abandoned 3 finalizer steps",
         "redis 7.0.1, 2.0 MiB of 1,024 MiB, noeviction",
         "serial 0 0 of 0",

@@ -76,7 +76,7 @@ def test_what_a_submit_rarely_needs_comes_last() -> None:
     said = helped("submit")
     assert said.startswith("Usage: brainq submit [OPTIONS] SESSION MESSAGE\n")
     titles = re.findall(r"^(\S.*):$", said, re.MULTILINE)
-    assert titles == ["Arguments", "Options", "This turn", "Beside other turns", "Rarely needed"]
+    assert titles == ["Arguments", "Options", "This turn", "Together with other turns", "Rarely needed"]
     assert len(said.splitlines()) <= 70
     assert "--request-key KEY" in said
     assert "[0 or more]" in " ".join(said.split())

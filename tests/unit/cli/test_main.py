@@ -190,7 +190,7 @@ def test_limits_are_read_and_wrong_ones_named() -> None:
     for wrong in ("max_steps", "max_steps=", "max_steps=three", "=3"):
         with pytest.raises(InvalidInput, match="NAME=NUMBER"):
             read_limits([wrong])
-    with pytest.raises(InvalidInput, match=r"'steps' is not the name of a limit; use one of .*max_steps"):
+    with pytest.raises(InvalidInput, match=r"'steps' is not a limit; use one of .*max_steps"):
         read_limits(["steps=3"])
 
 

@@ -22,10 +22,10 @@ def send_email() -> None:
     ("kind", "name", "note"),
     [
         ("tool", "send_email", ""),
-        ("tool", "send_emial", "have no tool send_emial; did you mean send_email? The stop stays in force"),
+        ("tool", "send_emial", "have no tool send_emial; did you mean send_email? The stop remains active"),
         ("brain", "desk", ""),
-        ("brain", "shop", "have no brain shop. The stop stays in force"),
-        ("server", "github", "have no server github. The stop stays in force"),
+        ("brain", "shop", "have no brain shop. The stop remains active"),
+        ("server", "github", "have no server github. The stop remains active"),
         ("model", "gpt-5", ""),
         ("tenant", "acme", ""),
     ],

@@ -172,7 +172,7 @@ def test_a_process_that_is_killed_in_the_middle_is_started_again(
     left = sum(ContentKeys([("", keyed)]).left().values())
     assert 0 < left <= 100
     again = subprocess.run(command, env=environment, cwd=tmp_path, capture_output=True, text=True, check=True)
-    assert "nothing is left" in again.stderr
+    assert "all content is done" in again.stderr
     assert SECRET not in raw_text(keyed)
     found = keyed.turns.request("t-299")
     assert found is not None
