@@ -1,5 +1,5 @@
-"""Events of a turn: one Redis Stream, numbered 1, 2, 3 ... without gaps. A turn's timeline has the same facts as bars
-over time."""
+"""The events of a turn, numbered 1, 2, 3 ... without gaps in one Redis stream, and its timeline, which shows the same
+facts as bars over time."""
 
 from __future__ import annotations
 
@@ -106,9 +106,9 @@ class TurnEvent(Wire):
 class TimelineSpan(Wire):
     """A part of a bar. `to_ms` is None while it lasts.
 
-    kind: of a step: `attempt`, and in it `retry`, a wait after the model was unavailable. Of a call its state:
-        `planned` (for a later wave), `waiting` (for its lanes), `parked`, `dispatched` (in its queue) or `running`.
-    attempt: of the step or the call.
+    kind: for a step `attempt`, or `retry` for a wait after the model was unavailable. For a call its state: `planned`
+        (for a later wave), `waiting` (for its lanes), `parked`, `dispatched` (in its queue) or `running`.
+    attempt: the number of the attempt at the step or the call.
     why: the failure before a `retry`, or what a `parked` call waits for.
     """
 
@@ -125,10 +125,11 @@ class TimelineBar(Wire):
     id: unique in its turn: `step:1`, `call:c1-0`, `parked:1`, `hold:ID`, `input:ID`, `reflection:1`, `compaction:1`,
         `finalizer`, `finalizer:STEP`, `queued`, `cancelling`.
     name: a call's tool, a hold's reason, whom a parked turn waits for, or a finalizer step's name.
-    pool: of a step, a call or a finalizer step: coordinator, parallel, serial or finalizer. Empty for no pool.
-    lanes: of a call, while Redis still has the turn.
-    outcome: once it is over: a call's status; for a step `calls`, `answer`, or what was wrong with its reply; for input
-        `consumed` or `bounced`; for the finalizer the ending; for its steps done, failed or dead.
+    pool: the pool of a step, a call or a finalizer step: coordinator, parallel, serial or finalizer. Empty for other
+        bars.
+    lanes: the lanes of a call, while Redis still has the turn.
+    outcome: the result, once the bar has ended: a call's status; for a step `calls`, `answer`, or what was wrong with
+        its reply; for input `consumed` or `bounced`; for the finalizer the ending; for its steps done, failed or dead.
     is_exact: False if its beginning and end were not recorded, so that it lies between known times.
     """
 
@@ -157,8 +158,8 @@ class Timeline(Wire):
     began_at_ms: the origin of all times, by Redis' clock, or by the database's clock for `sql`.
     seq: the number of the last event in it, or 0. Later events continue the bars.
     state: queued, active, parked, closing, or the ending; `accepted` if Redis does not know the turn yet.
-    now_ms: the time of the last event in it, or of reading a timeline that was read.
-    idle_since_ms: since when the coordinator could continue, as far as it is known.
+    now_ms: the time of the last event in it, or the time at which the timeline was read.
+    idle_since_ms: the time from which the coordinator could have continued the turn, as far as it is known.
     """
 
     source: Literal["events", "sql"] = "events"
