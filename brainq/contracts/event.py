@@ -4,7 +4,7 @@ facts as bars over time."""
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Literal
+from typing import Literal, Self
 
 from pydantic import JsonValue
 
@@ -18,7 +18,10 @@ SpanKind = Literal["attempt", "retry", "planned", "waiting", "parked", "dispatch
 
 
 class EventKind(StrEnum):
-    """The kind of an event. `FIELDS` has the fields of its `data`."""
+    """The kind of an event. `brainq.contracts.typed_events` has a class for each, with the fields of its `data`.
+
+    A word that only a newer version knows is a kind, too, which is equal to no member.
+    """
 
     TURN_QUEUED = "turn.queued"
     TURN_ACTIVE = "turn.active"
@@ -52,41 +55,13 @@ class EventKind(StrEnum):
     TURN_CLOSING = "turn.closing"
     RESULT = "result"  # the one final event, and the last of all
 
-
-FIELDS: dict[EventKind, tuple[str, ...]] = {
-    EventKind.TURN_QUEUED: ("ahead", "why"),
-    EventKind.TURN_ACTIVE: ("deadline_in_ms",),
-    EventKind.TURN_OPENING: ("plan",),
-    EventKind.STEP_STARTED: ("step", "attempt"),
-    EventKind.STEP_RETRIED: ("step", "attempt", "kind", "wait_ms", "model"),
-    EventKind.TEXT_DELTA: ("step", "attempt", "text"),
-    EventKind.REASONING_DELTA: ("step", "attempt", "text"),
-    EventKind.STEP_ENDED: ("step", "calls", "plan", "input_tokens", "output_tokens", "problem"),
-    EventKind.CALL_WAITING: ("call",),
-    EventKind.CALL_DISPATCHED: ("call", "attempt"),
-    EventKind.CALL_RUNNING: ("call", "tool", "attempt"),
-    EventKind.CALL_PROGRESS: ("call", "done", "total", "message"),
-    EventKind.CALL_PARKED: ("call", "why", "tool", "arguments"),
-    EventKind.CALL_ENDED: ("call", "tool", "status", "latency_ms", "detail"),
-    EventKind.APPROVAL_REQUESTED: ("call", "tool", "effect", "reason", "expires_in_ms"),
-    EventKind.APPROVAL_DECIDED: ("call", "decision", "edited"),
-    EventKind.HOLD_PLACED: ("hold", "reason", "kind"),
-    EventKind.HOLD_RELEASED: ("hold",),
-    EventKind.INPUT_ACCEPTED: ("input",),
-    EventKind.INPUT_CONSUMED: ("input", "step"),
-    EventKind.INPUT_BOUNCED: ("input",),
-    EventKind.TURN_PARKED: ("awaits",),
-    EventKind.TURN_RESUMED: ("parked_ms",),
-    EventKind.TURN_CANCELLING: ("reason",),
-    EventKind.BUDGET: ("spent",),
-    EventKind.REFLECTION: ("step", "stub"),
-    EventKind.COMPACTION: ("dropped", "method", "tokens_before", "tokens_after"),
-    EventKind.NOTICE: ("context_full", "step", "waits_for", "wait_ms"),
-    EventKind.TURN_DIFF: ("diff",),
-    EventKind.TURN_CLOSING: ("ending", "stop_reason"),
-    EventKind.RESULT: ("ending", "stop_reason", "elapsed_ms"),
-}
-"""The fields of each kind's `data`. docs/guides/events.md explains them."""
+    @classmethod
+    def _missing_(cls, value: object) -> Self | None:
+        if not isinstance(value, str):
+            return None
+        newer = str.__new__(cls, value)
+        newer._name_ = newer._value_ = value
+        return newer
 
 
 class TurnEvent(Wire):
