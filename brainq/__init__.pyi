@@ -15,7 +15,6 @@ from brainq.client.async_client import (
 )
 from brainq.client.async_handle import AsyncHold as AsyncHold, AsyncTurnHandle as AsyncTurnHandle
 from brainq.client.client import Client as Client
-from brainq.client.content_keys import ContentKeys as ContentKeys
 from brainq.client.following import as_completed as as_completed, gather as gather
 from brainq.client.handle import Hold as Hold, TurnHandle as TurnHandle
 from brainq.client.memories import Memories as Memories
@@ -183,6 +182,7 @@ from brainq.contracts.typed_events import (
 from brainq.contracts.usage import TokenUsage as TokenUsage
 from brainq.contracts.view import BudgetSnapshot as BudgetSnapshot, TurnSnapshot as TurnSnapshot
 from brainq.contracts.webhook import DeliveryRow as DeliveryRow
+from brainq.contrib.encryption.content_keys import ContentKeys as ContentKeys
 from brainq.engine import (
     BoundedToolExecutor as BoundedToolExecutor,
     CitationAccumulator as CitationAccumulator,

@@ -7,7 +7,6 @@ from __future__ import annotations
 import time
 from collections import Counter
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
 
 from brainq.adapters.redis.erase import RedisErasure
 from brainq.adapters.sql.erase import SqlErasure
@@ -19,9 +18,7 @@ from brainq.contracts.erasure import Erasure, ErasureScope
 from brainq.contracts.ids import tenant_of
 from brainq.contracts.status import Awaits
 from brainq.errors import ResultTimeout
-
-if TYPE_CHECKING:
-    from brainq.client.content_keys import KeysLeaving
+from brainq.runtime.settings.extensions import load_extension
 
 POLL_S = 0.2
 RECENT_S = 3600.0  # finalizers may still be at work at what ended since
@@ -33,27 +30,15 @@ def erase_everywhere(cells: Cells, scope: ErasureScope, *, by: str = "", wait_s:
     """`erase` in every cell, one after the other, and what the directory says of it. One receipt of all. A tenant's
     keys of encrypted content go last."""
     receipt = _erase_each(cells, scope, by=by, wait_s=wait_s)
-    # After all rows: to end its turns was written down, too, and would be under a newer key.
-    keys = _keys_leaving(cells, scope)
-    if keys is None:
+    stores = [wiring.store for _, wiring in cells.each()]
+    is_whole_tenant = scope.is_tenant and scope.name == tenant_of(scope.name)
+    if not is_whole_tenant or all(store.database.codec is None for store in stores):
         return receipt
-    gone = keys.shred()
-    keys.forget_name()
+    # After all rows: to end its turns was written down, too, and would be under a newer key.
+    gone = load_extension("brainq.encryption", "erase_keys")(stores, scope.name)
     if not gone:
         return receipt
     return receipt.model_copy(update={"rows": {**receipt.rows, "tenant_keys": gone}, "ended_at": datetime.now(UTC)})
-
-
-def _keys_leaving(cells: Cells, scope: ErasureScope) -> KeysLeaving | None:
-    """Return the tenant's keys. Returns None without keys, and for less than a whole tenant, which needs its keys."""
-    stores = [wiring.store for _, wiring in cells.each()]
-    if not scope.is_tenant or scope.name != tenant_of(scope.name):
-        return None
-    if all(store.database.codec is None for store in stores):
-        return None
-    from brainq.client.content_keys import KeysLeaving, codec_of
-
-    return KeysLeaving([codec for store in stores if (codec := codec_of(store)) is not None], scope.name)
 
 
 def _erase_each(cells: Cells, scope: ErasureScope, *, by: str, wait_s: float) -> Erasure:

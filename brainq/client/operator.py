@@ -34,9 +34,10 @@ from brainq.engine.finalize.rerun import Retried
 from brainq.errors import CallNotFound, ContentNotKept, InvalidInput, ResultTimeout, SetupError, Unreachable
 from brainq.fleet.snapshot import read_redis_fleet
 from brainq.runtime.settings.deployment import Settings, settings_here
+from brainq.runtime.settings.extensions import load_extension
 
 if TYPE_CHECKING:
-    from brainq.client.content_keys import ContentKeys
+    from brainq.contrib.encryption.content_keys import ContentKeys
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -194,9 +195,8 @@ class Operator:
     @property
     def keys(self) -> ContentKeys:
         """The keys under which content in SQL is encrypted. They do not need Redis."""
-        from brainq.client.content_keys import ContentKeys
-
-        return ContentKeys([(name, wiring.store) for name, wiring in cells_of(self._client).each()])
+        make_keys: type[ContentKeys] = load_extension("brainq.encryption", "keys")
+        return make_keys([(name, wiring.store) for name, wiring in cells_of(self._client).each()])
 
     def close(self) -> None:
         """Close the connections to Redis and SQL."""

@@ -26,6 +26,8 @@ OWNER_SEPARATOR = "@"
 """Separates a file's hash and its tenant in the name of an encrypted file. Each tenant has its own copy."""
 KEY_CACHE_S = 10.0
 """How long a process uses a tenant's key before it reads the key again."""
+SETTLE_S = 1.0
+"""How long a value may still be written under a key after the cache's time is over."""
 KeyState = Literal["current", "old", "leaving", "shredded"]
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -56,3 +57,19 @@ def test_one_cell_imports_nothing_of_several() -> None:
 
 def test_the_parts_of_several_cells_are_entry_points() -> None:
     assert set(load_extensions("brainq.cells")) == {"dev", "doctor", "gate", "mover", "router"}
+
+
+def test_a_deployment_without_keys_imports_nothing_of_encryption(tmp_path: Path) -> None:
+    code = (
+        "import sys\n"
+        "from brainq.adapters.sql.store import Store\n"
+        "from brainq.client.operator import Operator\n"
+        f"Store.open('sqlite:///{tmp_path}/brainq.db').close()\n"
+        "print([name for name in sys.modules if name.startswith(('brainq.contrib', 'cryptography.hazmat'))])"
+    )
+    shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert shown.stdout.strip() == "[]"
+
+
+def test_the_parts_of_encryption_are_entry_points() -> None:
+    assert set(load_extensions("brainq.encryption")) == {"blobs", "database", "doctor", "erase_keys", "keys", "new_key"}

@@ -18,7 +18,7 @@ from brainq.adapters.sql.migrations.upgrade import require_current, upgrade
 from brainq.adapters.sql.refusals import driver_message, sql_refusal, try_write
 from brainq.adapters.sql.repositories.acts import Acts
 from brainq.adapters.sql.repositories.approvals import Approvals
-from brainq.adapters.sql.repositories.blobs import Blobs, EncryptedBlobs
+from brainq.adapters.sql.repositories.blobs import Blobs
 from brainq.adapters.sql.repositories.brakes import Brakes
 from brainq.adapters.sql.repositories.budgets import Budgets
 from brainq.adapters.sql.repositories.calls import Calls
@@ -37,6 +37,7 @@ from brainq.adapters.sql.repositories.turns import Turns
 from brainq.adapters.sql.tables import turns
 from brainq.contracts.encryption import MARK, KeyPlace
 from brainq.errors import SetupError, Unreachable
+from brainq.runtime.settings.extensions import load_extension
 from brainq.runtime.text.service_url import without_password
 
 TRY_EVERY_S = 5.0  # a test costs Postgres some milliseconds
@@ -57,7 +58,8 @@ class Store:
         self.inputs = Inputs(database)
         self.approvals = Approvals(database)
         self.brakes = Brakes(database)
-        self.blobs = Blobs(database) if database.codec is None else EncryptedBlobs(database)
+        blobs: type[Blobs] = Blobs if keys is None else load_extension("brainq.encryption", "blobs")
+        self.blobs = blobs(database)
         self.budgets = Budgets(database)
         self.decisions = Decisions(database)
         self.steps = FinalizerSteps(database)
@@ -152,12 +154,7 @@ def _unreachable(engine: Engine, error: Exception) -> Unreachable:
 
 def make_database(engine: Engine, keys: KeyPlace | None) -> Database:
     """Return the database, with a codec if there are keys. The codec's modules are imported only then."""
-    if keys is None:
-        return Database(engine)
-    from brainq.adapters.sql.encoded import EncodedDatabase
-    from brainq.adapters.sql.envelope import EnvelopeCodec
-
-    return EncodedDatabase(engine, EnvelopeCodec(keys))
+    return Database(engine) if keys is None else load_extension("brainq.encryption", "database")(engine, keys)
 
 
 def require_clear(engine: Engine) -> None:

@@ -13,6 +13,7 @@ from brainq.cli.help import command_group, subcommand
 from brainq.cli.options import AsJson, Yes, require_consent
 from brainq.cli.output import ago, clean, counted, note, print_json, print_outcome, print_rows
 from brainq.errors import ExitCode
+from brainq.runtime.settings.extensions import load_extension
 
 if TYPE_CHECKING:
     from brainq.cli.pages.layout import PageTable
@@ -35,11 +36,7 @@ def new(name: Annotated[str, typer.Argument(metavar="KEY_ID", help="The key's na
     Examples:
       (umask 077; brainq keys new op-1 > content-keys)
     """
-    from brainq.adapters.sql.envelope import new_operator_key, parse_operator_keys
-
-    line = new_operator_key(name)
-    parse_operator_keys(line, "KEY_ID")
-    sys.stdout.write(f"{line}\n")
+    sys.stdout.write(f"{load_extension('brainq.encryption', 'new_key')(name)}\n")
 
 
 @subcommand(app, "list")
@@ -119,8 +116,7 @@ def reencrypt(as_json: AsJson = False) -> None:
     Examples:
       brainq keys reencrypt
     """
-    from brainq.client.content_keys import SETTLE_S
-    from brainq.contracts.encryption import KEY_CACHE_S
+    from brainq.contracts.encryption import KEY_CACHE_S, SETTLE_S
 
     with open_operator() as operator:
         done = operator.keys.reencrypt(_show_progress)

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
 import shlex
-import stat
 import time
 from collections.abc import Generator, Iterator
 from itertools import islice
@@ -29,10 +27,9 @@ from brainq.cli.doctor.fleet import check_answers, check_troubles
 from brainq.cli.doctor.guard import each_guarded, guarded
 from brainq.cli.doctor.rights import check_rights
 from brainq.cli.output import counted
-from brainq.contracts.encryption import ContentKeyMissing
 from brainq.contracts.webhook import parse_webhooks
-from brainq.errors import SetupError
 from brainq.runtime.settings.deployment import Settings
+from brainq.runtime.settings.extensions import load_extension
 from brainq.runtime.text.service_url import without_password
 
 SKEW_WARN_S = 1.0
@@ -47,7 +44,9 @@ def check_sql_and_content(settings: Settings) -> Generator[Check, None, bool]:
     """Yield the checks of SQL and its content. Returns True if SQL can be read."""
     has_sql = yield from guarded("sql", lambda: check_sql(settings))
     if has_sql:
-        yield from each_guarded("keys", lambda: check_content_keys(settings))
+        if settings.content_keys:
+            check_keys = load_extension("brainq.encryption", "doctor")
+            yield from each_guarded("keys", lambda: check_keys(settings))
         yield from each_guarded("webhooks", lambda: check_webhooks(settings))
     return has_sql
 
@@ -304,38 +303,6 @@ def _pooler(pooled: bool | None) -> Iterator[Check]:
             "brainq is not configured for it",
             "set BRAINQ_SQL_POOLED=true, and remove `pooled` and `prepare_threshold` from the URL",
         )
-
-
-def check_content_keys(settings: Settings) -> Iterator[Check]:
-    """Check the content keys, if content is encrypted. It does not count rows; `brainq keys list --count` does."""
-    place = settings.key_place
-    if place is None:
-        return
-    from brainq.adapters.sql.envelope import EnvelopeCodec
-
-    try:
-        codec = EnvelopeCodec(place)
-        codec.check()
-    except (ContentKeyMissing, SetupError) as error:
-        yield fail(
-            "keys",
-            str(error),
-            "its content cannot be read without the key; see docs/operate/encryption.md",
-        )
-        return
-    rows = [key for key in codec.listed() if key.state != "shredded"]
-    codec.close()
-    others = {key.operator_key for key in rows} - {codec.operator_keys.current}
-    mode = os.stat(place.file).st_mode
-    if mode & (stat.S_IRWXG | stat.S_IRWXO):
-        yield warn("keys", f"{place.file} can be read by users other than its owner", f"chmod 600 {place.file}")
-    elif not codec.writes:
-        yield warn("keys", "new content is stored unencrypted", "put a key before the line `clear` in the key file")
-    elif others:
-        wrapped = ", ".join(sorted(others))
-        yield warn("keys", f"some tenants' keys are still encrypted with {wrapped}", "run `brainq keys rewrap`")
-    else:
-        yield ok("keys", f"content is encrypted; {codec.operator_keys.current} protects {len(rows)} tenants' keys")
 
 
 def check_webhooks(settings: Settings) -> Iterator[Check]:

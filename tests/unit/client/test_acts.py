@@ -11,10 +11,11 @@ from typing import Any
 
 import brainq.client
 from brainq.app.access.tokens import Tokens
-from brainq.client import async_client, async_handle, bulk_run, content_keys, handle, retries, runtime_state
+from brainq.client import async_client, async_handle, bulk_run, handle, retries, runtime_state
 from brainq.client.async_handle import async_action, async_lookup
 from brainq.client.connection import Connection
 from brainq.client.operator import Operator
+from brainq.contrib.encryption.content_keys import ContentKeys
 
 CLIENT = Path(brainq.client.__file__).parent
 READ_ONLY = {
@@ -123,7 +124,7 @@ def test_a_verb_acts_exactly_if_its_twin_takes_it_for_an_action() -> None:
 
 
 def test_every_verb_without_a_twin_acts_or_only_reads() -> None:
-    for owner in (content_keys.ContentKeys, Tokens, Operator):
+    for owner in (ContentKeys, Tokens, Operator):
         for name, verb in inspect.getmembers(owner, inspect.isfunction):
             if not name.startswith("_"):
                 assert acts(owner, verb) != ((owner.__name__, name) in READ_ONLY), f"{owner.__name__}.{name}"

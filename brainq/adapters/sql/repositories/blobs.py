@@ -9,9 +9,7 @@ from sqlalchemy import bindparam, delete, exists, select
 from brainq.adapters.sql.database import Database, Transaction
 from brainq.adapters.sql.statements import insert_or_ignore, upsert
 from brainq.adapters.sql.tables import attachments, blobs
-from brainq.contracts.encryption import OWNER_SEPARATOR
 from brainq.contracts.file import File
-from brainq.contracts.ids import tenant_of
 from brainq.contracts.message import Attachment
 
 _A = attachments.c
@@ -31,8 +29,7 @@ _ONE = (
     .where(_A.turn_id == bindparam("turn"), _A.sha256 == bindparam("sha256"))
     .where(_B.sha256 == _A.sha256)
 )
-_OF_TURN = select(_A.sha256).where(_A.turn_id == bindparam("turn"))
-_LENT = select(_A.sha256).where(_A.session_id == bindparam("session"), _A.sha256.in_(_HASHES)).limit(1)
+OF_TURN = select(_A.sha256).where(_A.turn_id == bindparam("turn"))
 _UNLINK = delete(attachments).where(_A.turn_id == bindparam("turn"))
 _UNLINK_SOME = _UNLINK.where(_A.sha256.in_(_HASHES))
 _LOCK = select(_B.sha256).where(_B.sha256.in_(_HASHES)).order_by(_B.sha256).with_for_update()
@@ -66,7 +63,7 @@ class Blobs:
             # A fixed order prevents a deadlock of two writers of the same files.
             for sha256, file in sorted(each.items()):
                 connection.write(self._keep, {"sha256": sha256, "data": file.data})
-                if connection.write(self._link, _row(session_id, turn_id, file.attachment)):
+                if connection.write(self._link, attachment_row(session_id, turn_id, file.attachment)):
                     new.append(sha256)
         return new
 
@@ -81,7 +78,7 @@ class Blobs:
     def lend(self, session_id: str, turn_id: str, given: Sequence[Attachment]) -> None:
         """Give a turn the files that another turn of its session has."""
         for attachment in given:
-            self._db.write(self._link, _row(session_id, turn_id, attachment))
+            self._db.write(self._link, attachment_row(session_id, turn_id, attachment))
 
     def drop(self, turn_id: str) -> None:
         """Take all files from a turn. Idempotent."""
@@ -100,69 +97,13 @@ class Blobs:
 
     def forget(self, connection: Transaction, turn_id: str) -> None:
         """Effect: take all files from the turn, and delete those that no other turn has."""
-        hashes = [row["sha256"] for row in connection.all(_OF_TURN, {"turn": turn_id})]
+        hashes = [row["sha256"] for row in connection.all(OF_TURN, {"turn": turn_id})]
         if hashes:
             connection.write(_UNLINK, {"turn": turn_id})
             drop_unused(connection, hashes)
 
 
-class EncryptedBlobs(Blobs):
-    """Blobs with encrypted content. Each tenant has its own copy of a file, under its key.
-
-    The name of such a file in SQL contains its tenant. A file that was stored in the clear keeps its name.
-    """
-
-    def keep(self, session_id: str, turn_id: str, files: Sequence[File]) -> Sequence[str]:
-        codec = self._db.codec
-        is_encrypted = codec is not None and codec.writes
-        each = {file.attachment.sha256: file for file in files}
-        if not each:
-            return []
-        new: list[str] = []
-        with self._db.transaction() as connection:
-            had = {_plain(row["sha256"]) for row in connection.all(_OF_TURN, {"turn": turn_id})}
-            for sha256, file in sorted(each.items()):
-                if sha256 in had:
-                    continue
-                name = _name(session_id, sha256) if is_encrypted else sha256
-                connection.write(self._keep, {"sha256": name, "data": file.data})
-                if connection.write(self._link, {**_row(session_id, turn_id, file.attachment), "sha256": name}):
-                    new.append(sha256)
-        return new
-
-    def take_back(self, turn_id: str, hashes: Sequence[str]) -> None:
-        super().take_back(turn_id, [name for name in self._names(turn_id) if _plain(name) in hashes])
-
-    def lend(self, session_id: str, turn_id: str, given: Sequence[Attachment]) -> None:
-        """Give a turn the files of another turn, under the names that the other turn has them."""
-        for attachment in given:
-            names = [attachment.sha256, _name(session_id, attachment.sha256)]
-            found = self._db.first(_LENT, {"session": session_id, "hashes": names})
-            name = attachment.sha256 if found is None else found["sha256"]
-            self._db.write(self._link, {**_row(session_id, turn_id, attachment), "sha256": name})
-
-    def load(self, session_id: str, hashes: Iterable[str]) -> Mapping[str, bytes]:
-        wanted = sorted(set(hashes))
-        found = super().load(session_id, [*wanted, *(_name(session_id, one) for one in wanted)])
-        return {_plain(name): data for name, data in found.items()}
-
-    def of_turn(self, turn_id: str, sha256: str) -> File | None:
-        name = next((name for name in self._names(turn_id) if _plain(name) == sha256), None)
-        return None if name is None else super().of_turn(turn_id, name)
-
-    def _names(self, turn_id: str) -> list[str]:
-        return [row["sha256"] for row in self._db.all(_OF_TURN, {"turn": turn_id})]
-
-
-def _name(session_id: str, sha256: str) -> str:
-    return f"{sha256}{OWNER_SEPARATOR}{tenant_of(session_id)}"
-
-
-def _plain(name: str) -> str:
-    return name.partition(OWNER_SEPARATOR)[0]
-
-
-def _row(session_id: str, turn_id: str, attachment: Attachment) -> dict[str, object]:
+def attachment_row(session_id: str, turn_id: str, attachment: Attachment) -> dict[str, object]:
     return {
         "turn_id": turn_id,
         "sha256": attachment.sha256,

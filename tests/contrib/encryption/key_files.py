@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from brainq.adapters.sql.envelope import new_operator_key
 from brainq.contracts.encryption import KeyPlace
+from brainq.contrib.encryption.envelope import new_operator_key
 
 
 def key_file(directory: Path, *names: str, name: str = "content-keys") -> Path:

@@ -8,12 +8,12 @@ from typing import Any, cast
 
 import pytest
 
-from brainq.adapters.sql.envelope import EnvelopeCodec, new_operator_key, parse_operator_keys
-from brainq.client import content_keys
-from brainq.client.content_keys import ContentKeys
 from brainq.contracts.encryption import KEY_CACHE_S, ContentKeyMissing, ContentShredded, KeyPlace, key_id_of
+from brainq.contrib.encryption import content_keys
+from brainq.contrib.encryption.content_keys import ContentKeys
+from brainq.contrib.encryption.envelope import EnvelopeCodec, new_operator_key, parse_operator_keys
 from brainq.errors import SetupError
-from tests.support.content_keys import key_file, key_place
+from tests.contrib.encryption.key_files import key_file, key_place
 from tests.support.module_time import replace_time
 
 SAID = "It's Zanzibarium \u2603"

@@ -7,20 +7,19 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from brainq.adapters.sql.audit import record_act
-from brainq.adapters.sql.encoded import EncodedDatabase
-from brainq.adapters.sql.envelope import EnvelopeCodec
 from brainq.adapters.sql.erase import SqlErasure, scrub
-from brainq.adapters.sql.reencrypt import Reencryption
 from brainq.adapters.sql.store import Store
 from brainq.contracts.act import NewAct
-from brainq.contracts.encryption import ContentKeyMissing, ReencryptProgress, TenantKey
+from brainq.contracts.encryption import SETTLE_S, ContentKeyMissing, ReencryptProgress, TenantKey
 from brainq.contracts.erasure import ErasureScope
 from brainq.contracts.ids import PREFIX_BOUNDARY, check_prefixes
+from brainq.contrib.encryption.database import EncodedDatabase
+from brainq.contrib.encryption.envelope import EnvelopeCodec
+from brainq.contrib.encryption.reencrypt import Reencryption
 from brainq.errors import InvalidInput, NotFound, SetupError
 from brainq.runtime.observe.logs import logger
 
 TURNS_AT_ONCE = 1000
-SETTLE_S = 1.0  # beyond the bound of the cache: for what was being written when it ran out
 log = logger("brainq.client")
 NO_KEYS = (
     "content is not encrypted: write a key with `brainq keys new op-1 > content-keys`, and set BRAINQ_CONTENT_KEYS to "
@@ -181,6 +180,14 @@ class KeysLeaving:
         """They do not go after all: what is under them can be brought under the tenant's newer key."""
         for codec in self._codecs:
             codec.keys.stay(self._tenant)
+
+
+def erase_keys(stores: Sequence[Store], tenant: str) -> int:
+    """Remove the keys of an erased tenant for good, and its name from what is left of them. Returns how many."""
+    leaving = KeysLeaving([codec for store in stores if (codec := codec_of(store)) is not None], tenant)
+    gone = leaving.shred()
+    leaving.forget_name()
+    return gone
 
 
 def _rewrap_all(codec: EnvelopeCodec) -> int:

@@ -19,7 +19,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from brainq.adapters.sql.database import Record
-from brainq.adapters.sql.tenant_keys import TenantKeys
 from brainq.contracts.encryption import (
     ENCODED,
     IN_CLEAR,
@@ -31,6 +30,7 @@ from brainq.contracts.encryption import (
     TenantKey,
 )
 from brainq.contracts.ids import tenant_of
+from brainq.contrib.encryption.tenant_keys import TenantKeys
 from brainq.errors import SetupError
 from brainq.runtime.observe.logs import logger
 
@@ -46,8 +46,10 @@ _HEAD = len(MARK) + 12 + 1  # the length in bytes of the mark, the key's id and 
 
 
 def new_operator_key(name: str) -> str:
-    """Return a new key as a line for the file of the operator's keys."""
-    return f"{name}:{base64.b64encode(secrets.token_bytes(KEY_BYTES)).decode()}"
+    """Return a new key as a line for the file of the operator's keys. Raises SetupError for a bad name."""
+    line = f"{name}:{base64.b64encode(secrets.token_bytes(KEY_BYTES)).decode()}"
+    parse_operator_keys(line, "KEY_ID")
+    return line
 
 
 def parse_operator_keys(text: str, where: str) -> tuple[str, dict[str, bytes]]:

@@ -2,7 +2,7 @@
 driver, and decodes them on their way back.
 
 Repositories do not notice. To encode a value, the codec needs its tenant: it is derived from the statement's session,
-or from the row if an update names only a turn. This module is not imported if no keys are configured.
+or from the row if an update names only a turn.
 """
 
 from __future__ import annotations
@@ -19,7 +19,15 @@ from brainq.adapters.sql.engine import make_engine
 from brainq.adapters.sql.tables import blobs, turns
 from brainq.adapters.sql.tables.types import ContentBytes, ContentText
 from brainq.adapters.sql.text import sql_text
-from brainq.contracts.encryption import OWNER_SEPARATOR, SHREDDED, ContentCodec, ContentKeyMissing, ContentShredded
+from brainq.contracts.encryption import (
+    OWNER_SEPARATOR,
+    SHREDDED,
+    ContentCodec,
+    ContentKeyMissing,
+    ContentShredded,
+    KeyPlace,
+)
+from brainq.contrib.encryption.envelope import EnvelopeCodec
 from brainq.runtime.observe.logs import logger
 
 CONNECTIONS = 2  # for session look-ups: a thread that holds a connection must not wait for one of the same pool
@@ -33,9 +41,9 @@ log = logger("brainq.store")
 class EncodedDatabase(Database):
     """A Database with a codec. Thread-safe."""
 
-    def __init__(self, engine: Engine, codec: ContentCodec) -> None:
+    def __init__(self, engine: Engine, keys: KeyPlace) -> None:
         super().__init__(engine)
-        self.codec, self._codec = codec, codec
+        self.codec = self._codec = EnvelopeCodec(keys)
         self._sessions = RowSessions(engine)
         self._stored = Database(engine)  # values as they are stored
         self._unreadable = set[tuple[str, str]]()  # rows and keys that were logged

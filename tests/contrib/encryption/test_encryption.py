@@ -10,22 +10,22 @@ import pytest
 from sqlalchemy import Text, select, type_coerce
 
 from brainq.adapters.celery import names
-from brainq.adapters.sql.reencrypt import content_columns
 from brainq.adapters.sql.store import Store
 from brainq.adapters.sql.tables import metadata
-from brainq.client import content_keys
 from brainq.client.connection import cells_of
-from brainq.client.content_keys import ContentKeys, codec_of
 from brainq.client.erase import erase_everywhere
 from brainq.contracts.encryption import SHREDDED, ContentKeyMissing, ContentShredded, ReencryptProgress, key_id_of
 from brainq.contracts.erasure import ErasureScope
 from brainq.contracts.file import File
 from brainq.contrib.cells.move import tenant_mover
+from brainq.contrib.encryption import content_keys
+from brainq.contrib.encryption.content_keys import ContentKeys, codec_of
+from brainq.contrib.encryption.reencrypt import content_columns
 from brainq.errors import InvalidInput, ResultTimeout, SetupError
 from tests.contrib.cells.two_cells import two_cells, two_servers
+from tests.contrib.encryption.key_files import key_file
 from tests.support.brains import diary, obedient
 from tests.support.brains.obedient import script
-from tests.support.content_keys import key_file
 from tests.support.pump import Pump, sqlite_url
 from tests.support.server import RedisServer
 from tests.support.tenant_content import bytes_with, fill

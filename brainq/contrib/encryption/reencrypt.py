@@ -27,8 +27,6 @@ from sqlalchemy import (
 )
 
 from brainq.adapters.sql.database import Database, Record
-from brainq.adapters.sql.encoded import EncodedDatabase
-from brainq.adapters.sql.envelope import EnvelopeCodec
 from brainq.adapters.sql.repositories.blobs import drop_unused
 from brainq.adapters.sql.statements import upsert
 from brainq.adapters.sql.tables import attachments, blobs, memories, metadata, observations, turns
@@ -37,6 +35,8 @@ from brainq.adapters.sql.tables.types import ContentText
 from brainq.adapters.sql.text import terms_of
 from brainq.contracts.encryption import MARK, OWNER_SEPARATOR, ContentKeyMissing, ReencryptProgress, key_id_of
 from brainq.contracts.ids import tenant_of
+from brainq.contrib.encryption.database import EncodedDatabase
+from brainq.contrib.encryption.envelope import EnvelopeCodec
 from brainq.runtime.observe.logs import logger
 
 HEAD = len(MARK) + 12 + 1  # the length of the mark, the key's id and a colon

@@ -13,10 +13,8 @@ from pathlib import Path
 import pytest
 from sqlalchemy import select
 
-from brainq.adapters.sql.reencrypt import content_columns
 from brainq.adapters.sql.store import Store
 from brainq.adapters.sql.tables import attachments, blobs, metadata
-from brainq.client.content_keys import ContentKeys, codec_of
 from brainq.contracts.call import ToolSuccess
 from brainq.contracts.encryption import ContentKeyMissing, KeyPlace, key_id_of
 from brainq.contracts.file import File
@@ -25,9 +23,11 @@ from brainq.contracts.ids import CHILD_TURN_PREFIX
 from brainq.contracts.memory import MemoryItem
 from brainq.contracts.people import TurnInput
 from brainq.contracts.turn import ParentCall
+from brainq.contrib.encryption.content_keys import ContentKeys, codec_of
+from brainq.contrib.encryption.reencrypt import content_columns
+from tests.contrib.encryption.key_files import key_file
 from tests.integration.adapters.sql.conftest import Backend
 from tests.integration.adapters.sql.examples import end_turn, request, schedule, start
-from tests.support.content_keys import key_file
 
 SECRET = "Zanzibarium"
 PICTURE = File(b"\x89PNG\r\n\x1a\n" + SECRET.encode(), "image/png", "a.png")

@@ -11,16 +11,42 @@ from collections.abc import Sequence
 from contextlib import closing
 from typing import Any
 
-from sqlalchemy import Integer, bindparam, func, literal, select, update
+from sqlalchemy import (
+    Column,
+    Integer,
+    PrimaryKeyConstraint,
+    Table,
+    UniqueConstraint,
+    bindparam,
+    func,
+    literal,
+    select,
+    update,
+)
 
 from brainq.adapters.sql.database import Database, Record
 from brainq.adapters.sql.engine import BUSY_TIMEOUT_S, make_engine
 from brainq.adapters.sql.statements import insert_or_ignore
-from brainq.adapters.sql.tables.key_tables import KEY_TABLES, tenant_keys
-from brainq.adapters.sql.tables.types import IdText
+from brainq.adapters.sql.tables.on_demand import OnDemandTables
+from brainq.adapters.sql.tables.types import IdText, SafeText, UtcTimestamp, utc_now
 from brainq.contracts.encryption import TenantKey
 
-CONNECTIONS = 2  # a key is asked for once in ten seconds
+CONNECTIONS = 2  # each key is read once in ten seconds
+KEY_TABLES = OnDemandTables()
+# One row per key, kept for ever. `wrapped` is empty if the key was removed.
+tenant_keys = Table(
+    "tenant_keys",
+    KEY_TABLES.metadata,
+    Column("key_id", IdText, nullable=False),
+    Column("tenant", IdText, nullable=False),
+    Column("generation", Integer, nullable=False),
+    Column("operator_key", IdText, nullable=False),
+    Column("wrapped", SafeText, nullable=False),  # base64
+    Column("state", IdText, nullable=False),  # current, old, leaving, shredded
+    Column("created_at", UtcTimestamp, nullable=False, server_default=utc_now()),
+    PrimaryKeyConstraint("key_id"),
+    UniqueConstraint("tenant", "generation"),
+)
 _K = tenant_keys.c
 _TENANT = _K.tenant == bindparam("of_tenant", type_=IdText())
 _NEWEST = select(tenant_keys).where(_TENANT).order_by(_K.generation.desc()).limit(1)
