@@ -17,6 +17,7 @@ from brainq.client.async_handle import AsyncHold as AsyncHold, AsyncTurnHandle a
 from brainq.client.client import Client as Client
 from brainq.client.following import as_completed as as_completed, gather as gather
 from brainq.client.handle import Hold as Hold, TurnHandle as TurnHandle
+from brainq.client.local import LocalClient as LocalClient, local as local
 from brainq.client.memories import Memories as Memories
 from brainq.client.operator import Operator as Operator
 from brainq.client.options import (
@@ -143,41 +144,6 @@ from brainq.contracts.turn import (
     TurnKind as TurnKind,
     TurnRequest as TurnRequest,
     TurnResult as TurnResult,
-)
-from brainq.contracts.typed_events import (
-    ApprovalDecidedEvent as ApprovalDecidedEvent,
-    ApprovalRequested as ApprovalRequested,
-    BudgetUsedUp as BudgetUsedUp,
-    CallDispatched as CallDispatched,
-    CallEnded as CallEnded,
-    CallParked as CallParked,
-    CallProgress as CallProgress,
-    CallRunning as CallRunning,
-    CallWaiting as CallWaiting,
-    Compaction as Compaction,
-    Event as Event,
-    HoldPlaced as HoldPlaced,
-    HoldReleased as HoldReleased,
-    InputAccepted as InputAccepted,
-    InputBounced as InputBounced,
-    InputConsumed as InputConsumed,
-    Notice as Notice,
-    ReasoningDelta as ReasoningDelta,
-    Reflection as Reflection,
-    ResultOut as ResultOut,
-    StepEnded as StepEnded,
-    StepRetried as StepRetried,
-    StepStarted as StepStarted,
-    TextDelta as TextDelta,
-    TurnActive as TurnActive,
-    TurnCancelling as TurnCancelling,
-    TurnClosing as TurnClosing,
-    TurnDiff as TurnDiff,
-    TurnOpening as TurnOpening,
-    TurnParkedEvent as TurnParkedEvent,
-    TurnQueued as TurnQueued,
-    TurnResumed as TurnResumed,
-    UnknownEvent as UnknownEvent,
 )
 from brainq.contracts.usage import TokenUsage as TokenUsage
 from brainq.contracts.view import BudgetSnapshot as BudgetSnapshot, TurnSnapshot as TurnSnapshot

@@ -1,4 +1,4 @@
-"""Answers that were collected from several cells, and lists that name the cells that did not answer."""
+"""The answers of several cells to one question, and lists that name the cells that they lack."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ R_co = TypeVar("R_co", covariant=True)
 
 @dataclass(frozen=True, slots=True)
 class Answers(Generic[R_co]):
-    """The answers of several cells to one request.
+    """What cells answered.
 
-    answers: pairs of a cell's name and its answer, in the order of the cells.
-    away: the names of the cells that did not answer.
+    answers: by the cell's name, in the order of the cells.
+    away: the names of those that did not answer.
     """
 
     answers: tuple[tuple[str, R_co], ...]
@@ -27,10 +27,7 @@ class Answers(Generic[R_co]):
 
 
 class FromCells(tuple[R_co, ...]):
-    """A list collected from all cells, in order.
-
-    It is a tuple that also names the cells that did not answer (`away`).
-    """
+    """A list of what all cells have, in order: a tuple that also names the cells that did not answer (`away`)."""
 
     away: tuple[str, ...] = ()
 
@@ -42,10 +39,10 @@ class FromCells(tuple[R_co, ...]):
 
 
 def listed(items: Iterable[T], found: Answers[Any]) -> tuple[T, ...]:
-    """Return the items as a tuple that also names the cells that did not answer."""
+    """Return a list as callers get it."""
     return FromCells.of(items, found.away)
 
 
 def cells_away(listed: object) -> tuple[str, ...]:
-    """Return the names of the cells whose items a list lacks, because they did not answer."""
+    """Return the names of the cells that a list lacks."""
     return listed.away if isinstance(listed, FromCells) else ()

@@ -171,10 +171,8 @@ class ListedSession(Wire):
 
 @dataclass(frozen=True, slots=True)
 class TurnFilter:
-    """The filter of a list of turns; see `Client.turns`.
-
-    `sessions` are prefixes. Times are UTC. `metadata` are pairs as `metadata_pairs` makes them.
-    """
+    """The turns of a list; see `Client.turns`. `sessions` are prefixes. Times are UTC. `metadata` are pairs as
+    `metadata_pairs` makes them."""
 
     session: str | None = None
     brain: str | None = None
@@ -196,7 +194,7 @@ class TurnFilter:
 
     @property
     def needs_content(self) -> bool:
-        """Whether the content of turns must be read, because SQL alone finds turns that do not match."""
+        """Whether the content of turns must be read, because SQL alone finds too many."""
         return bool(self.search or self.metadata or self.prompt_tags)
 
     @property

@@ -1,4 +1,4 @@
-"""The refusal of a server that answers, but does not do what is requested."""
+"""A server that answers, but does not do what is requested."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """The reason why a server refuses, which continues a sentence such as "Redis ...", and the remedy."""
+    """Why a server refuses, as in "Redis ...", and what ends the refusal."""
 
     reason: str
     remedy: str

@@ -35,6 +35,7 @@ BY_ITSELF = {
     "brainq-models": "tests/unit/runtime/processes/test_loop_thread.py",
     "brainq-move": "tests/unit/runtime/observe/test_threads.py",
     "brainq-owner": "tests/unit/runtime/observe/test_threads.py",
+    "brainq-pool-{}": "tests/unit/app/local/test_pool_loop.py",
     "brainq-quarantine": "tests/unit/runtime/processes/test_lost_answers.py",
     "brainq-reload": "tests/unit/runtime/observe/test_threads.py",
     "brainq-renewal": "tests/unit/runtime/observe/test_threads.py",

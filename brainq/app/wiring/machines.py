@@ -36,14 +36,14 @@ from brainq.engine.turn.step_money import StepMoney
 from brainq.engine.turn.step_request import BlobCache, StepPreparer
 from brainq.engine.upkeep.lost_calls import Rescuer
 from brainq.engine.upkeep.schedules import ScheduleRunner
-from brainq.engine.upkeep.sweeper import CapacityPublisher, Sweeper
+from brainq.engine.upkeep.sweeper import CapacityKeeper, Sweeper
 from brainq.runtime.leases import LeaseRenewer
 from brainq.runtime.outage import OutagePolicy
 
 if TYPE_CHECKING:
     from brainq.app.wiring.wiring import Wiring
-    from brainq.engine.upkeep.budget_leases import BudgetLeaseUpdater
-    from brainq.engine.upkeep.limit_shares import LimitShareUpdater
+    from brainq.engine.upkeep.budget_leases import LeaseKeeper
+    from brainq.engine.upkeep.limit_shares import ShareKeeper
     from brainq.engine.upkeep.poller import Poller
 
 HOLD_S = 2.0  # a longer wait for a permit gives up its thread
@@ -165,8 +165,6 @@ def _retriever(store: Store, brain: Brain) -> MemoryRetriever | None:
 
 def make_schedule_runner(wiring: Wiring) -> ScheduleRunner:
     """Build what begins scheduled turns by Redis' clock."""
-    from brainq.adapters.celery.schedule_times import next_ms  # imports Celery, which every sweeper has
-
     state, store, intake = wiring.state, wiring.store, wiring.people.intake
 
     def runs(turn_id: str) -> bool:
@@ -177,10 +175,17 @@ def make_schedule_runner(wiring: Wiring) -> ScheduleRunner:
         rows=store.schedules,
         submit=lambda request: intake.submit(request).turn_id,
         runs=runs,
-        next_ms=next_ms,
+        next_ms=_next_ms,
         now_ms=state.events.now_ms,
         is_unavailable=is_unavailable,
     )
+
+
+def _next_ms(timing: str, zone: str, start_ms: int, after_ms: int) -> int | None:
+    # Celery's parser costs a fifth of a second to import: only a process that has a schedule loads it.
+    from brainq.adapters.celery.schedule_times import next_ms
+
+    return next_ms(timing, zone, start_ms, after_ms)
 
 
 def make_pollers(wiring: Wiring) -> tuple[Poller, ...]:
@@ -192,17 +197,17 @@ def make_pollers(wiring: Wiring) -> tuple[Poller, ...]:
     from brainq.engine.upkeep.poller import Poller
 
     return (
-        Poller(_share_updater(wiring), "brainq-shares", "update shares of limits", limit_shares.LOOK_EVERY_S),
-        Poller(_lease_updater(wiring), "brainq-leases", "update leases of budgets", budget_leases.LOOK_EVERY_S),
+        Poller(_share_keeper(wiring), "brainq-shares", "look at shares of limits", limit_shares.LOOK_EVERY_S),
+        Poller(_lease_keeper(wiring), "brainq-leases", "look at leases of budgets", budget_leases.LOOK_EVERY_S),
     )
 
 
-def _share_updater(wiring: Wiring) -> LimitShareUpdater:
+def _share_keeper(wiring: Wiring) -> ShareKeeper:
     from brainq.adapters.sql.repositories.limit_shares import home_shares
-    from brainq.engine.upkeep.limit_shares import LimitShareUpdater
+    from brainq.engine.upkeep.limit_shares import ShareKeeper
 
     cells = wiring.settings.all_cells()
-    return LimitShareUpdater(
+    return ShareKeeper(
         cell=wiring.settings.cell,
         cells=len(cells),
         limits=wiring.state.rates,
@@ -210,19 +215,19 @@ def _share_updater(wiring: Wiring) -> LimitShareUpdater:
     )
 
 
-def _lease_updater(wiring: Wiring) -> BudgetLeaseUpdater:
+def _lease_keeper(wiring: Wiring) -> LeaseKeeper:
     from brainq.adapters.sql.repositories.shared_budgets import SharedBudgets
-    from brainq.engine.upkeep.budget_leases import BudgetLeaseUpdater
+    from brainq.engine.upkeep.budget_leases import LeaseKeeper
 
     rows = wiring.budgets.rows
     assert isinstance(rows, SharedBudgets)  # always, if there are several cells
-    return BudgetLeaseUpdater(budgets=wiring.budgets, leases=rows, counters=wiring.state.money)
+    return LeaseKeeper(budgets=wiring.budgets, leases=rows, counters=wiring.state.money)
 
 
 def make_sweeper(wiring: Wiring, coordinator: Coordinator, finalizer: TurnFinalizer) -> Sweeper:
     settings, state, store, people = wiring.settings, wiring.state, wiring.store, wiring.people
     caps, cap = live_turn_caps(wiring.brains)
-    capacity = CapacityPublisher(
+    capacity = CapacityKeeper(
         state=state.sweeper,
         threads=lambda: sum(seen.threads for seen in state.workers.alive() if seen.pool == "coordinator"),
         max_turns=settings.max_live_turns,

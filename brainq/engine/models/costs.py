@@ -13,6 +13,7 @@ from brainq.errors import BrainqError
 
 MAX_UNKNOWN_MODELS = 10_000
 _PRICE_LIST_NAMES = {"openai-responses": "openai", "bedrock": "aws", "google-cloud": "google", "xai": "x-ai"}
+_UNPRICED = ("scripted", "offline")  # not worth the fifth of a second that the list takes to import
 _unknown_models: set[tuple[str, str]] = set()
 
 
@@ -25,7 +26,7 @@ def cost_usd(provider: str, model: str, usage: TokenUsage) -> float | None:
     """
     if provider == "pydantic-ai":  # the model's name begins with its service's name
         provider, _, model = model.partition(":")
-    if (provider, model) in _unknown_models:
+    if provider in _UNPRICED or (provider, model) in _unknown_models:
         return None
     prices = _price_list()
     if prices is None:

@@ -1,7 +1,5 @@
-"""Updates of the limits of models that several cells share.
-
-One process of a cell requests the cell's share from the home cell, and returns what the cell does not use. It does so
-soon if requests wait, otherwise every few seconds, and not at all for a model that is not used.
+"""Limits of models over several cells: one process of a cell asks home for the cell's share, and gives back what it
+does not use. It asks soon where requests wait, else every few seconds, and not at all for what is idle.
 """
 
 from __future__ import annotations
@@ -22,16 +20,16 @@ LOOK_EVERY_S = 1.0
 
 
 class HomeShares(Protocol):
-    """The shares in the SQL of the home cell. Implemented by `adapters.sql.repositories.limit_shares.LimitShares`."""
+    """Where all cells ask. Fitted by `adapters.sql.repositories.limit_shares.LimitShares`."""
 
     def ask(self, cell: str, report: ShareReport) -> Share | None:
-        """Return the cell's share. Returns None if a later report of the same cell was answered already."""
+        """The cell's share; None: a later look of the same cell was answered already."""
         ...
 
 
 @dataclass
-class _ShareState:
-    """The last answer about a model's share that this process got. Times are monotonic."""
+class _Asked:
+    """What this process knows of a model's share. Times are monotonic."""
 
     at: float
     share: Share | None = None
@@ -39,11 +37,11 @@ class _ShareState:
 
 
 @dataclass(eq=False)
-class LimitShareUpdater:
-    """The updates of one cell's shares. Any number of processes may run them, because each report is answered once.
+class ShareKeeper:
+    """Asks for one cell. Any number of processes may: a look is answered once, and a later one makes it void.
 
-    cells: the number of cells.
-    home: returns the shares of the home cell. It is called when they are first needed.
+    home    opened when it is first asked
+    cells   how many there are
     """
 
     cell: str
@@ -51,47 +49,44 @@ class LimitShareUpdater:
     limits: RedisRates
     home: Callable[[], HomeShares]
     now: Callable[[], float] = time.monotonic
-    _states: dict[str, _ShareState] = field(default_factory=dict[str, _ShareState])
-    _outage: OutageLog = field(default_factory=lambda: OutageLog(log, "request shares of limits from the home cell"))
+    _asked: dict[str, _Asked] = field(default_factory=dict[str, _Asked])
+    _outage: OutageLog = field(default_factory=lambda: OutageLog(log, "ask home for shares of limits"))
 
-    def update(self) -> None:
-        """Request a share for each model that is due.
-
-        Raises what Redis raises. If the home cell is away, that is logged once.
-        """
+    def look(self) -> None:
+        """Ask for each model that is due. Raises what Redis raises; home that is away is logged once."""
         for report in self.limits.share_reports():
-            state = self._states.get(report.model)
-            if is_due(report, None if state is None else state.share, self._since(state)):
-                self._request(report)
+            asked = self._asked.get(report.model)
+            if is_due(report, None if asked is None else asked.share, self._since(asked)):
+                self._ask(report)
 
-    def _since(self, state: _ShareState | None) -> float:
-        return float("inf") if state is None else self.now() - state.at
+    def _since(self, asked: _Asked | None) -> float:
+        return float("inf") if asked is None else self.now() - asked.at
 
-    def _request(self, report: ShareReport) -> None:
-        state = self._states.setdefault(report.model, _ShareState(self.now()))
-        state.at = self.now()
+    def _ask(self, report: ShareReport) -> None:
+        asked = self._asked.setdefault(report.model, _Asked(self.now()))
+        asked.at = self.now()
         try:
             answer = self.home().ask(self.cell, report)
         except Exception as failure:
             self._outage.failed(failure)
-            state.away_since = state.at if state.away_since is None else state.away_since
-            away_s = self.now() - state.away_since
+            asked.away_since = asked.at if asked.away_since is None else asked.away_since
+            away_s = self.now() - asked.away_since
             share = share_without_home(report, self.cells, away_s)
             if share is not None:
                 self.limits.put_share(report, share)
             return
         self._outage.worked()
-        state.away_since = None
+        asked.away_since = None
         if answer is not None and self.limits.put_share(report, answer.share):
-            state.share = answer
+            asked.share = answer
 
 
 def is_due(report: ShareReport, share: Share | None, ago_s: float) -> bool:
-    """Return whether a share must be requested again, `ago_s` after the last request. Pure.
+    """Whether home is asked again that long after the last time. Pure.
 
-    share: the last answer, or None if this process has none.
+    share   what it answered then; None: this process has no answer
     """
-    if report.is_idle:  # the part that is held for it is returned
+    if report.is_idle:  # what was held for it is given back
         return ago_s >= ASK_EVERY_S and (share is None or share.held > 0)
     if report.waits and report.share < WHOLE:
         return True

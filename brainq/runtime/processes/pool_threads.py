@@ -22,6 +22,7 @@ class PoolThreads:
     def __init__(self, threads: Mapping[str, int] = NO_POOLS) -> None:
         self.draining = False
         self._lock = threading.Lock()
+        self._freed = threading.Condition(self._lock)
         self.serve(threads)
 
     def serve(self, threads: Mapping[str, int]) -> None:
@@ -39,9 +40,16 @@ class PoolThreads:
             return True
 
     def give_back(self, pool: str) -> None:
-        """Give a thread of the pool back."""
+        """Give a thread of the pool back. A pool that is no longer served is left out."""
         with self._lock:
-            self._free[pool] += 1
+            if pool in self._free:
+                self._free[pool] += 1
+            self._freed.notify_all()
+
+    def wait_free(self, pool: str, wait_s: float) -> bool:
+        """Wait up to `wait_s` seconds until a thread of the pool is free. Does not take it."""
+        with self._freed:
+            return self._freed.wait_for(lambda: self._free.get(pool, 0) > 0, wait_s)
 
 
 POOL_THREADS = PoolThreads()

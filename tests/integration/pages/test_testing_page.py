@@ -1,4 +1,4 @@
-"""docs/guides/testing.md: its tests pass, on a pump in the short run and on real workers in the full one."""
+"""docs/guides/testing.md: its tests pass, on a pump and as they stand."""
 
 from __future__ import annotations
 
@@ -43,8 +43,7 @@ def test_the_pages_test_of_a_turn_passes(pumps: Callable[..., Pump], desk: Any) 
         desk.test_a_turn(pump.client)
 
 
-@pytest.mark.full
-def test_the_page_as_it_stands_runs_on_real_workers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_page_as_it_stands_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     written(tmp_path)
     monkeypatch.setenv("PATH", f"{Path(sys.executable).parent}:/usr/bin:/bin")
     for name in ("BRAINQ_APP", "BRAINQ_REDIS_URL", "BRAINQ_SQL_URL", "BRAINQ_DATA_DIR"):

@@ -1,0 +1,1 @@
+"""The work of all pools in the threads of one program, without Celery."""
