@@ -9,18 +9,21 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import partial, wraps
 from math import isinf
-from typing import Any, Concatenate, Literal, ParamSpec, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Concatenate, Literal, ParamSpec, Self, TypeVar
 
 from brainq.adapters.redis.events import Follower, NoEvents
 from brainq.adapters.redis.stream_reader import StreamReader
 from brainq.app.wiring import Wiring
 from brainq.client import waiting
 from brainq.client.connection import cells_of, translate_unreachable, wiring_of
+from brainq.client.following import iterate_text_async
 from brainq.client.handle import ENDED_OR_PARKED, Hold, TurnHandle
 from brainq.client.options import WaitFor
-from brainq.contracts.event import TurnEvent
 from brainq.contracts.turn import TurnResult
 from brainq.errors import SetupError, TenantMoving, TurnNotFound
+
+if TYPE_CHECKING:
+    from brainq.contracts.typed_events import Event
 
 R = TypeVar("R")
 T = TypeVar("T")
@@ -126,7 +129,7 @@ class Following:
         self._reader = reader_now()
         self._follower: Follower = self._reader.follow(*self._turn, after)
 
-    async def next(self, wait_s: float) -> list[TurnEvent] | NoEvents:
+    async def next(self, wait_s: float) -> list[Event] | NoEvents:
         """Return the next events. See `Follower.next`."""
         reader = self._reader_now()
         if reader is not self._reader:
@@ -202,7 +205,7 @@ class AsyncTurnHandle:
 
     async def events(
         self, after: int = 0, timeout_s: float | None = None, *, idle_s: float | None = None
-    ) -> AsyncIterator[TurnEvent]:
+    ) -> AsyncIterator[Event]:
         """See `TurnHandle.events`. A slow reader does not delay others; at most 1,000 of its events are in memory.
 
         If a connection breaks, it is reopened, and no event is lost or repeated. After 10 s without success it raises
@@ -228,6 +231,10 @@ class AsyncTurnHandle:
                 if batch[-1].is_final:
                     return
                 limits.event_arrived(clock())
+
+    def text(self, timeout_s: float | None = None, *, idle_s: float | None = None) -> AsyncIterator[str]:
+        """See `TurnHandle.text`."""
+        return iterate_text_async(self.events(0, timeout_s, idle_s=idle_s), self.result)
 
     events_so_far = async_lookup(TurnHandle.events_so_far)
     request = async_lookup(TurnHandle.request)

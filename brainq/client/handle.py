@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 from brainq.adapters.redis.fleet import RedisWorkers
 from brainq.client import checks, waiting
 from brainq.client.connection import Connection, InSession, connection_of
+from brainq.client.following import iterate_text
 from brainq.client.history import child_turns, make_history
 from brainq.client.lists import get_file, get_request, get_turn
 from brainq.client.options import Cancelled, WaitFor
@@ -16,7 +17,7 @@ from brainq.client.timeline import read_timeline
 from brainq.contracts.act import NewAct
 from brainq.contracts.claim import CallRef
 from brainq.contracts.evaluation import RuntimeDecisionRecord
-from brainq.contracts.event import TurnEvent, TurnTimeline
+from brainq.contracts.event import TurnTimeline
 from brainq.contracts.file import File, check_files
 from brainq.contracts.history import StartedTurn, TurnCall
 from brainq.contracts.ids import check_id
@@ -32,6 +33,7 @@ from brainq.runtime.settings.deployment import Settings
 
 if TYPE_CHECKING:
     from brainq.client.client import Client
+    from brainq.contracts.typed_events import Event
 
 ENDED_OR_PARKED: frozenset[WaitFor] = frozenset(("ended", "parked"))
 
@@ -142,9 +144,7 @@ class TurnHandle(InSession):
                 quiet = waiting.is_only_progress(batch)
                 after = batch[-1].seq if batch else after
 
-    def events(
-        self, after: int = 0, timeout_s: float | None = None, *, idle_s: float | None = None
-    ) -> Iterator[TurnEvent]:
+    def events(self, after: int = 0, timeout_s: float | None = None, *, idle_s: float | None = None) -> Iterator[Event]:
         """Iterate over the events numbered above `after`, as they come, up to the final one.
 
         timeout_s: seconds in all, as for `result`.
@@ -155,7 +155,8 @@ class TurnHandle(InSession):
         """
         limits = waiting.WaitLimits(self.turn_id, timeout_s, idle_s, time.monotonic())
         while True:
-            batch, over = list[TurnEvent](), False
+            batch: list[Event] = []
+            over = False
             with waiting.waiting_for_move(limits):
                 batch, over = self._next_events(after, limits)
             yield from batch
@@ -167,7 +168,15 @@ class TurnHandle(InSession):
             else:
                 limits.check(time.monotonic())
 
-    def events_so_far(self) -> tuple[TurnEvent, ...]:
+    def text(self, timeout_s: float | None = None, *, idle_s: float | None = None) -> Iterator[str]:
+        """Iterate over the text of the turn's newest step as it grows: `for text in handle.text(): redraw(text)`.
+
+        Each item replaces the one before, so the text of a step that is attempted again is never doubled. The last item
+        is the result's `text`. See `events` for the arguments and errors, and `result`.
+        """
+        return iterate_text(self.events(0, timeout_s, idle_s=idle_s), self.result)
+
+    def events_so_far(self) -> tuple[Event, ...]:
         """Return the events so far, without waiting for more. Returns none before the turn is in Redis, and none once
         they have expired there."""
         return self._read(lambda wiring: waiting.events_so_far(wiring, self.session_id, self.turn_id))
@@ -369,11 +378,11 @@ class TurnHandle(InSession):
     def _act(self, act: str, subject: str = "", reason: str = "") -> NewAct:
         return NewAct(act, subject, reason=reason, session_id=self.session_id, turn_id=self.turn_id)
 
-    def _next_batch(self, after: int, limits: waiting.WaitLimits) -> list[TurnEvent]:
+    def _next_batch(self, after: int, limits: waiting.WaitLimits) -> list[Event]:
         wait_s = min(waiting.POLL_S, limits.remaining_s(time.monotonic()))
         return self._read(lambda wiring: wiring.state.events.read(self.session_id, self.turn_id, after, wait_s))
 
-    def _next_events(self, after: int, limits: waiting.WaitLimits) -> tuple[list[TurnEvent], bool]:
+    def _next_events(self, after: int, limits: waiting.WaitLimits) -> tuple[list[Event], bool]:
         wait_s = min(waiting.POLL_S, limits.remaining_s(time.monotonic()))
         return self._read(lambda wiring: waiting.next_events(wiring, self.session_id, self.turn_id, after, wait_s))
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from brainq.contracts.event import FIELDS, TurnEvent
+from brainq.contracts.event import TurnEvent
 from brainq.contracts.file import MAX_NAME_CHARS
 from brainq.contracts.ids import DERIVED_PREFIXES, ID_PATTERN, TURN_ID_PATTERN
 from brainq.contracts.turn import TurnRequest, TurnResult
+from brainq.contracts.typed_events import FIELDS
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 _FILE: Mapping[str, Any] = {

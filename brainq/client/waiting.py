@@ -7,7 +7,7 @@ import time
 from collections.abc import Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 from brainq.app.wiring import Wiring
 from brainq.client.options import Cancelled, WaitFor
@@ -26,6 +26,9 @@ from brainq.errors import (
     TurnParked,
     TurnRejected,
 )
+
+if TYPE_CHECKING:
+    from brainq.contracts.typed_events import Event
 
 POLL_S = 2.0
 MOVING_S = 0.5  # how soon a caller that waits looks again while the turn's tenant moves
@@ -176,9 +179,9 @@ def is_only_progress(batch: Sequence[TurnEvent]) -> bool:
     return bool(batch) and all(event.kind in _PROGRESS_EVENTS for event in batch)
 
 
-def events_so_far(wiring: Wiring, session_id: str, turn_id: str) -> tuple[TurnEvent, ...]:
+def events_so_far(wiring: Wiring, session_id: str, turn_id: str) -> tuple[Event, ...]:
     """Return the events there are now. See `TurnHandle.events_so_far`."""
-    events: list[TurnEvent] = []
+    events: list[Event] = []
     while page := wiring.state.events.read(session_id, turn_id, events[-1].seq if events else 0, 0):
         events += page
         if page[-1].is_final:
@@ -188,7 +191,7 @@ def events_so_far(wiring: Wiring, session_id: str, turn_id: str) -> tuple[TurnEv
 
 def next_events(
     wiring: Wiring, session_id: str, turn_id: str, after: int, wait_s: float = POLL_S
-) -> tuple[list[TurnEvent], bool]:
+) -> tuple[list[Event], bool]:
     """Return the events above `after`, waiting up to `wait_s` for the first, and whether no more will come."""
     events = wiring.state.events
     batch = events.read(session_id, turn_id, after, wait_s)

@@ -11,10 +11,12 @@ from brainq.contracts.base import Wire
 
 @dataclass(frozen=True, slots=True)
 class NewAct:
-    """An act as its verb describes it. It becomes a row of the audit log once it has been carried out.
+    """An act that a client's method is about to carry out.
+
+    It becomes a row of the audit log once it has been carried out.
 
     subject: the names and ids of what was acted on. They hold no content and no secret.
-    by: the person who acted; "" for whoever the front named.
+    by: the person who acted, or "" to record the caller that the front has identified.
     """
 
     act: str

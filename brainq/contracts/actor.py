@@ -1,5 +1,7 @@
-"""The caller of the current act, as the front knows it, for the audit log. Imports nothing, so that `brainq --help` is
-quick."""
+"""The caller of the current act, for the audit log.
+
+This module imports nothing, so that `brainq --help` stays fast.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,7 @@ ActSource = Literal["http", "cli", "client"]
 
 @dataclass(frozen=True, slots=True)
 class Actor:
-    """The caller of an act, as far as the front knows, and the front itself."""
+    """The caller of an act, as identified by the front, and the kind of front."""
 
     name: str = ""
     source: ActSource = "client"

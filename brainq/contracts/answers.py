@@ -1,4 +1,4 @@
-"""The answers of several cells to one question, and lists that name the cells that they lack."""
+"""Answers that were collected from several cells, and lists that name the cells that did not answer."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ R_co = TypeVar("R_co", covariant=True)
 
 @dataclass(frozen=True, slots=True)
 class Answers(Generic[R_co]):
-    """What cells answered.
+    """The answers of several cells to one request.
 
-    answers: by the cell's name, in the order of the cells.
-    away: the names of those that did not answer.
+    answers: pairs of a cell's name and its answer, in the order of the cells.
+    away: the names of the cells that did not answer.
     """
 
     answers: tuple[tuple[str, R_co], ...]
@@ -27,7 +27,10 @@ class Answers(Generic[R_co]):
 
 
 class FromCells(tuple[R_co, ...]):
-    """A list of what all cells have, in order: a tuple that also names the cells that did not answer (`away`)."""
+    """A list collected from all cells, in order.
+
+    It is a tuple that also names the cells that did not answer (`away`).
+    """
 
     away: tuple[str, ...] = ()
 
@@ -39,10 +42,10 @@ class FromCells(tuple[R_co, ...]):
 
 
 def listed(items: Iterable[T], found: Answers[Any]) -> tuple[T, ...]:
-    """Return a list as callers get it."""
+    """Return the items as a tuple that also names the cells that did not answer."""
     return FromCells.of(items, found.away)
 
 
 def cells_away(listed: object) -> tuple[str, ...]:
-    """Return the names of the cells that a list lacks."""
+    """Return the names of the cells whose items a list lacks, because they did not answer."""
     return listed.away if isinstance(listed, FromCells) else ()

@@ -47,8 +47,8 @@ class OfTurn(Wire):
 def check_json(field: str, value: object) -> object:
     """Return `value` if it is JSON that every reader can accept. Raises InvalidInput naming `field` if it is not.
 
-    Refused are values without a form in JSON (including NaN), invalid Unicode, more than 64 levels, and more than a
-    million characters.
+    It refuses values that have no JSON form (including NaN), invalid Unicode, more than 64 levels of nesting, and more
+    than a million characters.
     """
     if _nests_too_deep(value):
         raise InvalidInput(field, f"it is nested deeper than {MAX_DEPTH} levels, or holds itself; make it flatter")
@@ -106,7 +106,7 @@ def first_problem(
 
 
 def field_path(loc: Sequence[object], given: object, *, under: str = "", is_missing: bool = False) -> str:
-    """Return the path of a field in the form that people write."""
+    """Return the path of a field as people write it, such as `history[2].calls[0].id`."""
     path, here = under, given
     for at, part in enumerate(loc):
         if isinstance(part, int) and isinstance(here, list | tuple):

@@ -1,5 +1,4 @@
-"""The parts of a brain: its optional parts, its prompt templates, how much it reflects, and its description for those
-who submit turns."""
+"""The configuration of a brain's parts, its prompt templates, and its description for those who submit turns."""
 
 from __future__ import annotations
 
@@ -22,7 +21,8 @@ MAX_APPROVAL_S = 31_536_000.0  # a year
 MAX_CHILD_DEPTH = 100
 MAX_CHILD_TURNS = 10_000
 AfterUntrusted = Literal["ask", "ask_in_session"] | None
-"""What happens to changes once the turn, or the session, has read a result of an untrusted tool. None: they run."""
+"""Whether a call that changes something needs an approval once the turn (`ask`) or the session (`ask_in_session`) has
+read a result of an untrusted tool. None means that it needs none."""
 ThinkLevelName = Literal["off", "low", "medium", "high"]
 """A ThinkLevel as a plain word."""
 
@@ -48,7 +48,10 @@ class Memory:
 
 
 class ToolRanker(Protocol):
-    """Scores tools against a query, with one number for each tool in order. A higher score is a better match."""
+    """A scorer of tools against a query.
+
+    It returns one number for each tool, in order. A higher score is a better match.
+    """
 
     def rank(self, query: str, specs: Sequence[ToolSpec]) -> Sequence[float]: ...
 
@@ -69,7 +72,7 @@ class Selection:
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """The parts of a model call beside the conversation.
+    """The settings for the contents of a model call beside the conversation.
 
     pack_tool: the READ_ONLY tool that is called with the user's message when a turn begins, if the brain has one of
         this name. Its result is shown to the model as data.
@@ -166,7 +169,11 @@ class PromptTemplate(Wire):
 
 
 class ThinkLevel(StrEnum):
-    """How often a brain reflects. Every level above OFF reflects after a failed call; `PERIODS` has the rest."""
+    """The level that sets how often a brain reflects.
+
+    Every level above OFF reflects after a failed call, and `PERIODS` in engine/turn/reflection.py has the number of
+    steps between other reflections.
+    """
 
     OFF = "off"
     LOW = "low"

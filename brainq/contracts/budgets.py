@@ -30,11 +30,11 @@ _NAME = re.compile(r"\S{1,200}")
 class Budget(Wire):
     """A cap on the cost of model calls in a window.
 
-    scope: `all`, or `tenant`, `user` or `brain` for each of them, or one of them: `tenant acme:`, `user acme:ann:`,
-        `brain support`.
+    scope: `all`; `tenant`, `user` or `brain` for a separate cap on each of them; or one of them: `tenant acme:`, `user
+        acme:ann:`, `brain support`.
     usd: US dollars per window.
-    at_cap: what happens when it is spent: `park` turns until the next window begins or somebody raises it; `refuse` new
-        turns, and end live ones; `finish`: turns give a last answer without tools.
+    at_cap: what happens when the cap is reached. `park` pauses turns until the next window begins or the budget is
+        raised. `refuse` rejects new turns and ends live ones. `finish` gives turns one last answer without tools.
     """
 
     scope: str
@@ -48,12 +48,12 @@ class Budget(Wire):
 
 
 class BudgetState(Wire):
-    """A budget in the current window.
+    """The state of a budget in the current window.
 
     scope: one tenant, user or brain, such as `tenant acme:`, or `all`.
-    usd: its standing amount. `raised_usd` comes on top in this window.
+    usd: its configured amount. `raised_usd` is added to it in this window.
     spent_usd: the cost of calls that began in the window. `held_usd` is the worst case of calls in flight.
-    parked: turns that wait for it.
+    parked: turns that wait for the budget.
     noticed_at: when people were notified that four fifths of its present cap are granted, or None.
     """
 
@@ -87,10 +87,10 @@ class MoneyRefusal:
     """Why a model call may not begin now: `wait` for calls in flight, or `short` because the window has too little
     left.
 
-    window: of the budget: `tenant acme:/day`. start_ms: when it began.
-    wanted: the dollars that the window must have been granted in all. For a new counter they come on top of the earlier
-        spending.
-    expected: likewise, for the expected bill. They are granted, too, while there is enough.
+    window: the name of the budget's window, such as `tenant acme:/day`. `start_ms` is when it began.
+    wanted: the total US dollars that the window must have been granted. If its counter is new, earlier spending is
+        added.
+    expected: the same total for the expected bill. It is granted as well while enough is left.
     """
 
     why: Literal["wait", "short"]
@@ -104,7 +104,7 @@ class MoneyRefusal:
 
 @dataclass(frozen=True, slots=True)
 class BudgetWindow:
-    """One budget as it applies to one call. `starts` are the begins of the windows around now, in ms."""
+    """One budget as it applies to one call. `starts` has the start times of the windows around now, in ms."""
 
     scope: str
     budget: Budget
@@ -115,7 +115,7 @@ class BudgetWindow:
         return f"{self.scope}/{self.budget.per}"
 
     def end_ms(self, start_ms: int) -> int:
-        """Return when the window that began at `start_ms` ends."""
+        """Return the time at which the window that began at `start_ms` ends, in ms."""
         later = [start for start in self.starts if start > start_ms]
         return later[0] if later else self.starts[-1]
 
@@ -124,8 +124,8 @@ class BudgetWindow:
 class MoneyHold:
     """The money that one model call holds against each of its budgets while it runs.
 
-    usd           the worst-case cost; the least cost, if the worst case is unknown (`is_blind`)
-    leaves_room   a budget with the cap action `finish` must have as much left again, for the turn's last answer
+    usd: the worst-case cost, or the least cost if the worst case is unknown (`is_blind`).
+    leaves_room: whether a budget with the cap action `finish` must keep as much again for the turn's last answer.
     """
 
     windows: tuple[BudgetWindow, ...]
@@ -137,7 +137,10 @@ class MoneyHold:
 def reservation_for(
     windows: Sequence[BudgetWindow], usd: float | None, least_usd: float | None, *, leaves_room: bool = True
 ) -> MoneyHold | None:
-    """Return the hold of a call whose worst case is `usd`, or is unknown (None). Returns None if no budget applies."""
+    """Return the money that a call must hold, or None if no budget applies.
+
+    `usd` is the worst-case cost. If it is unknown (None), `least_usd` is held.
+    """
     if not windows:
         return None
     known = usd if usd is not None else least_usd or 0.0
@@ -146,11 +149,11 @@ def reservation_for(
 
 @dataclass(frozen=True, slots=True)
 class MoneyGrant:
-    """The dollars that a window was granted in all. `spent_before` is the first value of a new counter.
+    """The total US dollars that a window was granted. `spent_before` is the first value of a new counter.
 
-    is_all: whether this is all of its cap.
-    returned_usd: returned to home, if cells share the budget.
-    has_noticed: whether it has passed four fifths of its cap just now.
+    is_all: whether this is the whole cap.
+    returned_usd: the amount returned to the home cell, if cells share the budget.
+    has_noticed: whether this grant has passed four fifths of the cap.
     """
 
     granted_usd: float
@@ -163,7 +166,7 @@ class MoneyGrant:
 
 @dataclass(frozen=True, slots=True)
 class BudgetNotice:
-    """Four fifths of a window's cap are granted. People are notified once for each window and cap."""
+    """The notice that four fifths of a window's cap are granted. It is sent once for each window and cap."""
 
     scope: str
     per: Per
@@ -174,11 +177,11 @@ class BudgetNotice:
 
 @dataclass(frozen=True, slots=True)
 class GrantedWindow:
-    """One window in SQL.
+    """The state of one window in SQL.
 
     is_spent: whether a call was refused in it since it was last raised.
     noticed_usd: the cap of which four fifths were granted at `noticed_at`.
-    leased_usd, returned_usd: leased by home and returned to it, if cells share the budget.
+    leased_usd, returned_usd: the totals leased by the home cell and returned to it, if cells share the budget.
     """
 
     scope: str
@@ -205,8 +208,10 @@ class WindowCounter:
 
 @dataclass(frozen=True, slots=True)
 class AtCap:
-    """A spent budget, and the action (`what`) for the window that began at `start_ms`. `wait` means that calls in
-    flight may leave some of it."""
+    """A spent budget, and the action (`what`) for the window that began at `start_ms`.
+
+    `wait` means that calls in flight may leave some of it unspent.
+    """
 
     what: Literal["park", "refuse", "finish", "wait"]
     window: BudgetWindow
@@ -224,15 +229,17 @@ def user_of(session_id: str) -> str | None:
 
 
 def scopes_of(session_id: str, brain: str) -> dict[str, str]:
-    """Return the scopes of a call of this session and brain, by kind."""
+    """Return the scopes that a call of this session and brain counts against, by kind."""
     scopes = {"all": "all", "tenant": f"tenant {tenant_of(session_id)}", "brain": f"brain {brain}"}
     user = user_of(session_id)
     return scopes if user is None else scopes | {"user": f"user {user}"}
 
 
 def budgets_for(budgets: Sequence[Budget], session_id: str, brain: str) -> list[tuple[str, Budget]]:
-    """Return the budgets of a call, each with its scope. For one window, a budget of one scope replaces a budget of
-    each."""
+    """Return the budgets that apply to a call, each with its scope.
+
+    A budget for one tenant, user or brain replaces the budget for each of them with the same period.
+    """
     chosen: dict[tuple[str, Per], Budget] = {}
     for kind, scope in scopes_of(session_id, brain).items():
         for budget in budgets:
@@ -242,13 +249,16 @@ def budgets_for(budgets: Sequence[Budget], session_id: str, brain: str) -> list[
 
 
 def window_starts(per: Per, at_ms: int, zone: str) -> tuple[int, ...]:
-    """Return the begins of the previous, the current and the next two windows, in ms. Days and months follow `zone`."""
+    """Return the start times of the previous, the current and the next two windows, in ms.
+
+    Days and months follow the time zone `zone`.
+    """
     at = datetime.fromtimestamp(at_ms / 1000, UTC).astimezone(ZoneInfo(zone))
     if per == "hour":
         begin = at_ms - at_ms % 3_600_000
         return tuple(begin + hours * 3_600_000 for hours in (-1, 0, 1, 2))
     if per == "day":
-        # An hour that comes twice may be that of midnight, as in the Azores: the day begins with its first one.
+        # When clocks are set back, midnight may come twice, as in the Azores. The day then begins at the first one.
         day = at.replace(hour=0, minute=0, second=0, microsecond=0, fold=0)
         return tuple(_ms(day + timedelta(days=days)) for days in (-1, 0, 1, 2))
     months = at.year * 12 + at.month - 1
@@ -262,12 +272,12 @@ def _ms(at: datetime) -> int:
 
 
 def check_budget(scope: str, per: str, usd: object, at_cap: str = "park") -> Budget:
-    """Return the budget. Raises InvalidInput naming the field."""
+    """Return a checked budget. Raises InvalidInput naming the field."""
     kind, _, name = scope.partition(" ")
     if kind not in SCOPE_KINDS or (kind == "all" and name) or (name and not _NAME.fullmatch(name)):
         raise InvalidInput("scope", f"{scope!r} is not all, tenant, user, brain, or one of them such as `tenant acme:`")
     if kind in ("tenant", "user") and name and not name.endswith(PREFIX_BOUNDARY):
-        raise InvalidInput("scope", f"{scope!r}: write what its sessions' ids begin with, to the colon: `{scope}:`")
+        raise InvalidInput("scope", f"{scope!r} must end with a colon, as a prefix of session ids: write `{scope}:`")
     if per not in PERIODS:
         raise InvalidInput("per", f"{per!r} is not one of {', '.join(PERIODS)}")
     if at_cap not in CAP_ACTIONS:
@@ -290,7 +300,7 @@ def parse_budgets(text: str) -> tuple[Budget, ...]:
         at_cap = [word for word in words[1:] if word in CAP_ACTIONS]
         scope = " ".join(word for word in words if word not in (*amounts, *at_cap))
         if not amounts or len(at_cap) > 1:
-            raise ValueError(f"{entry!r} has no amount, or two things to do at the cap; {BUDGET_FORM}")
+            raise ValueError(f"{entry!r} has no amount, or more than one action at the cap; {BUDGET_FORM}")
         for amount in amounts:
             per, _, usd = amount.partition("=")
             try:
@@ -298,13 +308,13 @@ def parse_budgets(text: str) -> tuple[Budget, ...]:
             except InvalidInput as wrong:
                 raise ValueError(f"{wrong}; {BUDGET_FORM}") from None
             except ValueError:
-                raise ValueError(f"{amount!r} is not hour, day or month and dollars; {BUDGET_FORM}") from None
+                raise ValueError(f"{amount!r} is not a period and an amount, such as day=5; {BUDGET_FORM}") from None
             if (scope, per) in found:
-                raise ValueError(f"{scope!r} by {per} is repeated; put it into one entry")
+                raise ValueError(f"the budget of {scope!r} per {per} is given twice; put it into one entry")
             found[scope, per] = budget
     return tuple(found.values())
 
 
-def over(standing: Iterable[Budget], defaults: Iterable[Budget]) -> tuple[Budget, ...]:
-    """Return the budgets of SQL, and those of the settings without a counterpart there."""
+def merge_budgets(standing: Iterable[Budget], defaults: Iterable[Budget]) -> tuple[Budget, ...]:
+    """Return the budgets of SQL, and the budgets of the settings that SQL does not replace."""
     return tuple(({(one.scope, one.per): one for one in defaults} | {(s.scope, s.per): s for s in standing}).values())

@@ -1,4 +1,4 @@
-"""Builds: which code and which brains a worker has, and what it says of that when it claims work."""
+"""Builds: the code and the brains of a worker, and what it declares of both when it claims work."""
 
 from __future__ import annotations
 
@@ -11,21 +11,22 @@ from typing import Literal
 from brainq.contracts.base import Wire
 
 STATE_FORMAT = 1
-"""Of a turn's state in Redis, as `lua/lib/state_format.lua` has it. What an older build reads wrong is a new one."""
+"""The format of a turn's state in Redis, as `lua/lib/state_format.lua` writes it. It grows with each change that an
+older build would misread."""
 
 FORMATS_READ = (1,)
-"""The formats that this build goes on with."""
+"""The formats of turns that this build can continue."""
 
 Pin = Literal["turn", "session"]
-"""How long a turn's brain stays the one that began it: for the turn, or for all turns of its session."""
+"""How long a turn's brain stays pinned to the one that began it: for the turn, or for all turns of its session."""
 
 UNSERVED_S = 60.0
-"""After so long without a worker that has a session's pinned brain, new turns of the session are refused."""
+"""How long a session's pinned brain may be without a worker, in seconds. Then new turns of the session are refused."""
 
 
 @dataclass(frozen=True, slots=True)
 class DeclaredBrain:
-    """A brain of a worker: its name, the digest of what it declares, and its pin; "" for none."""
+    """A brain of a worker: its name, the digest of its declaration, and its pin. The pin is "" if there is none."""
 
     name: str
     digest: str
@@ -34,7 +35,10 @@ class DeclaredBrain:
 
 @dataclass(frozen=True, slots=True)
 class Ramp:
-    """Of each 10,000 sessions so many begin their turns on the build `to`, the others on `other`."""
+    """A gradual change to a new build.
+
+    Of each 10,000 sessions, `share` begin their turns on the build `to`, the rest on `other`.
+    """
 
     to: str
     other: str
@@ -43,12 +47,12 @@ class Ramp:
 
 @dataclass(eq=False)
 class WorkerBuild:
-    """What a process is when it claims work.
+    """The build and the brains of a process that claims work.
 
-    name           of its build
-    brains         the default one first
-    is_distinct  False: neither BRAINQ_BUILD nor a pin is set up here, and no turn says which build had it
-    ramp           as it was last read; no turn reads it
+    name: the name of its build.
+    brains: its brains, with the default one first.
+    is_distinct: False if neither BRAINQ_BUILD nor a pin is configured here. Turns then do not record their build.
+    ramp: the ramp as it was last read. Claims use it without reading it again.
     """
 
     name: str
@@ -58,12 +62,12 @@ class WorkerBuild:
 
     @classmethod
     def of_names(cls, names: Iterable[str] = ()) -> WorkerBuild:
-        """One whose brains have no digest."""
+        """Return a build whose brains have these names and no digest."""
         return cls("", tuple(DeclaredBrain(name, "") for name in names))
 
     @cached_property
     def words(self) -> tuple[str, ...]:
-        """The names of its brains, and `#DIGEST` of each."""
+        """The words by which turns find this build: the names of its brains, and `#DIGEST` for each digest."""
         return (
             *(brain.name for brain in self.brains),
             *(f"#{brain.digest}" for brain in self.brains if brain.digest),
@@ -71,7 +75,7 @@ class WorkerBuild:
 
     @property
     def declared(self) -> str:
-        """For `turn_claim`; empty where builds are not distinguished."""
+        """The argument that `turn_claim` gets, as JSON. Empty if builds are not distinguished."""
         if not self.is_distinct:
             return ""
         if self._declared is None or self._declared[0] is not self.ramp:
@@ -90,19 +94,19 @@ class WorkerBuild:
 
     @property
     def queues(self) -> tuple[str, ...]:
-        """Whose queues of their own its workers read beside those of all: what is behind the `@` of their names."""
+        """The suffixes, after the `@`, of the queues that only workers of this build or format read."""
         own = (self.name,) if self.is_distinct else ()
         return (*own, *(f"format-{number}" for number in FORMATS_READ if number > 1))
 
 
 @dataclass(frozen=True, slots=True)
 class BuildWorker:
-    """A worker, as it says which build it is of.
+    """A worker with the build that it has reported.
 
-    name      `POOL@PROCESS`, unique
-    formats   of a turn's state, that it reads
-    brains    by name the digest and the pin of each
-    lacks     why it cannot work, or is not ready; "" while it is
+    name: `POOL@PROCESS`, which is unique.
+    formats: the formats of a turn's state that it reads.
+    brains: the digest and the pin of each brain, by name.
+    lacks: why it cannot work, or is not ready. Empty if it is ready.
     """
 
     name: str
@@ -122,7 +126,7 @@ class BuildWorker:
 
     @classmethod
     def from_json(cls, text: str) -> BuildWorker:
-        """A later build may say more."""
+        """Read the text of `to_json`. Unknown fields are ignored, because a later build may add some."""
         fields = json.loads(text)
         brains = {name: (str(two[0]), str(two[1])) for name, two in fields["brains"].items()}
         formats = tuple(map(int, fields["formats"]))
@@ -130,9 +134,10 @@ class BuildWorker:
 
 
 def brains_behind(here: WorkerBuild, workers: Iterable[BuildWorker]) -> list[str]:
-    """Return the names of brains that every coordinator which has them declares otherwise than `here` does. Pure.
+    """Return the names of brains that are declared here, but by no coordinator, in this form. Pure.
 
-    Their code was changed here, or there, since the workers were started.
+    The code of such a brain was changed since the workers were started, here or there. Brains that no coordinator has
+    are left out.
     """
     coordinators = [worker.brains for worker in workers if worker.pool == "coordinator"]
     behind: list[str] = []
@@ -145,10 +150,10 @@ def brains_behind(here: WorkerBuild, workers: Iterable[BuildWorker]) -> list[str
 
 @dataclass(frozen=True, slots=True)
 class BuildTurn:
-    """A turn that has not ended, and the build that went on with it last, or that it is pinned to.
+    """A turn that has not ended, and the build that advanced it last or that it is pinned to.
 
-    build    "" where no build is distinguished
-    digest   of its brain, as that build declares it
+    build: the name of the build, or "" if builds are not distinguished.
+    digest: the digest of the turn's brain, as that build declares it.
     """
 
     session_id: str
@@ -164,7 +169,7 @@ class BuildTurn:
 class BuildBrain(Wire):
     """A brain of a build, and how many of its turns have not ended.
 
-    digest: of what the brain declares.
+    digest: the digest of the brain's declaration.
     live, parked, queued, closing: turns that are pinned to it, or that the build continued last.
     pinned: how many of these are pinned.
     """
@@ -197,7 +202,7 @@ class Build(Wire):
 
 
 class Versions(Wire):
-    """All builds that have workers or turns, of all cells.
+    """All builds that have workers or turns, in all cells.
 
     ramp: which build new turns begin on, in words. Empty without a ramp.
     untold: the number of turns without a build, because they began when neither BRAINQ_BUILD nor a pin was configured.

@@ -1,4 +1,4 @@
-"""A bulk: one verb for every turn that some words describe. What it is for, and the report of it."""
+"""A bulk operation applies one verb to every turn that matches a filter. This module has its plan and its report."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ MAX_BULK_TURNS = 100_000
 MAX_RATE = 1_000.0
 MAX_WHERE_CHARS = 2_000
 MAX_FAILURES = 1_000
-"""So many failures are listed; `failures` counts all."""
+"""How many failures a report lists. `failures` counts all of them."""
 
 
 class BulkPlan(Wire):
-    """What a bulk is to do.
+    """The plan of a bulk operation.
 
-    where     the filters of `Client.turns` in words, such as `brain=shop state=parked older=2h`
-    dry_run   only count what it is for
-    rate      turns a second
-    most      of how many turns at most, the newest first
-    reason    kept with each act; of a denial the model reads it
-    by        who does it
+    where: the filters of `Client.turns` in words, such as `brain=shop state=parked older=2h`.
+    dry_run: whether to count the matching turns only.
+    rate: turns per second.
+    most: the largest number of turns, of which the newest are chosen.
+    reason: recorded with each act. The model reads the reason of a denial.
+    by: the person who runs the operation.
     """
 
     verb: BulkVerb
@@ -39,23 +39,23 @@ class BulkPlan(Wire):
 
 
 class BulkFailure(Wire):
-    """One turn for which it failed, and why."""
+    """One turn for which the verb failed, and why."""
 
     turn_id: str
     why: str
 
 
 class BulkReport(Wire):
-    """How far a bulk is, or what came of it.
+    """The progress or the result of a bulk operation.
 
-    state       `running`; `done`; `stopped`, by somebody or with its process; `failed`, `error` says why; `lost`: its
-                process is gone. After the last three the same again does what is left
-    matched     for how many turns it is; None while these are looked up
-    kinds       how many of each kind these are, such as `parked of brain shop`
-    done        turns with which it was done
-    skipped     why nothing was to be done with others, and with how many
-    failed      the first thousand turns with which it failed; `failures` counts all
-    cells_away  cells that did not answer: their turns are missing
+    state: `running`; `done`; `stopped`, by a person or with its process; `failed`, for the reason in `error`; or
+        `lost`, if its process is gone. After the last three, running the same operation again does what is left.
+    matched: the number of matching turns. None while they are being looked up.
+    kinds: the number of matching turns of each kind, such as `parked of brain shop`.
+    done: turns for which the verb was carried out.
+    skipped: turns for which there was nothing to do, as a number for each reason.
+    failed: the first thousand turns for which the verb failed. `failures` counts all of them.
+    cells_away: cells that did not answer. Their turns are missing.
     """
 
     id: str
@@ -75,12 +75,12 @@ class BulkReport(Wire):
 
     @property
     def tried(self) -> int:
-        """How many turns it has come to."""
+        """The number of turns that the operation has processed so far."""
         return self.done + sum(self.skipped.values()) + self.failures
 
 
 def checked_verb(verb: object) -> BulkVerb:
-    """Raises InvalidInput."""
+    """Return the verb. Raises InvalidInput if it is not a verb of bulk operations."""
     for known in BULK_VERBS:
         if verb == known:
             return known
@@ -88,14 +88,14 @@ def checked_verb(verb: object) -> BulkVerb:
 
 
 def checked_rate(rate: float) -> float:
-    """Turns a second. Raises InvalidInput."""
+    """Return the rate in turns per second. Raises InvalidInput if it is not above 0 and at most MAX_RATE."""
     if not 0 < rate <= MAX_RATE:
         raise InvalidInput("rate", f"{rate:g} turns a second is not above 0 and at most {MAX_RATE:.0f}")
     return rate
 
 
 def read_rate(rate: str) -> float:
-    """Turns a second in words: `20/s`, or `20`. Raises InvalidInput."""
+    """Return the turns per second in `20/s` or `20`. Raises InvalidInput."""
     try:
         number = float(rate.removesuffix("/s"))
     except ValueError:

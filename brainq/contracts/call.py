@@ -1,5 +1,7 @@
-"""A call: its outcome, progress, trace and intent. A call that waits for its result has a token, a server's task or a
-child turn."""
+"""A call: its outcome, progress, trace and intent.
+
+A call that waits for a result from outside has a token, a server's task or a child turn.
+"""
 
 from __future__ import annotations
 
@@ -39,7 +41,7 @@ class ToolSuccess(Wire):
 
     partial: a cooperative tool stopped early and returned what it had.
     attachments: the files that it returned, once they are stored.
-    files_lost: why they were not stored.
+    files_lost: why its files could not be stored.
     """
 
     kind: Literal["success"] = "success"
@@ -80,7 +82,10 @@ class ToolTimeout(Wire):
 
 
 class ToolDenied(Wire):
-    """The outcome of a call that a gate refused before it started, after `repairs` of its arguments."""
+    """The outcome of a call that a gate refused before it started.
+
+    `repairs` counts the attempts to repair its arguments.
+    """
 
     kind: Literal["denied"] = "denied"
     reason: DenialReason
@@ -111,7 +116,7 @@ ToolOutcome = Annotated[ToolSuccess | ToolFailure | ToolTimeout | ToolDenied | T
 class CallReport:
     """The end of a call, as Redis records it.
 
-    message: answers the call.
+    message: the tool message that answers the call.
     detail: a few words for people, without content.
     notice: the message for the model if a write ends after it was given up.
     block_tool: whether to deny every later call of the tool in this turn.
@@ -153,7 +158,7 @@ def check_progress(done: object, total: object, message: object) -> Progress:
 
 def _number(field: str, given: object) -> float:
     if isinstance(given, bool) or not isinstance(given, int | float) or not math.isfinite(given):
-        raise InvalidInput(field, f"{given!r} is no finite number; say how many are done, such as 3")
+        raise InvalidInput(field, f"{given!r} is not a finite number; give the amount that is done, such as 3")
     return float(given)
 
 
@@ -200,8 +205,7 @@ class ToolTraceEntry(Wire):
 
 
 class Intent(TypedDict):
-    """The row that SQL has of an attempt at a non-read call before it starts. `args_json` is None if no content is
-    kept."""
+    """The row that SQL gets before an attempt at a non-read call starts. `args_json` is None if no content is kept."""
 
     turn_id: str
     call_id: str
@@ -217,7 +221,8 @@ class Intent(TypedDict):
 
 @dataclass(frozen=True, slots=True)
 class DueHook:
-    """A call that no worker ended, with the arguments that it should have run with, for the brain's hook."""
+    """A call that no worker finished, with the arguments that it was to run with, for the brain's
+    `on_post_tool_use`."""
 
     call_id: str
     tool: str
@@ -247,7 +252,7 @@ class ChildTurn:
 
 @dataclass(frozen=True, slots=True)
 class ServerTask:
-    """A result of a server's tool that will come later.
+    """The answer of a server's tool whose result will come later.
 
     task_id: the server's name of the task.
     poll_ms: how often the server wants to be polled, or 0 if it does not say.
@@ -265,10 +270,11 @@ class ServerTask:
 class ServerTaskWatch:
     """A server's task, and the attempt of a call that waits for it.
 
-    brain, effect: the processes that poll: those that run calls of this effect of this brain ("" for the default one).
-    token: completes the call.
+    brain, effect: select the processes that poll the task: those that run calls of this effect of this brain ("" for
+        the default one).
+    token: the secret that completes the call.
     begun_ms: when the task was returned, by Redis' clock.
-    row: its form in Redis.
+    row: the text of this task in Redis.
     """
 
     ref: CallRef

@@ -1,4 +1,4 @@
-"""The arguments of a brain's callbacks, and the answer of the one that may refuse a call.
+"""The arguments of a brain's callbacks, and the answer with which one of them may refuse a call.
 
 Callbacks are functions, plain or async, that run in brainq's own workers. Those of the finalizer (`on_usage`,
 `on_turn_end`) run at least once: after a crash they may run again with the same `step_key`, and `on_post_tool_use` with

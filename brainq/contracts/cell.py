@@ -52,10 +52,10 @@ class Cell:
 
 @dataclass(frozen=True, slots=True)
 class Placement:
-    """The cell of a tenant. `epoch` is 1 at first and grows by one with each move; the higher epoch is right.
+    """The cell of a tenant. `epoch` begins at 1 and grows by one with each move; the higher epoch is right.
 
-    A cell's own SQL may mark a tenant that has just arrived with an epoch below 0: rows of it may wait that Redis does
-    not know.
+    In a cell's own SQL, an epoch below 0 marks a tenant that has just arrived. It may have rows that Redis does not
+    know.
     """
 
     cell: str
@@ -68,9 +68,9 @@ class Placement:
 
 @dataclass(frozen=True, slots=True)
 class Move:
-    """A tenant's move in home's SQL.
+    """A tenant's move, as the home cell's SQL records it.
 
-    lease_until: its owner may continue alone until then.
+    lease_until: until when only its present owner may continue it.
     counts: the number of copied rows by kind.
     """
 
@@ -107,7 +107,7 @@ class MoveStep:
 
 
 def parse_cells(text: str) -> tuple[Cell, ...]:
-    """Return the cells of a JSON object, in its order. The first is home. An empty text has none.
+    """Return the cells of a JSON object, in its order. The first is home. An empty text gives no cells.
 
     Raises InvalidInput, which shows no URL.
     """
@@ -142,8 +142,10 @@ def tenant_key(session_id: str) -> str:
 
 
 def hashed_cell(key: str, names: Sequence[str]) -> str:
-    """Return the cell of a tenant without an entry in the directory, by rendezvous hashing: a further cell takes its
-    share, and moves no tenant between the others."""
+    """Return the cell of a tenant without an entry in the directory, by rendezvous hashing.
+
+    If a cell is added, it takes over its share of the tenants, and no tenant moves between the other cells.
+    """
     return ranked_cells(key, names)[0]
 
 
@@ -159,7 +161,10 @@ def birth_cell(turn_id: str, names: Sequence[str]) -> str | None:
 
 
 def with_birth_cell(name: str, turn_id: str) -> str:
-    """Return `turn_id` as made in this cell. It is unchanged if there is only one cell ("")."""
+    """Return `turn_id` with the name of the cell where it is made.
+
+    It is unchanged if `name` is "", for a single cell.
+    """
     return f"{name}{ID_BOUNDARY}{turn_id}" if name else turn_id
 
 

@@ -1,5 +1,5 @@
-"""The right that a worker holds after a claim, as plain frozen dataclasses: they are made on the hot path and never
-sent anywhere."""
+"""The rights that workers have after a claim, as plain frozen dataclasses, because they are made on the hot path and
+never sent anywhere."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ SettleResult = Literal["SETTLED", "PARKED", "LATE", "LOST", "ALIVE", "GONE", "EA
 
 @dataclass(frozen=True, slots=True)
 class NoClaim(Generic[DropReason]):
-    """The answer to a doorbell that is to be dropped."""
+    """The answer to a doorbell that the worker must drop, with the reason (`why`)."""
 
     why: DropReason
 
@@ -32,7 +32,8 @@ class NoClaim(Generic[DropReason]):
 class RunningAttempt:
     """The attempt at a step that runs under a claim.
 
-    spends: reads the cost of its model call, should it end here. Any thread may call it. None if no model is called.
+    spends: a function that returns the cost of its model call if the call ended now. Any thread may call it. None if no
+        model is called.
     """
 
     step: int = 0
@@ -44,10 +45,10 @@ class RunningAttempt:
 class TurnClaim:
     """The ownership of a turn for one advance. Every write carries `owner` and `fence`.
 
-    reads: the turn as it was read with the claim; `Turns.look` makes a view of it.
-    lost: the previous owner stopped beating.
-    stops: what operators have stopped.
-    only_ends: the turn may only be ended: its brain is not here, or another brain began it.
+    reads: the turn as it was read with the claim. `Turns.look` makes a view of it.
+    lost: whether the previous owner stopped beating.
+    stops: the stops in force.
+    only_ends: whether the turn may only be ended, because its brain is not here, or because another brain began it.
     under_way: the attempt that is written with each beat and each published text. If this worker dies, its model call
         is charged as recorded there.
     """
@@ -68,16 +69,22 @@ NoTurnClaim = NoClaim[
     TurnState
     | Literal["gone", "stale", "held", "grace", "suspect", "awaits", "no_brain", "other_build", "other_format"]
 ]
-"""`suspect`: the turn lost its worker too often to run beside others. `awaits`: its calls are open. `no_brain`: this
-worker does not have its brain. `other_build`: it is pinned to another brain, or begins elsewhere. `other_format`: this
-build cannot read its state."""
+"""The reasons why a turn cannot be claimed, beside its state.
+
+suspect: it lost its worker too often to run beside other turns.
+awaits: it waits for open calls.
+no_brain: this worker does not have its brain.
+other_build: it is pinned to another brain, or begins on another build.
+other_format: this build cannot read its state.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class TurnStart:
-    """The first entries of a turn in the history. They are entered once.
+    """The first entries of a turn in the history. They are written once.
 
-    messages: the user's message last, after what SQL kept of a session whose history Redis has dropped.
+    messages: the user's message comes last. Before it are the messages that SQL kept of a session whose history Redis
+        has dropped.
     prompt_hash: the hash of the system prompt.
     earlier: the number of the session's turns that only SQL still counts.
     """
@@ -92,15 +99,16 @@ class StepStart:
     """The data with which an attempt at a step begins.
 
     estimate: the estimated input tokens, which are compared with the bill later.
-    most_tokens, max_usd: the most that the step may take, including its reply if that has a limit.
-    shown: the names of the tools chosen for this turn. The first choice remains.
+    most_tokens, max_usd: the worst case of the step in tokens and US dollars. It includes the reply if the reply has a
+        limit.
+    shown: the names of the tools chosen for this turn. The first choice of a turn stays in force.
     drained: how many of the mailbox's oldest inputs this step consumes.
-    inputs: the messages that they become in the history.
-    readiness: what the newest of them says about readiness: `ready`, a hold, or "".
-    full: the percentage of the context that it fills, if that is worth a warning, or else 0.
+    inputs: the messages that these inputs become in the history.
+    readiness: the readiness that the newest of these inputs sets: `ready`, a hold, or "".
+    full: the percentage of the context that the step fills, if that is worth a warning, or else 0.
     turn: the first entries of the turn, if it has not begun.
     lost: the cost of the previous attempt if that broke off, or None if it is unknown.
-    money: what it holds against its budgets, or None if no budget applies.
+    money: the money that the step holds against its budgets, or None if no budget applies.
     """
 
     estimate: int
@@ -117,7 +125,7 @@ class StepStart:
 
     @property
     def for_retry(self) -> StepStart:
-        """The data of another attempt. What the first attempt entered is there already."""
+        """The data for the next attempt, without the entries that the first attempt has written."""
         return replace(self, drained=0, inputs=(), readiness="", turn=None)
 
 
@@ -131,14 +139,14 @@ class StepAttempt:
 
 @dataclass(frozen=True, slots=True)
 class StepOverBudget:
-    """The answer to a step that the budget does not allow."""
+    """The answer to a step that the turn's budget does not allow. `what` names the limit."""
 
     what: Literal["steps", "tokens", "cost"]
 
 
 @dataclass(frozen=True, slots=True)
 class CallsOverBudget:
-    """The answer to a commit with calls that are over the budget. The other calls are paid for."""
+    """The answer to a commit with calls that are over the turn's budget. The other calls are paid for."""
 
     calls: tuple[str, ...]
 
@@ -162,9 +170,9 @@ class CallClaim:
     cap_ms: the tool's own limit.
     remaining_ms: the time until the turn's deadline, at the claim.
     brain: the brain that the turn names, or "" for the default.
-    waited_ms: the time in its queue until the claim.
-    lane_waited_ms: the time before that, for its lanes.
-    traceparent: from the turn's request.
+    waited_ms: the time that it spent in its queue before the claim.
+    lane_waited_ms: the time that it had waited for its lanes before that.
+    traceparent: the W3C trace context of the turn's request.
     """
 
     session_id: str
@@ -202,8 +210,14 @@ NoCallClaim = NoClaim[
     | Literal["gone", "stale", "unserved", "closed", "expired", "held", "stopped"]
     | Literal["no_brain", "other_build", "other_format"]
 ]
-"""`unserved`: another pool serves the call's effect. `closed`: the turn no longer needs it. `held`: a hold is in force.
-`stopped`: operators have paused or forbidden it. `no_brain`: this worker does not have its turn's brain."""
+"""The reasons why a call cannot be claimed, beside its status.
+
+unserved: another pool serves the call's effect.
+closed: the turn no longer needs it.
+held: a hold is in force.
+stopped: operators have paused or forbidden it.
+no_brain: this worker does not have its turn's brain.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -284,11 +298,11 @@ class CallRef:
 
 @dataclass(frozen=True, slots=True)
 class CallFacts:
-    """A call as its turn knows it.
+    """The facts about a call that its turn records.
 
-    attempt: the newest one.
+    attempt: the number of its newest attempt.
     client_arguments: the beginning of its arguments if the client runs it.
-    is_awaited: whether it waits for a result from outside, which would be neither late nor a second one.
+    is_awaited: whether it waits for a result from outside. A result is then neither late nor the second one.
     """
 
     status: TraceStatus
@@ -303,7 +317,7 @@ class CallFacts:
 
 @dataclass(frozen=True, slots=True)
 class ClientCall:
-    """How a call of a client's tool parks. `arguments_json` is published as JSON text."""
+    """The parameters with which a call of a client's tool is parked. `arguments_json` is published as JSON text."""
 
     arguments_json: str
     timeout_s: float
@@ -332,7 +346,7 @@ class PlannedCall:
 
 @dataclass(frozen=True, slots=True)
 class SettleReply:
-    """The result of recording a call's end: `SETTLED`, `PARKED`, or `LATE` and `LOST` with its status."""
+    """The result of recording a call's end: `SETTLED`, `PARKED`, or `LATE` or `LOST` with the call's status."""
 
     word: SettleResult
     status: TraceStatus | Literal["gone", ""] = ""

@@ -1,5 +1,5 @@
-"""Conversations: the messages of a session with their estimated sizes, its earlier turns, and the history that a
-session's first turn may bring along."""
+"""Conversations: the messages of a session with their estimated sizes, its earlier turns, and the history that a new
+session may begin with."""
 
 from __future__ import annotations
 
@@ -22,12 +22,14 @@ _ENGINE_FIELDS = ("turn", "step", "extra")
 
 @dataclass(frozen=True, slots=True)
 class Conversation:
-    """Messages, oldest first. Adding some never reads all of them again. Make one with `EMPTY.plus`.
+    """The messages of a session, oldest first. Adding messages does not read the others again.
+
+    Create one with `EMPTY_CONVERSATION.plus`.
 
     sizes: the estimated tokens of each message.
-    tokens: their sum.
-    begins: the position of the first message by turn id.
-    older: how many messages before these were not read.
+    tokens: the sum of `sizes`.
+    begins: the position of each turn's first message, by turn id.
+    older: the number of messages before these that were not read.
     """
 
     messages: tuple[Message, ...] = ()
@@ -61,8 +63,10 @@ class Conversation:
         )
 
     def without_oldest(self, count: int, *, older: int) -> Conversation:
-        """Return the conversation without its `count` oldest messages. `older` is the number of messages before the
-        rest."""
+        """Return the conversation without its `count` oldest messages.
+
+        `older` is the number of messages that come before the remaining ones.
+        """
         kept, sizes = self.messages[count:], self.sizes[count:]
         return Conversation(kept, sizes, sum(sizes), _turn_begins(kept, 0, {}), older)
 
@@ -83,7 +87,8 @@ def _turn_begins(messages: Iterable[Message], offset: int, known: Mapping[str, i
 
 
 class EarlierTurn(NamedTuple):
-    """The rest of a turn that Redis has dropped: the user's message with its files, and the answer."""
+    """The part of a turn that SQL keeps after Redis has dropped it: the user's message with its files, and the
+    answer."""
 
     user: str
     assistant: str
@@ -91,8 +96,10 @@ class EarlierTurn(NamedTuple):
 
 
 def check_history(messages: tuple[Message, ...]) -> None:
-    """Raise InvalidInput naming the message unless each call is followed by its one result, in the order of the
-    calls."""
+    """Raise InvalidInput if the history is too long, or if a call is not followed by its one result.
+
+    Results must be in the order of the calls. The error names the message.
+    """
     if len(messages) > MAX_HISTORY_MESSAGES:
         raise InvalidInput("history", f"it is {len(messages):,} messages; send the newest {MAX_HISTORY_MESSAGES:,}")
     size = sum(_message_size(message) for message in messages)
@@ -122,8 +129,10 @@ def check_history(messages: tuple[Message, ...]) -> None:
 
 
 def newest_within_limits(messages: Sequence[Message]) -> tuple[Message, ...]:
-    """Return the newest messages within the limits, beginning with a user's message. This is for clients that send the
-    whole conversation each time."""
+    """Return the newest messages within the limits, beginning with a user's message.
+
+    This is for clients that send the whole conversation each time.
+    """
     begin, left = len(messages), MAX_HISTORY_CHARS
     for at in range(len(messages) - 1, -1, -1):
         left -= _message_size(messages[at])
@@ -141,7 +150,7 @@ def opening_messages(greeting: str | None, history: Sequence[Message]) -> list[M
         return []
     kind = "greeting" if greeting else "history"
     if messages[0].role != "user":
-        # An answer without a question: services and templates require a user's message before each of the assistant's.
+        # The conversation begins with an answer. Services and templates require a user's message before each answer.
         messages.insert(0, Message(role="user", content=OPENING_PLACEHOLDER, extra={"note": "greeting"}))
     opened: list[Message] = []
     number = 0

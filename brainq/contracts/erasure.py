@@ -1,5 +1,4 @@
-"""The scope of an erasure, which is one session or a tenant, and its receipt: what was deleted, and that nothing is
-left."""
+"""The scope of an erasure, which is one session or one tenant, and its receipt with what was deleted."""
 
 from __future__ import annotations
 
@@ -49,7 +48,7 @@ class Erasure(Wire):
     scope: a session's id, or a tenant's prefix.
     rows: the deleted rows of SQL, by table. `blobs` are files that nobody else has.
     keys: the deleted keys of Redis, and entries of shared keys.
-    left: what a second look found, by table and place. Empty if nothing is left.
+    left: what a second pass still found, by table and place. Empty if nothing is left.
     notes: what it could not do itself, such as rewriting the file of a Redis that does not allow it.
     """
 

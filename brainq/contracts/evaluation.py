@@ -34,8 +34,9 @@ class JudgeCase(OfTurn):
 
 
 class Judgement(Wire):
-    """A score from 0 (bad) to 1 (good), with its reason. `method` is `model`, or `rules` if they judged in its place.
+    """A score from 0 (bad) to 1 (good), with its reason.
 
+    method: `model`, or `rules` if rules were used in place of a model.
     input_tokens, output_tokens: the usage of the model, or None if no model was called.
     """
 
@@ -49,7 +50,7 @@ class Judgement(Wire):
 
 @runtime_checkable
 class Judge(Protocol):
-    """Scores one aspect of an answer. Prompt templates refer to it by `name`."""
+    """A scorer of one aspect of an answer. Prompt templates refer to it by `name`."""
 
     @property
     def name(self) -> str: ...
@@ -62,9 +63,10 @@ class RuntimeDecisionRecord(Wire):
 
     turn_number: the number of the turn in its session, from 1.
     strategy: how the turn came to its answer, by the tools that ran; see docs/guides/after-the-answer.md.
-    tools: the names of those that ran, in the order of their first call.
-    context_hash: of memory and context pack for the answer, 16 hex digits, or "" if there was neither.
-    prompt_hash: of the system prompt as rendered for the turn, or "" for a turn that never began.
+    tools: the names of the tools that ran, in the order of their first call.
+    context_hash: the hash of the memory and the context pack behind the answer, as 16 hex digits, or "" if there was
+        neither.
+    prompt_hash: the hash of the system prompt as rendered for the turn, or "" for a turn that never began.
     """
 
     key: str = DECISION_KEY

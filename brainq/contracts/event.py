@@ -1,10 +1,10 @@
-"""Events of a turn: one Redis Stream, numbered 1, 2, 3 ... without gaps. A turn's timeline has the same facts as bars
-over time."""
+"""The events of a turn, numbered 1, 2, 3 ... without gaps in one Redis stream, and its timeline, which shows the same
+facts as bars over time."""
 
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Literal
+from typing import Literal, Self
 
 from pydantic import JsonValue
 
@@ -18,7 +18,10 @@ SpanKind = Literal["attempt", "retry", "planned", "waiting", "parked", "dispatch
 
 
 class EventKind(StrEnum):
-    """The kind of an event. `FIELDS` has the fields of its `data`."""
+    """The kind of an event. `brainq.contracts.typed_events` has a class for each, with the fields of its `data`.
+
+    A word that only a newer version knows is a kind, too, which is equal to no member.
+    """
 
     TURN_QUEUED = "turn.queued"
     TURN_ACTIVE = "turn.active"
@@ -52,41 +55,13 @@ class EventKind(StrEnum):
     TURN_CLOSING = "turn.closing"
     RESULT = "result"  # the one final event, and the last of all
 
-
-FIELDS: dict[EventKind, tuple[str, ...]] = {
-    EventKind.TURN_QUEUED: ("ahead", "why"),
-    EventKind.TURN_ACTIVE: ("deadline_in_ms",),
-    EventKind.TURN_OPENING: ("plan",),
-    EventKind.STEP_STARTED: ("step", "attempt"),
-    EventKind.STEP_RETRIED: ("step", "attempt", "kind", "wait_ms", "model"),
-    EventKind.TEXT_DELTA: ("step", "attempt", "text"),
-    EventKind.REASONING_DELTA: ("step", "attempt", "text"),
-    EventKind.STEP_ENDED: ("step", "calls", "plan", "input_tokens", "output_tokens", "problem"),
-    EventKind.CALL_WAITING: ("call",),
-    EventKind.CALL_DISPATCHED: ("call", "attempt"),
-    EventKind.CALL_RUNNING: ("call", "tool", "attempt"),
-    EventKind.CALL_PROGRESS: ("call", "done", "total", "message"),
-    EventKind.CALL_PARKED: ("call", "why", "tool", "arguments"),
-    EventKind.CALL_ENDED: ("call", "tool", "status", "latency_ms", "detail"),
-    EventKind.APPROVAL_REQUESTED: ("call", "tool", "effect", "reason", "expires_in_ms"),
-    EventKind.APPROVAL_DECIDED: ("call", "decision", "edited"),
-    EventKind.HOLD_PLACED: ("hold", "reason", "kind"),
-    EventKind.HOLD_RELEASED: ("hold",),
-    EventKind.INPUT_ACCEPTED: ("input",),
-    EventKind.INPUT_CONSUMED: ("input", "step"),
-    EventKind.INPUT_BOUNCED: ("input",),
-    EventKind.TURN_PARKED: ("awaits",),
-    EventKind.TURN_RESUMED: ("parked_ms",),
-    EventKind.TURN_CANCELLING: ("reason",),
-    EventKind.BUDGET: ("spent",),
-    EventKind.REFLECTION: ("step", "stub"),
-    EventKind.COMPACTION: ("dropped", "method", "tokens_before", "tokens_after"),
-    EventKind.NOTICE: ("context_full", "step", "waits_for", "wait_ms"),
-    EventKind.TURN_DIFF: ("diff",),
-    EventKind.TURN_CLOSING: ("ending", "stop_reason"),
-    EventKind.RESULT: ("ending", "stop_reason", "elapsed_ms"),
-}
-"""The fields of each kind's `data`. docs/guides/events.md explains them."""
+    @classmethod
+    def _missing_(cls, value: object) -> Self | None:
+        if not isinstance(value, str):
+            return None
+        newer = str.__new__(cls, value)
+        newer._name_ = newer._value_ = value
+        return newer
 
 
 class TurnEvent(Wire):
@@ -106,9 +81,9 @@ class TurnEvent(Wire):
 class TimelineSpan(Wire):
     """A part of a bar. `to_ms` is None while it lasts.
 
-    kind: of a step: `attempt`, and in it `retry`, a wait after the model was unavailable. Of a call its state:
-        `planned` (for a later wave), `waiting` (for its lanes), `parked`, `dispatched` (in its queue) or `running`.
-    attempt: of the step or the call.
+    kind: for a step `attempt`, or `retry` for a wait after the model was unavailable. For a call its state: `planned`
+        (for a later wave), `waiting` (for its lanes), `parked`, `dispatched` (in its queue) or `running`.
+    attempt: the number of the attempt at the step or the call.
     why: the failure before a `retry`, or what a `parked` call waits for.
     """
 
@@ -125,10 +100,11 @@ class TimelineBar(Wire):
     id: unique in its turn: `step:1`, `call:c1-0`, `parked:1`, `hold:ID`, `input:ID`, `reflection:1`, `compaction:1`,
         `finalizer`, `finalizer:STEP`, `queued`, `cancelling`.
     name: a call's tool, a hold's reason, whom a parked turn waits for, or a finalizer step's name.
-    pool: of a step, a call or a finalizer step: coordinator, parallel, serial or finalizer. Empty for no pool.
-    lanes: of a call, while Redis still has the turn.
-    outcome: once it is over: a call's status; for a step `calls`, `answer`, or what was wrong with its reply; for input
-        `consumed` or `bounced`; for the finalizer the ending; for its steps done, failed or dead.
+    pool: the pool of a step, a call or a finalizer step: coordinator, parallel, serial or finalizer. Empty for other
+        bars.
+    lanes: the lanes of a call, while Redis still has the turn.
+    outcome: the result, once the bar has ended: a call's status; for a step `calls`, `answer`, or what was wrong with
+        its reply; for input `consumed` or `bounced`; for the finalizer the ending; for its steps done, failed or dead.
     is_exact: False if its beginning and end were not recorded, so that it lies between known times.
     """
 
@@ -157,8 +133,8 @@ class Timeline(Wire):
     began_at_ms: the origin of all times, by Redis' clock, or by the database's clock for `sql`.
     seq: the number of the last event in it, or 0. Later events continue the bars.
     state: queued, active, parked, closing, or the ending; `accepted` if Redis does not know the turn yet.
-    now_ms: the time of the last event in it, or of reading a timeline that was read.
-    idle_since_ms: since when the coordinator could continue, as far as it is known.
+    now_ms: the time of the last event in it, or the time at which the timeline was read.
+    idle_since_ms: the time from which the coordinator could have continued the turn, as far as it is known.
     """
 
     source: Literal["events", "sql"] = "events"

@@ -1,4 +1,7 @@
-"""Incoming files: bytes with a type and a name, checked before they are stored, and taken out of a submit's fields."""
+"""Incoming files: bytes with a type and a name.
+
+They are checked before they are stored, and separated from the fields of a submit.
+"""
 
 from __future__ import annotations
 
@@ -79,7 +82,7 @@ class File:
         elif re.match(r"[A-Za-z][A-Za-z0-9+.-]*:", data):
             raise InvalidInput(
                 field,
-                "it names a place elsewhere, and brainq fetches nothing that a request names; send the bytes as "
+                "it is an address, and brainq fetches nothing that a request names; send the bytes as "
                 "base64, or as a data: URL",
             )
         try:
@@ -93,7 +96,7 @@ class File:
 
     @cached_property
     def attachment(self) -> Attachment:
-        """Its reference in a message."""
+        """The reference to this file in a message."""
         return Attachment(
             sha256=hashlib.sha256(self.data).hexdigest(),
             media_type=self.media_type,
@@ -116,7 +119,7 @@ class FileLimits:
     def problem_with(self, files: Sequence[File]) -> str:
         """Return why these files exceed the limits of one message, or "" if they do not."""
         if len(files) > MAX_FILES:
-            return f"they are {len(files)}; send at most {MAX_FILES} with a message"
+            return f"there are {len(files)}; send at most {MAX_FILES} with a message"
         for file in files:
             if len(file.data) > self.one:
                 called = repr(file.name) if file.name else "one of them"
@@ -186,11 +189,11 @@ def _checked_type(given: object, data: bytes, name: str) -> str:
         return found or _guessed_type(data, name)
     if not _MEDIA_TYPE.fullmatch(media_type) or len(media_type) > 127:
         raise InvalidInput(
-            "media_type", f"{given[:60]!r} is no media type; use one such as `image/png`, or leave it out"
+            "media_type", f"{given[:60]!r} is not a media type; use one such as `image/png`, or leave it out"
         )
     if found != media_type and (found or media_type in _SNIFFED_MEDIA_TYPES):
         what = f"are {found}" if found else "are not"
-        raise InvalidInput("media_type", f"it says {media_type}, and the bytes {what}; leave it out, or send that file")
+        raise InvalidInput("media_type", f"it is {media_type}, but the bytes {what}; leave it out, or send that file")
     return media_type
 
 
@@ -222,8 +225,8 @@ def _guessed_type(data: bytes, name: str) -> str:
 def extract_files(fields: Mapping[str, Any], limits: FileLimits) -> tuple[dict[str, Any], tuple[File, ...]]:
     """Return the fields of a TurnRequest, and the files of its message and of its history.
 
-    A producer sends bytes. References by hash are brainq's own, and are refused, so that a hash gives access to
-    nothing. Raises InvalidInput naming the field.
+    A producer must send bytes. References by hash are refused, so that knowing a hash gives access to nothing. Raises
+    InvalidInput naming the field.
     """
     if fields.get("attachments") is None and fields.get(HISTORY_FIELD) is None:
         return dict(fields), ()

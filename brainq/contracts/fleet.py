@@ -1,5 +1,5 @@
-"""The processes that run turns, at one moment: pools and their workers, queues, lanes, work that was given up, Redis;
-and what the sweeper looks at and finds."""
+"""The state of the fleet at one moment: pools and their workers, queues, lanes, abandoned work and Redis; and the
+results of the sweeper's checks."""
 
 from __future__ import annotations
 
@@ -47,8 +47,10 @@ class Pool(Wire):
 
 
 class StopCandidate(Wire):
-    """A worker that may stop, and how many tasks it ran when it reported. `draining` means that it was asked to
-    stop."""
+    """A worker that may stop, and how many tasks it ran when it reported.
+
+    `draining` means that it has been told to stop and finishes its tasks.
+    """
 
     name: str
     busy: int
@@ -62,14 +64,15 @@ class PoolScale(Wire):
     workers: workers that accept work now. Workers that are `draining` only finish their tasks, and do not count.
     queued: messages in the pool's queues.
     running: tasks of its workers when they last reported.
-    threads: of one worker: the mean of those alive, or else BRAINQ_CONCURRENCY__POOL.
+    threads: the threads of one worker: the mean of the workers that are alive, or else BRAINQ_CONCURRENCY__POOL.
     load: the threads needed for `queued` and `running`. For coordinators it is at least four for every five turns that
         are live or wait for capacity, if that follows from their threads.
     oldest_age_s: how many whole seconds the oldest message has waited, or None if there is none or its age is unknown.
     stop_first: all workers, in the order in which they may stop: draining first, then the least busy.
-    build: of one build alone: the messages in its own queues, and its share of what all builds read. A draining worker
-        belongs to none. While turns are pinned to the build, `wanted` is at least 1.
-    builds: each of them, if there are several.
+    build: the name of the build if the figures are of one build alone. They count the messages in its own queues and
+        its share of the common queues. A draining worker belongs to no build. While turns are pinned to the build,
+        `wanted` is at least 1.
+    builds: the figures of each build, if there are several.
     """
 
     pool: str
@@ -101,8 +104,8 @@ class CellState(Wire):
     is_up: whether its Redis and SQL answered within a second. If not, only `tenants` are known.
     redis: the address of its Redis, without a password.
     tenants: how many tenants the directory places there, or None if the directory is down or there is one cell.
-    active, parked, waiting: of its newest 2,000 turns that have not ended.
-    workers: how many are alive.
+    active, parked, waiting: how many of its newest 2,000 turns that have not ended are in each state.
+    workers: how many workers are alive.
     """
 
     name: str
@@ -167,8 +170,14 @@ class FleetBrain(Wire):
 
 
 class FleetCapacity(Wire):
-    """How many turns may be live, of all tenants (`size`) and of one (`share`), how many are, and how many tenants have
-    turns that wait for capacity. `size` and `share` are None until a sweeper has reported them."""
+    """The capacity of the fleet for live turns.
+
+    size: how many turns of all tenants may be live, or None until a sweeper has reported it.
+    share: how many turns of one tenant may be live, or None until a sweeper has reported it.
+    live: how many turns are live.
+    tenants_waiting: how many tenants have turns that wait for capacity.
+    brains: the brains with a cap of their own.
+    """
 
     size: int | None = None
     share: int | None = None
@@ -180,7 +189,7 @@ class FleetCapacity(Wire):
 class FleetTurns(Wire):
     """Turns that have not ended, by state. `accepted` turns are known to SQL alone.
 
-    is_whole: False if there are more than were counted. The newest were.
+    is_whole: False if there are more turns than were counted. The newest ones were counted.
     approvals: calls that wait for a person.
     """
 
@@ -194,12 +203,12 @@ class FleetTurns(Wire):
 
 
 class FleetModel(Wire):
-    """A model at one account whose service's limits the fleet keeps.
+    """A model, at one account, whose service's limits the fleet keeps.
 
     requests, tokens: the limits per minute, as they were set or learned, or None if unknown.
-    taken: requests that count now.
+    taken: requests that count against the limits now.
     waiting: turns and calls in its queue.
-    stopped_s: for how long its service asked to wait, from now.
+    stopped_s: how many seconds from now its service accepts no requests.
     """
 
     name: str
@@ -212,7 +221,8 @@ class FleetModel(Wire):
 
 
 class FleetSweeper(Wire):
-    """How long ago a sweeper last did its round (None if not within a day), and how overdue the oldest look is."""
+    """How long ago a sweeper last finished a round (None if not within a day), and how overdue the oldest check of a
+    turn is."""
 
     last_round_s: float | None = None
     overdue_s: float = 0.0
@@ -222,7 +232,7 @@ class FleetMinute(Wire):
     """The activity within one minute.
 
     accepted: turns that were accepted.
-    ended: turns that ended, and `failed` the ones of these that failed or timed out.
+    ended: turns that ended. `failed` counts those of them that failed or timed out.
     p95_s: the 95th percentile of their durations from submit, or None if none ended.
     cost_usd: the cost of those that ended and have a price.
     """
@@ -248,15 +258,17 @@ class FleetActivity(Wire):
 
 
 class GivenUp(Wire):
-    """Work that was given up. `brainq finalize retry`, `brainq webhook retry` and docs/operate/operations.md tell how
-    to repair it."""
+    """Work that was given up.
+
+    `brainq finalize retry`, `brainq webhook retry` and docs/operate/operations.md explain how to repair it.
+    """
 
     finalizer_steps: int = 0
     judgements: int = 0
     deliveries: int = 0
     quarantined: int = 0
     unprefixed: int = 0
-    """Messages in a queue without BRAINQ_PREFIX, which no worker reads: their producer does not have the prefix."""
+    """Messages in a queue without BRAINQ_PREFIX. No worker reads them; their producer lacks the prefix."""
 
 
 class FleetRedis(Wire):
@@ -270,7 +282,7 @@ class FleetRedis(Wire):
 
 
 class FleetTrouble(Wire):
-    """A problem although all processes look healthy.
+    """A problem that exists although all processes look healthy.
 
     kind: unfit_worker, idle_queue, unserved_queue, full_pool, late_sweep or unannounced.
     subject: the worker, the queue, the process, or `sweeper`.
@@ -288,7 +300,7 @@ class Fleet(Wire):
     """The state of the fleet. `queues` and `quarantined` are known only if broker and state are one Redis.
 
     stops: what operators have paused or forbidden by name.
-    troubles: problems although all processes look healthy.
+    troubles: problems that exist although all processes look healthy.
     cells_away: the cells that did not answer within a second.
     """
 
@@ -309,8 +321,10 @@ class Fleet(Wire):
 
 @dataclass(frozen=True, slots=True)
 class SweepResult:
-    """The work beyond Redis that one look at a turn found. `fence` is the turn's. `lost` means that its owner had
-    stopped beating, and that its doorbell was rung again."""
+    """The work outside Redis that one check of a turn found.
+
+    `fence` is the turn's. `lost` means that its owner had stopped beating, and that its doorbell was rung again.
+    """
 
     fence: int = 0
     actions: tuple[tuple[str, ...], ...] = ()
@@ -319,8 +333,10 @@ class SweepResult:
 
 @dataclass(frozen=True, slots=True)
 class DueTurns:
-    """Turns that are due for a look. `stepped` counts looks that were moved closer, because the clock has stepped
-    back."""
+    """Turns that are due for a check.
+
+    `stepped` counts checks that were moved forward, because the clock was set back.
+    """
 
     turns: tuple[TurnKey, ...] = ()
     stepped: int = 0
@@ -330,7 +346,7 @@ class DueTurns:
 class GoneProcess:
     """A process that was killed, or has ended.
 
-    absent_at: Redis' time in ms at the first look that missed it.
+    absent_at: Redis' time in ms at the first check that did not find it.
     leases: how many of its leases were ended for that.
     """
 

@@ -171,8 +171,10 @@ class ListedSession(Wire):
 
 @dataclass(frozen=True, slots=True)
 class TurnFilter:
-    """The turns of a list; see `Client.turns`. `sessions` are prefixes. Times are UTC. `metadata` are pairs as
-    `metadata_pairs` makes them."""
+    """The filter of a list of turns; see `Client.turns`.
+
+    `sessions` are prefixes. Times are UTC. `metadata` are pairs as `metadata_pairs` makes them.
+    """
 
     session: str | None = None
     brain: str | None = None
@@ -194,7 +196,7 @@ class TurnFilter:
 
     @property
     def needs_content(self) -> bool:
-        """Whether the content of turns must be read, because SQL alone finds too many."""
+        """Whether the content of turns must be read, because SQL alone finds turns that do not match."""
         return bool(self.search or self.metadata or self.prompt_tags)
 
     @property

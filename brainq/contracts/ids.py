@@ -82,8 +82,9 @@ def is_attended_turn(turn_id: str) -> bool:
 
 
 def unnamed_session(prefix: str, digest: str) -> str:
-    """Return the id of a session that its client did not name. The id shows this, because nobody may come back to the
-    session.
+    """Return the id of a session that its client did not name.
+
+    The id marks such a session, because its client may never come back to it.
 
     digest: 24 or more hex digits that distinguish it from other sessions.
     """
@@ -194,10 +195,10 @@ def prefix_upper_bound(prefix: str) -> str:
 
 
 def sibling_session_id(session_id: str, name: str) -> str:
-    """Return the id of a session called `name` that everybody who sees this one sees, too: `acme:eu:7` and `ch-1` give
-    `acme:eu:ch-1`.
+    """Return the id of a session called `name` that everybody who may see this session may see, too.
 
-    If that is too long for an id, the prefix is shortened, so that fewer people see it and never more.
+    `acme:eu:7` and `ch-1` give `acme:eu:ch-1`. If that is too long for an id, the prefix is shortened. A longer prefix
+    is never used, so nobody loses access to see it.
     """
     prefix = session_id[: session_id.rfind(PREFIX_BOUNDARY) + 1]
     while prefix and len(prefix) + len(name) > MAX_ID_LENGTH:

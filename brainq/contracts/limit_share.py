@@ -1,9 +1,9 @@
-"""Shares of a model's limit: how much each of several cells may use, as home's SQL decides.
+"""Shares of a model's limit: how much each of several cells may use, as the home cell's SQL decides.
 
-A share is counted in parts of the limit, which has WHOLE parts. What cells may use, or have used within the service's
-window, never exceeds WHOLE together, with two exceptions. A request that is larger than its share is sent when its cell
-uses nothing else. And a cell that cannot reach home, while others can, continues with at most an equal part, which the
-others may have been given by then.
+A share is counted in parts of the limit, which has WHOLE parts. The parts that cells may use, or have used within the
+service's window, never exceed WHOLE together, with two exceptions. A request that is larger than its share is sent when
+its cell uses nothing else. And a cell that cannot reach the home cell, while others can, continues with at most an
+equal part, which the others may have been given by then.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ LEASE_S = 15.0
 """How long a share lasts. It is requested again every few seconds."""
 ASK_EVERY_S = 5.0
 USED_S = 65.0
-"""How long usage counts at the service: a minute, and the time in which a request arrives."""
+"""How long usage counts at the service, in seconds: a minute, and the time that a request needs to arrive."""
 HEADROOM = 2  # a cell that uses its share without waiting gets twice what it uses, so that more requests find room
 ROTATE_S = 180.0  # how long one cell has the extra request, if a limit has fewer requests than cells
 
@@ -25,8 +25,8 @@ ROTATE_S = 180.0  # how long one cell has the extra request, if a limit has fewe
 class ShareReport:
     """The usage of a model as one cell's Redis reports it.
 
-    mark: grows with each look. A decision for an earlier look is not stored any more.
-    share: the parts that it may use now.
+    mark: grows with each report. A decision about an earlier report is not stored.
+    share: the parts that the cell may use now.
     used: the parts that count within the window.
     waits: whether requests wait.
     requests: the limit per minute, the smaller of the configured and the learned one. None if only tokens are limited,
@@ -54,9 +54,9 @@ class ShareReport:
 
 @dataclass(frozen=True, slots=True)
 class ShareRow:
-    """The share of one cell in a model's limit, as home has it.
+    """The share of one cell in a model's limit, as the home cell records it.
 
-    held: the parts that it may use, or has used within the window.
+    held: the parts that the cell may use, or has used within the window.
     silent_s: the seconds since its last report.
     """
 
@@ -73,7 +73,8 @@ class ShareRow:
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """The parts that a cell may use for LEASE_S, and those that home reserves for it until its next report."""
+    """The parts that a cell may use for LEASE_S, and the parts (`held`) that stay reserved for it until its next
+    report."""
 
     share: int
     held: int
@@ -84,12 +85,13 @@ def decide_share(
 ) -> Share:
     """Return the share of a cell that reports, out of what the others leave.
 
-    A cell returns the excess over its fair share with its own report, so another cell gets it at its own next look.
+    A cell gives up what exceeds its fair share when it reports, and another cell gets it when that one reports next.
 
     cells: the number of all cells, including those that never reported.
-    asking_s: how long this cell has been reporting without a break. At first it gets at most an equal part, and silent
-        cells are waited for: home may have been down for all cells, and they may be about to report.
-    turn: whose turn it is if there are fewer requests than cells (`share_turn`).
+    asking_s: how long this cell has been reporting without a break. In the beginning it gets at most an equal part, and
+        the parts of silent cells stay reserved: the home cell may have been down for all cells, and they may be about
+        to report.
+    turn: selects the cells that get one more request if there are fewer requests than cells (`share_turn`).
     """
     counted = [row for row in others if not _is_over(row, asking_s)]
     wants = {row.cell: row.wanted for row in counted if not row.is_silent} | {cell: report.wanted}
@@ -109,7 +111,7 @@ def share_turn(now_s: float) -> int:
 
 
 def fair_shares(wants: Mapping[str, int], requests: int | None, turn: int = 0) -> dict[str, int]:
-    """Return the parts for each cell. None gets more than it needs, and what one leaves goes to the others.
+    """Return the parts for each cell. No cell gets more than it needs, and what one leaves goes to the others.
 
     If a limit has few requests per minute, shares are whole requests: half a request would allow none. The remaining
     requests go to one more cell each, in turn.
@@ -127,7 +129,8 @@ def fair_shares(wants: Mapping[str, int], requests: int | None, turn: int = 0) -
 
 
 def _level(wants: Mapping[str, int], whole: int) -> dict[str, int]:
-    """Serve the cells that need least first, each with at most an equal part of what is left."""
+    """Return the amount for each name, if those that need least come first and get at most an equal part of the
+    rest."""
     left = len(wants)
     for want in sorted(wants.values()):
         if want > whole // left:
@@ -138,7 +141,7 @@ def _level(wants: Mapping[str, int], whole: int) -> dict[str, int]:
 
 
 def share_without_home(report: ShareReport, cells: int, away_s: float) -> int | None:
-    """Return the share of a cell that has not reached home for this long: at most an equal part.
+    """Return the share of a cell that has not reached the home cell for this long: at most an equal part.
 
     Returns None while its present share lasts. A cell with a smaller share gets its equal part only once the usage of
     the others has expired.
@@ -150,7 +153,7 @@ def share_without_home(report: ShareReport, cells: int, away_s: float) -> int | 
 
 
 def _equal_part(requests: int | None, cells: int) -> int:
-    """Return an equal part, or None if the limit has fewer requests than there are cells."""
+    """Return an equal part. It is 0 if the limit has fewer requests than there are cells."""
     if requests is None or requests >= WHOLE:
         return WHOLE // cells
     return -(-(requests // cells) * WHOLE // requests)

@@ -71,14 +71,14 @@ class Observation(Wire):
 
 @runtime_checkable
 class MemoryRetriever(Protocol):
-    """Finds known facts. It runs as a call on the read-only pool at the start of a turn."""
+    """A source of known facts. It runs as a call on the read-only pool at the start of a turn."""
 
     def retrieve_for_context(self, query: str, session_id: str) -> RetrievedMemory: ...
 
 
 @runtime_checkable
 class MemoryExtractor(Protocol):
-    """Chooses what is worth remembering from an ended turn. brainq stores the result and merges repeated items.
+    """A selector of what is worth remembering from an ended turn. brainq stores the result and merges repeated items.
 
     It may run again after a crash: its own effects need `turn.step_key` as idempotency key.
     """
@@ -88,6 +88,9 @@ class MemoryExtractor(Protocol):
 
 @runtime_checkable
 class AutonomousResearchLearner(Protocol):
-    """Returns what an ended turn taught. `source_event_id` is `chat_message:<id>`, the user's message in SQL."""
+    """A learner from ended turns. It returns what a turn taught.
+
+    `source_event_id` is `chat_message:<id>`, the user's message in SQL.
+    """
 
     def observe_turn(self, turn: RecordedTurn, source_event_id: str) -> Sequence[Observation]: ...

@@ -16,9 +16,9 @@ _SIZE_UNITS = ((1_000_000, "MB"), (1_000, "kB"))
 class Attachment(Wire):
     """A reference to an image or a file. Its bytes are kept once, in SQL, under their hash.
 
-    sha256: of the bytes, as 64 hexadecimal digits.
+    sha256: the SHA-256 of the bytes, as 64 hexadecimal digits.
     media_type: such as `image/png` or `application/pdf`.
-    size: bytes.
+    size: its size in bytes.
     name: its name for the model and people. May be empty.
     """
 
@@ -33,14 +33,15 @@ class Attachment(Wire):
 
     @property
     def label(self) -> str:
-        """Its description for people, and for models that cannot see it: `plan.png (image/png, 12.3 kB)`."""
+        """A description of the file for people, and for models that cannot see it: `plan.png (image/png, 12.3 kB)`."""
         size = next((f"{self.size / unit:.1f} {word}" for unit, word in _SIZE_UNITS if self.size >= unit), "")
         what = f"{self.media_type}, {size or f'{self.size} bytes'}"
         return f"{self.name} ({what})" if self.name else f"{'an image' if self.is_image else 'a file'} ({what})"
 
 
 def with_attachment_labels(text: str, attachments: Sequence[Attachment]) -> str:
-    """Return a message's text with its files by name, for people and for models that review a conversation."""
+    """Return a message's text followed by the names of its files, for people and for models that review a
+    conversation."""
     if not attachments:
         return text
     return f"{text} [with {', '.join(one.label for one in attachments)}]".lstrip()

@@ -26,7 +26,9 @@ _VENDOR_FINISH_REASONS = {
     "length": ("max_tokens", "max_output_tokens", "model_length", "model_context_window_exceeded"),
     "content_filter": ("refusal", "safety", "recitation", "blocklist", "prohibited_content"),
 }
-_STANDARD_FINISH_REASONS = {theirs: ours for ours, others in _VENDOR_FINISH_REASONS.items() for theirs in others}
+_STANDARD_FINISH_REASONS = {
+    reason: standard for standard, others in _VENDOR_FINISH_REASONS.items() for reason in others
+}
 Purpose = Literal["step", "reflection", "compaction", "memory", "judge"]
 FailureKind = Literal["too_long", "over_limit", "filtered", "rate_limited", "quota"]
 _FAILURE_PREFIXES: dict[str, str] = {
@@ -109,13 +111,14 @@ class FinishKind(StrEnum):
 
 
 _FINISH_KINDS = {
-    "": FinishKind.WHOLE,  # a service without reasons has sent a whole stream: a cut one raises ProviderError
+    # The service gives no reasons; its stream was whole, because a cut stream raises ProviderError.
+    "": FinishKind.WHOLE,
     "stop": FinishKind.WHOLE,
     "tool_calls": FinishKind.WHOLE,
     "length": FinishKind.LENGTH,
     "content_filter": FinishKind.FILTERED,
 }
-_FINISH_KINDS.update({theirs: _FINISH_KINDS[ours] for theirs, ours in _STANDARD_FINISH_REASONS.items()})
+_FINISH_KINDS.update({reason: _FINISH_KINDS[standard] for reason, standard in _STANDARD_FINISH_REASONS.items()})
 
 
 def standard_finish_reason(reason: object) -> str:
@@ -129,7 +132,7 @@ class ModelRequest(Wire):
 
     step, session_id, turn_id, attempt: where the call belongs. Scripted models answer by them.
     turn_number: the number of the turn in its session, from 1, or 0 for a call beside the steps.
-    metadata: the turn's, from its producer. None for a call beside the steps.
+    metadata: the metadata that the turn's producer gave. None for a call beside the steps.
     purpose: the purpose of the answer. Only a `step` advances a turn.
     options: the model's options. A service ignores those that it does not support.
     output_schema: the JSON schema of the final text, if the provider can enforce it.

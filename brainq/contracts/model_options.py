@@ -18,7 +18,7 @@ TOOL_CHOICES = ("auto", "none", "required")
 """The values of `tool_choice` beside a tool's name. They cannot select a tool of the same name."""
 MAX_STOPS = 4  # the most that the strictest service accepts
 CODE_ONLY = frozenset({"extra_headers", "extra_body"})
-"""They may hold secrets, and a turn is stored."""
+"""Options that only code can set. They may hold secrets, and a turn is stored."""
 _HEADER = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,200}")
 _RESERVED_FIELDS = frozenset({"model", "messages", "input", "system", "instructions", "tools", "stream"})
 
@@ -118,7 +118,7 @@ class ModelOptions(TurnOptions):
             raise InvalidInput("options.extra_headers", "must be a mapping of names to texts")
         for name, text in cast("Mapping[object, object]", value).items():
             if not isinstance(name, str) or not _HEADER.fullmatch(name):
-                raise InvalidInput("options.extra_headers", f"{name!r} is no name of an HTTP header")
+                raise InvalidInput("options.extra_headers", f"{name!r} is not the name of an HTTP header")
             if not isinstance(text, str) or not (text.isascii() and text.isprintable()):
                 raise InvalidInput("options.extra_headers", f"the value of {name!r} must be one line of ASCII text")
         return dict(cast("Mapping[str, str]", value))
@@ -144,9 +144,11 @@ class ModelOptions(TurnOptions):
             return self
         return self.model_copy(update=dict.fromkeys(CODE_ONLY))
 
-    def over(self, below: ModelOptions) -> ModelOptions:
-        """Return these options, and those `below` for the ones that are not set. Headers, and the parameters of the
-        body, are merged one by one."""
+    def merged_over(self, below: ModelOptions) -> ModelOptions:
+        """Return `below` with the options that are set here.
+
+        Headers and parameters of the body are merged one by one.
+        """
         if self is NO_OPTIONS or not (fields := self.explicit()):
             return below
         for name in CODE_ONLY & fields.keys():

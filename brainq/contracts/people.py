@@ -72,7 +72,7 @@ class EditedCall:
     """A call with the arguments that a person put in place of the model's.
 
     arguments_json: read by its worker, in the form of a plan, with `"edited": true`.
-    args_hash: of the new arguments; also in `arguments_json`.
+    args_hash: the hash of the new arguments, which is also in `arguments_json`.
     lanes: the lanes that it needs now. Empty for a read.
     """
 
@@ -98,7 +98,10 @@ class ApprovalStatus:
 
 @dataclass(frozen=True, slots=True)
 class ApprovalRequest:
-    """A call that needs an approval, in SQL since before its commit. `args_json` is None if no content is kept."""
+    """A call that needs an approval. It is written to SQL before its step is committed.
+
+    args_json: None if no content is kept.
+    """
 
     session_id: str
     turn_id: str

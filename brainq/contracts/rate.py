@@ -9,10 +9,14 @@ from fnmatch import fnmatchcase
 from typing import Literal, Self
 
 RateLimitKind = Literal["requests", "tokens", "stop", "count"]
-"""What a request waits for: a place among the requests, or tokens, of a minute; the end of a stop that the service
-asked for; or the fleet's count, which cannot be reached."""
+"""What a request waits for.
+
+requests, tokens: a place among the requests, or the tokens, of a minute.
+stop: the end of a pause that the service demanded.
+count: the fleet's own counter, which cannot be reached.
+"""
 _RATE_PART = re.compile(r"(\d{1,12})(?:\s+(tokens|requests))?\s*/\s*min(?:ute)?")
-_RATE_FORM = "write `openai:gpt-5=60/min,200000 tokens/min`; models are parted by `;`, `none` holds one to no limit"
+_RATE_FORM = "write `openai:gpt-5=60/min,200000 tokens/min`; separate models with `;`, and use `none` for no limit"
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +92,8 @@ class TokenCount:
 
 @dataclass(frozen=True, slots=True)
 class RateReport:
-    """The limits per minute in one answer of a service, and how long the service accepts nothing (0 if it does)."""
+    """The limits per minute in one answer of a service, and how many seconds the service accepts no requests (0 if it
+    does)."""
 
     requests: int | None = None
     tokens: int | None = None
@@ -117,7 +122,7 @@ def parse_rates(text: str) -> RateRules:
     for entry in filter(None, (part.strip() for part in re.split(r"[;\n]", text))):
         name, sign, limits = (part.strip() for part in entry.partition("="))
         if not sign or ":" not in name:
-            raise ValueError(f"{entry!r} names no `provider:model` and its limits; {_RATE_FORM}")
+            raise ValueError(f"{entry!r} is not a `provider:model` with its limits; {_RATE_FORM}")
         if name in found:
             raise ValueError(f"{name!r} is repeated; put its limits into one entry")
         found[name] = None if limits == "none" else _parse_rate(limits)
@@ -129,7 +134,7 @@ def _parse_rate(limits: str) -> Rate:
     for part in (part.strip() for part in limits.split(",")):
         fit = _RATE_PART.fullmatch(part)
         if fit is None or int(fit[1]) < 1:
-            raise ValueError(f"{part!r} is no limit; {_RATE_FORM}")
+            raise ValueError(f"{part!r} is not a limit; {_RATE_FORM}")
         kind = fit[2] or "requests"
         if kind in counts:
             raise ValueError(f"{limits!r} limits {kind} twice")

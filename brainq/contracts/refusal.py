@@ -1,4 +1,4 @@
-"""A server that answers, but does not do what is requested."""
+"""The refusal of a server that answers, but does not do what is requested."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """Why a server refuses, as in "Redis ...", and what ends the refusal."""
+    """The reason why a server refuses, which continues a sentence such as "Redis ...", and the remedy."""
 
     reason: str
     remedy: str

@@ -113,16 +113,15 @@ class CallRow:
 
 
 StartedWord = Literal["no", "unsaid", "yes"]
-"""Whether non-read calls of a turn have started. `unsaid`: there are intents without a report of their outcome."""
+"""Whether non-read calls of a turn have started. `unsaid`: some intents have no recorded outcome."""
 
 
 @dataclass(frozen=True, slots=True)
 class VoidResult:
     """The answer to a rescue that tries to void an attempt.
 
-    void: the attempt never started and never will.
-    started: its intent was written by `owner`, and its outcome is unknown.
-    done: it ended, with `outcome_json`.
+    state: `void` if the attempt never started and never will; `started` if its intent was written by `owner`, and its
+        outcome is unknown; `done` if it ended, with `outcome_json`.
     """
 
     state: Literal["void", "started", "done"]
@@ -149,9 +148,11 @@ class StepRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KnowledgeRow:
-    """What is known of a scope. `session_id` and `turn_id` are where it was first seen, `updated_at` when it was last.
+    """A fact that is known about a scope.
 
-    row   its id; see `RowId`
+    row: its id; see `RowId`.
+    session_id, turn_id: where it was first seen.
+    updated_at: when it was last seen.
     """
 
     row: RowId
@@ -183,7 +184,7 @@ class ObservationRow(KnowledgeRow):
 
 @dataclass(frozen=True, slots=True)
 class JudgementRow:
-    """A judgement, scored or pending. Until `due_at` a try holds it, or it waits for the next one."""
+    """A judgement, scored or pending. Until `due_at` a try is running, or the judgement waits for its next try."""
 
     turn_id: str
     judge: str
@@ -264,12 +265,12 @@ class ApprovalRow:
 
 @dataclass(frozen=True, slots=True)
 class TokenRow:
-    """A token. Times are the database's clock, aware, UTC.
+    """A token. Times are timezone-aware UTC, by the database's clock.
 
     sessions: prefixes, or ("*",).
-    verbs: as they were given. A word that this brainq does not know allows nothing.
+    verbs: as they were given. A word that this version of brainq does not know allows nothing.
     expires_at: None means never.
-    last_used_at: to the minute, or None before its first use.
+    last_used_at: rounded to the minute, or None before its first use.
     read_at: when the row was read.
     """
 

@@ -8,10 +8,10 @@ from typing import Any, Literal
 from brainq.contracts.base import Wire
 
 OnRunning = Literal["skip", "queue"]
-"""What happens to a run while the previous one still runs: it is skipped, or its turn waits for its session as any turn
-does."""
+"""What happens to a run while the previous one still runs. `skip` omits it. `queue` lets its turn wait for its session,
+as any turn does."""
 Missed = Literal["once", "skip"]
-"""What happens to runs that could not begin in time: the first of them is made up for, or none is."""
+"""What happens to runs that could not begin in time. `once` makes up for the first of them, `skip` for none."""
 
 
 class ScheduleRow(Wire):

@@ -20,8 +20,9 @@ SPEND_FIGURES = (
 
 
 class SpendLine(Wire):
-    """One group of a spend report. It has those of `day`, `tenant`, `brain`, `model`, `kind` and `tool` by which the
-    report is grouped.
+    """One group of a spend report.
+
+    The fields by which the report is grouped are set: `day`, `tenant`, `brain`, `model`, `kind`, `tool`.
 
     day: the UTC day on which the turn was accepted, as 2026-11-27.
     tenant: the prefix of its sessions: `acme:`, or `:` for sessions without a colon.
@@ -30,7 +31,7 @@ class SpendLine(Wire):
     calls: model calls, or tool calls if grouped by `tool`.
     failed_calls: tool calls that did not complete.
     cost_usd: US dollars of the calls with a price. Tokens that a service did not count are estimated.
-    estimated_usd: the estimated part of it.
+    estimated_usd: the part of `cost_usd` that is estimated.
     unpriced_calls: calls of models whose price is unknown. They add no money.
     """
 

@@ -54,7 +54,7 @@ class TurnState(StrEnum):
 
 
 class Awaits(StrEnum):
-    """Who must act next for a turn to continue."""
+    """The party that must act next for a turn to continue."""
 
     SESSION = "session"  # queued: its session's earlier turns
     ROOM = "room"  # queued: other turns of the fleet
@@ -93,7 +93,7 @@ TURN_MOVES: dict[TurnState, frozenset[TurnState]] = {
 
 
 class StopReason(StrEnum):
-    """Why the model loop stopped. Only `answered` is a whole answer of the model's own."""
+    """The reason why the model loop stopped. Only `answered` is a whole answer of the model's own."""
 
     ANSWERED = "answered"
     EMPTY_REPLY = "empty_reply"
@@ -181,7 +181,7 @@ TRACE_MOVES: dict[TraceStatus, frozenset[TraceStatus]] = {
         TraceStatus.RUNNING,
         TraceStatus.FAILED,
         TraceStatus.PARKED,
-        TraceStatus.UNKNOWN,  # as above
+        TraceStatus.UNKNOWN,  # as for a waiting call
     },
     TraceStatus.RUNNING: frozenset(
         {

@@ -28,7 +28,7 @@ _NAME = re.compile(r"[^\s{}]{1,200}")
 class Stop(Wire):
     """One stop.
 
-    name: of the brain, tool, model (`provider:model`, or its name alone), MCP server or tenant (`acme:`).
+    name: the name of the brain, tool, model (`provider:model`, or its name alone), MCP server or tenant (`acme:`).
     tenant: the prefix of the tenant whose turns it concerns, such as `acme:`, or "" for all.
     by, reason: who stopped it, and why. Both are shown to everybody whose work it concerns.
     since: when it was stopped.
@@ -51,7 +51,7 @@ class Stop(Wire):
 
     @property
     def subject(self) -> str:
-        """Its subject, such as `tool send_email of tenant acme`."""
+        """What is stopped, such as `tool send_email of tenant acme`."""
         of = f" of tenant {self.tenant.removesuffix(PREFIX_BOUNDARY)}" if self.tenant and self.kind != "tenant" else ""
         return f"{self.kind} {self.name.removesuffix(PREFIX_BOUNDARY)}{of}"
 
@@ -77,7 +77,7 @@ def stop_field(kind: str, name: str, tenant: str = "") -> str:
 
 
 def checked_stop(kind: object, name: object, tenant: str = "", mode: object = "pause") -> Stop:
-    """Return a stop of these. A tenant may be named without its colon. Raises InvalidInput naming the field."""
+    """Return a checked stop. A tenant may be named without its colon. Raises InvalidInput naming the field."""
     if kind not in STOP_KINDS:
         raise InvalidInput("kind", f"{kind!r} cannot be stopped; name one of {', '.join(STOP_KINDS)}")
     if mode not in STOP_MODES:
@@ -97,7 +97,7 @@ def _checked_tenant(field: str, tenant: str) -> str:
 
 
 def stop_json(stop: Stop) -> str:
-    """Return the form that scripts keep, with a sentence under `says`."""
+    """Return the JSON text that scripts keep, with a sentence for people under `says`."""
     return json.dumps({**stop.model_dump(mode="json", exclude={"ends_in_s"}), "says": stop.describe()})
 
 

@@ -48,7 +48,7 @@ class ToolSpec(Wire):
 
     @cached_property
     def is_guarded(self) -> bool:
-        """Whether a repeat that can bring nothing new is denied."""
+        """Whether a repeated call is denied if it cannot bring a new result."""
         return self.deny_repeats or self.idempotent or self.effect.is_read
 
 
@@ -73,8 +73,8 @@ class ClientTool(Wire):
         if not _NAME.fullmatch(value):
             raise InvalidInput(
                 "client_tools",
-                f"{value[:60]!r} is no name that a model can call; use 1 to 64 of A-Z a-z 0-9 _ -, starting with a "
-                "letter or _",
+                f"{value[:60]!r} is not a name that a model can call; use 1 to 64 of A-Z a-z 0-9 _ -, starting with "
+                "a letter or _",
             )
         return value
 

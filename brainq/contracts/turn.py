@@ -116,7 +116,7 @@ class LimitsOverride(Wire):
     max_total_tokens: int | None = Field(default=None, ge=1)
     max_cost_usd: float | None = Field(default=None, gt=0)
 
-    def over(self, base: Limits) -> Limits:
+    def applied_to(self, base: Limits) -> Limits:
         """Return `base` with the values that are set here."""
         changed = {name: value for name, value in self.__dict__.items() if value is not None}
         return base if not changed else Limits.model_validate(base.model_dump() | changed)
@@ -167,7 +167,8 @@ class TurnRequest(TurnChoices):
         its session. None takes the oldest flag. For input of another turn see `TurnInput`.
     greeting: the assistant's message before the user's. Only the first turn of a session uses it.
     attachments: images and files of the user's message, which may then be empty. Their bytes are in SQL.
-    history: a conversation that took place elsewhere, before the user's message. Like the greeting, which it replaces.
+    history: a conversation that took place elsewhere, before the user's message. Only the first turn of a session uses
+        it. It replaces the greeting.
     client_tools: tools that the caller runs, beside the brain's.
     brain: the name of the turn's brain, or None for the only one or the default.
     traceparent: the W3C trace context of its producer, which the turn's trace continues. It is not content: a request
@@ -270,7 +271,7 @@ class TurnResult(OfTurn):
         schema.
     last_agent_message: the model's last text if it is not `text`, as in a turn that was cut off.
     diff: one unified diff of all changes that the tools reported, or None if there are none.
-    parked_ms: how long the turn waited for people and outside results. This is no part of its time limit.
+    parked_ms: how long the turn waited for people and outside results. It does not count toward the time limit.
     brain: the brain that the turn named, or None in a deployment with one brain.
     parsed: the answer as JSON if the turn had an `output_schema` and the answer fits it, or else None.
         `parsed_as(Model)` returns it as a pydantic model.

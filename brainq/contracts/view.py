@@ -30,7 +30,7 @@ class QueuePosition(Wire):
         "". `ahead_for_capacity` then counts its tenant's sessions that wait for that brain. The numbers are 0 if an
         earlier turn of the session waits for the brain.
     share: how many turns of its tenant may be live, or None until a sweeper has reported it.
-    gives_up_ms: the time until it ends unbegun, by its `max_wait_s`, or None if it has no such limit.
+    gives_up_ms: the time until it ends without having begun, by its `max_wait_s`, or None if it has no such limit.
     """
 
     live: str = ""
@@ -120,7 +120,8 @@ class TurnView:
     quarantine_deaths: how many of them died while they worked on this turn alone.
     died_how: how the last of those died, such as `was killed by signal 9`.
     succeeded: maps fingerprints of calls that succeeded to the write epoch of their success.
-    steps_max: the budget's. A step that was begun (`thinking_step`) is already paid for.
+    steps_max: the most steps that the turn's budget allows. A step that was begun (`thinking_step`) is already paid
+        for.
     opened: whether the opening wave (memory, context pack) was dispatched.
     opening: maps the tools of opening calls that succeeded to their text.
     reflected_step: the step of the last attempt to reflect.
@@ -207,7 +208,7 @@ class EndedTurn:
     unsummarised: why rules wrote a summary that a model should have written, or "".
     created_at_ms, ended_at_ms: Redis time in ms.
     pin: the digest of the brain that it is pinned to, or "".
-    builds: those that advanced it, in order: `BUILD#DIGEST`, with the digest of its brain.
+    builds: the builds that advanced it, in order: `BUILD#DIGEST`, with the digest of its brain.
     format: the format of its state in Redis.
     """
 
@@ -248,9 +249,14 @@ class EndedTurn:
 
 @dataclass(frozen=True, slots=True)
 class TurnDetails:
-    """What SQL keeps of an ended turn beside its answer: its conversation, the trace of its calls, the outcomes of its
-    inputs (by client_message_id), the states of its approvals (by call), and the outcomes of changes that were
-    completed from outside (by call: `success`, `failure` or `unknown`)."""
+    """The content that SQL keeps of an ended turn beside its answer.
+
+    messages: its conversation.
+    trace: the trace of its calls.
+    receipts: the outcomes of its inputs, by client_message_id.
+    approvals: the states of its approvals, by call.
+    outside: the outcomes of changes that were completed from outside, by call: `success`, `failure` or `unknown`.
+    """
 
     messages: tuple[Message, ...] = ()
     trace: tuple[ToolTraceEntry, ...] = ()

@@ -54,7 +54,7 @@ class NewDelivery:
 
 @dataclass(frozen=True, slots=True)
 class DeliveryClaim:
-    """A delivery that this process may try now. `now`: of the database's clock."""
+    """A delivery that this process may try now. `now` is the time of the database's clock."""
 
     row: int
     message_id: str
@@ -68,11 +68,11 @@ class DeliveryClaim:
 
 @dataclass(frozen=True, slots=True)
 class DeliveryRow:
-    """A delivery as it is now.
+    """A delivery in its present state.
 
-    row      its id; see `RowId`
-    due_at   when it may be tried next
-    error    of the last try
+    row: its id; see `RowId`.
+    due_at: when it may be tried next.
+    error: the error of the last try.
     """
 
     row: RowId
@@ -126,7 +126,7 @@ def _parse_webhook(where: str, given: Mapping[str, Any]) -> Webhook:
 
 
 def _check_url(where: str, value: object) -> str:
-    remedy = "write http:// or https://, a host, and no name, password or fragment: the signature says who sends"
+    remedy = "write http:// or https:// and a host, without name, password or fragment; the signature shows who sends"
     if not isinstance(value, str) or not value.isascii() or not value.isprintable() or " " in value:
         raise InvalidInput(where, remedy)
     try:

@@ -13,7 +13,7 @@ from brainq.adapters.redis.keys import Keys
 from brainq.adapters.redis.rates import RedisRates
 from brainq.contracts.limit_share import LEASE_S, USED_S, Share, ShareReport, ShareRow, decide_share
 from brainq.contracts.rate import EMPTY_RATE_REPORT, parse_rates
-from brainq.engine.upkeep.limit_shares import ShareKeeper
+from brainq.engine.upkeep.limit_shares import LimitShareUpdater
 from tests.lua.rig import Rig
 from tests.support.arrivals import most_in_a_window
 
@@ -49,8 +49,8 @@ class World:
         self.rig, self.limit, self.sent = rig, limit, dict[str, list[float]](a=[], b=[])
         self.home = Home(self.now)
         self.rates = {name: self._rates(name) for name in "ab"}
-        self.keepers = {
-            name: ShareKeeper(cell=name, cells=2, limits=self.rates[name], home=lambda: self.home, now=self.now)
+        self.updaters = {
+            name: LimitShareUpdater(cell=name, cells=2, limits=self.rates[name], home=lambda: self.home, now=self.now)
             for name in "ab"
         }
         self._waiting: dict[str, list[tuple[str, float]]] = {"a": [], "b": []}
@@ -72,7 +72,7 @@ class World:
     def second(self, *, asking: str = "ab") -> None:
         """Keepers look, and those who wait ask again when they were told to."""
         for name in asking:
-            self.keepers[name].look()
+            self.updaters[name].update()
         for name, waiting in self._waiting.items():
             left: list[tuple[str, float]] = []
             for place, at in waiting:

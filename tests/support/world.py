@@ -14,7 +14,7 @@ from brainq.client.client import Client
 from brainq.client.connection import wiring_of
 from brainq.client.handle import TurnHandle
 from brainq.contracts.call import ToolTraceEntry
-from brainq.contracts.event import TurnEvent
+from brainq.contracts.typed_events import Event
 from brainq.engine.brain.brains import load_brains
 from brainq.runtime.settings.deployment import load_settings
 from tests.support.brains import diary
@@ -150,7 +150,7 @@ class World:
 
         wait_until(over, f"the chain of {handle.turn_id} is finished", timeout_s)
 
-    def all_events(self, handle: TurnHandle) -> list[TurnEvent]:
+    def all_events(self, handle: TurnHandle) -> list[Event]:
         """Every event of an ended turn; fails if they have gaps or not exactly one final one."""
         found = list(handle.events(timeout_s=60))
         assert [event.seq for event in found] == list(range(1, len(found) + 1))

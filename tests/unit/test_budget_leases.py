@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from brainq.contracts.budget_lease import Lease, LeaseWish, decide_lease, is_shared
 from brainq.contracts.budgets import Budget, BudgetWindow, GrantedWindow, MoneyGrant, WindowCounter
-from brainq.engine.upkeep.budget_leases import LeaseKeeper, is_unused
+from brainq.engine.upkeep.budget_leases import BudgetLeaseUpdater, is_unused
 from brainq.errors import CellUnreachable
 
 NOTHING = Lease()
@@ -66,7 +66,7 @@ def test_a_lease_is_given_back_once_nothing_was_spent_of_it_for_a_minute(
 
 @dataclass
 class LeasedCell:
-    """A cell's budgets, SQL, Redis and home, as a LeaseKeeper has them: three dollars were leased, two are left."""
+    """The budgets, SQL, Redis and home of a cell for a BudgetLeaseUpdater: three dollars were leased, two are left."""
 
     row: GrantedWindow = LEASED
     counter: WindowCounter = SPENT
@@ -77,9 +77,9 @@ class LeasedCell:
     dies: bool = False
     resumed: int = 0
 
-    def keeper(self) -> LeaseKeeper:
+    def updater(self) -> BudgetLeaseUpdater:
         this: Any = self
-        return LeaseKeeper(budgets=this, leases=Leases(self), counters=this, now=lambda: self.now)
+        return BudgetLeaseUpdater(budgets=this, leases=Leases(self), counters=this, now=lambda: self.now)
 
     def shared_windows(self) -> Sequence[tuple[BudgetWindow, GrantedWindow]]:
         return [(BudgetWindow("all", Budget(scope="all", per="day", usd=10.0), (0,)), self.row)]
@@ -119,38 +119,38 @@ class Leases:
 
 def test_a_cell_keeps_its_lease_while_home_is_away() -> None:
     cell = LeasedCell(is_away=True)
-    keeper = cell.keeper()
-    keeper.look()
+    updater = cell.updater()
+    updater.update()
     cell.now = 61
     with pytest.raises(CellUnreachable):
-        keeper.look()
+        updater.update()
     assert (cell.row.returned_usd, cell.home_has) == (0, 0)
     cell.is_away = False
-    keeper.look()
+    updater.update()
     assert (cell.row.returned_usd, cell.home_has) == (2, 2)
 
 
 def test_home_hears_of_a_lease_whose_giver_died_before_it_could_tell() -> None:
     cell = LeasedCell(dies=True)
-    keeper = cell.keeper()
-    keeper.look()
+    updater = cell.updater()
+    updater.update()
     cell.now = 61
     with pytest.raises(SystemExit):
-        keeper.look()
+        updater.update()
     assert (cell.row.returned_usd, cell.home_has) == (2, 0)
     cell.dies = False
-    cell.keeper().look()
+    cell.updater().update()
     assert cell.home_has == 2
 
 
 def test_who_waits_anew_asks_for_what_is_free_by_then() -> None:
     cell = LeasedCell(counter=WindowCounter(3.0, 0.0, 0, 1), home_free=5.0)
-    keeper = cell.keeper()
+    updater = cell.updater()
     for _ in range(2):
-        keeper.look()
+        updater.update()
     assert cell.resumed == 1, "what is free was asked for"
     cell.counter = replace(cell.counter, parked=0)
-    keeper.look()
+    updater.update()
     cell.counter, cell.home_free = replace(cell.counter, parked=1), 3.0
-    keeper.look()
+    updater.update()
     assert cell.resumed == 2

@@ -28,11 +28,11 @@ def test_the_longest_name_counts_wherever_it_stands() -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("gpt-5=60/min", "names no `provider:model`"),
-        ("openai:gpt-5", "names no `provider:model`"),
-        ("openai:gpt-5=60", "'60' is no limit"),
-        ("openai:gpt-5=60/h", "'60/h' is no limit"),
-        ("openai:gpt-5=0/min", "is no limit"),
+        ("gpt-5=60/min", "is not a `provider:model`"),
+        ("openai:gpt-5", "is not a `provider:model`"),
+        ("openai:gpt-5=60", "'60' is not a limit"),
+        ("openai:gpt-5=60/h", "'60/h' is not a limit"),
+        ("openai:gpt-5=0/min", "is not a limit"),
         ("openai:gpt-5=60/min,70/min", "limits requests twice"),
         ("a:b=1/min;a:b=2/min", "is repeated"),
     ],

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any, cast
 import redis
 
 from brainq.adapters.redis.keys import Keys
-from brainq.contracts.event import EventKind, TurnEvent
 
 if TYPE_CHECKING:
     from brainq.adapters.redis.stream_reader import StreamReader
+    from brainq.contracts.typed_events import Event
 
 READ_BATCH = 500
 MAX_BLOCK_S = 2.0  # under the client's socket timeout
@@ -30,7 +30,7 @@ class RedisEvents:
         self._client = client
         self._keys = keys
 
-    def read(self, session_id: str, turn_id: str, after: int, block_s: float) -> list[TurnEvent]:
+    def read(self, session_id: str, turn_id: str, after: int, block_s: float) -> list[Event]:
         """Return the events above number `after`. Waits up to `block_s` seconds (at most 2) for the first."""
         key = self._keys.turn(session_id, turn_id) + ":events"
         block_ms = max(1, int(min(block_s, MAX_BLOCK_S) * 1000)) if block_s > 0 else None
@@ -57,18 +57,15 @@ class RedisEvents:
         return cast("str | None", self._client.get(self._keys.turn(session_id, turn_id) + ":result"))
 
 
-def read_events(rows: Iterable[tuple[str, list[str]]]) -> list[TurnEvent]:
+def read_events(rows: Iterable[tuple[str, list[str]]]) -> list[Event]:
     """Convert the raw rows of a stream to events. A row is a number and a flat list of fields."""
     return [_read_event(number, dict(zip(flat[::2], flat[1::2], strict=True))) for number, flat in rows]
 
 
-def _read_event(number: str, fields: dict[str, str]) -> TurnEvent:
-    return TurnEvent(
-        seq=int(number.split("-")[0]),
-        kind=EventKind(fields["kind"]),
-        at_ms=int(fields["at"]),
-        data=json.loads(fields["data"]),
-    )
+def _read_event(number: str, fields: dict[str, str]) -> Event:
+    from brainq.contracts.typed_events import make_event  # 32 classes, of which a worker needs none
+
+    return make_event(int(number.split("-")[0]), fields["kind"], int(fields["at"]), json.loads(fields["data"]))
 
 
 class NoEvents(Enum):
@@ -94,13 +91,13 @@ class Follower:
         """The number of the newest event it was given, taken or in its buffer."""
         self.was_fed = False
         """Since the reader last asked whether quiet turns are still there."""
-        self._buffer: list[TurnEvent] = []
+        self._buffer: list[Event] = []
         self._is_live = False
         self._met = False
         self._failure: Exception | None = None
         self._news = asyncio.Event()
 
-    async def next(self, wait_s: float | None = None) -> list[TurnEvent] | NoEvents:
+    async def next(self, wait_s: float | None = None) -> list[Event] | NoEvents:
         """Return the next events as soon as there is at least one, or the reason why there are none.
 
         Raises redis' errors if Redis has not answered for the reader's patience, and SetupError if the reader was
@@ -126,7 +123,7 @@ class Follower:
                 if not self._news.is_set():
                     return NoEvents.SILENT
 
-    def feed(self, asked_after: int, events: Sequence[TurnEvent]) -> None:
+    def feed(self, asked_after: int, events: Sequence[Event]) -> None:
         """Give it the events that a read of those above `asked_after` found."""
         if not self._is_live or self.after < asked_after:
             return  # it joined while the read was under way, and needs what is before these

@@ -36,14 +36,14 @@ from brainq.engine.turn.step_money import StepMoney
 from brainq.engine.turn.step_request import BlobCache, StepPreparer
 from brainq.engine.upkeep.lost_calls import Rescuer
 from brainq.engine.upkeep.schedules import ScheduleRunner
-from brainq.engine.upkeep.sweeper import CapacityKeeper, Sweeper
+from brainq.engine.upkeep.sweeper import CapacityPublisher, Sweeper
 from brainq.runtime.leases import LeaseRenewer
 from brainq.runtime.outage import OutagePolicy
 
 if TYPE_CHECKING:
     from brainq.app.wiring.wiring import Wiring
-    from brainq.engine.upkeep.budget_leases import LeaseKeeper
-    from brainq.engine.upkeep.limit_shares import ShareKeeper
+    from brainq.engine.upkeep.budget_leases import BudgetLeaseUpdater
+    from brainq.engine.upkeep.limit_shares import LimitShareUpdater
     from brainq.engine.upkeep.poller import Poller
 
 HOLD_S = 2.0  # a longer wait for a permit gives up its thread
@@ -197,17 +197,17 @@ def make_pollers(wiring: Wiring) -> tuple[Poller, ...]:
     from brainq.engine.upkeep.poller import Poller
 
     return (
-        Poller(_share_keeper(wiring), "brainq-shares", "look at shares of limits", limit_shares.LOOK_EVERY_S),
-        Poller(_lease_keeper(wiring), "brainq-leases", "look at leases of budgets", budget_leases.LOOK_EVERY_S),
+        Poller(_share_updater(wiring), "brainq-shares", "update shares of limits", limit_shares.LOOK_EVERY_S),
+        Poller(_lease_updater(wiring), "brainq-leases", "update leases of budgets", budget_leases.LOOK_EVERY_S),
     )
 
 
-def _share_keeper(wiring: Wiring) -> ShareKeeper:
+def _share_updater(wiring: Wiring) -> LimitShareUpdater:
     from brainq.adapters.sql.repositories.limit_shares import home_shares
-    from brainq.engine.upkeep.limit_shares import ShareKeeper
+    from brainq.engine.upkeep.limit_shares import LimitShareUpdater
 
     cells = wiring.settings.all_cells()
-    return ShareKeeper(
+    return LimitShareUpdater(
         cell=wiring.settings.cell,
         cells=len(cells),
         limits=wiring.state.rates,
@@ -215,19 +215,19 @@ def _share_keeper(wiring: Wiring) -> ShareKeeper:
     )
 
 
-def _lease_keeper(wiring: Wiring) -> LeaseKeeper:
+def _lease_updater(wiring: Wiring) -> BudgetLeaseUpdater:
     from brainq.adapters.sql.repositories.shared_budgets import SharedBudgets
-    from brainq.engine.upkeep.budget_leases import LeaseKeeper
+    from brainq.engine.upkeep.budget_leases import BudgetLeaseUpdater
 
     rows = wiring.budgets.rows
     assert isinstance(rows, SharedBudgets)  # always, if there are several cells
-    return LeaseKeeper(budgets=wiring.budgets, leases=rows, counters=wiring.state.money)
+    return BudgetLeaseUpdater(budgets=wiring.budgets, leases=rows, counters=wiring.state.money)
 
 
 def make_sweeper(wiring: Wiring, coordinator: Coordinator, finalizer: TurnFinalizer) -> Sweeper:
     settings, state, store, people = wiring.settings, wiring.state, wiring.store, wiring.people
     caps, cap = live_turn_caps(wiring.brains)
-    capacity = CapacityKeeper(
+    capacity = CapacityPublisher(
         state=state.sweeper,
         threads=lambda: sum(seen.threads for seen in state.workers.alive() if seen.pool == "coordinator"),
         max_turns=settings.max_live_turns,

@@ -102,12 +102,12 @@ class StepChoice:
 
 
 ForStep = Callable[[StepInfo], StepChoice | None] | Callable[[StepInfo], Awaitable[StepChoice | None]]
-"""`Brain(for_step=...)`: another model, or another way to ask, for chosen steps. None: as the turn says. It must depend
-on the StepInfo alone: it is called again for a step that is made again."""
+"""A function that chooses another model or other options for a step, or returns None to keep the turn's. Its answer
+must depend on the StepInfo alone, because it is called again for a step that is repeated."""
 
 
 class Brain:
-    """What all turns of an agent share. Workers load it by name (`module:attr`).
+    """The settings that all turns of an agent share. Workers load a brain by name (`module:attr`).
 
     name              names the brain in SQL, metrics and logs
     model             `provider:model`, such as `openai:gpt-5`, or a Provider
@@ -115,7 +115,7 @@ class Brain:
     tools             functions (which count as DESTRUCTIVE) or Tools; add more with `@brain.tool`
     callbacks         a Callbacks, a mapping, or an object with some of the `on_...` functions
     middleware        objects of Middleware, called around turns, steps, calls and finalizer steps, in this order
-    options           how the model is asked: a ModelOptions, or a mapping of its fields
+    options           the options of model calls: a ModelOptions, or a mapping of its fields
     for_step          a function of the StepInfo that returns a StepChoice with another model or other options for that
                       step, or None
     parallel_tools    False runs one call at a time, whatever its effect

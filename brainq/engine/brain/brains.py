@@ -21,7 +21,7 @@ T = TypeVar("T")
 U = TypeVar("U")
 DEFAULT_ATTR = "brain"
 DEFAULT_APP = "app:brain"
-"""The setting's default. Users who meet an error may not know it."""
+"""The default of the setting. Users who see it in an error may not know it."""
 
 
 class ByBrain(Generic[T]):
@@ -33,7 +33,8 @@ class ByBrain(Generic[T]):
         self._items = dict(items)
         self._default = next(iter(self._items.values()))
         self.of: Callable[[str | None], T | None] = {**items, "": self._default, None: self._default}.get
-        """That of the brain of this name, or of the default brain; None for a brain that is not here."""
+        """Returns the item of the brain of this name, or of the default brain. Returns None for a brain that is not
+        here."""
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -79,7 +80,7 @@ def live_turn_caps(brains: Brains) -> tuple[dict[str, int], int | None]:
 
 
 def read_brains(given: object) -> Brains:
-    """Return the brains. Raises InvalidInput naming an object that is no brain, or what two brains share."""
+    """Return the brains. Raises InvalidInput naming an object that is not a brain, or the name of two brains."""
     if isinstance(given, Brains):
         return given
     if isinstance(given, Brain):
@@ -250,5 +251,5 @@ def _import_failure(reference: str, error: Exception) -> BrainNotLoaded:
 
 
 def models_of(brains: Iterable[Brain]) -> list[str | Provider]:
-    """Return the models that the brains ask, in steps and beside them."""
+    """Return the models that the brains call, in steps and beside them."""
     return [model for brain in brains for model in (brain.model, brain.auxiliary_model) if model is not None]

@@ -38,7 +38,7 @@ def checked_store(given: DecisionStore) -> DecisionStore:
 
 def checked_after_untrusted(given: object) -> AfterUntrusted:
     if given not in get_args(get_args(AfterUntrusted)[0]) and given is not None:
-        raise InvalidInput("after_untrusted", f"{given!r} is none of None, 'ask' and 'ask_in_session'")
+        raise InvalidInput("after_untrusted", f"{given!r} is not one of None, 'ask' and 'ask_in_session'")
     return cast("AfterUntrusted", given)
 
 
@@ -53,7 +53,7 @@ def checked_prompt_id(prompt_id: object, prompts: Mapping[str, object]) -> str |
         return None
     if not isinstance(prompt_id, str) or prompt_id not in prompts:
         known = f"they are {', '.join(sorted(prompts))}" if prompts else "there are none"
-        raise InvalidInput("prompt_id", f"{prompt_id!r} is none of the brain's prompts; {known}")
+        raise InvalidInput("prompt_id", f"{prompt_id!r} is not one of the brain's prompts; {known}")
     return prompt_id
 
 

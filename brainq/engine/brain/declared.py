@@ -31,11 +31,12 @@ _PARTS = (
     *("thinking", "selection", "prompts", "auxiliary_model", "approvals", "after_untrusted", "children", "prompt_id"),
     *("output_schema", "model"),
 )
-"""The attributes that decide how a turn goes on. Whom it tells, what SQL keeps and how many may be live do not."""
+"""The attributes that decide how a turn continues. Callbacks, rules for content in SQL and the cap on live turns do not
+decide that."""
 
 
 def brain_digest(brain: Brain) -> str:
-    """Return 12 hexadecimal digits, the same in every process that declares the same."""
+    """Return 12 hexadecimal digits, which are the same in every process with the same declarations."""
     parts: dict[str, Any] = {name: _plain(getattr(brain, name)) for name in _PARTS}
     # The tools of MCP servers are part of it, as they are pinned.
     parts["tools"] = [_plain(spec) for spec in brain.tools.specs.values()]

@@ -36,7 +36,8 @@ _CALLBACK_OF = {
     "check_call": "on_pre_tool_use",
     "after_call": "on_post_tool_use",
 }
-OBSERVERS_S = 0.2  # how long a finalizer step waits for all methods before or after it: results wait for three steps
+# How long a finalizer step waits for all methods before or after it, in seconds; results wait for three steps.
+OBSERVERS_S = 0.2
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,8 +64,9 @@ class FinalStepInfo:
 
 
 class Middleware:
-    """The base of objects that are called around the work on a brain's turns. Subclass it, and override methods with
-    `def` or `async def`.
+    """The base class of objects that are called around the work on a brain's turns.
+
+    Subclass it, and override methods with `def` or `async def`.
 
     Methods run in brainq's workers. The `before_*` methods run in the order of `Brain(middleware=[...])`, the `after_*`
     methods in the reverse order. An error in a `before_*` of a turn, step or call stops the work with an error that
@@ -79,8 +81,10 @@ class Middleware:
         `step_key`."""
 
     def before_step(self, request: ModelRequest) -> None:
-        """Handle one attempt at a step, before the model is asked. Raising fails the turn, and the model is not
-        asked."""
+        """Handle one attempt at a step, before the model is called.
+
+        Raising fails the turn, and the model is not called.
+        """
 
     def on_chunk(self, chunk: StreamChunk) -> None:
         """Handle a piece of the reply's text."""

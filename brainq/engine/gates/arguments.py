@@ -198,7 +198,7 @@ def read_arguments(spec: ToolSpec, arguments: dict[str, Any] | str, repairs: int
     except RecursionError:
         return _too_deep(spec)
     except (ValueError, TypeError) as error:
-        return _denial(spec, f"they hold what is no JSON, such as NaN or Infinity ({error})")
+        return _denial(spec, f"they contain a value that JSON does not have, such as NaN or Infinity ({error})")
     if len(text) > MAX_ARGUMENTS_CHARS:
         return _too_long(spec, len(text))
     # Arguments with fewer brackets cannot be nested too deeply, and most have fewer.
@@ -275,7 +275,7 @@ def _too_deep(spec: ToolSpec) -> ToolDenied:
 
 
 def _too_long(spec: ToolSpec, chars: int) -> ToolDenied:
-    return _denial(spec, f"they are {chars} characters of JSON; at most {MAX_ARGUMENTS_CHARS} are taken")
+    return _denial(spec, f"they are {chars} characters of JSON; at most {MAX_ARGUMENTS_CHARS} are allowed")
 
 
 def _denial(spec: ToolSpec, problem: str) -> ToolDenied:

@@ -53,8 +53,11 @@ def call_json(
     edited: bool = False,
     hooked: bool = False,
 ) -> str:
-    """Return what the worker that runs the call needs beside its ids. `edited` means that a person changed the
-    arguments, and `hooked` that `on_post_tool_use` or a middleware is called when it ends."""
+    """Return the JSON text from which a worker runs the call.
+
+    edited: whether a person changed the arguments.
+    hooked: whether `on_post_tool_use` or a middleware is called when the call ends.
+    """
     spec: dict[str, object] = {"arguments": arguments, "hash": args_hash, "lanes": lanes}
     if request.cwd is not None:
         spec["cwd"] = request.cwd

@@ -23,7 +23,7 @@ _REPEAT_MESSAGE = (
 )
 MAX_MESSAGE_CHARS = 2_000
 KeysOf = Callable[[ToolSpec, dict[str, Any], str], tuple[str, ...]]
-"""From a tool, a call's arguments and the session's id."""
+"""Returns the lanes or resource keys of a call, from its tool, its arguments and the session's id."""
 _MAX_NAMES_SHOWN = 50
 _SHARED_VALIDATOR = ToolArgValidator()
 
@@ -134,7 +134,7 @@ class GateChain:
 
     tools     all tools of the turn, by name
     blocked   the tools that are blocked so far
-    hook      the brain's own
+    hook          the brain's pre-hook
     keys_of   fills in the tool's resource templates, and is not called for a read without any; its InvalidInput denies
               the call
     """

@@ -23,9 +23,10 @@ from brainq.runtime.text.surrogates import clean
 Value = TypeVar("Value")
 MAX_PATTERN_CHARS = 10_000
 MAX_LOOKS = 8
-"""Looks ahead and behind, references and groups that do not go back, in one pattern."""
+"""The most lookarounds, references and atomic groups in one pattern."""
 _SIZE_LIMITS = ((5_000, 1_000_000), (30_000, 100_000), (300_000, 10_000), (1_250_000, 2_500))
-"""Bytes that a pattern's parts compile to together, and the longest text it is held to: two seconds at worst."""
+"""Limits for the compiled size of a pattern's parts, in bytes, each with the longest text that is matched with such a
+pattern. A match takes two seconds at worst."""
 _BACKTRACK_BYTES = (5_000, 30_000, 300_000)
 _BACKTRACK_CHARS = 1_000
 _BACKTRACK_STEPS = 10_000
@@ -111,8 +112,8 @@ def _no_time_check() -> None:
     """Do nothing: there is no time limit to check."""
 
 
-def matches_anywhere(pattern: str, text: str, look: Callable[[], None] = _no_time_check) -> bool:
-    """Return whether `text` matches `pattern` anywhere. `look` is called before each part of the pattern, and may
+def matches_anywhere(pattern: str, text: str, check_time: Callable[[], None] = _no_time_check) -> bool:
+    """Return whether `text` matches `pattern` anywhere. `check_time` is called before each part of the pattern, and may
     raise.
 
     Raises UnusablePattern and TooLongForPattern.
@@ -122,11 +123,11 @@ def matches_anywhere(pattern: str, text: str, look: Callable[[], None] = _no_tim
     most = compiled.max_chars
     if len(text) > most:
         raise TooLongForPattern(
-            f"a text of {len(text):,} characters is not held to the pattern {shown_pattern(pattern)}; at most "
-            f"{most:,} are"
+            f"a text of {len(text):,} characters is too long for the pattern {shown_pattern(pattern)}; at most "
+            f"{most:,} are matched"
         )
     for part in compiled.parts:
-        look()
+        check_time()
         if part.matches(text) is not part.is_wanted:
             return False
     return True
@@ -215,7 +216,7 @@ def _closing(text: str) -> int:
 
 
 def _has_choice(text: str) -> bool:
-    """Return whether there is a | outside all groups, or a bracket too many."""
+    """Return whether there is a | outside all groups, or an unmatched closing bracket."""
     depth = 0
     for _, sign in _plain_characters(text):
         depth += (sign == "(") - (sign == ")")
@@ -271,18 +272,17 @@ def _backtracking_part(pattern: str, looks: int) -> _PatternPart:
             break
     else:
         raise UnusablePattern(
-            f"the pattern {shown_pattern(pattern)} is none of ECMA 262, which JSON schema's patterns are, or too "
-            "large; write "
-            "it in that form ($ for \\Z, \\1 for (?P=name)), and bound a text by minLength and maxLength"
+            f"the pattern {shown_pattern(pattern)} is not in the syntax of ECMA 262, which JSON schema uses, or is "
+            "too large; write it in that syntax ($ for \\Z, \\1 for (?P=name)), and bound a text by minLength and "
+            "maxLength"
         )
 
     def finds(text: str) -> bool:
         for error in validator.iter_errors(text):
             if not isinstance(error.kind, ValidationErrorKind.Pattern):
                 raise TooLongForPattern(
-                    f"a text of {len(text):,} characters is not held to the pattern {shown_pattern(pattern)}: "
-                    "that would take "
-                    "too long"
+                    f"a text of {len(text):,} characters is too long for the pattern {shown_pattern(pattern)}: "
+                    "the match would take too long"
                 )
             return False
         return True

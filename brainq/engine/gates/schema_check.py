@@ -1,4 +1,4 @@
-"""Checks JSON schemas where they enter: whether values can be validated by them in bounded time."""
+"""The check of JSON schemas that come from outside: whether values can be validated by them in bounded time."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ MAX_COMPILED_BYTES = 16_000_000  # of all patterns of a schema together, which b
 MAX_SUBSCHEMAS = 5_000
 _MAX_SHOWN_CHARS = 300
 MAX_UNEVALUATED = 3
-"""So many `unevaluated*` may look at one part of a value: each holds it to all schemas below once more."""
+"""The most `unevaluated*` keywords that may apply to one part of a value. Each of them validates the part once more by
+all schemas below it."""
 _UNEVALUATED = frozenset({"unevaluatedProperties", "unevaluatedItems"})
 _IN_PLACE_LISTS = ("allOf", "anyOf", "oneOf")
 _IN_PLACE = ("not", "if", "then", "else")
@@ -24,7 +25,10 @@ _DYNAMIC = ("$dynamicRef", "$recursiveRef")
 
 
 class PatternSizes:
-    """The patterns of one schema, or of several that come together. A repeated pattern costs nothing."""
+    """The total size of the patterns of one schema, or of several that come together.
+
+    A repeated pattern counts once.
+    """
 
     def __init__(self) -> None:
         self._seen: set[str] = set()
@@ -44,19 +48,18 @@ class PatternSizes:
 
 
 class UnresolvedReference(ValueError):
-    """The error of a `$ref` that leads nowhere in the schema. Nothing is ever fetched."""
+    """The error of a `$ref` whose target is not in the schema. Targets outside the schema are never fetched."""
 
     def __init__(self, reference: str) -> None:
         super().__init__(beginning(reference, _MAX_SHOWN_CHARS))
 
 
 def schema_problem(schema: Mapping[str, Any], sizes: PatternSizes | None = None) -> str:
-    """Return why no value can be validated by the schema, where, and what to do. Returns "" for a usable schema of
-    draft 2020-12.
+    """Return why values cannot be validated by the schema, with the place and the remedy.
 
-    sizes   the sizes of the patterns of schemas that come with it; None if it comes alone
+    Returns "" for a usable schema of draft 2020-12. Raises UnresolvedReference.
 
-    Raises UnresolvedReference.
+    sizes: the patterns of the schemas that come with it, or None if it comes alone.
     """
     if (size := schema_size(schema)) > MAX_SUBSCHEMAS:
         return f"it has {size:,} parts; at most {MAX_SUBSCHEMAS:,} are checked, so split or simplify it"
@@ -91,7 +94,7 @@ class _SchemaWalk:
         self._sizes = sizes
         self._resolver: Any = registry.resolver_with_root(resource)
         self._seen: set[int] = set()
-        self._checked = 0  # of the parts in which no schemas are expected
+        self._checked = 0  # the size of the targets of references that are not in a place for schemas
 
     def problem(self) -> str:
         waiting: list[object] = [self._root]
@@ -117,13 +120,13 @@ class _SchemaWalk:
 
     def _unevaluated_problem(self) -> str:
         waiting = [(part, 0) for part in subschemas(self._root)]
-        most: dict[int, int] = {}  # how many schemas apply to a part of the value because of this one, itself included
+        most: dict[int, int] = {}  # by schema: how many unevaluated keywords apply at and above it
         while waiting:
             part, above = waiting.pop()
             here = above + (not _UNEVALUATED.isdisjoint(part))
             if here > MAX_UNEVALUATED:
                 return (
-                    f"more than {MAX_UNEVALUATED} unevaluatedProperties or unevaluatedItems in it look at one part of "
+                    f"more than {MAX_UNEVALUATED} unevaluatedProperties or unevaluatedItems in it apply to one part of "
                     "a value, one within another; keep the outermost, or use additionalProperties"
                 )
             if here > most.get(id(part), -1):
@@ -165,7 +168,7 @@ class _SchemaWalk:
         if self._checked > MAX_SUBSCHEMAS:
             return "it refers to too many places outside of $defs; put what it refers to there"
         if problem := _keyword_problem(target, self._sizes):
-            return f"{beginning(reference, _MAX_SHOWN_CHARS)!r} in it leads to what is none: {problem}"
+            return f"{beginning(reference, _MAX_SHOWN_CHARS)!r} in it leads to what is not a schema: {problem}"
         return ""
 
 

@@ -1,8 +1,8 @@
-"""Validates a value by a JSON schema in bounded time, whoever wrote the schema and the value.
+"""The validation of a value by a JSON schema in bounded time, whoever wrote the schema and the value.
 
 The validator is jsonschema's. An engine with bounded time matches its patterns, and unique items are found by their
-canonical JSON. A part of the value is validated once by the target of a reference, because choices that refer to one
-another would multiply with each level of the value. All checks of a value together may take three seconds of this
+canonical JSON. A part of the value is validated only once by the target of a reference, because choices that refer to
+one another would multiply with each level of the value. All checks of a value together may take three seconds of this
 thread's own time. Long ones yield the processor, because other threads of the process have other work.
 """
 
@@ -27,12 +27,12 @@ if TYPE_CHECKING:
 MAX_CHECK_S = 3.0  # of this thread's processor time, which stops while other threads have the processor
 MAX_ERRORS = 1_000
 SLICE_S = 0.02
-"""After so much of its own time a check rests as long: Python runs one thread at a time."""
+"""After this much of its own time, in seconds, a check sleeps for as long, because Python runs one thread at a time."""
 MAX_REPEATS = 100
-"""So often a number or text is held to one reference in full. It may stand at several places, as one object."""
+"""How often a number or text is validated in full by one reference. One object may occur at several places."""
 MAX_KEPT_ERRORS = 20
 UNCHECKED = "unchecked"
-"""The word of an error that says why a value could not be held to its schema."""
+"""The `validator` of an error that says why a value could not be validated."""
 _MAX_MESSAGE_CHARS = 1_000
 _Check = Callable[[Any, Any, Any, Any], Any]
 
@@ -58,7 +58,7 @@ class _TimeLimit(threading.local):
     def check(self) -> None:
         now = time.thread_time()
         if now > self.ends_at:
-            raise _Stopped("it takes too long to hold this to its schema")
+            raise _Stopped("it takes too long to validate this by its schema")
         if now > self.rests_at:
             time.sleep(SLICE_S)
             self.rests_at = now + SLICE_S
@@ -76,7 +76,7 @@ _TIME_LIMIT = _TimeLimit()
 
 
 class SchemaValidator:
-    """The validator of one schema without problems (`schema_problem`). Thread-safe."""
+    """The validator of one schema, which must be without problems (`schema_problem`). Thread-safe."""
 
     def __init__(self, schema: Mapping[str, Any]) -> None:
         from referencing import Registry

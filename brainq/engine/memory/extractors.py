@@ -1,5 +1,6 @@
-"""What a user says of themself that is worth remembering: found by a model, or by a few plain shapes where
-there is none.
+"""Extractors of what users say about themselves that is worth remembering.
+
+A model finds it, or a few fixed sentence patterns if there is no model.
 """
 
 from __future__ import annotations
@@ -17,32 +18,32 @@ from brainq.errors import ProviderError
 from brainq.runtime.observe.logs import logger
 
 log = logger("brainq.finalize")
-MAX_ITEMS = 8  # a turn
+MAX_ITEMS = 8  # of one turn
 MAX_ITEM_CHARS = 300  # of one item; a longer sentence is a story, not a fact
-MAX_READ_CHARS = 20_000  # of one message; what follows is pasted, most likely
+MAX_READ_CHARS = 20_000  # of one message; the text after that is most likely pasted
 _INTRODUCTION = "The user said: "
 
-# Code, quotes and tags begin what may be another's; so does a line that announces something below it.
+# Code, quotes and tags may begin text of other people. So may a line that announces text below it.
 _MATERIAL = re.compile(
     '```|~~~|`|^[^\\S\\n]*[>|]|<\\w|:[^\\S\\n]*$|["'
     "\N{LEFT DOUBLE QUOTATION MARK}\N{DOUBLE LOW-9 QUOTATION MARK}\N{LEFT-POINTING DOUBLE ANGLE QUOTATION MARK}"
     "\N{LEFT SINGLE QUOTATION MARK}]|(?<!\\w)'",
     re.MULTILINE,
 )
-# From here on the writer plays, or speaks for others.
+# From here on the writer plays a role, or speaks for others.
 _MADE_UP = re.compile(
     r"\b(?:imagine|pretend|suppose|hypothetical(?:ly)?|role[- ]?play|what if|let'?s say|act (?:as|like)|you are now"
     r"|for example|translate|summari[sz]e|rewrite|proofread)\b",
     re.IGNORECASE,
 )
-# Questions, denials, wishes, reports, conditions, things of the moment, and references to other text.
+# Questions, denials, wishes, reports, conditions, temporary facts, and references to other text.
 _UNSURE = re.compile(
     r"\?|\b(?:if|unless|until|not|no longer|used to|would|should|might|maybe|said|says|wrote|told|today"
     r"|tomorrow|right now|currently|these|those|it|this|above|below|second|first|errors?|bugs?"
     r"|broken|fails?|problems?|stuck)\b",
     re.IGNORECASE,
 )
-# What was so, before what is so now.
+# What was true before, followed by what is true now.
 _FORMER = re.compile(r"I (?:no longer|used to|don't|do not)\b[^,;]{0,200}[,;] (?:(?:but|and|now) )*", re.IGNORECASE)
 _DAY = r"(?:day|morning|evening|night|week|month|year|(?:mon|tues|wednes|thurs|fri|satur|sun)day)"
 _SHAPE_TEXTS: tuple[tuple[MemoryKind, str], ...] = (
@@ -63,15 +64,15 @@ _SHAPES: list[tuple[MemoryKind, re.Pattern[str]]] = [
 
 
 class RuleMemoryExtractor:
-    """Finds sentences that begin like "I prefer ...", "please always ...", "call me ...", "my name is ...". Fits
-    `contracts.memory.MemoryExtractor`; the same turn always gives the same items. English.
+    """An extractor of sentences such as "I prefer ...", "please always ...", "call me ...", "my name is ...".
 
-    It takes sentences over unchanged, and understands none. Only the user's own message is read, up to the first
-    thing in it that may be another's words: text of a tool, a page or another person is not the user's memory.
+    It implements `contracts.memory.MemoryExtractor`, for English. The same turn always gives the same items. Sentences
+    are copied unchanged and are not interpreted. Only the user's own message is read, and only up to the first text in
+    it that may be of somebody else: text of a tool, a page or another person is not the user's memory.
     """
 
     def extract_turn(self, turn: RecordedTurn) -> tuple[MemoryItem, ...]:
-        """At most eight items, in the message's order; never raises for what the user wrote."""
+        """Return at most eight items, in the order of the message. Never raises because of the user's text."""
         message = turn.user_message[:MAX_READ_CHARS].replace("\N{RIGHT SINGLE QUOTATION MARK}", "'")
         found: list[MemoryItem] = []
         for sentence in sentences(_MATERIAL.split(message, maxsplit=1)[0]):
@@ -85,7 +86,7 @@ class RuleMemoryExtractor:
 
 
 def worth_keeping(items: Iterable[MemoryItem]) -> tuple[MemoryItem, ...]:
-    """The first eight different items without what looks like a secret."""
+    """Return the first eight different items, without those that look like a secret."""
     kept: dict[str, MemoryItem] = {}
     for item in items:
         key = " ".join(raw_words(item.text)).casefold()
@@ -103,7 +104,7 @@ def _memory_kind(statement: str) -> MemoryKind | None:
 
 
 def _without_former(statement: str) -> str:
-    """Of "I no longer live in Oslo, I live in Bern" the second half."""
+    """Return the second half of a statement such as "I no longer live in Oslo, I live in Bern"."""
     former = _FORMER.match(statement)
     return statement if former is None else statement[former.end() :]
 
@@ -146,26 +147,29 @@ SCHEMA: dict[str, Any] = {
 
 @dataclass(eq=False)
 class ModelMemoryExtractor:
-    """Asks a model once a turn; `fallback` answers when it fails or replies something else than it was asked for.
-    Fits `contracts.memory.MemoryExtractor`."""
+    """An extractor that calls a model once per turn.
+
+    It uses `fallback` if the model fails or its reply has another form. It implements
+    `contracts.memory.MemoryExtractor`.
+    """
 
     auxiliary: AuxiliaryModel
     fallback: MemoryExtractor
     timeout_s: float = TIMEOUT_S
 
     def extract_turn(self, turn: RecordedTurn) -> tuple[MemoryItem, ...]:
-        """At most eight items; raises only what `fallback` raises."""
+        """Return at most eight items. Raises only what `fallback` raises."""
         try:
             return worth_keeping(self._ask(turn))
-        except Exception as failure:  # a provider of one's own may raise anything
+        except Exception as failure:  # a user's own provider may raise anything
             kind = failure.kind if isinstance(failure, ProviderError) else type(failure).__name__
-            # A scripted model that takes steps alone is meant so: it would be warned of at each turn.
+            # A scripted model without a line for this purpose is intended, and would cause a warning for each turn.
             write = log.debug if kind == "script" else log.warning
             write("memory by rules: the model failed", turn_id=turn.turn_id, kind=kind)
         return tuple(self.fallback.extract_turn(turn))
 
     def _ask(self, turn: RecordedTurn) -> list[MemoryItem]:
-        # As JSON, no text of the user's can leave its field and go on as instructions.
+        # As JSON, so that no text of the user can leave its field and continue as instructions.
         data = {"user": cut(turn.user_message, _MOST_MESSAGE_CHARS), "assistant": cut(turn.text, _MOST_ANSWER_CHARS)}
         reply = self.auxiliary.ask(
             "memory",
@@ -180,9 +184,9 @@ class ModelMemoryExtractor:
 
 
 def read_items(text: str) -> list[MemoryItem]:
-    """The items of a model's reply; single ones that are none are left out, long ones cut.
+    """Return the items of a model's reply. Invalid items are left out, and long ones are shortened.
 
-    Raises ProviderError (kind `malformed`) when there is no list of items, or nothing in it is one.
+    Raises ProviderError (kind `malformed`) if the reply has no list of items, or if none of them is valid.
     """
     rows = read_json_object(text).get("items")
     if not isinstance(rows, list):
@@ -193,5 +197,5 @@ def read_items(text: str) -> list[MemoryItem]:
         if isinstance(item_text, str) and row.get("kind") in _KINDS and (item_text := " ".join(item_text.split())):
             found.append(MemoryItem(kind=row["kind"], text=cut(item_text, MAX_ITEM_CHARS)))
     if rows and not found:
-        raise ProviderError("no item of the model's reply is one", kind="malformed", retryable=False)
+        raise ProviderError("the model's reply has no valid item", kind="malformed", retryable=False)
     return found

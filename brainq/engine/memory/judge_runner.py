@@ -1,4 +1,4 @@
-"""JudgeRunner: answers one doorbell of `brainq.judges`, with the case that the judge reads."""
+"""The runner of judges: it answers one doorbell of `brainq.judges`, and builds the case that the judge reads."""
 
 from __future__ import annotations
 
@@ -41,18 +41,18 @@ MOST_TRANSCRIPT_CHARS = 40_000
 MOST_FACTS = 50
 MOST_FACT_CHARS = 1_000
 _NOTE_KEYS = ("text", "excerpt")
-JUDGE_LIMIT_S = 60.0  # one judge, one turn; a model is given less, so that its fallback still has time
-PAUSED_RETRY_S = 30.0  # so long after a stop was lifted, at most, a judgement that it paused goes on
-UNSERVED_AGAIN_S = 30.0  # until a worker of the build that is to judge a turn is looked for again
+JUDGE_LIMIT_S = 60.0  # for one judge and one turn; a model gets less, so that its fallback still has time
+PAUSED_RETRY_S = 30.0  # at most this long after a stop is lifted, a judgement that it paused continues
+UNSERVED_AGAIN_S = 30.0  # until the build that must judge a turn is checked again for workers
 OTHER_BUILD = "it waits for the build whose brain the turn is pinned to"
 NO_CONTENT = (
-    "the turn's content is gone: Redis has let it go and SQL keeps none of it (redact_logs); judge sooner, or keep "
-    "turns longer in Redis (BRAINQ_KEEP_TURN_S)"
+    "the turn's content is gone: Redis has dropped it and SQL keeps none of it (redact_logs); judge sooner, or "
+    "keep turns longer in Redis (BRAINQ_KEEP_TURN_S)"
 )
 
 
 def judge_case(turn: RecordedTurn) -> JudgeCase:
-    """The case of a turn: bounded, whatever the turn was."""
+    """Return the case of a turn. Its size is bounded for every turn."""
     return JudgeCase(
         turn_id=turn.turn_id,
         session_id=turn.session_id,
@@ -66,14 +66,14 @@ def judge_case(turn: RecordedTurn) -> JudgeCase:
 
 
 def transcript_of(messages: Iterable[Message]) -> str:
-    """One `[role] text` line a message; the middle is left out where all is too much.
+    """Return one `[role] text` line for each message. Messages in the middle are left out if the text is too long.
 
-    Line breaks become spaces, so that no text can begin a line of its own and speak in another role.
+    Line breaks become spaces, so that no text can begin a new line and appear in another role.
     """
     lines = [line for message in messages if (line := _transcript_line(message))]
     if sum(map(len, lines)) + len(lines) <= MOST_TRANSCRIPT_CHARS:
         return "\n".join(lines)
-    # The question says what it was about, the end what the answer rests on.
+    # The first message has the question, and the last ones have the basis of the answer.
     first, rest = lines[0], lines[1:]
     remaining = MOST_TRANSCRIPT_CHARS - len(first) - 50
     kept: list[str] = []
@@ -95,10 +95,10 @@ def _transcript_line(message: Message) -> str:
 
 
 def relevant_facts(turn: RecordedTurn) -> tuple[str, ...]:
-    """The facts the answer should rest on: those the context pack names, and what its citations quote.
+    """Return the facts on which the answer should be based: those of the context pack, and the quotes of its citations.
 
-    The pack's `relevant_facts` (texts, or objects with a `text`); where it has none, the `text` or `excerpt` of its
-    `notes`. A pack that is not such JSON has none.
+    The pack's facts are its `relevant_facts` (texts, or objects with a `text`) or, without them, the `text` or
+    `excerpt` of its `notes`. A pack that is not such JSON has no facts.
     """
     pack = _read_pack(turn.context_pack_json)
     facts = list(_row_texts(pack.get("relevant_facts"), ("text",))) or list(_row_texts(pack.get("notes"), _NOTE_KEYS))
@@ -124,13 +124,13 @@ def _row_texts(rows: Any, keys: tuple[str, ...]) -> Iterator[str]:
 
 @dataclass(frozen=True, slots=True)
 class JudgeRuntime:
-    """All that differs between the judging of one brain's turns and of another's.
+    """The settings for judging the turns of one brain.
 
-    own         the brain's judges
-    auxiliary   the model of the shipped judges; None: they go by rules
-    price       of what a model that judges uses
-    name        of the brain
-    redact      reasons and errors may quote the turn: SQL keeps the score and the kind of error only
+    own: the brain's own judges.
+    auxiliary: the model of the built-in judges, or None if they use rules.
+    price: the price of the judging model's usage.
+    name: the name of the brain.
+    redact: whether SQL keeps only the score and the kind of an error. Reasons and messages may quote the turn.
     """
 
     own: Sequence[Judge]
@@ -142,16 +142,16 @@ class JudgeRuntime:
 
 @dataclass(eq=False, kw_only=True)
 class JudgeRunner:
-    """Runs one judge on one turn. It has no state of its own: any process may run any judge of any turn.
+    """The runner of one judge on one turn. It is stateless: any process may run any judge of any turn.
 
-    brains      what the judging of each brain's turns takes
-    brain_of    returns the name of a turn's brain, by the turn's id
-    recorded    returns a turn by session, turn and step key; None if its content is gone, or SQL kept it redacted
-    bells       rings for judgements that another build is to make
-    digests     of this worker's brains: a pinned turn is judged by the brain that began it
-    places      how many judges run at once in this process
-    limit_s     a judge that has not returned by then is abandoned in its thread, and tried again
-    stops       what operators have stopped: brains and tenants here; a judge's model checks its own
+    brains: the settings for judging, for each brain.
+    brain_of: returns the name of a turn's brain, by the turn's id.
+    recorded: returns a turn by session, turn and step key, or None if its content is gone or SQL kept it redacted.
+    bells: rings for judgements that another build must make.
+    digests: the digests of this worker's brains. A pinned turn is judged by the brain that began it.
+    places: how many judges run at once in this process.
+    limit_s: after this time, in seconds, a judge is abandoned in its thread and tried again.
+    stops: what operators have stopped. Brains and tenants are checked here; a judge's model checks its own stops.
     """
 
     brains: ByBrain[JudgeRuntime]
@@ -178,10 +178,11 @@ class JudgeRunner:
         )
 
     def run(self, session_id: str, turn_id: str, judge_name: str) -> str:
-        """Answer one doorbell: `judged`, `failed` (it is tried again), `paused` (by operators), `dead`, `dropped`,
-        `later`, or `passed` to the build that is to judge the turn.
+        """Answer one doorbell, and return the outcome.
 
-        Raises what SQL and Redis raise; the row's lease then lapses, and the next doorbell finds it free.
+        It is `judged`, `failed` (to be tried again), `paused` (by operators), `dead`, `dropped`, `later`, or `passed`
+        to the build that must judge the turn. Raises what SQL and Redis raise. The row's lease then lapses, and the
+        next doorbell finds it free.
         """
         if not self._free.acquire(blocking=False):
             return "later"  # the sweeper rings again: results must not wait behind slow judges
@@ -201,7 +202,7 @@ class JudgeRunner:
         return did
 
     def _ring_other_build(self, session_id: str, turn_id: str, judge_name: str) -> None:
-        """Ring for the build that is to judge the turn, or look again later if it has no workers now."""
+        """Ring for the build that must judge the turn. If that build has no workers now, postpone the judgement."""
         if self.bells.pass_judge(session_id, turn_id, judge_name) != "UNSERVED":
             return
         key = judgement_key(turn_id, judge_name)
@@ -281,6 +282,6 @@ class JudgeTry:
 
 
 def _reported_spend(judgement: Judgement) -> tuple[Spend, ...]:
-    """Return what one of the brain's judges says it used, at an unknown price."""
+    """Return the usage that one of the brain's own judges reports, at an unknown price."""
     used = TokenUsage(input_tokens=judgement.input_tokens or 0, output_tokens=judgement.output_tokens or 0)
     return (Spend.from_usage("judge", 0, judgement.model or "", used, None),) if used.total else ()

@@ -1,4 +1,4 @@
-"""Judges by their names: the brain's own, and the two that are shipped, which ask a model or go by rules."""
+"""Judges by name: the brain's own, and the two built-in ones, which use a model or rules."""
 
 from __future__ import annotations
 
@@ -16,23 +16,24 @@ from brainq.runtime.observe.logs import logger
 
 log = logger("brainq.finalize")
 
-# Judges that need no model: they count words. They replace a model that cannot be asked, and say so.
-# Both see words, not meaning: a paraphrase counts as unsupported, a claim turned into its opposite as supported. A
-# score of theirs (`method="rules"`) is for trends over many turns, not for a verdict on one.
+# Judges that need no model. They count words, and replace a model that cannot be called, which their score shows. Both
+# compare words, not meanings: a paraphrase counts as unsupported, and a claim turned into its opposite counts as
+# supported. Use their scores (`method="rules"`) for trends over many turns, not for a verdict on one.
 SUPPORTED = 0.5  # of a sentence's terms must be in one piece of evidence
 _EVIDENCE_ROLE = "[tool] "
 _QUOTE_CHARS = 120
 
 
 class RuleFaithfulness:
-    """The share of the answer's sentences that its evidence supports.
+    """A judge of the share of the answer's sentences that its evidence supports.
 
     F = |supported sentences| / |sentences|, as the faithfulness of S. Es et al., "RAGAS: Automated Evaluation of
-    Retrieval Augmented Generation" (EACL 2024, arXiv:2309.15217), with sentences for statements, and for the model's
-    verdict this: a sentence is supported if one piece of evidence holds at least half of its different content terms
-    (the unigram precision of ROUGE-1, C.-Y. Lin 2004) and every number in it is in some piece. Evidence: the
-    relevant facts, and the `[tool]` lines of the transcript. Sentences without content terms claim nothing and do
-    not count; an answer of such sentences only scores 1. Without evidence nothing is supported: 0.
+    Retrieval Augmented Generation" (EACL 2024, arXiv:2309.15217), with sentences in place of statements. In place of a
+    model's verdict, a sentence is supported if one piece of evidence contains at least half of its different content
+    terms (the unigram precision of ROUGE-1, C.-Y. Lin 2004), and if every number in it is in some piece. The evidence
+    is the relevant facts and the `[tool]` lines of the transcript. Sentences without content terms claim nothing and do
+    not count; an answer of such sentences alone scores 1. Without evidence, no sentence is supported, and the score is
+    0.
     """
 
     name = "faithfulness"
@@ -45,7 +46,7 @@ class RuleFaithfulness:
         if not claims:
             return _rule_judgement(1.0, "the answer claims nothing")
         if not evidence:
-            return _rule_judgement(0.0, "there are no facts and no tool results to hold the answer against")
+            return _rule_judgement(0.0, "there are no facts and no tool results to compare the answer with")
         unsupported = [claim for claim in claims if not _is_supported(claim, pieces, numbers)]
         score = 1 - len(unsupported) / len(claims)
         reason = f"{len(claims) - len(unsupported)} of {len(claims)} sentences are supported by facts or tool results"
@@ -55,11 +56,11 @@ class RuleFaithfulness:
 
 
 class RuleRelevance:
-    """The share of the question's terms that the answer takes up: |Q ∩ A| / |Q|, each a set of content terms.
+    """A judge of the share of the question's terms that the answer contains: |Q ∩ A| / |Q|, for sets of content terms.
 
-    The recall of ROUGE-1 with the question as the reference. A cosine would count an answer's length against it:
-    the better an answer explains, the more terms it has that no question names. A question without content terms
-    ("and now?") cannot be missed: 1 for any answer. An empty answer: 0.
+    This is the recall of ROUGE-1 with the question as the reference. A cosine would lower the score of long answers:
+    the better an answer explains, the more terms it has that the question does not contain. For a question without
+    content terms ("and now?"), every answer scores 1. An empty answer scores 0.
     """
 
     name = "relevance"
@@ -72,9 +73,9 @@ class RuleRelevance:
         if not wanted:
             return _rule_judgement(1.0, "the question has no content terms to miss")
         missed = [term for term in wanted if term not in answered]
-        reason = f"the answer takes up {len(wanted) - len(missed)} of the question's {len(wanted)} terms"
+        reason = f"the answer contains {len(wanted) - len(missed)} of the question's {len(wanted)} terms"
         if missed:
-            reason += f"; not: {cut(', '.join(missed), _QUOTE_CHARS)}"
+            reason += f"; missing: {cut(', '.join(missed), _QUOTE_CHARS)}"
         return _rule_judgement(1 - len(missed) / len(wanted), reason)
 
 
@@ -126,10 +127,11 @@ SCHEMA: dict[str, Any] = {
 
 
 class ModelJudge:
-    """Scores by a rubric; `fallback` judges when the model fails or replies something else than it was asked for.
-    Fits `contracts.evaluation.Judge`.
+    """A judge that scores by a rubric with a model.
 
-    rubric   what 1 and 0 stand for, in words
+    It uses `fallback` if the model fails or its reply has another form. It implements `contracts.evaluation.Judge`.
+
+    rubric: what the scores 1 and 0 mean, in words.
     """
 
     def __init__(
@@ -142,12 +144,15 @@ class ModelJudge:
         self._timeout_s = timeout_s
 
     def judge(self, case: JudgeCase) -> Judgement:
-        """The score; `method` says who gave it. Raises what `fallback` raises, and StopDeferred (paused)."""
+        """Return the score, whose `method` shows how it was made.
+
+        Raises what `fallback` raises, and StopDeferred if the model is paused.
+        """
         try:
             return self._ask(case)
         except StopDeferred:
             raise
-        except Exception as failure:  # a provider of one's own may raise anything
+        except Exception as failure:  # a user's own provider may raise anything
             kind = failure.kind if isinstance(failure, ProviderError) else type(failure).__name__
             log.warning("judged by rules: the model failed", turn_id=case.turn_id, judge=self.name, kind=kind)
         return self._fallback.judge(case)
@@ -175,10 +180,10 @@ class ModelJudge:
 
 
 def read_score(text: str) -> tuple[float, str]:
-    """Score and reason of a model's reply.
+    """Return the score and the reason of a model's reply.
 
-    Raises ProviderError (kind `malformed`) for a score that is not a number from 0 to 1: one from 0 to 10 is not put
-    right, because a 1 of that scale would become the best score of ours.
+    Raises ProviderError (kind `malformed`) if the score is not a number from 0 to 1. A score from 0 to 10 is not
+    converted, because a 1 on that scale would become the best score.
     """
     found = read_json_object(text)
     score: Any = found.get("score")
@@ -198,17 +203,17 @@ SHIPPED_NAMES = ("faithfulness", "relevance")
 def judges_named(
     names: Iterable[str], own: Sequence[Judge], auxiliary: AuxiliaryModel | None
 ) -> dict[str, Judge | None]:
-    """The judge of each name; None for an unknown name, see `unknown_judge`.
+    """Return the judge of each name, or None for an unknown name; see `unknown_judge`.
 
-    own         come first: one called `relevance` takes the place of the shipped one
-    auxiliary   the model that judges; None: the shipped judges go by rules
+    own: the brain's own judges. One called `relevance` replaces the built-in judge.
+    auxiliary: the model of the built-in judges, or None if they use rules.
     """
     by_name = {judge.name: judge for judge in (*_shipped_judges(auxiliary), *own)}
     return {name: by_name.get(name) for name in names}
 
 
 def unknown_judge(name: str, own: Sequence[Judge]) -> str:
-    """Why a turn cannot be judged by this name, and what to do."""
+    """Return the message for a turn that names an unknown judge: the known names, and what to do."""
     known = ", ".join(sorted({*SHIPPED_NAMES, *(judge.name for judge in own)}))
     return (
         f"no judge is named {name!r}; known are {known}. Correct the judges of the PromptTemplate, or give the brain "

@@ -1,6 +1,4 @@
-"""RuleResearchLearner: what a turn taught about its session's subject, by rules: topics (RAKE), sources, and
-open questions.
-"""
+"""The learner by rules: topics (by RAKE), sources and open questions of a turn."""
 
 from __future__ import annotations
 
@@ -12,15 +10,14 @@ from brainq.contracts.memory import Observation, ObservationKind, RecordedTurn
 from brainq.contracts.status import Ending, StopReason
 from brainq.engine.memory.words import cut, is_stop_word, looks_secret, sentences
 
-# The key terms of a text by RAKE: rapid automatic keyword extraction. Pure.
-#
-# S. Rose, D. Engel, N. Cramer, W. Cowley: "Automatic keyword extraction from individual documents", in M. Berry and
-# J. Kogan (eds.), Text Mining: Applications and Theory, Wiley 2010, pp. 1-20.
+# The key terms of a text by RAKE: rapid automatic keyword extraction. Pure. S. Rose, D. Engel, N. Cramer, W. Cowley:
+# "Automatic keyword extraction from individual documents", in M. Berry and J. Kogan (eds.), Text Mining: Applications
+# and Theory, Wiley 2010, pp. 1-20.
 
-LONGEST_PHRASE = 4  # words; RAKE's known weakness is that long phrases score high merely for their length
+LONGEST_PHRASE = 4  # words; RAKE is known to score long phrases high only because they are long
 _PIECE = re.compile(r"\w+(?:[-'\N{RIGHT SINGLE QUOTATION MARK}.]\w+)*|[^\w\s]|\n")
 
-# Words that say what the user wants done, not what it is about; RAKE's authors, too, fit the stop list to the field.
+# Words for what the user wants done, not for the subject. RAKE's authors also adapt the stop list to the field.
 _REQUEST_LIST = """
     please tell show give find explain help want need know prefer like thanks thank hello hi hey could can would make
     get look write list say think use using used also still already really much many lot way thing things something
@@ -30,10 +27,10 @@ _REQUEST_WORDS = frozenset(_REQUEST_LIST.split())
 
 
 def key_terms(text: str, max_terms: int) -> tuple[str, ...]:
-    """The `most` best phrases, lower case, best first; equal ones in their order in the text.
+    """Return the `max_terms` best phrases in lower case, best first. Equal ones keep their order in the text.
 
-    Candidates are the runs of words between stop words and marks. A word scores deg(w) / freq(w), where deg counts
-    the words of all candidates that hold it, itself included; a candidate scores the sum of its words.
+    Candidates are the runs of words between stop words and punctuation. A word scores deg(w) / freq(w). deg(w) is the
+    number of words, w included, in all candidates that contain w. A candidate scores the sum of its words.
     """
     candidates = _candidates(text)
     frequency: Counter[str] = Counter(word for phrase in candidates for word in phrase)
@@ -61,11 +58,11 @@ def _candidates(text: str) -> list[tuple[str, ...]]:
 
 
 MOST_TOPICS = 5
-MOST_SOURCES = 16  # as many as a result carries: eight local, eight of the web
+MOST_SOURCES = 16  # the most that a result has: eight local ones, and eight from the web
 _MOST_CHARS = 300
-_READ_CHARS = 4_000  # of the message: a subject is named early, the rest is material
+_READ_CHARS = 4_000  # of the message: the subject is named early, and the rest is material
 _CODE = re.compile(r"(```|~~~).*?(?:\1|\Z)|`[^`\n]*`|\b\w{1,20}://\S+", re.DOTALL)
-# About the answer as a whole, so looked for in its first sentences only: "I could not find a cheaper one" in the
+# They concern the answer as a whole, so only its first sentences are searched: "I could not find a cheaper one" in the
 # middle of an answer leaves nothing open.
 _UNKNOWN = re.compile(
     r"\b(?:I|we)\s+(?:do not|don't|did not|didn't)\s+"
@@ -81,11 +78,17 @@ _OPENING_SENTENCES = 2
 
 
 class RuleResearchLearner:
-    """Fits `contracts.memory.AutonomousResearchLearner`. The same turn always teaches the same."""
+    """A learner by rules. It implements `contracts.memory.AutonomousResearchLearner`.
+
+    The same turn always gives the same observations.
+    """
 
     def observe_turn(self, turn: RecordedTurn, source_event_id: str) -> tuple[Observation, ...]:
-        """At most 5 topics (RAKE key terms of the question), 16 sources (those the answer cites) and one open
-        question, in this order; never raises for what the turn holds."""
+        """Return the turn's topics, sources and open question, in this order.
+
+        These are at most 5 topics (RAKE key terms of the question), 16 sources (which the answer cites) and one open
+        question. Never raises because of the turn's content.
+        """
         found = (*_topics(turn), *_sources(turn), *_open_question(turn))
         return tuple(dict.fromkeys(one for one in found if not looks_secret(one.text)))
 
@@ -98,7 +101,7 @@ def _topics(turn: RecordedTurn) -> Iterator[Observation]:
 
 def _sources(turn: RecordedTurn) -> Iterator[Observation]:
     if not was_answered(turn):
-        return  # what was found helped no answer
+        return  # the sources did not lead to an answer
     for citation in turn.citations[:MOST_SOURCES]:
         text = f"{citation.title} ({citation.source})" if citation.title else citation.source
         if text.strip():
@@ -111,15 +114,15 @@ def _open_question(turn: RecordedTurn) -> Iterator[Observation]:
 
 
 def was_answered(turn: RecordedTurn) -> bool:
-    """Whether the turn has an answer of the model's own."""
+    """Return whether the turn has a whole answer of the model."""
     return turn.ending is Ending.COMPLETED and turn.stop_reason is StopReason.ANSWERED
 
 
 def is_open(turn: RecordedTurn) -> bool:
-    """Whether the question still waits for an answer.
+    """Return whether the question still needs an answer.
 
-    It does after a limit, a timeout or a failure; when the answer begins with not knowing; and when every call of
-    the turn failed. It does not after a cancel: then the answer is not wanted.
+    It does after a limit, a timeout or a failure; if the answer begins by not knowing; and if every call of the turn
+    failed. It does not after a cancel, because the answer is no longer wanted.
     """
     if turn.ending is Ending.CANCELLED:
         return False
@@ -133,7 +136,7 @@ def is_open(turn: RecordedTurn) -> bool:
 
 
 def question_of(message: str) -> str:
-    """The message's last question, or its first sentence when it asks none; empty for a message of code alone."""
+    """Return the last question of the message, or its first sentence if it has none. Returns "" if it is only code."""
     parts = sentences(_CODE.sub("\n", message[:_READ_CHARS]))
     questions = [sentence for sentence in parts if sentence.endswith("?")]
     return cut((questions[-1:] or parts[:1] or [""])[0], _MOST_CHARS)

@@ -20,7 +20,7 @@ from brainq.engine.models.asking.bill import Allowance
 from brainq.engine.models.auxiliary import AuxiliaryModel
 from brainq.runtime.processes.threads import call_within
 
-EXTRACT_LIMIT_S = 60.0  # a model's 30 s and what follows when it used them up
+EXTRACT_LIMIT_S = 60.0  # a model's 30 s, and the fallback after them
 OBSERVE_LIMIT_S = 60.0
 Item = TypeVar("Item", MemoryItem, Observation)
 
@@ -31,10 +31,10 @@ def _session_scope(session_id: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class MemoryServices:
-    """A brain's extractor, learner and auxiliary model, bound once a process. A part that is None has no step.
+    """A brain's extractor, learner and price of model calls, created once per process. A part that is None has no step.
 
-    scope_of    from a session's id to whose memories its turns write
-    price       of what its model calls use
+    scope_of: returns the owner of the memories that a session's turns write.
+    price: the price of the usage of its model calls.
     """
 
     extractor: MemoryExtractor | None = None
@@ -43,7 +43,10 @@ class MemoryServices:
     price: Price = unknown_price
 
     def memory_scope(self, session_id: str) -> str:
-        """The scope that the session's turns write memories for. Raises TypeError when `scope_of` gives no name."""
+        """Return the scope in which the session's turns write memories.
+
+        Raises TypeError if `scope_of` returns no name.
+        """
         found: Any = self.scope_of(session_id)
         if not isinstance(found, str) or not found:
             raise TypeError(f"Memory.scope returned {found!r} for a session; it must return a text")
@@ -53,7 +56,7 @@ class MemoryServices:
 def make_memory_services(
     brain: Brain, auxiliary: AuxiliaryModel | None, price: Price = unknown_price
 ) -> MemoryServices:
-    """Turns the brain's `model` and `rules` into objects; parts of its own stay as they are."""
+    """Return the objects for a brain's `model` and `rules`. The brain's own parts are used as they are."""
     memory: Memory | None = brain.memory
     if memory is None:
         return MemoryServices()
@@ -69,13 +72,13 @@ def _extractor(memory: Memory, auxiliary: AuxiliaryModel | None) -> MemoryExtrac
 
 
 class ExtractMemories:
-    """Asks the extractor and writes what it found, in one transaction with the step.
+    """The finalizer step that calls the extractor and stores its items, in one transaction with the step.
 
-    However the turn ended: what users say of themselves does not depend on the answer they got.
+    It runs for every ending, because what users say about themselves does not depend on the answer.
     """
 
     name = "memory"
-    limit_s: float | None = None  # its part has a limit of its own
+    limit_s: float | None = None  # the extractor has a limit of its own
 
     def __init__(self, services: MemoryServices, limit_s: float = EXTRACT_LIMIT_S) -> None:
         self._services = services
@@ -98,14 +101,14 @@ class ExtractMemories:
 
 
 class ObserveTurn:
-    """Asks the learner and writes its observations, in one transaction with the step.
+    """The finalizer step that calls the learner and stores its observations, in one transaction with the step.
 
-    However the turn ended: one without an answer leaves a question open. Only a turn that never began, because it
-    was cancelled in the queue, is passed over: the log has no message of it to learn from.
+    It runs for every ending, because a turn without an answer leaves a question open. It skips only a turn that was
+    cancelled in the queue: the log has no message of it to learn from.
     """
 
     name = "learner"
-    limit_s: float | None = None  # its part has a limit of its own
+    limit_s: float | None = None  # the learner has a limit of its own
 
     def __init__(self, services: MemoryServices, limit_s: float = OBSERVE_LIMIT_S) -> None:
         self._services = services
@@ -128,8 +131,8 @@ class ObserveTurn:
 
 
 def _items_of(kind: type[Item], part: str, limit_s: float, find: Callable[[], Iterable[Item]]) -> Sequence[Item]:
-    """What a part of the brain's finds within its limit. Raises TypeError for what is not of this kind."""
-    # The list is made inside the limit: a generator does its work when it is read.
+    """Return the items of a brain's part within its limit. Raises TypeError for an item of another kind."""
+    # The list is made within the limit, because a generator does its work when it is read.
     items: list[Any] = call_within(limit_s, part, lambda: list(find()))
     for item in items:
         if not isinstance(item, kind):
@@ -138,11 +141,11 @@ def _items_of(kind: type[Item], part: str, limit_s: float, find: Callable[[], It
 
 
 def schedule_prompt_judges(turn: EndedTurn, prompts: Mapping[str, PromptTemplate]) -> tuple[str, ...]:
-    """The judges that the turn's prompt template names, each once, in its order.
+    """Return the judges that the turn's prompt template names, each once, in its order.
 
-    None for a turn without an answer of the model's own: the text after a limit, a timeout, a failure or a
-    cancel is brainq's, and its score would count against the prompt. None, too, for a `prompt_id` that the brain
-    does not have: producers may number prompts of their own.
+    Returns none for a turn without a whole answer of the model: the text after a limit, a timeout, a failure or a
+    cancel is brainq's, and its score would count against the prompt. Also returns none for a `prompt_id` that the brain
+    does not have, because producers may use their own.
     """
     if turn.ending is not Ending.COMPLETED or turn.stop_reason is not StopReason.ANSWERED:
         return ()
@@ -151,14 +154,14 @@ def schedule_prompt_judges(turn: EndedTurn, prompts: Mapping[str, PromptTemplate
 
 
 class ScheduleJudges:
-    """Plans a judgement for each judge of the turn's prompt, then rings for them. Judging is not part of the chain.
+    """The finalizer step that plans a judgement for each judge of the turn's prompt, and then rings for them.
 
-    A crash between the two loses doorbells only: they are rung again by the retry, or by the sweeper, which sees
-    that the rows are due. A doorbell that comes twice finds its row taken.
+    Judging itself is not part of the chain. A crash between planning and ringing only loses doorbells. The step's retry
+    rings again, or the sweeper, which finds the due rows. A repeated doorbell finds its row taken.
     """
 
     name = "judges"
-    limit_s: float | None = None  # no code of the brain
+    limit_s: float | None = None  # it runs no code of the brain
 
     def is_configured(self, brain: Brain) -> bool:
         return any(template.judges for template in brain.prompts.values())

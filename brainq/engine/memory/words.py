@@ -1,13 +1,14 @@
-"""Sentences, words and terms of a text, and whether it looks like a secret: what rules that read language have in
-common. English; pure.
+"""Sentences, words and terms of a text, and whether a text looks like a secret.
+
+These are the parts that the rules for English texts share. Pure.
 """
 
 from __future__ import annotations
 
 import re
 
-# The stop list of the Snowball project (M. Porter, snowball.tartarus.org/algorithms/english/stop.txt) without its
-# contractions, which `is_stop_word` takes apart.
+# The stop list of the Snowball project (M. Porter, snowball.tartarus.org/algorithms/english/stop.txt) without
+# contractions, which `is_stop_word` splits.
 _STOP_LIST = """
     i me my myself we our ours ourselves you your yours yourself yourselves he him his himself she her hers
     herself it its itself they them their theirs themselves what which who whom this that these those am is are
@@ -23,12 +24,15 @@ _END = re.compile(r"(?<=[.!?;])[\"'\N{RIGHT DOUBLE QUOTATION MARK})\]]*\s+")
 _ABBREVIATION = re.compile(
     r"(?:\b(?:Dr|Mr|Mrs|Ms|Prof|St|Jr|Sr|vs|etc|approx|No|e\.g|i\.e|a\.m|p\.m)|\b(?-i:[A-Z]))\.$", re.IGNORECASE
 )
-_LOOK_BACK = 24  # characters before it; a long text is not read again at each sentence
+_LOOK_BACK = 24  # characters before the end of a sentence; a long text is not read again at each sentence
 _BULLET = re.compile(r"^\s*(?:[-*+\N{BULLET}]|\d{1,3}[.)])\s+")
 
 
 def sentences(text: str) -> list[str]:
-    """The text's sentences, each with its closing mark. A line's end ends a sentence; list marks are dropped."""
+    """Return the sentences of a text, each with its closing mark.
+
+    The end of a line ends a sentence. List marks are removed.
+    """
     found: list[str] = []
     for line in text.splitlines():
         held = ""
@@ -45,27 +49,28 @@ def sentences(text: str) -> list[str]:
 
 
 def raw_words(text: str) -> list[str]:
-    """Words and numbers as they stand, in order."""
+    """Return words and numbers unchanged, in order."""
     return _WORD.findall(text)
 
 
 def terms(text: str) -> list[str]:
-    """The text's content words in order, repeats kept: lower case, stop words dropped, plurals made singular."""
+    """Return the content words of a text in order, with repeats: in lower case, without stop words, in the singular."""
     return [stem(word.casefold()) for word in raw_words(text) if not is_stop_word(word)]
 
 
 def is_stop_word(word: str) -> bool:
-    """`the`, `It`, and contractions of such words: `I'm`, `don't`."""
+    """Return whether a word is a stop word such as `the` or `It`, or a contraction of one, such as `I'm` or `don't`."""
     head, mark, tail = word.casefold().replace("\N{RIGHT SINGLE QUOTATION MARK}", "'").partition("'")
     return head in STOP_WORDS or (mark != "" and tail == "t" and head.endswith("n"))
 
 
 def stem(word: str) -> str:
-    """The S stemmer: plurals to singulars, and possessives
-    to their owner. D. Harman, "How effective is suffixing?", JASIS 42(1), 1991.
+    """Return the singular of a plural, and the owner of a possessive, by the S stemmer.
 
-    >>> [stem(word) for word in ("queries", "boxes", "notes", "glass", "bus")]
-    ['query', 'boxe', 'note', 'glass', 'bus']
+    D. Harman, "How effective is suffixing?", JASIS 42(1), 1991.
+
+        >>> [stem(word) for word in ("queries", "boxes", "notes", "glass", "bus")]
+        ['query', 'boxe', 'note', 'glass', 'bus']
     """
     word = word.replace("\N{RIGHT SINGLE QUOTATION MARK}", "'").removesuffix("'s")
     if len(word) <= 3:
@@ -80,7 +85,10 @@ def stem(word: str) -> str:
 
 
 def cut(text: str, max_chars: int) -> str:
-    """`text` in at most `most` characters; what was cut is shown by an ellipsis, at a word's end where there is one."""
+    """Return `text` in at most `max_chars` characters.
+
+    A shortened text ends with an ellipsis, after a word if possible.
+    """
     if len(text) <= max_chars:
         return text
     head = text[: max_chars - 1]
@@ -88,10 +96,9 @@ def cut(text: str, max_chars: int) -> str:
     return (at_word if len(at_word) >= max_chars // 2 else head).rstrip() + "…"
 
 
-# Text that must not be remembered: passwords, keys, numbers of cards and accounts. Pure.
-#
-# Errs to one side on purpose: a memory left out costs little, a password that comes up in a later prompt does. It
-# knows words and looks; a secret without either passes.
+# Text that must not be remembered: passwords, keys, numbers of cards and accounts. Pure. The check prefers one kind of
+# error on purpose: a memory that is left out costs little, but a password in a later prompt does harm. It knows words
+# and patterns; a secret without either is not found.
 
 _SECRET_WORD = re.compile(
     r"\b(?:pass(?:word|phrase|code|wd)s?|pwd|pin|secrets?|credentials?|cvv|cvc|ssn|social security|iban|otp|2fa"
@@ -100,12 +107,12 @@ _SECRET_WORD = re.compile(
     r"|(?:card|account) number|seed phrase)\b",
     re.IGNORECASE,
 )
-# Beginnings that services give their keys so that scanners find them, and a password inside a URL.
+# Prefixes that services give their keys so that scanners find them, and a password inside a URL.
 _SECRET_KEY = re.compile(
     r"\b(?:sk|pk|rk)[-_]\w{3,}|\bgh[pousr]_\w{10,}|\bgithub_pat_|\bglpat-|\bA(?:KIA|SIA)[0-9A-Z]{12,}|\bAIza[\w-]{20,}"
     r"|\bxox[abprs]-|\beyJ[\w-]{8,}\.|-----BEGIN |\b\w{1,20}://[^\s/@:]{0,200}:[^\s/@]{1,200}@"
 )
-# Cards, accounts, social security.
+# Numbers of cards, accounts and social security.
 _SECRET_NUMBER = re.compile(r"\d(?:[ -]?\d){12,}|\b\d{3}-\d{2}-\d{4}\b|\b[A-Z]{2}\d{2}(?: ?[0-9A-Z]{4}){3,}")
 _URL = re.compile(r"\b\w{1,20}://\S+|\bwww\.\S+")
 _TOKEN = re.compile(r"[^\s,;:=\"'`()<>\[\]{}]{8,}")
@@ -113,14 +120,17 @@ _LONG = 20
 
 
 def looks_secret(text: str) -> bool:
-    """Whether the text names, holds or resembles a password, a key, or the number of a card or an account."""
+    """Return whether the text names, contains or resembles a password, a key, or the number of a card or an account."""
     if _SECRET_WORD.search(text) or _SECRET_KEY.search(text) or _SECRET_NUMBER.search(text):
         return True
     return any(_is_random(token.strip(".!?")) for token in _TOKEN.findall(_URL.sub(" ", text)))
 
 
 def _is_random(token: str) -> bool:
-    """Long with letters and digits mixed, or short with three kinds of characters, as in `Tr0ub4dor&3`."""
+    """Return whether a token is long with letters and digits mixed, or short with three kinds of characters.
+
+    An example of the latter is `Tr0ub4dor&3`.
+    """
     letters, digits = sum(map(str.isalpha, token)), sum(map(str.isdigit, token))
     if len(token) >= _LONG:
         return letters >= 4 and digits >= 4

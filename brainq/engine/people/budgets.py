@@ -23,7 +23,7 @@ from brainq.contracts.budgets import (
     budgets_for,
     check_budget,
     check_usd,
-    over,
+    merge_budgets,
     reservation_for,
     window_starts,
 )
@@ -79,7 +79,7 @@ class BudgetDesk:
         with self._lock:
             self._stale_at = time.monotonic() + good_for_s
             try:
-                self._known = over(self.rows.standing(), self.defaults)
+                self._known = merge_budgets(self.rows.standing(), self.defaults)
             except Exception as failure:  # SQL is unavailable: the known budgets stay in force
                 self._stale_at = time.monotonic() + RETRY_S
                 log.warning("budgets not read", why=type(failure).__name__)

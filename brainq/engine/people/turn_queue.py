@@ -174,7 +174,7 @@ class TurnQueue:
 
     def limits_of(self, request: TurnRequest) -> Limits:
         # A turn whose brain is gone is queued as well, to be ended.
-        return request.limits.over(self.limits.of(request.brain) or Limits())
+        return request.limits.applied_to(self.limits.of(request.brain) or Limits())
 
     def _submit(
         self,

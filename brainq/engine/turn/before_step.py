@@ -99,7 +99,7 @@ class AuxiliaryWork:
     def compact_now(self, turn: OwnedTurn) -> Outcome | None:
         """Replace older messages by a summary, however full the context is, because a person requested it."""
         view = turn.view
-        limits = view.request.limits.over(self.brain.limits)
+        limits = view.request.limits.applied_to(self.brain.limits)
         size = view.history.tokens
         # With its present size as the limit, the history is halved. A short history is left as it is.
         most = min(limits.max_context_tokens, max(MIN_COMPACTION_TOKENS, size))
@@ -174,7 +174,7 @@ class AuxiliaryWork:
         return most, (lost,)
 
     def _allowance(self, view: TurnView) -> Allowance:
-        return turn_allowance(view, view.request.limits.over(self.brain.limits), self.price)
+        return turn_allowance(view, view.request.limits.applied_to(self.brain.limits), self.price)
 
     def _is_write(self, name: str) -> bool:
         tool = self.brain.tools.get(name)

@@ -110,10 +110,10 @@ def step_options(step: int, brain: ModelOptions, turn: TurnOptions, chosen: Mode
     tool call applies to the first step only, unless `chosen` has it: a turn whose model must call a tool at every step
     could never answer.
     """
-    options = as_model_options(turn).over(brain)
+    options = as_model_options(turn).merged_over(brain)
     if step > 1 and options.tool_choice not in _UNFORCED_CHOICES:
         options = options.model_copy(update={"tool_choice": None})
-    return chosen.over(options)
+    return chosen.merged_over(options)
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,7 +181,7 @@ class TurnStarter:
         options = step_options(view.step + 1, own, request.options, chosen)
         if options.tool_choice is not None:
             check_tool_choice(options, turn_specs(brain, request))
-        limits = request.limits.over(brain.limits)
+        limits = request.limits.applied_to(brain.limits)
         prompt_hash = render_hash(system_prompt, PREFIXES[brain.thinking])
         note_prompt_hash(prompt_hash)
         return StepSetting(provider, model, system_prompt, info, limits, options, earlier, prompt_hash)

@@ -1,5 +1,7 @@
-"""Limits of models over several cells: one process of a cell asks home for the cell's share, and gives back what it
-does not use. It asks soon where requests wait, else every few seconds, and not at all for what is idle.
+"""Updates of the limits of models that several cells share.
+
+One process of a cell requests the cell's share from the home cell, and returns what the cell does not use. It does so
+soon if requests wait, otherwise every few seconds, and not at all for a model that is not used.
 """
 
 from __future__ import annotations
@@ -20,16 +22,16 @@ LOOK_EVERY_S = 1.0
 
 
 class HomeShares(Protocol):
-    """Where all cells ask. Fitted by `adapters.sql.repositories.limit_shares.LimitShares`."""
+    """The shares in the SQL of the home cell. Implemented by `adapters.sql.repositories.limit_shares.LimitShares`."""
 
     def ask(self, cell: str, report: ShareReport) -> Share | None:
-        """The cell's share; None: a later look of the same cell was answered already."""
+        """Return the cell's share. Returns None if a later report of the same cell was answered already."""
         ...
 
 
 @dataclass
-class _Asked:
-    """What this process knows of a model's share. Times are monotonic."""
+class _ShareState:
+    """The last answer about a model's share that this process got. Times are monotonic."""
 
     at: float
     share: Share | None = None
@@ -37,11 +39,11 @@ class _Asked:
 
 
 @dataclass(eq=False)
-class ShareKeeper:
-    """Asks for one cell. Any number of processes may: a look is answered once, and a later one makes it void.
+class LimitShareUpdater:
+    """The updates of one cell's shares. Any number of processes may run them, because each report is answered once.
 
-    home    opened when it is first asked
-    cells   how many there are
+    cells: the number of cells.
+    home: returns the shares of the home cell. It is called when they are first needed.
     """
 
     cell: str
@@ -49,44 +51,47 @@ class ShareKeeper:
     limits: RedisRates
     home: Callable[[], HomeShares]
     now: Callable[[], float] = time.monotonic
-    _asked: dict[str, _Asked] = field(default_factory=dict[str, _Asked])
-    _outage: OutageLog = field(default_factory=lambda: OutageLog(log, "ask home for shares of limits"))
+    _states: dict[str, _ShareState] = field(default_factory=dict[str, _ShareState])
+    _outage: OutageLog = field(default_factory=lambda: OutageLog(log, "request shares of limits from the home cell"))
 
-    def look(self) -> None:
-        """Ask for each model that is due. Raises what Redis raises; home that is away is logged once."""
+    def update(self) -> None:
+        """Request a share for each model that is due.
+
+        Raises what Redis raises. If the home cell is away, that is logged once.
+        """
         for report in self.limits.share_reports():
-            asked = self._asked.get(report.model)
-            if is_due(report, None if asked is None else asked.share, self._since(asked)):
-                self._ask(report)
+            state = self._states.get(report.model)
+            if is_due(report, None if state is None else state.share, self._since(state)):
+                self._request(report)
 
-    def _since(self, asked: _Asked | None) -> float:
-        return float("inf") if asked is None else self.now() - asked.at
+    def _since(self, state: _ShareState | None) -> float:
+        return float("inf") if state is None else self.now() - state.at
 
-    def _ask(self, report: ShareReport) -> None:
-        asked = self._asked.setdefault(report.model, _Asked(self.now()))
-        asked.at = self.now()
+    def _request(self, report: ShareReport) -> None:
+        state = self._states.setdefault(report.model, _ShareState(self.now()))
+        state.at = self.now()
         try:
             answer = self.home().ask(self.cell, report)
         except Exception as failure:
             self._outage.failed(failure)
-            asked.away_since = asked.at if asked.away_since is None else asked.away_since
-            away_s = self.now() - asked.away_since
+            state.away_since = state.at if state.away_since is None else state.away_since
+            away_s = self.now() - state.away_since
             share = share_without_home(report, self.cells, away_s)
             if share is not None:
                 self.limits.put_share(report, share)
             return
         self._outage.worked()
-        asked.away_since = None
+        state.away_since = None
         if answer is not None and self.limits.put_share(report, answer.share):
-            asked.share = answer
+            state.share = answer
 
 
 def is_due(report: ShareReport, share: Share | None, ago_s: float) -> bool:
-    """Whether home is asked again that long after the last time. Pure.
+    """Return whether a share must be requested again, `ago_s` after the last request. Pure.
 
-    share   what it answered then; None: this process has no answer
+    share: the last answer, or None if this process has none.
     """
-    if report.is_idle:  # what was held for it is given back
+    if report.is_idle:  # the part that is held for it is returned
         return ago_s >= ASK_EVERY_S and (share is None or share.held > 0)
     if report.waits and report.share < WHOLE:
         return True

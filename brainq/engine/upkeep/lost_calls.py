@@ -1,4 +1,4 @@
-"""Lost calls: whether a call whose worker stopped beating runs again, or how it ends."""
+"""Rescues of lost calls: whether a call whose worker stopped beating runs again, or how it ends."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from brainq.adapters.sql.repositories.calls import Calls
 
 log = logger("brainq.upkeep")
-RESCUED = frozenset({"again", "settled"})  # what this rescue did, and no other before it
+RESCUED = frozenset({"again", "settled"})  # set only by the rescue that acted, not by later ones
 _OUTCOME: TypeAdapter[Any] = TypeAdapter(ToolOutcome)
 WORKERS_LOST = ToolFailure(error="its workers were lost each time it ran", error_type="WorkerLost", retryable=True)
 UNKNOWN = ToolUnknown(
@@ -44,21 +44,21 @@ UNKNOWN = ToolUnknown(
 def rescue_verdict(
     effect: Effect, idempotent: bool, attempt: int, max_attempts: int, started: str, outcome_json: str | None
 ) -> ToolOutcome | None:
-    """The outcome that a lapsed call is settled with; None: its next attempt is dispatched. Pure.
+    """Return the outcome with which a lapsed call is settled, or None if its next attempt is dispatched. Pure.
 
-    `started` is what SQL says of a non-read call's intent: `void`, `started` or `done`.
+    A read runs again, and so does a call that never started. A call that started runs again only if its tool is
+    idempotent. Otherwise its outcome is the one that SQL recorded, or unknown.
 
-    A read runs again. A call that never started runs again. One that started runs again only when its tool
-    says it is idempotent; else its end is what SQL recorded, or unknown.
+    started: the state of a non-read call's intent in SQL: `void`, `started` or `done`.
     """
     if started == "done" and outcome_json:
         outcome = _OUTCOME.validate_json(outcome_json)
         if isinstance(outcome, ToolTimeout) and outcome.after_ms > 0:
-            return UNKNOWN  # it was abandoned, and can no longer say how it ended
+            return UNKNOWN  # it was abandoned, and cannot report its outcome any more
         if not (isinstance(outcome, ToolFailure) and outcome.error_type == NOT_STARTED):
             return outcome
-        started = "void"  # its worker wrote the intent, and then went no further
-    # Of an idempotent tool an earlier attempt may have started, though this one did not.
+        started = "void"  # its worker wrote the intent, and then did not start the call
+    # An earlier attempt of an idempotent tool may have started, even if this one did not.
     surely_without_effect = effect.is_read or (started == "void" and not idempotent)
     if attempt < max_attempts and (surely_without_effect or idempotent):
         return None
@@ -67,14 +67,17 @@ def rescue_verdict(
 
 @dataclass(eq=False, kw_only=True)
 class Rescuer:
-    """Judges lapsed calls and acts on it."""
+    """The rescue of lapsed calls: it decides how a call continues, and carries that out."""
 
     calls: RedisCalls
     intents: Calls
     max_attempts: int
 
     def rescue(self, ref: CallRef, attempt: int, watchers: WorkEvents = UNWATCHED) -> str:
-        """Returns what was done, in a word."""
+        """Rescue the call, and return what was done in one word, such as `again` or `settled`.
+
+        Returns `gone` if the attempt is no longer running.
+        """
         facts = self.calls.facts(ref)
         if facts is None or facts.status is not TraceStatus.RUNNING or facts.attempt != attempt:
             return "gone"
@@ -91,7 +94,7 @@ class Rescuer:
             started, outcome_json = verdict.state, verdict.outcome_json
         rung_again_ms = self.calls.rung_again_ms(ref)
         outcome = rescue_verdict(effect, idempotent, attempt, self.max_attempts, started, outcome_json)
-        did = "asked again" if outcome is None else f"given up as {_status(outcome).value}"
+        did = "dispatched again" if outcome is None else f"given up as {_status(outcome).value}"
         log.warning("call rescued", turn_id=ref.turn_id, call_id=ref.call_id, effect=effect, did=did)
         if outcome is None:
             did = WorkOutcome(self.calls.dispatch_again(ref, attempt).lower(), WorkFailure.CALL_LOST)
@@ -105,8 +108,11 @@ class Rescuer:
         return did
 
     def _claim_intent(self, ref: CallRef, attempt: int, tool: str, effect: Effect) -> VoidResult:
-        """This row is the judgement: if it can be inserted the call never started, and now never will. So it is where
-        the intent came to SQL late, after its worker had given it up, and Redis knows that nothing followed."""
+        """Insert a void row for the attempt, which decides whether it started.
+
+        If the row can be inserted, the call never started and never will. If its intent reached SQL after the worker
+        had given the call up, Redis can prove that nothing followed, and the intent becomes void as well.
+        """
 
         def insert() -> VoidResult:
             return self.intents.void(

@@ -1,5 +1,6 @@
-"""What a coordinator's worker does every few seconds beside its sweeps, each in a thread of its own: home may take long
-to answer, or to be found away, and no sweep waits for that.
+"""The regular work of a coordinator's worker beside its sweeps. Each kind has a thread of its own.
+
+A request to the home cell may take long, and no sweep may wait for it.
 """
 
 from __future__ import annotations
@@ -14,40 +15,40 @@ from brainq.runtime.observe.threads import KeptThread
 log = logger("brainq.upkeep")
 
 
-class Keeper(Protocol):
-    """Fitted by `LeaseKeeper` and `ShareKeeper`."""
+class Updater(Protocol):
+    """Regular work. Implemented by `BudgetLeaseUpdater` and `LimitShareUpdater`."""
 
-    def look(self) -> None:
-        """Do what is due. May raise anything: the next look tries again."""
+    def update(self) -> None:
+        """Do the work that is due. It may raise any exception, and is then called again later."""
         ...
 
 
 @dataclass(eq=False)
 class Poller:
-    """Has a keeper look again and again.
+    """A thread that calls an updater again and again.
 
-    name   of the thread
-    what   a look does, for the log
+    name: the name of the thread.
+    what: what an update does, for the log.
     """
 
-    keeper: Keeper
+    updater: Updater
     name: str
     what: str
     every_s: float
     _thread: KeptThread | None = field(default=None, init=False)
 
     def start(self, stop: threading.Event) -> None:
-        """Run in a kept thread, unless it does. Raises RuntimeError if the system refuses the thread."""
+        """Start the kept thread if it does not run. Raises RuntimeError if the system refuses the thread."""
         if self._thread is None or self._thread.stopping is not stop:
             self._thread = KeptThread(self.name, self.run, stop)
         self._thread.ensure()
 
     def run(self, stop: threading.Event) -> None:
-        """Poll until stopped. What fails is logged once, and tried again."""
+        """Call the updater until `stop` is set. A failure is logged once, and the update is tried again."""
         outage = OutageLog(log, self.what)
         while not stop.wait(self.every_s):
             try:
-                self.keeper.look()
+                self.updater.update()
             except Exception as failure:
                 outage.failed(failure)
             else:

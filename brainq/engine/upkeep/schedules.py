@@ -1,4 +1,4 @@
-"""Scheduled turns: what is due is submitted, and the schedule moves on."""
+"""Scheduled turns: turns that are due are submitted, and their schedules advance to the next run."""
 
 from __future__ import annotations
 
@@ -23,19 +23,22 @@ if TYPE_CHECKING:
 
 log = logger("brainq.upkeep")
 AT_ONCE = 500
-MAX_RUN_S = 2.0  # for what is due; the rest is begun the next time
+MAX_RUN_S = 2.0  # for the due runs; the rest begins in the next sweep
 MISSED_AFTER_MS = 60_000
 FULL_MS = 60_000
-MISSED = "missed: "  # how a note about instants of the past begins
-RECHECK_MS = 600_000  # a schedule whose next instant is not known
+MISSED = "missed: "  # how a note about missed runs begins
+RECHECK_MS = 600_000  # until a schedule whose next run cannot be computed is tried again
 
 
 def schedule_verdict(
     row: ScheduleRow, due_ms: int, now_ms: int, last_runs: bool, busy_since_ms: int | None = None
 ) -> Literal["run", "missed", "running"]:
-    """Whether a due instant begins a turn. Pure.
+    """Return whether a due run begins a turn. Pure.
 
-    busy_since_ms   when everything that was due had been begun: what came later was not missed, it only waited
+    `missed` means that the run is skipped because it is too late, and `running` that it is skipped because the previous
+    turn still runs.
+
+    busy_since_ms: when all due runs had last been begun. A run that came due later was not missed; it only waited.
     """
     was_in_time = busy_since_ms is not None and due_ms > busy_since_ms
     if row.missed == "skip" and now_ms - due_ms > MISSED_AFTER_MS and not was_in_time:
@@ -44,12 +47,12 @@ def schedule_verdict(
 
 
 def resumed_run(row: ScheduleRow, next_ms: int | None, now_ms: int) -> tuple[int | None, str]:
-    """Return the next instant of a schedule that is resumed, and the note that says what the pause left out. Pure.
+    """Return the next run of a schedule that is resumed, and a note about the runs that the pause skipped. Pure.
 
-    Instants of a repeated schedule that came due during the pause are left out. A schedule that has one instant alone
-    makes up for it, unless it skips missed runs.
+    Runs of a repeated schedule that came due during the pause are skipped. A schedule with a single run makes up for
+    it, unless it skips missed runs.
 
-    next_ms   the first instant after now by its timing; None if there is none
+    next_ms: the first run after now by its timing, or None if there is none.
     """
     if row.next_ms is None or row.next_ms > now_ms:
         return row.next_ms, row.note
@@ -60,7 +63,10 @@ def resumed_run(row: ScheduleRow, next_ms: int | None, now_ms: int) -> tuple[int
 
 
 def tenants_in_turn(rows: Sequence[ScheduleRow]) -> list[ScheduleRow]:
-    """The first of each tenant, then the second of each, and so on: one that has many keeps nobody's waiting. Pure."""
+    """Return the first row of each tenant, then the second of each, and so on. Pure.
+
+    A tenant with many schedules therefore does not delay those of others.
+    """
     had = Counter[str]()
     order: list[int] = []
     for row in rows:
@@ -71,8 +77,10 @@ def tenants_in_turn(rows: Sequence[ScheduleRow]) -> list[ScheduleRow]:
 
 
 def scheduled_request(row: ScheduleRow, due_ms: int) -> TurnRequest:
-    """The turn of one due instant: by its request key it is one turn, however often it is submitted. Pure but for the
-    id of a turn that is not yet there. Raises InvalidInput for a session's name that is not an id."""
+    """Return the turn of one due run. Its request key makes it one turn, however often it is submitted.
+
+    Pure except for the new turn id. Raises InvalidInput if the session's name is not an id.
+    """
     at = datetime.fromtimestamp(due_ms / 1000, ZoneInfo(row.zone))
     session_id = row.session_id.replace("{date}", f"{at:%Y-%m-%d}").replace("{time}", f"{at:%H%M}")
     return TurnRequest.model_validate(
@@ -97,13 +105,13 @@ def _checked_session_id(session_id: str) -> str:
 
 @dataclass(eq=False, kw_only=True)
 class ScheduleRunner:
-    """Begins the turns that are due. Any number may run: a due instant is one turn, and moves its schedule once.
+    """The start of turns that are due. Any number may run: a due run becomes one turn, and advances its schedule once.
 
-    submit     accepts a turn: its id
-    runs       whether a turn has not ended yet
-    next_ms    the due instant after another one: (timing, zone, start, after)
-    now_ms     by Redis' clock
-    is_unavailable    whether a failure is SQL's or Redis' that is away
+    submit: accepts a turn, and returns its id.
+    runs: returns whether a turn has not ended yet.
+    next_ms: returns the due time after another one, from the timing, the zone, the start and that time.
+    now_ms: returns the time by Redis' clock.
+    is_unavailable: returns whether a failure means that SQL or Redis is away.
     """
 
     rows: Schedules
@@ -114,18 +122,21 @@ class ScheduleRunner:
     is_unavailable: Callable[[Exception], bool]
 
     def __post_init__(self) -> None:
-        self._done_ms: int | None = None  # when everything that was due had been begun
+        self._done_ms: int | None = None  # when all due runs had been begun
         self._looked_ms: int | None = None
-        self._waiting = set[str]()  # schedules that wait for a key, which were logged
+        self._waiting = set[str]()  # schedules that wait for a key, and were logged
 
     def run(self, longest_s: float = MAX_RUN_S) -> int:
-        """How many turns were begun. Raises what SQL and Redis raise while they are away; the rest is due again."""
+        """Begin the turns that are due, and return how many were begun.
+
+        Raises what SQL and Redis raise while they are away; the remaining runs stay due.
+        """
         until, begun = time.monotonic() + longest_s, 0
         while True:
             now_ms = self.now_ms()
             due = self.rows.due(now_ms, AT_ONCE)
             if self._looked_ms is None or now_ms - self._looked_ms > MISSED_AFTER_MS:
-                self._done_ms = None  # no runner looked meanwhile
+                self._done_ms = None  # no runner has checked in the meantime
             self._looked_ms = now_ms
             is_due_again = False
             for row in tenants_in_turn(due):
@@ -140,7 +151,7 @@ class ScheduleRunner:
                 return begun
 
     def _run_due(self, row: ScheduleRow, due_ms: int, now_ms: int) -> tuple[bool, bool]:
-        """Whether the due instant began a turn, and whether the schedule's next one is due by now, too."""
+        """Return whether the due run began a turn, and whether the schedule's next run is due by now as well."""
         turn_id, note, following, is_full = "", "", now_ms + RECHECK_MS, False
         verdict: Literal["run", "missed", "running"] = "run"
         try:
@@ -149,10 +160,11 @@ class ScheduleRunner:
                 turn_id = self.submit(scheduled_request(row, due_ms))
                 self._waiting.discard(row.name)
             elif verdict == "running":
-                note = f"left out: turn {row.last_turn_id} still ran"
+                note = f"skipped: turn {row.last_turn_id} was still running"
         except TenantMoved:
-            return False, False  # it went along with its tenant, and is due there
-        except ContentKeyMissing as missing:  # of its tenant alone: it stays due, and the others go on
+            return False, False  # the schedule moved with its tenant, and is due in the new cell
+        # Only this tenant's key is missing: the run stays due, and the other schedules continue.
+        except ContentKeyMissing as missing:
             if row.name not in self._waiting:
                 log.error("a scheduled turn waits for a key", schedule=row.name, why=str(missing))
             self._waiting.add(row.name)
@@ -164,7 +176,7 @@ class ScheduleRunner:
         try:
             following, missed = self._next_instant(row, due_ms, now_ms, is_missed=verdict == "missed")
             note = note or missed
-            if following is None and is_full:  # its only run waits until it may
+            if following is None and is_full:  # its only run waits until the queue has a free place
                 following = now_ms + FULL_MS
         except Exception as failure:
             note = self._refusal_note(row, failure)
@@ -172,10 +184,10 @@ class ScheduleRunner:
         return bool(turn_id), moved and following is not None and following <= now_ms
 
     def _next_instant(self, row: ScheduleRow, due_ms: int, now_ms: int, *, is_missed: bool) -> tuple[int | None, str]:
-        """The next instant that may begin a turn, and which were missed.
+        """Return the next run that may begin a turn, and a note about the runs that were missed.
 
-        What came due within the last minute is in its time still. Of what is older only `due_ms` may have been made up
-        for. The note of missed ones stays until there is a newer note.
+        A run that came due within the last minute is still in time. Of the older ones, only `due_ms` may have been made
+        up for. The note about missed runs stays until there is a newer note.
         """
         after = partial(self.next_ms, row.timing, row.zone, row.start_ms)
         following = after(max(due_ms, now_ms - MISSED_AFTER_MS))
@@ -183,7 +195,7 @@ class ScheduleRunner:
         if first == following or first is None:
             return following, row.note if row.note.startswith(MISSED) else ""
         last = "" if following is None else f" and before {_utc(following)}"
-        note = f"{MISSED}nobody could begin those due from {_utc(first)}{last} in their time"
+        note = f"{MISSED}no worker could begin the runs due from {_utc(first)}{last} in time"
         log.warning("scheduled turns missed", schedule=row.name, why=note)
         return following, note
 
@@ -191,11 +203,14 @@ class ScheduleRunner:
         return bool(row.last_turn_id) and self.runs(row.last_turn_id)
 
     def _refusal_note(self, row: ScheduleRow, failure: Exception) -> str:
-        """Its brain is gone, its session is busy, too many turns wait, or this version cannot read it: none of that
-        may keep another one waiting."""
+        """Return the note for a run that was refused. Raises the failure if SQL or Redis is away.
+
+        A run is refused if its brain is gone, its session is busy, too many turns wait, or this version cannot read it.
+        Other schedules must not wait for it.
+        """
         if self.is_unavailable(failure):
             raise failure
         log.warning("scheduled turn refused", schedule=row.name, why=type(failure).__name__)
         if isinstance(failure, BrainqError):
             return f"refused: {failure}"
-        return f"refused: this brainq cannot read it ({type(failure).__name__}); set it anew"
+        return f"refused: this version of brainq cannot read the schedule ({type(failure).__name__}); set it again"

@@ -1,5 +1,6 @@
-"""Sweeper: looks at every turn that is due, and has done what is missing: lost doorbells, expired parks, judgements.
-It compares SQL's rows with Redis, and publishes how many turns may be live at once.
+"""The sweeper: it checks every turn that is due and starts what is missing, such as lost doorbells and expired parks.
+
+It also compares SQL's rows with Redis, and publishes how many turns may be live at once.
 """
 
 from __future__ import annotations
@@ -41,23 +42,23 @@ if TYPE_CHECKING:
     from brainq.adapters.sql.repositories.judgements import Judgements
 
 log = logger("brainq.upkeep")
-DEFAULT_THREADS = 100  # threads of one coordinator, where none has announced itself
+DEFAULT_THREADS = 100  # threads of one coordinator, used while none has reported its own
 VISIBLE_AFTER_S = 60.0  # on Postgres a row may be seen this long after a higher one
-RING_AFTER_S = 1.0  # a judgement that is due this long was not rung for, or its doorbell was lost
+RING_AFTER_S = 1.0  # a judgement that is due for this long has no doorbell, or its doorbell was lost
 RING_AT_ONCE = 100
 TURNS_AT_ONCE = 100  # few, so that sweepers share what is due
 LANES_AT_ONCE = 100
 COMPARE_EVERY_SWEEPS = 5
-COMPARER_LOST_AFTER = 3  # times that it does not ask to go on comparing
-WALK_S = 1.0  # for one table's rows; looks at lapsed leases wait meanwhile
-LOOKS_S = 1.0  # of a sweep; lanes, SQL and judges have their turn whatever is due
-HOLD_S = 2.0  # for which no other sweeper gets what one has taken
+COMPARER_LOST_AFTER = 3  # a comparer that misses this many rounds is replaced
+WALK_S = 1.0  # for the rows of one table; checks of lapsed leases wait meanwhile
+LOOKS_S = 1.0  # for the checks of turns in one sweep, so that lanes, SQL and judges always get their turn
+HOLD_S = 2.0  # for which no other sweeper gets the turns that one has taken
 LONG_S = 10.0
 
 
 @dataclass(frozen=True, slots=True)
 class TurnCapacity:
-    """How many turns may be live, and how many of one tenant."""
+    """The numbers of turns that may be live: of all tenants, and of one tenant."""
 
     all: int
     tenant: int
@@ -66,12 +67,12 @@ class TurnCapacity:
 def turn_capacity(
     threads: int, max_turns: int | None, max_turns_a_tenant: int | None, cap: int | None = None
 ) -> TurnCapacity:
-    """The capacity for coordinators with so many threads. Pure.
-
-    cap   that of the deployment's brain, where it has one brain alone, whose turns are all there are
+    """Return the capacity for coordinators with this many threads. Pure.
 
     By default more turns may be live than there are threads, so that few threads are idle while turns wait for their
-    calls. One tenant alone keeps seven of eight threads busy, so that another's turns begin at once.
+    calls. One tenant alone keeps seven of eight threads busy, so that another tenant's turns begin at once.
+
+    cap: the cap of the deployment's only brain, which limits all turns. None if there are several brains, or no cap.
     """
     size = max_turns or -(-(threads or DEFAULT_THREADS) * 5 // 4)
     share = max_turns_a_tenant or -(-size * 7 // 10)
@@ -80,14 +81,14 @@ def turn_capacity(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CapacityKeeper:
-    """Publishes how many turns may be live, and repairs what Redis lost of it.
+class CapacityPublisher:
+    """The publisher of how many turns may be live. It also restores what Redis has lost of this.
 
-    threads   of all coordinators that are alive
-    max_turns, max_turns_a_tenant   as the deployment sets them; None: by the threads
-    own       tenants with a share of their own, by the prefix of their sessions
-    caps      how many turns of a brain may be live, by its name, where it has a cap
-    cap       that of the only brain, whose turns name none
+    threads: returns the number of threads of all coordinators that are alive.
+    max_turns, max_turns_a_tenant: the deployment's settings, or None to derive them from the threads.
+    own: the shares of tenants that have their own, by the prefix of their sessions.
+    caps: how many turns of a brain may be live, for each brain with a cap, by its name.
+    cap: the cap of the only brain, if turns name no brain.
     """
 
     state: RedisSweeperState
@@ -104,10 +105,10 @@ class CapacityKeeper:
 
 
 class RowWalk:
-    """One table's walk. `heal` compares the page of rows after the one it is given.
+    """The walk through the rows of one table. `heal` compares the page of rows after the row that it is given.
 
-    What Redis knew once it knows as long as it keeps its data: old rows are compared all at once only when it may have
-    lost some (`restart`), and one page each time besides.
+    Redis knows a row for as long as it keeps its data. Therefore old rows are compared all at once only if Redis may
+    have lost data (`restart`), and otherwise one page in each round.
     """
 
     def __init__(self, heal: Callable[[int], ComparedPage]) -> None:
@@ -115,14 +116,17 @@ class RowWalk:
         self.restart()
 
     def restart(self) -> None:
-        """Compare every row anew."""
-        self._settled = 0  # up to here all rows have been compared, and no other can come in sight
+        """Compare every row again in the next rounds."""
+        self._settled = 0  # up to here all rows have been compared, and no other row can still become visible
         self._reached = 0
-        self._ends: deque[tuple[float, int]] = deque()  # when the walk came to the last row, and which that was
+        self._ends: deque[tuple[float, int]] = deque()  # when the walk reached the last row, and which row that was
         self._old = 0
 
     def walk(self, limit_s: float) -> int:
-        """How much was healed. After `limit_s` the rest of the new rows is left to the next time."""
+        """Compare the new rows and one page of old rows. Returns how many rows were repaired.
+
+        After `limit_s` seconds, the rest of the new rows is left for the next round.
+        """
         began, healed = time.monotonic(), 0
         while True:
             page = self._heal(self._reached)
@@ -147,7 +151,7 @@ class RowWalk:
 
 @dataclass(eq=False, kw_only=True)
 class Sweeper:
-    """One loop a coordinator process. Everything it does is fenced: any number may run."""
+    """The sweep loop of a coordinator process. All its writes are fenced, so any number may run."""
 
     every_s: float
     state: RedisSweeperState
@@ -165,7 +169,7 @@ class Sweeper:
     stops: StopDesk
     approvals: ApprovalHealer
     schedules: ScheduleRunner
-    capacity: CapacityKeeper
+    capacity: CapacityPublisher
     tenants: TenantPlaces = ONE_CELL
     budgets: BudgetDesk | None = None
 
@@ -173,7 +177,7 @@ class Sweeper:
         self._epoch = ""
         self._walks = {
             "compare SQL with Redis": RowWalk(self.lost_turns.compare),
-            "put brakes back": RowWalk(self.brakes.heal),
+            "restore brakes": RowWalk(self.brakes.heal),
             "heal inputs": RowWalk(self.inputs.heal),
             "decide approvals again": RowWalk(self.approvals.heal),
         }
@@ -181,7 +185,10 @@ class Sweeper:
         self._outages: dict[str, OutageLog] = {}
 
     def run(self, stop: threading.Event, watchers: WorkEvents = UNWATCHED) -> None:
-        """Sweep until stopped. What fails (Redis or SQL away) is logged once, and tried again."""
+        """Sweep until stopped.
+
+        A failure, such as Redis or SQL being away, is logged once, and the part is tried again.
+        """
         self._watchers = watchers
         sweeps = 0
         while not stop.wait(self.every_s):
@@ -194,17 +201,17 @@ class Sweeper:
                 log.warning("a sweep took long", took_s=round(time.monotonic() - started, 1))
 
     def sweep(self) -> None:
-        """Look at what is due, for a bounded time: what is due longest comes first, and the rest the next time."""
+        """Run the checks that are due, for a bounded time. Those that are due longest come first; the rest waits."""
         self._run_part("find processes that are gone", self._lapse_gone)
-        self._run_part("look at turns", self._look_at_turns)
-        self._run_part("look at lanes", self._look_at_lanes)
+        self._run_part("check turns", self._check_due_turns)
+        self._run_part("check lanes", self._check_lanes)
 
     def _compare(self) -> None:
         if not self.state.take_comparing(self.every_s * COMPARE_EVERY_SWEEPS * COMPARER_LOST_AFTER):
             return
         self._run_part("keep tombstones", self.tenants.restore)
-        self._run_part("put operators' stops back", self.stops.heal)  # before a lost turn is begun again
-        self._run_part("keep the capacity", self.capacity.apply)
+        self._run_part("restore operators' stops", self.stops.heal)  # before a lost turn is begun again
+        self._run_part("publish the capacity", self.capacity.apply)
         epoch = self.state.epoch()
         if epoch != self._epoch:
             for walk in self._walks.values():
@@ -212,20 +219,23 @@ class Sweeper:
             self._epoch = epoch
         if self.budgets is not None:
             self._run_part("count what budgets have spent", partial(self.budgets.restore, epoch))
-        self._run_part("bring in tenants that have come", self._bring_in)
+        self._run_part("queue the turns of tenants that have arrived", self._bring_in)
         for name, walk in self._walks.items():
             self._run_part(name, partial(walk.walk, WALK_S))
         self._run_part("ring judges", self._ring_judges)
         self._run_part("begin scheduled turns", self.schedules.run)
 
     def _bring_in(self) -> None:
-        """Redis gets the turns and the input that wait of such tenants. From then on nobody looks for them."""
+        """Queue the waiting turns and inputs of tenants that have arrived.
+
+        Afterwards these tenants need no such check.
+        """
         for tenant, mark in self.tenants.arrivals().items():
             if self.lost_turns.bring_in(tenant) and self.inputs.bring_in(tenant):
                 self.tenants.arrived(tenant, mark)
 
     def _run_part(self, name: str, part: Callable[[], object]) -> None:
-        """One part of a sweep: what fails in it keeps no other from being done."""
+        """Run one part of a sweep. A failure in it does not prevent the other parts."""
         outage = self._outages.setdefault(name, OutageLog(log, f"sweep ({name})"))
         try:
             part()
@@ -240,7 +250,10 @@ class Sweeper:
             self.finals.ring_judge(session_id, turn_id, judge)
 
     def expire_parks(self, session_id: str, turn_id: str) -> str:
-        """Let what was waited for too long expire: what was done, in a word. Again, or too early, changes nothing."""
+        """Expire waits that have lasted too long, and return what was done in one word.
+
+        Another call, or an early one, changes nothing.
+        """
         word, detail = self.calls.expire(session_id, turn_id)
         if word == "CANCEL":
             self.turns.cancel(session_id, turn_id, detail)
@@ -250,10 +263,10 @@ class Sweeper:
 
     def _lapse_gone(self) -> None:
         for gone in self.state.lapse_gone():
-            if gone.leases > 0:  # one that ended warmly held none
-                log.warning("a process is gone: what it held goes on", process=gone.process, leases=gone.leases)
+            if gone.leases > 0:  # a process that was shut down regularly held none
+                log.warning("a process is gone; its work continues elsewhere", process=gone.process, leases=gone.leases)
 
-    def _look_at_turns(self) -> None:
+    def _check_due_turns(self) -> None:
         until = time.monotonic() + max(LOOKS_S, self.every_s)
         while time.monotonic() < until:
             due = self.state.due(TURNS_AT_ONCE, hold_s=max(HOLD_S, 2 * self.every_s))
@@ -263,7 +276,7 @@ class Sweeper:
             if len(due.turns) < TURNS_AT_ONCE:
                 return
 
-    def _look_at_lanes(self) -> None:
+    def _check_lanes(self) -> None:
         mark, lapsed = self.calls.lapsed_lanes(LANES_AT_ONCE)
         for ref in lapsed:
             try:
@@ -273,14 +286,14 @@ class Sweeper:
                 log.error("lane not checked", failure=failure, turn_id=ref.turn_id, call_id=ref.call_id)
 
     def _look(self, turns: Sequence[TurnKey]) -> None:
-        """Look at turns together, and do what that asks for: all of it may be done again."""
+        """Check several turns at once, and carry out the actions that they need. Each action may be repeated."""
         looks: list[tuple[TurnKey, SweepResult]] = []
         failures: list[Exception] = []
         for turn, look in zip(turns, self.state.look(turns), strict=True):
             if isinstance(look, Exception):
-                # A turn that cannot be looked at must not hide the others; but it may be all of them.
+                # One turn that cannot be checked must not hide the others, but all of them may fail.
                 failures.append(look)
-                log.error("look failed", failure=look, turn_id=turn[1])
+                log.error("turn not checked", failure=look, turn_id=turn[1])
             else:
                 looks.append((turn, look))
         for (session_id, turn_id), look in looks:

@@ -27,7 +27,7 @@ from brainq.engine.brain.brain import Brain
 from brainq.engine.models.scripted import ScriptedProvider, calls, says
 from brainq.engine.tools.context import RunContext
 from brainq.engine.tools.results import Pending
-from brainq.engine.upkeep.budget_leases import LeaseKeeper
+from brainq.engine.upkeep.budget_leases import BudgetLeaseUpdater
 from tests.support.pump import Pump, sqlite_url
 
 TENANT = "acme:"
@@ -247,12 +247,14 @@ class Sharers(Spenders):
         return sum(state.parked for state in self.pumps[cell].wiring.budgets.list())
 
     def look(self, cell: str, later_s: float = 0.0) -> None:
-        (keeper,) = (
-            poller.keeper for poller in self.pumps[cell].wiring.pollers if isinstance(poller.keeper, LeaseKeeper)
+        (updater,) = (
+            poller.updater
+            for poller in self.pumps[cell].wiring.pollers
+            if isinstance(poller.updater, BudgetLeaseUpdater)
         )
-        before = keeper.now
-        keeper.now = lambda: before() + later_s
-        keeper.look()
+        before = updater.now
+        updater.now = lambda: before() + later_s
+        updater.update()
 
 
 def parked_tenant(two: TwoCells) -> dict[str, str]:

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from brainq.app.access import Caller, Verb
-from brainq.contracts.event import FIELDS, EventKind, TurnEvent
+from brainq.contracts.event import EventKind, TurnEvent
+from brainq.contracts.typed_events import FIELDS
 from brainq.contrib.mcp_server.following import EVERY_S, ProgressReporter, progress_text, read_round
 from brainq.contrib.mcp_server.requests import CallsInFlight
 from brainq.contrib.mcp_server.turn_report import report_schema

@@ -250,7 +250,7 @@ def test_what_redis_has_let_go_is_shown_again(pumps: Pumps) -> None:
         ([File(b"x" * 2_000, name="big.txt")], r"attachments: 'big.txt' has 2,000 bytes; .*BRAINQ_MAX_FILE_BYTES"),
         ([File(b"x" * 900), File(b"y" * 900)], r"attachments: they have 1,800 bytes together"),
         ([{"data": "https://example.org/a.png"}], r"attachments\[0\].data: .*fetches nothing"),
-        ([{"data": "aGk=", "media_type": "image/png"}], r"attachments\[0\].media_type: it says image/png"),
+        ([{"data": "aGk=", "media_type": "image/png"}], r"attachments\[0\].media_type: it is image/png"),
         ("plan.png", "attachments: use a list of File"),
     ],
 )

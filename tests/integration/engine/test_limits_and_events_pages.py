@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from brainq import AsyncClient, Brain, Client, Effect, ScriptedProvider
-from brainq.contracts.event import FIELDS, EventKind
+from brainq.contracts.event import EventKind
 from brainq.contracts.turn import Limits, LimitsOverride
+from brainq.contracts.typed_events import FIELDS
 from brainq.engine.tools.tool import DEFAULT_TIMEOUT_S
 from brainq.runtime.settings.deployment import Settings
 from brainq.testing import calls, says
@@ -86,10 +87,13 @@ def test_the_examples_run(pumps: Callable[..., Pump], capsys: Any) -> None:
     assert [citation.source for citation in result.web_citations] == ["https://example.org/tea"]
     streamed = [line.split(" ", 3) for line in capsys.readouterr().out.splitlines()]
     assert "".join(piece for _, step, _, piece in streamed if step == "2") == "A word."
-    assert names["follow"](pump.client, handle.turn_id) == "A word."
-    assert "calls look_up" in capsys.readouterr().out
+    names["follow"](pump.client, handle.turn_id)
+    assert capsys.readouterr().out == "calls look_up\nended completed answered\n"
+    names["show"](pump.client, handle.turn_id)
+    assert capsys.readouterr().out.endswith("A word.\n")
     seen = [event.seq for event in handle.events()]
-    assert names["follow"](pump.client, handle.turn_id, after=seen[-2]) == ""
+    names["follow"](pump.client, handle.turn_id, after=seen[-2])
+    assert capsys.readouterr().out == "ended completed answered\n"
     assert seen == list(range(1, len(seen) + 1))
 
     async def follow_both() -> list[str]:
@@ -97,7 +101,7 @@ def test_the_examples_run(pumps: Callable[..., Pump], capsys: Any) -> None:
             return await names["follow_all"](client, [handle.turn_id, handle.turn_id])
 
     assert asyncio.run(follow_both()) == ["A word.", "A word."]
-    assert f"{handle.turn_id} {seen[-1]} result" in capsys.readouterr().out
+    assert f"{handle.turn_id} has ended" in capsys.readouterr().out
 
 
 def test_the_limits_example_and_the_limit_of_steps(pumps: Callable[..., Pump]) -> None:

@@ -53,8 +53,11 @@ def test_a_file_is_its_turns_alone(gateway: GatewayThread, pump: Pump) -> None:
 @pytest.mark.parametrize(
     ("attachments", "said"),
     [
-        ([{"data": "https://169.254.169.254/latest"}], "attachments[0].data: it names a place elsewhere"),
-        ([{"data": "aGk=", "media_type": "image/png"}], "attachments[0].media_type: it says image/png"),
+        (
+            [{"data": "https://169.254.169.254/latest"}],
+            "attachments[0].data: it is an address",
+        ),
+        ([{"data": "aGk=", "media_type": "image/png"}], "attachments[0].media_type: it is image/png"),
         ([{"sha256": SHA, "data": "aGk="}], "sha256"),
     ],
 )

@@ -193,7 +193,7 @@ def test_tools_that_cannot_be_are_refused_before_anything_is_stored(pumps: Pumps
     for tools, problem in (
         ([ClientTool(name="look")], "a tool named 'look' of its own"),
         ([MAIL, MAIL], "two of them are named 'mail'"),
-        ([{"name": "9 lives"}], "no name that a model can call"),
+        ([{"name": "9 lives"}], "is not a name that a model can call"),
         ([{"name": "mail", "parameters": array}], "must be the schema of an object"),
         ([{"name": "mail", "description": "x" * 20_001}], "at most 20000"),
         ([{"name": f"t{i}"} for i in range(MAX_CLIENT_TOOLS + 1)], "send at most 128"),

@@ -214,7 +214,7 @@ def test_a_brains_own_prompt_is_judged_and_judges_see_what_the_answer_was_given_
 
 
 def test_a_default_prompt_that_is_none_is_refused() -> None:
-    with pytest.raises(InvalidInput, match="'nope' is none of the brain's prompts; they are cook"):
+    with pytest.raises(InvalidInput, match="'nope' is not one of the brain's prompts; they are cook"):
         Brain("b", "openai:gpt-5", prompts=[PromptTemplate(id="cook", text="x")], prompt_id="nope")
 
 

@@ -210,7 +210,7 @@ class Schedule:
         self.rules.people.may_start(self.rules.of(ref.session_id, ref.turn_id), ref.call_id, arguments)
 
     def _watch(self, request: TurnRequest) -> None:
-        full: Limits = request.limits.over(Limits())
+        full: Limits = request.limits.applied_to(Limits())
         self.rules.watch(
             Known(
                 request.session_id,

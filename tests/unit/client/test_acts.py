@@ -51,6 +51,7 @@ BY_HAND = {
     "result": "reads",
     "wait": "reads",
     "events": "reads",
+    "text": "by other verbs",
     "iterate_turns": "by other verbs",
     "iterate_sessions": "by other verbs",
     "iterate_approvals": "by other verbs",

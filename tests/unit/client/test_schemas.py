@@ -8,9 +8,10 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from brainq.client.schemas import SCHEMAS, schema_of
-from brainq.contracts.event import FIELDS, EventKind, TurnEvent
+from brainq.contracts.event import EventKind, TurnEvent
 from brainq.contracts.status import Ending, StopReason
 from brainq.contracts.turn import TurnResult
+from brainq.contracts.typed_events import FIELDS
 from brainq.engine.people.admission import read_foreign
 from brainq.errors import InvalidInput
 

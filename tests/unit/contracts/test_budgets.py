@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from brainq.contracts.budgets import Budget, budgets_for, over, parse_budgets, user_of, window_starts
+from brainq.contracts.budgets import Budget, budgets_for, merge_budgets, parse_budgets, user_of, window_starts
 
 
 def test_budgets_are_read_as_they_are_written() -> None:
@@ -34,7 +34,7 @@ def test_budgets_are_read_as_they_are_written() -> None:
     ],
 )
 def test_what_is_no_budget_is_refused_with_how_it_is_written(text: str) -> None:
-    with pytest.raises(ValueError, match=r"write entries such as|is repeated"):
+    with pytest.raises(ValueError, match=r"write entries such as|is given twice"):
         parse_budgets(text)
 
 
@@ -58,7 +58,7 @@ def test_the_budget_of_one_wins_over_that_of_each() -> None:
 
 def test_what_people_set_wins_over_the_settings() -> None:
     mine = Budget(scope="all", per="day", usd=7)
-    assert over([mine], parse_budgets("all day=100 hour=1")) == (mine, Budget(scope="all", per="hour", usd=1))
+    assert merge_budgets([mine], parse_budgets("all day=100 hour=1")) == (mine, Budget(scope="all", per="hour", usd=1))
 
 
 @pytest.mark.parametrize(

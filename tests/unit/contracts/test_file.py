@@ -51,9 +51,9 @@ def test_names_are_one_line_without_a_path() -> None:
     [
         ({"data": b""}, "data: the file is empty"),
         ({"data": "text"}, r"data: use bytes, not str; File.of\(path\)"),
-        ({"data": b"x", "media_type": "png"}, "media_type: 'png' is no media type"),
-        ({"data": b"x", "media_type": "image/png"}, "it says image/png, and the bytes are not"),
-        ({"data": png(), "media_type": "image/jpeg"}, "it says image/jpeg, and the bytes are image/png"),
+        ({"data": b"x", "media_type": "png"}, "media_type: 'png' is not a media type"),
+        ({"data": b"x", "media_type": "image/png"}, "it is image/png, but the bytes are not"),
+        ({"data": png(), "media_type": "image/jpeg"}, "it is image/jpeg, but the bytes are image/png"),
     ],
 )
 def test_what_is_no_file_is_refused(fields: dict[str, Any], refusal: str) -> None:
@@ -75,8 +75,8 @@ def test_json_carries_base64_or_a_data_url() -> None:
         ({"data": "file:///etc/passwd"}, "fetches nothing"),
         ({"data": "data:text/plain,hi"}, "must be `data:<type>;base64,<bytes>`"),
         ({"data": "$$$"}, r"attachments\[0\].data: it is not base64"),
-        ({"data": "aGk=", "media_type": "image/png"}, r"attachments\[0\].media_type: it says image/png"),
-        ({"data": f"data:{'x' * 900_000};base64,aGk="}, "media_type: 'x{60}' is no media type"),
+        ({"data": "aGk=", "media_type": "image/png"}, r"attachments\[0\].media_type: it is image/png"),
+        ({"data": f"data:{'x' * 900_000};base64,aGk="}, "media_type: 'x{60}' is not a media type"),
         ({"data": "aGk=", "url": "x"}, r"attachments\[0\].url: there is no such field"),
         ({"sha256": "0" * 64}, r"attachments\[0\].sha256: there is no such field"),
         ({}, r"attachments\[0\].data: send the bytes as base64"),
@@ -96,4 +96,4 @@ def test_limits_say_which_file_and_which_setting() -> None:
         [File(b"x" * 11, name="big.txt")]
     )
     assert "16 bytes together" in limits.problem_with([File(b"x" * 8), File(b"y" * 8)])
-    assert "they are 21; send at most 20" in FileLimits().problem_with([File(b"x")] * 21)
+    assert "there are 21; send at most 20" in FileLimits().problem_with([File(b"x")] * 21)

@@ -31,7 +31,7 @@ REFUSED = [
     ({"reasoning_effort": "huge"}, "options.reasoning_effort", "'xhigh' or 'max'"),
 ]
 CODE_ONLY = [
-    ({"extra_headers": {"a b": "c"}}, "options.extra_headers", "no name of an HTTP header"),
+    ({"extra_headers": {"a b": "c"}}, "options.extra_headers", "not the name of an HTTP header"),
     ({"extra_headers": {"x": "a\r\nb: c"}}, "options.extra_headers", "one line"),
     ({"extra_headers": "x"}, "options.extra_headers", "mapping"),
     ({"extra_body": {"messages": []}}, "options.extra_body", "brainq writes that itself"),
@@ -125,8 +125,8 @@ some_options = st.builds(
 
 @given(some_options, some_options, some_options)
 def test_the_nearest_word_counts(step: ModelOptions, turn: ModelOptions, brain: ModelOptions) -> None:
-    merged = step.over(turn.over(brain))
-    assert merged == step.over(turn).over(brain)
+    merged = step.merged_over(turn.merged_over(brain))
+    assert merged == step.merged_over(turn).merged_over(brain)
     for name in ("temperature", "seed", "tool_choice", "prompt_cache"):
         said = [getattr(each, name) for each in (step, turn, brain) if getattr(each, name) is not None]
         assert getattr(merged, name) == (said[0] if said else None)
@@ -137,8 +137,8 @@ def test_the_nearest_word_counts(step: ModelOptions, turn: ModelOptions, brain: 
 
 @given(some_options)
 def test_who_says_nothing_changes_nothing(options: ModelOptions) -> None:
-    assert NO_OPTIONS.over(options) == options.over(NO_OPTIONS) == options
-    assert as_model_options(TurnOptions()).over(options) is options
+    assert NO_OPTIONS.merged_over(options) == options.merged_over(NO_OPTIONS) == options
+    assert as_model_options(TurnOptions()).merged_over(options) is options
 
 
 # Errors of turns whose model could not be asked: the reason is read from the text.

@@ -8,10 +8,11 @@ from typing import Any
 
 import pytest
 
-from brainq.contracts.event import FIELDS, EventKind, TimelineBar, TimelineSpan, TurnEvent, TurnTimeline
+from brainq.contracts.event import EventKind, TimelineBar, TimelineSpan, TurnEvent, TurnTimeline
 from brainq.contracts.message import Attachment
 from brainq.contracts.status import Effect
 from brainq.contracts.stop import checked_stop
+from brainq.contracts.typed_events import FIELDS
 from brainq.gateway.rest.event_stream import HEARTBEAT, event_frame
 from tests.support.page_modules import NODE, run
 

@@ -11,12 +11,11 @@ from hypothesis import strategies as st
 from brainq.adapters.redis import events as module
 from brainq.adapters.redis.events import MAX_BUFFERED, Follower, NoEvents
 from brainq.adapters.redis.stream_reader import StreamState
-from brainq.contracts.event import EventKind, TurnEvent
+from brainq.contracts.typed_events import Event, make_event
 
 
-def event(number: int, last: int) -> TurnEvent:
-    kind = EventKind.RESULT if number == last else EventKind.BUDGET
-    return TurnEvent(seq=number, kind=kind, at_ms=1, data={})
+def event(number: int, last: int) -> Event:
+    return make_event(number, "result" if number == last else "budget", 1, {})
 
 
 def row(number: int, last: int) -> tuple[str, list[str]]:
@@ -63,7 +62,7 @@ class Stream:
                     one.feed(after, found)
 
 
-async def take(follower: Follower) -> list[TurnEvent]:
+async def take(follower: Follower) -> list[Event]:
     said = await follower.next(0.0)
     assert said is not NoEvents.UNKNOWN
     return said if isinstance(said, list) else []
@@ -122,10 +121,10 @@ def test_one_that_joined_while_a_read_was_under_way_takes_nothing_with_a_gap_bef
         stream.begin_read()  # above 6
         late = stream.follow(3)
         late_events = await late.next(0.0)
-        assert [one.seq for one in cast("list[TurnEvent]", late_events)] == [4, 5, 6]
+        assert [one.seq for one in cast("list[Event]", late_events)] == [4, 5, 6]
         behind = stream.follow(0)
         stream.told = 3
-        assert [one.seq for one in cast("list[TurnEvent]", await behind.next(0.0))] == [1, 2, 3]
+        assert [one.seq for one in cast("list[Event]", await behind.next(0.0))] == [1, 2, 3]
         stream.told = 8
         stream.end_read()
         assert (first.after, late.after, behind.after) == (8, 8, 3)

@@ -24,7 +24,7 @@ def test_a_number_beyond_all_numbers_does_not_fit() -> None:
 @pytest.mark.parametrize(
     ("schema", "words"),
     [
-        ({"properties": {"a": {"pattern": "(?P=a)"}}}, r"must be a JSON schema: .*none of ECMA 262.*a\.pattern"),
+        ({"properties": {"a": {"pattern": "(?P=a)"}}}, r"must be a JSON schema: .*syntax of ECMA 262.*a\.pattern"),
         ({"description": "x" * MAX_SCHEMA_CHARS}, "is 100,019 characters, .* make it 100,000 at most"),
         ({"$ref": "https://example.com/a.json"}, "refers to 'https://example.com/a.json'"),
         ({"items": {"$id": "urn:a"}}, "a \\$id of its own; take it out"),

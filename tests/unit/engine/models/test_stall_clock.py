@@ -126,7 +126,7 @@ def test_the_last_time_holds(pair: tuple[socket.socket, socket.socket]) -> None:
 
 
 def test_a_turn_sets_its_own() -> None:
-    limits = LimitsOverride(first_token_s=5).over(Limits(idle_s=7))
+    limits = LimitsOverride(first_token_s=5).applied_to(Limits(idle_s=7))
     assert (limits.first_token_s, limits.idle_s) == (5, 7)
     with pytest.raises(ValueError, match="idle_s"):
         Limits(idle_s=0)

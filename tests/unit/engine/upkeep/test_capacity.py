@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from brainq.engine.upkeep.sweeper import CapacityKeeper, TurnCapacity, turn_capacity
+from brainq.engine.upkeep.sweeper import CapacityPublisher, TurnCapacity, turn_capacity
 from tests.support.stand_in import stand_in
 
 
@@ -39,7 +39,7 @@ def test_a_keeper_says_what_the_coordinators_that_are_alive_can_work_on() -> Non
             return 0
 
     alive = [4]
-    keeper = CapacityKeeper(
+    publisher = CapacityPublisher(
         state=stand_in(Room()),
         threads=lambda: sum(alive),
         max_turns=None,
@@ -48,9 +48,9 @@ def test_a_keeper_says_what_the_coordinators_that_are_alive_can_work_on() -> Non
         caps={"lab": 2},
         cap=None,
     )
-    keeper.apply()
+    publisher.apply()
     alive.append(4)
-    keeper.apply()
+    publisher.apply()
     assert said == [(5, 4, {"acme:": 1}, {"lab": 2}), (10, 7, {"acme:": 1}, {"lab": 2})]
 
 

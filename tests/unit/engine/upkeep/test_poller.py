@@ -1,4 +1,4 @@
-"""A keeper looks every so often until its worker stops, whatever a look raises."""
+"""An updater is called regularly until its worker stops, whatever an update raises."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class Failing:
     def __init__(self) -> None:
         self.stop, self.threads = threading.Event(), list[str]()
 
-    def look(self) -> None:
+    def update(self) -> None:
         self.threads.append(threading.current_thread().name)
         if len(self.threads) < 3:
             raise ConnectionError("home is away")
@@ -26,28 +26,28 @@ class Failing:
 
 
 def test_a_look_that_fails_is_logged_once_and_followed_by_another(caplog: pytest.LogCaptureFixture) -> None:
-    keeper = Failing()
+    updater = Failing()
     with caplog.at_level(logging.WARNING, "brainq.upkeep"):
-        Poller(keeper, "brainq-shares", "look at shares", 0.0).run(keeper.stop)
+        Poller(updater, "brainq-shares", "look at shares", 0.0).run(updater.stop)
     first, last = (record.getMessage() for record in caplog.records)
     assert first.startswith("look at shares failed, and is tried again why=ConnectionError")
     assert last.startswith("look at shares works again")
     assert last.endswith("times=2")
-    assert len(keeper.threads) == 4
+    assert len(updater.threads) == 4
 
 
 def test_it_runs_in_a_thread_of_its_own() -> None:
-    keeper = Failing()
-    Poller(keeper, "brainq-shares", "look at shares", 0.0).start(keeper.stop)
-    assert keeper.stop.wait(60)
-    assert set(keeper.threads) == {"brainq-shares"}
+    updater = Failing()
+    Poller(updater, "brainq-shares", "look at shares", 0.0).start(updater.stop)
+    assert updater.stop.wait(60)
+    assert set(updater.threads) == {"brainq-shares"}
 
 
 def test_a_sweeper_that_is_started_again_has_one_thread_of_each() -> None:
     stop, began = threading.Event(), threading.Semaphore(0)
 
     class Lasting:
-        def look(self) -> None:
+        def update(self) -> None:
             began.release()
             stop.wait(60)
 

@@ -121,8 +121,8 @@ def test_of_missed_instants_the_first_is_made_up_for_or_none_and_the_others_are_
     assert late.runner().run() == 1
     assert list(late.turns) == [f"schedule:id1:{DUE_MS}"]
     assert late.row.next_ms == DUE_MS + 6 * HOUR_MS
-    until = "and before 2031-01-09 13:00:00 UTC in their time"
-    said = f"missed: nobody could begin those due from 2031-01-09 {{}} UTC {until}"
+    until = "and before 2031-01-09 13:00:00 UTC in time"
+    said = f"missed: no worker could begin the runs due from 2031-01-09 {{}} UTC {until}"
     assert late.row.note == said.format("08:00:00")
     none = World(row(missed="skip"), now_ms=DUE_MS + 5 * HOUR_MS + 90_000)
     assert none.runner().run() == 0
@@ -140,7 +140,7 @@ def test_what_was_missed_stays_said_until_there_is_something_newer_to_say() -> N
     world.running.add(world.row.last_turn_id)
     world.now_ms += HOUR_MS
     assert runner.run() == 0
-    assert world.row.note.startswith("left out")
+    assert world.row.note.startswith("skipped")
     world.running.clear()
     world.now_ms += HOUR_MS
     assert runner.run() == 1
@@ -162,7 +162,7 @@ def test_each_instant_of_the_last_minute_begins_its_turn_though_nobody_looked_me
 def test_one_whose_last_turn_still_runs_is_left_out_or_queued() -> None:
     world = World(row(last_turn_id="t0"), running={"t0"})
     assert world.runner().run() == 0
-    assert (world.row.note, world.row.last_turn_id) == ("left out: turn t0 still ran", "t0")
+    assert (world.row.note, world.row.last_turn_id) == ("skipped: turn t0 was still running", "t0")
     assert schedule_verdict(row(on_running="queue"), DUE_MS, DUE_MS, last_runs=True) == "run"
 
 
@@ -197,7 +197,7 @@ def test_the_session_of_a_run_is_of_its_instant_in_its_zone() -> None:
 def test_one_that_cannot_be_read_says_so_and_goes_on(broken: dict[str, Any]) -> None:
     world = World(row(**broken))
     assert world.runner().run() == 0
-    assert world.row.note.startswith("refused: this brainq cannot read it")
+    assert world.row.note.startswith("refused: this version of brainq cannot read the schedule")
     assert world.row.next_ms == DUE_MS + HOUR_MS
 
 
@@ -206,7 +206,7 @@ def test_one_whose_next_instant_cannot_be_told_is_asked_again_later() -> None:
     runner = world.runner()
     runner.next_ms = Mock(side_effect=IndexError)
     assert runner.run() == 1
-    assert world.row.note.startswith("refused: this brainq cannot read it (IndexError)")
+    assert world.row.note.startswith("refused: this version of brainq cannot read the schedule (IndexError)")
     assert world.row.next_ms is not None
     assert world.row.next_ms > world.now_ms
 

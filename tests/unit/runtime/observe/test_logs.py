@@ -87,7 +87,7 @@ def test_a_sweeper_whose_redis_is_away_says_so_once_for_each_of_its_parts(caplog
     said = Counter(record.getMessage().partition(" why=")[0] for record in caplog.records)
     assert said == {
         f"sweep ({part}) failed, and is tried again": 1
-        for part in ("find processes that are gone", "look at turns", "look at lanes", "take turns at comparing")
+        for part in ("find processes that are gone", "check turns", "check lanes", "take turns at comparing")
     }
 
 
