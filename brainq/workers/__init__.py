@@ -1,1 +1,1 @@
-"""One entry point a pool, for `celery -A brainq.workers.<pool> worker`."""
+"""One entry point for each pool, and one for several: `celery -A brainq.workers.POOL worker`."""

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from brainq.adapters.celery.names import PARALLEL_QUEUES
 from brainq.workers.tasks.pool_app import pool_app
-from brainq.workers.tasks.register import call_tasks
 
-app = pool_app("parallel", PARALLEL_QUEUES, call_tasks)
+app = pool_app(["parallel"])

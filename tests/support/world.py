@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from brainq.app.devserver.local_fleet import LocalFleet, LocalWorker
+from brainq.app.devserver.local_fleet import POOLS, LocalFleet, LocalWorker
 from brainq.app.wiring import Wiring
 from brainq.client.client import Client
 from brainq.client.connection import wiring_of
@@ -51,9 +51,10 @@ class World:
         pace: Mapping[str, float] | None = None,
         durable: bool = False,
         proxied: bool = False,
+        pools: Sequence[str] = POOLS,
     ) -> None:
         """`threads` of each worker, and `pace`, settings in seconds, replace those of this file; `durable`: Redis.
-        `proxied`: workers reach it through `proxy`."""
+        `proxied`: workers reach it through `proxy`. `pools`: as in LocalFleet."""
         directory.mkdir(parents=True, exist_ok=True)
         self.directory = directory
         self.redis = RedisServer(durable=durable).start()
@@ -84,6 +85,7 @@ class World:
             workers=workers,
             concurrency=counts,
             log_level=log_level,
+            pools=pools,
             spawn=fork_celery,
         )
         own_pace = {"lease_s": 2.5, "beat_s": 0.4, "sweep_s": 0.2, "rering_s": 1.0, **(pace or {})}

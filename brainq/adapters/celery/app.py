@@ -23,6 +23,9 @@ from brainq.runtime.settings.redis_url import KEEPALIVE_OPTIONS, parse_redis_url
 _DEFAULT_EXCHANGE = Exchange("", type="direct")
 
 
+_REDIS_SCHEMES = ("redis", "unix", "sentinel")
+
+
 class _CheckedConnection(Connection):
     """Replaces kombu's Redis transports with brainq's. The URL is unchanged, so that Flower recognises it."""
 
@@ -36,8 +39,21 @@ class _DirectAMQP(AMQP):
     BrokerConnection = _CheckedConnection
     default_exchange = cast("Any", _DEFAULT_EXCHANGE)
 
+    def TaskConsumer(self, channel: Any, queues: Any = None, accept: Any = None, **options: Any) -> Any:  # noqa: N802
+        """Return the consumer of a worker, with a channel for each pool."""
+        from brainq.adapters.celery.celery57.pool_consumer import PoolConsumer  # here, because producers have none
+
+        accept = self.app.conf.accept_content if accept is None else accept
+        return PoolConsumer(channel, queues or list(self.queues.consume_from.values()), accept=accept, **options)
+
 
 class _App(Celery):
+    """
+    pool_threads: the threads of each pool in a worker of several pools.
+    """
+
+    pool_threads: dict[str, int]
+
     @cached_property
     def Worker(self) -> Any:  # noqa: N802  # pyright: ignore[reportIncompatibleVariableOverride]
         """The program behind `celery worker`."""
@@ -55,7 +71,6 @@ def make_app(
     queues: Sequence[str] = (),
     *,
     broker_url: str | None = None,
-    concurrency: int | None = None,
     name: str = "brainq",
     builds: Sequence[str] = (),
 ) -> Celery:
@@ -66,14 +81,23 @@ def make_app(
     one that does not exist.
 
     builds: the builds whose separate queues its workers read, too (`names.build_queue`).
+
+    A worker of several pools has the threads of each pool's setting, and needs Redis as its broker.
     """
     unknown = sorted(set(queues) - set(names.ALL_QUEUES))
     if unknown:
         raise SetupError(f"no such queue: {', '.join(unknown)}; the queues are {', '.join(names.ALL_QUEUES)}")
+    pools = names.pools_of(queues)
     own = [names.build_queue(queue, build) for build in builds for queue in queues]
     given = broker_url or _configured_url(settings)
     url = celery_url(given)
+    if len(pools) > 1 and not url.startswith(_REDIS_SCHEMES):
+        raise SetupError(
+            f"a worker of several pools ({', '.join(pools)}) needs Redis as its broker; "
+            "with BRAINQ_BROKER_URL elsewhere start a worker for each pool: brainq worker POOL"
+        )
     app = _App(name, set_as_current=False, amqp=_DirectAMQP)
+    app.pool_threads = {pool: getattr(settings.concurrency, pool) for pool in pools}
     conf = cast("Any", app.conf)
     # CELERY_RESULT_BACKEND and CELERY_BROKER_URL may be set for the user's own app in the same environment. These three
     # keep them out of brainq's app.
@@ -84,7 +108,7 @@ def make_app(
         broker_url=url,
         broker_transport_options=_transport_options(settings, given),
         task_queues=[Queue(queue, _DEFAULT_EXCHANGE, routing_key=queue) for queue in (*names.ALL_QUEUES, *own)],
-        worker_concurrency=concurrency,
+        worker_concurrency=sum(app.pool_threads.values()) or None,
         worker_send_task_events=settings.task_events,
         worker_enable_remote_control=settings.remote_control,
         **_FIXED,
@@ -158,7 +182,7 @@ def _configured_url(settings: Settings) -> str:
 
 
 def _transport_options(settings: Settings, url: str) -> dict[str, Any]:
-    if not url.startswith(("redis", "unix", "sentinel")):
+    if not url.startswith(_REDIS_SCHEMES):
         return {}
     options: dict[str, Any] = {
         "ack_emulation": False,

@@ -29,6 +29,8 @@ POOL_QUEUES = {
 }
 """The queues of each pool."""
 
+_POOL_OF = {queue: pool for pool, queues in POOL_QUEUES.items() for queue in queues}
+
 ALL_QUEUES = tuple(queue for queues in POOL_QUEUES.values() for queue in queues)
 
 TASK_PREFIX = "brainq."
@@ -117,6 +119,17 @@ def effects_of_queues(queues: Iterable[str]) -> frozenset[Effect]:
 def build_queue(queue: str, build: str) -> str:
     """Return the queue beside this one that only the workers of `build` read."""
     return f"{queue}@{build}"
+
+
+def pool_of(queue: str) -> str:
+    """Return the pool that serves a queue, or a queue of one build beside it."""
+    return _POOL_OF[queue.partition("@")[0]]
+
+
+def pools_of(queues: Iterable[str]) -> tuple[str, ...]:
+    """Return the pools that serve these queues, in the order of POOL_QUEUES."""
+    served = {pool_of(queue) for queue in queues}
+    return tuple(pool for pool in POOL_QUEUES if pool in served)
 
 
 def shared_name(name: str) -> str:

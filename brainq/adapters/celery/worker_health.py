@@ -30,6 +30,7 @@ GAP_REPORT_S = 5.0
 LOOK_LIMIT_S = 8.0  # a frozen server is not waited for until its connection gives up
 SETUP_EXIT = 6  # the command line's Exit.SETUP: another attempt would fail in the same way
 Action = Literal["consume", "pause", "mark", "unmark"]
+NO_POOLS: frozenset[str] = frozenset()
 Look = Callable[[], object]
 """Raises what is wrong. The message of a SetupError is for people, as in Unreachable."""
 
@@ -41,6 +42,8 @@ class WorkerState:
     lacks: why it cannot work, or "".
     gap: why it is not ready although it works, or "".
     consumes: whether it takes messages.
+    idle: the pools that cannot work although the worker can.
+    paused: its pools whose messages it does not take, if it takes any.
     is_marked: whether its ready file exists, or None if it has none.
     is_draining: whether it was asked to stop.
     """
@@ -50,6 +53,8 @@ class WorkerState:
     consumes: bool = False
     is_marked: bool | None = None
     is_draining: bool = False
+    idle: frozenset[str] = NO_POOLS
+    paused: frozenset[str] = NO_POOLS
 
 
 def due_actions(state: WorkerState) -> tuple[Action, ...]:
@@ -57,9 +62,9 @@ def due_actions(state: WorkerState) -> tuple[Action, ...]:
     if state.is_draining:  # Celery ends its consuming
         return ("unmark",) if state.is_marked else ()
     can_work = not state.lacks
-    is_ready = can_work and state.consumes and not state.gap
+    is_ready = can_work and state.consumes and not state.gap and not state.idle and not state.paused
     actions: list[Action] = []
-    if state.consumes is not can_work:
+    if state.consumes is not can_work or (can_work and state.paused != state.idle):
         actions.append("consume" if can_work else "pause")
     if state.is_marked is not None and state.is_marked is not is_ready:
         actions.append("mark" if is_ready else "unmark")
@@ -100,16 +105,33 @@ class _Looks:
         return f"{asking} has not answered for {age_s:.0f} s" if asking and age_s > LOOK_LIMIT_S else self.found
 
 
+@dataclass(frozen=True, slots=True)
+class PoolNeeds:
+    """What some pools of a worker cannot work without. Its other pools work also while that is missing."""
+
+    pools: frozenset[str] = NO_POOLS
+    looks: Mapping[str, Look] = field(default_factory=dict[str, Look])
+
+
 class WorkerHealth:
     """The health of one worker.
 
     prepare: opens what the worker needs. Raises Unreachable while that is down, and SetupError if it is wrong.
     needs: the looks at what it cannot work without.
     wants: the looks at what it needs to be ready. It consumes even without them.
+    some: what some of its pools need.
     """
 
-    def __init__(self, prepare: Look, needs: Mapping[str, Look], wants: Mapping[str, Look] | None = None) -> None:
+    def __init__(
+        self,
+        prepare: Look,
+        needs: Mapping[str, Look],
+        wants: Mapping[str, Look] | None = None,
+        some: PoolNeeds | None = None,
+    ) -> None:
         self._prepare = prepare
+        self._some_pools = some.pools if some else NO_POOLS
+        self._some = _Looks(some.looks if some else {})
         self._needs, self._wants = _Looks(needs), _Looks(wants or {}, found="it has just started" if wants else "")
         self._doubted, self._changed = threading.Event(), threading.Event()
         self._consumer: Consumer | None = None
@@ -145,10 +167,10 @@ class WorkerHealth:
     def is_draining(self) -> bool:
         return self._draining
 
-    @property
-    def lacks(self) -> str:
-        """Why the worker cannot work, or has not been ready for a while, or "". People see it in the fleet."""
-        return self._needs.wrong or (self._wants.wrong if self._reported_gap else "")
+    def lacks_of(self, pool: str) -> str:
+        """Return why this pool of the worker cannot work, or has not been ready for a while, or "", for the fleet."""
+        some = self._some.wrong if pool in self._some_pools else ""
+        return self._needs.wrong or some or (self._wants.wrong if self._reported_gap else "")
 
     def check_soon(self) -> None:
         """Look at once, because a task failed in an unexpected way."""
@@ -156,7 +178,7 @@ class WorkerHealth:
 
     def note_change(self) -> None:
         """Compare at once, because the worker itself has changed. If something was missing, look again, too."""
-        if self._needs.found or self._wants.found:
+        if self._is_missing_something:
             self._doubted.set()
         self._changed.set()
 
@@ -168,16 +190,19 @@ class WorkerHealth:
                 stopping.wait(TICK_S)
                 continue
             doubted = self._doubted.wait(TICK_S)
-            is_whole = not self._needs.found and not self._wants.found
-            every_s = CHECK_EVERY_S if is_whole else RECHECK_EVERY_S
+            every_s = RECHECK_EVERY_S if self._is_missing_something else CHECK_EVERY_S
             if not doubted and time.monotonic() - looked_at < every_s:
                 continue
             self._doubted.clear()
-            self._needs.run()
-            self._wants.run()
+            for looks in (self._needs, self._some, self._wants):
+                looks.run()
             self._changed.set()
             looked_at = time.monotonic()
             stopping.wait(PAUSE_S)  # however many tasks fail
+
+    @property
+    def _is_missing_something(self) -> bool:
+        return bool(self._needs.found or self._some.found or self._wants.found)
 
     def watch(self, stopping: threading.Event, _worker: Any = None) -> None:
         """Compare the present state with the required one repeatedly until it is stopped."""
@@ -191,20 +216,24 @@ class WorkerHealth:
         consumer = self._consumer
         if consumer is None:
             return
+        idle_why = self._some.wrong
+        idle = self._some_pools if idle_why else NO_POOLS
         state = WorkerState(
             lacks=self._needs.wrong,
-            gap=self._wants.wrong,
+            gap=f"{', '.join(sorted(idle))}: {idle_why}" if idle_why else self._wants.wrong,
             consumes=consumer.consumes,
+            idle=idle,
+            paused=consumer.paused_pools,
             is_marked=is_marked_ready(),
             is_draining=self._draining,
         )
         for action in due_actions(state):
-            self._act(action, consumer)
+            self._act(action, consumer, idle)
         self._report(state)
 
-    def _act(self, action: Action, consumer: Consumer) -> None:
+    def _act(self, action: Action, consumer: Consumer, idle: frozenset[str]) -> None:
         if action in ("consume", "pause"):
-            consumer.consume_if(action == "consume")
+            consumer.consume_if(action == "consume", idle)
             return
         try:
             (mark_ready if action == "mark" else mark_unready)()
@@ -228,7 +257,8 @@ class WorkerHealth:
                 raise
             return type(failure).__name__
         self._needs.run()
-        return self._needs.found
+        self._some.run()
+        return self._needs.found or self._some.found
 
     def _report(self, state: WorkerState) -> None:
         """Log each change once. A gap that closes by itself, as at a start, is not logged."""

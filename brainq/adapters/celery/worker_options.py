@@ -6,6 +6,8 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from brainq.adapters.celery.names import pools_of
+
 
 @dataclass(frozen=True, slots=True)
 class RefusedOption:
@@ -27,8 +29,11 @@ class RefusedOption:
         return f"{self.flag} is not supported: {self.why}; {self.remedy}"
 
 
+_THREADS_OF_POOLS = RefusedOption(
+    "-c", "each pool of this worker has threads of its own", "set BRAINQ_CONCURRENCY__POOL for each pool"
+)
 _OWN_QUEUES = "a worker of one pool throws away the messages of another"
-_ITS_POOL = "give it queues of its own pool only, or start another pool's worker with `brainq worker POOL`"
+_ITS_POOL = "give it queues of its own pools, some of each, or start a worker of other pools with `brainq worker POOL`"
 
 ACCEPTED = frozenset(
     {
@@ -62,7 +67,7 @@ REFUSED: Mapping[str, RefusedOption] = {
         "--scheduler", "brainq's sweeper starts what is due, once", "make a schedule with `brainq schedule add`"
     ),
     "queues": RefusedOption("-Q, --queues", _OWN_QUEUES, _ITS_POOL),
-    "exclude_queues": RefusedOption("-X, --exclude-queues", "a worker without a queue does nothing", _ITS_POOL),
+    "exclude_queues": RefusedOption("-X, --exclude-queues", "a pool without a queue does nothing", _ITS_POOL),
     "include": RefusedOption(
         "-I, --include",
         "brainq's workers run brainq's tasks only",
@@ -104,13 +109,16 @@ REFUSED: Mapping[str, RefusedOption] = {
 def find_refusals(options: Mapping[str, Any], queues: Collection[str], pools: Collection[object]) -> list[str]:
     """Return the reasons why a worker may not start with these options of Celery's, one sentence each.
 
-    queues: those of the worker's pool. pools: the classes that may run its tasks.
+    queues: those of the worker's pools. pools: the classes that may run its tasks.
     """
-    return [REFUSED[name].message for name in _refused(options, queues, pools)]
+    refused = [REFUSED[name] for name in _refused(options, queues, pools)]
+    if len(pools_of(queues)) > 1 and options.get("concurrency") not in (None, "auto"):
+        refused.append(_THREADS_OF_POOLS)
+    return [option.message for option in refused]
 
 
 def _refused(options: Mapping[str, Any], queues: Collection[str], pools: Collection[object]) -> Iterator[str]:
-    chosen = set(options.get("queues") or queues)
+    chosen, served = set(options.get("queues") or queues), pools_of(queues)
     for name, option in REFUSED.items():
         value = options.get(name)
         if value is None or value is False or value in option.harmless:
@@ -120,9 +128,9 @@ def _refused(options: Mapping[str, Any], queues: Collection[str], pools: Collect
         elif name == "pool":
             is_wrong = value not in pools
         elif name == "queues":
-            is_wrong = not chosen <= set(queues)
+            is_wrong = not chosen <= set(queues) or pools_of(chosen) != served
         elif name == "exclude_queues":
-            is_wrong = not chosen - set(value)
+            is_wrong = pools_of(chosen & set(queues) - set(value)) != served
         else:
             is_wrong = True
         if is_wrong:

@@ -22,8 +22,10 @@ from brainq.runtime.processes.supervised import OWNER_FD, READY_FILE
 
 START_S = 120.0  # until every worker consumes, on a machine that is slow and busy
 POOLS = ("coordinator", "parallel", "serial", "finalizer")
+ALL = "all"
 LOG_TAIL_LINES = 30
 LOOK_EVERY_S = 0.02
+POOLS_VARIABLE = "BRAINQ_POOLS"
 SpawnWorker = Callable[[Sequence[str], Mapping[str, str], int, int], subprocess.Popen[bytes]]
 """How a worker's process is started, in a session of its own: from a celery command, its environment, a file for its
 output, and one that it inherits."""
@@ -101,7 +103,10 @@ class OwnedProcess(ABC):
 
 
 class LocalWorker(OwnedProcess):
-    """One worker process. `name` is its pool, with a number when the pool has several."""
+    """One worker process. `name` is its pool, with a number when the pool has several.
+
+    pool: a pool, several with commas between them, or `all`.
+    """
 
     def __init__(
         self,
@@ -114,12 +119,16 @@ class LocalWorker(OwnedProcess):
     ) -> None:
         super().__init__(name, log_path)
         self.pool = pool
-        self.environment = environment
+        self.pools = POOLS if pool == ALL else tuple(pool.split(","))
+        self.environment = (
+            environment if len(self.pools) == 1 else {**environment, POOLS_VARIABLE: ",".join(self.pools)}
+        )
         self.arguments = arguments
         self._spawn = spawn
 
     def launch(self) -> None:
-        celery = ["-A", f"brainq.workers.{self.pool}", "worker", "--without-gossip", "--without-mingle"]
+        module = self.pool if len(self.pools) == 1 else ALL
+        celery = ["-A", f"brainq.workers.{module}", "worker", "--without-gossip", "--without-mingle"]
         self._launch(
             lambda owned, log, inherited: self._spawn(
                 [*celery, *self.arguments], {**self.environment, **owned}, log, inherited
@@ -148,11 +157,16 @@ def wait_until_ready(
     return False
 
 
+def _thread_variables(concurrency: Mapping[str, int]) -> dict[str, str]:
+    return {f"BRAINQ_CONCURRENCY__{pool.upper()}": str(threads) for pool, threads in concurrency.items()}
+
+
 class LocalFleet:
-    """Worker processes of the four pools.
+    """Worker processes of the four pools, or of several pools in one process.
 
     environment   added to this process's own: BRAINQ_APP, BRAINQ_REDIS_URL, ...
-    workers       how many processes a pool has; one each unless given
+    pools         the pools; one entry may name several with commas between them, or `all`, for one process
+    workers       how many processes an entry of `pools` has; one each unless given
     concurrency   threads a process has; the settings' default unless given
     spawn         how a process is started
     label         begins each name, where fleets run side by side
@@ -176,11 +190,11 @@ class LocalFleet:
         for pool in pools:
             count = (workers or {}).get(pool, 1)
             for number in range(1, count + 1):
-                name = label + (pool if count == 1 else f"{pool}{number}")
-                threads = (concurrency or {}).get(pool)
-                arguments = ("-l", log_level, "-n", f"{name}@%h", *(("-c", str(threads)) if threads else ()))
-                log_path = directory / f"{name}.log"
-                self.workers.append(LocalWorker(name, pool, log_path, arguments, {**os.environ, **environment}, spawn))
+                named = pool.replace(",", "-")
+                name = label + (named if count == 1 else f"{named}{number}")
+                arguments = ("-l", log_level, "-n", f"{name}@%h")
+                given = {**os.environ, **environment, **_thread_variables(concurrency or {})}
+                self.workers.append(LocalWorker(name, pool, directory / f"{name}.log", arguments, given, spawn))
 
     def start(self, timeout_s: float = START_S) -> None:
         """Start every worker and wait until all consume. Raises SetupError with the end of a log if not."""
@@ -198,7 +212,8 @@ class LocalFleet:
         wait_until_ready(self.workers, timeout_s)
 
     def of_pool(self, pool: str) -> list[LocalWorker]:
-        return [worker for worker in self.workers if worker.pool == pool]
+        """Return the workers that serve this pool, or `all` of the name."""
+        return [worker for worker in self.workers if pool in worker.pools or worker.pool == pool]
 
     def kill(self, worker: LocalWorker, how: signal.Signals = signal.SIGKILL) -> None:
         """Send a signal to one worker; after SIGKILL or SIGTERM, wait until it is gone."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Sequence
 from importlib.util import find_spec
 from typing import Annotated
 
@@ -15,6 +16,8 @@ from brainq.cli.options import Level, LogLevel
 from brainq.errors import InvalidInput, SetupError
 
 WORKER_POOLS = ("coordinator", "parallel", "serial", "finalizer")
+ALL = "all"
+POOLS_VARIABLE = "BRAINQ_POOLS"
 GATEWAY_PORT = 8321
 
 
@@ -92,7 +95,12 @@ def up(
 
 
 def worker(
-    pool: Annotated[str, typer.Argument(metavar="POOL", help="coordinator, parallel, serial or finalizer.")],
+    pool: Annotated[
+        str,
+        typer.Argument(
+            metavar="POOL", help="coordinator, parallel, serial or finalizer; several separated by commas; or all."
+        ),
+    ],
     effects: Annotated[
         str,
         typer.Option(
@@ -100,23 +108,38 @@ def worker(
             help="For the serial pool: only these effects, separated by commas (local_write, network, destructive).",
         ),
     ] = "",
-    concurrency: Annotated[int | None, typer.Option("-c", "--concurrency", min=1, help="Threads.")] = None,
+    concurrency: Annotated[
+        int | None,
+        typer.Option(
+            "-c", "--concurrency", min=1, help="Threads, for one pool. For several, set BRAINQ_CONCURRENCY__POOL."
+        ),
+    ] = None,
     name: Annotated[str, typer.Option("-n", "--name", help="The worker's name; %h stands for the host's name.")] = "",
     level: LogLevel = Level.INFO,
 ) -> None:
-    """Run a worker of one pool in the foreground.
+    """Run a worker of one pool, or of several, in the foreground. Ctrl+C lets running work end.
 
-    This is `celery -A brainq.workers.POOL worker ...` with brainq's checks; Ctrl+C lets running work end.
+    A worker of several pools is the simplest start. It needs less memory and CPU, and each of its pools keeps its own
+    threads, so slow reads never keep turns from starting. To grow, run separate workers for each pool; `brainq scale`
+    recommends how many. Both kinds may run side by side.
+
+    This runs `celery -A brainq.workers.POOL worker ...` with brainq's checks. For several pools it runs `celery -A
+    brainq.workers.all worker`; BRAINQ_POOLS names the pools, and if it is unset, they are all four.
 
     \b
     Examples:
+      brainq worker all
+      brainq worker coordinator,finalizer
       brainq worker coordinator
       brainq worker parallel -c 64
+      BRAINQ_CONCURRENCY__PARALLEL=64 brainq worker all
       brainq worker serial --effects network -n net@%h
     """
-    command = worker_command(pool, concurrency=concurrency, name=name, level=level)
+    pools = named_pools(pool)
+    command = worker_command(pools, concurrency=concurrency, name=name, level=level)
+    os.environ[POOLS_VARIABLE] = ",".join(pools)
     if effects:
-        os.environ["BRAINQ_EFFECTS"] = _checked_effects(pool, effects)
+        os.environ["BRAINQ_EFFECTS"] = _checked_effects(pools, effects)
     from brainq.cli.dev.startup import ready_to_start
     from brainq.runtime.settings.deployment import load_settings
 
@@ -126,22 +149,36 @@ def worker(
     os.execv(sys.executable, command)
 
 
-def worker_command(pool: str, *, concurrency: int | None = None, name: str = "", level: str = "info") -> list[str]:
-    """Return the celery command of a pool's worker. Raises InvalidInput for an unknown pool."""
-    if pool not in WORKER_POOLS:
-        raise InvalidInput("POOL", f"{pool!r} is not one of {', '.join(WORKER_POOLS)}")
+def named_pools(text: str) -> tuple[str, ...]:
+    """Return the pools of `all`, or of names with commas between them. Raises InvalidInput for another name."""
+    named = [name.strip() for name in text.split(",")]
+    if unknown := [name for name in named if name not in (*WORKER_POOLS, ALL)]:
+        known = f"{', '.join(WORKER_POOLS)} or {ALL}; join several with commas, such as coordinator,finalizer"
+        raise InvalidInput("POOL", f"{unknown[0]!r} is not one of {known}")
+    return tuple(pool for pool in WORKER_POOLS if pool in named or ALL in named)
+
+
+def worker_command(
+    pools: Sequence[str], *, concurrency: int | None = None, name: str = "", level: str = "info"
+) -> list[str]:
+    """Return the celery command of a worker of these pools. Raises InvalidInput for `concurrency` of several."""
+    if len(pools) > 1 and concurrency is not None:
+        variables = ", ".join(f"BRAINQ_CONCURRENCY__{pool.upper()}" for pool in pools)
+        raise InvalidInput("--concurrency", f"each of these pools has threads of its own; set {variables}")
+    named = ALL if len(pools) == len(WORKER_POOLS) else "-".join(pools)
     return [
         sys.executable,
-        *("-m", "brainq.workers.tasks.celery_command", "-A", f"brainq.workers.{pool}", "worker"),
+        *("-m", "brainq.workers.tasks.celery_command"),
+        *("-A", f"brainq.workers.{pools[0] if len(pools) == 1 else ALL}", "worker"),
         *("--without-gossip", "--without-mingle"),
-        *("-n", name or f"{pool}@%h", "-l", level.upper()),
+        *("-n", name or f"{named}@%h", "-l", level.upper()),
         *(("-c", str(concurrency)) if concurrency else ()),
     ]
 
 
-def _checked_effects(pool: str, effects: str) -> str:
-    if pool != "serial":
-        raise InvalidInput("--effects", f"applies only to the serial pool, not to {pool!r}; omit it")
+def _checked_effects(pools: Sequence[str], effects: str) -> str:
+    if "serial" not in pools:
+        raise InvalidInput("--effects", f"applies only to the serial pool, not to {', '.join(pools)}; omit it")
     known = ("local_write", "network", "destructive")
     unknown = [word for word in effects.split(",") if word.strip().lower() not in known]
     if unknown:

@@ -7,7 +7,7 @@ starting.
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from types import MappingProxyType
 
 NO_POOLS: Mapping[str, int] = MappingProxyType({})
@@ -23,13 +23,17 @@ class PoolThreads:
         self.draining = False
         self._lock = threading.Lock()
         self._freed = threading.Condition(self._lock)
+        self._alarms: dict[str, Callable[[], object]] = {}
         self.serve(threads)
 
     def serve(self, threads: Mapping[str, int]) -> None:
         """Serve these pools, each with so many threads, of which none is in use."""
         with self._lock:
+            self.limits = MappingProxyType(dict(threads))
             self._free = dict(threads)
             self.pools = frozenset(threads)
+            self.draining = False
+            self._alarms.clear()
 
     def try_take(self, pool: str) -> bool:
         """Take a thread of the pool if one is free, and return whether that is so."""
@@ -40,16 +44,43 @@ class PoolThreads:
             return True
 
     def give_back(self, pool: str) -> None:
-        """Give a thread of the pool back. A pool that is no longer served is left out."""
+        """Give a thread of the pool back, and call the alarm that waits for it. Ignores a pool that is not served."""
         with self._lock:
             if pool in self._free:
                 self._free[pool] += 1
             self._freed.notify_all()
+            alarm = self._alarms.pop(pool, None)
+        if alarm is None:
+            return
+        try:
+            alarm()
+        except BaseException:
+            self._alarms.setdefault(pool, alarm)  # nobody was woken, so the next thread that is free tries again
+            raise
 
     def wait_free(self, pool: str, wait_s: float) -> bool:
         """Wait up to `wait_s` seconds until a thread of the pool is free. Does not take it."""
         with self._freed:
             return self._freed.wait_for(lambda: self._free.get(pool, 0) > 0, wait_s)
+
+    def free(self, pool: str) -> int:
+        """Return how many threads of the pool are free."""
+        return max(0, self._free.get(pool, 0))
+
+    def busy(self, pool: str) -> int:
+        """Return how many threads of the pool are in use."""
+        return self.limits.get(pool, 0) - self._free.get(pool, 0)
+
+    def has_free(self, pool: str, alarm: Callable[[], object]) -> bool:
+        """Return whether a thread of the pool is free.
+
+        If not, `alarm` is called once, in the thread that gives one back.
+        """
+        with self._lock:
+            if self._free.get(pool, 0) > 0:
+                return True
+            self._alarms[pool] = alarm
+            return False
 
 
 POOL_THREADS = PoolThreads()

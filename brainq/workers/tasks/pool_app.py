@@ -1,14 +1,12 @@
-"""The Celery app of one pool, wired to this process's machines; and its worker's announcements to the fleet."""
+"""The Celery app of a worker's pools, wired to this process's machines."""
 
 from __future__ import annotations
 
 import gc
 import os
 import threading
-import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
@@ -28,10 +26,9 @@ from brainq.adapters.celery import names
 from brainq.adapters.celery.app import make_app
 from brainq.adapters.celery.names import effects_of_queues
 from brainq.adapters.celery.thread_step import thread_step
-from brainq.adapters.celery.worker_health import WorkerHealth
-from brainq.adapters.redis.fleet import RedisWorkers
+from brainq.adapters.celery.worker_health import PoolNeeds, WorkerHealth
 from brainq.app.wiring import Wiring
-from brainq.contracts.fleet import FleetWorker
+from brainq.contracts.status import Effect
 from brainq.engine.brain.brains import load_brains
 from brainq.engine.brain.declared import worker_build
 from brainq.engine.models.providers import warm_up_vendors
@@ -41,12 +38,14 @@ from brainq.runtime.observe.logs import configure_library_logs, configure_logs, 
 from brainq.runtime.observe.metrics.counters import COUNTERS
 from brainq.runtime.observe.metrics.export import start_metrics
 from brainq.runtime.observe.otel_setup import start_traces, stop_telemetry
-from brainq.runtime.observe.threads import KeptThread, thread_problems
+from brainq.runtime.observe.threads import thread_problems
+from brainq.runtime.processes.pool_threads import POOL_THREADS
 from brainq.runtime.processes.resources import find_shortage, temporary_directories, writable_directories
 from brainq.runtime.processes.supervised import follow_owner, mark_unready
 from brainq.runtime.settings.deployment import Settings, settings_here
 from brainq.runtime.settings.environment import mistyped_names
-from brainq.workers.tasks.register import BuildMachines, GetWiring
+from brainq.workers.tasks.announcer import PRESENT_FOR_S, WorkerAnnouncer
+from brainq.workers.tasks.register import TASKS_OF
 from brainq.workers.tasks.renewal import become_keeper, renewal_request
 from brainq.workers.tasks.task_events import WorkFailed
 
@@ -57,16 +56,16 @@ WRITE_SQL = frozenset({"finalizer"})
 """Not ready without SQL. They consume also then: results go out, and steps are tried again until it is back. Reads do
 without it."""
 RUN_TOOLS = frozenset({"parallel", "serial"})
-ANNOUNCE_EVERY_S = 3.0
-ANNOUNCE_AGAIN_S = 0.5  # while Redis is away
-PRESENT_FOR_S = 10.0  # as long as a lease: of a worker that was killed it is known as soon as of what it held
+NAME_OF_ALL = "all"
 
 
-def pool_app(pool: str, queues: Sequence[str], register: Callable[[Celery, GetWiring], BuildMachines]) -> Celery:
-    """The app of `pool`, consuming `queues`, with the tasks that `register` puts in.
+def pool_app(pools: Sequence[str], effects: str = "") -> Celery:
+    """Return the Celery app whose workers serve these pools.
 
-    The brains are loaded at once, so that a worker with a broken BRAINQ_APP fails at its start and says so. The
+    The brains are loaded at once, so that a worker with a broken BRAINQ_APP fails at its start and reports it. The
     machines (connections, threads) are built when the worker is ready to consume, after any fork.
+
+    effects: the effects of the serial pool, with commas between them, or "" for all. Raises SetupError for another one.
     """
     _freeze_collector()
     settings = settings_here()
@@ -74,6 +73,7 @@ def pool_app(pool: str, queues: Sequence[str], register: Callable[[Celery, GetWi
     become_keeper(settings)
     for name, meant in mistyped_names(os.environ):
         log.warning("no such setting", name=name, meant=meant)
+    queues = queues_of(pools, effects)
     brains = load_brains(settings.app)
     for brain in brains:
         require_ranking(brain.selection, brain.tools.specs)
@@ -81,17 +81,43 @@ def pool_app(pool: str, queues: Sequence[str], register: Callable[[Celery, GetWi
     app = make_app(
         settings,
         queues,
-        concurrency=getattr(settings.concurrency, pool),
-        name=f"brainq-{pool}",
+        name=f"brainq-{worker_name(pools)}",
         builds=worker_build(brains, settings.build).queues,
     )
-    PoolWorker(pool, app, register, lambda: Wiring(settings, brains, serves=effects_of_queues(queues))).attach()
+    PoolWorker(pools, app, lambda: Wiring(settings, brains, serves=effects_of_queues(queues))).attach()
     if (renewal := renewal_request(settings)) is not None:
         steps: Any = app.steps
         steps["worker"].add(thread_step("renewal", renewal.watch))
     follow_owner()
     app.finalize()
     return app
+
+
+def chosen_pools(wanted: str) -> tuple[str, ...]:
+    """Return the pools that BRAINQ_POOLS names, in the order of a turn, or all if it is empty. Raises SetupError for
+    an unknown one."""
+    given = [name.strip().lower() for name in wanted.split(",") if name.strip()]
+    if unknown := sorted(set(given) - names.POOL_QUEUES.keys()):
+        known = ", ".join(names.POOL_QUEUES)
+        raise SetupError(f"BRAINQ_POOLS: {', '.join(unknown)} is not one of {known}; for all of them leave it unset")
+    return tuple(pool for pool in names.POOL_QUEUES if pool in given or not given)
+
+
+def worker_name(pools: Sequence[str]) -> str:
+    """Return the name of a worker of these pools in logs, traces and metrics."""
+    return NAME_OF_ALL if len(pools) == len(names.POOL_QUEUES) else "-".join(pools)
+
+
+def queues_of(pools: Sequence[str], effects: str) -> tuple[str, ...]:
+    """Return the queues of these pools. `effects` limits those of the serial pool."""
+    known = {effect.value: names.tool_queue(effect) for effect in Effect if not effect.is_read}
+    wanted = [name.strip().lower() for name in effects.split(",") if name.strip()]
+    if unknown := sorted(set(wanted) - known.keys()):
+        raise SetupError(f"BRAINQ_EFFECTS: {', '.join(unknown)} is not one of {', '.join(known)}")
+    served: dict[str, tuple[str, ...]] = {**names.POOL_QUEUES}
+    if wanted:
+        served["serial"] = tuple(known[name] for name in dict.fromkeys(wanted))
+    return tuple(queue for pool in pools for queue in served[pool])
 
 
 def _configure_logs(settings: Settings) -> None:
@@ -141,16 +167,11 @@ def _log_failures(what: str, failures: Mapping[str, Exception]) -> None:
 
 
 class PoolWorker:
-    """The worker of a pool: its wiring, whether it can work, and what it does at Celery's signals."""
+    """The worker of some pools: its wiring, whether it can work, and what it does at Celery's signals."""
 
-    def __init__(
-        self,
-        pool: str,
-        app: Celery,
-        register: Callable[[Celery, GetWiring], BuildMachines],
-        make_wiring: Callable[[], Wiring],
-    ) -> None:
-        self._pool = pool
+    def __init__(self, pools: Sequence[str], app: Celery, make_wiring: Callable[[], Wiring]) -> None:
+        self._pools = frozenset(pools)
+        self._name = worker_name(pools)
         self._app = app
         self._make_wiring = make_wiring
         self._wiring: Wiring | None = None
@@ -158,10 +179,10 @@ class PoolWorker:
         self._stop_telemetry: list[Callable[[], None]] = []
         self._steps_left: dict[str, Callable[[], object]] | None = None  # until it has consumed
         self._directories: tuple[Path, ...] = ()
-        self._build = register(app, self.wiring)
+        self._builds = [register(app, self.wiring) for register in dict.fromkeys(map(TASKS_OF.__getitem__, pools))]
         self._health = self._make_health()
         self._announcer = WorkerAnnouncer(
-            pool, lambda: self.wiring().owner, lambda: self.wiring().state.workers, self._heartbeat
+            pools, lambda: self.wiring().owner, lambda: self.wiring().state.workers, self._heartbeat
         )
 
     def attach(self) -> None:
@@ -182,13 +203,16 @@ class PoolWorker:
             "its threads": look_at_threads,
             "Redis": lambda: self.wiring().look(sql=False),
         }
-        sql = {"SQL": lambda: self.wiring().store.require_writes()}
+        sql: dict[str, Callable[[], object]] = {"SQL": lambda: self.wiring().store.require_writes()}
         wants = {
-            **(sql if self._pool in WRITE_SQL else {}),
+            **(sql if self._pools <= WRITE_SQL else {}),
             "its start": self._finish_start,
             "the fleet": self._look_at_fleet,
         }
-        return WorkerHealth(self._prepare, {**needs, **(sql if self._pool in NEED_SQL else {})}, wants)
+        if self._pools <= NEED_SQL:
+            return WorkerHealth(self._prepare, {**needs, **sql}, wants)
+        some = self._pools & NEED_SQL
+        return WorkerHealth(self._prepare, needs, wants, PoolNeeds(some, sql if some else {}))
 
     def _look_at_machine(self) -> None:
         if shortage := find_shortage(self._directories):
@@ -200,25 +224,26 @@ class PoolWorker:
             with self._lock:
                 if self._wiring is None:
                     # First of all, whichever thread asks first: machines are built by whether spans are recorded.
-                    self._stop_telemetry.append(start_traces(self._pool))
+                    self._stop_telemetry.append(start_traces(self._name))
                     self._wiring = self._make_wiring()
         return self._wiring
 
     def _prepare(self) -> None:
         written = [
             self.wiring().settings.data_dir.absolute(),
-            *(temporary_directories() if self._pool in RUN_TOOLS else ()),
+            *(temporary_directories() if self._pools & RUN_TOOLS else ()),
         ]
         self._directories = writable_directories(written)
         self.wiring().warm_up()
         self.wiring().state.presence.begin()
         if self.wiring().build.is_distinct:
             self.wiring().state.builds.forget_old()
-        if self._pool == "coordinator":  # the finalizer may ask models, too, but no result waits for it
+        if "coordinator" in self._pools:  # the finalizer may ask models, too, but no result waits for it
             from brainq.app.wiring.machines import warm_up_models
 
             warm_up_models(self.wiring().brains)
-        self._build()
+        for build in self._builds:
+            build()
 
     def _heartbeat(self) -> None:
         """Raises the first failure, after all was tried."""
@@ -228,25 +253,29 @@ class PoolWorker:
             {
                 "presence": state.presence.join,
                 "metrics": lambda: state.metrics.flush(COUNTERS),
-                "build": self._announce_build,
+                "builds": self._announce_builds,
             }
         )
         for failure in failures.values():
             raise failure
 
-    def _announce_build(self) -> None:
-        wiring, name = self.wiring(), f"{self._pool}@{self.wiring().owner}"
-        if self._health.is_draining:
-            wiring.state.builds.withdraw(name)
-            return
+    def _announce_builds(self) -> None:
+        wiring = self.wiring()
+        for pool in self._pools:
+            name = f"{pool}@{wiring.owner}"
+            if self._health.is_draining:
+                wiring.state.builds.withdraw(name)
+                continue
+            words = self._build_words(pool, wiring.build.name)
+            lacks = self._health.lacks_of(pool)
+            wiring.state.builds.announce(name, wiring.build, pool, words, PRESENT_FOR_S, lacks)
+
+    def _build_words(self, pool: str, build: str) -> list[str]:
+        """Return the queues of this build alone that the worker reads for the pool, under their names in scripts."""
         read = cast("dict[str, object]", self._app.amqp.queues.consume_from)
-        own = [
-            names.shared_name(queue)
-            for queue in read
-            if queue == names.build_queue(names.shared_name(queue), wiring.build.name)
+        return [
+            names.script_word(queue) for queue in names.POOL_QUEUES[pool] if names.build_queue(queue, build) in read
         ]
-        words = [names.script_word(queue) for queue in own]
-        wiring.state.builds.announce(name, wiring.build, self._pool, words, PRESENT_FOR_S, self._health.lacks)
 
     def _starting(self, **_: object) -> None:
         outlive_full_log()
@@ -257,7 +286,7 @@ class PoolWorker:
         next look."""
         steps: dict[str, Callable[[], object]] = {
             "warming up the models": self._warm_up_vendors,
-            "sending metrics": lambda: self._stop_telemetry.append(start_metrics(self._pool)),
+            "sending metrics": lambda: self._stop_telemetry.append(start_metrics(self._name)),
             "freezing the collector": _collect_and_freeze,
             "announcing the worker": lambda: self._announcer.begin(sender),
         }
@@ -275,7 +304,7 @@ class PoolWorker:
             raise SetupError(", ".join(f"{name} failed ({type(why).__name__})" for name, why in failures.items()))
 
     def _warm_up_vendors(self) -> None:
-        if self._pool == "coordinator":  # a turn may name another provider than its brain's
+        if "coordinator" in self._pools:  # a turn may name another provider than its brain's
             warm_up_vendors()
 
     def _look_at_fleet(self) -> None:
@@ -284,6 +313,7 @@ class PoolWorker:
 
     def _drain(self, **_: object) -> None:
         """It was asked to stop: what runs ends, and nothing is taken. Called in a signal's handler."""
+        POOL_THREADS.draining = True
         steps = {"ready file": self._health.drain, "fleet": self._announcer.drain}
         _log_failures("a step of the worker's stop failed", run_each(steps))
 
@@ -300,87 +330,3 @@ class PoolWorker:
                 "telemetry": lambda: stop_telemetry(self._stop_telemetry),
             }
             _log_failures("a step of the worker's stop failed", run_each(steps))
-
-
-class WorkerAnnouncer:
-    """Says for `client.fleet()` that a worker is alive, of which pool it is, and how many of its threads are busy.
-
-    workers   gives the registry to write to, once the worker is ready
-    flush     what is done as often: what the process counted goes to what all have, and Redis is asked to watch it
-    """
-
-    def __init__(
-        self,
-        pool: str,
-        owner: Callable[[], str],
-        workers: Callable[[], RedisWorkers],
-        flush: Callable[[], object] = lambda: None,
-    ) -> None:
-        self._flush = flush
-        self._pool = pool
-        self._owner = owner
-        self._workers = workers
-        self._draining, self._soon = threading.Event(), threading.Event()
-        self._heard_at = float("-inf")
-        self._thread: KeptThread | None = None
-
-    def begin(self, worker: Any) -> None:
-        """The worker consumes: announce it until `end`, which comes when its last task is over. `worker` has Celery's
-        `hostname` and `pool`."""
-        self._thread = self._thread or KeptThread("brainq-announcer", partial(self._announce, worker))
-        self._thread.ensure()
-
-    @property
-    def is_heard(self) -> bool:
-        """Whether the fleet knows of it: it was announced a short time ago."""
-        return time.monotonic() - self._heard_at < PRESENT_FOR_S
-
-    def drain(self) -> None:
-        """From now on it is one that takes no work any more."""
-        self._draining.set()
-        self._soon.set()
-
-    def end(self) -> None:
-        """Withdraw it."""
-        if self._thread is not None:
-            self._thread.stopping.set()
-            self._soon.set()
-            self._thread.stop(ANNOUNCE_EVERY_S)
-
-    def _announce(self, worker: Any, stopping: threading.Event) -> None:
-        name = f"{self._pool}@{self._owner()}"  # of the process: two workers may have one name by mistake
-        self._write(lambda workers: workers.forget_dead())
-        while not stopping.is_set():
-            pool = worker.pool
-            seen = FleetWorker(
-                name=str(worker.hostname),  # as Celery's own tools call it
-                pool=self._pool,
-                threads=int(pool.limit or 1),
-                busy=int(getattr(pool, "busy", 0)),  # Celery's own `-P threads` does not say
-            )
-            announce = partial(
-                RedisWorkers.announce, process=name, worker=seen, for_s=PRESENT_FOR_S, draining=self._draining.is_set()
-            )
-            if self._write(announce):
-                self._heard_at = time.monotonic()
-            self.flush()
-            self._soon.wait(ANNOUNCE_EVERY_S if self.is_heard else ANNOUNCE_AGAIN_S)
-            self._soon.clear()
-        self._write(lambda workers: workers.withdraw(name))
-
-    def flush(self) -> None:
-        """What could not be added is added the next time."""
-        try:
-            self._flush()
-        except Exception as away:
-            log.debug("metrics were not flushed", why=type(away).__name__)
-
-    def _write(self, what: Callable[[RedisWorkers], None]) -> bool:
-        """Return whether Redis took the announcement."""
-        try:
-            what(self._workers())
-        except Exception as away:
-            # The sweeper and the beats say it where Redis is away.
-            log.debug("a worker's presence was not announced", why=type(away).__name__)
-            return False
-        return True

@@ -120,6 +120,15 @@ def finalizer_tasks(app: Celery, wiring: GetWiring) -> BuildMachines:
     return lambda: (wiring().finalizer, wiring().judge_runner)
 
 
+TASKS_OF: dict[str, Callable[[Celery, GetWiring], BuildMachines]] = {
+    "coordinator": coordinator_tasks,
+    "parallel": call_tasks,
+    "serial": call_tasks,
+    "finalizer": finalizer_tasks,
+}
+"""What registers the tasks of a pool. Pools that share it run the same tasks from different queues."""
+
+
 def submit_foreign(wiring: Wiring, args: tuple[Any, ...], fields: dict[str, Any], unserved: str | None = None) -> str:
     """Accept what a foreign producer sent; what is wrong with it becomes a `rejected` row that says why.
 

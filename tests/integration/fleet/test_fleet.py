@@ -23,7 +23,7 @@ from brainq.contracts.build import Ramp
 from brainq.contracts.fleet import FleetWorker
 from brainq.fleet.metrics import read_gauges
 from brainq.runtime.observe.metrics.catalogue import TROUBLES
-from brainq.workers.tasks.pool_app import WorkerAnnouncer
+from brainq.workers.tasks.announcer import WorkerAnnouncer
 from tests.integration.records.test_lists import shop
 from tests.support.builds import announce
 from tests.support.pump import Pump
@@ -181,7 +181,7 @@ def test_the_sweepers_rounds_are_told(pump: Pump) -> None:
 def test_a_worker_is_alive_as_long_as_it_says_so(pump: Pump) -> None:
     workers, threads, goes_on = pump.wiring.state.workers, TaskThreads(4), threading.Event()
     threads.start(goes_on.wait)
-    announcer = WorkerAnnouncer("serial", lambda: "host-1", lambda: workers)
+    announcer = WorkerAnnouncer(["serial"], lambda: "host-1", lambda: workers)
     dead = FleetWorker(name="serial@dead", pool="serial", threads=1, busy=0)
     workers.announce("serial@dead-1", dead, for_s=0.001)
     wait_until(lambda: workers.alive() == (), "its word is over")

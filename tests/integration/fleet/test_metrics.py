@@ -20,7 +20,7 @@ from brainq.fleet.all_cells import serve_metrics
 from brainq.runtime.observe.metrics import catalogue as m
 from brainq.runtime.observe.metrics.counters import Counters
 from brainq.runtime.settings.deployment import load_settings
-from brainq.workers.tasks.pool_app import WorkerAnnouncer
+from brainq.workers.tasks.announcer import WorkerAnnouncer
 from tests.integration.records.test_lists import shop
 from tests.support.brains.diary import order
 from tests.support.brains.obedient import script
@@ -159,7 +159,7 @@ def test_a_call_that_waited_for_its_lane_says_how_long(pumps: Callable[..., Pump
 def test_what_a_worker_counted_is_flushed_while_it_lives_and_when_it_ends(pump: Pump, counted: Counters) -> None:
     metrics = pump.wiring.state.metrics
     announcer = WorkerAnnouncer(
-        "serial", lambda: "h-1", lambda: pump.wiring.state.workers, lambda: metrics.flush(counted)
+        ["serial"], lambda: "h-1", lambda: pump.wiring.state.workers, lambda: metrics.flush(counted)
     )
     counted.add(m.STEPS, "shop", by=2)
     announcer.begin(SimpleNamespace(hostname="serial@h", pool=SimpleNamespace(limit=1, busy=0)))

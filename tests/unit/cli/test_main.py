@@ -13,7 +13,7 @@ import typer
 from typer.testing import CliRunner
 
 from brainq.cli.commands.monitor import FLOWER_CONFIG, flower_command, require_login
-from brainq.cli.commands.run import worker_command
+from brainq.cli.commands.run import named_pools, worker_command
 from brainq.cli.commands.submit import EXIT_OF_ENDING, read_limits, read_options
 from brainq.cli.main import MEANINGS, app, main
 from brainq.contracts.status import Ending
@@ -210,9 +210,38 @@ def test_options_are_read_as_what_they_are() -> None:
 
 
 def test_a_worker_has_the_stock_celery_commands_options() -> None:
-    command = worker_command("serial", concurrency=2, name="net@%h", level="debug")
+    command = worker_command(["serial"], concurrency=2, name="net@%h", level="debug")
     assert command[1:6] == ["-m", "brainq.workers.tasks.celery_command", "-A", "brainq.workers.serial", "worker"]
     assert command[6:] == [*("--without-gossip", "--without-mingle", "-n", "net@%h", "-l", "DEBUG", "-c", "2")]
+
+
+@pytest.mark.parametrize(
+    ("text", "pools", "module", "name"),
+    [
+        ("serial", ("serial",), "serial", "serial@%h"),
+        ("all", ("coordinator", "parallel", "serial", "finalizer"), "all", "all@%h"),
+        ("finalizer, coordinator", ("coordinator", "finalizer"), "all", "coordinator-finalizer@%h"),
+        ("serial,all", ("coordinator", "parallel", "serial", "finalizer"), "all", "all@%h"),
+        ("parallel,parallel", ("parallel",), "parallel", "parallel@%h"),
+    ],
+)
+def test_a_worker_serves_any_set_of_pools(text: str, pools: tuple[str, ...], module: str, name: str) -> None:
+    assert named_pools(text) == pools
+    command = worker_command(pools)
+    assert command[command.index("-A") + 1] == f"brainq.workers.{module}"
+    assert command[command.index("-n") + 1] == name
+    assert "-c" not in command
+
+
+@pytest.mark.parametrize("text", ["writers", "", "all,writers", "coordinator,", "Serial"])
+def test_a_pool_that_does_not_exist_is_named_with_those_that_do(text: str) -> None:
+    with pytest.raises(InvalidInput, match="is not one of coordinator, parallel, serial, finalizer or all; join"):
+        named_pools(text)
+
+
+def test_several_pools_have_no_number_of_threads_in_common() -> None:
+    with pytest.raises(InvalidInput, match="set BRAINQ_CONCURRENCY__COORDINATOR, BRAINQ_CONCURRENCY__SERIAL"):
+        worker_command(["coordinator", "serial"], concurrency=4)
 
 
 def test_flower_runs_with_the_settings_that_brainq_brings() -> None:

@@ -22,11 +22,13 @@ from kombu.exceptions import DecodeError
 from kombu.serialization import loads
 from vine import promise
 
+from brainq.adapters.celery.celery57.pool_consumer import PoolConsumer
 from brainq.adapters.celery.celery57.task_execution import lean_tracer
-from brainq.adapters.celery.names import TASK_PREFIX
+from brainq.adapters.celery.names import POOL_QUEUES, TASK_PREFIX, pools_of
 from brainq.adapters.celery.worker_health import WorkerHealth
 from brainq.runtime.observe.logs import OutageLog
 from brainq.runtime.observe.logs import logger as event_logger
+from brainq.runtime.processes.pool_threads import POOL_THREADS
 from brainq.runtime.processes.resources import is_shortage
 
 logger = logging.getLogger(__name__)
@@ -44,6 +46,7 @@ ANSWERED = frozenset(
 )
 """The commands that a worker answers: those that Flower's worker page and `celery inspect` need. None of them changes
 the worker. Your own commands are not among them."""
+ALL_POOLS = frozenset(POOL_QUEUES)
 HIDDEN = "(hidden)"
 EVENTS_WAIT_S = 0.1
 # The keys that kombu's JSON uses around a date and similar values.
@@ -51,6 +54,12 @@ _TYPE_TAG = '"__type__"'
 # The errors of reading a malformed message. RuntimeError and OSError are not among them: a closing pool and a broken
 # connection are not the fault of the message.
 _FAULTS = (AttributeError, LookupError, OverflowError, TypeError, ValueError)
+
+
+def worker_threads(app: Any, concurrency: int) -> dict[str, int]:
+    """Return the threads of each pool that the workers of `app` serve: `concurrency`, if it is only one."""
+    pools = pools_of(app.amqp.queues.consume_from)
+    return {pools[0]: concurrency} if len(pools) == 1 else {pool: app.pool_threads[pool] for pool in pools}
 
 
 class Control(control.Control):
@@ -117,7 +126,7 @@ class Consumer(stock.Consumer):
                 parent.is_connected = False
 
     def __init__(self, *args: Any, **options: Any) -> None:
-        self._may_consume = True
+        self._wanted = ALL_POOLS  # of whichever pools this worker has
         self.is_connected = False
         self._looped_at = 0.0
         self._events_wait = False
@@ -128,6 +137,7 @@ class Consumer(stock.Consumer):
         """Start consuming. The pool has started before."""
         # At level DEBUG a pool logs every task with its arguments.
         cast("Any", self.pool)._does_debug = False
+        POOL_THREADS.serve(worker_threads(self.app, self.initial_prefetch_count))
         if (fitness := self._fitness) is not None:
             fitness.wait_fit(cast("Any", maybe_shutdown))
             fitness.follow(self)
@@ -140,9 +150,15 @@ class Consumer(stock.Consumer):
     @property
     def consumes(self) -> bool:
         """Whether it takes messages: it is connected, its event loop runs, and its queues are not paused."""
-        tasks = cast("Any", self).task_consumer
+        tasks: PoolConsumer | None = cast("Any", self).task_consumer
         is_turning = time.monotonic() - self._looped_at < LOOP_STALL_S
-        return self.is_connected and is_turning and tasks is not None and bool(tasks._active_tags)
+        return self.is_connected and is_turning and tasks is not None and bool(tasks.consumed_pools)
+
+    @property
+    def paused_pools(self) -> frozenset[str]:
+        """The pools of this worker whose queues are paused, or none if it does not consume."""
+        tasks: PoolConsumer | None = cast("Any", self).task_consumer
+        return POOL_THREADS.pools - tasks.consumed_pools if tasks is not None and self.consumes else frozenset()
 
     def ensure_connected(self, conn: Any) -> Any:
         """Connect, with a new try twice a second. Celery waits longer each time, up to 30 s."""
@@ -173,9 +189,12 @@ class Consumer(stock.Consumer):
         self._apply()
         super().on_ready()
 
-    def consume_if(self, may_consume: bool) -> None:
-        """Consume, or pause. Any thread may call this; the event loop acts within a second."""
-        self._may_consume = may_consume
+    def consume_if(self, may_consume: bool, idle: frozenset[str] = frozenset()) -> None:
+        """Consume, except for the queues of `idle` pools, or pause.
+
+        Any thread may call this. The event loop acts within a second.
+        """
+        self._wanted = ALL_POOLS - idle if may_consume else frozenset()
         if self.is_connected:  # otherwise on_ready does it
             self.call_soon(self._apply)
 
@@ -183,13 +202,10 @@ class Consumer(stock.Consumer):
         self._looped_at = time.monotonic()
 
     def _apply(self, *_: Any) -> None:
-        consumer = cast("Any", self).task_consumer
+        consumer: PoolConsumer | None = cast("Any", self).task_consumer
         if consumer is None:
             return
-        if self._may_consume:
-            consumer.consume()
-        else:
-            consumer.cancel()
+        consumer.consume_only(self._wanted)
         if (fitness := self._fitness) is not None:
             fitness.note_change()
 
@@ -210,6 +226,14 @@ class Consumer(stock.Consumer):
             return
         self._events_wait = True
         hub.call_soon(hub.call_later, EVENTS_WAIT_S, self._send_events)
+
+    def stop(self) -> None:
+        """Take no more messages. What was requested before returns to its queue now, not after the last task."""
+        super().stop()
+        tasks: PoolConsumer | None = cast("Any", self).task_consumer
+        if tasks is not None:
+            with suppress(*self.connection_errors):
+                tasks.return_requested()
 
     def shutdown(self) -> None:
         """Send the events of tasks that ended during the stop."""

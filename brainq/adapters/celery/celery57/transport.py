@@ -14,7 +14,7 @@ import logging
 import time
 from collections import deque
 from collections.abc import Generator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from itertools import count
 from queue import Empty
 from typing import Any, Literal, cast
@@ -169,11 +169,9 @@ class _CheckedChannel:
             key, items = reply
             name = bytes_to_str(key).removeprefix(self.global_keyprefix)
             queue, is_later = name.rsplit(self.sep, 1)[0], self._is_later(name)
-            taken = min(len(items), LATER_THREADS.free) if is_later else len(items)
             self._queue_cycle.rotate(queue)
             # Before anything else can fail, because they are no longer on any queue.
-            for item in items[:taken]:
-                self._admit_and_deliver(item, queue, is_later=is_later)
+            taken = self._take(items, queue, is_later=is_later)
             if taken < len(items):
                 self._put_back(connection, key, items[taken:])
             if not taken:
@@ -220,7 +218,7 @@ class _CheckedChannel:
         """Return whether a finalizer's worker reads here. It keeps some threads free of later work."""
         if FINALIZE_QUEUE not in self.active_queues or not isinstance(self.qos, ThreadSafeQoS):
             return False
-        LATER_THREADS.follow(self.qos.prefetch_count, self.qos.later)
+        LATER_THREADS.follow(self.qos.threads, self.qos.later)
         return True
 
     def _lists_of_results(self: Any) -> list[str]:
@@ -233,9 +231,20 @@ class _CheckedChannel:
             and isinstance(self.qos, ThreadSafeQoS)
         )
 
+    def _take(self: Any, items: Sequence[bytes | str], queue: str, *, is_later: bool) -> int:
+        """Deliver items for as long as each has a thread. Returns how many."""
+        most = min(len(items), LATER_THREADS.free) if is_later else len(items)
+        for number in range(most):
+            if not self.qos.try_take():
+                return number
+            self._admit_and_deliver(items[number], queue, is_later=is_later)
+        return most
+
     def _put_back(self: Any, connection: Any, key: bytes | str, items: Sequence[bytes | str]) -> None:
-        """Return items to the front of their queue, because visits took threads for later work after they were
-        requested. If the connection is lost in between, the sweeper rings for them again."""
+        """Return items to the front of their queue, because continued work took threads after they were requested.
+
+        If the connection is lost in between, the sweeper rings for them again.
+        """
         try:
             connection.send_command("RPUSH", key, *reversed(items))
             connection.read_response()
@@ -243,17 +252,33 @@ class _CheckedChannel:
             connection.disconnect()
             raise
 
+    def return_requested(self: Any) -> None:
+        """Return the messages of a pop that is under way, because none of its queues is consumed any more."""
+        if self._in_poll:
+            with suppress(Empty):
+                self._brpop_read()
+
     def _admit_and_deliver(self: Any, item: bytes | str, queue: str, *, is_later: bool) -> None:
+        """Deliver an item for which a thread was taken. The thread is given back if nothing will run in it."""
         try:
             message = check_item(item, queue)
         except PoisonError as poison:
+            self.qos.give_back()
             self.quarantine(str(poison), queue, item)
-        else:
-            if is_later:
-                headers = message["headers"]
-                turn_id = headers.get("root_id") if shared_name(queue) == FINALIZE_QUEUE else None
-                self.qos.note_later(message["properties"]["delivery_tag"], str(turn_id or headers["id"]))
+            return
+        tag = message["properties"]["delivery_tag"]
+        if is_later:
+            headers = message["headers"]
+            turn_id = headers.get("root_id") if shared_name(queue) == FINALIZE_QUEUE else None
+            self.qos.note_later(tag, str(turn_id or headers["id"]))
+        self.qos.hold(tag)
+        try:
             self.connection._deliver(message, queue)
+        except BaseException:
+            self.qos.let_go(tag)
+            raise
+        if tag not in self.qos._delivered:  # its queue is no longer consumed, so kombu has returned it
+            self.qos.let_go(tag)
 
     def _deliver_fanout_message(self: Any, message: Any, exchange: str) -> Literal[True]:
         try:

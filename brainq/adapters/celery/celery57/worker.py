@@ -30,6 +30,8 @@ class Worker(stock.Worker):
         """Check the options. Raises SystemExit(6) for an option that brainq does not support."""
         app: Any = self.app
         given = {"disable_prefetch": app.conf.worker_disable_prefetch, **options}
+        if given.get("concurrency") == app.conf.worker_concurrency:  # Celery's command fills it in
+            given["concurrency"] = None
         if refusals := find_refusals(given, app.amqp.queues.consume_from, POOLS):
             end_by_setup(SetupError("; ".join(refusals)))
         super().on_before_init(quiet=quiet, **options)

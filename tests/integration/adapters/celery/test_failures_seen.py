@@ -42,7 +42,7 @@ def test_failed_calls_turns_and_steps_are_failed_tasks_named_by_their_tools(
     again = wait_until(rung_again, "it is rung for again")
     assert again is not None
     pump.wiring.state.calls.claim(CallRef("lost", lost.turn_id, "c1-0"), 1, "nobody")
-    with running(app, concurrency=8, loglevel="INFO"), watching(app) as events:
+    with running(app, concurrency=None, loglevel="INFO"), watching(app) as events:
         trace = pump.wiring.state.keys.turn("lost", lost.turn_id) + ":trace"
         pump.wiring.state.redis.hset(trace, "c1-0:lease", 0)
         calls = pump.submit(

@@ -17,6 +17,7 @@ from brainq.adapters.celery.celery57.thread_pool import TaskRun, current_run
 from brainq.adapters.celery.names import COORDINATOR_QUEUES, TURN_ADVANCE, TURNS_QUEUE, queue_key
 from brainq.contracts.status import WorkFailure, WorkOutcome
 from brainq.engine.calls.function_run import Abandon
+from brainq.runtime.processes.pool_threads import POOL_THREADS
 from brainq.runtime.settings.deployment import Settings
 from brainq.workers.tasks.register import current_abandon
 from tests.integration.adapters.celery.worker import running, settings_for, watching
@@ -84,7 +85,7 @@ def test_a_stop_waits_for_what_runs_and_returns_what_does_not(
     app = stuck_app(settings, stuck.work)
     with running(app, concurrency=1) as worker:
         # The second is taken, too: a worker may have room for more than it has threads.
-        worker.consumer.qos.increment_eventually(1)
+        POOL_THREADS.give_back("coordinator")
         send(app, "a", "b", "c")
         wait_until(lambda: len(state.reserved_requests) == 2, "one runs, one waits for a thread")
         monkeypatch.setattr(state, "should_stop", 0)

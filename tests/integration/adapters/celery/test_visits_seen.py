@@ -25,7 +25,7 @@ def test_each_step_of_a_visit_is_a_task_that_began_and_ended(pumps: Callable[...
     finalizer_tasks(app, lambda: pump.wiring)
     app.finalize()
     order("extra.raise", "1")
-    with running(app, concurrency=2), watching(app) as events:
+    with running(app, concurrency=None), watching(app) as events:
         handle = pump.submit("s1", script())
         assert handle.result(20).text == "done"
         wait_until(lambda: len(ends(events, handle.turn_id)) == len(CHAIN) + 1, "every step has ended")

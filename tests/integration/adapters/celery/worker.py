@@ -46,8 +46,9 @@ def listening_app(settings: Settings) -> tuple[Celery, Heard]:
 
 
 @contextmanager
-def running(app: Celery, concurrency: int = 4, loglevel: str = "CRITICAL") -> Generator[Any]:
-    """A worker for the time of the block, which logs through the root logger at `loglevel`."""
+def running(app: Celery, concurrency: int | None = 4, loglevel: str = "CRITICAL") -> Generator[Any]:
+    """A worker for the time of the block, which logs through the root logger at `loglevel`. One of several pools has
+    the threads of its settings, and no `concurrency`."""
     root = logging.getLogger()
     level = root.level
     try:

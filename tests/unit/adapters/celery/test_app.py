@@ -80,6 +80,23 @@ def test_an_app_consumes_only_the_queues_it_was_made_for() -> None:
     assert set(app.amqp.queues) == set(names.ALL_QUEUES)
 
 
+@pytest.mark.filterwarnings("ignore:.*superuser privileges:celery.exceptions.SecurityWarning")
+def test_a_worker_of_several_pools_has_the_threads_of_each() -> None:
+    counts = {"coordinator": 5, "parallel": 3, "serial": 2, "finalizer": 1}
+    app: Any = make_app(Settings.model_validate({"redis_url": URL, "concurrency": counts}), names.ALL_QUEUES)
+    assert (app.pool_threads, app.conf.worker_concurrency) == (counts, 11)
+    assert app.Worker(quiet=True, concurrency=11).concurrency == 11, "as Celery's command fills it in"
+    with pytest.raises(SystemExit):
+        app.Worker(quiet=True, concurrency=4)
+
+
+def test_a_worker_of_several_pools_needs_redis_as_its_broker() -> None:
+    elsewhere = Settings(redis_url=SecretStr(URL), broker_url=SecretStr("memory://"), doorbell="outbox")
+    assert make_app(elsewhere, names.SERIAL_QUEUES)
+    with pytest.raises(SetupError, match="start a worker for each pool: brainq worker POOL"):
+        make_app(elsewhere, (*names.SERIAL_QUEUES, *names.FINALIZER_QUEUES))
+
+
 def test_without_a_broker_the_error_names_the_variable() -> None:
     with pytest.raises(SetupError, match="BRAINQ_REDIS_URL"):
         make_app(Settings())

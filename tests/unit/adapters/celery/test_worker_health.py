@@ -12,11 +12,12 @@ from typing import Any
 import pytest
 
 from brainq.adapters.celery import worker_health
-from brainq.adapters.celery.worker_health import WorkerHealth, WorkerState, due_actions
+from brainq.adapters.celery.worker_health import PoolNeeds, WorkerHealth, WorkerState, due_actions
 from brainq.errors import Unreachable
 from tests.support.wait import wait_until
 
 WORKS = WorkerState(consumes=True, is_marked=True)
+SOME = frozenset({"coordinator", "serial"})
 
 
 @pytest.mark.parametrize(
@@ -32,6 +33,11 @@ WORKS = WorkerState(consumes=True, is_marked=True)
         (WorkerState(gap="SQL", consumes=True, is_marked=False), ()),
         (WorkerState(consumes=True, is_marked=None), ()),
         (WorkerState(lacks="SQL", consumes=True, is_marked=None), ("pause",)),
+        (WorkerState(consumes=True, is_marked=True, idle=SOME), ("consume", "unmark")),
+        (WorkerState(consumes=True, is_marked=False, idle=SOME, paused=SOME), ()),
+        (WorkerState(consumes=True, is_marked=False, paused=SOME), ("consume",)),
+        (WorkerState(consumes=False, is_marked=False, idle=SOME), ("consume",)),
+        (WorkerState(lacks="Redis", consumes=True, is_marked=False, idle=SOME, paused=SOME), ("pause",)),
         (WorkerState(is_draining=True, consumes=True, is_marked=True), ("unmark",)),
         (WorkerState(is_draining=True, consumes=True, is_marked=False), ()),
     ],
@@ -58,12 +64,14 @@ class Consumer:
 
     def __init__(self) -> None:
         self.consumes = True
+        self.paused_pools: frozenset[str] = frozenset()
 
-    def consume_if(self, may_consume: bool) -> None:
+    def consume_if(self, may_consume: bool, idle: frozenset[str]) -> None:
         self.consumes = may_consume
+        self.paused_pools = idle if may_consume else frozenset()
 
 
-def ignore(may_consume: bool) -> None: ...
+def ignore(may_consume: bool, idle: frozenset[str]) -> None: ...
 
 
 class Service:
@@ -91,8 +99,8 @@ def watched(service: Any, **more: Any) -> tuple[Any, Consumer]:
 
 
 def looked(health: Any) -> None:
-    health._needs.run()
-    health._wants.run()
+    for looks in (health._needs, health._some, health._wants):
+        looks.run()
     for _ in range(2):  # the second finds what the first has done
         health.compare()
 
@@ -230,3 +238,33 @@ def test_a_process_short_of_something_waits_with_its_start_and_any_other_fault_e
     failures.append(KeyError("a bug"))
     with pytest.raises(KeyError):
         health.wait_fit(lambda: None)
+
+
+def test_what_only_some_pools_need_pauses_those_and_the_worker_is_not_ready(ready: Path) -> None:
+    ready.parent.mkdir()
+    service = Service()
+    health: Any = WorkerHealth(bool, {}, some=PoolNeeds(SOME, {"SQL": service.look}))
+    consumer = Consumer()
+    health.follow(consumer)
+    looked(health)
+    assert ready.exists()
+    service.is_away = True
+    looked(health)
+    assert (consumer.consumes, consumer.paused_pools, ready.exists()) == (True, SOME, False)
+    assert [health.lacks_of(pool) for pool in ("serial", "parallel")] == ["it is away", ""]
+    service.is_away = False
+    looked(health)
+    assert (consumer.consumes, consumer.paused_pools, ready.exists()) == (True, frozenset(), True)
+
+
+def test_a_worker_begins_once_each_of_its_pools_can_work() -> None:
+    service, gave_up = Service(), threading.Event()
+    health = WorkerHealth(bool, {}, some=PoolNeeds(SOME, {"SQL": service.look}))
+    service.is_away = True
+
+    def mend() -> None:
+        gave_up.set()
+        service.is_away = False
+
+    health.wait_fit(mend)
+    assert gave_up.is_set()

@@ -70,6 +70,27 @@ def test_what_is_refused(name: str, value: object, is_refused: bool) -> None:
     assert found == ([REFUSED[name].message] if is_refused else [])
 
 
+@pytest.mark.parametrize(
+    ("options", "refused"),
+    [
+        ({"concurrency": 8}, "-c is not supported: each pool of this worker has threads of its own"),
+        ({"concurrency": "auto"}, "-c auto is not supported"),
+        ({"concurrency": None}, ""),
+        ({"queues": [names.TURNS_QUEUE, names.READ_ONLY_QUEUE]}, ""),
+        ({"queues": [names.TURNS_QUEUE]}, "-Q, --queues is not supported"),
+        ({"queues": list(names.SERIAL_QUEUES)}, "-Q, --queues is not supported"),
+        ({"exclude_queues": [names.TURNS_QUEUE]}, "-X, --exclude-queues is not supported"),
+    ],
+)
+def test_what_is_refused_of_several_pools(options: dict[str, Any], refused: str) -> None:
+    found = find_refusals(options, (*names.COORDINATOR_QUEUES, *names.PARALLEL_QUEUES), POOLS)
+    assert [each.startswith(refused) for each in found] == [True] * bool(refused)
+
+
+def test_one_queue_of_a_pool_may_be_left_out() -> None:
+    assert find_refusals({"exclude_queues": [names.NETWORK_QUEUE]}, names.SERIAL_QUEUES, POOLS) == []
+
+
 def test_all_that_is_wrong_is_named_at_once() -> None:
     assert len(find_refusals({"autoscale": (4, 1), "purge": True}, OWN, POOLS)) == 2
 

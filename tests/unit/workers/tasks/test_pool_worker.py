@@ -13,16 +13,16 @@ from brainq.adapters.celery.app import make_app
 from brainq.errors import SetupError
 from brainq.runtime.settings.deployment import load_settings
 from brainq.workers.tasks import pool_app
-from brainq.workers.tasks.pool_app import PoolWorker
+from brainq.workers.tasks.pool_app import PoolWorker, chosen_pools, queues_of, worker_name
 
 
-def made(pool: str = "parallel") -> Any:
-    app = make_app(load_settings(redis_url="redis://127.0.0.1:1/0"), names.PARALLEL_QUEUES)
+def made(*pools: str) -> Any:
+    app = make_app(load_settings(redis_url="redis://127.0.0.1:1/0"), queues_of(pools, ""))
 
     def no_wiring() -> Any:
         raise AssertionError("nothing is asked of Redis or SQL")
 
-    return PoolWorker(pool, app, lambda app, wiring: bool, no_wiring)
+    return PoolWorker(pools, app, no_wiring)
 
 
 def refuse(*_: object) -> None:
@@ -32,7 +32,7 @@ def refuse(*_: object) -> None:
 @pytest.fixture
 def worker(monkeypatch: pytest.MonkeyPatch) -> Any:
     monkeypatch.setattr(pool_app, "_collect_and_freeze", bool)
-    return made()
+    return made("parallel")
 
 
 def test_a_step_of_the_start_that_fails_leaves_out_no_other_and_is_done_at_the_next_look(
@@ -114,6 +114,43 @@ def test_which_pool_needs_sql_and_which_wants_it(pool: str, needs: bool, wants: 
     assert [*health._needs.by_name][:3] == ["the machine", "its threads", "Redis"]
 
 
+def test_what_only_some_pools_of_a_worker_need_leaves_the_others_at_work() -> None:
+    health = made("coordinator", "parallel", "serial", "finalizer")._health
+    assert "SQL" not in health._needs.by_name
+    assert (health._some_pools, [*health._some.by_name]) == ({"coordinator", "serial"}, ["SQL"])
+    both = made("coordinator", "serial")._health
+    assert ("SQL" in both._needs.by_name, both._some_pools) == (True, frozenset())
+    reads = made("parallel", "finalizer")._health
+    assert (reads._some_pools, [*reads._some.by_name]) == (frozenset(), [])
+
+
+def test_a_worker_has_the_tasks_of_its_pools_each_once() -> None:
+    ours = {name for name in made("parallel", "serial")._app.tasks if name.startswith(names.TASK_PREFIX)}
+    assert ours == {names.CALL_RUN}
+    ours = {name for name in made("serial", "finalizer")._app.tasks if name.startswith(names.TASK_PREFIX)}
+    assert ours == {names.CALL_RUN, names.FINALIZE_STEP, names.JUDGE_RUN}
+
+
+def test_pools_are_chosen_by_name_in_the_order_of_a_turn() -> None:
+    assert chosen_pools("") == tuple(names.POOL_QUEUES)
+    assert chosen_pools(" Finalizer,coordinator ") == ("coordinator", "finalizer")
+    with pytest.raises(SetupError, match=r"BRAINQ_POOLS: writers is not one of coordinator, .*; for all of them"):
+        chosen_pools("coordinator,writers")
+
+
+def test_a_worker_reads_the_queues_of_its_pools_and_some_of_the_serial_ones() -> None:
+    assert queues_of(("parallel", "finalizer"), "") == (*names.PARALLEL_QUEUES, *names.FINALIZER_QUEUES)
+    assert queues_of(("parallel", "serial"), "network") == (*names.PARALLEL_QUEUES, names.NETWORK_QUEUE)
+    with pytest.raises(SetupError, match="BRAINQ_EFFECTS: read_only is not one of local_write"):
+        queues_of(("serial",), "read_only")
+
+
+def test_a_worker_is_named_for_its_pools() -> None:
+    assert worker_name(("serial",)) == "serial"
+    assert worker_name(("coordinator", "finalizer")) == "coordinator-finalizer"
+    assert worker_name(tuple(names.POOL_QUEUES)) == "all"
+
+
 def test_each_part_of_a_heartbeat_is_by_itself(
     worker: Any, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -125,7 +162,7 @@ def test_each_part_of_a_heartbeat_is_by_itself(
 
     state = SimpleNamespace(presence=SimpleNamespace(join=refuse), metrics=SimpleNamespace(flush=flush))
     monkeypatch.setattr(worker, "_wiring", SimpleNamespace(state=state))
-    monkeypatch.setattr(worker, "_announce_build", lambda: beats.append("build"))
+    monkeypatch.setattr(worker, "_announce_builds", lambda: beats.append("builds"))
     worker._announcer.flush()
-    assert beats == ["metrics", "build"]
+    assert beats == ["metrics", "builds"]
     assert "metrics were not flushed" in caplog.text
