@@ -93,7 +93,7 @@ def local(brain: BrainsArgument | None = None, *, dir: str | Path | None = "") -
     settings = settings_here()
     brains = load_brains(settings.app) if brain is None else read_brains(brain)
     with ExitStack() as exits:
-        exits.enter_context(_alone_in_process())
+        exits.enter_context(alone_in_process())
         directory = Path(exits.enter_context(_temporary()) if dir is None else dir or settings.data_dir).absolute()
         exits.enter_context(_alone(directory))
         server = exits.enter_context(_server(directory / "redis"))
@@ -113,7 +113,8 @@ def _require_no_loop() -> None:
 
 
 @contextmanager
-def _alone_in_process() -> Generator[None]:
+def alone_in_process() -> Generator[None]:
+    """Have the pools of this process for oneself. Raises AlreadyRuns if a local client, or a test's run, has them."""
     if not _at_work.acquire(blocking=False):
         raise AlreadyRuns(
             "this process has a local client already; use that one, in any thread, or leave its `with` block first"

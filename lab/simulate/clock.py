@@ -14,7 +14,7 @@ import uuid
 from collections.abc import Generator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 from functools import partial
 from random import Random
 from typing import Any
@@ -32,9 +32,9 @@ import brainq.runtime.observe.threads as kept
 import brainq.runtime.processes.threads as threads
 import brainq.runtime.processes.timers as timers
 from brainq.adapters.redis.doorbells import Doorbells
-from brainq.adapters.redis.script_text import Generated
 from brainq.engine.turn.step import StepRunner
 from brainq.runtime.outage import OutagePolicy, OutageRetry
+from brainq.testing.clock import with_clock
 from lab.simulate.hub import Hub, VirtualQueue, VirtualThreading
 
 CLOCK = "simulated_clock"
@@ -44,15 +44,8 @@ local now = clock[1] * 1000 + math.floor(clock[2] / 1000)
 """
 
 
-class VirtualDoorbells(Doorbells):
-    """Those of production; what is generated for scripts has the virtual clock beside it."""
-
-    def generated(self) -> Generated:
-        return (*super().generated(), ("lib/now", VIRTUAL_NOW))
-
-
-def with_virtual_clock(bells: Doorbells) -> VirtualDoorbells:
-    return VirtualDoorbells(**{name: getattr(bells, name) for name in Doorbells.__dataclass_fields__})
+def with_virtual_clock(bells: Doorbells) -> Doorbells:
+    return with_clock(bells, VIRTUAL_NOW)
 
 
 class VirtualDatetime(datetime):
@@ -64,19 +57,6 @@ class VirtualDatetime(datetime):
     def now(cls, tz: Any = None) -> datetime:
         assert cls.hub is not None
         return datetime.fromtimestamp(cls.hub.now_s, tz)
-
-
-def sql_strftime(hub: Hub, form: str, at: str = "now", *shifts: str) -> str:
-    """SQLite's `strftime` as the tables use it: of `now`, shifted by seconds."""
-    assert at == "now", at
-    moment = datetime.fromtimestamp(hub.now_us // 1000 / 1000, UTC)
-    for shift in shifts:
-        number, unit = shift.split()
-        assert unit == "seconds", shift
-        moment += timedelta(seconds=float(number))
-    return (
-        str(int(moment.timestamp())) if form == "%s" else f"{moment:%Y-%m-%d %H:%M:%S}.{moment.microsecond // 1000:03}"
-    )
 
 
 @dataclass(eq=False)

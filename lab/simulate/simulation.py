@@ -23,7 +23,8 @@ from brainq.adapters.sql.store import Store
 from brainq.app.devserver.redis_server import EmbeddedServer
 from brainq.app.wiring import doorbells
 from brainq.runtime.settings.deployment import load_settings
-from lab.simulate.clock import sql_strftime, virtual_time, with_virtual_clock
+from brainq.testing.clock import sql_strftime
+from lab.simulate.clock import virtual_time, with_virtual_clock
 from lab.simulate.faults import Chances
 from lab.simulate.hub import Hub, Task
 from lab.simulate.process import Servers
@@ -112,7 +113,7 @@ class Simulation:
         client.names.update({script.sha: name for name, script in scripts.loaded.items()})
 
         def on_connect(connection: Any, _record: Any) -> None:
-            connection.create_function("strftime", -1, partial(sql_strftime, hub))
+            connection.create_function("strftime", -1, partial(sql_strftime, lambda: hub.now_us // 1000))
             connection.execute("PRAGMA synchronous=OFF")
 
         with mock.patch.object(store_module, "Database", partial(virtual_database, trips=trips)):

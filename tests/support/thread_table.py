@@ -26,6 +26,7 @@ BY_ITSELF = {
     "brainq-cut": "tests/unit/engine/calls/test_watchdog.py",
     "brainq-end": "tests/unit/runtime/observe/test_threads.py",
     "brainq-failovers": "tests/integration/people/test_stops.py",
+    "brainq-kill": "tests/integration/testing/test_runs.py",
     "brainq-leases": "tests/unit/engine/upkeep/test_poller.py",
     "brainq-look-{}": "tests/unit/runtime/observe/test_threads.py",
     "brainq-mcp": "tests/contrib/mcp_server/test_mcp.py",

@@ -144,14 +144,15 @@ class RedisSweeperState:
 
         Redis that began anew with them has not seen those of before, and would wait until they lapse.
         """
-        client, lapsed = self._scripts.client, 0
-        seconds, micros = client.time()
-        gone_ms = seconds * 1000 + micros // 1000
-        for name in cast("list[str]", client.hkeys(self._keys.presence)):
-            if name != process and " " not in name:  # which is the time of the last look
-                lapsed += self._lapse(GoneProcess(name, gone_ms))
-                self._workers.withdraw_process(name)
-                client.hdel(self._keys.presence, name)
+        names = cast("list[str]", self._scripts.client.hkeys(self._keys.presence))
+        return sum(self.lapse(name) for name in names if name != process and " " not in name)  # the last look's time
+
+    def lapse(self, process: str) -> int:
+        """End the leases of a process that is known to be gone. Returns how many it held."""
+        seconds, micros = self._scripts.client.time()
+        lapsed = self._lapse(GoneProcess(process, seconds * 1000 + micros // 1000))
+        self._workers.withdraw_process(process)
+        self._scripts.client.hdel(self._keys.presence, process)
         return lapsed
 
     @script("presence_forget")

@@ -20,7 +20,8 @@ from brainq.runtime.processes.pool_threads import PoolThreads
 
 log = logger("brainq.local")
 AGAIN_S = 0.5  # after Redis could not be read
-LOOK_S = 0.01  # while threads end
+FREE_WAIT_S = 0.05  # for a thread of the pool, before it looks whether it drains
+LOOK_S, LEAVE_LOOK_S = 0.01, 0.001  # while threads end
 
 
 class PoolLists:
@@ -153,13 +154,20 @@ class PoolLoop:
 
         Returns False if that is not so at `until`, by time.monotonic().
         """
-        while self._busy or not self.has_ended:
-            if time.monotonic() > until:
-                return False
-            if not self.has_ended:
-                self._reader.wake()  # it may have begun to wait just now
+        while (self._busy or not self.has_ended) and time.monotonic() < until:
+            self._hang_up()
             time.sleep(LOOK_S)
-        return True
+        return not self._busy and self.has_ended
+
+    def leave(self) -> None:
+        """Wait, after `drain`, until no thread waits for a message. Those that answer one are left alone."""
+        while not self.has_ended:
+            self._hang_up()
+            time.sleep(LEAVE_LOOK_S)
+
+    def _hang_up(self) -> None:
+        if not self.has_ended:
+            self._reader.wake()  # it may have begun to wait just now
 
     def close(self) -> None:
         """Close the connection. Whatever still runs is no longer reported."""
@@ -201,7 +209,7 @@ class PoolLoop:
 
     def _take(self) -> Message | None:
         while not self.is_draining:
-            if not self._budget.wait_free(self.pool, MAX_WAIT_S):
+            if not self._budget.wait_free(self.pool, FREE_WAIT_S):
                 continue
             try:
                 message = self._reader.pop(*self._lists.readable())
@@ -217,12 +225,12 @@ class PoolLoop:
 
     def _admit(self, message: Message) -> bool:
         """Take a thread of the budget. Another message may have taken the last one meanwhile, which is waited for."""
-        while not self._budget.try_take(self.pool):
-            self._budget.wait_free(self.pool, MAX_WAIT_S)
-            if self.is_draining:
-                self._reader.put_back(message)
-                return False
-        return True
+        while not self.is_draining:
+            if self._budget.try_take(self.pool):
+                return True
+            self._budget.wait_free(self.pool, FREE_WAIT_S)
+        self._reader.put_back(message)
+        return False
 
     def _let_another_wait(self) -> None:
         """Have another thread wait for the next message, if none does."""

@@ -35,7 +35,7 @@ class LocalWorker:
     """
 
     def __init__(self, wiring: Wiring, budget: PoolThreads = POOL_THREADS) -> None:
-        self._wiring = wiring
+        self.wiring = wiring
         self._budget = budget
         self._answers = Answers(wiring)
         self._stopping = threading.Event()
@@ -48,7 +48,7 @@ class LocalWorker:
         Raises Unreachable if Redis or SQL does not answer, SetupError and InvalidInput for a model that cannot be used,
         and RuntimeError if the system refuses a thread.
         """
-        wiring = self._wiring
+        wiring = self.wiring
         wiring.warm_up()
         wiring.state.sweeper.lapse_others(wiring.owner)
         for brain in wiring.brains:
@@ -91,10 +91,27 @@ class LocalWorker:
         self._budget.serve({})
         LATER_THREADS.follow(0, {})
 
+    @property
+    def is_idle(self) -> bool:
+        """Whether no message is being answered, and none waits."""
+        queues = [self._keys(queues) for queues in names.POOL_QUEUES.values()]
+        waiting = self.wiring.state.fleet.messages_in([key for keys in queues for key in keys])
+        return not waiting and not any(loop.busy for loop in self._loops)
+
+    def kill(self) -> None:
+        """Stop as if this process had died: at once, and without a word to Redis. Calls keep their threads."""
+        self.wiring.beats.stop()
+        self.wiring.judge_beats.stop()
+        for loop in self._loops:
+            loop.drain()
+        for loop in self._loops:
+            loop.leave()
+        self.close(0.0)
+
     def _finish_steps(self, loop: PoolLoop, until: float) -> None:
         """Have the finalizer work until its queues are empty."""
         keys = self._keys(names.FINALIZER_QUEUES)
-        while time.monotonic() < until and (loop.busy or self._wiring.state.fleet.messages_in(keys)):
+        while time.monotonic() < until and (loop.busy or self.wiring.state.fleet.messages_in(keys)):
             time.sleep(0.005)
         loop.drain()
         loop.join(until)
@@ -104,22 +121,22 @@ class LocalWorker:
         lists = PoolLists(keys)
         if pool == "finalizer":
             lists = FinalizerLists(keys, self._keys((names.FINALIZE_QUEUE,), first_only=True), threads)
-        return PoolLoop(pool, lists, QueueReader(self._wiring.state.redis), self._answers, self._budget)
+        return PoolLoop(pool, lists, QueueReader(self.wiring.state.redis), self._answers, self._budget)
 
     def _keys(self, queues: tuple[str, ...], *, first_only: bool = False) -> list[str]:
         """Return the lists of these queues, and of those that only workers of this build read."""
-        own = [names.build_queue(queue, build) for build in self._wiring.build.queues for queue in queues]
+        own = [names.build_queue(queue, build) for build in self.wiring.build.queues for queue in queues]
         lists = [*queues, *own] if first_only else names.read_order([*queues, *own])
-        return [self._wiring.settings.prefix + name for name in lists]
+        return [self.wiring.settings.prefix + name for name in lists]
 
     def _sweep(self, stopping: threading.Event) -> None:
-        sweeper = self._wiring.sweeper
+        sweeper = self.wiring.sweeper
         sweeper.sweep()  # at once: the program before this one may have been killed
         sweeper.run(stopping)
 
     def _announce(self, threads: Mapping[str, int], stopping: threading.Event) -> None:
         """Report every few seconds that the pools are served, as worker processes do, until it stops."""
-        state, owner = self._wiring.state, self._wiring.owner
+        state, owner = self.wiring.state, self.wiring.owner
         busy = {loop.pool: loop for loop in self._loops}
         outage = OutageLog(log, "reporting that this program works")
         state.workers.forget_dead()

@@ -90,9 +90,9 @@ class RedisState:
 
     def __init__(self, wiring: Wiring) -> None:
         settings, build = wiring.settings, wiring.build
-        self.redis = client = make_client(wiring.redis_url)
+        self.redis = client = self._client(wiring.redis_url)
         self.keys = keys = Keys(settings.prefix)
-        bells = doorbells(settings, traces=tracer() is not None)
+        bells = self._doorbells(settings)
         self.scripts = scripts = Scripts(client, keys, bells, _outbox(settings, client, keys))
         lease_s, grace_s, keep_session_s = settings.lease_s, settings.cancel_grace_s, settings.keep_session_s
         # Messages that were published while it did not listen are replaced by heartbeats.
@@ -155,6 +155,12 @@ class RedisState:
         self.metrics = RedisMetrics(scripts)
         self.request_keys = RedisRequestKeys(scripts)
         self.bulks = RedisBulks(client, keys)
+
+    def _client(self, url: str) -> Client:
+        return make_client(url)
+
+    def _doorbells(self, settings: Settings) -> Doorbells:
+        return doorbells(settings, traces=tracer() is not None)
 
     def close(self) -> None:
         """Stop listening, and close every connection."""

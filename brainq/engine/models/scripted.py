@@ -104,7 +104,7 @@ class ScriptedProvider:
         self._auxiliary = auxiliary
 
     def generate(self, request: ModelRequest) -> ModelReply:
-        answer = self._answer(request)
+        answer = self.answer(request)
         self._wait(request, self._latency_s, already_s=0.0)
         if isinstance(answer, ScriptedFailure):
             raise _failure_error(answer)
@@ -112,7 +112,7 @@ class ScriptedProvider:
 
     @keeps_limits
     def generate_stream(self, request: ModelRequest) -> Iterator[ModelChunk]:
-        answer = self._answer(request)
+        answer = self.answer(request)
         thoughts = () if isinstance(answer, ScriptedFailure) else answer.reasoning
         for word in (word for thought in thoughts for word in _words(thought.text)):
             yield ModelChunk(reasoning=word)
@@ -130,7 +130,8 @@ class ScriptedProvider:
             raise _failure_error(answer)
         yield ModelChunk(reply=_with_usage(answer, request))
 
-    def _answer(self, request: ModelRequest) -> ModelReply | ScriptedFailure:
+    def answer(self, request: ModelRequest) -> ModelReply | ScriptedFailure:
+        """Return the reply, or the failure, that the script has for a request. Raises ProviderError if it has none."""
         if request.purpose != "step":
             if self._auxiliary is None:
                 raise ProviderError(

@@ -16,8 +16,10 @@ import brainq.app.devserver.redis_server as redis_server
 from brainq import Brain, Client, Effect, RunContext
 from brainq.app.devserver.local_fleet import POOLS
 from brainq.app.devserver.locks import exclusive_pools, is_locked
+from brainq.client.connection import wiring_of
 from brainq.contracts.callbacks import TurnEnd
 from brainq.errors import AlreadyRuns, BrainqError, SetupError
+from brainq.runtime.processes.pool_threads import POOL_THREADS
 from brainq.testing import ScriptedProvider, calls, fails, says
 from tests.support.wait import wait_until
 
@@ -104,10 +106,12 @@ def test_what_follows_a_result_is_done_before_the_block_ends(directory: Path) ->
 
     @brain.on_turn_end
     def end(turn: TurnEnd) -> None:  # pyright: ignore[reportUnusedFunction]
+        wait_until(lambda: POOL_THREADS.draining, "the block ends")
+        threading.Event().wait(0.3)  # longer than it takes to leave everything else
         ended.append(turn.turn_id)
 
     with brainq.local(brain) as client:
-        turns = [client.run(f"session-{n}", "Hi").turn_id for n in range(5)]
+        turns = [client.run(f"session-{n}", "Hi").turn_id for n in range(3)]
     assert sorted(ended) == sorted(turns)
 
 
@@ -182,12 +186,13 @@ def test_an_async_client_works_beside_it(directory: Path) -> None:
 
 
 def test_a_forks_end_ends_nothing(directory: Path) -> None:
-    with brainq.local(shop(says("Hello."))) as client:
+    with brainq.local(shop(says("Hello.")), dir=None) as client:
         child = os.fork()
         if child == 0:
             client.close()
             os._exit(0)
         os.waitpid(child, 0)
+        assert wiring_of(client).settings.data_dir.exists()
         assert client.run("monday", "Hi").text == "Hello."
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
+from typing import Any, cast
 
 import pytest
 
@@ -62,4 +63,5 @@ def test_after_a_broken_connection_it_connects_anew(redis_server: RedisServer, c
         reader.pop(("turns",), 1.0)
     client.lpush("turns", "a")
     assert reader.pop(("turns",), 1.0) == Message("turns", "a")
+    assert str(cast(Any, reader)._id) in {line["id"] for line in client.client_list()}  # that `wake` unblocks
     reader.close()
