@@ -8,7 +8,8 @@ from functools import cache, lru_cache
 
 from brainq.adapters.redis.connection import is_redis_unavailable
 from brainq.adapters.sql.engine import is_sql_unavailable
-from brainq.adapters.sql.repositories.deliveries import AnnouncingApprovals, AnnouncingBudgets
+from brainq.adapters.sql.repositories.budgets import Budgets
+from brainq.adapters.sql.repositories.deliveries import AnnouncingApprovals, BudgetNotices
 from brainq.adapters.sql.repositories.turn_records import Decisions
 from brainq.adapters.sql.repositories.turns import Turns
 from brainq.adapters.sql.store import Store
@@ -79,17 +80,12 @@ def approval_webhooks(settings: Settings, store: Store) -> AnnouncingApprovals:
     return AnnouncingApprovals(store.database, store.deliveries, configured_webhooks(settings))
 
 
-def budget_rows(settings: Settings, store: Store) -> AnnouncingBudgets:
+def budget_rows(settings: Settings, store: Store) -> Budgets:
     webhooks = configured_webhooks(settings)
+    notices = BudgetNotices(store.deliveries, webhooks)
     if not settings.in_cells:
-        return AnnouncingBudgets(store.database, store.deliveries, webhooks)
+        return Budgets(store.database, notices)
     from brainq.adapters.sql.repositories.shared_budgets import SharedBudgets, home_budgets
 
     home = settings.all_cells()[0].sql_url.get_secret_value()
-    return SharedBudgets(
-        store.database,
-        store.deliveries,
-        webhooks,
-        cell=settings.cell,
-        home=cache(lambda: home_budgets(home, webhooks)),
-    )
+    return SharedBudgets(store.database, notices, cell=settings.cell, home=cache(lambda: home_budgets(home, webhooks)))

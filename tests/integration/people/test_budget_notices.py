@@ -12,7 +12,8 @@ from typing import Any
 import pytest
 
 from brainq.adapters.sql.prune import prune
-from brainq.adapters.sql.repositories.deliveries import AnnouncingBudgets
+from brainq.adapters.sql.repositories.budgets import Budgets
+from brainq.adapters.sql.repositories.deliveries import BudgetNotices
 from brainq.adapters.sql.store import Store
 from brainq.contracts.budgets import Budget, MoneyRefusal
 from brainq.contracts.webhook import parse_webhooks
@@ -85,7 +86,7 @@ def test_a_call_that_does_not_fit_before_four_fifths_is_told_of_too(pumps: Pumps
 
 def test_a_webhook_of_one_tenant_hears_of_its_own_budgets_alone(store: Store, receiver: Receiver) -> None:
     webhooks = parse_webhooks(receiver.setting(sessions=["acme:"]))
-    rows = AnnouncingBudgets(store.database, store.deliveries, webhooks)
+    rows = Budgets(store.database, BudgetNotices(store.deliveries, webhooks))
     for scope in ("all", "brain b", "tenant beta:", "tenant :", "tenant acme:", "user acme:ann:"):
         rows.grant(scope, DAY, wants(9.0, is_new=True))
     found = [(row.session_id, row.turn_id) for row in store.deliveries.list()]
@@ -99,10 +100,10 @@ def test_a_webhook_of_one_tenant_hears_of_its_own_budgets_alone(store: Store, re
 @pytest.mark.parametrize("workers", [3, pytest.param(16, marks=pytest.mark.full)])
 def test_of_workers_that_pass_it_at_once_one_tells(store: Store, receiver: Receiver, workers: int) -> None:
     webhooks, together = parse_webhooks(receiver.setting()), threading.Barrier(workers)
-    AnnouncingBudgets(store.database, store.deliveries, ()).grant("all", DAY, wants(1.0, is_new=True))
+    Budgets(store.database).grant("all", DAY, wants(1.0, is_new=True))
 
     def grant(worker: int) -> Any:
-        rows = AnnouncingBudgets(store.database, store.deliveries, webhooks)
+        rows = Budgets(store.database, BudgetNotices(store.deliveries, webhooks))
         together.wait()
         return [rows.grant("all", DAY, wants(8.0 + worker / 100)) for _ in range(2)]
 

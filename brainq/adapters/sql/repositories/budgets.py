@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import fields
 from datetime import UTC, datetime
+from typing import TYPE_CHECKING
 
 from sqlalchemy import Float, bindparam, func, select, update
 
@@ -25,6 +26,9 @@ from brainq.contracts.budgets import (
 )
 from brainq.contracts.ids import prefix_upper_bound
 
+if TYPE_CHECKING:
+    from brainq.adapters.sql.repositories.deliveries import BudgetNotices
+
 AHEAD = 4  # a grant covers this many further calls of the same size, but at most
 BATCH_SHARE = 0.05  # this share of the window's amount
 _B, _W = budgets.c, budget_windows.c
@@ -35,7 +39,7 @@ KEY = (
     _W.per == bindparam("by_per", type_=_W.per.type),
     _W.start_ms == bindparam("begin", type_=_W.start_ms.type),
 )
-_WINDOW = select(*(_W.granted_usd, _W.raised_usd, _W.noticed_usd, _W.is_spent, _W.leased_usd, _W.returned_usd)).where(
+WINDOW = select(*(_W.granted_usd, _W.raised_usd, _W.noticed_usd, _W.is_spent, _W.leased_usd, _W.returned_usd)).where(
     *KEY
 )
 _BEGIN = insert_or_ignore(budget_windows)
@@ -66,10 +70,14 @@ def granted_after(before: float, expected: float, most: float, cap: float) -> fl
 
 
 class Budgets:
-    """The tables `budgets` and `budget_windows`. Thread-safe."""
+    """The tables `budgets` and `budget_windows`. Thread-safe.
 
-    def __init__(self, database: Database) -> None:
+    notices   notify people of windows that are nearly spent; None notifies nobody
+    """
+
+    def __init__(self, database: Database, notices: BudgetNotices | None = None) -> None:
         self._db = database
+        self._notices = notices
 
     def standing(self) -> list[Budget]:
         """Return the budgets that people have set."""
@@ -108,17 +116,11 @@ class Budgets:
                 has_noticed = after >= NOTICE_SHARE * cap and self._notice(connection, found, notice)
                 return MoneyGrant(after, spent, cap, after >= cap, has_noticed)
 
-    def window(
-        self, connection: Transaction, scope: str, budget: Budget | None, start_ms: int, per: str = ""
-    ) -> Record:
+    def window(self, connection: Transaction, scope: str, budget: Budget, start_ms: int) -> Record:
         """Return a window's row. Creates the row if it does not exist."""
-        key = {"of": scope, "by_per": budget.per if budget is not None else per, "begin": start_ms}
-        found = connection.first(_WINDOW, key)
-        if found is None and budget is not None:
+        key = {"of": scope, "by_per": budget.per, "begin": start_ms}
+        while (found := connection.first(WINDOW, key)) is None:
             self._begin(connection, scope, budget, start_ms)
-            found = connection.first(_WINDOW, key)
-        if found is None:
-            raise LookupError(f"no window {key}")
         return found
 
     @staticmethod
@@ -137,22 +139,19 @@ class Budgets:
             return False
         key = {"of": notice.scope, "by_per": notice.per, "begin": notice.start_ms}
         connection.write(_NOTICE, {**key, "cap": notice.cap_usd})
-        self.announce(connection, notice)
+        if self._notices is not None:
+            self._notices.plan(connection, notice)
         return True
-
-    def announce(self, connection: Transaction, notice: BudgetNotice) -> None:
-        """Effect: notify people if the transaction commits. This class notifies nobody."""
 
     def raise_by(self, scope: str, budget: Budget, start_ms: int, more: float, by: str) -> float:
         """Raise the cap of this window only. Returns the new cap."""
         BUDGET_TABLES.make(self._db.engine)
         key = {"of": scope, "by_per": budget.per, "begin": start_ms}
         with self._db.transaction() as connection:
-            if connection.first(_WINDOW, key) is None:
-                self._begin(connection, scope, budget, start_ms)
+            self.window(connection, scope, budget, start_ms)
             connection.write(_RAISE, {**key, "more": more, "who": by, "spent": False})
-            found = connection.first(_WINDOW, key)
-        return budget.usd + (0.0 if found is None else float(found["raised_usd"]))
+            raised = self.window(connection, scope, budget, start_ms)
+        return budget.usd + float(raised["raised_usd"])
 
     def windows(self, since_ms: int) -> list[GrantedWindow]:
         """Return the windows that began at or after `since_ms`."""
@@ -166,7 +165,7 @@ class Budgets:
     def is_spent(self, scope: str, per: str, start_ms: int) -> bool:
         """Return whether a call was refused in this window since it was last raised."""
         BUDGET_TABLES.make(self._db.engine)
-        found = self._db.first(_WINDOW, {"of": scope, "by_per": per, "begin": start_ms})
+        found = self._db.first(WINDOW, {"of": scope, "by_per": per, "begin": start_ms})
         return found is not None and bool(found["is_spent"])
 
     def _begin(self, connection: Transaction, scope: str, budget: Budget, start_ms: int) -> None:

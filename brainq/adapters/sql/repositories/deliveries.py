@@ -13,7 +13,6 @@ from sqlalchemy import bindparam, func, literal_column, null, select
 from brainq.adapters.sql.database import Database, Transaction
 from brainq.adapters.sql.jobs import AFTER, JobTable
 from brainq.adapters.sql.repositories.approvals import Approvals
-from brainq.adapters.sql.repositories.budgets import Budgets
 from brainq.adapters.sql.statements import in_sessions, insert_or_ignore
 from brainq.adapters.sql.tables import deliveries
 from brainq.adapters.sql.tables.types import utc_now
@@ -189,14 +188,15 @@ class AnnouncingApprovals(Approvals):
         self._deliveries.plan(connection, approval_deliveries(self._webhooks, rows), ANNOUNCE_AFTER_S)
 
 
-class AnnouncingBudgets(Budgets):
-    """The tables of budgets. The transaction that grants the first dollar beyond four fifths of a window plans its
-    deliveries: if several processes do so at once, one of them delivers."""
+class BudgetNotices:
+    """The deliveries of budgets' notices. They are planned in the transaction that grants the first dollar beyond four
+    fifths of a window: if several processes do so at once, one of them delivers.
+    """
 
-    def __init__(self, database: Database, deliveries: Deliveries, webhooks: Sequence[Webhook]) -> None:
-        super().__init__(database)
+    def __init__(self, deliveries: Deliveries, webhooks: Sequence[Webhook]) -> None:
         self._deliveries = deliveries
         self._webhooks = tuple(webhooks)
 
-    def announce(self, connection: Transaction, notice: BudgetNotice) -> None:
+    def plan(self, connection: Transaction, notice: BudgetNotice) -> None:
+        """Effect: notify people if the transaction commits."""
         self._deliveries.plan(connection, budget_deliveries(self._webhooks, notice))

@@ -14,8 +14,8 @@ from sqlalchemy import Float, bindparam, select, update
 
 from brainq.adapters.sql.database import Database, Record, Transaction
 from brainq.adapters.sql.engine import is_sql_unavailable
-from brainq.adapters.sql.repositories.budgets import KEY, granted_after
-from brainq.adapters.sql.repositories.deliveries import AnnouncingBudgets, Deliveries, budget_deliveries
+from brainq.adapters.sql.repositories.budgets import KEY, WINDOW, Budgets, granted_after
+from brainq.adapters.sql.repositories.deliveries import BudgetNotices, Deliveries
 from brainq.adapters.sql.statements import insert_or_ignore, upsert
 from brainq.adapters.sql.tables.budget_tables import BUDGET_TABLES, budget_leases, budget_windows
 from brainq.adapters.sql.tables.types import greater_of, utc_now
@@ -69,8 +69,7 @@ class HomeBudgets:
 
     def __init__(self, database: Database, webhooks: Sequence[Webhook]) -> None:
         self._db = database
-        self._deliveries = Deliveries(database)
-        self._webhooks = tuple(webhooks)
+        self._notices = BudgetNotices(Deliveries(database), webhooks)
 
     def lease(self, cell: str, scope: str, budget: Budget, start_ms: int, wish: LeaseWish) -> float | None:
         """What the cell is leased in all from now on; None where the cap is less than its call wants."""
@@ -88,8 +87,7 @@ class HomeBudgets:
             is_near = not may_begin or total >= NOTICE_SHARE * cap
             if is_near and cap and whole["noticed_usd"] != cap:
                 connection.write(_NOTICE, {**key, "which": _WHOLE, "cap": cap})
-                notice = BudgetNotice(scope, budget.per, start_ms, cap, total)
-                self._deliveries.plan(connection, budget_deliveries(self._webhooks, notice))
+                self._notices.plan(connection, BudgetNotice(scope, budget.per, start_ms, cap, total))
         return leased if may_begin else None
 
     def free(self, scope: str, budget: Budget, start_ms: int) -> float:
@@ -124,19 +122,13 @@ def home_budgets(sql_url: str, webhooks: Sequence[Webhook]) -> HomeBudgets:
     return HomeBudgets(BUDGET_TABLES.open(sql_url, pool_size=2, answer_s=ANSWER_S), webhooks)
 
 
-class SharedBudgets(AnnouncingBudgets):
+class SharedBudgets(Budgets):
     """One cell's tables of budgets, where there are several cells. `home`: opened when it is first asked."""
 
     def __init__(
-        self,
-        database: Database,
-        deliveries: Deliveries,
-        webhooks: Sequence[Webhook],
-        *,
-        cell: str,
-        home: Callable[[], HomeBudgets],
+        self, database: Database, notices: BudgetNotices, *, cell: str, home: Callable[[], HomeBudgets]
     ) -> None:
-        super().__init__(database, deliveries, webhooks)
+        super().__init__(database, notices)
         self._cell = cell
         self._home = home
 
@@ -195,8 +187,7 @@ class SharedBudgets(AnnouncingBudgets):
         """Grant all that is leased: then what is not spent of it is in Redis."""
         key = _key(window.scope, window.per, window.start_ms)
         self._db.write(_USED_UP, key)
-        with self._db.transaction() as connection:
-            found = self.window(connection, window.scope, None, window.start_ms, window.per)
+        (found,) = self._db.all(WINDOW, key)
         granted = float(found["granted_usd"])
         return MoneyGrant(granted, granted, granted, returned_usd=float(found["returned_usd"]))
 

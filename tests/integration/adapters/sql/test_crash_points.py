@@ -77,8 +77,8 @@ def shared() -> Generator[Shared]:
             engines.append(make_engine(sqlite_url(Path(folder) / name)))
             BUDGET_TABLES.make(engines[-1])
         home = HomeBudgets(make_database(engines[0], None), ())
-        deliveries: Any = SimpleNamespace(plan=print)
-        own = SharedBudgets(make_database(engines[1], None), deliveries, (), cell="b", home=lambda: home)
+        notices: Any = SimpleNamespace(plan=print)
+        own = SharedBudgets(make_database(engines[1], None), notices, cell="b", home=lambda: home)
         yield Shared(own, home, engines[0])
         for engine in engines:
             engine.dispose()
