@@ -11,12 +11,12 @@ from functools import partial
 import pytest
 
 from brainq import Client
-from brainq.adapters.sql.repositories.cells import Directory, Moves
 from brainq.app.devserver.local_fleet import POOLS
 from brainq.client.connection import cells_of
 from brainq.client.handle import TurnHandle
 from brainq.contracts.cell import hashed_cell
 from brainq.contrib.cells.move import TenantMover
+from brainq.contrib.cells.placements import Directory, Moves
 from brainq.contrib.cells.side import open_side
 from examples.airline.checking import Played, check
 from examples.airline.killing import Killer

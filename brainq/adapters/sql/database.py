@@ -13,7 +13,20 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import lru_cache
 from typing import Any, NoReturn, Self, cast
 
-from sqlalchemy import Dialect, Engine, Executable, PoolProxiedConnection, Table
+from sqlalchemy import (
+    Column,
+    ColumnElement,
+    Dialect,
+    Engine,
+    Executable,
+    PoolProxiedConnection,
+    Select,
+    Table,
+    bindparam,
+    func,
+    select,
+    tuple_,
+)
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.types import TypeEngine
 
@@ -23,6 +36,7 @@ from brainq.contracts.encryption import ContentCodec
 Record = Mapping[str, Any]  # column name -> value
 Convert = Callable[[Any], Any]
 Parameters = Mapping[str, object]
+_NOTHING: Parameters = {}
 UNREADABLE = "unreadable"
 """The field of a record from `readable` that holds the reason why its content cannot be read."""
 Dialects = Callable[[str], Executable]
@@ -276,6 +290,30 @@ class Database:
         """Return every row of a reading statement."""
         with self._connected() as connection:
             return connection.all(statement, parameters)
+
+    def count(self, table: Table, where: ColumnElement[bool], parameters: Parameters = _NOTHING) -> int:
+        """Return how many rows of a table meet the condition."""
+        found = self.first(select(func.count().label("rows")).select_from(table).where(where), parameters)
+        return 0 if found is None else int(found["rows"])
+
+    def pages(
+        self,
+        statement: Select[*tuple[Any, ...]],
+        order: Sequence[Column[Any]],
+        size: int,
+        parameters: Parameters = _NOTHING,
+    ) -> Generator[Sequence[Record]]:
+        """Yield the rows of a reading statement, `size` at a time. The columns of `order` together are unique."""
+        first = statement.order_by(*order).limit(size)
+        after = [bindparam(f"after_{column.name}", type_=column.type) for column in order]
+        following = first.where(tuple_(*order) > tuple_(*after) if len(order) > 1 else order[0] > after[0])
+        page = self.all(first, parameters)
+        while page:
+            yield page
+            if len(page) < size:
+                return
+            last = {f"after_{column.name}": page[-1][column.name] for column in order}
+            page = self.all(following, {**parameters, **last})
 
     def readable(self, statement: Executable, parameters: Parameters, named: str) -> Sequence[Record]:
         """Return every row, including rows that cannot be decrypted: these have the reason as UNREADABLE, and no

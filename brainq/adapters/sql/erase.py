@@ -12,22 +12,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 from itertools import chain
 
-from sqlalchemy import ColumnElement, Float, Table, and_, bindparam, delete, func, or_, select, update
+from sqlalchemy import ColumnElement, Float, Table, and_, bindparam, delete, or_, select, update
 
 from brainq.adapters.sql.database import Database
 from brainq.adapters.sql.engine import BUSY_TIMEOUT_S
-from brainq.adapters.sql.repositories.blobs import drop_unused
-from brainq.adapters.sql.tables import (
-    attachments,
-    finalizer_steps,
-    memories,
-    metadata,
-    observations,
-    schedules,
-    spends,
-    turns,
-)
-from brainq.adapters.sql.tables.operator_tables import OPERATOR_TABLES, acts
+from brainq.adapters.sql.repositories.blobs import drop_unused, unlink
+from brainq.adapters.sql.tables import attachments, schedules, turns
+from brainq.adapters.sql.tables.tenant_tables import BY_SESSION, BY_TURN, KNOWLEDGE
 from brainq.adapters.sql.tables.types import utc_after
 from brainq.adapters.sql.tenant_budgets import TenantBudgetRows
 from brainq.contracts.erasure import ErasureScope
@@ -35,16 +26,7 @@ from brainq.contracts.ids import prefix_upper_bound
 
 BATCH = 200  # turns in one transaction, as pruning has it
 BUDGET_WINDOWS = "budget_windows"
-BY_TURN = (finalizer_steps, spends)
-"""The tables that have the turn of a row, but not its session."""
-KNOWLEDGE = (memories, observations)
-BY_SESSION = tuple(
-    table
-    for table in metadata.sorted_tables
-    if "session_id" in table.c and table not in (turns, attachments, *KNOWLEDGE)
-)
 _THESE = bindparam("turns", expanding=True)
-_HASHES = select(attachments.c.sha256).where(attachments.c.turn_id.in_(_THESE)).distinct()
 
 
 class SqlErasure:
@@ -77,10 +59,8 @@ class SqlErasure:
         self._counts.clear()
         for turn_ids in chain(list(_pages(self._gone)), self._turn_ids()):
             self._erase_turns(turn_ids)
-        for table in BY_SESSION:
+        for table in self._by_session():
             self._counts[table.name] += self._db.write(delete(table).where(self._within(table)), {})
-        if OPERATOR_TABLES.has(self._db.engine, acts):
-            self._counts[acts.name] += self._db.write(delete(acts).where(self._within(acts)), {})
         self._counts[BUDGET_WINDOWS] += self._budgets.remove(self._scope.name) if self._scope.is_tenant else 0
         self._erase_files()
         for table in KNOWLEDGE:
@@ -89,12 +69,13 @@ class SqlErasure:
 
     def left(self) -> Mapping[str, int]:
         """Return the number of rows that are left, by table, without tables that have none."""
-        found = {table.name: self._count(table, self._within(table)) for table in (turns, attachments, *BY_SESSION)}
-        found |= {table.name: self._count(table, self._known(table)) for table in KNOWLEDGE}
+        tables = (turns, attachments, *self._by_session())
+        found = {table.name: self._db.count(table, self._within(table)) for table in tables}
+        found |= {table.name: self._db.count(table, self._known(table)) for table in KNOWLEDGE}
         found[BUDGET_WINDOWS] = len(self._budgets.windows(self._scope.name)) if self._scope.is_tenant else 0
         for table in BY_TURN:
             these = table.c.turn_id.in_(_THESE)
-            found[table.name] = sum(self._count(table, these, turns=page) for page in _pages(self._gone))
+            found[table.name] = sum(self._db.count(table, these, {"turns": page}) for page in _pages(self._gone))
         return {name: count for name, count in found.items() if count}
 
     def scrub(self) -> str:
@@ -111,11 +92,11 @@ class SqlErasure:
     def _erase_turns(self, turn_ids: Sequence[str]) -> None:
         given = {"turns": turn_ids}
         with self._db.transaction() as connection:
-            hashes = [row["sha256"] for row in connection.all(_HASHES, given)]
-            for table in (attachments, *BY_TURN):
+            links, files = unlink(connection, turn_ids)
+            self._counts.update(attachments=links, blobs=files)
+            for table in BY_TURN:
                 gone = connection.write(delete(table).where(table.c.turn_id.in_(_THESE)), given)
                 self._counts[table.name] += gone
-            self._counts["blobs"] += drop_unused(connection, hashes)
             for table in KNOWLEDGE:  # what others' turns taught stays, without the name of the last that repeated it
                 last = update(table).where(table.c.last_turn_id.in_(_THESE), ~self._known(table))
                 connection.write(last.values(last_turn_id=table.c.turn_id), given)
@@ -129,9 +110,8 @@ class SqlErasure:
             self._counts["attachments"] += connection.write(delete(attachments).where(mine), {})
             self._counts["blobs"] += drop_unused(connection, hashes)
 
-    def _count(self, table: Table, where: ColumnElement[bool], **given: object) -> int:
-        found = self._db.first(select(func.count().label("rows")).select_from(table).where(where), given)
-        return 0 if found is None else int(found["rows"])
+    def _by_session(self) -> list[Table]:
+        return [each.table for each in BY_SESSION if each.is_there(self._db.engine)]
 
     def _within(self, table: Table) -> ColumnElement[bool]:
         theirs = self._begins(table.c.session_id)

@@ -20,7 +20,6 @@ from collections.abc import Callable, Mapping, Sequence
 
 from sqlalchemy import (
     ColumnElement,
-    Executable,
     Float,
     Table,
     and_,
@@ -37,33 +36,27 @@ from sqlalchemy import (
 )
 
 from brainq.adapters.sql.database import Database, Record, Transaction
-from brainq.adapters.sql.repositories.blobs import drop_unused
+from brainq.adapters.sql.repositories.blobs import unlink
 from brainq.adapters.sql.repositories.session_log import TURN_NUMBER
 from brainq.adapters.sql.statements import upsert
 from brainq.adapters.sql.store import Store
 from brainq.adapters.sql.tables import (
-    approvals,
     attachments,
     blobs,
     brakes,
-    calls,
     decisions,
     deliveries,
     finalizer_steps,
     inputs,
     judgements,
-    memories,
     messages,
-    observations,
     pruned_sessions,
     schedules,
-    spends,
-    traces,
-    transcripts,
     turns,
 )
 from brainq.adapters.sql.tables.budget_tables import BUDGET_TABLES, budget_leases, budget_windows
 from brainq.adapters.sql.tables.operator_tables import OPERATOR_TABLES, acts
+from brainq.adapters.sql.tables.tenant_tables import KNOWLEDGE, OF_TURNS
 from brainq.adapters.sql.tables.types import greater_of, ms_after, utc_after
 
 BATCH = 200  # turns in one transaction: some 20 ms, so submits and finalizers barely wait
@@ -71,22 +64,6 @@ UNFINISHED_S = 7 * 86_400.0
 MANY = 25  # batches in one statement for tables without row numbers, which are scanned each time
 LONGEST_REST_S = 0.2
 LONGEST_WINDOW_S = 32 * 86_400.0
-OF_TURNS = (
-    messages,
-    calls,
-    decisions,
-    finalizer_steps,
-    spends,
-    traces,
-    transcripts,
-    judgements,
-    inputs,
-    approvals,
-    brakes,
-    deliveries,
-    attachments,
-)
-KNOWLEDGE = (memories, observations)
 PrunedRows = Mapping[str, int]
 """Rows by table."""
 _T = turns.c
@@ -149,10 +126,9 @@ _ON_DEMAND = (
     (BUDGET_TABLES, budget_windows, budget_windows.c.start_ms < _WINDOW_END),
     (BUDGET_TABLES, budget_leases, budget_leases.c.start_ms < _WINDOW_END),
 )
-# The blobs of these turns, and whether other turns have them, too.
-_HASHES = select(attachments.c.sha256).where(attachments.c.turn_id.in_(_THESE)).distinct()
+# The blobs that no other turn has.
 _others = attachments.alias()
-_ONLY_THEIRS = select(func.count(distinct(attachments.c.sha256))).where(
+_ONLY_THEIRS = select(func.count(distinct(attachments.c.sha256)).label("files")).where(
     attachments.c.turn_id.in_(_THESE),
     ~exists().where(_others.c.sha256 == attachments.c.sha256, _others.c.turn_id.not_in(_THESE)),
 )
@@ -248,19 +224,14 @@ class _Pruner:
         if self._dry_run:
             self._counts["turns"] += len(turn_ids)
             for table in OF_TURNS:
-                rows = select(func.count()).select_from(table).where(table.c.turn_id.in_(_THESE))
-                self._counts[table.name] += self._count(rows, {"turns": turn_ids})
-            self._counts["blobs"] += self._count(_ONLY_THEIRS, {"turns": turn_ids})
+                self._counts[table.name] += self._db.count(table, table.c.turn_id.in_(_THESE), {"turns": turn_ids})
+            self._counts["blobs"] += (self._db.first(_ONLY_THEIRS, {"turns": turn_ids}) or {"files": 0})["files"]
         else:
             began = time.monotonic()
             with self._db.transaction() as connection:
                 self._delete(connection, turn_ids)
             self._rest(time.monotonic() - began)
         self._on_progress(dict(self._counts))
-
-    def _count(self, statement: Executable, values: Mapping[str, object]) -> int:
-        found = self._db.first(statement, values)
-        return 0 if found is None else int(next(iter(found.values())))
 
     def _rest(self, took_s: float) -> None:
         """Pause for as long as the batch took, because other processes that wait for the one writer of a SQLite file
@@ -288,10 +259,8 @@ class _Pruner:
 
     def _unlink(self, connection: Transaction, turn_ids: Sequence[str]) -> None:
         """Unlink these turns' files, and delete those that no other turn has."""
-        hashes = [row["sha256"] for row in connection.all(_HASHES, {"turns": turn_ids})]
-        unlink = delete(attachments).where(attachments.c.turn_id.in_(_THESE))
-        self._counts["attachments"] += connection.write(unlink, {"turns": turn_ids})
-        self._counts["blobs"] += drop_unused(connection, hashes)
+        links, files = unlink(connection, turn_ids)
+        self._counts.update(attachments=links, blobs=files)
 
     def _forget_unsubmitted(self) -> None:
         if self._dry_run:
@@ -303,7 +272,7 @@ class _Pruner:
     def _forget(self, table: Table, old: ColumnElement[bool]) -> None:
         """Delete old rows in batches, because a row may also have to leave a full-text index."""
         if self._dry_run:
-            self._counts[table.name] += self._count(select(func.count()).select_from(table).where(old), self._ages)
+            self._counts[table.name] += self._db.count(table, old, {"ago": self._ages["ago"]})
             return
         key = table.c.row if "row" in table.c else tuple_(*table.primary_key)
         some = select(*table.primary_key).where(old).limit(BATCH if "row" in table.c else BATCH * MANY)

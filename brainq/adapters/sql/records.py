@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from brainq.adapters.sql.database import Transaction
+from brainq.adapters.sql.repositories.blobs import unlink
 from brainq.adapters.sql.repositories.deliveries import ANNOUNCE_AFTER_S, ending_deliveries
 from brainq.adapters.sql.store import Store
 from brainq.contracts.claim import FinalStepClaim
@@ -112,7 +113,7 @@ class SqlRecords:
         self.store.turns.forget_request(connection, result.turn_id, redact_request)
         self.store.calls.forget(connection, result.turn_id)
         self.store.brakes.forget(connection, result.turn_id)
-        self.store.blobs.forget(connection, result.turn_id)
+        unlink(connection, [result.turn_id])
         if details.receipts:
             self.store.inputs.forget(connection, result.turn_id)
         if details.approvals:

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from brainq.adapters.sql.engine import is_sql_unavailable
-from brainq.adapters.sql.repositories.cells import Directory
 from brainq.contracts.cell import Placement, hashed_cell
+from brainq.contrib.cells.placements import Directory
 from brainq.errors import CellUnreachable
 
 T = TypeVar("T")

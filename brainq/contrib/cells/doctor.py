@@ -8,7 +8,6 @@ from datetime import UTC, datetime
 
 from brainq.adapters.redis.connection import make_client
 from brainq.adapters.sql.repositories.budgets import Budgets
-from brainq.adapters.sql.repositories.cells import Directory, Moves
 from brainq.adapters.sql.repositories.stops import Stops
 from brainq.adapters.sql.store import Store
 from brainq.adapters.sql.tables.cell_tables import CELL_TABLES, tenant_cells
@@ -17,6 +16,7 @@ from brainq.cli.doctor import services
 from brainq.cli.output import counted
 from brainq.contracts.cell import Cell, Move
 from brainq.contracts.encryption import KeyPlace
+from brainq.contrib.cells.placements import Directory, Moves
 from brainq.engine.brain.brain import Brain
 from brainq.engine.brain.brains import load_brains
 from brainq.engine.tools.lanes import shared_templates

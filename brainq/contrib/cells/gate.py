@@ -14,12 +14,12 @@ from dataclasses import dataclass
 from brainq.adapters.redis.tenant_keys import RedisMovedWords
 from brainq.adapters.sql.database import Database
 from brainq.adapters.sql.engine import is_sql_unavailable, make_engine
-from brainq.adapters.sql.late_rows import LateRows
-from brainq.adapters.sql.repositories.cells import Directory, Tombstones
 from brainq.adapters.sql.store import make_database
 from brainq.adapters.sql.tables.cell_tables import CELL_TABLES
 from brainq.app.wiring import Wiring
 from brainq.contracts.cell import Placement, tenant_key
+from brainq.contrib.cells.late_rows import LateRows
+from brainq.contrib.cells.placements import Directory, Tombstones
 from brainq.engine.people.tenant_places import TenantPlaces
 from brainq.errors import CellUnreachable
 from brainq.runtime.observe.logs import logger

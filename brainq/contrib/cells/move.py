@@ -19,15 +19,15 @@ from contextlib import ExitStack, closing, suppress
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from brainq.adapters.sql.repositories.cells import Directory, Moves
 from brainq.adapters.sql.tables import approvals, attachments, blobs, brakes, turns
 from brainq.adapters.sql.tables.cell_tables import CELL_TABLES
-from brainq.adapters.sql.tenant_rows import JOBS, RECORDS
+from brainq.adapters.sql.tables.tenant_tables import COPIED, HANDED_OVER
 from brainq.app.wiring.cells import Cells
 from brainq.app.wiring.services import is_unavailable
 from brainq.contracts.cell import Move, MovePhase, MoveStep, Placement, hashed_cell, tenant_key
 from brainq.contracts.ids import PREFIX_BOUNDARY
 from brainq.contrib.cells.directory import FRESH_S
+from brainq.contrib.cells.placements import Directory, Moves
 from brainq.contrib.cells.side import Acts, MoveSide, open_side
 from brainq.errors import BrainqError, InvalidInput, MoveFailed, SetupError, Unreachable
 from brainq.runtime.observe.logs import logger
@@ -222,8 +222,8 @@ class MoveRun:
         if self._copies > MOST_COPIES:
             raise Undo("its rows changed faster than they could be copied")
         self._do_owned(self._target.clear(self._source, self._tenant))
-        self._upto = {table.name: 0 for table in RECORDS}
-        for table in RECORDS:
+        self._upto = {table.name: 0 for table in COPIED}
+        for table in COPIED:
             for page in self._source.rows.pages(table, self._tenant):
                 self._own()
                 self._target.rows.put(table, page)
@@ -259,7 +259,7 @@ class MoveRun:
             self._counts["budgets"] = self._source.send_budgets(self._target, tenant)
             self._own()
             self._target.forget_counters(tenant)
-        for table in JOBS:
+        for table in HANDED_OVER:
             self._own()
             for page in list(self._source.rows.pages(table, tenant)):
                 self._target.rows.put(table, page)
@@ -279,7 +279,7 @@ class MoveRun:
     def _bring_changes(self) -> None:
         """Copy what people decided between the copy and the tombstone. `clear` brings new turns and input."""
         here, there = (side.rows.digests(self._tenant) for side in (self._source, self._target))
-        for table in RECORDS:
+        for table in COPIED:
             if here[table.name] == there[table.name] or table in (turns, blobs, attachments):
                 continue
             for page in self._source.rows.pages(table, self._tenant):

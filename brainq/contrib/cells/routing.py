@@ -7,7 +7,6 @@ from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import TypeVar, cast
 
-from brainq.adapters.sql.repositories.cells import Directory, Moves
 from brainq.adapters.sql.tables.cell_tables import CELL_TABLES, tenant_cells
 from brainq.app.wiring import Wiring
 from brainq.app.wiring.cells import Cells, turn_not_found
@@ -19,6 +18,7 @@ from brainq.contracts.rows import TurnRow
 from brainq.contracts.turn import TurnRequest
 from brainq.contrib.cells.asking import ask_each, named_away
 from brainq.contrib.cells.directory import KnownTenants
+from brainq.contrib.cells.placements import Directory, Moves
 from brainq.engine.brain.brains import Brains
 from brainq.errors import CellUnreachable, InvalidInput, NotFound, TenantMoved
 from brainq.runtime.settings.deployment import Settings

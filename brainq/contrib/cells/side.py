@@ -9,13 +9,13 @@ from typing import TypeVar
 from brainq.adapters.redis.people import RedisSessions
 from brainq.adapters.redis.tenant_keys import RedisMovedWords, RedisTenantKeys
 from brainq.adapters.sql.database import Database
-from brainq.adapters.sql.late_rows import LateRows
-from brainq.adapters.sql.repositories.cells import Tombstones
 from brainq.adapters.sql.tables.cell_tables import CELL_TABLES
 from brainq.adapters.sql.tenant_budgets import TenantBudgetRows
-from brainq.adapters.sql.tenant_rows import TenantRows
 from brainq.app.wiring import Wiring
 from brainq.contracts.cell import Placement
+from brainq.contrib.cells.late_rows import LateRows
+from brainq.contrib.cells.placements import Tombstones
+from brainq.contrib.cells.tenant_rows import TenantRows
 
 T = TypeVar("T")
 Acts = Generator[None, None, T]

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from sqlalchemy import bindparam, select
 
-from brainq.adapters.sql.repositories.blobs import OF_TURN, Blobs, attachment_row
+from brainq.adapters.sql.repositories.blobs import Blobs, attachment_row
 from brainq.adapters.sql.tables import attachments
 from brainq.contracts.encryption import OWNER_SEPARATOR
 from brainq.contracts.file import File
@@ -14,6 +14,7 @@ from brainq.contracts.ids import tenant_of
 from brainq.contracts.message import Attachment
 
 _A = attachments.c
+_OF_TURN = select(_A.sha256).where(_A.turn_id == bindparam("turn"))
 _LENT = (
     select(_A.sha256)
     .where(_A.session_id == bindparam("session"), _A.sha256.in_(bindparam("hashes", expanding=True)))
@@ -35,7 +36,7 @@ class EncryptedBlobs(Blobs):
             return []
         new: list[str] = []
         with self._db.transaction() as connection:
-            had = {_plain(row["sha256"]) for row in connection.all(OF_TURN, {"turn": turn_id})}
+            had = {_plain(row["sha256"]) for row in connection.all(_OF_TURN, {"turn": turn_id})}
             for sha256, file in sorted(each.items()):
                 if sha256 in had:
                     continue
@@ -68,7 +69,7 @@ class EncryptedBlobs(Blobs):
         return None if name is None else super().of_turn(turn_id, name)
 
     def _names(self, turn_id: str) -> list[str]:
-        return [row["sha256"] for row in self._db.all(OF_TURN, {"turn": turn_id})]
+        return [row["sha256"] for row in self._db.all(_OF_TURN, {"turn": turn_id})]
 
 
 def _name(session_id: str, sha256: str) -> str:

@@ -22,15 +22,14 @@ from sqlalchemy import (
     func,
     or_,
     select,
-    tuple_,
     update,
 )
 
 from brainq.adapters.sql.database import Database, Record
 from brainq.adapters.sql.repositories.blobs import drop_unused
 from brainq.adapters.sql.statements import upsert
-from brainq.adapters.sql.tables import attachments, blobs, memories, metadata, observations, turns
-from brainq.adapters.sql.tables.operator_tables import OPERATOR_TABLES, acts
+from brainq.adapters.sql.tables import attachments, blobs, turns
+from brainq.adapters.sql.tables.tenant_tables import KNOWLEDGE, TENANT_TABLES, row_key
 from brainq.adapters.sql.tables.types import ContentText
 from brainq.adapters.sql.text import terms_of
 from brainq.contracts.encryption import MARK, OWNER_SEPARATOR, ContentKeyMissing, ReencryptProgress, key_id_of
@@ -42,7 +41,6 @@ from brainq.runtime.observe.logs import logger
 HEAD = len(MARK) + 12 + 1  # the length of the mark, the key's id and a colon
 PAGE = 200
 FILES_AT_ONCE = 4  # of some megabytes each
-INDEXED = (memories, observations)
 log = logger("brainq.store")
 # An existing file is written to as well, so that a concurrent deletion waits.
 _KEEP = upsert(blobs, ["sha256"], copied=("sha256",), changed={})
@@ -75,23 +73,23 @@ class Reencryption:
         self._right()
 
     def tables(self) -> list[Table]:
-        found = [table for table in metadata.sorted_tables if content_columns(table)]
-        return [*found, acts] if OPERATOR_TABLES.has(self._raw.engine, acts) else found
+        engine = self._raw.engine
+        return [each.table for each in TENANT_TABLES if content_columns(each.table) and each.is_there(engine)]
 
     def left(self) -> Mapping[str, int]:
         """Return the number of rows and files that are not under a current key, by table, without tables that have
         none."""
-        found = {table.name: self._count(table, self._is_old(table)) for table in self.tables()}
-        found[blobs.name] = self._count(attachments, self._is_old_file())
+        found = {table.name: self._raw.count(table, self._is_old(table)) for table in self.tables()}
+        found[blobs.name] = self._raw.count(attachments, self._is_old_file())
         return {name: rows for name, rows in found.items() if rows}
 
     def in_clear(self) -> Mapping[str, int]:
         """Return the number of rows and files in the clear, by table."""
         found = {
-            table.name: self._count(table, or_(*(_is_clear(column) for column in content_columns(table))))
+            table.name: self._raw.count(table, or_(*(_is_clear(column) for column in content_columns(table))))
             for table in self.tables()
         }
-        found[blobs.name] = self._count(attachments, ~attachments.c.sha256.contains(OWNER_SEPARATOR))
+        found[blobs.name] = self._raw.count(attachments, ~attachments.c.sha256.contains(OWNER_SEPARATOR))
         return {name: rows for name, rows in found.items() if rows}
 
     def run(self, watch: Callable[[ReencryptProgress], None] = lambda _: None) -> int:
@@ -113,22 +111,12 @@ class Reencryption:
 
     def _pages(self, table: Table) -> Iterator[Sequence[Record]]:
         """Yield rows with an old value, in the order of their key."""
-        named = [*_order(table), *content_columns(table), *([table.c.session_id] if "session_id" in table.c else [])]
+        named = [*row_key(table), *content_columns(table), *([table.c.session_id] if "session_id" in table.c else [])]
         old = select(*dict.fromkeys(named)).where(self._is_old(table))
-        return self._walk(old, _order(table), PAGE)
+        return self._raw.pages(old, row_key(table), PAGE)
 
     def _file_pages(self) -> Iterator[Sequence[Record]]:
-        return self._walk(_FILES.where(self._is_old_file()), _order(attachments), FILES_AT_ONCE)
-
-    def _walk(self, old: Any, order: Sequence[Column[Any]], size: int) -> Iterator[Sequence[Record]]:
-        first = old.order_by(*order).limit(size)
-        after = [bindparam(f"after_{column.name}", type_=column.type) for column in order]
-        following = first.where(tuple_(*order) > tuple_(*after) if len(order) > 1 else order[0] > after[0])
-        page = self._raw.all(first, {})
-        while page:
-            yield page
-            last = {f"after_{column.name}": page[-1][column.name] for column in order}
-            page = self._raw.all(following, last)
+        return self._raw.pages(_FILES.where(self._is_old_file()), row_key(attachments), FILES_AT_ONCE)
 
     def _write(self, table: Table, page: Sequence[Record]) -> int:
         found = [(row, values) for row in page if (values := self._values_of(table, row))]
@@ -138,7 +126,7 @@ class Reencryption:
             for row, values in found
             if removed.isdisjoint(key_id_of(row[name]) for name in values if name in row)
         ]
-        keys = [column.name for column in _order(table)]
+        keys = [column.name for column in row_key(table)]
         with self._raw.transaction() as connection:
             return sum(
                 connection.write(
@@ -175,7 +163,7 @@ class Reencryption:
             for column in content_columns(table)
             if (value := row[column.name]) and key_id_of(value) != wanted and not self._is_gone(value)
         }
-        if values and table in INDEXED:
+        if values and table in KNOWLEDGE:
             values["terms"] = "" if wanted else " ".join(terms_of(values["text"]))
         return values
 
@@ -215,7 +203,7 @@ class Reencryption:
 
     def _update(self, table: Table, names: tuple[str, ...]) -> Update:
         if (table, names) not in self._updates:
-            same = {*(column.name for column in _order(table)), *names} - {"terms"}
+            same = {*(column.name for column in row_key(table)), *names} - {"terms"}
             where = [table.c[name] == bindparam(f"was_{name}", type_=table.c[name].type) for name in sorted(same)]
             self._updates[table, names] = update(table).where(*where)
         return self._updates[table, names]
@@ -255,14 +243,6 @@ class Reencryption:
         # The newest key of each tenant: its creator may have died before it marked the previous key as old.
         current = {row["tenant"]: row["key_id"] for row in rows if row["state"] == "current"}
         return [f"{MARK}{key}:" for key in (*current.values(), *self._gone)] or [""]
-
-    def _count(self, table: Table, where: ColumnElement[bool]) -> int:
-        found = self._raw.first(select(func.count().label("rows")).select_from(table).where(where), {})
-        return 0 if found is None else int(found["rows"])
-
-
-def _order(table: Table) -> list[Column[Any]]:
-    return [table.c.row] if "row" in table.c else list(table.primary_key.columns)
 
 
 def _is_clear(column: Column[Any]) -> ColumnElement[bool]:

@@ -19,7 +19,7 @@ BUGS = (
     ),
     Bug(
         "the directory is flipped over a later move",
-        "brainq/adapters/sql/repositories/cells.py",
+        "brainq/contrib/cells/placements.py",
         '_D.epoch == bindparam("epoch", type_=Integer()) - 1',
         '_D.epoch < bindparam("epoch", type_=Integer())',
         ("tests/contrib/cells/test_directory.py",),

@@ -8,7 +8,10 @@ from pathlib import Path
 import pytest
 
 from tests.contrib.cells.two import Sharers, Spenders, TwoCells
+from tests.integration.adapters.sql.conftest import backend, emptied_database, migrated_file, sql_url, store, store_url
 from tests.support.server import RedisServer
+
+__all__ = ["backend", "emptied_database", "migrated_file", "sql_url", "store", "store_url"]
 
 
 @pytest.fixture(scope="session")

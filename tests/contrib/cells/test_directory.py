@@ -8,11 +8,11 @@ from sqlite3 import OperationalError
 
 import pytest
 
-from brainq.adapters.sql.repositories.cells import Directory
 from brainq.adapters.sql.store import Store
 from brainq.adapters.sql.tables.cell_tables import CELL_TABLES
 from brainq.contracts.cell import Placement, hashed_cell
 from brainq.contrib.cells.directory import FRESH_S, RETRY_S, KnownTenants
+from brainq.contrib.cells.placements import Directory
 from brainq.errors import CellUnreachable
 from tests.integration.adapters.sql.examples import schedule
 

@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 from pydantic import SecretStr
 
-from brainq.adapters.sql.repositories.cells import Directory, Moves
 from brainq.adapters.sql.store import Store
 from brainq.adapters.sql.tables.cell_tables import CELL_TABLES
 from brainq.contracts.cell import Cell, Move
@@ -21,6 +20,7 @@ from brainq.contrib.cells.doctor import (
     lanes_between_tenants,
     left_moves,
 )
+from brainq.contrib.cells.placements import Directory, Moves
 from brainq.engine.brain.brain import Brain
 
 NOW = datetime(2026, 11, 27, tzinfo=UTC)

@@ -13,12 +13,12 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from brainq.adapters.sql.database import Database
-from brainq.adapters.sql.repositories.cells import Directory
 from brainq.client.async_client import AsyncClient
 from brainq.client.connection import cells_of
 from brainq.contracts.answers import cells_away
 from brainq.contracts.build import Ramp
 from brainq.contracts.cell import Placement
+from brainq.contrib.cells.placements import Directory
 from brainq.engine.brain.brain import Brain
 from brainq.errors import CellUnreachable, InvalidInput, TenantMoved, TurnNotFound
 from brainq.runtime.settings.deployment import load_settings

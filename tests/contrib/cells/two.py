@@ -11,7 +11,6 @@ from typing import Any, ClassVar, Self
 
 from sqlalchemy import func, select
 
-from brainq.adapters.sql.repositories.cells import Directory, Moves
 from brainq.adapters.sql.tables import metadata
 from brainq.adapters.sql.tables.cell_tables import CELL_TABLES
 from brainq.contracts.call import ChildTurn
@@ -22,6 +21,7 @@ from brainq.contracts.status import Effect
 from brainq.contracts.tool import ClientTool
 from brainq.contracts.turn import Limits, TurnRequest, TurnResult
 from brainq.contrib.cells.move import TenantMover
+from brainq.contrib.cells.placements import Directory, Moves
 from brainq.contrib.cells.side import MoveSide, open_side
 from brainq.engine.brain.brain import Brain
 from brainq.engine.models.scripted import ScriptedProvider, calls, says

@@ -10,16 +10,15 @@ from typing import Any
 
 import pytest
 
-from brainq.adapters.sql.erase import BY_SESSION, BY_TURN, KNOWLEDGE, SqlErasure
+from brainq.adapters.sql.erase import SqlErasure
 from brainq.adapters.sql.records import SqlRecords
-from brainq.adapters.sql.repositories.cells import Directory
-from brainq.adapters.sql.tables import attachments, blobs, metadata, turns
 from brainq.client.connection import cells_of
 from brainq.client.erase import erase, erase_everywhere
 from brainq.client.operator import Operator
 from brainq.contracts.claim import FinalStepClaim
 from brainq.contracts.erasure import Erasure, ErasureScope
 from brainq.contracts.memory import MemoryItem
+from brainq.contrib.cells.placements import Directory
 from brainq.errors import InvalidInput, NotFound, ResultTimeout
 from tests.contrib.cells.two_cells import TwoCells, two_cells, two_servers
 from tests.support.brains import diary, obedient
@@ -32,7 +31,6 @@ from tests.support.wait import wait_until
 SECRET = "Zanzibarium"
 
 
-KEPT_TABLES = {"tokens"}
 """They are of who may ask, not of what was asked."""
 WITH_CONTENT = {"turns", "messages", "blobs", "memories", "observations", "schedules", "inputs"}
 
@@ -207,11 +205,6 @@ def test_a_tenant_is_erased_in_every_cell(both: TwoCells) -> None:
         assert [row.session_id for row in front.turns()] == ["acme:1"]
         assert erase_everywhere(cells, ErasureScope.of("acme:1", None)).rows.get("tenant_cells", 0) == 0
         assert Directory(cells.home.store.database).placement("acme:") is not None, "a session is not its tenant"
-
-
-def test_every_table_is_erased_or_has_a_reason_to_stay() -> None:
-    known = {table.name for table in (turns, attachments, blobs, *BY_TURN, *BY_SESSION, *KNOWLEDGE)}
-    assert {table.name for table in metadata.sorted_tables} - known == KEPT_TABLES
 
 
 def test_a_bulks_report_that_names_it_goes_and_the_audit_log_keeps_no_name(world: Pump) -> None:

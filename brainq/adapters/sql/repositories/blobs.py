@@ -29,9 +29,10 @@ _ONE = (
     .where(_A.turn_id == bindparam("turn"), _A.sha256 == bindparam("sha256"))
     .where(_B.sha256 == _A.sha256)
 )
-OF_TURN = select(_A.sha256).where(_A.turn_id == bindparam("turn"))
-_UNLINK = delete(attachments).where(_A.turn_id == bindparam("turn"))
-_UNLINK_SOME = _UNLINK.where(_A.sha256.in_(_HASHES))
+_OF_TURNS = _A.turn_id.in_(bindparam("turns", expanding=True))
+_FILES = select(_A.sha256).where(_OF_TURNS).distinct()
+_UNLINK = delete(attachments).where(_OF_TURNS)
+_UNLINK_SOME = delete(attachments).where(_A.turn_id == bindparam("turn"), _A.sha256.in_(_HASHES))
 _LOCK = select(_B.sha256).where(_B.sha256.in_(_HASHES)).order_by(_B.sha256).with_for_update()
 _DROP = delete(blobs).where(_B.sha256.in_(_HASHES), ~exists().where(_A.sha256 == _B.sha256))
 
@@ -43,6 +44,16 @@ def drop_unused(connection: Transaction, hashes: Sequence[str]) -> int:
     # A separate statement takes the locks, so that the next statement sees all turns that have these blobs.
     connection.all(_LOCK, {"hashes": hashes})
     return connection.write(_DROP, {"hashes": hashes})
+
+
+def unlink(connection: Transaction, turn_ids: Sequence[str]) -> tuple[int, int]:
+    """Effect: take all files from turns, and delete those that no other turn has.
+
+    Returns the number of deleted rows of `attachments` and of `blobs`.
+    """
+    of_turns = {"turns": turn_ids}
+    hashes = [row["sha256"] for row in connection.all(_FILES, of_turns)]
+    return connection.write(_UNLINK, of_turns), drop_unused(connection, hashes)
 
 
 class Blobs:
@@ -83,7 +94,7 @@ class Blobs:
     def drop(self, turn_id: str) -> None:
         """Take all files from a turn. Idempotent."""
         with self._db.transaction() as connection:
-            self.forget(connection, turn_id)
+            unlink(connection, [turn_id])
 
     def load(self, session_id: str, hashes: Iterable[str]) -> Mapping[str, bytes]:
         """Return those of the given files that the session has."""
@@ -94,13 +105,6 @@ class Blobs:
         """Return a file of the turn, or None if the turn does not have it."""
         row = self._db.first(_ONE, {"turn": turn_id, "sha256": sha256})
         return None if row is None else File(bytes(row["data"]), row["media_type"], row["name"])
-
-    def forget(self, connection: Transaction, turn_id: str) -> None:
-        """Effect: take all files from the turn, and delete those that no other turn has."""
-        hashes = [row["sha256"] for row in connection.all(OF_TURN, {"turn": turn_id})]
-        if hashes:
-            connection.write(_UNLINK, {"turn": turn_id})
-            drop_unused(connection, hashes)
 
 
 def attachment_row(session_id: str, turn_id: str, attachment: Attachment) -> dict[str, object]:

@@ -7,7 +7,7 @@ import threading
 import pytest
 from sqlalchemy import text
 
-from brainq.adapters.sql.repositories.blobs import drop_unused
+from brainq.adapters.sql.repositories.blobs import drop_unused, unlink
 from brainq.adapters.sql.store import Store
 from brainq.contracts.file import File
 from tests.support.blobs import pdf, png
@@ -46,7 +46,7 @@ def test_what_one_turn_forgets_another_still_has(store: Store) -> None:
 
     for _ in range(2):
         with store.database.transaction() as connection:
-            store.blobs.forget(connection, "t-1")
+            unlink(connection, ["t-1"])
 
     assert blob_rows(store) == 1
     assert store.blobs.load("s1", [SHA]) == {}

@@ -163,7 +163,7 @@ def test_what_a_feature_adds_is_tables_of_its_own_and_an_older_build_finds_its_o
         return {name: [str(column) for column in inspector.get_columns(name)] for name in metadata.tables}
 
     before = schema()
-    features = list(every_on_demand())
+    features = every_on_demand()
     for tables in features:
         tables.make(store.engine)
     names = [name for tables in features for name in tables.metadata.tables]

@@ -11,12 +11,13 @@ from sqlalchemy import Executable, event, func, select, text
 from brainq.adapters.sql import prune as prune_module
 from brainq.adapters.sql import records
 from brainq.adapters.sql.database import Database, Parameters
-from brainq.adapters.sql.prune import KNOWLEDGE, OF_TURNS, PrunedRows, prune
+from brainq.adapters.sql.prune import PrunedRows, prune
 from brainq.adapters.sql.records import SqlRecords
 from brainq.adapters.sql.repositories.budgets import Budgets
 from brainq.adapters.sql.repositories.deliveries import ending_deliveries
 from brainq.adapters.sql.store import Store
-from brainq.adapters.sql.tables import judgements, metadata, turns
+from brainq.adapters.sql.tables import judgements, metadata
+from brainq.adapters.sql.tables.tenant_tables import KNOWLEDGE
 from brainq.contracts.budgets import Budget
 from brainq.contracts.call import ToolTraceEntry
 from brainq.contracts.claim import FinalStepClaim
@@ -258,13 +259,6 @@ def test_acts_go_some_at_a_time(store: Store, monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(Database, "write", counting)
     assert prune(store, -60.0)["acts"] == 8
     assert [count for count in deleted if count] == [3, 3, 2]
-
-
-def test_every_table_of_turns_is_pruned() -> None:
-    """A table that is added later must be named in `adapters/sql/prune.py`, or kept on purpose."""
-    about_turns = {table.name for table in metadata.sorted_tables if "turn_id" in table.c}
-
-    assert about_turns == {table.name for table in (turns, *OF_TURNS, *KNOWLEDGE)}
 
 
 def test_only_what_is_over_goes(store: Store) -> None:

@@ -7,10 +7,10 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from brainq.adapters.sql.engine import transaction
-from brainq.adapters.sql.repositories.cells import Directory, Moves, Tombstones
 from brainq.adapters.sql.store import Store
 from brainq.adapters.sql.tables.cell_tables import CELL_TABLES
 from brainq.contracts.cell import Placement
+from brainq.contrib.cells.placements import Directory, Moves, Tombstones
 
 
 @pytest.fixture(autouse=True)

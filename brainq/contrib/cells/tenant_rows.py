@@ -18,7 +18,6 @@ from sqlalchemy import (
     Column,
     ColumnElement,
     Executable,
-    Select,
     Table,
     Text,
     UniqueConstraint,
@@ -28,34 +27,14 @@ from sqlalchemy import (
     func,
     select,
     true,
-    tuple_,
     update,
 )
 
 from brainq.adapters.sql.database import Database, Record
-from brainq.adapters.sql.repositories.blobs import drop_unused
+from brainq.adapters.sql.repositories.blobs import unlink
 from brainq.adapters.sql.statements import insert_into
-from brainq.adapters.sql.tables import (
-    approvals,
-    attachments,
-    blobs,
-    brakes,
-    calls,
-    decisions,
-    deliveries,
-    finalizer_steps,
-    inputs,
-    judgements,
-    memories,
-    messages,
-    observations,
-    pruned_sessions,
-    schedules,
-    spends,
-    traces,
-    transcripts,
-    turns,
-)
+from brainq.adapters.sql.tables import attachments, blobs, brakes, inputs, pruned_sessions, turns
+from brainq.adapters.sql.tables.tenant_tables import COPIED, HANDED_OVER, KNOWLEDGE, OF_TURNS, row_key
 from brainq.adapters.sql.tables.types import UtcTimestamp
 from brainq.contracts.encryption import MARK
 from brainq.contracts.ids import PREFIX_BOUNDARY, prefix_upper_bound, tenant_of
@@ -69,32 +48,16 @@ _THEIR_HASHES = select(attachments.c.sha256).where(
     attachments.c.session_id >= _FIRST, attachments.c.session_id < _BEYOND
 )
 _THESE = bindparam("turns", expanding=True)
-_FIRST_TURNS = (
-    select(turns.c.turn_id)
-    .where(turns.c.session_id >= _FIRST, turns.c.session_id < _BEYOND)
-    .order_by(turns.c.row)
-    .limit(BATCH)
-)
-_TURNS_AFTER = (
-    select(turns.c.row, turns.c.turn_id)
-    .where(turns.c.session_id >= _FIRST, turns.c.session_id < _BEYOND, turns.c.row > bindparam("after"))
-    .order_by(turns.c.row)
-    .limit(BATCH)
-)
+_TURNS = select(turns.c.row, turns.c.turn_id).where(turns.c.session_id >= _FIRST, turns.c.session_id < _BEYOND)
+_FIRST_TURNS = _TURNS.order_by(turns.c.row).limit(BATCH)
 _KNOWN_TURNS = select(turns.c.turn_id).where(turns.c.turn_id.in_(_THESE))
 _INPUTS = select(inputs.c.row, inputs.c.session_id, inputs.c.client_message_id).where(inputs.c.turn_id.in_(_THESE))
+_REMOVE_TURNS = [
+    delete(table).where(table.c.turn_id.in_(_THESE)) for table in (*OF_TURNS, turns) if table is not inputs
+]
 _INPUTS_GONE = delete(inputs).where(inputs.c.row.in_(bindparam("rows", expanding=True)))
-_HASHES = select(attachments.c.sha256).where(attachments.c.turn_id.in_(_THESE)).distinct()
 _LAST_ROW = select(func.coalesce(func.max(turns.c.row), 0)).scalar_subquery()
 _PRUNED_BEFORE_ALL = update(pruned_sessions).where(pruned_sessions.c.turn_row > _LAST_ROW).values(turn_row=_LAST_ROW)
-RECORDS = (
-    *(blobs, attachments, turns, messages, transcripts, traces, calls, spends, decisions, finalizer_steps),
-    *(inputs, approvals, brakes, pruned_sessions, memories, observations),
-)
-"""The tables that are copied while the move can still be undone. Their rows cause no work in the new cell."""
-JOBS = (schedules, deliveries, judgements)
-"""The tables whose rows workers take up by themselves. Only one cell may have them, so they are moved after the
-decision."""
 Counts = Mapping[str, int]
 """Rows by table."""
 
@@ -120,22 +83,15 @@ class TenantRows:
         self._db = database
 
     def pages(self, table: Table, tenant: str, upto: Mapping[str, int] | None = None) -> Iterator[Sequence[Record]]:
-        """Yield the rows of a tenant in a table, in the order in which they were written.
+        """Return the rows of a tenant in a table page by page, in the order in which they were written.
 
         upto   the last row to include, by table; later rows and the files of later turns are left out
         """
-        order, settled = _order(table), upto is not None
-        values: dict[str, object] = {**tenant_range(tenant)}
+        statement, values = select(table).where(is_of_tenant(table)), dict[str, object](tenant_range(tenant))
         if upto is not None:
+            statement = statement.where(_is_settled(table))
             values |= {"upto": upto.get(table.name, 0), "upto_turns": upto.get("turns", 0)}
-        size = _page_size(table)
-        page = self._db.all(_page(table, first=True, settled=settled), values)
-        while page:
-            yield page
-            if len(page) < size:
-                return
-            last = {f"after_{column.name}": page[-1][column.name] for column in order}
-            page = self._db.all(_page(table, first=False, settled=settled), {**values, **last})
+        return self._db.pages(statement, row_key(table), BLOB_PAGE if table is blobs else PAGE, values)
 
     def put(self, table: Table, rows: Sequence[Record]) -> None:
         """Insert rows in one transaction. Rows whose key exists stay unchanged."""
@@ -160,11 +116,12 @@ class TenantRows:
 
     def digests(self, tenant: str, upto: Mapping[str, int] | None = None) -> dict[str, TableDigest]:
         """Return the digests of all records, by table. `upto` is as for `pages`."""
-        return {table.name: self.digest(table, tenant, upto) for table in RECORDS}
+        return {table.name: self.digest(table, tenant, upto) for table in COPIED}
 
     def counts(self, tenant: str) -> dict[str, int]:
         """Return the number of rows by table, without tables that have none."""
-        found = {table.name: sum(len(page) for page in self.pages(table, tenant)) for table in (*RECORDS, *JOBS)}
+        tables, given = (*COPIED, *HANDED_OVER), tenant_range(tenant)
+        found = {table.name: self._db.count(table, is_of_tenant(table), given) for table in tables}
         return {name: count for name, count in found.items() if count}
 
     def replace(self, table: Table, rows: Sequence[Record]) -> None:
@@ -182,8 +139,8 @@ class TenantRows:
         if not gone:
             return 0
         begins = func.substr(turns.c.request_json, 1, len(MARK) + len(gone[0]))
-        lost = select(func.count().label("lost")).where(is_of_tenant(turns), begins.in_([MARK + key for key in gone]))
-        return int((self._db.first(lost, tenant_range(tenant)) or {"lost": 0})["lost"])
+        is_lost = and_(is_of_tenant(turns), begins.in_([MARK + key for key in gone]))
+        return self._db.count(turns, is_lost, tenant_range(tenant))
 
     def first_turns(self, tenant: str) -> list[str]:
         """Return the ids of the tenant's oldest turns, at most one page."""
@@ -191,10 +148,8 @@ class TenantRows:
 
     def turn_pages(self, tenant: str) -> Iterator[list[str]]:
         """Yield the ids of the tenant's turns in the order of acceptance."""
-        after = 0
-        while page := self._db.all(_TURNS_AFTER, {**tenant_range(tenant), "after": after}):
+        for page in self._db.pages(_TURNS, [turns.c.row], BATCH, tenant_range(tenant)):
             yield [row["turn_id"] for row in page]
-            after = page[-1]["row"]
 
     def known_turns(self, turn_ids: Sequence[str]) -> set[str]:
         """Return those of the given turns that are in this database."""
@@ -208,23 +163,22 @@ class TenantRows:
     def remove_turns(self, turn_ids: Sequence[str], input_rows: Sequence[int]) -> None:
         """Delete these turns with all their rows, and the given rows of inputs."""
         with self._db.transaction() as connection:
-            hashes = [row["sha256"] for row in connection.all(_HASHES, {"turns": turn_ids})]
-            for statement in _remove_turns():
+            unlink(connection, turn_ids)
+            for statement in _REMOVE_TURNS:
                 connection.write(statement, {"turns": turn_ids})
             connection.write(_INPUTS_GONE, {"rows": input_rows})
-            drop_unused(connection, hashes)
 
     def remove_rest(self, tenant: str) -> None:
         """Delete a tenant's other rows after its turns: knowledge, flags, schedules, counts."""
         values = tenant_range(tenant)
-        for table in (memories, observations, pruned_sessions, brakes, *JOBS):
+        for table in (*KNOWLEDGE, pruned_sessions, brakes, *HANDED_OVER):
             self._db.write(_remove(table), values)
         if self._db.dialect == "sqlite":
             # The rows of those that are gone are given away again; a session's next turn comes behind those it had.
             self._db.write(_PRUNED_BEFORE_ALL, {})
 
     def remove_jobs(self, table: Table, tenant: str) -> None:
-        """Delete the tenant's rows in a table of JOBS."""
+        """Delete the tenant's rows in a table of HANDED_OVER."""
         self._db.write(_remove(table), tenant_range(tenant))
 
 
@@ -244,27 +198,8 @@ def _delete_one(table: Table) -> Executable:
     )
 
 
-@cache
-def _remove_turns() -> tuple[Executable, ...]:
-    """Return the statements that delete turns, with the turns' own rows last."""
-    of_turns = [
-        *(table for table in RECORDS if "turn_id" in table.c and table not in (turns, inputs, memories, observations)),
-        *(deliveries, judgements, turns),
-    ]
-    return tuple(delete(table).where(table.c.turn_id.in_(_THESE)) for table in of_turns)
-
-
-def _page_size(table: Table) -> int:
-    return BLOB_PAGE if table is blobs else PAGE
-
-
 def _kept(table: Table) -> list[Column[Any]]:
     return [column for column in table.columns if column.name != "row"]
-
-
-def _order(table: Table) -> list[Column[Any]]:
-    """Return the columns by which pages are ordered; together they are unique."""
-    return [table.c.row] if "row" in table.c else list(table.primary_key.columns)
 
 
 def is_of_tenant(table: Table) -> ColumnElement[bool]:
@@ -285,18 +220,6 @@ def _is_settled(table: Table) -> ColumnElement[bool]:
     if table is attachments:
         return attachments.c.turn_id.in_(theirs)
     return table.c.row <= upto if "row" in table.c else true()
-
-
-@cache
-def _page(table: Table, *, first: bool, settled: bool) -> Select[Any]:
-    order = _order(table)
-    statement = select(table).where(is_of_tenant(table)).order_by(*order).limit(_page_size(table))
-    if settled:
-        statement = statement.where(_is_settled(table))
-    if first:
-        return statement
-    after = [bindparam(f"after_{column.name}", type_=column.type) for column in order]
-    return statement.where(tuple_(*order) > tuple_(*after) if len(order) > 1 else order[0] > after[0])
 
 
 @cache

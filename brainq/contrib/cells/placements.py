@@ -26,7 +26,7 @@ from brainq.adapters.sql.tables import schedules, turns
 from brainq.adapters.sql.tables.cell_tables import moves, tenant_cells, tombstones
 from brainq.adapters.sql.tables.types import utc_after, utc_now
 from brainq.contracts.cell import Move, Placement
-from brainq.contracts.ids import PREFIX_BOUNDARY, prefix_upper_bound
+from brainq.contrib.cells.tenant_rows import tenant_range
 from brainq.errors import BrainqError
 
 _D, _T, _M = tenant_cells.c, tombstones.c, moves.c
@@ -132,8 +132,7 @@ class Directory:
 
     def lived_here(self, tenant: str) -> bool:
         """Return whether this database has turns or schedules of the tenant, from before there were cells."""
-        beyond = prefix_upper_bound(tenant) if tenant.endswith(PREFIX_BOUNDARY) else tenant + "\x01"
-        return any(self._db.first(query, {"first": tenant, "beyond": beyond}) is not None for query in _LIVED_HERE)
+        return any(self._db.first(query, tenant_range(tenant)) is not None for query in _LIVED_HERE)
 
     def all(self) -> dict[str, Placement]:
         """Return every tenant that has an entry, by its key."""

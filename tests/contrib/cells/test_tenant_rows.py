@@ -2,12 +2,7 @@
 
 from __future__ import annotations
 
-from brainq.adapters.sql.tables import metadata, tokens
-from brainq.adapters.sql.tenant_rows import JOBS, RECORDS, tenant_range
-
-
-def test_every_table_moves_but_tokens_which_are_homes() -> None:
-    assert {table.name for table in metadata.sorted_tables} == {table.name for table in (*RECORDS, *JOBS, tokens)}
+from brainq.contrib.cells.tenant_rows import tenant_range
 
 
 def test_a_tenant_is_a_range_of_sessions() -> None:

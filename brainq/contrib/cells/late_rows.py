@@ -11,11 +11,11 @@ from collections.abc import Callable
 from sqlalchemy import Executable, Table, bindparam, delete, select
 
 from brainq.adapters.sql.database import Database
-from brainq.adapters.sql.repositories.blobs import drop_unused
-from brainq.adapters.sql.repositories.cells import Tombstones
+from brainq.adapters.sql.repositories.blobs import unlink
 from brainq.adapters.sql.tables import attachments, blobs, brakes, inputs, turns
-from brainq.adapters.sql.tenant_rows import TenantRows
 from brainq.contracts.cell import tenant_key
+from brainq.contrib.cells.placements import Tombstones
+from brainq.contrib.cells.tenant_rows import TenantRows
 
 _TURN = bindparam("turn")
 _BY_TURN: dict[Table, Executable] = {
@@ -25,7 +25,6 @@ _ROWS = bindparam("rows", expanding=True)
 _DELETED: dict[Table, Executable] = {
     table: delete(table).where(table.c.row.in_(_ROWS)) for table in (inputs, brakes, turns)
 }
-_UNLINKED = delete(attachments).where(attachments.c.turn_id == _TURN)
 _BLOBS = select(blobs).where(blobs.c.sha256 == bindparam("sha256"))
 _ONE_INPUT = (inputs.c.session_id == bindparam("session"), inputs.c.client_message_id == bindparam("message"))
 _INPUT = select(inputs).where(*_ONE_INPUT)
@@ -55,11 +54,9 @@ class LateRows:
             if rows and table is turns:
                 Tombstones(other).arrive_late(tenant_key(rows[0]["session_id"]), cell)
         with self._db.transaction() as connection:
-            hashes = [row["sha256"] for row in connection.all(_BY_TURN[attachments], {"turn": turn_id})]
             for table, rows in sent.items():
                 connection.write(_DELETED[table], {"rows": rows})
-            connection.write(_UNLINKED, {"turn": turn_id})
-            drop_unused(connection, hashes)
+            unlink(connection, [turn_id])
 
     def send_input(self, session_id: str, client_message_id: str, cell: str) -> None:
         """Forward an input. The other cell's sweeper, or the next sender, puts it into its turn's mailbox or makes it a
