@@ -2,7 +2,7 @@
 
     from brainq.engine import TurnBudget, TurnRuntimeState
 
-docs/start/from-a-harness.md says which part does what a single-process harness does by a class of the same name.
+docs/start/from-a-harness.md compares each part with the class of the same name in a single-process harness.
 """
 
 from __future__ import annotations

@@ -39,7 +39,7 @@ _FILLERS = frozenset({"a", "an", "all", "any", "more", "my", "of", "our", "pleas
 
 @dataclass(frozen=True)
 class ParsedCall:
-    """A call that a message asks for. `missing` holds the names of required arguments that were not found."""
+    """A call that a message requests. `missing` has the names of required arguments that were not found."""
 
     tool: ToolSpec
     arguments: dict[str, Any]
@@ -83,7 +83,7 @@ def _words_of_user(message: Message) -> str:
 
 
 def read_message(text: str, tools: tuple[ToolSpec, ...]) -> list[ParsedCall]:
-    """Return the calls that a message asks for, in the order of its words."""
+    """Return the calls that a message requests, in the order of its words."""
     for tool in tools:
         if written := _python_call(text, tool):
             start, end, wanted = written

@@ -139,7 +139,7 @@ ProviderFactory = Callable[[], Provider]
 
 @dataclass(frozen=True, slots=True)
 class ProviderSource:
-    """How a provider is made by name.
+    """The way in which a provider is made by name.
 
     variables: environment variables that the provider reads when it is made. It is made again when one has changed.
     """

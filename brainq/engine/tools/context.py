@@ -26,7 +26,7 @@ MAX_CHANGE_CHARS = 1_000_000
 MAX_TOO_LARGE = 1_000
 MAX_PATH_CHARS = 4_096
 READY_POLL_S = 0.2
-_TOKEN_NOT_STORED = "What runs this tool could not note the token of the call just now. That is not the call's fault."
+_TOKEN_NOT_STORED = "The token of this call could not be stored just now. That is not the call's fault."
 log = logger("brainq.tools")
 
 

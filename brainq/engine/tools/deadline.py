@@ -1,4 +1,4 @@
-"""The token that tells a running tool when it must be done."""
+"""The token by which a running tool knows how much time it has, and whether it was cancelled."""
 
 from __future__ import annotations
 

@@ -19,8 +19,8 @@ SESSION = "session"
 _FORMATTER = Formatter()
 Schema = Mapping[str, Any]
 LaneScope = Literal["tenant", "cell"]
-"""The scope in which a tool's lanes must hold: the sessions of a tenant, which are in one cell; or `cell`, which
-declares that the sessions of a cell are enough."""
+"""The scope in which a tool's lanes must hold: the sessions of a `tenant`, which are all in one cell; or `cell`, if the
+sessions of each cell are enough."""
 
 
 def lanes_of(spec: ToolSpec, arguments: Mapping[str, Any], session_id: str) -> tuple[str, ...]:
@@ -29,11 +29,11 @@ def lanes_of(spec: ToolSpec, arguments: Mapping[str, Any], session_id: str) -> t
 
 
 def resource_keys(spec: ToolSpec, arguments: Mapping[str, Any], session_id: str) -> tuple[str, ...]:
-    """Return what a call works on, sorted and without repeats. Two reads with a common key run in separate waves, and
-    any other call holds the lanes of these names. A call that is not a read and names nothing works on its session.
+    """Return the resources that a call works on, sorted and without repeats.
 
-    Raises InvalidInput, naming tool and template, if an argument that a template needs is missing, or is not a plain
-    value.
+    Two reads with a common key run in separate waves, and any other call holds the lanes of these names. A call that is
+    not a read and names nothing works on its session. Raises InvalidInput, naming tool and template, if an argument
+    that a template needs is missing, or is not a plain value.
     """
     if not spec.resources:
         return () if spec.effect.is_read else (f"session:{session_id}",)
@@ -43,7 +43,7 @@ def resource_keys(spec: ToolSpec, arguments: Mapping[str, Any], session_id: str)
 def shared_templates(spec: ToolSpec) -> tuple[str, ...]:
     """Return the resources whose lanes calls of several sessions may share. A read has none, because it holds no lane.
 
-    Sessions of two tenants may be in two cells, and a lane holds within one.
+    Sessions of two tenants may be in two cells, and a lane holds within one cell only.
     """
     if spec.effect.is_read:
         return ()

@@ -84,7 +84,7 @@ def _unspaced_words(word: str) -> list[str]:
 
 
 class SpecCache(Generic[Built]):
-    """Builds once for each set of specs, in their order, and keeps the last few. Thread-safe.
+    """A cache of what is built once for each set of specs, in their order. It keeps the last few sets. Thread-safe.
 
     Specs are compared by identity, because they are frozen and comparing a hundred JSON schemas would cost more than
     the search. The entry holds its specs, so an identity is not reused while the entry exists.
@@ -122,7 +122,7 @@ class Bm25Ranker:
     the idf is Lucene's (`BM25Similarity`), which is never negative. tf and |d| count weighted words, N is
     the number of tools, n(w) that of the tools with w, avgdl the mean |d|.
 
-    Descriptions of parameters are not indexed: they are long where a service's filters are many, and such
+    Descriptions of parameters are not indexed: they are long if a service has many filters, and such
     tools then match everything. docs/guides/tool-selection.md has the figures.
     """
 

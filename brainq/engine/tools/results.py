@@ -82,7 +82,8 @@ class Partial:
 
 @dataclass(frozen=True, slots=True)
 class Pending:
-    """The call parks until `client.complete_call(token, ...)` or `fail_call` is called once, from any process.
+    """A result that parks the call until `client.complete_call(token, ...)` or `fail_call` is called once, from any
+    process.
 
     token: `ctx.outside_token()`, or a unique name of your own, such as a job id. Your own name works only after the
         tool has returned; a token from `outside_token()` works at once.

@@ -97,7 +97,7 @@ def _joined_names(names: list[str]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class ArgumentBinder:
-    """Converts JSON arguments into keywords of the annotated types.
+    """A converter of JSON arguments into keywords of the annotated types.
 
     model: has a field for each argument. Raises pydantic's ValidationError if one does not fit its annotation.
     names: maps a field of the model to a parameter of the function.

@@ -24,7 +24,7 @@ MAX_TOKENS = 128  # the training length of all-MiniLM-L6-v2; the rest of a longe
 
 
 class SentenceModel:
-    """Maps texts to vectors of length 1. It is read-only after its creation, so threads may share it.
+    """A model that maps texts to vectors of length 1. It is read-only after its creation, so threads may share it.
 
     Raises FileNotFoundError, ValueError or KeyError if `directory` does not hold such a model.
     """
@@ -83,6 +83,6 @@ class SentenceModel:
 
 
 def _gelu(x: Array) -> Array:
-    """Return Hendrycks & Gimpel's tanh form. numpy has no erf, and the difference is below 0.001."""
+    """Return the GELU of `x` in Hendrycks & Gimpel's tanh form. numpy has no erf, and the difference is below 0.001."""
     # x * x * x and not x**3, which is twenty times slower for floats in numpy.
     return 0.5 * x * (1 + np.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x * x * x)))

@@ -46,7 +46,10 @@ brain's rule (None)."""
 
 @dataclass(frozen=True, slots=True)
 class TaskWorking:
-    """The server is still working. `message` has its words; `poll_ms` is as in ServerTask."""
+    """The state of a task on which the server is still working.
+
+    `message` has the server's words, and `poll_ms` is as in ServerTask.
+    """
 
     message: str = ""
     poll_ms: int = 0
@@ -65,7 +68,7 @@ class TaskEnd:
 
 
 class ServerUnavailable(Exception):
-    """The server cannot be reached just now. It may still know the task."""
+    """The error of a server that cannot be reached just now. It may still know the task."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +79,7 @@ class Tool:
     binder: converts JSON arguments into the function's annotated types. None passes them on unchanged (tools with a
         schema from elsewhere).
     approval: when a call needs a person's approval by the tool's own rule.
-    tasks: of a server that may answer a call with a task: the object that polls it.
+    tasks: polls the tasks that a server may make of calls. None for a tool that makes no tasks.
     untrusted: whether its results may hold text of third parties; see `Brain(after_untrusted=...)`.
     lane_scope: `cell` if its lanes need to hold only among the sessions of one cell.
     """
@@ -281,7 +284,7 @@ def _checked_isolation(name: str, isolation: object) -> Isolation:
 def _checked_lane_scope(name: str, scope: object) -> LaneScope:
     if scope not in get_args(LaneScope):
         raise ToolSchemaError(
-            f"tool {name!r}: lane_scope={scope!r} is unknown; use 'cell' where it is enough that its lanes hold within "
+            f"tool {name!r}: lane_scope={scope!r} is unknown; use 'cell' if it is enough that its lanes hold within "
             "one cell, or leave it out"
         )
     return cast("LaneScope", scope)

@@ -237,8 +237,8 @@ class Bill:
         sent.estimate = estimate_request(request) if self.input_tokens is None else self.input_tokens
         sent.max_output, sent.max_bytes = request.max_output_tokens or 0, self.allowance.reply_bytes
         usage = TokenUsage(input_tokens=sent.estimate, output_tokens=sent.max_output)
-        over = [self._lost_spend(request) for request in self._requests if request.is_over]
-        self.allowance.require([*self._lost_tries, *over], sent.provider, sent.model, usage)
+        ended = [self._lost_spend(request) for request in self._requests if request.is_over]
+        self.allowance.require([*self._lost_tries, *ended], sent.provider, sent.model, usage)
 
     def add(self, sent: BillEntry) -> None:
         """Enter a request that is about to be sent."""

@@ -117,7 +117,7 @@ class Fallback:
     off.
     """
 
-    takes_permits = True  # each of its members does
+    takes_permits = True  # because each of its members does
 
     def __init__(
         self,
@@ -206,7 +206,7 @@ class Fallback:
                 before, kind = failures[-1][0], failures[-1][1].kind
                 turn_id, step = request.turn_id, request.step
                 log.warning(
-                    "model unavailable, asking the next", model=before, then=who, kind=kind, turn_id=turn_id, step=step
+                    "model unavailable, calling the next", model=before, then=who, kind=kind, turn_id=turn_id, step=step
                 )
                 yield ModelChunk(retry=ModelRetry(kind=kind, wait_s=0.0, model=who))
             try:
@@ -309,4 +309,4 @@ def _none_available(failures: Sequence[tuple[str, ProviderError]]) -> ProviderEr
         return failures[0][1]
     reasons = "; ".join(str(error) for _, error in failures)
     last = failures[-1][1]
-    return ProviderError(f"no model of the fallback can be had: {reasons}", kind=last.kind, retryable=last.retryable)
+    return ProviderError(f"no model of the fallback is available: {reasons}", kind=last.kind, retryable=last.retryable)

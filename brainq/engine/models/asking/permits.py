@@ -1,7 +1,7 @@
 """Requests to models' services, each with its permit and its entry in the bill.
 
-Whoever calls models activates a PermitPolicy. A provider that sends its requests itself takes a permit for each one,
-retries included, and says so with `takes_permits`. A whole call of any other provider counts as one request.
+A caller of models activates a PermitPolicy. A provider that sends its requests itself takes a permit for each one,
+retries included, and declares that with `takes_permits`. A whole call of any other provider counts as one request.
 """
 
 from __future__ import annotations
@@ -24,8 +24,11 @@ from brainq.runtime.text.estimate import with_usage
 
 @dataclass(eq=False, slots=True)
 class ServiceRequest:
-    """One request to a service. Enter it once it is acquired: at the end of the `with`, the outcome is recorded in the
-    bill and reported to the limits."""
+    """One request to a service.
+
+    Enter it once it is acquired: at the end of the `with`, the outcome is recorded in the bill and reported to the
+    limits.
+    """
 
     entry: BillEntry
     permit: RatePermit

@@ -27,7 +27,7 @@ class ReplyTooLarge(ProviderError):
 
     def __init__(self, most: int) -> None:
         super().__init__(
-            f"the model's reply was cut off: it, or what carries it, grew larger than {most:,} bytes "
+            f"the model's reply was cut off: it, or the answer that contains it, grew larger than {most:,} bytes "
             "(BRAINQ_MAX_REPLY_BYTES)",
             kind="too_large",
             retryable=False,

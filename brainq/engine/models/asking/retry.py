@@ -18,7 +18,8 @@ from brainq.errors import ProviderError
 
 T = TypeVar("T")
 NEVER_RETRIED_HERE = frozenset({"stalled", "broken", "limited"})
-"""The kinds of failure after which the caller decides: the service has worked on the first two, and the third waits."""
+"""The kinds of failure after which the caller decides. The service may have worked on a `stalled` or `broken` request,
+and a `limited` request waits for its permit."""
 
 
 class ServiceError(ProviderError):

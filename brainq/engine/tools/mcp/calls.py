@@ -48,13 +48,14 @@ _SESSION_FAILURES = (RequestNotSent, RequestRefused, InvalidRequest)
 
 
 class _TaskLost(Exception):
-    """The server no longer knows the task."""
+    """The error of a task that the server no longer knows."""
 
 
 @dataclass(frozen=True, slots=True)
 class ServerTool:
-    """Calls one tool of a server, which is started if necessary, and follows the tasks that it makes of calls. It runs
-    on the process's event loop.
+    """The calls of one tool of a server, which is started if necessary, and the tasks that it makes of them.
+
+    It runs on the process's event loop.
 
     key: the same for tools that may share a session.
     idempotent: whether a call without an answer can be repeated safely.
@@ -126,7 +127,7 @@ class ServerTool:
     async def _answer(
         self, connection: Connection, arguments: Mapping[str, Any], meta: Mapping[str, Any], on_progress: ProgressFnT
     ) -> dict[str, Any] | ServerTask:
-        heard = connection.messages_received
+        received = connection.messages_received
         connection.changing += not self.is_read
         try:
             if self.task_s is not None and connection.takes_tasks:
@@ -137,7 +138,7 @@ class ServerTool:
             # not meet the next one of its lane. So the call ends with the program.
             if not self.is_read:
                 await connection.retire()
-            elif heard is not None and connection.messages_received == heard and not connection.is_needed:
+            elif received is not None and connection.messages_received == received and not connection.is_needed:
                 connection.close_soon()  # it may hang
             raise
         finally:

@@ -219,6 +219,6 @@ def _read_server(path: str | PathLike[str], name: str, entry: dict[str, Any]) ->
     if catalogue_hash(server) != pinned_hash:
         raise SetupError(
             f"the MCP catalogue {path} was changed by hand: server {name!r} does not fit its hash; {PIN_REMEDY}. "
-            "What you want otherwise than the server belongs in McpServer(tools={...})"
+            "Rules that differ from the server's belong in McpServer(tools={...})"
         )
     return server

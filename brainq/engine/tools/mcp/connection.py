@@ -111,7 +111,7 @@ class Connection:
     @property
     def messages_received(self) -> int | None:
         """The number of messages from the server, or None if it is unknown."""
-        return None if self._stdio is None else self._stdio.heard
+        return None if self._stdio is None else self._stdio.messages
 
     async def open(self) -> None:
         """Start the server and list its tools. Raises ConnectionNotOpen."""

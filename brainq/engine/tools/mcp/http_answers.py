@@ -15,8 +15,9 @@ from http import HTTPStatus
 from typing import Any, cast
 
 NOT_SENT_CODE, SESSION_GONE_CODE, REFUSED_CODE, LOST_CODE, DOUBT_CODE = 64_001, 64_002, 64_003, 64_004, 64_005
-"""Codes of errors of our own, outside the protocol's range: no server took the request; its session is gone, and
-nothing ran; it was refused, and nothing ran; the connection was lost, and the call may have run; it may have run."""
+"""Our own error codes, outside the protocol's range. In order: no server accepted the request; its session is gone, and
+nothing ran; it was refused, and nothing ran; the connection was lost, and the call may have run; the call may have
+run."""
 HANDSHAKE = ("initialize", "server/discover")
 _RESULT_TYPES = ("application/json", "text/event-stream")
 _GONE = (404, 410)

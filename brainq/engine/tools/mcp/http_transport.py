@@ -66,7 +66,8 @@ class _MemoryTokenStorage:
 
 
 class TokenAuth(httpx2.Auth):
-    """Adds the token to each request, and fetches one when the server refuses a request without it.
+    """An authentication that adds the token to each request, and fetches one if the server refuses a request without
+    it.
 
     The SDK's provider holds its lock while the request itself runs, so calls would run one after another. Here the lock
     is held only between a refusal and its new token. Requests that were refused meanwhile use that token, too.
@@ -118,7 +119,7 @@ class TokenAuth(httpx2.Auth):
 
 
 class _ServerUrlFilter(logging.Filter):
-    """Drops httpx's log line of every request at INFO, because a server's URL may hold a key."""
+    """A filter that drops httpx's log line of every request at INFO, because a server's URL may hold a key."""
 
     def filter(self, record: logging.LogRecord) -> bool:
         text = record.getMessage()
@@ -191,7 +192,7 @@ def _answer(request: httpx2.Request, error: StandIn) -> httpx2.Response:
 
 
 class _BoundedTransport(httpx2.AsyncHTTPTransport):
-    """Bounds a body that is read whole. An event stream is bounded event by event."""
+    """A transport that bounds a body that is read whole. An event stream is bounded event by event."""
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
         response = await super().handle_async_request(request)

@@ -15,7 +15,9 @@ from brainq.errors import InvalidInput
 
 
 class ServerFailure(Exception):
-    """A call without a result. The model reads `str(failure)`, which has nothing of the server's configuration.
+    """The failure of a call that has no result.
+
+    The model reads `str(failure)`, which contains no configuration of the server.
 
     ends_session: whether the next call uses another session.
     repeats: which calls are repeated: any, idempotent ones, reads, or none.
@@ -31,13 +33,13 @@ class ServerReportedFailure(ServerFailure):
 
 
 class ConnectionNotOpen(ServerFailure):
-    """There is no connection: the server did not start, or may not be started again yet."""
+    """The failure of a connection: the server did not start, or may not be started again yet."""
 
     retryable = True
 
 
 class CallNeverRan(ServerFailure):
-    """The server refused the request before the tool began.
+    """The failure of a request that the server refused before the tool began.
 
     retryable: whether the model reads that it may try again.
     """
@@ -48,7 +50,7 @@ class CallNeverRan(ServerFailure):
 
 
 class RequestNotSent(CallNeverRan):
-    """No server accepted the request."""
+    """The failure of a request that no server accepted."""
 
     ends_session = True
     repeats = "any"
@@ -58,23 +60,25 @@ class RequestNotSent(CallNeverRan):
 
 
 class SessionGone(RequestNotSent):
-    """The server does not know the session, and ran nothing."""
+    """The failure of a request whose session the server does not know. It ran nothing."""
 
 
 class RequestRefused(CallNeverRan):
-    """The HTTP status refused the request, such as 401 or 429."""
+    """The failure of a request that was refused by its HTTP status, such as 401 or 429."""
 
 
 class InvalidRequest(CallNeverRan):
-    """The server answered that the request is invalid. It may need another session, but a tool may also mean its
-    arguments, so a change is not repeated."""
+    """The failure of a request that the server called invalid.
+
+    It may need another session, but a tool may also mean its arguments, so a change is not repeated.
+    """
 
     ends_session = True
     repeats = "read"
 
 
 class OutcomeInDoubt(ServerFailure):
-    """The request was sent, and no answer tells what became of it.
+    """The failure of a request that was sent, if no answer shows whether it ran.
 
     is_lost: whether the connection is lost, too.
     may_repeat: False if the same would happen again.
@@ -87,7 +91,7 @@ class OutcomeInDoubt(ServerFailure):
 
 
 class UnreadableAnswer(OutcomeInDoubt):
-    """An answer came that cannot be read."""
+    """The failure of a call whose answer cannot be read."""
 
 
 def may_repeat(failure: ServerFailure, *, is_read: bool, is_idempotent: bool) -> bool:

@@ -44,8 +44,10 @@ _SDK_FOLDER = str(Path(mcp.__file__).parent)
 
 
 class _SdkLogFilter(logging.Filter):
-    """Drops the SDK's log lines about messages, which hold their content. Its sessions log under a name that others may
-    use, too."""
+    """A filter that drops the SDK's log lines about messages, because they contain content.
+
+    The SDK's sessions log under a name that others may use, too.
+    """
 
     def filter(self, record: logging.LogRecord) -> bool:
         return not record.pathname.startswith(_SDK_FOLDER)
@@ -61,8 +63,10 @@ def keep_sdk_quiet() -> None:
 
 
 class ResultCheck:
-    """Replaces the SDK's own check, which matches a server's patterns against its results without a time limit, and
-    blocks the process meanwhile."""
+    """The replacement of the SDK's own check of results.
+
+    The SDK matches a server's patterns against its results without a time limit, and blocks the process meanwhile.
+    """
 
     def __init__(self, listed: PinnedServer) -> None:
         self._schemas = {tool.name: tool.output_schema for tool in listed.tools if tool.output_schema}

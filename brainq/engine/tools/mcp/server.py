@@ -93,12 +93,12 @@ class McpServer:
         and the catalogue.
     cwd: the program's working directory.
     url: the server's endpoint.
-    headers: of every HTTP request, such as Authorization. They are kept out like `env`.
+    headers: the headers of every HTTP request, such as Authorization. They are kept out like `env`.
     oauth: how to get tokens, instead of an Authorization header.
     tools: maps the server's name of a tool to the operator's rules.
     timeout_s: the longest time of one call without a rule in its McpTool, in seconds.
     start_timeout_s: how long the server may take to start and to list its tools, in seconds.
-    lane_scope: of its tools, as for `@brain.tool`.
+    lane_scope: the lane scope of its tools, as for `@brain.tool`.
 
     Raises InvalidInput.
     """
@@ -118,7 +118,7 @@ class McpServer:
     def __post_init__(self) -> None:
         if not _NAME.fullmatch(self.name):
             raise InvalidInput(
-                "name", f"{self.name!r} names no MCP server; use 1 to 32 of A-Z a-z 0-9 _ -, a letter first"
+                "name", f"{self.name!r} cannot name an MCP server; use 1 to 32 of A-Z a-z 0-9 _ -, a letter first"
             )
         if (self.command is None) == (self.url is None):
             raise self._wrong("command", "give either command=[program, argument, ...] or url=")
@@ -147,7 +147,7 @@ class McpServer:
 
     @property
     def key(self) -> tuple[object, ...]:
-        """The same for two that are reached in the same way: they may share a session."""
+        """The key of the way in which the server is reached. Servers with the same key may share a session."""
         return (
             self.name,
             tuple(self.command or ()),
@@ -208,7 +208,7 @@ def by_server_name(servers: Sequence[McpServer]) -> dict[str, McpServer]:
 
 
 class SecretFilter:
-    """The values that are hidden: of variables with a secret's name, of headers, and in the URL, the longest first."""
+    """A filter of secret values: of variables with a secret's name, of headers, and in the URL, the longest first."""
 
     def __init__(self, values: Iterable[str]) -> None:
         self._values = sorted({value for value in values if len(value) >= MIN_SECRET_CHARS}, key=len, reverse=True)
@@ -332,7 +332,7 @@ def _read_server(where: str, name: str, entry: dict[str, Any], tools: Mapping[st
             raise InvalidInput("path", f"{where}: needs a url")
         return McpServer(name, url=url, headers=_read_texts(where, "headers", entry), tools=tools)
     raise InvalidInput(
-        "path", f"{where}: its type {kind!r} is not spoken here; use a server with stdio or streamable HTTP"
+        "path", f"{where}: its type {kind!r} is not supported; use a server with stdio or streamable HTTP"
     )
 
 

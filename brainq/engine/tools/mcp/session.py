@@ -31,8 +31,10 @@ _sessions: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[Hashable, Session]]
 
 
 def backoff_s(failures: int) -> float:
-    """Return how long nothing is tried after this many failures in a row. After two losses, by a call and its repeat,
-    it is opened again at once."""
+    """Return how many seconds to wait after this many failures in a row.
+
+    Two losses, by a call and its repeat, cause no wait.
+    """
     return 0.0 if failures < 3 else min(LONGEST_WAIT_S, FIRST_WAIT_S * 2 ** (min(failures, 20) - 3))
 
 

@@ -97,21 +97,21 @@ async def _has_ended_within(process: asyncio.subprocess.Process, timeout_s: floa
 
 
 class OutputLimitExceeded(Exception):
-    """The server sent more than is read."""
+    """The error of a server that sent more than the limit."""
 
 
 @dataclass(slots=True)
 class StdioTransport(Transport):
     """A server's program, which runs while this is entered.
 
-    heard: the number of its messages.
-    lost: set once its stdout has ended, or more came than is read.
-    flooded: whether it was the latter.
+    messages: the number of messages that it has sent.
+    lost: set once its stdout has ended, or if it sent more than the limit.
+    flooded: whether it sent more than the limit.
     last_words: the end of its stderr, for the operator and never for a log.
     """
 
     server: McpServer
-    heard: int = 0
+    messages: int = 0
     lost: asyncio.Event = field(default_factory=asyncio.Event)
     flooded: bool = False
     last_words: bytearray = field(default_factory=bytearray)
@@ -168,7 +168,7 @@ class StdioTransport(Transport):
                         self._count_output(len(line), is_answer=False)
                         continue
                     self._count_output(len(line), is_answer=isinstance(message, JSONRPCResponse | JSONRPCError))
-                    self.heard += 1
+                    self.messages += 1
                     await incoming.send(SessionMessage(message))
             except OutputLimitExceeded:
                 self.flooded = True
@@ -201,7 +201,7 @@ class StdioTransport(Transport):
 
 
 async def read_lines(stdout: asyncio.StreamReader) -> AsyncIterator[bytes]:
-    """Yield lines without their ends. Raises OutputLimitExceeded at one of more than 16 MB."""
+    """Yield lines without their ends. Raises OutputLimitExceeded for a line of more than 16 MB."""
     held = bytearray()
     while chunk := await stdout.read(LINE_CHUNK):
         *whole, rest = chunk.split(b"\n")

@@ -1,4 +1,4 @@
-"""From pinned servers to tools of a brain: names, effects, and the argument for an idempotency key."""
+"""The tools of a brain that come from pinned servers: names, effects, and the argument for an idempotency key."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def effect_of(annotations: Mapping[str, Any] | None) -> Effect:
 
 
 def is_open_world(annotations: Mapping[str, Any] | None) -> bool:
-    """Return whether it reaches third parties, which is the protocol's default."""
+    """Return whether the tool may reach third parties, which is the protocol's default."""
     return not annotations or annotations.get("openWorldHint") is not False
 
 
@@ -50,12 +50,12 @@ def without_key(schema: Mapping[str, Any], argument: str, effect: Effect) -> dic
     Raises ValueError with the reason if the argument cannot hold a key.
     """
     if effect.is_read:
-        raise ValueError("the tool is a read, and needs no key; leave it out, or say effect=")
+        raise ValueError("the tool is a read, and needs no key; leave it out, or set effect=")
     properties = dict(cast("Mapping[str, Any]", schema.get("properties") or {}))
     if argument not in properties:
         raise ValueError(f"the tool has no argument {argument!r}; it has {', '.join(properties) or 'none'}")
     if not _takes_text(properties.pop(argument)):
-        raise ValueError(f"the argument {argument!r} takes no text, which a key is")
+        raise ValueError(f"the argument {argument!r} does not accept text, and a key is text")
     kept = {**schema, "properties": properties}
     if "required" in schema:
         kept["required"] = [name for name in schema["required"] if name != argument]
@@ -111,7 +111,7 @@ def tools_of_server(server: McpServer, pinned: PinnedServer) -> list[Tool]:
             "tools",
             f"MCP server {server.name!r} has no tool named {unknown[0]!r}; it has {', '.join(offered) or 'none'}",
         )
-    key = (server.key, catalogue_hash(pinned))  # of the same server, a session that compares with the same list
+    key = (server.key, catalogue_hash(pinned))  # tools of the same server and the same list share a session
     names = model_names(server.name, pinned.tools)
     shown = [tool for tool in pinned.tools if not server.rule(tool.name).hidden]
     return [_server_tool(key, server, pinned, tool, names[tool.name]) for tool in shown]

@@ -91,7 +91,7 @@ def test_a_token_that_redis_cannot_note_is_no_fault_of_the_tool_s() -> None:
     with pytest.raises(ToolError) as raised:
         run.outside_token()
     assert raised.value.retryable
-    assert "could not note the token" in raised.value.text
+    assert "token of this call could not be stored" in raised.value.text
     assert "redis" not in raised.value.text
 
 

@@ -95,7 +95,7 @@ def test_the_file_of_other_programs_is_read(tmp_path: Path) -> None:
     ("servers", "said"),
     [
         ({"git": {"command": "x", "args": ["${NOT_SET}"]}}, "NOT_SET"),
-        ({"git": {"type": "sse", "url": "http://x"}}, "'sse' is not spoken"),
+        ({"git": {"type": "sse", "url": "http://x"}}, "'sse' is not supported"),
         ({"git": {"type": "stdio"}}, "needs a command"),
         ({"git": {"type": "http"}}, "needs a url"),
         ({"git": {"command": "x", "env": ["a"]}}, "env must be an object"),
