@@ -19,8 +19,8 @@ BUGS = (
     Bug(
         "a retry is taken for what was answered though another is open",
         "brainq/adapters/redis/lua/request_try.lua",
-        "if sent ~= theirs then return theirs end",
-        "if sent ~= theirs then return sent end",
+        "if sent ~= other_sent then return other_sent end",
+        "if sent ~= other_sent then return sent end",
         TRY,
     ),
     Bug(

@@ -1,6 +1,6 @@
 --[[
-Decide an approval, once: `decision` is `approved` or `denied`. It is bound to the hash of the arguments it was shown
-with. `edit` is the call with other arguments as JSON (spec hash fp lanes), or empty.
+Record the decision on an approval, once. The decision is bound to the hash of the arguments that the person saw
+(`expect`). `edit` is the call with other arguments, as JSON (spec hash fp lanes), or empty.
 
 KEYS   turn budget trace history events guard
 ARGV   sid tid call expect decision:approved/denied who comment edit
@@ -28,6 +28,6 @@ if edit ~= '' then
     call .. ':lanes', other.lanes, call .. ':edited', '1')
 end
 emit(events, 'approval.decided', {call = call, decision = decision, edited = edit ~= ''})
--- A call whose wave has not come yet meets the decision when it does.
+-- A call of a later wave reads the decision when its wave opens.
 if c.status == 'parked' then open_waves() end
 return {decision == 'approved' and 'APPROVED' or 'DENIED'}

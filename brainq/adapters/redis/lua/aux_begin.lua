@@ -1,7 +1,8 @@
 --[[
-Begin a model call beside the steps: a reflection, or a compaction. It is marked as tried before it is made, so that
-one in which a worker dies is not tried for ever; the next claim then charges `under_way`, a JSON array of spends. One
-that would pass the tokens or the money of the turn is not made. A reflection is paid for here. `money` and MONEY: as of step_begin.
+Begin a model call beside the steps: a reflection or a compaction. It is marked as tried before it is made, so that a
+call in which a worker dies is not tried for ever. The next claim then charges `under_way`, a JSON array of spends. The
+call is not made if it could exceed the turn's limit of tokens or money. A reflection is paid for here. `money` and
+MONEY are as in step_begin.
 
 KEYS   turn budget
 ARGV   owner fence:n kind:reflection/compaction mark tokens:n usd:f? under_way money
@@ -18,7 +19,7 @@ if too_much then return {'SPENT', too_much} end
 if kind == 'reflection' and claim_units(budget, 'reflections', {mark})[1] == 'SPENT' then return {'SPENT', 'reflections'} end
 local refused = money ~= '' and reserve_money(turn, money)
 if refused then
-  redis.call('HDEL', turn, 'aux_' .. kind) -- it was not tried
+  redis.call('HDEL', turn, 'aux_' .. kind) -- so that it may be tried again
   return {'MONEY', unpack(refused)}
 end
 redis.call('HSET', turn, 'aux_open', kind, 'aux_tokens', tokens, 'aux_usd', usd,

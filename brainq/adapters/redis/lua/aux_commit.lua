@@ -1,6 +1,6 @@
 --[[
-Commit a reflection: its note enters the history (none when it brought nothing), what it used is paid, and the
-coordinator is rung for the step itself.
+Commit a reflection. Its note enters the history (unless it is empty), its usage is charged, and the coordinator is rung
+for the step itself.
 
 KEYS   turn budget history events spends
 ARGV   sid tid owner fence:n kind item input:n output:n cache_read:n cache_creation:n cost:f? spend data

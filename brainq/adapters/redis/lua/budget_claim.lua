@@ -1,7 +1,7 @@
 --[[
-Claim units of one kind (steps, tool_calls, reflections): never more than its maximum, whoever asks. Ids are
-claimed in order, one unit each; an id claimed before pays nothing. Replies one word an id. A parked turn's deadline keeps
-still; a budget of its own has no turn.
+Claim units of one kind (steps, tool_calls, reflections), never more than its maximum. Ids are claimed in order, one
+unit each; an id that was claimed before costs nothing. The reply has one word for each id. The deadline of a parked
+turn does not run. A budget that belongs to no turn has an empty `turn`.
 
 KEYS   turn budget
 ARGV   kind ids...

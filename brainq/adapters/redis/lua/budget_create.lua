@@ -1,5 +1,5 @@
 --[[
-Make a budget, once. Its deadline starts now.
+Create a budget, once. Its deadline starts now.
 
 KEYS   budget
 ARGV   timeout_ms:n max_steps:n max_tool_calls:n max_reflections:n max_context_tokens:n max_total_tokens:n?

@@ -1,5 +1,5 @@
 --[[
-Add what a model call used. `id` makes a repeat of the same addition pay nothing.
+Add the usage of a model call. A repeated `id` adds nothing.
 
 KEYS   budget
 ARGV   id input:n output:n cache_read:n cache_creation:n cost:f?

@@ -1,6 +1,6 @@
 --[[
-Renew the lease of a running call and that of its lanes, or learn that it is no longer wanted. Lanes that were taken
-from it while its process was frozen are not taken back: the call's own lease says what becomes of it.
+Renew the lease of a running call and of its lanes, or report that the call is no longer wanted. Lanes that were taken
+from the call while its process was frozen are not taken back: the call's own lease decides what becomes of it.
 
 KEYS   turn trace leases
 ARGV   sid tid owner call attempt:n lease_ms:n

@@ -1,8 +1,8 @@
 --[[
-Settle a call whose worker is gone and which must not run again: unknown, failed, or as SQL recorded its end. Where its
-result came from outside before the worker could park it, that is its end. It leaves its lanes, unless their lease is
-renewed: its function was cut off and still runs, though nobody could say so. Then they are left when that ends.
-`outcome` is JSON for the brain's hook.
+Settle a call whose worker is gone and which must not run again: as unknown, as failed, or as SQL recorded its end. If
+its result came from outside before the worker could park it, that result is its end. The call leaves its lanes, unless
+their lease is still being renewed: then its function was cut off without a report and still runs, and the lanes are
+left when it ends. `outcome` is JSON for the brain's hook.
 
 KEYS   turn budget trace history events guard sources blocked
 ARGV   sid tid call attempt:n status:TraceStatus message detail retryable:b outcome

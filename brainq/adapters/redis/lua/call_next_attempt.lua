@@ -1,6 +1,6 @@
 --[[
-Ask again for a call whose worker is gone: the next attempt, in the lanes it still holds. `ALIVE`, too, while their lease
-is renewed: the function of the last attempt was cut off and still runs.
+Dispatch the next attempt of a call whose worker is gone, in the lanes that the call still holds. ALIVE is also the
+reply while their lease is renewed, because the function of the last attempt was cut off and still runs.
 
 KEYS   turn budget trace events history guard
 ARGV   sid tid call attempt:n

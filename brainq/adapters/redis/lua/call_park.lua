@@ -1,6 +1,6 @@
 --[[
-A call's function has returned, and its result will come from outside: the call leaves its lanes and waits for it, and
-no worker does. One that came before this settles the call at once.
+Park a call whose function has returned and whose result will come from outside. The call leaves its lanes, and no
+worker waits for it. A result that came before this settles the call at once.
 
 KEYS   turn budget trace history events guard sources blocked changes
 ARGV   sid tid owner call attempt:n why:outside/child token timeout_ms:n found block:b changed

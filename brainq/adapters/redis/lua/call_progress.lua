@@ -1,6 +1,6 @@
 --[[
-Publish how far a call is that runs, or waits for a server's task. `number` counts what this attempt publishes, so
-that the same number is published once. `progress` is JSON: done, and total and message where they are known.
+Publish the progress of a call that runs or waits for a server's task. `number` counts the reports of this attempt, so
+that each report is published once. `progress` is JSON with `done`, and with `total` and `message` if they are known.
 
 KEYS   turn trace events
 ARGV   owner call attempt:n number:n progress

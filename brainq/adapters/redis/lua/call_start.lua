@@ -1,6 +1,6 @@
 --[[
-The last look before the function of a call that changes something is called, once its intent is stored: it still is
-wanted, and still holds its lanes. Both leases are young then.
+Check for the last time, before the function of a write is called and after its intent is stored, that the call is still
+wanted and still holds its lanes. Renews both leases.
 
 KEYS   turn trace leases
 ARGV   sid tid owner call attempt:n lease_ms:n

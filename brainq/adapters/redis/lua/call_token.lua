@@ -1,6 +1,6 @@
 --[[
-Note the token that a running call gives away, so that no other one is taken for it. All attempts of a call give the
-same one: a holder of the first may answer any of them.
+Record the token that a running call gives away, so that no other token is accepted for it. All attempts of a call give
+away the same token, so a holder of the first one may answer any of them.
 
 KEYS   trace
 ARGV   owner call attempt:n token

@@ -1,8 +1,9 @@
 --[[
-Whether an attempt never started, though its intent is in SQL and its worker is gone: a statement of its worker's reached
-SQL after that had given it up. Then it is fenced here, and never will. UNSTARTED only where `call_start` of it never came,
-and this Redis is the one that it was claimed from, with nothing lost since: neither restarted nor failed over. `owner` wrote
-the intent: where Redis lost that claim, another's of the same attempt says nothing of whether that one has started.
+Decide whether an attempt never started although its intent is in SQL and its worker is gone, because the insert reached
+SQL after the worker had given it up. If so, the attempt is fenced here and will never start. The reply is UNSTARTED
+only if its `call_start` never came, and if this is the Redis that the attempt was claimed from, neither restarted nor
+failed over, so that no data was lost. `owner` wrote the intent. If Redis lost that claim, the claim of another owner
+does not show whether the first one started.
 
 KEYS   trace
 ARGV   sid tid call attempt:n owner

@@ -1,8 +1,8 @@
 --[[
-Say how large the capacity is and what a tenant's share of it is, take turns out of it that are not live (they were lost, not
-ended), and admit turns that wait. `own` are the shares of tenants that have one of their own, `caps` how many turns of a brain
-may be live, where there is a cap; both as JSON. A cap is in force until no sweeper has reported it for `cap_ms`: sweepers may
-know different brains. Live turns, and sessions that wait for a brain, are looked at `most` at a time, each time the next ones.
+Store the size of the capacity and the share of each tenant, remove turns from it that are lost and not live, and admit
+waiting turns. `own` has the shares of tenants that have their own, and `caps` how many turns of a brain may be live,
+for brains with a cap; both are JSON. A cap is in force until no sweeper has reported it for `cap_ms`, because sweepers
+may know different brains. Live turns, and sessions that wait for a brain, are checked `most` at a time, in rotation.
 
 KEYS   capacity
 ARGV   size:n share:n own caps cap_ms:n most:n keep_ms:n
@@ -21,8 +21,8 @@ for _, name in ipairs(redis.call('HKEYS', capacity)) do
 end
 for name, most_live in pairs(shares) do redis.call('HSET', capacity, name, most_live) end
 
--- A session that waits for a brain is queued or deferred; one that is neither waits no more. Which brains they wait for is found here where
--- the capacity's size had expired meanwhile.
+-- A session that waits for a brain is queued or deferred. If it is neither, it no longer waits. The brains that
+-- sessions wait for are found here if the capacity's size had expired in the meantime.
 local met = {}
 local function look_who_waits()
   local found = redis.call('HSCAN', WAITED_BRAINS, redis.call('HGET', capacity, 'for_from') or '0', 'COUNT', most)
@@ -38,8 +38,8 @@ local function look_who_waits()
 end
 look_who_waits()
 
--- A brain that has no cap any more is named until nobody is deferred for it, and the field is there while one is counted in
--- places, or anybody waits for one.
+-- A brain that has lost its cap is named until no session is deferred for it. The field exists while turns of any brain
+-- are counted, or while any session waits for a brain.
 local function name_brains()
   local names = {}
   for brain in (redis.call('HGET', capacity, 'caps') or ''):gmatch('%S+') do met[brain] = true end
@@ -64,7 +64,7 @@ for _, place in ipairs(places) do
   if not brain then its_sid, its_tid = place:match('^:?(%S+) (%S+)$') end
   local t = read(OUTBOX_PREFIX .. '{' .. its_sid .. '}:t:' .. its_tid, {'state', 'brain'})
   if t.state ~= 'active' then remove_live(its_sid, its_tid, brain)
-  -- It began before its brain had a cap.
+  -- The turn began before its brain had a cap.
   elseif not brain and has_cap(caps_now(), t.brain) then add_live(its_sid, its_tid, t.brain) end
 end
 redis.call('PEXPIRE', capacity, keep_ms)

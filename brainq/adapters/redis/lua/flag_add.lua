@@ -1,5 +1,5 @@
 --[[
-Add a readiness flag to a session's queue: its next turn that has none takes the oldest.
+Add a readiness flag to a session's queue. The session's next turn without a flag takes the oldest one.
 
 KEYS   session flags readiness
 ARGV   flag timeout_ms:n policy:HoldPolicy reason most:n keep_ms:n

@@ -1,5 +1,5 @@
 --[[
-Say that a readiness flag is ready. TAKEN: a turn has taken it as a hold, which is to be released there.
+Mark a readiness flag as ready. TAKEN means that a turn has taken the flag as a hold, which must be released there.
 
 KEYS   flags
 ARGV   flag

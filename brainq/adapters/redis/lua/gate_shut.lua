@@ -1,5 +1,5 @@
 --[[
-Shut a turn's write gate: no result enters it any more, though it has not ended yet.
+Shut a turn's write gate. Results no longer enter the turn, although it has not ended yet.
 
 KEYS   turn
 ARGV   by

@@ -1,8 +1,8 @@
 --[[
-Replace the oldest messages of the history by a summary: `drop` of them go, `items` (the summary, and messages that
-must stay) come in front. Refused when the history is not as long as it was when the summary was written. `mark`
-is how full the context is now: it is not compacted again before it has grown. `why` no model wrote the summary, for
-the turn's warnings; "" where one did.
+Replace the oldest messages of the history by a summary. `drop` messages are removed, and `items` (the summary, and
+messages that must stay) are put in front. CHANGED means that the length of the history is not what it was when the
+summary was written. `mark` is the size of the context now: it is compacted again only after it has grown. `why` says
+why no model wrote the summary, for the turn's warnings, and is "" if a model did.
 
 KEYS   turn session budget history events spends guard
 ARGV   sid tid owner fence:n expect:n drop:n input:n output:n cache_read:n cache_creation:n cost:f? spend
@@ -22,8 +22,8 @@ redis.call('LTRIM', history, drop, -1)
 for i = #items, 1, -1 do redis.call('LPUSH', history, items[i]) end
 local counted = isolated and turn or session
 redis.call('HINCRBY', counted, 'trimmed', drop - #items)
-redis.call('HINCRBY', counted, 'history_stamp', 1) -- what processes know of it is void
--- The model no longer sees these results, so asking for them again does not count as a repeat.
+redis.call('HINCRBY', counted, 'history_stamp', 1) -- invalidates the copies that processes have
+-- The model no longer sees these results, so a call that requests them again does not count as a repeat.
 for fingerprint in forget:gmatch('%S+') do redis.call('HDEL', guard, fingerprint) end
 redis.call('HSET', turn, 'compacted', '1', 'aux_compaction', mark)
 if why ~= '' then redis.call('HSET', turn, 'unsummarised', why) end

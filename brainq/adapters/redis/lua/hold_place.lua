@@ -1,6 +1,6 @@
 --[[
-Place a hold on a turn: from now on no call that changes something starts in it. `hold_kind` is `hold`, or `readiness` for
-a flag that the turn took before Redis lost the hold it became.
+Place a hold on a turn. From now on no call with effects starts in it. `hold_kind` is `hold`, or `readiness` for a flag
+that the turn took before Redis lost the hold made from it.
 
 KEYS   turn events
 ARGV   sid tid hold timeout_ms:n policy:HoldPolicy reason hold_kind:hold/readiness

@@ -1,5 +1,5 @@
 --[[
-Release a hold of a turn. The calls that waited for it go on when no other is in force.
+Release a hold of a turn. The calls that waited for it continue if no other hold is in force.
 
 KEYS   turn budget trace history events guard
 ARGV   sid tid hold
@@ -8,7 +8,7 @@ REPLY  RELEASED | ABSENT | GONE
 -- @include lib/waves
 local held = redis.call('HMGET', turn, 'state', 'holds', 'n_calls', 'absorbed', 'step')
 if not held[1] then return {'GONE'} end
--- Of a turn that is over: its last event has been published.
+-- A turn that is over has published its last event.
 if held[1] ~= 'queued' and held[1] ~= 'active' and held[1] ~= 'parked' then return {'ABSENT'} end
 local holds = held[2] and held[2] ~= '' and cjson.decode(held[2]) or {}
 if not holds[hold] then return {'ABSENT'} end

@@ -1,5 +1,5 @@
 --[[
-The brain's `on_post_tool_use` was called for these calls, which no worker had ended.
+Record that the brain's `on_post_tool_use` was called for these calls, which no worker had ended.
 
 KEYS   turn trace
 ARGV   owner fence:n calls:words

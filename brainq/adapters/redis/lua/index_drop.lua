@@ -1,5 +1,5 @@
 --[[
-A turn that Redis does not know, and for whose end nobody waits, is looked at no more.
+Remove a turn from the index if Redis does not know it and nobody waits for its end.
 
 KEYS   turn
 ARGV   sid tid

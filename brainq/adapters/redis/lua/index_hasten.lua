@@ -1,5 +1,5 @@
 --[[
-Have turns looked at in `after_ms` at the latest.
+Schedule the check of these turns in `after_ms` at the latest.
 
 KEYS   index
 ARGV   after_ms:n members...

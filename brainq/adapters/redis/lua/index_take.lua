@@ -1,6 +1,7 @@
 --[[
-Take up to `most` turns that are due to be looked at, pushed back by `hold_ms` so that sweepers share the work. `swept` is
-when this was done last: where Redis' clock stepped back since, all looks are brought as much nearer.
+Take up to `most` turns that are due for a check. They are postponed by `hold_ms`, so that sweepers share the work.
+`swept` is the time of the last such call. If Redis' clock has stepped back since then, all checks are moved forward by
+the difference.
 
 KEYS   index swept
 ARGV   most:n hold_ms:n

@@ -1,5 +1,5 @@
 --[[
-Keep the lanes of a call whose function still runs, also after its call was settled.
+Keep the lanes of a call whose function still runs, even after the call was settled.
 
 KEYS   leases
 ARGV   holder lease_ms:n

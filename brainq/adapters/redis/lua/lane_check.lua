@@ -1,7 +1,8 @@
 --[[
-The lease of a call's lanes has lapsed: they are kept for a call that is queued or runs, and left by one that is over,
-unless its lease was renewed since a sweeper found it with this `mark`: an abandoned function of it may be beating. Only
-that of a queued call is renewed here: of one that runs it would seem that its process lives.
+Handle a lapsed lease of a call's lanes. The lanes are kept if the call is queued or running. They are left if the call
+is over, unless the lease was renewed after a sweeper found it with this `mark`, because an abandoned function may be
+beating. Only the lease of a queued call is renewed here: for a running call, a renewal would look as if its process
+were alive.
 
 KEYS   turn budget trace history events guard
 ARGV   sid tid call mark lease_ms:n

@@ -1,8 +1,8 @@
 --[[
-Take up to `most` holders whose lease has lapsed, to ask their calls whether the lanes are still needed.
-They are pushed back by `hold_ms`, so that sweepers share the work. The mark they get is not a lease that a beat could
-have written (those are whole), and below any that is taken from now on: lane_check frees a holder only while it still
-has it. A lease further ahead than any lasts was written before the clock stepped back, and ends as one from now on.
+Take up to `most` holders whose lease has lapsed, so that their calls can be checked. They are postponed by `hold_ms`,
+so that sweepers share the work. The mark that they get cannot be a lease written by a beat, because leases are whole
+numbers, and it is lower than any lease taken from now on. lane_check frees a holder only while it still has this mark.
+A lease longer than any lease can be was written before the clock stepped back, and is shortened to a full one from now.
 
 KEYS   leases
 ARGV   most:n hold_ms:n longest_lease_ms:n

@@ -1,7 +1,8 @@
 --[[
-End what a process that is gone holds of one turn now: its lease of the turn, of calls, of the finalizer's step. What it
-renewed after `absent_at` shows that it lives, and stays. A write that has begun ends one beat later. The lease of a call's
-lanes ends with the call's: it would keep the call from a next attempt, and others from the lanes. The turn is looked at then.
+End the leases that a gone process holds in one turn: of the turn, of its calls, and of the finalizer's step. A lease
+that was renewed after `absent_at` shows that the process is alive, and stays. A write that has begun loses its lease
+one beat later. The lease of a call's lanes ends with that of the call, because it would otherwise keep the call from a
+next attempt, and others from the lanes. The turn is checked then.
 
 KEYS   turn trace leases
 ARGV   sid tid process absent_at:n lease_ms:n beat_ms:n

@@ -1,7 +1,8 @@
 --[[
-Put input into a turn's mailbox, once for each client_message_id. SEALED: the turn is over; it becomes a turn of its own.
-FULL: so much waits there (inputs, bytes) that no step has read; an empty mailbox takes any one.
-`cell_tenant`: its tenant's key, where there are several cells; one that has moved away, or is about to, is sent nothing.
+Put input into a turn's mailbox, once for each client_message_id. SEALED means that the turn is over, and the input
+becomes a separate turn. FULL means that the mailbox holds `most` inputs or `most_bytes` bytes that no step has read; an
+empty mailbox accepts input of any size. `cell_tenant` is the key of the turn's tenant if there are several cells.
+Nothing is accepted for a tenant that has moved or is about to move.
 
 KEYS   turn events mailbox receipts moved
 ARGV   message_id item most:n most_bytes:n cell_tenant

@@ -1,7 +1,7 @@
 --[[
-Add what a process has counted to what all have. `number` is one higher with each batch of a process: one that was added
-before is not added again. A cell that is not there yet is left out once there are `most`; what was left out is counted
-in the cell `dropped`.
+Add the counts of a process to the shared metrics. `number` grows by one with each batch of a process, so that a batch
+is added once. A series that does not exist yet is left out once there are `most` series; the series `dropped` counts
+those that were left out.
 
 KEYS   flushed metrics
 ARGV   number:n dropped keep_ms:n remember_ms:n most:n deltas...

@@ -1,7 +1,8 @@
 --[[
-Let a window's counter have what SQL has granted it in all. A counter that is not there is new, or Redis lost it: it begins
-with `spent`, which is no less than what was spent. One that another Redis left, before a restart or a failover, may lack what was
-spent last: with what is held it comes to `spent`, too. `is_full`: there is no more for now. `returned`, which counts as spent, is another cell's (money_return). Granting the same twice changes nothing.
+Set the total that SQL has granted to a window's counter. A counter that does not exist is new, or Redis lost it: it
+begins with `spent`, which is at least the true amount. A counter from before a restart or a failover may lack the last
+spending, so `spent` and the held amount are raised to `spent` together. `is_full` means that there is no more for now.
+`returned` counts as spent, because another cell has it (money_return). Granting the same total twice changes nothing.
 
 KEYS   counter
 ARGV   granted:f? spent:f? is_full:b returned:f? keep_ms:n

@@ -1,6 +1,7 @@
 --[[
-Have the turns that are parked in a line looked at now, in the order of the line: a budget was raised. They stay in it until the
-sweeper has taken them out. So do those that are hidden while their tenant moves: they ask once they are shown again.
+Schedule the turns that are parked in a queue of a raised budget for a check now, in the order of the queue. They stay
+in the queue until the sweeper has removed them. So do turns that are hidden while their tenant moves: they continue
+once they are shown again.
 
 KEYS   parked_line index
 ARGV   prefix most:n

@@ -1,6 +1,7 @@
 --[[
-Take what a window's counter has left out of it, because another cell may want it. `returned` is all that was ever taken so;
-it counts as spent here. What is less than `least` stays. BUSY: a call is in flight, which may be billed more than it has reserved.
+Take the unused rest out of a window's counter, because another cell may want it. `returned` is the total that was ever
+taken out; it counts as spent here. A rest below `least` stays. BUSY means that a call is in flight, which may be billed
+more than it has reserved.
 
 KEYS   counter
 ARGV   least:f?

@@ -1,5 +1,6 @@
 --[[
-Replace what money_take reserved for a call by its cost, `usd`. The ticket stays, without money, so that this happens once.
+Replace the amount that money_take reserved for a call by its cost, `usd`. The ticket stays, without money, so that this
+happens once.
 
 KEYS   ticket
 ARGV   usd:f?

@@ -1,6 +1,7 @@
 --[[
-Write what scripts read of a tenant that is not this cell's any more, or take it away again (`after` empty), if it is
-still what it was (`before`, empty for nothing).
+Write or remove the record that tells scripts that a tenant has left this cell or is about to. `before` is the record as
+it was read, and `after` the new one; empty means that there is none. CHANGED means that the record was no longer
+`before`.
 
 KEYS   moved
 ARGV   tenant before after

@@ -1,6 +1,6 @@
 --[[
-Go on without what memory and the context pack have not brought in time: their calls time out, and a result that
-comes later is late like any other.
+Continue without the results of memory and the context pack that have not come in time. Their calls time out, and a
+later result is late like any other.
 
 KEYS   turn budget trace history events guard
 ARGV   sid tid

@@ -1,8 +1,9 @@
 --[[
-The result of a parked call comes from outside, once. EARLY: the call's function has not returned yet; the result is
-kept for it. LATE: nobody waits any more; a write is shown to the model as evidence. `known` is 1 for a token that is
-known to stand for the call; any other must be the one the call has given away. `spent` is what a child turn used, as
-JSON: it is paid by this turn. `outcome` is JSON for the brain's hook.
+Complete a parked call with its result from outside, once. EARLY means that the call's function has not returned yet,
+and the result is kept for it. LATE means that the call is no longer open; the end of a write is then shown to the model
+as evidence. `known` is 1 for a token that certainly belongs to the call; any other token must be the one that the call
+has given away. `spent` is the usage of a child turn, as JSON, which this turn pays. `outcome` is JSON for the brain's
+hook.
 
 KEYS   turn budget trace history events guard sources blocked notices spends
 ARGV   sid tid call token known:b status:TraceStatus message detail retryable:b found notice spent outcome
@@ -32,7 +33,7 @@ if not c.token then
         found = found, notice = notice, outcome = outcome}))
     return {'EARLY'}
   end
-  -- Its worker died, or was cut off, before it could park: what it had asked for may come all the same.
+  -- The worker died, or was cut off, before it could park the call. The result that it requested may still come.
   if c.given ~= token or c.early or not SETTLED[c.status] then return {'BAD'} end
 elseif c.token ~= token then
   return {'BAD'}

@@ -1,5 +1,5 @@
 --[[
-A process that was found gone is watched no more, unless it was seen since.
+Stop watching a process that was found gone, unless it was seen since then.
 
 KEYS   presence
 ARGV   process absent_at:n

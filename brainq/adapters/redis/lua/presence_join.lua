@@ -1,6 +1,7 @@
 --[[
-Note that a process listens on its channel, so that it is known to be gone when it no longer does. DEAF: nobody is heard to
-listen there, as behind a proxy that keeps subscriptions to itself, or nothing says so; then it is not watched.
+Record that a process listens on its channel, so that its absence can be noticed. DEAF means that no listener is visible
+there, for example behind a proxy that keeps subscriptions to itself, or that Redis does not report it. The process is
+then not watched.
 
 KEYS   presence
 ARGV   channels process keep_ms:n

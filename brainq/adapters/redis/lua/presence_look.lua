@@ -1,8 +1,8 @@
 --[[
-Find the processes that are gone: they listened since this Redis began, and did not at two looks at least `apart_ms` apart.
-Redis that began anew, or took another's place, knows nothing of those it has not seen: they are unknown, not gone, and are
-forgotten after `forget_ms`. One look is made in `apart_ms`, whoever asks. `gone` holds each name with the time of the first
-look that missed it, until presence_forget.
+Find the processes that are gone: they have listened since this Redis started, and were absent at two looks at least
+`apart_ms` apart. A Redis that was restarted or replaced knows nothing about processes that it has not seen. They are
+unknown and not gone, and are forgotten after `forget_ms`. At most one look is made in `apart_ms`, whichever process
+calls. `gone` has the name of each process and the time of the first look that missed it, until presence_forget.
 
 KEYS   presence
 ARGV   channels apart_ms:n forget_ms:n

@@ -1,7 +1,7 @@
 --[[
-A turn that may be what kills its workers waits for a place in quarantine, and nobody owns it. For `after_ms` nobody rings for
-it, and its deadline does not run, in all for as long as its own time limit. Called again before that, it goes on waiting;
-what is left of it when it is claimed is taken back (turn_claim).
+Let a turn that may be killing its workers wait for a place in quarantine, without an owner. For `after_ms` nobody rings
+for it, and its deadline does not run, for at most its own time limit in total. A further call before that time extends
+the wait. The unused rest is taken back when the turn is claimed (turn_claim).
 
 KEYS   turn budget
 ARGV   sid tid fence:n after_ms:n

@@ -1,5 +1,6 @@
 --[[
-Leave the queue for a model's places: whose turn is over, or was answered by another model. Those behind come nearer.
+Take a ticket out of the queue of a model's requests, because its turn is over or another model has answered. Those
+behind it move up.
 
 KEYS   line order due rule tenants
 ARGV   ticket

@@ -1,6 +1,7 @@
 --[[
-What a stream that goes on has reported of its usage: `used` tokens at least, with what its reply may yet have. `is_all`: no more than
-that can come, so that a place counts less, too, and the ratio of `counted` to `estimated` tokens is known; else both only rise.
+Record the usage that an open stream has reported so far: at least `used` tokens, including what its reply may still
+add. `is_all` means that no more can come. Then the count of the place may fall as well, and the ratio of `counted` to
+`estimated` tokens is learned. Otherwise the count may only rise.
 
 KEYS   places rule
 ARGV   place used:n estimated:n counted:n is_all:b

@@ -1,8 +1,14 @@
 --[[
-What came of a request: how many tokens it really used, `answered_ms` ago its answer began (its place counts a window from
-there), what of them it `counted` for those that were `estimated`, and the service's word on its limits: `requests` and `tokens` a minute, and to wait `stop_ms`; `probes`: for
-longer than that, so one request tries it first. All processes
-hear of a limit that is new. `mark` is new for each request: its word counts once.
+Record the outcome of a request.
+
+- `used`: the tokens that it really used. `counted` of them are the service's count for the `estimated` ones.
+- `answered_ms`: how long ago its answer began. Its place counts for one window from then.
+- `requests`, `tokens`: the limits per minute that the service reported.
+- `stop_ms`: how long the service asked us to wait. `probes` means that one request must try the service first after
+  that.
+- `mark`: new for each request, so that its report counts once.
+
+All processes are notified of a new limit.
 
 KEYS   places rule limited
 ARGV   place model mark used:n? estimated:n? counted:n? answered_ms:n? window_ms:n requests:n? tokens:n? stop_ms:n probes:b

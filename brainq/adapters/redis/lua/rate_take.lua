@@ -1,8 +1,9 @@
 --[[
-Take a place among the requests to one model (lib/rates), or wait for one in the queue (lib/permit_queue has a drawing). `ticket`
-waits in the turn of its tenant, and there by its `rank`; `place` is the request, new for each try. Both begin with the session.
-`estimated` of the `tokens` count by the ratio that the service's own counts have shown. With `shared` this cell has a share of the
-limits. LATE: the request would wait longer than `most_wait_ms`.
+Take a place among the requests to one model (lib/rates), or wait for one in the queue (lib/permit_queue has a drawing).
+`ticket` waits in its tenant's turn, and within the tenant by its `rank`. `place` is the request, and is new for each
+try. Both begin with the session. `estimated` of the `tokens` are scaled by the ratio that the service's own counts have
+shown. `shared` means that this cell has a share of the limits. LATE means that the request would wait longer than
+`most_wait_ms`.
 
 KEYS   places line order due rule tenants by limited
 ARGV   model place ticket rank:n tokens:n estimated:n requests_most:n? tokens_most:n? window_ms:n slack_ms:n most_wait_ms:n shared:b
@@ -27,13 +28,13 @@ local cost, whole, rest_until, none_until = cost_of(tokens, most, most_tokens), 
 most, most_tokens, rest_until, none_until = shared_limits(most, most_tokens)
 local tenant, present, taken = tenant_of(ticket), tonumber(r.present or 0), redis.call('ZCARD', places)
 local ahead, before, is_queued, next_tag = queue_position(ticket, rank, present)
--- When may it go, and which limit decides that?
+-- When may the request go, and which limit decides that?
 local at, what, limit = now, 'stop', 0
 local function not_before(when, why, number)
   if when > at then at, what, limit = when, why, number end
 end
 
-if stopped_until > now then -- the requests that wait come back one by one
+if stopped_until > now then -- the waiting requests return one by one
   not_before(stopped_until + ahead * math.ceil(most and window_ms / most or 50), 'stop', 0)
 end
 if r.probe then not_before(tonumber(r.probe_until or 0), 'stop', 0) end -- one request tries the service first
@@ -45,7 +46,7 @@ if most and is_shared(tenant, r) then
   not_before(when, 'requests', most)
 end
 if most and taken + to_go >= most then
-  -- So many places must end first. If fewer are taken, the requests ahead must get theirs, and end a window later.
+  -- This many places must end first. If fewer are taken, the requests ahead must get theirs, and end a window later.
   local over = taken + to_go - most
   local when = over < taken and score_at(over) or rounds_later((over - taken) / most)
   not_before(when, 'requests', most)

@@ -1,6 +1,6 @@
 --[[
-How a try ended: it was refused, cut before its client had all, or sent whole; `over`: its client is not to come
-again. One that was tried again since is that try's.
+Record how a try ended: it was refused, cut before its client had all of it, or sent whole. `over` means that its client
+must not come again. If the request was tried again since then, the record belongs to the later try.
 
 KEYS   tries
 ARGV   key number:n state:refused/cut/sent/over

@@ -1,9 +1,9 @@
 --[[
-Which request a try is of, where its client says only which try it is (`number`, from 0), and its content alone tells it
-from others. What is tried again is taken for a try before it: the last one before a lower one; one that was refused or
-cut, the newest first, before one that is open, the oldest first; one that was answered only where no other is there.
-Else it is a request of its own, by `older` (what the previous release knows it by) or by `key`. `key` is new for each try, so that
-asking twice changes nothing. The `most` newest requests are known.
+Find the request that a try belongs to, if its client only says which try it is (`number`, from 0), so that only the
+content distinguishes requests. A repeated try is matched with an earlier try: one with a higher number first; of these,
+one that was refused or cut (the newest first) before one that is open (the oldest first); and one that was answered
+only if there is no other. Otherwise the try is a new request, named `older` (its name in the previous release) or
+`key`. `key` is new for each try, so that a repeated call changes nothing. The `most` newest requests are known.
 
 KEYS   tries
 ARGV   key number:n state:open/refused older keep_ms:n most:n
@@ -25,8 +25,8 @@ for i = 1, #found, 2 do
 end
 
 local function goes_before(one, other)
-  local sent, theirs = one.state == 'sent', other.state == 'sent'
-  if sent ~= theirs then return theirs end
+  local sent, other_sent = one.state == 'sent', other.state == 'sent'
+  if sent ~= other_sent then return other_sent end
   if one.number ~= other.number then return one.number > other.number end
   local open = one.state == 'open'
   if open ~= (other.state == 'open') then return not open end

@@ -1,6 +1,6 @@
 --[[
-A result that is out says something else: what was given up after it went out, or done after all. Nothing changes where the
-result is no longer `known`, as it was read.
+Change a published result, because a step was given up after the result went out, or was completed after all. Nothing
+changes if the result is no longer `known`, the text that was read.
 
 KEYS   result
 ARGV   known body

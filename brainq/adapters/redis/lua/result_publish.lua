@@ -1,5 +1,5 @@
 --[[
-The result goes out, once, though no step of the chain sends it.
+Publish the result, once, although no step of the chain sends it.
 
 KEYS   turn result events
 ARGV   body data

@@ -1,6 +1,6 @@
 --[[
-No further turn of the session begins, until it is resumed. A live one goes on. `why` is shown to people, or empty;
-the first reason is kept.
+Pause a session, so that none of its further turns begins until it is resumed. A live turn continues. `why` is shown to
+people, or is empty. The first reason is kept.
 
 KEYS   session waiting
 ARGV   keep_session_ms:n why

@@ -1,6 +1,6 @@
 --[[
-Let the session's turns begin again: the first that waits does, when none is live and there is capacity, which it queues
-for else.
+Resume a session. Its first waiting turn begins if no turn is live and there is capacity. Otherwise the session queues
+for capacity.
 
 KEYS   session waiting
 ARGV   sid

@@ -1,8 +1,8 @@
 --[[
-What a cell has and uses of a model's limit that it shares with other cells, in parts of WHOLE: the share that home gave it, what counts
-within the window, and whether requests wait. `mark` is greater at each look, and the same for the same `look`, which is new for each:
-what was decided for an earlier one is not put any more. One process of a cell asks for a model: OTHER, while another `asker` has looked
-in the last `keep_ms`. FREE: nothing limits the model.
+Report what a cell has and uses of a model's limit that it shares with other cells, in parts of WHOLE: its share, the
+parts that count within the window, and whether requests wait. `mark` grows with each look, and stays the same for a
+repeated `look`; a decision about an earlier look is not stored any more. One process of a cell requests shares of a
+model: OTHER means that another `asker` has looked in the last `keep_ms`. FREE means that nothing limits the model.
 
 KEYS   places line rule by
 ARGV   look asker keep_ms:n requests_most:n? tokens_most:n?

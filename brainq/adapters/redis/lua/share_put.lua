@@ -1,6 +1,7 @@
 --[[
-Put the share of a model's limit that home has given this cell, in parts of WHOLE, for `for_ms` from the look with this `mark` on, which
-was made before home was asked. OLD: another look came between.
+Store the share of a model's limit that the home cell has given this cell, in parts of WHOLE. It holds for `for_ms` from
+the look with this `mark`, which was made before the request to the home cell. OLD means that another look came in
+between.
 
 KEYS   rule
 ARGV   mark:n share:n for_ms:n

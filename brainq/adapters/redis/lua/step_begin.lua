@@ -1,14 +1,16 @@
 --[[
-Claim the next step and start an attempt at it. A step is paid for once, however often it is attempted; an
-attempt of the same owner that broke off is charged with `lost`, a JSON array of spends ("": nobody knows).
-`under_way` is what this one is charged with should nobody tell its end. `asked` is new for each attempt, so that
-asking twice with the same one is asking once. `estimate` is compared with what the step is billed for in the end;
-`tokens` is the most it is thought to take, and what the budget is held against.
-With the step the input it reads is consumed: the `drain` oldest of the mailbox, whose messages (`items`) enter the
-history. `ready` is the newest word about readiness: `ready`, or a hold as JSON with its id. `full` is how much of the
-context this step fills, in per cent, where that is worth a warning, else 0: it is published once a turn.
-`money` says which budgets it is to be held against (lib/money), "" for none. MONEY: one does not allow it now; nothing has
-begun, and asking again with the same `asked` is asking once.
+Claim the next step and start an attempt at it. A step is paid for once, however often it is attempted.
+
+- `lost`: the charge for an attempt of the same owner that broke off, as a JSON array of spends. "" if it is unknown.
+- `under_way`: the charge for this attempt if its end is never reported.
+- `asked`: new for each attempt, so that a repeated call starts one attempt.
+- `estimate`: compared with the bill of the step later. `tokens` is the worst case, which is checked against the budget.
+- `drain`: how many of the oldest inputs of the mailbox the step consumes. Their messages (`items`) enter the history.
+- `ready`: the newest readiness: `ready`, or a hold as JSON with its id.
+- `full`: the percentage of the context that this step fills, if that is worth a warning, or else 0. It is published
+  once per turn.
+- `money`: the budgets to reserve in (lib/money), or "". MONEY means that one of them does not allow the step now.
+  Nothing has begun, and a repeated call with the same `asked` counts once.
 
 KEYS   turn budget history events spends mailbox receipts
 ARGV   owner fence:n asked estimate:n tokens:n estimate_usd:f? shown:words lost under_way drain:n ready full:n

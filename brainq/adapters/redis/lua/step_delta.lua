@@ -1,8 +1,7 @@
 --[[
-Tell readers a part of the reply that is being written, or of what was thought before it (`kind`). A higher attempt
-replaces the text of a lower one.
-`under_way` is what the attempt has come to so far, after its step and number; "" where that is not known.
-`part` is new for each text, so that telling it twice is telling it once.
+Publish a part of the reply that is being written, or of the reasoning before it (`kind`). A higher attempt replaces the
+text of a lower one. `under_way` is the usage of the attempt so far, after its step and number, or "" if it is unknown.
+`part` is new for each text, so that a repeated call publishes it once.
 
 KEYS   turn events
 ARGV   owner fence:n step:n attempt:n part kind text under_way

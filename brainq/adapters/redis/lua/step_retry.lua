@@ -1,7 +1,7 @@
 --[[
-Tell readers that the model could not be had, and is asked again after a wait: `kind` is the provider's word for what
-went wrong, `model` who is asked then, where that is one of several. `part` is new for each, so that telling it twice
-is telling it once.
+Publish that the model was unavailable and will be called again after a wait. `kind` is the provider's word for the
+failure, and `model` the model that is called next if there are several. `part` is new for each retry, so that a
+repeated call publishes it once.
 
 KEYS   turn events
 ARGV   owner fence:n step:n attempt:n part kind wait_ms:n model

@@ -1,5 +1,5 @@
 --[[
-What operators had stopped goes on. Where nothing is stopped any more, no claim looks.
+Lift a stop. Once nothing is stopped, claims no longer read the stops.
 
 KEYS   stopped capacity
 ARGV   field

@@ -1,6 +1,7 @@
 --[[
-Operators stop something by name, or say so again: SQL knows it. `field` is `KIND NAME TENANT`, `mode` pause or forbid, `text` who and why,
-as JSON; `remaining_ms` until it ends by itself, if it does.
+Store a stop that an operator has set, and that SQL has recorded, or store it again. `field` is `KIND NAME TENANT`,
+`mode` is pause or forbid, and `text` has who and why as JSON. `remaining_ms` is the time until it ends by itself, or
+empty.
 
 KEYS   stopped capacity
 ARGV   field mode:pause/forbid text remaining_ms:n? keep_ms:n

@@ -1,7 +1,7 @@
 --[[
-Put a session of a tenant that is about to move where no other script finds it: its keys, and those of its turns that are
-parked or wait, are called `moving:` and their name from then on. BUSY: a turn of it is worked on, and nothing is hidden.
-`session_parts` and `turn_parts` are how the keys end.
+Hide a session of a tenant that is about to move, so that no other script finds it. Its keys, and those of its parked
+and waiting turns, get the prefix `moving:`. BUSY means that a turn of it is being worked on; then nothing is hidden.
+`session_parts` and `turn_parts` are the endings of the keys.
 
 KEYS   session waiting
 ARGV   base session_parts:words turn_parts:words

@@ -1,7 +1,7 @@
 --[[
-Keys of a session that were hidden have their names again: in the cell that its tenant moved to, or, where the move was
-undone, in the one that it stayed in. `hidden` are whole names; one that is gone is left out. `awaits` are its turns that
-are parked or wait: they are looked at soon.
+Give the hidden keys of a session their names again, in the cell that its tenant moved to, or in its old cell if the
+move was undone. `hidden` are whole names; a key that is gone is skipped. `awaits` are its parked and waiting turns,
+which are checked soon.
 
 KEYS   session
 ARGV   sid base awaits:words hidden...

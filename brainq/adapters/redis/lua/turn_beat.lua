@@ -1,5 +1,5 @@
 --[[
-Renew the lease of a turn. `under_way` is what the model call that is made has come to so far, as in step_delta.
+Renew the lease of a turn. `under_way` is the usage so far of the model call in progress, as in step_delta.
 
 KEYS   turn
 ARGV   owner fence:n lease_ms:n under_way

@@ -1,8 +1,8 @@
 --[[
-Put the user's message (the last item) into the session's history, once a turn, and note its place, counted
-from the session's first message on: what is trimmed away in front is counted in `trimmed`. A history that begins
-here gets a new `history_stamp`: what a process knows of another one under this key is void. `earlier` turns of a
-session that Redis has let go of are counted on.
+Add the user's message (the last item) to the session's history, once per turn, and record its position, counted from
+the session's first message. `trimmed` counts the messages that were removed in front. A history that begins here gets a
+new `history_stamp`, which invalidates what a process knows of an earlier history under this key. `earlier` is the
+number of turns of a session that Redis has dropped; the count continues from it.
 
 KEYS   turn history session
 ARGV   owner fence:n prompt_hash earlier:n items...
@@ -18,7 +18,7 @@ use_own_history(t.isolated)
 local length, counted = push(history, items), isolated and turn or session
 local c = read(counted, {'trimmed', 'history_stamp'})
 if length == #items then
-  -- Never one that it had: the time alone may not have moved.
+  -- It must differ from earlier stamps, and the time alone may not have moved.
   local stamp = c.history_stamp and c.history_stamp + 1 or now
   redis.call('HSET', counted, 'trimmed', 0, 'history_stamp', stamp)
   c.trimmed = 0

@@ -1,8 +1,8 @@
 --[[
-A process in quarantine that worked on this turn has died, or stopped answering, with `among` turns in it. `process` ends
-the owner's name, `how` says how it died. Where nothing else was in it the turn did it. Else any of them may have: how many
-they were is noted, by which they go on in smaller groups (`processes/pool.py`), and none is counted a lost worker. The
-turn is rung for at once.
+Record that a process in quarantine that worked on this turn has died or stopped answering, with `among` turns in it.
+`process` is the end of the owner's name, and `how` says how it died. If the turn was alone in it, the turn is the
+cause. Otherwise any of them may be: their number is recorded, by which they continue in smaller groups
+(`processes/pool.py`), and no lost worker is counted. The turn is rung for at once.
 
 KEYS   turn
 ARGV   sid tid process how among:n

@@ -1,6 +1,6 @@
 --[[
-Ask for a turn to be cancelled. One that still waits for its session ends at once; a live one is marked, and
-its coordinator rung: the mark outlives every process. `queued_only` is 1 to touch no live turn.
+Request the cancellation of a turn. A turn that waits for its session ends at once. A live turn is marked, and its
+coordinator is rung; the mark outlives every process. `queued_only` is 1 to leave a live turn unchanged.
 
 KEYS   session waiting turn
 ARGV   sid tid reason first_step channel queued_only:b keep_session_ms:n

@@ -1,6 +1,6 @@
 --[[
-The messages of a turn that has ended, as by turn_transcript. Its calls and receipts stand still: plain commands read
-them, which spares the script's copies of each field.
+Return the messages of a turn that has ended, as turn_transcript does. Its calls and receipts no longer change, so they
+are read with plain commands, which saves the copies that a script makes of each field.
 
 KEYS   turn session history
 ARGV   most:n

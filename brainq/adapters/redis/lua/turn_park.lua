@@ -1,8 +1,8 @@
 --[[
-Park a turn whose next model call a budget does not allow: nobody's thread waits with it, its capacity is another's, and
-its deadline does not run. It goes on when the budget's window turns, in `after_ms`, or when the budget is raised
-(money_resume). In `parked_line` it has the place of its tenant's turn: one of each tenant, then one more of each. `lost` is what
-attempts at the step have cost.
+Park a turn whose next model call a budget does not allow. No thread waits with it, its capacity is free for others, and
+its deadline does not run. It continues when the budget's next window begins, in `after_ms`, or when the budget is
+raised (money_resume). In the queue `parked_line` tenants take turns: one turn of each tenant, then one more of each.
+`lost` is the cost of earlier attempts at the step.
 
 KEYS   parked_line turn budget events spends
 ARGV   sid tid owner fence:n after_ms:n name lost

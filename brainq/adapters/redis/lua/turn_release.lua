@@ -1,6 +1,7 @@
 --[[
-Whoever owned a turn lives, and does not go on with it: our own trouble, not the turn's. It is let go of, and rung for by
-the sweeper. CLEARED: its lease had lapsed meanwhile, and the turn was taken for one that lost its worker.
+Release a turn whose owner is alive but cannot continue it, because of trouble that is not the turn's fault. The sweeper
+rings for it. CLEARED means that its lease had lapsed in the meantime, and that the turn had been counted as one that
+lost its worker.
 
 KEYS   turn
 ARGV   sid tid owner fence:n

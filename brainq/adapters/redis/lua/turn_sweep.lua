@@ -1,8 +1,8 @@
 --[[
-Look at one turn, heal what a script alone can heal (bells that were lost are rung again), and say when it is looked at next:
-here, where nobody can change what that depends on. What needs more than Redis comes back as actions: `end waited skip expire
-deliver parent`, `rescue call attempt`; if they fail, the next look finds them again. `lost`: its owner beats no more, and
-others were rung. A turn that is GONE keeps its place.
+Check one turn, repair what a script alone can repair (it rings again for lost bells), and schedule the next check, in
+the same script, so that nothing can change in between. Work that needs more than Redis is returned as actions: `end
+waited skip expire deliver parent`, `rescue call attempt`. If an action fails, the next check finds it again. `lost`
+means that its owner has stopped beating, and that the turn was rung for. A turn that is GONE keeps its place.
 
 KEYS   turn budget trace
 ARGV   sid tid rering_ms:n failing_ms:n unserved_ms:n grace_ms:n longest_lease_ms:n
@@ -19,7 +19,7 @@ if redis.call('EXISTS', turn) == 0 then return {'GONE'} end
 mend_clock()
 local t = read(turn, {'state', 'awaits', 'owner', 'lease_until', 'rung_at', 'fence', 'cancel', 'cancel_at', 'step',
   'n_calls', 'opening_until', 'holds', 'parent', 'resumes_at', 'brain', 'stop', 'line', 'format', 'pin', 'passed'})
--- A newer build's: its own sweeper heals it.
+-- A turn in a newer format is repaired by the sweeper of the newer build.
 if not reads_format(t.format) then look_next(sid, tid, rering_ms) return {'LOOK', tonumber(t.fence or 0), '', '0'} end
 local state, fence, actions, after, lost = t.state, tonumber(t.fence or 0), {}, rering_ms, false
 local function soon(at) if at - now < after then after = math.max(at - now, 50) end end
@@ -41,7 +41,7 @@ elseif state == 'parked' then
   end
 elseif state == 'active' then
   local deadline, resumes_at = tonumber(redis.call('HGET', budget, 'deadline')), tonumber(t.resumes_at or '') or 0
-  if resumes_at > now and t.stop and is_over_for(t.stop) then -- what was paused goes on before its wait is over
+  if resumes_at > now and t.stop and is_over_for(t.stop) then -- the wait is over, because the stop was lifted
     deadline, resumes_at = redis.call('HINCRBY', budget, 'deadline', now - resumes_at), now
   end
   if resumes_at == 0 then add_live(sid, tid, t.brain) end
@@ -53,7 +53,7 @@ elseif state == 'active' then
   end
   soon(now < deadline and deadline or deadline + OVERDUE_MS + 1)
   if #actions == 0 and t.awaits == 'coordinator' then
-    -- A hold that is to cancel the turn does, also while it thinks.
+    -- A hold with the policy `cancel` cancels the turn even while the model is being called.
     if t.holds and t.holds ~= '' then expire_parks() end
     sweep_coordinator(owned, deadline, resumes_at)
   elseif #actions == 0 and t.awaits == 'calls' then

@@ -1,6 +1,6 @@
 --[[
-A turn's transcript: its messages, as far as its history still holds them, at most the `most` newest (some of
-other turns may be among them), its calls and its inputs' receipts.
+Return a turn's transcript: its messages, as far as its history still has them, at most the `most` newest (which may
+include some of other turns), its calls, and the receipts of its inputs.
 
 KEYS   turn session history trace receipts
 ARGV   most:n

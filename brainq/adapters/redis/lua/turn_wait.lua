@@ -1,9 +1,11 @@
 --[[
-Let a turn go that waits for its place among a model's requests: nobody's thread waits with it. Nothing was asked of
-that model, so nothing is charged but `lost`, what others were asked before; a call beside the steps is begun again. The sweeper rings in `after_ms`; `why` is published. Its
-capacity is another's until then, whose model may have no limit; it goes on without asking for it, as one that was parked.
-Its deadline does not run until it is claimed then (turn_claim); of a turn without a reply it begins there. `queue_position` is its queue and ticket.
-`stop` is the field of what operators have stopped and it waits for, or empty: it goes on once that is lifted.
+Release a turn that waits for its place among a model's requests, so that no thread waits with it. Nothing was requested
+from that model, so only `lost`, the cost of requests to other models before, is charged; a call beside the steps begins
+again. The sweeper rings in `after_ms`. `why` is published. Until then its capacity is free for others, whose model may
+have no limit; afterwards it continues without queueing for capacity, like a turn that was parked. Its deadline does not
+run until it is claimed again (turn_claim); for a turn without a reply the deadline starts there. `queue_position` is
+its queue and ticket. `stop` is the field of the stop that it waits for, or empty; the turn continues once that stop is
+lifted.
 
 KEYS   turn budget events spends
 ARGV   sid tid owner fence:n after_ms:n wait_ms:n why queue_position lost stop
@@ -22,7 +24,7 @@ charge_spends(budget, spends, lost)
 if t.money then settle_money(turn, t.money, charged_usd) end
 if t.aux_open and t.aux_open ~= '' then redis.call('HDEL', turn, 'aux_' .. t.aux_open) end
 if stop ~= '' then
-  if is_over_for(stop) then after_ms = 0 end -- it was lifted meanwhile
+  if is_over_for(stop) then after_ms = 0 end -- it was lifted in the meantime
   redis.call('HSET', turn, 'stop', stop)
 end
 redis.call('HSET', turn, 'owner', '', 'thinking', '0', 'aux_open', '', 'rung_at', now, 'resumes_at', now + after_ms,

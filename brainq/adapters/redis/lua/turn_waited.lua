@@ -1,5 +1,6 @@
 --[[
-End a turn that has waited for longer than it may, and has not begun. NONE: it may wait still, has begun, or is over.
+End a turn that has waited longer than it may without having begun. NONE means that it may still wait, has begun, or is
+over.
 
 KEYS   session waiting turn
 ARGV   sid tid text first_step keep_session_ms:n

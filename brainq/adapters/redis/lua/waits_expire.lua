@@ -1,7 +1,8 @@
 --[[
-Let everything end that a turn has waited for too long: approvals are refused, outside results time out, holds follow
-their policy, and calls go on that a stop of operators' held, once it is lifted. CANCEL: a hold's policy is to cancel the turn, or a turn that goes on only with its client has
-waited for that client, which may be gone: the model would go on for nobody. To cancel is for the caller to do.
+End everything that a turn has waited for too long. Approvals are refused, outside results time out, holds follow their
+policy, and calls continue that a stop held back and that has been lifted. CANCEL means that the caller must cancel the
+turn: a hold's policy requires it, or a turn that depends on its client has waited too long for the client, which may be
+gone.
 
 KEYS   turn budget trace history events guard
 ARGV   sid tid cancels:b

@@ -1,6 +1,6 @@
--- Every call of the step has its message: they enter the history in the model's order, once. Those of step 0
--- (memory and the context pack) answer no reply of the model: they stay in the trace, for the preparer. Results may be
--- long: sixteen are held at a time. Uses the script's names: turn trace history.
+-- Move the messages of a step's calls into the history, in the model's order, once every call has its message. The
+-- calls of step 0 (memory and the context pack) answer no reply of the model, so their messages stay in the trace for
+-- the preparer. Results may be long, so only sixteen are held at a time. Uses the script's names: turn trace history.
 -- @include lib/fields
 -- @include lib/call
 -- @include lib/settled

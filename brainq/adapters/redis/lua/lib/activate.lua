@@ -1,5 +1,5 @@
--- Make a queued turn its session's live one, whether there is capacity or not: its deadline starts now, it takes the oldest
--- readiness flag unless it was submitted with a word of its own on readiness, and its coordinator is rung.
+-- Make a queued turn the live turn of its session, whether there is capacity or not. Its deadline starts now, it takes
+-- the oldest readiness flag unless its submit set its readiness, and its coordinator is rung.
 -- @include lib/fields
 -- @include lib/event
 -- @include lib/ring
@@ -14,7 +14,7 @@ local function hold_until_ready(turn_key, events_key, id, hold)
   emit(events_key, 'hold.placed', {hold = id, reason = hold.reason, kind = 'readiness'})
 end
 
--- A flag that is not ready yet becomes a hold of the turn. Where there is none the turn is ready.
+-- Take a readiness flag for the turn. A flag that is not ready yet becomes a hold. Without a flag the turn is ready.
 local function take_flag(turn_key, events_key, flags_key, readiness_key, tid)
   local flag = redis.call('LPOP', readiness_key)
   if not flag then return end
@@ -31,7 +31,7 @@ local function take_flag(turn_key, events_key, flags_key, readiness_key, tid)
   hold_until_ready(turn_key, events_key, flag, known)
 end
 
--- Its fields say already that it is active. `t`: its kind, said, flag, fence, brain and timeout_ms.
+-- The turn's fields already have the state `active`. `t` has its kind, said, flag, fence, brain and timeout_ms.
 -- @lazy
 local function make_live(session_key, turn_key, events_key, flags_key, readiness_key, sid, tid, t)
   redis.call('HSET', session_key, 'live', tid)

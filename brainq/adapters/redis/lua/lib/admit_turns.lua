@@ -1,11 +1,11 @@
--- Turns that wait for capacity begin while there is some: one of each tenant in turn, and of a tenant those of the highest
+-- Begin waiting turns while there is capacity: one of each tenant in turn, and of one tenant those with the highest
 -- priority, first come, first served. Sessions whose brain is full are deferred.
 -- @include lib/activate
 -- @include lib/recall
 -- @include lib/take_next
 
--- The session's next turn begins. One that was paused, or whose turns were cancelled, has only lost its position. Returns
--- whether one began.
+-- Begin the session's next turn, and return whether one began. A session that was paused, or whose turns were
+-- cancelled, only loses its position.
 local function begin_next(its_sid)
   local key = OUTBOX_PREFIX .. '{' .. its_sid .. '}:'
   local s = read(key .. 'session', {'live', 'paused'})
@@ -20,8 +20,9 @@ end
 
 local function first_tenant() return redis.call('ZRANGE', QUEUED_TENANTS, 0, 0)[1] end
 
--- The tenant whose turn it is, and why none of its turns may begin; nil where none waits, or the fleet is full. Deferred sessions
--- are recalled first of all, and when no tenant waits any more: whose turn it is then is another question.
+-- Return the tenant whose turn it is, and why none of its turns may begin. Returns nil if no tenant waits or the fleet
+-- is full. Deferred sessions are recalled in the first round, and whenever no other tenant waits; that may change whose
+-- turn it is.
 local function next_tenant(is_first_round, full_tenants, n_full)
   if is_known_full() then return nil end
   local tenant, why = first_tenant(), nil
@@ -35,24 +36,25 @@ local function next_tenant(is_first_round, full_tenants, n_full)
   return tenant, why
 end
 
--- The tenant's next turn begins, and those of others are before its next but one. Returns the session that was taken.
+-- Begin the tenant's next turn, and return the session that was taken. Other tenants come before the tenant's following
+-- turn.
 local function admit_of(tenant)
   local chosen, others_wait = take_next(tenant, sessions_of(tenant), caps_now())
   local began = chosen and begin_next(chosen)
   if not others_wait then
     redis.call('ZREM', QUEUED_TENANTS, tenant)
     redis.call('HDEL', PASSED_OVER, tenant)
-  elseif began or not chosen then -- a session that was paused meanwhile has not used up its tenant's turn
+  elseif began or not chosen then -- a session that was paused in the meantime does not use up its tenant's turn
     redis.call('ZADD', QUEUED_TENANTS, behind(QUEUED_TENANTS), tenant)
   end
   return chosen
 end
 
--- `at`: the session in whose outbox the bells lie, in outbox mode: it is published after the script. nil: each in its own.
--- Returns the sessions whose turn it was.
--- It comes to its end, whatever the keys hold: each round takes a session out of a queue, or a tenant out of QUEUED_TENANTS. Only
--- `recall_deferred` puts any there, and none is deferred again while its brain has capacity, for no turn ends meanwhile. It ends
--- soon, too: what is left is for the next script, or the sweeper.
+-- Return the sessions whose turn it was. In outbox mode, `at` is the session whose outbox gets the bells; it is
+-- published after the script. With nil, each bell goes to its own session. The loop always ends: each round takes a
+-- session out of a queue, or a tenant out of QUEUED_TENANTS. Only `recall_deferred` adds any, and no session is
+-- deferred again while its brain has capacity, because no turn ends in the meantime. The number of rounds is bounded as
+-- well; the next script or the sweeper does the rest.
 local MAX_ROUNDS = 1000
 -- @lazy
 local function admit_turns(at)

@@ -1,4 +1,4 @@
--- The owner is done with this advance and the turn is to be advanced once more.
+-- End the owner's advance, and ring for the turn to be advanced once more.
 -- @include lib/ring
 -- @include lib/owner_gone
 local function ring_again(turn_key, sid, tid, fence)

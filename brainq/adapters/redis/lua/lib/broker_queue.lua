@@ -1,15 +1,16 @@
--- A list of the broker's is kept short, and tenants take turns for it (start-time fair queueing): what finds it full, or others
--- waiting, waits in `{LIST}:queue`, its score one more than that of its tenant's last, or than that of the last that went. Whoever
--- claims a bell of the list, and the sweeper, publishes what is next. So of one tenant's bells at most a list full is before
--- another's. `{LIST}:tenants` has each tenant's last score, and as `present` that of the last that went.
--- In outbox mode the list's length is not known: all bells are published at once.
+-- Keep the broker's lists short, and let tenants take turns for them (start-time fair queueing). A bell that finds its
+-- list full, or others waiting, waits in `{LIST}:queue`. Its score is one more than that of its tenant's last bell, or
+-- of the last bell that was published, if that is higher. Whoever claims a bell of the list, and the sweeper, publishes
+-- the next ones. So at most one list full of one tenant's bells is ahead of another tenant's. `{LIST}:tenants` has each
+-- tenant's last score, and `present`, the score of the last published bell. In outbox mode the length of the list is
+-- unknown, and all bells are published at once.
 -- @include lib/fields
 -- @include lib/tenant
 -- @include lib/ring
 local MOST_TRIED, KEPT_MS = 1000, 86400000
 
--- So many that no worker is idle between two claims, and so few that another tenant's is served after some services: those of
--- reads are run side by side by a process, and a write by one thread.
+-- The lengths are large enough that no worker is idle between two claims, and small enough that a bell of another
+-- tenant is served soon. One process runs several reads side by side, but a single thread runs writes.
 local function places_of(list) return list == 'finalize' and 8 or list == 'read_only' and 16 or 2 end
 
 local function queue_of(list) return OUTBOX_PREFIX .. '{' .. list .. '}:queue' end
@@ -17,7 +18,8 @@ local function tenants_of(list) return OUTBOX_PREFIX .. '{' .. list .. '}:tenant
 
 local function is_waited_for(list) return redis.call('EXISTS', queue_of(list)) == 1 end
 
--- Whether a bell may go into the list at once. Into an empty one it may, whoever waits: its claim lets them in.
+-- Return whether a bell may go into the list at once. It may always go into an empty list, because its claim lets the
+-- waiting ones in.
 local function has_place(list)
   local key = bell_key(list)
   local length = key == '' and 0 or redis.call('LLEN', key)
@@ -26,14 +28,15 @@ end
 
 local function is_queued(list, member) return redis.call('ZSCORE', queue_of(list), member) end
 
--- Where nobody waits any more, nothing is known of whose turn it was.
+-- Forget the order of the tenants once no bell waits any more.
 local function is_over(list) return not is_waited_for(list) and redis.call('DEL', tenants_of(list)) end
 
 local function leave_queue(list, member)
   if redis.call('ZREM', queue_of(list), member) == 1 then is_over(list) end
 end
 
--- `publish(member)` rings for a member, unless it needs no bell any more, and says whether the list is longer by it.
+-- Publish waiting bells while the list has free places. `publish(member)` rings for a member unless it needs no bell
+-- any more, and returns whether the list has grown.
 -- @lazy
 local function fill_queue(list, publish)
   if not is_waited_for(list) then return end

@@ -1,8 +1,8 @@
--- What a turn may use. Uses lib/fields.
+-- The budget of a turn: claiming units, and charging usage.
 -- @include lib/fields
 
--- Claim one unit for each id, in order: one word an id. The same id pays once, whoever repeats it; an empty one each time.
--- Nothing new is claimed where `expired`.
+-- Claim one unit for each id, in order, and return one word for each. A repeated id pays once, but an empty id pays
+-- each time. Nothing new is claimed if `expired`.
 local function claim_units(budget_key, kind, ids, expired)
   local names = {kind .. '_used', kind .. '_max'}
   for i, id in ipairs(ids) do names[i + 2] = 'claim:' .. kind .. ':' .. id end
@@ -26,12 +26,12 @@ local function claim_units(budget_key, kind, ids, expired)
   return words
 end
 
--- What a step was estimated at and what it cost in the end: later estimates of the session are scaled by it.
+-- Store the estimate and the real input of a step, by which later estimates of the session are scaled.
 local function learn_ratio(session_key, estimate, input)
   if input > 0 then redis.call('HSET', session_key, 'known_input', input, 'known_estimate', estimate or 0) end
 end
 
--- What a model call of this size would pass: 'tokens', 'cost', or nil.
+-- Return the limit that a model call of this size would exceed: 'tokens', 'cost', or nil.
 local function would_pass(budget_key, tokens, usd)
   local b = read(budget_key, {'tokens_max', 'input_tokens', 'output_tokens', 'cost_max_usd', 'cost_usd'})
   local tokens_max, cost_max = tonumber(b.tokens_max or ''), tonumber(b.cost_max_usd or '')
@@ -41,10 +41,10 @@ local function would_pass(budget_key, tokens, usd)
   if cost_max and tonumber(b.cost_usd or 0) + (tonumber(usd) or 0) > cost_max then return 'cost' end
 end
 
--- US dollars that this script has charged.
+-- the US dollars that this script has charged
 local charged_usd = 0
 
--- What was used is only ever added: a negative count of a worker of an earlier build takes nothing back.
+-- Add usage, and never subtract any: a negative count from a worker of an earlier build counts as 0.
 local function add_usage(budget_key, input, output, cache_read, cache_creation, cost)
   redis.call('HINCRBY', budget_key, 'input_tokens', math.max(0, input))
   redis.call('HINCRBY', budget_key, 'output_tokens', math.max(0, output))
@@ -57,7 +57,7 @@ local function add_usage(budget_key, input, output, cache_read, cache_creation, 
   end
 end
 
--- Charge model calls that broke off: a JSON array of spends. Nothing for "".
+-- Charge model calls that broke off, given as a JSON array of spends. "" charges nothing.
 local function charge_spends(budget_key, spends_key, list)
   for _, spend in ipairs(list ~= '' and cjson.decode(list) or {}) do
     add_usage(budget_key, spend.input_tokens or 0, spend.output_tokens or 0, spend.cache_read_tokens or 0,
@@ -66,8 +66,8 @@ local function charge_spends(budget_key, spends_key, list)
   end
 end
 
--- Charge a model call whose end nobody reports. `known` is its owner's last report of it, after the word it is of (`mark`);
--- where that is another one's, or is missing, the estimate that it was begun with is charged.
+-- Charge a model call whose end is never reported. `known` is its owner's last report, which begins with the word that
+-- it belongs to (`mark`). If the report is missing or belongs to another call, the call's initial estimate is charged.
 -- @lazy
 local function charge_unknown(budget_key, spends_key, known, mark, step, estimate, usd)
   local of, list = (known or ''):match('^(%S+) (.*)$')
@@ -77,7 +77,7 @@ local function charge_unknown(budget_key, spends_key, known, mark, step, estimat
   charge_spends(budget_key, spends_key, cjson.encode({spend}))
 end
 
--- Charge the attempt at a step that is under way, of which nobody tells the end. `t` are its fields of the turn.
+-- Charge the attempt at a step that is in progress and whose end is never reported. `t` has the turn's fields.
 local function charge_thinking(budget_key, spends_key, t)
   local mark = (t.thinking_step or '') .. ':' .. (t.attempt or '')
   charge_unknown(budget_key, spends_key, t.under_way, mark, t.thinking_step, t.estimate, t.estimate_usd)

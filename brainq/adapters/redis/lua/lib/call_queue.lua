@@ -1,6 +1,6 @@
--- Tenants take turns for the lists of calls, one an effect (lib/broker_queue): a dispatched call that finds no place there waits
--- in the queue. That it does says CALL:bell: `first`, or `again` where it was rung for before. Of one that waited, and whose
--- first doorbell was rung then, it says when.
+-- The lists of calls, one for each effect, for which tenants take turns (lib/broker_queue). A dispatched call that
+-- finds no place in its list waits in the queue. CALL:bell then is `first`, or `again` if the call was rung for before.
+-- For a call that has waited and was rung for the first time, it is the time of that bell.
 -- @include lib/broker_queue
 local function waits_by(bell) return bell == 'first' or bell == 'again' end
 
@@ -11,7 +11,7 @@ local function ring_attempt(effect, sid, tid, call, attempt, tool, how, since_s)
   ring_it(effect, sid, tid, call .. '.' .. attempt, {sid, tid, call, tonumber(attempt)}, tid, tool, since_s)
 end
 
--- A call that was claimed meanwhile, has ended, or is gone, needs none.
+-- A call that was claimed in the meantime, has ended, or is gone needs no bell.
 local function publish_call(member)
   local sid, tid, call = member:match('^(%S+) (%S+) (%S+)$')
   local key = OUTBOX_PREFIX .. '{' .. sid .. '}:t:' .. tid .. ':trace'
@@ -28,14 +28,15 @@ local function publish_calls(effect)
   fill_queue(effect, publish_call)
 end
 
--- Publish what is next, in the lists of these effects (words).
+-- Publish the next bells in the lists of these effects (words).
 local function fill_calls(effects)
   for effect in effects:gmatch('%S+') do
     if is_waited_for(effect) then publish_calls(effect) end
   end
 end
 
--- Whether it waits for its tenant's turn; `lost` where it is to, and the queue does not have it. `c`: its bell and effect.
+-- Return whether the call waits for its tenant's turn: false, 'queued', or 'lost' if it should wait but is not in the
+-- queue. `c` has its bell and effect.
 local function call_waits(sid, tid, call, c)
   return waits_by(c.bell) and (is_queued(c.effect, member_of(sid, tid, call)) and 'queued' or 'lost') or false
 end
@@ -46,7 +47,8 @@ local function leave_call_queue(trace_key, sid, tid, call, effect)
   redis.call('HSET', trace_key, call .. ':bell', '')
 end
 
--- It is claimed by a copy of its doorbell, or has ended: it waits no more. Returns whether it did.
+-- Take a call out of the queue, because a copy of its doorbell was claimed or because it has ended. Returns whether it
+-- was there.
 local function leave_calls(trace_key, sid, tid, call, c)
   if not waits_by(c.bell) then return false end
   leave_call_queue(trace_key, sid, tid, call, c.effect)
@@ -59,7 +61,8 @@ local function join_call_queue(trace_key, sid, tid, call, effect, how)
   join_queue(effect, sid, member_of(sid, tid, call), publish_call)
 end
 
--- Ring for a call that was just noted as dispatched. `c`: its effect, attempt and tool; `how`: `first` or `again`.
+-- Ring for a call that has just been marked as dispatched. `c` has its effect, attempt and tool. `how` is `first` or
+-- `again`.
 local function ring_call(trace_key, sid, tid, call, c, how)
   if has_place(c.effect) then return ring_attempt(c.effect, sid, tid, call, c.attempt, c.tool, how) end
   join_call_queue(trace_key, sid, tid, call, c.effect, how)

@@ -1,6 +1,6 @@
--- Calls that are open still when a turn ends. Uses the names of turn_end.
+-- The calls that are still open when a turn ends. Uses the names of turn_end.
 
--- A change that was on its way may have been made, whatever becomes of the turn.
+-- A write that has begun may take effect, whatever becomes of the turn.
 local function status_of_open(status, effect, park, tried)
   local elsewhere = park == 'outside' or park == 'child' or park == 'client'
   local begun = status == 'running' or tried or (status == 'parked' and elsewhere)
@@ -10,8 +10,8 @@ end
 
 local function has_open_calls(t) return tonumber(t.n_calls or 0) > 0 and t.absorbed ~= t.step end
 
--- Every open call gets its message, in the model's order, and those that do not run leave their lanes. Returns the child
--- turns that nobody waits for any more. `t` is the turn, by the names of its fields.
+-- Give every open call its message, in the model's order. Calls that do not run leave their lanes. Returns the child
+-- turns that nobody waits for any more. `t` has the turn's fields by name.
 -- @lazy
 local function close_calls(t)
   local step, count, children = tonumber(t.step), tonumber(t.n_calls), {}
@@ -22,7 +22,7 @@ local function close_calls(t)
       leave_calls(trace, sid, tid, call, c)
       local took_ms = c.started_at and now - tonumber(c.started_at) or 0
       local text = open_text:gsub('%%SECONDS%%', string.format('%.1f', took_ms / 1000))
-      -- Of an idempotent tool an attempt may have been lost, and the next one not have begun.
+      -- An attempt of an idempotent tool may have been lost before the next one began.
       local tried = c.started_at and c.again == '1'
       local status = status_of_open(c.status, c.effect, c.status == 'parked' and c.park, tried)
       if status == 'unknown' then text = text .. ' Whether it took effect is not known.' end

@@ -1,6 +1,6 @@
--- Ask for a turn to be cancelled. One that waits for its session ends at once; a live one is marked, the mark outlives
--- every process, and a process that runs something of it gets a signal. Its coordinator is rung when nothing runs in it: else its
--- last call to end does that, or the sweeper after the grace.
+-- Cancel turns. A turn that waits for its session ends at once. A live turn is marked, and the mark outlives every
+-- process; processes that run something of it get a signal. Its coordinator is rung if no call is running. Otherwise
+-- the last call to end rings it, or the sweeper after the grace period.
 -- @include lib/fields
 -- @include lib/end_queued
 -- @include lib/resume
@@ -21,7 +21,7 @@ local function cancel_queued(waiting_key, turn_key, sid, tid, reason, first_step
   end_queued(waiting_key, turn_key, sid, tid, 'cancelled', 'cancelled', '', reason, first_step)
 end
 
--- All that wait for their session. Returns their ids.
+-- Cancel all turns that wait for their session. Returns their ids.
 -- @lazy
 local function cancel_all_queued(waiting_key, base, sid, reason, first_step)
   local all = redis.call('LRANGE', waiting_key, 0, -1)

@@ -1,6 +1,7 @@
--- How many turns may be live at once: of the fleet, of one tenant, of one brain. LIVE_TURNS has those that are, but for parked
--- ones; membership in it is all that is counted, so nothing leaks. A turn of a brain that has a cap is in it once more, as
--- ` BRAIN MEMBER`: a brain's are counted by these. Sessions that wait for capacity: lib/turn_queue.
+-- The number of turns that may be live at once: in the fleet, of one tenant, and of one brain. LIVE_TURNS has the live
+-- turns, without parked ones. Only membership in it is counted, so no count can leak. A turn of a brain with a cap is
+-- in it a second time, as ` BRAIN MEMBER`, by which the brain's turns are counted. lib/turn_queue has the sessions that
+-- wait for capacity.
 -- @include lib/now
 -- @include lib/tenant
 -- @include lib/ring
@@ -11,15 +12,16 @@ local FLEET_DEFAULT, TENANT_DEFAULT = 125, 88 -- before a sweeper has set the si
 
 local function live_member(sid, tid) return (sid:find(':', 1, true) and '' or ':') .. sid .. ' ' .. tid end
 
--- One member, or two. A turn's brain is nil or empty where it names none.
+-- Return one member, or two. `brain` is nil or empty if the turn names none.
 local function live_members(sid, tid, brain)
   local member = live_member(sid, tid)
   if not brain or brain == '' then return member end
   return member, ' ' .. brain .. ' ' .. member
 end
 
--- The names of the brains that have a cap, with a blank around each; false where none has: nothing is counted by brain then, and
--- no session waits for one. Where the size is not set, or has expired, it is not known: none is named. Asked for once a script.
+-- The names of the brains with a cap, separated and surrounded by blanks, or false if none has one: then nothing is
+-- counted by brain, and no session waits for a brain. If the size is not set or has expired, the brains are unknown,
+-- and none is named. It is read once per script.
 local its_caps
 local NONE_NAMED = '  '
 local function caps_of_size(all, caps) return caps or not all and NONE_NAMED end
@@ -30,10 +32,11 @@ end
 
 local function has_cap(caps, brain) return caps and brain and brain ~= '' and caps:find(' ' .. brain .. ' ', 1, true) end
 
--- What this script read, and counted on since: nobody else changes it meanwhile. nil: it is read when it is asked for.
+-- The capacity as this script has read it, with its own changes. Nothing else changes it in the meantime. nil means
+-- that it is read when it is needed.
 local capacity_now
 
--- Also for a turn that goes on after it was parked, which takes no heed of capacity.
+-- This is also used for a turn that continues after it was parked, which ignores capacity.
 local function add_live(sid, tid, brain)
   local member, of_brain = live_members(sid, tid, brain)
   local is_new
@@ -65,16 +68,16 @@ end
 
 local function is_known_full() return capacity_now and capacity_now.live >= capacity_now.all end
 
--- Whether fewer turns of the tenant are live than its share is, whatever the capacity of all.
+-- Return whether fewer turns of the tenant are live than its share, regardless of the capacity of the fleet.
 local function has_share_left(tenant)
   if not capacity_now then read_capacity(tenant) end
   local share = share_of(tenant)
-  if capacity_now.live < share then return true end -- no tenant has more of them than there are
+  if capacity_now.live < share then return true end -- no tenant has more live turns than the fleet
   return redis.call('ZLEXCOUNT', LIVE_TURNS, '[' .. tenant, '(' .. tenant:sub(1, -2) .. ';') < share
 end
 
--- nil: a turn of the tenant may begin; else `full`, or `tenant`: only its own share is. And `caps_now`: whether its brain has
--- capacity for the turn is another question.
+-- Return why a turn of the tenant may not begin: `full`, `tenant` if only its share is used up, or nil if it may. Also
+-- returns `caps_now`, because its brain may still be full.
 local function why_full(tenant)
   if not capacity_now then read_capacity(tenant) end
   local caps = its_caps
@@ -82,7 +85,8 @@ local function why_full(tenant)
   return not has_share_left(tenant) and 'tenant' or nil, caps
 end
 
--- How many more turns of a brain may begin. Negative where a cap was lowered, or turns went on that were parked.
+-- Return how many more turns of a brain may begin. It is negative if a cap was lowered, or if parked turns have
+-- continued.
 local function capacity_of_brain(brain)
   local cap = redis.call('HGET', CAPACITY_SIZE, 'brain ' .. brain)
   if not cap then return math.huge end

@@ -1,5 +1,6 @@
--- Of a limit that several cells share, what this one may use: as home gave it (share_put), and nothing once that has lapsed. Home gives
--- more soon where requests wait: so who waits looks again soon. Uses the names of the script, and lib/rates.
+-- The part of a limit that this cell may use, if several cells share the limit. The home cell grants it (share_put),
+-- and it is 0 once it has lapsed. The home cell grants more soon if requests wait, so a waiting request checks again
+-- soon. Uses the names of the script, and lib/rates.
 local WHOLE, SHARE_LOOK_MS = 1000000, 2000
 
 local function share_now()
@@ -9,7 +10,7 @@ end
 
 local function part_of(limit, share) return limit and math.floor(limit * share / WHOLE) end
 
--- What of both limits is this cell's; when who waits looks again, and until when nothing goes.
+-- Return this cell's part of both limits, when a waiting request checks again, and until when no request may go.
 local function shared_limits(most, most_tokens)
   local share = shared == '1' and share_now() or WHOLE
   if share == WHOLE then return most, most_tokens, math.huge, now end

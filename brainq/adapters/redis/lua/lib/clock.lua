@@ -1,5 +1,5 @@
--- Redis' clock may step back: what lies further ahead than it ever may is brought near. Else a lease, a bell or a deadline
--- would last until the clock has caught up. Uses the names of turn_sweep.
+-- Correct times after Redis' clock has stepped back: a time that lies further ahead than it ever may is moved closer.
+-- Otherwise a lease, a bell or a deadline would last until the clock has caught up. Uses the names of turn_sweep.
 -- @include lib/fields
 -- @include lib/read_call
 local function bring_near(key, field, at, most_ms)
@@ -24,7 +24,7 @@ local function mend_clock()
   bring_near(budget, 'deadline', b.deadline, tonumber(b.timeout_ms or 0) + math.max(0, resumes_at - now))
 end
 
--- A call, brought near where it is a time.
+-- Read a call, with its times corrected.
 local CALL_PAST = {'rung_at', 'started_at', 'dispatched_at'}
 
 local function read_mended_call(call)

@@ -1,14 +1,14 @@
--- Sessions whose next turn is of a brain that has a cap. Such a session is queued while its brain may have capacity for it, and
--- deferred else, so that those behind it do not wait for that brain, too: a queue has no more of them than may begin. When there
--- is capacity, deferred ones are recalled to where they were in the queue; tenants take turns.
--- WAITED_BRAINS says for which brain a session waits, queued or deferred.
+-- Sessions whose next turn belongs to a brain with a cap. Such a session is queued while its brain may have capacity
+-- for it, and deferred otherwise, so that the sessions behind it need not wait for that brain. A queue has no more of
+-- them than may begin. When there is capacity, deferred sessions are recalled to their positions in the queue; tenants
+-- take turns. WAITED_BRAINS has the brain that a queued or deferred session waits for.
 -- @include lib/turn_queue
 local function tenants_deferred_for(brain) return WAITED_BRAINS .. ':' .. brain end
 local function deferred_sessions_of(brain, tenant) return WAITED_BRAINS .. ':' .. brain .. ' ' .. tenant end
 local function recalled_sessions_of(brain, tenant) return CAPACITY .. 'next:' .. brain .. ' ' .. tenant end
-local MAX_RECALLED = 100 -- so that no script moves thousands, when a cap is lifted
+local MAX_RECALLED = 100 -- a bound, so that no script moves thousands of sessions when a cap is lifted
 
--- The brain of the session's next turn, where it has a cap.
+-- Return the brain of the session's next turn if it has a cap.
 local function capped_brain_of(sid, caps)
   local key = OUTBOX_PREFIX .. '{' .. sid .. '}:'
   local next_turn = redis.call('LINDEX', key .. 'waiting', 0)
@@ -22,7 +22,7 @@ local function forget_tenant_without_deferred(brain, tenant)
   end
 end
 
--- The session waits for no brain any more. Returns its position in the queue, where it was deferred from it.
+-- End the session's wait for a brain. Returns its position in the queue if it was deferred.
 local function stop_waiting(sid)
   local brain = redis.call('HGET', WAITED_BRAINS, sid)
   if not brain then return nil end
@@ -39,7 +39,7 @@ local function stop_waiting(sid)
   return position
 end
 
--- Out of its tenant's queue. Returns how many deferred ones of the tenant are ahead of it.
+-- Move a session out of its tenant's queue. Returns how many deferred sessions of the tenant are ahead of it.
 local function defer(sid, brain)
   stop_waiting(sid)
   local tenant, tenants = tenant_of(sid), tenants_deferred_for(brain)
@@ -60,7 +60,7 @@ local function note_recalled(sid, brain)
   redis.call('SADD', recalled_sessions_of(brain, tenant_of(sid)), sid)
 end
 
--- A session that waits waits for what its next turn needs, whatever it has waited for. Returns how many are ahead of it.
+-- Queue a session for what its next turn needs, whatever it has waited for before. Returns how many are ahead of it.
 -- @lazy
 local function enqueue_session(sid, caps)
   local position = stop_waiting(sid)

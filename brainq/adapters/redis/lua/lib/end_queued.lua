@@ -1,4 +1,4 @@
--- A turn that never began ends: its input is bounced, and it waits in its session no more.
+-- End a turn that never began. Its input bounces, and it leaves its session's queue.
 -- @include lib/inputs_left
 -- @include lib/finalize
 local function end_queued(waiting_key, turn_key, sid, tid, ending, stop_reason, text, failure, first_step)

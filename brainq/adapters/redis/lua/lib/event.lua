@@ -1,8 +1,7 @@
--- Events are numbered without gaps, so a reader can resume from any number. Their ids are ours and none is ever taken out of
--- a stream: its length is the number of its newest event.
+-- Events are numbered without gaps, so that a reader can resume from any number. Their ids are set here, and none is
+-- ever deleted from a stream, so the length of the stream is the number of its newest event.
 -- @include lib/now
--- `data` is a table, or JSON.
--- An id without its second number is that of the first, and 0.
+-- Publish an event. `data` is a table, or JSON. The id needs no second number: Redis takes it as 0.
 local event_count = {}
 local function emit(events_key, kind, data)
   local seq = (event_count[events_key] or redis.call('XLEN', events_key)) + 1

@@ -1,7 +1,7 @@
--- The doorbell of a finalizer step, and where it is: in one of the two lists, or its turn waits in the queue of its tenant for a
--- place in the first (`queue`, lib/final_queue). A result that goes out meanwhile moves no bell: where it is says `fin_bell`,
--- PLACE, RUNG AT, WAITS SINCE, and `again` where it was rung for before. A build that does not know that field leaves it behind:
--- then its time is another.
+-- The doorbell of a finalizer step, and its place. It is in one of two lists, or the turn waits in its tenant's queue
+-- for a place in the first list (`queue`, lib/final_queue). Publishing the result does not move the bell. `fin_bell`
+-- has PLACE, RUNG AT, WAITS SINCE, and `again` if it was rung for before. A build that does not know this field leaves
+-- it unchanged, and its time then differs from `fin_rung`.
 -- @include lib/ring
 local function place_of_bell(t)
   local place, rung_at, since, again = (t.fin_bell or ''):match('^(%S+) (%S+) ?(%S*) ?(%S*)$')

@@ -1,8 +1,8 @@
--- The session is done with its live turn: its next one begins, or queues for capacity behind those that wait for it
--- already; a child turn asks for none but its brain's. Uses the names of turn_end.
+-- End the live turn of a session. Its next turn begins, or queues for capacity behind the sessions that already wait. A
+-- child turn needs only the capacity of its brain. Uses the names of turn_end.
 -- @include lib/admit_turns
 
--- Whether the session's next turn begins at once.
+-- Return whether the session's next turn begins at once.
 -- @lazy
 local function begins(key, others_wait)
   local why, caps = 'others', false

@@ -1,10 +1,10 @@
--- What becomes of a hold that outlives its timeout, by its policy:
---   deny      the calls that wait for it end as denied, and so do later ones until it is released
---   release   it counts no more, and they go on
---   cancel    it goes on to hold, until the caller of waits_expire.lua has cancelled the turn
--- `holds` is the turn's field. A call that reads only is held by none.
+-- The effect of a hold after its timeout, by its policy:
+--   deny      the calls that wait for it are denied, and so are later ones until it is released
+--   release   it no longer counts, and the calls continue
+--   cancel    it stays in force until the caller of waits_expire.lua has cancelled the turn
+-- `holds` is the turn's field. A call that only reads is never held.
 
--- What the holds say of a call that changes something: nil, 'hold' and when to look again, or 'deny'.
+-- Return the effect of the holds on a write: nil, 'hold' and when to check again, or 'deny'.
 local function hold_word(holds)
   if not holds or holds == '' then return nil end
   local word, until_ms
@@ -19,17 +19,18 @@ local function hold_word(holds)
   return word, until_ms
 end
 
--- The status and the text of a call that a hold denies. `c`: its started_at and again.
+-- Return the status and the text of a call that a hold denies. `c` has its started_at and again.
 local function hold_denial(c)
   if c.started_at and c.again == '1' then
-    -- Of an idempotent tool. An attempt that was lost may have taken effect: its message must not claim that it was not run.
+    -- The tool is idempotent, and a lost attempt may have taken effect, so the message must not claim that the call was
+    -- not run.
     return 'unknown', 'Its worker was lost, and it was not tried again because changes are on hold. It may or may '
       .. 'not have taken effect.'
   end
   return 'denied', 'Not run: changes were on hold in this turn, and nobody released them in time.'
 end
 
--- Why the turn is to be cancelled; nil where no hold says so.
+-- Return why a hold requires the turn to be cancelled, or nil.
 local function cancelling_hold(holds)
   if not holds or holds == '' then return nil end
   for _, hold in pairs(cjson.decode(holds)) do

@@ -1,6 +1,6 @@
--- A call ends, and not in its worker: whoever claims its turn next calls the brain's `on_post_tool_use`, which the call's
--- spec says there is. Used before the call ends: then it has its spec still. `outcome` is JSON; nil: its hook was called.
--- Uses the script's names: turn trace.
+-- Record that the brain's `on_post_tool_use` must run for a call that no worker ended. The next owner of the turn calls
+-- it, if the call's spec says that there is one. This must run before the call ends, while it still has its spec.
+-- `outcome` is JSON, or nil if the hook was called. Uses the script's names: turn trace.
 local function note_hook_due(call, outcome)
   local spec = outcome and redis.call('HGET', trace, call .. ':spec')
   if not spec or not spec:find('"hook":true}$') then return end

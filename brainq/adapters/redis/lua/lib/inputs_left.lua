@@ -1,6 +1,6 @@
--- Inputs in the mailbox that no step has read when a turn ends.
+-- The inputs in the mailbox that no step has read when a turn ends.
 -- @include lib/event
--- Whether input holds words for a model. A word about readiness alone is not.
+-- Return whether the inputs have text for a model. An input that only sets readiness has none.
 local function has_words(inputs)
   for _, input in ipairs(inputs) do
     if cjson.decode(input).text ~= '' then return true end
@@ -8,18 +8,18 @@ local function has_words(inputs)
   return false
 end
 
--- Whether another step may read them. Uses the names of turn_end.
+-- Return whether another step may read them. Uses the names of turn_end.
 -- @lazy
 local function may_go_on(inputs, cancel)
   if #inputs == 0 or cancel == '1' then return false end
-  -- It would read at least what this one has read and written. One that cannot be paid, or has hardly a second left, must
-  -- not cost the turn its answer.
+  -- That step would read at least what this one has read and written. If it cannot be paid, or hardly a second is left,
+  -- it must not cost the turn its answer.
   if would_pass(budget, 2 * (input + output), 2 * (tonumber(cost) or 0)) then return false end
   local b = read(budget, {'steps_used', 'steps_max', 'deadline'})
   return tonumber(b.steps_used or 0) < tonumber(b.steps_max) and now + 1000 < tonumber(b.deadline) and has_words(inputs)
 end
 
--- SQL has them, and they become turns of their own. `inputs` are all that the mailbox holds. Returns their ids.
+-- Bounce all inputs of the mailbox: SQL has them, and they become separate turns. Returns their ids.
 local function bounce_inputs(inputs, events_key, mailbox_key, receipts_key)
   local bounced = {}
   if #inputs > 0 then redis.call('DEL', mailbox_key) end

@@ -1,6 +1,6 @@
--- What SQL kept of a turn (see contracts/kept) is given back with it: its brakes, the flags of its session that no turn
--- has taken, and its input. Returns why the turn is to be cancelled, or nil.
--- Uses the script's names: turn events flags readiness mailbox receipts tid, and lib/now.
+-- Restore what SQL kept of a turn (`RestoredState` in contracts/people.py): its brakes, the flags of its session that
+-- no turn has taken, and its input. Returns why the turn must be cancelled, or nil. Uses the script's names: turn
+-- events flags readiness mailbox receipts tid, and lib/now.
 -- @include lib/event
 local function give_back_flag(id, brake)
   if redis.call('HEXISTS', flags, id) == 1 then return end

@@ -1,6 +1,6 @@
--- Lanes: every lane is a queue of calls, and a call holds its lanes when it is first in all of them. It joins all its
--- queues in one step, so no two calls wait for each other. A lane that no call wants has no key.
--- LANES (what their keys begin with) and LANE_LEASE_MS are written in by the loader, with the doorbells.
+-- Lanes. Each lane is a queue of calls, and a call holds its lanes when it is first in all of them. It joins all its
+-- queues in one script, so no two calls wait for each other. A lane that no call wants has no key. LANES (the prefix of
+-- their keys) and LANE_LEASE_MS are inserted by the loader, together with the doorbells.
 -- @include lib/ring
 local HOLDERS = LANES .. 'holders'
 local LEASES = LANES .. 'leases'
@@ -13,7 +13,7 @@ local function is_first(holder, lanes)
   return true
 end
 
--- True when the call now holds all its lanes (a JSON array of names); else it waits in the queues.
+-- Return whether the call now holds all its lanes (a JSON array of names). Otherwise it waits in the queues.
 local function take_lanes(holder, lanes)
   if lanes == '[]' then return true end
   if redis.call('HSETNX', HOLDERS, holder, lanes) == 1 then
@@ -24,13 +24,14 @@ local function take_lanes(holder, lanes)
   return true
 end
 
--- Whether a process beats for these lanes. A sweeper's mark is no lease: it is not whole (lane_lapsed).
+-- Return whether a process beats for these lanes. A sweeper's mark is not a whole number, so it is not taken for a
+-- lease (lane_lapsed).
 local function are_renewed(holder)
   local until_ms = tonumber(redis.call('ZSCORE', LEASES, holder) or 0)
   return until_ms > now and until_ms % 1 == 0
 end
 
--- Leave all queues. Returns who holds its lanes because of that.
+-- Leave all queues. Returns the calls that now hold their lanes.
 local function leave_lane_queues(holder)
   local lanes, granted = redis.call('HGET', HOLDERS, holder), {}
   if not lanes then return granted end
@@ -39,7 +40,7 @@ local function leave_lane_queues(holder)
   for _, lane in ipairs(cjson.decode(lanes)) do
     redis.call('LREM', LANE_QUEUE .. lane, 0, holder)
     local first = redis.call('LINDEX', LANE_QUEUE .. lane, 0)
-    -- One that has its lease held its lanes before.
+    -- A call with a lease already held its lanes before.
     if first and not redis.call('ZSCORE', LEASES, first) and is_first(first, redis.call('HGET', HOLDERS, first)) then
       redis.call('ZADD', LEASES, now + LANE_LEASE_MS, first)
       granted[#granted + 1] = first

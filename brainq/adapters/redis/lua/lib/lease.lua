@@ -1,5 +1,6 @@
--- Whether the lease of a running call may be renewed. Returns why not: 'lost' (it is another's) or 'closed' (its turn no longer wants
--- it); else nil, and its lanes. Uses the script's names: turn trace owner call attempt lease_ms, and lib/now.
+-- Decide whether the lease of a running call may be renewed. Returns 'lost' if it belongs to another owner, or 'closed'
+-- if the turn no longer wants the call; otherwise nil, and the call's lanes. Uses the script's names: turn trace owner
+-- call attempt lease_ms, and lib/now.
 -- @include lib/fields
 -- @include lib/read_call
 local function look_at_call()
@@ -11,5 +12,5 @@ local function look_at_call()
   return nil, c.lanes
 end
 
--- With these fields and values, too.
+-- Renew the lease, and set these further fields and values.
 local function renew_call(...) redis.call('HSET', trace, call .. ':lease', now + lease_ms, ...) end

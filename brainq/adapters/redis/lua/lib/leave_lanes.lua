@@ -1,14 +1,14 @@
--- Leaving lanes, and going on of whoever holds its lanes because of that, also when it is a call of another turn.
--- Uses the script's names, as lib/waves, and open_waves.
+-- Leave lanes, and let the calls that now hold their lanes continue, including calls of other turns. Uses the script's
+-- names, as lib/waves does, and open_waves.
 -- @include lib/lanes
 local leave_lanes
--- Who goes on because of the calls that leave their lanes. A queue, not a recursion: a hold that denies may answer for one
--- call after another.
+-- The calls that may continue because others leave their lanes. This is a queue and not a recursion, because a hold
+-- that denies may end one call after another.
 local granted
 
 local function holder_of(call) return sid .. ' ' .. tid .. ' ' .. call end
 
--- A call that was on its way when a hold was placed goes back to where the hold meets it.
+-- Send a call back to where the hold applies. The hold was placed while the call was on its way.
 -- @lazy
 local function hold_back(call)
   leave_lanes(call)
@@ -16,7 +16,8 @@ local function hold_back(call)
   open_waves()
 end
 
--- A call that waited has its lanes: it enters its queue, meets a hold, or leaves them because its turn ends.
+-- Handle a call that waited and now has its lanes. It enters its queue, meets a hold, or leaves its lanes because its
+-- turn ends.
 local function go(call)
   local c = read_call(call, {'status', 'effect', 'attempt', 'tool'})
   if c.status == 'dispatched' or c.status == 'running' then return end
@@ -26,7 +27,7 @@ local function go(call)
   dispatch(call, c)
 end
 
--- The script's names are this turn's from now on.
+-- Make the script's names refer to another turn.
 local function turn_to(its_sid, its_tid)
   sid, tid = its_sid, its_tid
   local session = OUTBOX_PREFIX .. '{' .. sid .. '}:'
@@ -34,7 +35,7 @@ local function turn_to(its_sid, its_tid)
   budget, trace, events, guard = turn .. ':budget', turn .. ':trace', turn .. ':events', turn .. ':guard'
 end
 
--- In outbox mode the bell lies with those of the session that the script is about: they are published after it.
+-- In outbox mode the bell goes to the outbox of the session that the script works on, which is published after it.
 -- @lazy
 local function let_go_on(holder)
   local its_sid, its_tid, call = holder:match('^(%S+) (%S+) (%S+)$')

@@ -1,5 +1,5 @@
--- A queued turn of a session has ended. It may have been what the session waited for, queued or deferred: its next one may begin at
--- once, or waits for something else. It may have been the last one that a paused session kept, or that one was queued with.
+-- Handle the end of a queued turn. The session may have waited for this turn, queued or deferred: its next turn may
+-- begin at once, or wait for something else. It may also have been the last turn of a paused session.
 -- @include lib/fields
 -- @include lib/admit_turns
 local function let_session_go(session_key, waiting_key, sid, keep_session_ms)

@@ -83,7 +83,7 @@ local function settle_money(turn_key, held, usd)
   end
 end
 
--- Take a turn out of the line of a budget, in which turn_park put it.
+-- Take a turn out of the queue of a budget, in which turn_park put it.
 -- @lazy
 local function leave_line(turn_key, line, sid, tid)
   redis.call('ZREM', line, sid .. ' ' .. tid)

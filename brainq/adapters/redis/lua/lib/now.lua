@@ -1,3 +1,3 @@
--- Redis TIME in ms: the only clock that decides a deadline or a lease.
+-- Redis TIME in ms is the only clock that decides deadlines and leases.
 local clock = redis.call('TIME')
 local now = clock[1] * 1000 + math.floor(clock[2] / 1000)

@@ -1,2 +1,2 @@
--- How long a live owner may take to end its turn itself past its deadline, in ms. Then the turn is taken from it.
+-- How long a live owner may take to end its turn after the deadline, in ms. The turn is then taken from it.
 local OVERDUE_MS = 2000

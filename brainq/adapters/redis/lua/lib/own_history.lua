@@ -1,5 +1,5 @@
--- A review turn has a history of its own: `history` is that one from `use_own_history` on, which takes the turn's field
--- `isolated`. Uses the script's names: turn history.
+-- A review turn has a separate history. After `use_own_history`, which takes the turn's field `isolated`, `history` is
+-- that one. Uses the script's names: turn history.
 local session_history, isolated = history, false
 local function use_own_history(word)
   isolated = word == '1'

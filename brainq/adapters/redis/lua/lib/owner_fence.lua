@@ -1,4 +1,4 @@
--- The fence of a turn: only the owner of its newest claim passes it, while the turn is open.
+-- The fence of a turn. Only the owner of its newest claim passes it, while the turn is open.
 -- @include lib/fields
 local function is_owner(t, who, number) return t.state == 'active' and t.owner == who and tonumber(t.fence) == number end
 

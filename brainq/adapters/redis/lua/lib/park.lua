@@ -1,10 +1,11 @@
--- What keeps a call from going on, and a turn whose open calls all wait for somebody outside: it is parked, and its
--- deadline does not run, and its capacity is another's. Uses the script's names: turn budget trace events, and sid tid.
+-- Parking: what keeps a call from continuing, and a turn whose open calls all wait for somebody outside. Such a turn is
+-- parked. Its deadline does not run, and its capacity is free for others. Uses the script's names: turn budget trace
+-- events, and sid tid.
 -- @include lib/event
 -- @include lib/resume
 -- @include lib/admit_turns
 
--- Whether an approval lets the call go: 'go', 'wait', 'denied' or 'expired'. `c`: its ask, and when that ends.
+-- Return whether an approval lets the call continue: 'go', 'wait', 'denied' or 'expired'. `c` has its ask and ask_ends.
 local function ask_word(call, c)
   if not c.ask or c.ask == 'approved' then return 'go' end
   if c.ask ~= 'pending' then return c.ask end
@@ -14,21 +15,23 @@ local function ask_word(call, c)
   return 'expired'
 end
 
--- `c`: the call's status, and what it was parked by. The event says what to do of a client's own call.
+-- Park a call. `c` has its status and the reason why it was parked. For a call of a client's tool, the event also has
+-- the tool and the arguments.
 -- @lazy
 local function park(call, c, why, ends)
   redis.call('HSET', trace, call .. ':status', 'parked', call .. ':park', why, call .. ':park_ends', ends)
   look_within(sid, tid, tonumber(ends) - now + 1)
   if c.status ~= 'parked' or c.park ~= why then
-    local theirs = why == 'client'
-    emit(events, 'call.parked', {call = call, why = why, tool = theirs and c.tool or nil,
-      arguments = theirs and c.client_args or nil})
+    local is_client = why == 'client'
+    emit(events, 'call.parked', {call = call, why = why, tool = is_client and c.tool or nil,
+      arguments = is_client and c.client_args or nil})
   end
   c.status, c.park = 'parked', why
 end
 
--- A call of the client's tool: it is handed to whoever follows the turn, and begins then. `c`: client_ms, client_args and
--- tool, too. Its token is no secret, for a right to steer the turn is what its result needs; no tool can return it.
+-- Park a call of the client's tool. It is published to those who follow the turn, and starts now. `c` also has
+-- client_ms, client_args and tool. Its token is not secret, because its result needs the right to steer the turn, and
+-- no tool can return it.
 -- @lazy
 local function park_for_client(call, c)
   local ends = now + tonumber(c.client_ms)
@@ -39,7 +42,7 @@ end
 -- @lazy
 local function park_turn(awaits, state, brain)
   if state ~= 'active' then
-    -- It is published anew: what they can do about it is another thing now.
+    -- The event is published again, because people can now do something else about it.
     if redis.call('HGET', turn, 'awaits') ~= awaits then emit(events, 'turn.parked', {awaits = awaits}) end
     redis.call('HSET', turn, 'awaits', awaits)
     return

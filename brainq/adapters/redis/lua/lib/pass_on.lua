@@ -1,6 +1,6 @@
--- A doorbell that came to a worker which may not answer it (lib/refusal) is passed on: into the queue that only the workers
--- of a build that may read, `QUEUE@BUILD`. Once: then it is the sweeper's, so that nobody passes it to and fro. Where it is says
--- `passed` of its turn or call, RUNG AT and BUILD; of a bell rung since the time is another.
+-- Pass on a doorbell that came to a worker which may not answer it (lib/refusal), into the queue `QUEUE@BUILD`, which
+-- only the workers of a suitable build read. This happens once; afterwards the sweeper handles the bell, so that it is
+-- not passed to and fro. `passed` of the turn or call has RUNG AT and BUILD; a later bell has another time.
 -- @include lib/ring
 -- @include lib/served
 local function passed_to(passed, rung_at)
@@ -13,7 +13,7 @@ local function place_of(queue, passed, rung_at)
   return to and queue .. '@' .. to or queue
 end
 
--- Whether a bell must be lost; one in the queue of a build is, too, whose workers are gone.
+-- Return whether a bell must be lost. A bell in the queue of a build whose workers are gone counts as lost, too.
 -- @lazy
 local function bell_is_gone(queue, passed, rung_at, rering_ms)
   local to = passed and passed_to(passed, rung_at)
@@ -23,14 +23,16 @@ local function bell_is_gone(queue, passed, rung_at, rering_ms)
   return bell_is_lost(to and queue .. '@' .. to or queue, rung_at, rering_ms)
 end
 
--- Whose queue it goes to, where there is one: of a format, all read it who know that.
+-- Return the build or format whose queue the bell goes to, if there is one. All workers that know a format read its
+-- queue.
 local function goes_to(why, queue, t)
   if why == 'other_format' then return 'format-' .. t.format end
   if why == 'ramp' then return t.ramp end
   return why == 'other_build' and (served_by(queue, t.pin) or served_by(queue, released_to(t.pin)))
 end
 
--- `t`: what the refusal came from, and of the bell `rung` (or `rung_at`) and `passed`; `key`, `rung` and `passed`: the fields that say these.
+-- Pass the bell on. `t` has the fields behind the refusal, and `rung` (or `rung_at`) and `passed` of the bell. `key`,
+-- `rung` and `passed` name the hash and the fields that store these.
 -- @lazy
 local function pass_on(why, queue, t, key, rung, passed, sid, tid, id, suffix, args, tool)
   local to = not passed_to(t.passed, t.rung or t.rung_at) and goes_to(why, queue, t)

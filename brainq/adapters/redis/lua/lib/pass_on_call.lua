@@ -1,4 +1,4 @@
--- A call's doorbell that came to a worker which may not answer it. Uses the names of call_claim.
+-- Pass on a call's doorbell that came to a worker which may not answer it. Uses the names of call_claim.
 -- @include lib/pass_on
 -- @lazy
 local function pass_on_call(why, t, c)

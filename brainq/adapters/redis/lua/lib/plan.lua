@@ -1,5 +1,5 @@
--- Write the trace of a step's calls, in the model's order. Returns how many waves they make, what is published, and the calls as
--- `open_waves` takes them. Uses the script's names: turn trace events, and lib/now.
+-- Write the trace of a step's calls, in the model's order. Returns the number of waves, the plan that is published, and
+-- the calls in the form that `open_waves` takes. Uses the script's names: turn trace events, and lib/now.
 -- @include lib/event
 -- @include lib/table_hash
 local PLANNED = {'tool', 'effect', 'wave', 'fp', 'hash', 'spec', 'cap_ms', 'lanes', 'repairs', 'again', 'client_ms', 'client_args',
@@ -16,7 +16,7 @@ local function ask_people(id, call, note)
 end
 
 local function plan_calls(plan)
-  local waves, asked, known, fields = 0, {}, {}, {}
+  local waves, published, known, fields = 0, {}, {}, {}
   local function note(field, value)
     if value == nil then return end
     fields[#fields + 1] = field
@@ -28,11 +28,11 @@ local function plan_calls(plan)
     note(id .. ':attempt', 1)
     note(id .. ':status', 'planned')
     if call.ask_ms then ask_people(id, call, note) end
-    asked[i] = {call = id, tool = call.tool, effect = call.effect}
+    published[i] = {call = id, tool = call.tool, effect = call.effect}
     known[i] = {status = 'planned', wave = call.wave, effect = call.effect, fp = call.fp, tool = call.tool, attempt = 1,
       ask = call.ask_ms and 'pending'}
     if call.wave > waves then waves = call.wave end
   end
   for i = 1, #fields, 1000 do set_as_table(trace, unpack(fields, i, math.min(i + 999, #fields))) end
-  return waves, asked, known
+  return waves, published, known
 end

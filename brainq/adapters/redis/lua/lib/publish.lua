@@ -1,4 +1,4 @@
--- The result goes out: the turn, which is closing, gets its final state, and readers their last event.
+-- Publish the result. The turn, which is closing, gets its final state, and readers get their last event.
 -- @include lib/event
 local function publish(turn_key, result_key, events_key, ending, body, data)
   redis.call('SET', result_key, body)

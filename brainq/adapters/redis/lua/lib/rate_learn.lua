@@ -1,6 +1,7 @@
--- How many tokens the service counts for one that we estimate: learned from answers, each weighing nine tenths of the one after it.
--- Before the first it is as if one had reported four. Never under one: an estimate that is high is put right by settling.
--- `rule` has the sums, `ratio_of` estimated and `ratio_is` counted, and `ratio_n` answers. Uses the names of the script.
+-- The ratio of the tokens that the service counts to those that were estimated. It is learned from answers; each answer
+-- weighs nine tenths of the next one. Before the first answer the ratio is 4. It is never below 1, because settling
+-- corrects an estimate that was too high. `rule` has the sums `ratio_of` (estimated) and `ratio_is` (counted), and the
+-- number of answers, `ratio_n`. Uses the names of the script.
 local UNKNOWN_RATIO, FORGETS = 4, 0.9
 
 local function ratio_of(r)
@@ -17,7 +18,7 @@ local function learn_ratio(estimated, counted)
   redis.call('HINCRBY', rule, 'ratio_n', 1)
 end
 
--- What a place has used, where that is another number than it is counted with. Whether it was.
+-- Set the tokens of a place to what it has used. Returns whether that changed the count.
 local function count_place(tokens)
   local had = tonumber(redis.call('HGET', rule, 't:' .. place) or 0)
   if had == tokens then return false end

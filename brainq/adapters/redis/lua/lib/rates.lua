@@ -44,7 +44,7 @@ local function count_out(over)
   end
 end
 
--- Places whose window is over count no more. Returns the tokens of those that are left.
+-- Remove the places whose window is over. Returns the tokens of the remaining ones.
 local function forget_over(sum)
   while true do
     local over = redis.call('ZRANGEBYSCORE', places, '-inf', now, 'LIMIT', 0, 500)
@@ -58,16 +58,17 @@ local function forget_over(sum)
   end
 end
 
--- When the place at this index is over; -1: the last one.
+-- Return when the place at this index ends. -1 is the last one.
 local function score_at(i) return tonumber(redis.call('ZRANGE', places, i, i, 'WITHSCORES')[2] or '') end
 
--- Behind all that counts, and all that is expected: so many rounds of a window.
+-- Return the end of all current and expected places, plus this many windows.
 local function rounds_later(rounds)
   local last = score_at(-1) or tonumber(redis.call('ZRANGE', due, 0, 0, 'WITHSCORES')[2] or now)
   return last + window_ms * (1 + math.floor(rounds))
 end
 
--- The place with which so many tokens are over, oldest first; nil, and how many are left, when all are not enough.
+-- Return the index of the place with whose end this many tokens are free, oldest first. If all places are not enough,
+-- returns nil and the missing tokens.
 local function place_that_frees(tokens)
   local from = 0
   while true do

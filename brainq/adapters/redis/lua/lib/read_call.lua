@@ -1,11 +1,11 @@
--- Fields of calls by their names; false for each that a call lacks. Uses the script's name: trace.
+-- Return fields of calls by name, with false for each that is missing. Uses the script's name: trace.
 local function read_calls(calls, names)
   local fields, found = {}, {}
   for _, call in ipairs(calls) do
     for _, name in ipairs(names) do fields[#fields + 1] = call .. ':' .. name end
   end
   local values = {}
-  for first = 1, #fields, 1000 do  -- Lua puts only some thousand values on its stack
+  for first = 1, #fields, 1000 do  -- Lua can put only some thousand values on its stack
     local some = redis.call('HMGET', trace, unpack(fields, first, math.min(first + 999, #fields)))
     if first == 1 then values = some else for i, value in ipairs(some) do values[first + i - 1] = value end end
   end

@@ -1,5 +1,5 @@
--- A turn has one readiness hold at most: a newer word about it takes the place of the older.
--- Uses the script's names: turn events, and lib/now.
+-- Set the readiness of a turn. It has at most one readiness hold: a newer one replaces the older one. Uses the script's
+-- names: turn events, and lib/now.
 -- @include lib/event
 -- @include lib/fields
 -- @lazy

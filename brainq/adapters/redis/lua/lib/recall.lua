@@ -1,4 +1,4 @@
--- Deferred sessions are recalled to their tenants' queues.
+-- Recall deferred sessions to their tenants' queues.
 -- @include lib/deferred
 local function recall_first(brain, tenant)
   local first = redis.call('ZPOPMIN', deferred_sessions_of(brain, tenant))
@@ -8,16 +8,16 @@ local function recall_first(brain, tenant)
   note_recalled(first[1], brain)
 end
 
--- One session of a tenant, where its brain may have capacity for it. In an empty queue none is recalled, whatever is counted: so
--- one is recalled, or none is deferred any more.
+-- Recall one session of a tenant if its brain may have capacity for it. In an empty queue no session can be recalled,
+-- whatever the count says. So a session is recalled, or none is deferred any more.
 local function recall_of(brain, tenant)
   if redis.call('EXISTS', sessions_of(tenant)) == 0 then redis.call('DEL', recalled_sessions_of(brain, tenant)) end
   if may_be_recalled(brain, tenant) then recall_first(brain, tenant) end
   rotate_in(tenant)
 end
 
--- For as many turns as each brain has capacity for: one session of each tenant in turn, but not of `full_tenants`, `n_full`
--- names that are known to have no share left. A tenant that has a queued session has its turn, too.
+-- Recall as many sessions as each brain has capacity for: one of each tenant in turn, except `full_tenants`, the
+-- `n_full` names that are known to have no share left. A tenant with a queued session also gets its turn.
 -- @lazy
 local function recall_deferred(caps, full_tenants, n_full)
   for brain in caps:gmatch('%S+') do

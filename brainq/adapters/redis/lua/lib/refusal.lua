@@ -1,9 +1,11 @@
--- Which worker may go on with a turn: one that reads the format of its state and has its brain; where that is pinned
--- (`pin`), the very one that began it. `brains`: the names of the worker's brains, and `#DIGEST` of each.
+-- Which worker may continue a turn: one that reads the format of its state and has its brain. If the brain is pinned
+-- (`pin`), it must be the very brain that began the turn. `brains` has the names of the worker's brains, and `#DIGEST`
+-- of each.
 -- @include lib/has_brain
 -- @include lib/state_format
 
--- A pinned brain's turns may have been released to another one (`brainq versions release`): they are its from then on.
+-- Return whether the turns of a pinned brain were released to a brain of this worker (`brainq versions release`). From
+-- then on they are pinned to that brain.
 -- @lazy
 local function is_released_to(brains, t, turn_key)
   local digest = redis.call('HGET', OUTBOX_PREFIX .. 'released', t.pin)
@@ -13,7 +15,7 @@ local function is_released_to(brains, t, turn_key)
   return true
 end
 
--- Why this one may not; nil: it may. `t`: format, brain and pin of the turn.
+-- Return why this worker may not continue the turn, or nil if it may. `t` has the format, brain and pin of the turn.
 local function refusal(brains, t, turn_key)
   if not reads_format(t.format) then return 'other_format' end
   if not has_brain(brains, t.brain) then return 'no_brain' end

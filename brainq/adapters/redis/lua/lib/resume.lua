@@ -1,4 +1,4 @@
--- A parked turn goes on, whether there is capacity or not: its deadline moves by as long as it was parked.
+-- Resume a parked turn, whether there is capacity or not. Its deadline moves by the time that it was parked.
 -- @include lib/event
 -- @include lib/fields
 -- @include lib/index

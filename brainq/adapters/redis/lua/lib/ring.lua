@@ -1,18 +1,19 @@
--- A doorbell is put where the broker reads it in the same step as the change it announces.
--- bell_key(queue) and bell_text(queue, ...) are written in by the loader: functions, because a table of all queues
--- would be built anew on each call. In outbox mode the key is empty and the bell goes to the session's outbox,
--- which the caller publishes afterwards.
+-- Doorbells. A bell is put where the broker reads it, in the same step as the change that it announces. The loader
+-- inserts bell_key(queue) and bell_text(queue, ...) as functions, because a table of all queues would be built again at
+-- each call. In outbox mode the key is empty, and the bell goes to the session's outbox, which the caller publishes
+-- afterwards.
 -- @include generated/doorbells
--- Whose outbox the bells go to, where it is not that of the session they are rung for.
+-- the session whose outbox gets the bells, if it is not the session that they are rung for
 local outbox_sid
 
--- Where this process traces, for whoever watches Celery's tasks: the header that leads to the turn's span.
+-- Return the header that leads from a Celery task to the turn's span, if this process traces.
 local function header_of_trace(sid, tid)
   local trace = redis.call('HGET', OUTBOX_PREFIX .. '{' .. sid .. '}:t:' .. tid, 'trace')
   return trace and ',"traceparent":"' .. trace .. '"' or ''
 end
 
--- The list of `QUEUE@BUILD`, which only the workers of one build read (lib/pass_on); empty where that is not known here.
+-- Return the list of `QUEUE@BUILD`, which only the workers of one build read (lib/pass_on), or '' if it is unknown
+-- here.
 -- @lazy
 local function list_of_build(queue)
   local word, build = queue:match('^([^@]+)@(.+)$')
@@ -20,7 +21,8 @@ local function list_of_build(queue)
   return key == '' and '' or key .. '@' .. build, build
 end
 
--- Nobody may be left to empty such a list: what lies in it is rung again by the sweeper where a worker serves it.
+-- Such a list has a lifetime, because no worker may be left to empty it. The sweeper rings again for its bells on a
+-- queue that is served.
 local BUILD_BELLS_MS = 86400000
 -- @lazy
 local function ring_build(queue, outbox, text)
@@ -30,8 +32,8 @@ local function ring_build(queue, outbox, text)
   if key ~= '' then redis.call('PEXPIRE', key, BUILD_BELLS_MS) end
 end
 
--- `tool` is for the queues of calls only: their tasks are shown by their tool's name. `since_s`: since when it waits, where that is
--- not now.
+-- Ring. `tool` is only for the queues of calls, whose tasks are shown by the name of their tool. `since_s` is when the
+-- wait began, if that is not now.
 -- @lazy
 local function ring(queue, sid, id, suffix, args, root, tool, since_s)
   local key, task_id = bell_key(queue), id .. '.' .. suffix
@@ -48,27 +50,28 @@ local function ring(queue, sid, id, suffix, args, root, tool, since_s)
   end
 end
 
--- Ring once more for what may have been rung for. The task has an id of its own: were it the first one's, the success
--- of whichever comes too late and does nothing would be shown in place of how the other ended.
+-- Ring again for something that may have been rung for. The task gets another id: with the same id, the success of a
+-- task that comes too late and does nothing would hide how the other one ended.
 local function ring_anew(queue, sid, id, suffix, args, root, tool, since_s)
   ring(queue, sid, id, suffix .. '.again-' .. now, args, root, tool, since_s)
 end
 
--- Whether a queue is empty; not known of a broker elsewhere.
+-- Return whether a queue is empty. It is unknown if the broker is elsewhere.
 local function nobody_waits(queue)
   local key = bell_key(queue)
   return key ~= '' and redis.call('LLEN', key) == 0
 end
 
--- Whether operators have stopped anything (lib/stops): read with the mark, so that asking costs no command.
+-- Return whether operators have stopped anything (lib/stops). It is read together with the mark, so that it costs no
+-- command.
 local has_stops
 local function are_stops()
   if has_stops == nil then has_stops = redis.call('HGET', BELLS_KEY, 'stops') end
   return has_stops
 end
 
--- A claimed bell marks its queue: everything rung earlier on it has been taken from it, or lost. The mark may lag
--- a little; it is read only for bells that are seconds old.
+-- Mark the queue of a claimed bell: every bell that was rung earlier on it has been taken from it, or is lost. The mark
+-- may lag a little, because it is only used for bells that are seconds old.
 local function mark_claimed(queue, rung_at)
   rung_at = tonumber(rung_at or 0) or 0
   local known = redis.call('HMGET', BELLS_KEY, queue, 'stops')
@@ -79,7 +82,7 @@ local function mark_claimed(queue, rung_at)
   end
 end
 
--- Whether a bell rung at `rung_at` must be lost: a long queue is not flooded with copies.
+-- Return whether a bell that was rung at `rung_at` must be lost. This prevents copies from flooding a long queue.
 -- @lazy
 local function bell_is_lost(queue, rung_at, rering_ms)
   if now - (tonumber(rung_at or 0) or 0) < rering_ms then return false end

@@ -1,4 +1,5 @@
--- Which Redis this is, and since when: another one after a restart or a failover. '' where it does not say.
+-- Return which Redis this is, and since when. It changes after a restart or a failover. Returns '' if Redis does not
+-- report it.
 local function redis_run()
   local info = redis.pcall('INFO', 'server', 'replication')
   if type(info) ~= 'string' then return '' end

@@ -1,5 +1,5 @@
--- A turn's messages, as far as its history still holds them, at most the `most` newest (some of other turns may be among them), are
--- added to the reply. Uses the script's names: turn session history.
+-- Add the messages of a turn to the reply, as far as its history still has them, at most the `most` newest (which may
+-- include some of other turns). Uses the script's names: turn session history.
 -- @include lib/fields
 -- @include lib/own_history
 local function add_messages(reply, most)

@@ -1,8 +1,8 @@
--- What a turn takes over from its session: the pin of its brain (`pins`: by the name of a brain its digest and build), and the
--- format of the state.
+-- What a turn inherits from its session: the pin of its brain (`pins` maps the name of a brain to its digest and
+-- build), and the format of the state.
 -- @include lib/served
 -- @include lib/state_format
--- The build whose brain the turn would wait for, where no coordinator has had that for a minute.
+-- Return the build whose brain the turn would wait for, if no coordinator has had that brain for a minute.
 -- @lazy
 local function missing_build(pins, brain)
   local pin = cjson.decode(pins)[brain]
@@ -17,7 +17,7 @@ local function take_over(turn_key, s, brain)
   if format > 1 then redis.call('HSET', turn_key, 'format', format) end
 end
 
--- The session's turns of this brain keep to it, those that wait, too.
+-- Pin the session's turns of this brain, including those that wait.
 -- @lazy
 local function pin_session(sid, brain, digest, build)
   local key = OUTBOX_PREFIX .. '{' .. sid .. '}:'

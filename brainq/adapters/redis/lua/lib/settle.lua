@@ -1,24 +1,25 @@
--- Record how a call ended, and open what comes next. Uses the names of lib/waves, and sources blocked.
+-- Record how a call ended, and open what comes next. Uses the names of lib/waves, and sources and blocked.
 -- @include lib/waves
 
--- What a call of this tool left beside its result.
+-- Store the side outputs of a call of this tool.
 local function note_side(tool, found, block)
   if found ~= '' then push(sources, cjson.decode(found)) end
   if block == '1' then redis.call('SADD', blocked, tool) end
 end
 
--- `retryable` is 1 where whoever asked may well ask again.
+-- Store whether another try of the call is sensible (`retryable` is '1').
 local function note_retryable(call, retryable)
   if retryable == '1' then redis.call('HSET', trace, call .. ':retryable', '1') end
 end
 
--- What `settle` must know of the turn, and of the call.
+-- the fields of the turn, and of the call, that `settle` needs
 local OF_TURN, OF_CALL = {'state', 'gate', 'cancel', 'write_epoch'}, {'status', 'attempt', 'owner', 'effect', 'fp', 'tool',
   'noted', 'early', 'token', 'park', 'started_at', 'lease', 'completed_by', 'given'}
 
 local function is_open(t) return t.state == 'active' and t.gate ~= 'shut' end
 
--- `c` and `t` as they were read; `leaves`: its function has ended, so it leaves its lanes.
+-- Settle a call. `c` and `t` are the call and the turn as they were read. `leaves` means that its function has ended,
+-- so that it leaves its lanes.
 local function settle(call, c, t, status, message, detail, latency_ms, found, block, leaves)
   local epoch, writes = t.write_epoch or '0', c.effect ~= 'read_only'
   if writes then epoch = redis.call('HINCRBY', turn, 'write_epoch', 1) end

@@ -1,11 +1,11 @@
--- Statuses a call never leaves, but for timed_out -> timed_out_late.
+-- The statuses that a call never leaves, except from timed_out to timed_out_late.
 local SETTLED = {
   completed = true, failed = true, denied = true, timed_out = true,
   timed_out_late = true, cancelled = true, unknown = true,
 }
 
--- What only the running of a call needs; a turn of many steps would carry it along. Uses the script's name: trace.
--- `fields` go with it.
+-- Remove the fields that only a running call needs, because a turn of many steps would keep them. `fields` are removed
+-- with them. Uses the script's name: trace.
 local WORK = {'spec', 'cap_ms', 'again', 'rung_at', 'bell', 'lease', 'fp', 'client_args'}
 
 local function forget_work(calls, fields)

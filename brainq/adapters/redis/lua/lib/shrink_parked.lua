@@ -1,6 +1,7 @@
--- A parked turn may stand for days: what only its last model call needed goes, what says nothing, which units its step has paid
--- for, and only the running of its calls that have ended. Its hashes are made anew, in the form that the server keeps small ones
--- in, and its events copied: a stream's last node is allocated whole, that of a copy to fit. Uses the script's names, as lib/waves.
+-- Shrink a parked turn, which may stay for days. Fields that only its last model call needed are removed, and so are
+-- empty ones, the units that its step has paid for, and what only running calls need. Its hashes are written again in
+-- the compact form of small hashes. Its events are copied, because the last node of a stream is allocated whole, but
+-- that of a copy to fit. Uses the script's names, as lib/waves does.
 -- @include lib/call
 -- @include lib/settled
 local OF_REQUESTS = {'under_way', 'asked', 'estimate', 'estimate_usd', 'thinking_step', 'lost_owner', 'thinking', 'aux_open',

@@ -1,5 +1,6 @@
--- The format of the state of turns that these scripts write, and the oldest that they read. A turn of format 1 does not say so.
--- A newer one is given only to where what an older build would read wrong changes (docs/operate/builds.md).
+-- The format of the turns' state that these scripts write, and the oldest that they read. A turn of format 1 has no
+-- field for it. A newer format is only written if a change would make an older build read the state wrongly
+-- (docs/operate/builds.md).
 local STATE_FORMAT, OLDEST_FORMAT = 1, 1
 
 local function reads_format(format)
@@ -7,7 +8,7 @@ local function reads_format(format)
   return tonumber(format) <= STATE_FORMAT and tonumber(format) >= OLDEST_FORMAT
 end
 
--- What these scripts write is of their format, and so is what follows in the session: its history, and the turns that wait.
+-- Raise the format of a turn to that of these scripts, and with it the session's history and the turns that wait.
 -- @lazy
 local function raise_format(sid, tid)
   local key = OUTBOX_PREFIX .. '{' .. sid .. '}:'

@@ -1,14 +1,16 @@
--- What operators have stopped by name. STOPPED has `KIND NAME TENANT` -> `MODE ENDS JSON`: TENANT is empty where every tenant is meant,
--- MODE is pause or forbid, ENDS is 0 where it holds until it is lifted, and JSON `says` it in words. `stops` of BELLS_KEY, and of the capacity's size, says that
--- there are any: both are read by claims and submits anyway.
+-- What operators have stopped by name. STOPPED maps `KIND NAME TENANT` to `MODE ENDS JSON`. TENANT is empty for all
+-- tenants, MODE is pause or forbid, ENDS is 0 for a stop without an end, and `says` in the JSON is a sentence for
+-- people. The field `stops` in BELLS_KEY, and in the capacity's size, shows that there are any; claims and submits read
+-- both anyway.
 -- @include lib/now
 -- @include lib/tenant
 -- @include lib/ring
 local STOPPED = OUTBOX_PREFIX .. 'stopped'
-local MOST_PAUSED_MS = 86400000 -- then a call that waits is denied
-local STOP_LOOK_MS = 60000 -- so long after a lift at most the sweeper finds what waited; whoever lifts has it look at once
+local MOST_PAUSED_MS = 86400000 -- then a waiting call is denied
+-- The sweeper finds waiting work at most this long after a lift; lifting a stop also schedules a check at once.
+local STOP_LOOK_MS = 60000
 
--- The first of these fields that is in force, and its mode; one that forbids comes before one that pauses.
+-- Return the first of these fields that is in force, with its mode. A stop that forbids comes before one that pauses.
 -- @lazy
 local function stop_in_force(fields)
   local paused
@@ -23,26 +25,27 @@ local function stop_in_force(fields)
   return paused
 end
 
--- The JSON of the first of these fields that forbids.
+-- Return the JSON of the first of these fields that forbids.
 -- @lazy
 local function forbidding(fields)
   local stop = fields[1] and stop_in_force(fields)
   return stop and stop.mode == 'forbid' and stop.text
 end
 
--- Whether what waits for this field, because it is paused, waits no more.
+-- Return whether work that waits for this field, because it is paused, no longer needs to wait.
 -- @lazy
 local function is_over_for(field)
   local stop = stop_in_force({field})
   return not stop or stop.mode == 'forbid'
 end
 
--- Whether a parked call need not wait for the stop that it met any more.
+-- Return whether a parked call no longer needs to wait for the stop that it met.
 local function is_lifted(c)
   return c.stop and c.park == 'hold' and is_over_for(c.stop)
 end
 
--- A call that such a stop met (`c.stop`, its field) opens: nil where it goes on; `wait`, and until when; else how it ends, and the text.
+-- Return what happens to a call that met a stop (`c.stop`, its field): nil if it continues; `wait`, and until when; or
+-- how it ends, and the text.
 -- @lazy
 local function stop_word(c)
   local stop, until_ms = stop_in_force({c.stop}), tonumber(c.stop_ends)
@@ -56,8 +59,8 @@ local function stop_word(c)
   return 'denied', 'Not run: ' .. why .. rest
 end
 
--- The stop that a call meets when it is claimed, by its tool, that one's server, its turn's brain and its tenant. `brain_here`: the
--- brain of turns that name none.
+-- Return the stop that a call meets at its claim, by its tool, the tool's server, its turn's brain and its tenant.
+-- `brain_here` is the brain of turns that name none.
 -- @lazy
 local function stop_of_call(tool, brain, brain_here)
   local tenant, fields = tenant_of(sid), {}
@@ -71,14 +74,15 @@ local function stop_of_call(tool, brain, brain_here)
   return stop_in_force(fields)
 end
 
--- The call waits for it, or is denied, where it is opened: so long at most, from when it met the first one.
+-- Let the call wait for the stop, or be denied, where it is opened. The wait is limited from the first stop that the
+-- call met.
 -- @lazy
 local function note_stopped(call, stop)
   redis.call('HSET', trace, call .. ':stop', stop.field)
   redis.call('HSETNX', trace, call .. ':stop_ends', now + MOST_PAUSED_MS)
 end
 
--- All of them that are in force, as a JSON array of `MODE ENDS JSON`.
+-- Return all stops in force, as a JSON array of `MODE ENDS JSON`.
 -- @lazy
 local function all_stops()
   local found = {}

@@ -1,5 +1,5 @@
--- Write the keys of a turn that is submitted. `s` is the session's hash as it was read; `begins`: the turn begins at once.
--- Uses the names of turn_submit.
+-- Write the keys of a submitted turn. `s` is the session's hash as it was read. `begins` means that the turn begins at
+-- once. Uses the names of turn_submit.
 -- @include lib/now
 -- @include lib/session_pin
 -- @include lib/table_hash

@@ -1,5 +1,5 @@
--- The calls of a turn's step: those whose doorbell was lost are rung for again, those that wait for their tenant's turn come
--- nearer to it, and whose worker is gone is to be rescued. Uses the names of turn_sweep.
+-- Check the calls of a turn's step. Calls whose doorbell was lost are rung for again, calls that wait for their
+-- tenant's turn move up, and calls whose worker is gone are rescued. Uses the names of turn_sweep.
 -- @include lib/call_queue
 local function sweep_calls()
   for i = 0, tonumber(t.n_calls) - 1 do

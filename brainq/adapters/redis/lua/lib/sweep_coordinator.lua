@@ -1,5 +1,5 @@
--- A turn that a coordinator is to go on with: rung again where its owner is gone, its wait is over, or its bell is lost. Uses the
--- names of turn_sweep.
+-- Check a turn that a coordinator must continue. It is rung for again if its owner is gone, its wait is over, or its
+-- bell is lost. Uses the names of turn_sweep.
 -- @include lib/pass_on
 local function sweep_coordinator(owned, deadline, resumes_at)
   if owned then soon(tonumber(t.lease_until) + 1)
@@ -10,7 +10,7 @@ local function sweep_coordinator(owned, deadline, resumes_at)
     redis.call('HSET', turn, 'owner', '', 'rung_at', now, 'resumes_at', '')
     add_live(sid, tid, t.brain)
     ring_anew('turns', sid, tid, 'advance.' .. fence, {sid, tid, fence}, tid)
-  else -- it waits in a long queue: look again after its own age once more
+  else -- it waits in a long queue: check again after as long as it has waited
     after = math.max(after, math.min(now - tonumber(t.rung_at or now), rering_ms * 12))
     soon(deadline)
   end

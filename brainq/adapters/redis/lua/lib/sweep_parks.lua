@@ -1,4 +1,4 @@
--- Parked calls, and holds, whose time is up. Uses the names of turn_sweep.
+-- Check parked calls and holds whose time is up. Uses the names of turn_sweep.
 -- @include lib/read_call
 -- @include lib/stops
 local function expire_parks()
@@ -17,7 +17,7 @@ local function expire_parks()
     local call = 'c' .. t.step .. '-' .. i
     local c = read_call(call, {'status', 'park_ends', 'park', 'stop'})
     if c.status == 'parked' then
-      -- The hold that denies may be a later one than those that the call was parked by.
+      -- The hold that denies may be later than the hold that parked the call.
       if tonumber(c.park_ends) <= now or (denies and c.park == 'hold') or is_lifted(c) then due = true
       else soon(math.min(tonumber(c.park_ends) + 1, c.stop and now + STOP_LOOK_MS or math.huge)) end
     end
@@ -25,7 +25,7 @@ local function expire_parks()
   if due then actions[#actions + 1] = 'expire' end
 end
 
--- Memory and the context pack are waited for no longer because their results come from outside.
+-- Stop waiting for memory and the context pack once their time is up, even if their results come from outside.
 local function look_at_opening()
   if t.step == '0' and now >= tonumber(t.opening_until) then actions[#actions + 1] = 'skip' end
   if t.step == '0' then soon(tonumber(t.opening_until) + 1) end

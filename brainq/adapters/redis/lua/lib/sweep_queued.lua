@@ -1,5 +1,5 @@
--- A turn that waits, but no longer than it may. Where its session is idle it waits for capacity: a session in no queue
--- is put into one. Uses the names of turn_sweep.
+-- Check a queued turn. It waits no longer than it may. If its session is idle, it waits for capacity: a session that is
+-- in no queue is put into one. Uses the names of turn_sweep.
 -- @include lib/admit_turns
 local function sweep_queued()
   after = seldom_ms()

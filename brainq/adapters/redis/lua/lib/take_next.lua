@@ -1,7 +1,8 @@
--- Which session of a tenant's queue is next.
+-- The choice of the next session of a tenant's queue.
 -- @include lib/deferred
--- The session of a queue that is next. So that a lower priority is slow, and never starves, each eighth that would pass others is
--- the first of those instead: of the lowest and of the next lower class by turns. `passed` is how many did, where it is known.
+-- Return the next session of a queue. Lower priorities are slow but never starve: each eighth time that others would be
+-- passed over, the first of those goes instead, alternately of the lowest and of the next lower class. `passed` is how
+-- many were passed over, if that is known.
 local EACH = 8
 local function next_session(tenant, queue, first, class, passed)
   local lower = redis.call('ZRANGEBYSCORE', queue, (class + 1) * A_CLASS, '+inf', 'LIMIT', 0, 1)[1]
@@ -13,8 +14,8 @@ local function next_session(tenant, queue, first, class, passed)
   return lowest or lower, passed
 end
 
--- Takes the next session out of a tenant's queue whose brain is not full; those before it are deferred. Returns whether others
--- are queued still, too.
+-- Take the next session whose brain is not full out of a tenant's queue. Those before it are deferred. Returns the
+-- session, and whether others are still queued.
 local function take_next(tenant, queue, caps)
   local passed, chosen
   for _ = 1, MAX_RECALLED do

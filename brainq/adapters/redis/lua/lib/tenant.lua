@@ -1,2 +1,2 @@
--- A tenant is what its sessions' ids begin with, up to the first colon; ids without one are one tenant.
+-- Return the tenant of an id: its text up to the first colon. All ids without a colon belong to one tenant.
 local function tenant_of(id) return id:match('^[^:]+:') or ':' end

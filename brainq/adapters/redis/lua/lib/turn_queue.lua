@@ -1,5 +1,6 @@
--- Sessions whose next turn waits for capacity: each tenant has a queue of them. Tenants that have a queue, and may begin a turn,
--- are in QUEUED_TENANTS, the one that began one longest ago first; those that have a queue, and no share left, in CAPPED_TENANTS.
+-- Sessions whose next turn waits for capacity. Each tenant has a queue of them. Tenants with a queue that may begin a
+-- turn are in QUEUED_TENANTS, beginning with the one that began a turn longest ago. Tenants with a queue but without a
+-- share left are in CAPPED_TENANTS.
 -- @include lib/capacity
 local QUEUED_TENANTS = CAPACITY .. 'tenants'
 local CAPPED_TENANTS = CAPACITY .. 'capped'
@@ -8,8 +9,8 @@ local WAITED_BRAINS = CAPACITY .. 'for'
 
 local function sessions_of(tenant) return CAPACITY .. 'line:' .. tenant end
 
--- One more than the last one's score, or than that of the last one of this class; the time in us at least, so that a session
--- that comes into a queue that was empty for a while is behind those that are deferred from it.
+-- Return one more than the score of the last member, or of the last member of this class; but at least the time in us,
+-- so that a session that joins a queue that was empty for a while is behind the sessions deferred from it.
 local CLASSES, A_CLASS = {high = 0, normal = 1, low = 2}, 3e15
 local function behind(key, class)
   class = class or 0
@@ -31,8 +32,8 @@ local function next_priority(sid)
   return next_turn and redis.call('HGET', key .. 't:' .. next_turn, 'priority')
 end
 
--- The session waits, by the priority of its next turn, which is read where the script does not know it. One that is queued
--- already keeps its position, or comes nearer. Returns how many of its tenant are ahead of it.
+-- Queue the session by the priority of its next turn, which is read if the script does not know it. A session that is
+-- queued already keeps its position, or moves forward. Returns how many sessions of its tenant are ahead of it.
 -- @lazy
 local function enqueue(sid, priority)
   local tenant = tenant_of(sid)
@@ -43,7 +44,7 @@ local function enqueue(sid, priority)
   return redis.call('ZRANK', queue, sid)
 end
 
--- The turn is live no more. Returns whether a session may wait for what is free now.
+-- Remove a turn from the live turns. Returns whether a session may be waiting for the capacity.
 local function remove_live(sid, tid, brain)
   capacity_now = nil
   redis.call('ZREM', LIVE_TURNS, live_members(sid, tid, brain))

@@ -1,4 +1,4 @@
--- A turn that was parked because a budget was spent goes on: it asks for its step again.
+-- Resume a turn that was parked because a budget was spent. It requests its step again.
 -- @include lib/money
 -- @include lib/resume
 -- @include lib/ring

@@ -1,2 +1,2 @@
--- What a turn waits for (`waits_for`) while its process in quarantine has no place for it.
+-- The text in `waits_for` while the turn waits for a place in quarantine.
 local QUARANTINE = 'a place in quarantine'
