@@ -302,7 +302,7 @@ class CallFacts:
 
     attempt: the number of its newest attempt.
     client_arguments: the beginning of its arguments if the client runs it.
-    is_awaited: whether it waits for a result from outside. A result is then neither late nor the second one.
+    is_awaited: whether it still waits for a result from outside, so that a result would not be late.
     """
 
     status: TraceStatus

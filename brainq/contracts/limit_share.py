@@ -83,7 +83,7 @@ class Share:
 def decide_share(
     cell: str, report: ShareReport, others: Iterable[ShareRow], *, cells: int, asking_s: float, turn: int = 0
 ) -> Share:
-    """Return the share of a cell that reports, out of what the others leave.
+    """Return the share of a reporting cell. It is limited by what the other cells leave.
 
     A cell gives up what exceeds its fair share when it reports, and another cell gets it when that one reports next.
 

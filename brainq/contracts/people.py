@@ -71,7 +71,7 @@ class Approval(Wire):
 class EditedCall:
     """A call with the arguments that a person put in place of the model's.
 
-    arguments_json: read by its worker, in the form of a plan, with `"edited": true`.
+    arguments_json: the JSON that its worker reads, as of `call_json`, with `"edited": true`.
     args_hash: the hash of the new arguments, which is also in `arguments_json`.
     lanes: the lanes that it needs now. Empty for a read.
     """

@@ -117,7 +117,7 @@ def fields_of_submit(session_id: str, brain: str) -> tuple[str, ...]:
 
 
 def stop_of_turn(stops: Iterable[Stop], session_id: str, brain: str) -> Stop | None:
-    """Return the stop that concerns the next step of a turn, one that forbids before one that pauses, or None."""
+    """Return the stop that concerns the next step of a turn, or None. A stop that forbids comes first."""
     fields = fields_of_submit(session_id, brain)
     return _strictest(stop for stop in stops if stop.field in fields)
 

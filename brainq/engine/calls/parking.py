@@ -54,7 +54,7 @@ class Parker:
         named = parse_outside_token(pending.token)
         if named is None:
             if self.outside is None:
-                return _not_configured("a place to keep tokens of a tool's own; return Pending(ctx.outside_token())")
+                return _not_configured("store a tool's own tokens; return Pending(ctx.outside_token())")
             # The token is registered before the call parks, because a parked call may be completed at once.
             if not self.outside.register(pending.token, ref, pending.timeout_s):
                 return _token_in_use()
@@ -64,7 +64,7 @@ class Parker:
 
     def _for_task(self, claim: CallClaim, task: ServerTask, outputs: SideOutputs) -> SettleReply | ToolFailure:
         if self.watch is None:
-            return _not_configured("the means to ask a server for its task")
+            return _not_configured("poll a server's task")
         token = new_outside_token(claim.ref)
         watched = self.watch.put(claim, task, token)
         reply = self._park(claim, "outside", token, task.timeout_s, outputs)
@@ -76,7 +76,7 @@ class Parker:
 
     def _for_child(self, claim: CallClaim, child: ChildTurn, outputs: SideOutputs) -> SettleReply | ToolFailure:
         if self.children is None:
-            return _not_configured("the means to start child turns")
+            return _not_configured("start child turns")
         try:
             word, detail = self.children.start(claim, child)
         except (ValueError, SubmitConflict) as refusal:  # the child turn is invalid, and a retry would not help
@@ -110,4 +110,4 @@ def _token_in_use() -> ToolFailure:
 
 
 def _not_configured(what: str) -> ToolFailure:
-    return ToolFailure(error=f"this worker has not been given {what}", error_type="SetupError")
+    return ToolFailure(error=f"this worker cannot {what}", error_type="SetupError")

@@ -157,7 +157,7 @@ class ServerTaskWatcher:
         """Poll until the task ends. Returns its end, or None if its call no longer waits."""
         server = self._server(task)
         if server is None:
-            gone = OutcomeUnknown(f"No worker has the tool {task.tool!r} any more, of whose server the task is.")
+            gone = OutcomeUnknown(f"No worker has the tool {task.tool!r} any more, whose server runs the task.")
             return TaskEnd(gone)
         since, failures, poll_ms, published = time.monotonic(), 0, task.task.poll_ms, ""
         outage = OutageLog(log, "ask for a server's task")

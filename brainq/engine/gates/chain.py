@@ -89,7 +89,7 @@ def judge_by_hook(hook: PreToolHook | None, use: PreToolUse) -> HookVerdict:
             return HookVerdict(arguments=answer)  # pyright: ignore[reportUnknownArgumentType]
         case _:
             return _hook_denial(
-                f"The check before this tool answered a {type(answer).__name__}, not None, Deny or a dict, "
+                f"The check before this tool returned a {type(answer).__name__}, not None, Deny or a dict, "
                 "so the call was not made."
             )
 

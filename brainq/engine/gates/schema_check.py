@@ -146,7 +146,7 @@ class _SchemaWalk:
     def _problem_here(self, part: Mapping[str, Any]) -> str:
         for word in _DYNAMIC:
             if word in part:
-                return f"{word} is not followed; use $ref"
+                return f"{word} is not supported; use $ref"
         # The validator would switch to another draft's rules, or look elsewhere for a $ref.
         for word in ("$schema", "$id"):
             if word in part and part is not self._root:

@@ -135,7 +135,9 @@ class AuxiliaryModel:
 
 def _require_text(reply: ModelReply) -> ModelReply:
     if reply.finish is not FinishKind.WHOLE:
-        raise ProviderError(f"the model's reply is not whole: {reply.finish_reason}", kind="malformed", retryable=False)
+        raise ProviderError(
+            f"the model's reply is incomplete: {reply.finish_reason}", kind="malformed", retryable=False
+        )
     if not reply.text.strip():
         raise ProviderError("the model's reply was empty", kind="malformed", retryable=False)
     return reply
@@ -153,5 +155,5 @@ def read_json_object(text: str) -> dict[str, Any]:
     if isinstance(found, list):
         found = next((item for item in found if isinstance(item, dict)), None)
     if not isinstance(found, dict):
-        raise ProviderError("the model's reply holds no JSON object", kind="malformed", retryable=False)
+        raise ProviderError("the model's reply contains no JSON object", kind="malformed", retryable=False)
     return {str(key): value for key, value in found.items()}

@@ -67,8 +67,8 @@ def check_function_takes(
     properties = cast("Mapping[str, Any]", schema.get("properties", {}))
     if context_param is not None and context_param in properties:
         raise ToolSchemaError(
-            f"tool {tool!r}: the schema has a property {context_param!r}, and so is its RunContext parameter called; "
-            "give that parameter another name"
+            f"tool {tool!r}: the schema has a property {context_param!r}, which is also the name of its "
+            "RunContext parameter; rename that parameter"
         )
     takes = inspect.signature(function).parameters
     takes_any = any(parameter.kind is inspect.Parameter.VAR_KEYWORD for parameter in takes.values())

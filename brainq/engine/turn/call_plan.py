@@ -288,7 +288,7 @@ def approval_for(
         reason = f"calls with the effect {tool.spec.effect} need an approval"
     if not reason and untrusted and not tool.spec.effect.is_read:
         sources = ", ".join(untrusted[:MAX_SOURCES])
-        reason = f"the turn has read what {sources} brought, and nobody vouches for that"
+        reason = f"the turn has read results of {sources}, which are not trusted"
     return ApprovalRequirement(reason=reason, timeout_s=brain.approvals.timeout_s) if reason else None
 
 

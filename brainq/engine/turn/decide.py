@@ -172,7 +172,7 @@ def decide(facts: TurnFacts, thinking: ThinkingManager = NEVER_REFLECTS) -> Deci
             f"quarantined: {facts.lost_attempts} workers were lost one after the other while they worked on it",
         )
     if facts.kind == "compact":
-        return COMPACTED if facts.compacted else Compact("a compaction is what it is for")
+        return COMPACTED if facts.compacted else Compact("the turn only compacts its session")
     next_step = facts.step + 1
     if next_step > facts.steps_max:
         return _all_steps_used(facts.steps_max)
@@ -190,6 +190,6 @@ def _all_steps_used(steps_max: int) -> End:
 
 BUDGET_ENDS = {
     "steps": End(Ending.COMPLETED, StopReason.MAX_STEPS, "all steps are used"),
-    "tokens": End(Ending.COMPLETED, StopReason.MAX_TOTAL_TOKENS, "the next step could pass max_total_tokens"),
-    "cost": End(Ending.COMPLETED, StopReason.MAX_COST, "the next step could pass max_cost_usd"),
+    "tokens": End(Ending.COMPLETED, StopReason.MAX_TOTAL_TOKENS, "the next step could exceed max_total_tokens"),
+    "cost": End(Ending.COMPLETED, StopReason.MAX_COST, "the next step could exceed max_cost_usd"),
 }

@@ -25,13 +25,13 @@ _PARKED = {
     "child": "the child turn of",
     "client": "the client's result of",
 }
-_HOW_LIFTED = "`brainq stops` says who did that, and how it is lifted"
+_HOW_LIFTED = "`brainq stops` shows who paused it, and how to lift that"
 
 
 def why_queued(session_id: str, place: QueuePosition | None) -> str:
     """Return one sentence without a full stop, such as `queued behind the live turn 01k7x2 of its session`."""
     if place is None:
-        return "queued no more; it begins now"
+        return "no longer queued; it begins now"
     if place.is_paused:
         why = _behind_pause(session_id, place)
     elif place.live:
@@ -44,7 +44,7 @@ def why_queued(session_id: str, place: QueuePosition | None) -> str:
         why = "queued, and nothing is before it: a coordinator's sweeper lets it begin"
     if place.gives_up_ms is None:
         return why
-    return f"{why}; it ends unbegun in {duration_text(place.gives_up_ms)}, as its max_wait_s says"
+    return f"{why}; if it has not begun in {duration_text(place.gives_up_ms)}, it ends (max_wait_s)"
 
 
 def _behind_pause(session_id: str, place: QueuePosition) -> str:
@@ -74,7 +74,7 @@ def _for_brain_cap(session_id: str, place: QueuePosition) -> str:
     )
     return (
         f"queued: {place.brain_live} of {place.brain_cap} turns of brain {place.brain} are live; {before}; "
-        "the brain's max_live_turns says how many may be"
+        "to allow more, raise the brain's max_live_turns"
     )
 
 
@@ -88,9 +88,9 @@ def _for_capacity(session_id: str, place: QueuePosition) -> str:
     until, remedy = "queued until the fleet has room", ""
     if place.full == "tenant":
         until = f"queued until fewer turns of {tenant} are live: its share is {place.share}"
-        remedy = "; BRAINQ_LIVE_TURNS_OF, or more coordinators, make that more"
+        remedy = "; to raise it, set BRAINQ_LIVE_TURNS_OF or add coordinators"
     elif place.full:
-        remedy = "; more coordinators, or BRAINQ_MAX_LIVE_TURNS, make more"
+        remedy = "; to allow more, add coordinators or raise BRAINQ_MAX_LIVE_TURNS"
     ahead = (place.ahead_for_capacity or 0) + place.ahead
     of_priority = f", by its priority {place.priority}" if place.priority != "normal" else ""
     before = f"{ahead} of {tenant} before it" if ahead else f"it is the next of {tenant}"
@@ -113,8 +113,8 @@ def duration_text(ms: int) -> str:
 
 def waits_for_build(build: str) -> str:
     return (
-        f"waits for build {build}, whose brain it is pinned to, and no coordinator has that; start workers of it, "
-        f"or `brainq versions release {build} --to BUILD`"
+        f"waits for build {build}, to whose brain it is pinned, but no coordinator of it is running; start "
+        f"workers of it, or `brainq versions release {build} --to BUILD`"
     )
 
 
@@ -186,7 +186,7 @@ def _next(snapshot: TurnSnapshot, sweep_s: float, rering_s: float) -> str:
     if snapshot.owner and snapshot.lease_remaining_ms > 0:
         return f"coordinator {snapshot.owner} has it (lease {_seconds(snapshot.lease_remaining_ms)})"
     if snapshot.owner:
-        return f"the lease of coordinator {snapshot.owner} ran out, another one is called within {sweep_s:g} s"
+        return f"the lease of coordinator {snapshot.owner} ran out; another one is called within {sweep_s:g} s"
     if snapshot.waits_ms and PAUSED_BY in snapshot.waits_for:
         return f"it waits, because {snapshot.waits_for}; {_HOW_LIFTED}"
     if snapshot.waits_ms:
@@ -197,7 +197,8 @@ def _next(snapshot: TurnSnapshot, sweep_s: float, rering_s: float) -> str:
 def _waiting_calls(snapshot: TurnSnapshot) -> str:
     if snapshot.waits_for and snapshot.state is TurnState.PARKED:
         left = duration_text(snapshot.waits_ms)
-        return f"waits for {snapshot.waits_for}, which is spent, to be raised, or for its window to turn in {left}"
+        until = f"continues when it is raised, or when its next window begins in {left}"
+        return f"waits for {snapshot.waits_for}, which is spent: {until}"
     if snapshot.awaits not in (Awaits.CALLS, Awaits.PEOPLE, Awaits.OUTSIDE, Awaits.CLIENT):
         return f"waits for {snapshot.awaits}"
     open_calls = [entry for entry in snapshot.trace if not entry.status.is_settled and entry.step == snapshot.step]

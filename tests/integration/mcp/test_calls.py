@@ -165,7 +165,7 @@ def test_a_change_that_is_cut_off_has_not_ended_before_its_server_has(call: Call
 def test_a_server_that_floods_is_stopped(call: Call, tmp_path: Path, tool: str) -> None:
     outcome = call(tool)
     assert isinstance(outcome, ToolFailure)
-    assert "sent more than is read" in outcome.error
+    assert "sent too much output" in outcome.error
     assert len(noted(tmp_path, "starts")) == 1
     assert answers(call)
 

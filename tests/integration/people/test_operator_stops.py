@@ -29,7 +29,7 @@ def test_a_paused_tool_waits_until_it_is_lifted_and_explain_says_why(pumps: Pump
     pump.drain()
     assert (ran, statuses(pump, handle), awaits(handle)) == ([], {"c1-0": "parked"}, "parked people")
     assert handle.explain() == (
-        "waits for c1-0 write, because tool write is paused; `brainq stops` says who did that, and how it is lifted"
+        "waits for c1-0 write, because tool write is paused; `brainq stops` shows who paused it, and how to lift that"
     )
     assert [stop.describe() for stop in pump.client.fleet().stops] == ["tool write is paused by ann: wrong list"]
     with Operator(pump.settings, pump.wiring.brains) as operator:

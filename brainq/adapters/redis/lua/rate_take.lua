@@ -1,9 +1,8 @@
 --[[
 Take a place among the requests to one model (lib/rates), or wait for one in the queue (lib/permit_queue has a drawing).
-`ticket` waits in its tenant's turn, and within the tenant by its `rank`. `place` is the request, and is new for each
-try. Both begin with the session. `estimated` of the `tokens` are scaled by the ratio that the service's own counts have
-shown. `shared` means that this cell has a share of the limits. LATE means that the request would wait longer than
-`most_wait_ms`.
+`ticket` waits in its tenant's turn, within the tenant by `rank`. `place` is the request, new for each try. Both begin
+with the session. `estimated` of the `tokens` are scaled by the ratio that the service's counts have shown. `shared`
+means that this cell has a share of the limits. LATE means that the wait would be longer than `most_wait_ms`.
 
 KEYS   places line order due rule tenants by limited
 ARGV   model place ticket rank:n tokens:n estimated:n requests_most:n? tokens_most:n? window_ms:n slack_ms:n most_wait_ms:n shared:b

@@ -37,7 +37,7 @@ class BudgetExhausted(ProviderError):
     def __init__(self, what: BudgetName) -> None:
         limit = "max_cost_usd" if what == "cost" else "max_total_tokens"
         super().__init__(
-            f"after requests that broke off, the next one could pass {limit}", kind="spent", retryable=False
+            f"after requests that broke off, another one could exceed {limit}", kind="spent", retryable=False
         )
         self.what: BudgetName = what
 

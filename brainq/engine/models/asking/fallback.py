@@ -258,7 +258,7 @@ class Fallback:
                 kind, wait_s = chunk.retry.kind, chunk.retry.wait_s
                 if left and wait_s >= patience.remaining_s():
                     raise ServiceError(
-                        f"{who}: not waited for ({kind})",
+                        f"{who}: the retry would take too long ({kind})",
                         kind=kind if kind in UNAVAILABLE_KINDS else "connection",
                         retryable=True,
                         retry_after_s=wait_s,

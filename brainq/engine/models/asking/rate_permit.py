@@ -179,8 +179,10 @@ class RatePermit:
         self.report = report or self.report
 
     def report_usage(self, usage: TokenUsage) -> None:
-        """Report the first usage of an open stream, so that others need not wait for the whole reply. If the output has
-        a limit, this is all that can come."""
+        """Report the first usage of an open stream, so that other requests need not wait until the reply is whole.
+
+        If the reply has a length limit, its longest length is reported with it.
+        """
         if self._is_reported or not self.is_acquired or self.policy is None or not usage.input_tokens:
             return
         self._is_reported = True

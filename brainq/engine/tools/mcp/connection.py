@@ -192,8 +192,8 @@ class Connection:
             raise self._failure(error) from error
         except (RuntimeError, ValueError) as error:
             raise UnreadableAnswer(
-                f"The MCP server {self._server.name!r} answered with what does not fit the protocol, or the output "
-                "schema that it gave itself.",
+                f"The MCP server {self._server.name!r} sent an answer that does not fit the protocol, or its own "
+                "output schema.",
                 is_lost=False,
             ) from error
         except Exception as error:
@@ -305,7 +305,7 @@ class Connection:
 
     def _lost(self) -> OutcomeInDoubt:
         if self._stdio is not None and self._stdio.flooded:
-            words = f"The MCP server {self._server.name!r} sent more than is read, and was stopped before it answered."
+            words = f"The MCP server {self._server.name!r} sent too much output, and was stopped before it answered."
             return OutcomeInDoubt(words, is_lost=True, may_repeat=False)
         words = f"The connection to the MCP server {self._server.name!r} was lost before it answered."
         return OutcomeInDoubt(words, is_lost=True)
@@ -331,7 +331,7 @@ def _http_failure(server: str, error: MCPError) -> ServerFailure | None:
         case http_answers.NOT_SENT_CODE:
             return RequestNotSent(f"{server} was not reached: {error.message}.")
         case http_answers.SESSION_GONE_CODE:
-            return SessionGone(f"{server} took no call: {error.message}.")
+            return SessionGone(f"{server} did not accept the call: {error.message}.")
         case http_answers.REFUSED_CODE:
             is_busy = error.message.startswith(("HTTP 425", "HTTP 429"))
             return RequestRefused(f"{server} refused the request: {error.message}.", retryable=is_busy)

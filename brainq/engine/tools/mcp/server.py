@@ -51,7 +51,9 @@ class McpOAuth:
                 raise InvalidInput(f"oauth.{name}", "it is empty; use what the authorization server gave you")
         parts = urlsplit(self.issuer)
         if parts.scheme not in ("http", "https") or not parts.hostname:
-            raise InvalidInput("oauth.issuer", f"{self.issuer!r} is not a URL; use such as https://auth.example.com")
+            raise InvalidInput(
+                "oauth.issuer", f"{self.issuer!r} is not a URL; use one such as https://auth.example.com"
+            )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -129,7 +131,7 @@ class McpServer:
         for field_name, texts in (("env", self.env), ("headers", self.headers)):
             for key, text in texts.items():
                 if not key or not isinstance(cast("object", text), str):
-                    raise self._wrong(field_name, f"{key!r} must be a name with a text")
+                    raise self._wrong(field_name, f"{key!r} must be a name, and its value a text")
         for field_name, seconds in self._seconds():
             if not (math.isfinite(seconds) and seconds > 0):
                 raise self._wrong(field_name, f"{seconds!r} must be finite and above 0 seconds")

@@ -134,7 +134,7 @@ def test_what_the_worker_lacks_is_named(brain: Brain, rig: Rig, wish: object) ->
     rig.claim("send", Effect.LOCAL_WRITE)
     rig.run()
     assert rig.calls.settled[0].detail == "SetupError"
-    assert "has not been given" in rig.said
+    assert "this worker cannot" in rig.said
 
 
 def test_changes_of_a_call_that_completed_are_settled_with_it(brain: Brain, rig: Rig) -> None:

@@ -67,7 +67,7 @@ def call(number: int, status: TraceStatus, **given: Any) -> ToolTraceEntry:
         ),
         (
             {"owner": "host-7"},
-            "step 3 of 6 is next; the lease of coordinator host-7 ran out, another one is called within 1 s",
+            "step 3 of 6 is next; the lease of coordinator host-7 ran out; another one is called within 1 s",
         ),
         ({"step": 6}, "ends next as completed, because all 6 steps are used (max_steps); a coordinator is called"),
         ({"cancel_requested": True}, "ends next as cancelled, because it was cancelled; a coordinator is called"),
@@ -109,14 +109,14 @@ def test_one_sentence_says_what_happens_next_and_why(given: dict[str, Any], said
             {"brain": "lab", "brain_live": 2, "brain_cap": 2, "ahead_for_capacity": 0},
             (
                 "queued: 2 of 2 turns of brain lab are live; it is the next of tenant acme; "
-                "the brain's max_live_turns says how many may be"
+                "to allow more, raise the brain's max_live_turns"
             ),
         ),
         (
             {"brain": "lab", "brain_live": 2, "brain_cap": 2, "ahead_for_capacity": 3, "full": "fleet"},
             (
                 "queued: 2 of 2 turns of brain lab are live; 3 of tenant acme before it; "
-                "the brain's max_live_turns says how many may be"
+                "to allow more, raise the brain's max_live_turns"
             ),
         ),
         (
@@ -143,21 +143,21 @@ def test_one_sentence_says_what_happens_next_and_why(given: dict[str, Any], said
             {"ahead_for_capacity": 0, "full": "fleet", "share": 7},
             (
                 "queued until the fleet has room; it is the next of tenant acme; "
-                "more coordinators, or BRAINQ_MAX_LIVE_TURNS, make more"
+                "to allow more, add coordinators or raise BRAINQ_MAX_LIVE_TURNS"
             ),
         ),
         (
             {"ahead_for_capacity": 3, "ahead": 1, "full": "tenant", "share": 7, "priority": "low"},
             (
                 "queued until fewer turns of tenant acme are live: its share is 7; 4 of tenant acme before it, "
-                "by its priority low; BRAINQ_LIVE_TURNS_OF, or more coordinators, make that more"
+                "by its priority low; to raise it, set BRAINQ_LIVE_TURNS_OF or add coordinators"
             ),
         ),
         ({"ahead_for_capacity": 0}, "queued until the fleet has room; it is the next of tenant acme"),
         ({}, "queued, and nothing is before it: a coordinator's sweeper lets it begin"),
         (
             {"live": "t-0", "gives_up_ms": 61_000},
-            "queued behind the live turn t-0 of its session; it ends unbegun in 61.0 s, as its max_wait_s says",
+            "queued behind the live turn t-0 of its session; if it has not begun in 61.0 s, it ends (max_wait_s)",
         ),
     ],
 )

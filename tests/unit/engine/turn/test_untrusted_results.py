@@ -18,7 +18,7 @@ from brainq.engine.turn.prompt.summary import summary_message
 from brainq.errors import InvalidInput
 from tests.unit.engine.turn.views import view
 
-REASON = "the turn has read what search brought, and nobody vouches for that"
+REASON = "the turn has read results of search, which are not trusted"
 
 
 def brain_of(**given: Any) -> Brain:
@@ -83,7 +83,7 @@ def test_earlier_turns_count_where_the_session_does() -> None:
 
 def test_what_was_compacted_counts_and_so_does_what_the_turn_began_with() -> None:
     brain = brain_of(after_untrusted="ask")
-    summarised = "the turn has read what a summary brought, and nobody vouches for that"
+    summarised = "the turn has read results of a summary, which are not trusted"
     assert asks(brain, view(compacted=True), "note") == [summarised]
     assert asks(brain, view(opening={"search": "x"}), "note") == [REASON]
     summary = summary_message("It went on.", (), "model", 100)

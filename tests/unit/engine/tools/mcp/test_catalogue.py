@@ -116,8 +116,8 @@ def test_the_argument_for_keys_is_not_in_the_model_s_schema_and_makes_the_tool_i
     ("argument", "hints", "said"),
     [
         ("kee", {}, "no argument 'kee'; it has cents, key, flag"),
-        ("cents", {}, "'cents' takes no text"),
-        ("flag", {}, "'flag' takes no text"),
+        ("cents", {}, "'cents' does not accept text"),
+        ("flag", {}, "'flag' does not accept text"),
         ("key", {"readOnlyHint": True}, "is a read"),
     ],
 )

@@ -26,7 +26,7 @@ OAUTH = McpOAuth(client_id="me", client_secret="sk-3456789", issuer="https://aut
         ({"name": "git", "command": ["x"], "headers": {"a": "b"}}, "use env="),
         ({"name": "api", "url": "ftp://x"}, "http:// or https://"),
         ({"name": "api", "url": "http://x", "env": {"a": "b"}}, "use headers="),
-        ({"name": "git", "command": ["x"], "env": {"A": 1}}, "'A' must be a name with a text"),
+        ({"name": "git", "command": ["x"], "env": {"A": 1}}, "'A' must be a name, and its value a text"),
         ({"name": "git", "command": ["x"], "oauth": OAUTH}, "takes no tokens"),
         (
             {"name": "api", "url": "http://x", "oauth": OAUTH, "headers": {"authorization": "Bearer x"}},
