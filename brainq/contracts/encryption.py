@@ -1,8 +1,8 @@
-"""Encryption of stored content under the operator's keys: what a codec does, how a value names its key, and what
-operators see of keys.
+"""Encryption of stored content under the operator's keys: the codec, the form of its values, and the facts about keys
+that operators see.
 
 A value is `bqe1:KEYID:...`, with base64 of nonce, ciphertext and tag after the second colon. The key belongs to the
-tenant of the row's session (`ids.tenant_of`). Reading needs only the value.
+tenant of the row's session (`ids.tenant_of`). Only the value is needed to find the key for reading.
 """
 
 from __future__ import annotations
@@ -19,24 +19,26 @@ MARK = "bqe1:"
 """The prefix of every encoded value."""
 ENCODED = re.compile(r"bqe1:([0-9a-f]{12}|clear):([A-Za-z0-9+/]*={0,2})")
 IN_CLEAR = "clear"
-"""Stands for a key: content is written unencrypted. As the first line of the file of keys it ends encryption."""
+"""The word in place of a key's id for content that is written unencrypted. As the first line of the key file it turns
+encryption off."""
 SHREDDED = "[shredded]"
 """The text shown in place of content whose key was removed for good."""
 OWNER_SEPARATOR = "@"
-"""Separates a file's hash and its tenant in the name of an encrypted file. Each tenant has its own copy."""
+"""The separator of a file's hash and its tenant in the name of an encrypted file. Each tenant has its own copy."""
 KEY_CACHE_S = 10.0
 """How long a process uses a tenant's key before it reads the key again."""
 SETTLE_S = 1.0
-"""How long a value may still be written under a key after the cache's time is over."""
+"""How long after KEY_CACHE_S a value may still be written under an earlier key, in seconds."""
 KeyState = Literal["current", "old", "leaving", "shredded"]
 
 
 class ContentKeyMissing(Unreachable):
-    """The error of content under a key that this process does not have, or has in another form. Work waits as it does
-    for SQL, and continues once the key is there.
+    """The error of content whose key this process does not have, or has in another form.
 
-    key_id: the id of the tenant's key, or the name of the operator's.
-    remedy: the message that logs show. It names keys and files, and quotes nothing.
+    Work waits as it does for SQL, and continues once the key is there.
+
+    key_id: the id of the tenant's key, or the name of the operator's key.
+    remedy: the message that logs show. It names keys and files, and quotes no content.
     """
 
     def __init__(self, key_id: str, problem: str) -> None:
@@ -50,22 +52,25 @@ class ContentShredded(ContentNotKept):
 
 
 class ContentCodec(Protocol):
-    """Encodes the texts of people, models and tools on their way to SQL, and decodes them on their way back.
-    Thread-safe."""
+    """A codec that encodes the texts of people, models and tools for SQL, and decodes them. Thread-safe."""
 
     @property
     def writes(self) -> bool:
-        """Whether new values are encrypted. False while it only reads encrypted ones."""
+        """Whether new values are encrypted. If False, the codec only decodes values that were encrypted before."""
         ...
 
     def encode(self, session_id: str, text: str) -> str:
-        """Return the text under the current key of the session's tenant. Raises ContentKeyMissing, and what SQL
-        raises."""
+        """Return the text encrypted under the current key of the session's tenant.
+
+        Raises ContentKeyMissing, and what SQL raises.
+        """
         ...
 
     def decode(self, value: str) -> str:
-        """Return the text of a value. Unencrypted text is unchanged. Raises ContentKeyMissing, ContentShredded, and
-        what SQL raises."""
+        """Return the text of a value. Text that is not encrypted is returned unchanged.
+
+        Raises ContentKeyMissing, ContentShredded, and what SQL raises.
+        """
         ...
 
     def encode_bytes(self, session_id: str, data: bytes) -> bytes: ...
@@ -73,8 +78,10 @@ class ContentCodec(Protocol):
     def decode_bytes(self, value: bytes) -> bytes: ...
 
     def removed(self, tenant: str) -> tuple[str, ...]:
-        """Return the ids of the tenant's keys that were removed for good. Raises ContentKeyMissing if another of its
-        keys cannot be used here."""
+        """Return the ids of the tenant's keys that were removed for good.
+
+        Raises ContentKeyMissing if another of its keys cannot be used here.
+        """
         ...
 
     def close(self) -> None: ...
@@ -82,10 +89,11 @@ class ContentCodec(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class KeyPlace:
-    """The places of the keys.
+    """The places where keys are stored.
 
-    file: the operator's keys, one on each line as `KEY_ID:base64 of 32 bytes`. The first is the current one.
-    url: the SQLAlchemy URL of the database of the tenants' keys, each wrapped by one of these.
+    file: the file of the operator's keys, one on each line as `KEY_ID:base64 of 32 bytes`. The first is the current
+        one.
+    url: the SQLAlchemy URL of the database of the tenants' keys, each of which is wrapped by an operator's key.
     """
 
     file: str
@@ -95,8 +103,9 @@ class KeyPlace:
     def of(cls, file: str, url: str, sql_url: str) -> Self | None:
         """Return the places, or None without a file.
 
-        Without a URL the tenants' keys are in a file beside SQLite's, because a key is written while a transaction has
-        the content's, or in the same Postgres. Raises SetupError if the URL is that of the content.
+        Without a URL, the tenants' keys are in the same Postgres as the content, or in a second file beside the
+        content's SQLite file: a key is written while a transaction holds the content's file. Raises SetupError if the
+        URL is that of the content's SQLite file.
         """
         if not file:
             return None

@@ -1,1 +1,1 @@
-"""One entry point for each pool, and one for several: `celery -A brainq.workers.POOL worker`."""
+"""The entry points of the pools, one for each pool and one for several: `celery -A brainq.workers.POOL worker`."""

@@ -1,4 +1,7 @@
-"""The gateway: turns over HTTP. `brainq serve`, or `python -m brainq.workers.gateway`; BRAINQ_HTTP_... say how."""
+"""The gateway, which serves turns over HTTP: `brainq serve`, or `python -m brainq.workers.gateway`.
+
+The settings BRAINQ_HTTP_... configure it.
+"""
 
 from __future__ import annotations
 

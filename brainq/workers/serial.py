@@ -1,6 +1,6 @@
 """The serial pool: calls that write. `brainq worker serial`, or `celery -A brainq.workers.serial worker`.
 
-BRAINQ_EFFECTS narrows it, such as `network`, or `local_write,destructive`: one class of effects alone.
+BRAINQ_EFFECTS restricts it to some effects, such as `network`, or `local_write,destructive`.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""Celery task bodies: unpack ids, call a machine, nothing else. Any of them may run twice."""
+"""The bodies of Celery tasks. They unpack ids and call a machine, and any of them may run twice."""

@@ -1,10 +1,10 @@
 """`python -m brainq.workers.tasks.celery_command -A MODULE worker ...` is `celery -A MODULE worker ...`; `flower`
 likewise.
 
-The worker is ready sooner: `celery` first imports every command that is installed, such as Flower's with its web
-server and a shell, some 400 modules that a worker never uses. Flower ends at SIGTERM: it leaves its threads to the
-interpreter, which waits for them, and each waits for a Redis that does not answer, for half a minute and more. It
-keeps nothing, so what still hangs after the grace is left.
+The worker is ready sooner this way: `celery` first imports every installed command, such as Flower's with its web
+server and a shell, some 400 modules that a worker never uses. Flower stops soon after SIGTERM this way: by itself it
+leaves its threads to the interpreter, which waits for them, and each may wait for a Redis that does not answer for half
+a minute or more. Flower keeps no data, so threads that still hang after the grace period are abandoned.
 """
 
 from __future__ import annotations
@@ -21,7 +21,10 @@ GRACE_S = 3.0
 
 
 def main(arguments: Sequence[str]) -> None:
-    """Run the command until it stops, and exit as it does. `arguments`: -A MODULE, worker or flower, its options."""
+    """Run the command until it stops, and exit as it does.
+
+    arguments: -A MODULE, then worker or flower, then its options.
+    """
     match arguments:
         case ["-A", module, "worker", *options]:
             run_worker(import_module(module).app, options)
@@ -63,7 +66,7 @@ def run_flower() -> None:
 
 
 def _end_soon() -> None:
-    """A daemon's thread: the interpreter does not wait for it."""
+    """End the process after the grace period, in a daemon thread, for which the interpreter does not wait."""
     from brainq.runtime.observe.threads import start_thread
 
     def end() -> None:
@@ -73,7 +76,7 @@ def _end_soon() -> None:
     try:
         start_thread("brainq-end", end)
     except RuntimeError:
-        os._exit(0)  # nothing would end it otherwise
+        os._exit(0)  # nothing else would end it
 
 
 if __name__ == "__main__":

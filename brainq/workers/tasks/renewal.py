@@ -1,8 +1,8 @@
-"""When a worker has done its share: after so many turns, or above so much memory, it asks its keeper for a new one.
+"""The renewal of workers: a worker asks its keeper for a successor after a number of turns or above a memory limit.
 
-A long-lived Python process grows: fragmented memory, caches of libraries, leaks of tools. Celery's own bounds
-(`worker_max_tasks_per_child`) are those of its prefork pool. Here a keeper (`worker_keeper`) starts the new worker
-first, and stops this one warmly once the new one consumes.
+A long-lived Python process grows: memory is fragmented, libraries have caches, and tools leak. Celery's own limits
+(`worker_max_tasks_per_child`) only apply to its prefork pool. Here a keeper (`worker_keeper`) first starts the new
+worker, and stops the old one warmly once the new one consumes.
 """
 
 from __future__ import annotations
@@ -24,18 +24,19 @@ from brainq.runtime.settings.deployment import Settings
 
 log = logger("brainq.tasks")
 RENEW_FILE = "BRAINQ_RENEW_FILE"
-"""The variable that names the file by which a kept worker asks; its keeper sets it."""
+"""The variable with the path of the file by which a kept worker requests its renewal. Its keeper sets it."""
 LOOK_EVERY_S = 5.0
 SPREAD = 0.1
-"""Workers that were started together reach a bound together: each takes it lower by up to so much."""
+"""The largest share by which a worker lowers its bounds, at random, so that workers started together are not renewed
+together."""
 
 
 @dataclass(frozen=True, slots=True)
 class WorkerBounds:
-    """How long a worker goes on. None: that is not a bound.
+    """The bounds of a worker's life. None means no bound.
 
-    turns    different turns that it had a part in
-    rss_mb   its resident memory, in MB of 1,000,000 bytes
+    turns: the number of different turns that it took part in.
+    rss_mb: its resident memory, in MB of 1,000,000 bytes.
     """
 
     turns: int | None = None
@@ -46,14 +47,14 @@ class WorkerBounds:
         return self.turns is not None or self.rss_mb is not None
 
     def lowered(self, share: float) -> WorkerBounds:
-        """Both lower by `share`, 0 to 1."""
+        """Return the bounds lowered by `share`, from 0 to 1."""
         return WorkerBounds(
             None if self.turns is None else max(1, round(self.turns * (1 - share))),
             None if self.rss_mb is None else self.rss_mb * (1 - share),
         )
 
     def why_over(self, turns: int, rss_mb: float) -> str:
-        """Why a worker that had so many turns and has so much memory is to be renewed; "": it is not."""
+        """Return why a worker with this many turns and this much memory must be renewed, or "" if it need not."""
         if self.turns is not None and turns >= self.turns:
             return f"it had {turns} turns"
         if self.rss_mb is not None and rss_mb >= self.rss_mb:
@@ -66,7 +67,8 @@ def bounds_of(settings: Settings) -> WorkerBounds:
 
 
 def resident_mb() -> float:
-    """This process's resident memory, in MB. Where the system does not say what it is now, the most it ever was."""
+    """Return this process's resident memory in MB, or its highest value so far if the system does not report the
+    present one."""
     try:
         pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1])
     except OSError:
@@ -76,9 +78,11 @@ def resident_mb() -> float:
 
 
 class RenewalRequest:
-    """Counts a kept worker's turns, and asks its keeper once one of its bounds is reached.
+    """The request of a kept worker for its renewal.
 
-    path   the file by which it asks
+    It counts the worker's turns, and is written once a bound is reached.
+
+    path: the file by which the request is made.
     """
 
     def __init__(
@@ -94,7 +98,7 @@ class RenewalRequest:
         self._turns: set[str] = set()
 
     def watch(self, stopping: threading.Event, _worker: Any = None) -> None:
-        """Look every 5 s until a bound is reached, or the worker stops."""
+        """Check every 5 s until a bound is reached or the worker stops."""
         task_received.connect(self._count, weak=False)
         try:
             while not self.ask() and not stopping.wait(LOOK_EVERY_S):
@@ -104,29 +108,29 @@ class RenewalRequest:
         stopping.wait()
 
     def ask(self) -> bool:
-        """Ask for a new worker if a bound is reached; whether it is."""
+        """Request a new worker if a bound is reached. Returns whether one is."""
         why = self._bounds.why_over(len(self._turns), self._memory_mb())
         if why:
-            log.info("this worker has done its share; a new one is to take over", why=why)
+            log.info("this worker has reached a bound; a new one will take over", why=why)
             self._path.write_text(why, encoding="utf-8")
         return bool(why)
 
     def _count(self, request: Any = None, **_: object) -> None:
         arguments = request.args
-        if len(arguments) > 1:  # every task of brainq's but a foreign submit has the session's id, then the turn's
+        if len(arguments) > 1:  # every task of brainq except a foreign submit has the session's id, then the turn's
             self._turns.add(str(arguments[1]))
 
 
 def renewal_request(settings: Settings) -> RenewalRequest | None:
-    """Of a worker that has a keeper; None without one."""
+    """Return the request of a worker that has a keeper, or None without a keeper."""
     path = os.environ.get(RENEW_FILE)
     return RenewalRequest(bounds_of(settings), Path(path)) if path else None
 
 
 def become_keeper(settings: Settings) -> None:
-    """Where workers have bounds: replace this process, a worker that has none yet, by the keeper that starts it again.
+    """Replace this process by the keeper that starts it again, if it is a worker with bounds and without a keeper.
 
-    It has the same process id, so a supervisor knows it as its worker. Comes back in any other process.
+    The keeper has the same process id, so a supervisor takes it for its worker. In any other process this returns.
     """
     if not bounds_of(settings).are_set or RENEW_FILE in os.environ or "worker" not in sys.argv[1:]:
         return

@@ -1,6 +1,5 @@
-"""How work is shown in Celery's events, metrics and logs: by which exception it failed, and events about work
-that no task shows.
-"""
+"""The appearance of work in Celery's events, metrics and logs: the exceptions of failed work, and events about work
+that has no task."""
 
 from __future__ import annotations
 
@@ -17,47 +16,50 @@ MAX_REASON_CHARS = 64
 
 
 class WorkFailed(Exception):
-    """What a task did, failed, as Celery's events, metrics and logs show it.
+    """The failure of a task's work, as Celery's events, metrics and logs show it.
 
-    It is raised after everything was recorded and only for those who watch: nothing is retried or put back. Its text is
-    a word of ours or the name of an error's class, never an error's text.
+    It is raised after everything was recorded, and only for monitoring: nothing is retried or put back. Its text is one
+    of brainq's words or the name of an error's class, and never the text of an error.
     """
 
 
 class CallFailed(WorkFailed):
-    """A tool raised; the name of the error's class."""
+    """The failure of a call whose tool raised. Its text is the name of the error's class."""
 
 
 class CallTimedOut(WorkFailed):
-    """A call was given up at its deadline."""
+    """The failure of a call that was given up at its deadline."""
 
 
 class CallUnknown(WorkFailed):
-    """A write began, and nobody knows how it ended."""
+    """The failure of a write that began and whose end is unknown."""
 
 
 class CallLost(WorkFailed):
-    """The worker of a call was lost; the call is asked for again."""
+    """The failure of a call whose worker was lost. The call is dispatched again."""
 
 
 class TurnFailed(WorkFailed):
-    """A turn ended as failed; its stop reason."""
+    """The failure of a turn. Its text is the stop reason."""
 
 
 class TurnTimedOut(WorkFailed):
-    """A turn reached its deadline."""
+    """The failure of a turn that reached its deadline."""
 
 
 class StepFailed(WorkFailed):
-    """A finalizer step failed, and is tried again or given up; the name of the error's class."""
+    """The failure of a finalizer step, which is tried again or given up. Its text is the name of the error's class."""
 
 
 class JudgeFailed(WorkFailed):
-    """A judgement failed, and is tried again or given up; the name of the error's class."""
+    """The failure of a judgement, which is tried again or given up. Its text is the name of the error's class."""
 
 
 class SubmitRejected(WorkFailed):
-    """What a foreign producer sent was refused; the name of the error's class. Its row in SQL says why."""
+    """The failure of a foreign producer's submit that was refused. Its text is the name of the error's class.
+
+    The turn's row in SQL has the reason.
+    """
 
 
 FAILURE_CLASSES: dict[WorkFailure, type[WorkFailed]] = {
@@ -74,14 +76,14 @@ FAILURE_CLASSES: dict[WorkFailure, type[WorkFailed]] = {
 
 
 def raise_failure(did: str) -> None:
-    """Raise what makes the task of failed work a failed task; nothing for any other."""
+    """Raise the exception that makes the task of failed work a failed task. Does nothing for any other work."""
     failure = failure_of(did)
     if failure is not None:
         raise failure
 
 
 def failure_of(did: str) -> WorkFailed | None:
-    """The exception of failed work; None for any other."""
+    """Return the exception of failed work, or None for any other work."""
     failed = did.failed if isinstance(did, WorkOutcome) else None
     if not isinstance(did, WorkOutcome) or failed is None:
         return None
@@ -104,7 +106,7 @@ class TaskEvents(WorkEvents):
         self._failed(f"{turn_id}.end.{fence}", turn_id, names.TURN_ADVANCE, (session_id, turn_id, fence), did)
 
     def call(self, ref: CallRef, attempt: int, tool: str, did: str, rung_again_ms: int | None) -> None:
-        """Nobody knows which of its doorbells the lost worker answered: both of their tasks have failed."""
+        """Send failures for both doorbells of a lost call, because it is unknown which one its worker answered."""
         args = (ref.session_id, ref.turn_id, ref.call_id, attempt)
         task_id = f"{ref.turn_id}.{ref.call_id}.{attempt}"
         self._failed(task_id, ref.turn_id, names.shown_name(tool), args, did)
@@ -136,7 +138,7 @@ class TaskEvents(WorkEvents):
             self._send("task-failed", **task, exception=repr(failure), traceback="")
 
     def _task(self, task_id: str, turn_id: str, name: str, args: tuple[object, ...]) -> dict[str, Any]:
-        shown = f"({', '.join(map(str, args))})"  # as the scripts' doorbells show theirs
+        shown = f"({', '.join(map(str, args))})"  # in the form that the scripts' doorbells use
         return {"uuid": task_id, "root_id": turn_id, "name": name, "args": shown, "kwargs": "{}"}
 
     def _send(self, event: str, **fields: Any) -> None:
@@ -146,11 +148,11 @@ class TaskEvents(WorkEvents):
         try:
             dispatcher.send(event, **fields)
         except Exception as away:
-            # Watching is not part of the work: what was to be published is in SQL and Redis.
+            # Monitoring is not part of the work. The facts are in SQL and Redis.
             log.debug("a task event was not sent", why=type(away).__name__)
 
     def _dispatcher(self) -> Any:
-        """Celery's, where task events are on. The consumer makes a new one each time it connects."""
+        """Return Celery's dispatcher if task events are on. The consumer makes a new one each time it connects."""
         dispatcher = getattr(getattr(self._worker, "consumer", None), "event_dispatcher", None)
         if dispatcher is None or not dispatcher.enabled:
             return None

@@ -1,8 +1,8 @@
-"""The process that keeps one worker young: it starts the next one, waits until that consumes, and stops the old one.
+"""The keeper of one worker: it starts the next one, waits until that one consumes, and stops the old one.
 
-`python -m brainq.workers.tasks.worker_keeper COMMAND ...` runs COMMAND, a worker. To a supervisor it is that worker: it
-has its process id, passes on its signals, writes its ready file and ends with its exit code. It imports little, some 15
-MB. Two workers of one name run for the moment of a takeover.
+`python -m brainq.workers.tasks.worker_keeper COMMAND ...` runs COMMAND, a worker. A supervisor takes the keeper for
+that worker: it has the same process id, passes on signals, writes the ready file and ends with the worker's exit code.
+It imports little, some 15 MB. Two workers of one name run at the moment of a takeover.
 """
 
 from __future__ import annotations
@@ -21,15 +21,18 @@ from brainq.app.devserver.local_fleet import OwnedProcess
 from brainq.runtime.observe.logs import outlive_full_log
 from brainq.runtime.processes.supervised import follow_owner, is_marked_ready, mark_ready, mark_unready
 
-RENEW_FILE = "BRAINQ_RENEW_FILE"  # as renewal has it, which imports Celery
+RENEW_FILE = "BRAINQ_RENEW_FILE"  # the same as in renewal, which imports Celery
 POLL_S = 0.1
 RETRY_AFTER_S = 30.0
 PASSED_ON = (signal.SIGTERM, signal.SIGINT, signal.SIGQUIT, signal.SIGHUP, signal.SIGUSR1)
 
 
 class KeptWorker(OwnedProcess):
-    """One worker of the keeper's. It ends with the keeper, and is in a session of its own: a terminal's Ctrl+C would
-    reach it twice, and the second one means: at once."""
+    """One worker of the keeper. It ends with the keeper.
+
+    It has its own session, because a terminal's Ctrl+C would otherwise reach it twice, and the second one means an
+    immediate stop.
+    """
 
     def __init__(self, command: Sequence[str], directory: Path, number: int) -> None:
         super().__init__(f"worker {number}", directory / f"{number}.log")
@@ -61,11 +64,11 @@ class KeptWorker(OwnedProcess):
 
 
 class Keeper:
-    """Runs one worker after another.
+    """The process that runs one worker after another.
 
-    current     the one that works
-    successor   the one that starts, to take over
-    retired     the one that was asked to stop, until its last task is over
+    current: the worker that works.
+    successor: the worker that is starting, to take over.
+    retired: the worker that had to stop, until its last task is over.
     """
 
     def __init__(self, command: Sequence[str], directory: Path) -> None:
@@ -80,11 +83,14 @@ class Keeper:
         self.retired: KeptWorker | None = None
 
     def note_signal(self, number: int, _frame: object = None) -> None:
-        """In a signal's handler: `step` passes it on."""
+        """Store a signal. This runs in its handler; `step` passes the signal on."""
         self._signals.append(number)
 
     def step(self, now: float) -> int | None:
-        """Do what is due. The exit code, once every worker has ended; `now` is monotonic seconds."""
+        """Do what is due. Returns the exit code once every worker has ended.
+
+        now: monotonic seconds.
+        """
         self._pass_on_signals()
         self._look_at_retired()
         if not self._is_stopping:
@@ -93,7 +99,7 @@ class Keeper:
         if self.current.is_running or self.retired is not None:
             return None
         if self.successor is not None and self.successor.is_running and not self._is_stopping:
-            self.current, self.successor = self.successor, None  # the old one died before it was asked to stop
+            self.current, self.successor = self.successor, None  # the old one died before it had to stop
             return None
         return None if self.successor is not None and self.successor.is_running else self._exit_code()
 
@@ -119,23 +125,27 @@ class Keeper:
     def _renew(self, now: float) -> None:
         if self.successor is None:
             if self.current.wants_renewal and self.retired is None and now >= self._retry_at:
-                _say(f"starting a new worker: the old one asks for it ({self.current.why})")
+                _say(f"starting a new worker: the old one requests it ({self.current.why})")
                 self._start_successor(now)
         elif self.successor.is_ready:
-            _say("the new worker consumes; the old one ends what it runs")
+            _say("the new worker consumes; the old one finishes its tasks")
             self.current.send(signal.SIGTERM)
             self.retired, self.current, self.successor = self.current, self.successor, None
         elif not self.successor.is_running:
-            _say(f"the new worker ended before it consumed (exit code {self.successor.exit_code}); the old one goes on")
+            code = self.successor.exit_code
+            _say(f"the new worker ended before it consumed (exit code {code}); the old one continues")
             self.successor.close_pipe()
             self.successor, self._retry_at = None, now + RETRY_AFTER_S
 
     def _start_successor(self, now: float) -> None:
-        """Where the machine has no room for one, as at its limit of memory, the old one goes on."""
+        """Start the successor.
+
+        If the machine has no room for it, such as at a memory limit, the old worker continues.
+        """
         try:
             self.successor = self._start()
         except OSError as failure:
-            _say(f"no new worker could be started ({failure.strerror}); the old one goes on")
+            _say(f"no new worker could be started ({failure.strerror}); the old one continues")
             self._retry_at = now + RETRY_AFTER_S
 
     def _mirror_readiness(self) -> None:
@@ -143,11 +153,14 @@ class Keeper:
             worker is not None and worker.is_ready for worker in (self.current, self.successor)
         )
         if is_marked_ready() not in (None, is_ready):
-            with suppress(OSError):  # as on a full disk: the next look tries again
+            with suppress(OSError):  # such as on a full disk: it is tried again
                 (mark_ready if is_ready else mark_unready)()
 
     def _exit_code(self) -> int:
-        """As a shell has it: 128 and the signal that killed it. Never 0 if nobody asked for an end."""
+        """Return the exit code as a shell has it: 128 plus the signal that killed the worker.
+
+        It is never 0 unless somebody requested the end.
+        """
         code = self.current.exit_code or 0
         return code if code > 0 else 128 - code if code < 0 else 0 if self._is_stopping else 1
 
