@@ -28,20 +28,20 @@ WORKERS_WITH_KILLS = 2  # a pool and cell, so that one works while the other sta
 
 @dataclass(frozen=True, slots=True)
 class CellsStage:
-    """`stage` has the workers of all cells as one fleet; `cells` is what BRAINQ_CELLS has."""
+    """The workers of all cells as one fleet (`stage`), and the value of BRAINQ_CELLS (`cells`)."""
 
     stage: Stage
     cells: str
     options: Options
 
     def front(self) -> Client:
-        """A client that knows no tenant yet."""
+        """Return a client that knows no tenant yet."""
         return Client(load_settings(app=APP, cells=self.cells), make_brain(self.options))
 
 
 @contextmanager
 def two_airline_cells(recorded: Path, *, kills: bool) -> Generator[CellsStage]:
-    """In a directory that goes away afterwards. `kills`: each pool has two workers, and leases are short."""
+    """Yield the stage in a temporary directory. With `kills`, each pool has two workers, and leases are short."""
     with ExitStack() as stack:
         directory = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="bq-air-")))
         options = Options(recorded, directory / "airline.db", True, PAUSE_WITH_KILLS_S if kills else 0.0)

@@ -1,4 +1,4 @@
-"""When requests arrived, and how many of them any window held."""
+"""The times at which requests arrived, and the largest number of them in any window."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 
 def most_in_a_window(arrivals: Iterable[float], window_s: float) -> int:
-    """Of all windows of this length, the fullest."""
+    """Return the largest number of arrivals in any window of this length."""
     ordered = sorted(arrivals)
     first, most = 0, 0
     for last, at in enumerate(ordered):

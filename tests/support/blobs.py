@@ -1,4 +1,4 @@
-"""Blobs in a dict, and pictures small enough to read in a failing test."""
+"""Blobs in a dict, and pictures that are small enough to read in a failing test."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ else:
 
 
 class BlobsInMemory(Blobs):
-    """Files in a dict. `loaded` is what was read, in order; `fails` is raised instead."""
+    """A store of files in a dict. `loaded` has what was read, in order; `fails` is raised instead."""
 
     def __init__(self) -> None:
         self.kept: dict[tuple[str, str], bytes] = {}
@@ -33,13 +33,13 @@ class BlobsInMemory(Blobs):
         return [sha256 for _, sha256 in set(self.kept) - had]
 
     def take_back(self, turn_id: str, hashes: Sequence[str]) -> None:
-        """Kept by session alone."""
+        """Do nothing, because files are kept by session only."""
 
     def lend(self, session_id: str, turn_id: str, given: Sequence[Attachment]) -> None:
         assert all((session_id, one.sha256) in self.kept for one in given)
 
     def drop(self, turn_id: str) -> None:
-        """Kept by session alone."""
+        """Do nothing, because files are kept by session only."""
 
     def load(self, session_id: str, hashes: Iterable[str]) -> Mapping[str, bytes]:
         if self.fails is not None:
@@ -50,7 +50,7 @@ class BlobsInMemory(Blobs):
 
 
 def png(shade: int = 0) -> bytes:
-    """A picture of one pixel; another `shade` is another picture."""
+    """Return a picture of one pixel, which depends on `shade`."""
 
     def chunk(kind: bytes, body: bytes) -> bytes:
         return struct.pack(">I", len(body)) + kind + body + struct.pack(">I", zlib.crc32(kind + body))

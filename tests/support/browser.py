@@ -1,4 +1,7 @@
-"""Chromium for tests of the page: started once a file, a fresh context for each test, nothing said in its console."""
+"""Chromium for tests of the page.
+
+It starts once per file, each test has a fresh context, and its console must stay empty.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +30,7 @@ def chromium() -> Generator[Browser]:
 
 
 class Watched:
-    """What a page said of itself: errors that nobody caught, and what its policy refused."""
+    """The reports of a page: errors that were not caught, and what its policy refused."""
 
     def __init__(self, page: Page) -> None:
         self.faults: list[str] = []

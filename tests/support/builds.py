@@ -1,4 +1,4 @@
-"""A worker of a build that says it is alive, and is none."""
+"""The announcement of a worker of a build that does not exist."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from brainq.contracts.fleet import FleetWorker
 def announce(
     wiring: Wiring, build: str, digest: str, pool: str = "coordinator", *, threads: int = 1, busy: int = 0
 ) -> None:
-    """For a minute there is one of this pool, whose one brain is `shop`, pinned for a turn."""
+    """Announce, for a minute, a worker of this pool whose only brain is `shop`, pinned for a turn."""
     state, name = wiring.state, f"{pool}@{build}"
     worker = FleetWorker(name=name, pool=pool, threads=threads, busy=busy)
     state.workers.announce(name, worker, 60)

@@ -1,4 +1,4 @@
-"""Who asks, for gateways of tests: `Bearer reader` may look at everything, and no more."""
+"""The callers of gateways in tests. `Bearer reader` may only read."""
 
 from __future__ import annotations
 

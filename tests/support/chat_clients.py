@@ -1,4 +1,4 @@
-"""What clients of chat wires make of a stream, as the npm packages do it: the real ones are asked in the full tests."""
+"""What clients of chat wires make of a stream, as the npm packages do. The full tests use the real packages."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ Part = dict[str, Any]
 
 
 class UiMessage:
-    """The assistant's message as `ai` 7 builds it of chunks (`processUIMessageStream`)."""
+    """The assistant's message as `ai` 7 builds it from chunks (`processUIMessageStream`)."""
 
     def __init__(self) -> None:
         self.id = ""
@@ -22,7 +22,10 @@ class UiMessage:
         self._open: dict[str, Part] = {}
 
     def take(self, chunks: Iterable[Part], *, replay: bool = False) -> UiMessage:
-        """`replay`: the stream begins anew, so that its first `start` forgets all."""
+        """Build the message.
+
+        `replay` means that the stream begins again, so that its first `start` removes everything before.
+        """
         for chunk in deepcopy(list(chunks)):
             if self.error:
                 break  # the client stops reading at an error
@@ -121,7 +124,7 @@ class UiMessage:
 
 
 class AgUiClient:
-    """What `@ag-ui/client` 1.0 holds, and refuses (`verifyEvents`, `defaultApplyEvents`)."""
+    """The state of `@ag-ui/client` 1.0, and the events that it refuses (`verifyEvents`, `defaultApplyEvents`)."""
 
     def __init__(self, messages: Iterable[Part]) -> None:
         self.messages: list[Part] = deepcopy(list(messages))
@@ -131,7 +134,7 @@ class AgUiClient:
         self.custom: list[Part] = []
 
     def run(self, events: Iterable[Part]) -> AgUiClient:
-        """Take one run's events, or those that came of it."""
+        """Apply the events of one run."""
         self.outcome, self.error = None, None
         steps: set[str] = set()
         texts: set[str] = set()

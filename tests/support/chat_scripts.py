@@ -1,4 +1,4 @@
-"""Turns made up at random, as their events and what belongs to each: for tests of whatever folds them."""
+"""Random turns as their events, with the texts that belong to each, for tests of the code that folds them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,10 @@ TEXTS = st.text('ab \n😀é\u200d👩"\\', min_size=1, max_size=5)
 
 @dataclass
 class Script:
-    """`texts`, `thoughts`: what the last attempt of each step said, and each span of what it thought, in order."""
+    """A random turn.
+
+    texts, thoughts: the text of the last attempt of each step, and each span of its reasoning, in order.
+    """
 
     events: list[TurnEvent] = field(default_factory=list[TurnEvent])
     more: list[EventDetails] = field(default_factory=list[EventDetails])
@@ -42,7 +45,7 @@ class Script:
 
 @st.composite
 def scripts(draw: Callable[[st.SearchStrategy[Any]], Any]) -> Script:
-    """A turn of one to three steps, as brainq tells it."""
+    """Draw a turn of one to three steps, with the events that brainq publishes."""
     script = Script()
     if draw(st.booleans()):
         script.add(EventKind.TURN_QUEUED, ahead=1)
@@ -107,7 +110,7 @@ def _attempts(draw: Any, script: Script, step: int) -> str:
 
 
 def _reply(draw: Any, script: Script, step: int) -> None:
-    """Calls one after another: each runs, or asks first, or is the client's own."""
+    """Draw calls one after another. Each runs, needs an approval first, or is the client's."""
     kinds = draw(st.lists(st.sampled_from(["runs", "asks", "hands", "fails"]), max_size=3))
     calls = [_call(step, index, kind) for index, kind in enumerate(kinds)]
     for call, kind in zip(calls, kinds, strict=True):

@@ -1,6 +1,6 @@
-"""The rules that chat templates of open models hold a request to: pure, and in the words that servers pass on.
+"""The rules of chat templates of open models for a request. Pure, with the messages that servers pass on.
 
-Each rule raises what the template of that kind raises. `tool` results and the calls they answer are looked at by all.
+Each rule raises the error of such a template. All of them check `tool` results and their calls.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ Template = Callable[[Messages], None]
 
 
 class TemplateError(Exception):
-    """What `raise_exception` of a template raises."""
+    """The error that `raise_exception` of a template raises."""
 
 
 def qwen(messages: Messages) -> None:
-    """One system message, at the beginning; somebody asks something."""
+    """Require at most one system message, at the beginning, and a user message."""
     _check_calls(messages)
     if any(message["role"] == "system" for message in messages[1:]):
         raise TemplateError("System message must be at the beginning.")
@@ -26,7 +26,8 @@ def qwen(messages: Messages) -> None:
 
 
 def mistral(messages: Messages) -> None:
-    """After an optional system message users and assistant take turns; ids of calls are nine letters and digits."""
+    """Require users and assistant to alternate after an optional system message, and call ids of nine letters and
+    digits."""
     _check_calls(messages)
     said = messages[1:] if messages[0]["role"] == "system" else messages
     _check_turns(said, "After the optional system message, conversation roles must alternate user/assistant/...")
@@ -38,7 +39,7 @@ def mistral(messages: Messages) -> None:
 
 
 def gemma(messages: Messages) -> None:
-    """No system message at all; users and model take turns."""
+    """Require user and model to alternate, without a system message."""
     _check_calls(messages)
     if messages[0]["role"] == "system":
         raise TemplateError("System role not supported")
@@ -57,7 +58,7 @@ def _check_turns(messages: Messages, words: str) -> None:
 
 
 def _check_calls(messages: Messages) -> None:
-    """Behind calls stand their results, in order, and results stand nowhere else."""
+    """Require the results of calls directly after the calls, in order, and nowhere else."""
     wanted: list[str] = []
     for message in messages:
         if message["role"] == "tool":

@@ -1,4 +1,4 @@
-"""A small collector of OpenTelemetry: takes OTLP over HTTP, and keeps the spans; metrics are let go by."""
+"""A small OpenTelemetry collector. It accepts OTLP over HTTP and keeps the spans; metrics are dropped."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ ERROR = 2  # of a span's status
 
 
 class Collector:
-    """Serves until closed. `roles` are the processes that sent anything, by their `brainq.role`."""
+    """A server that runs until it is closed. `roles` are the processes that sent data, by their `brainq.role`."""
 
     def __init__(self) -> None:
         self._spans: list[SeenSpan] = []

@@ -1,4 +1,4 @@
-"""`brainq` commands in this process, which spares each of them a second of imports."""
+"""`brainq` commands in this process, which saves each of them a second of imports."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from brainq.cli.main import main
 
 @dataclass(frozen=True)
 class Ran:
-    """What a command printed, and its exit code."""
+    """The output and the exit code of a command."""
 
     code: int
     out: str
@@ -28,7 +28,8 @@ _made = functools.cache(typer.main.get_command)
 
 
 def commands(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Brainq:
-    """Runs commands: `brainq("show", "k1")`, by this process's environment and working directory."""
+    """Return a runner of commands such as `brainq("show", "k1")`, in this process's environment and working
+    directory."""
     monkeypatch.setattr(typer.main, "get_command", _made)
 
     def run(*arguments: str) -> Ran:

@@ -1,4 +1,4 @@
-"""What this process counts, from a fixture's beginning on."""
+"""The counts of this process from the beginning of a fixture."""
 
 from __future__ import annotations
 
@@ -12,15 +12,17 @@ from brainq.runtime.observe.metrics.counters import COUNTERS, Counters
 
 @pytest.fixture
 def counted() -> Iterator[Counters]:
-    """This process's counters, which begin from nothing."""
+    """Yield this process's counters, which begin at zero."""
     COUNTERS.begin()
     yield COUNTERS
     COUNTERS.begin()
 
 
 def read_by(text: str) -> Callable[..., float | None]:
-    """Reads what Prometheus would: `read("brainq_turns_total", ending="completed")` is the sum of the series that fit;
-    None where there is none."""
+    """Return a reader of the metrics, as Prometheus reads them.
+
+    `read("brainq_turns_total", ending="completed")` is the sum of the matching series, or None if there is none.
+    """
     samples = [sample for family in text_string_to_metric_families(text) for sample in family.samples]
 
     def read(name: str, **labels: str) -> float | None:

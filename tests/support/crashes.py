@@ -1,4 +1,4 @@
-"""Crash points made from the code: a process dies after its n-th write to SQL or Redis, and does the same again."""
+"""Crash points made from the code: a process dies after its n-th write to SQL or Redis, and then repeats the act."""
 
 from __future__ import annotations
 
@@ -35,12 +35,12 @@ MOST = 100
 
 
 class Crash(BaseException):
-    """The process is gone: nothing catches it."""
+    """The death of the process. Nothing may catch it."""
 
 
 @contextmanager
 def dying_after(writes: int) -> Generator[None]:
-    """In here this thread's write number `writes` is the last thing that is done. What is in a transaction is one."""
+    """End this thread's work after write number `writes`, within the context. A transaction counts as one write."""
     me, left = threading.get_ident(), itertools.count(writes - 1, -1)
     inner = [0]
 
@@ -81,9 +81,9 @@ def crash_everywhere(
     seen: Callable[[W], object],
     between: Callable[[W], None] = lambda _: None,
 ) -> int:
-    """Do `act` once undisturbed. Then, each time in a new world, have it die after its first, second, ... write, and do
-    it again: what is `seen` is the same. `between` asserts what is true at every moment. Returns how many writes it
-    has.
+    """Run `act` undisturbed, and then with a crash after each of its writes, each time in a new world, and repeat it.
+
+    `seen` must be the same every time. `between` asserts what must hold at every moment. Returns the number of writes.
     """
     with world() as fresh:
         act(fresh)

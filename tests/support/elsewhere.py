@@ -1,6 +1,7 @@
-"""A second process with a client of its own, which does what it is told: `python -m tests.support.elsewhere`.
+"""A second process with its own client, which executes requests: `python -m tests.support.elsewhere`.
 
-It reads one JSON request a line, and answers one line. A request may name a place at which the process is to die.
+It reads one JSON request on each line, and writes one line as the answer. A request may name a place at which the
+process dies.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ ROOT = Path(__file__).parents[2]
 
 
 class Refused(Exception):
-    """The verb raised over there. `kind` is the name of its class."""
+    """The error of a verb that raised in the other process. `kind` is the name of its class."""
 
     def __init__(self, kind: str, text: str) -> None:
         super().__init__(f"{kind}: {text}")
@@ -34,7 +35,7 @@ class Refused(Exception):
 
 
 class Elsewhere:
-    """The process, seen from here."""
+    """The other process, as this one sees it."""
 
     def __init__(self, environment: Mapping[str, str]) -> None:
         self.process = subprocess.Popen(
@@ -60,12 +61,12 @@ class Elsewhere:
         return self.ask(["flag", session_id, flag_id], "release", (), {})
 
     def dies(self, place: str, target: list[str], verb: str, *args: Any, **named: Any) -> None:
-        """Do it, and be killed as soon as it comes to `place`, such as `store.approvals.decided`."""
+        """Send a request, and kill the process once it reaches `place`, such as `store.approvals.decided`."""
         self._send({"target": target, "verb": verb, "args": args, "named": named, "die": place})
         assert self.process.wait(120) == -signal.SIGKILL, f"it did not come to {place}"
 
     def ask(self, target: list[str], verb: str, args: tuple[Any, ...], named: dict[str, Any]) -> Any:
-        """Raises Refused."""
+        """Send a request, and return the answer. Raises Refused."""
         self._send({"target": target, "verb": verb, "args": args, "named": named})
         assert self.process.stdout is not None
         answer = json.loads(self.process.stdout.readline())

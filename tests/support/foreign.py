@@ -1,4 +1,4 @@
-"""A producer that knows nothing of brainq: a bare task message, pushed with kombu or by hand."""
+"""A producer without brainq: a plain task message, sent with kombu or by hand."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from kombu.messaging import Producer
 
 
 def push_with_kombu(redis_url: str, fields: dict[str, Any], *, prefix: str = "bq:", **headers: Any) -> str:
-    """Send `brainq.turn.submit` with the three headers a worker needs, and `headers`; its task id."""
+    """Send `brainq.turn.submit` with the three headers that a worker needs, and `headers`. Returns the task id."""
     task_id = str(uuid4())
     with Connection(redis_url, transport_options={"global_keyprefix": prefix}) as connection:
         Producer(connection).publish(
@@ -26,7 +26,7 @@ def push_with_kombu(redis_url: str, fields: dict[str, Any], *, prefix: str = "bq
 
 
 def push_by_hand(client: Any, fields: dict[str, Any], *, key: str = "bq:brainq.turns") -> None:
-    """The same without any library: base64 is not needed, nor a delivery tag worth the name."""
+    """Send the same message without a library. It needs neither base64 nor a real delivery tag."""
     client.lpush(
         key,
         json.dumps(

@@ -1,4 +1,4 @@
-"""Gateways for tests: real uvicorn on a real socket, in a thread of this process or in a process of its own."""
+"""Gateways for tests: real uvicorn on a real socket, in a thread of this process or in a separate process."""
 
 from __future__ import annotations
 
@@ -31,13 +31,14 @@ _routes: dict[bool, list[BaseRoute]] = {}
 
 
 def _share_routes(app: Any, with_a2a: bool) -> None:
-    """Give the application those of the first one: FastAPI works them out at the first request, which takes 0.1 s."""
+    """Give the application the routes of the first one, because FastAPI computes them at the first request, in 0.1
+    s."""
     *found, document = app.router.routes  # what the document says is the application's own
     app.router.routes[:] = [*_routes.setdefault(with_a2a, found), document]
 
 
 class GatewayThread:
-    """A gateway in a thread; `http` asks it. Settings of the gateway come without their `http_`."""
+    """A gateway in a thread, with `http` to call it. Settings of the gateway come without their `http_`."""
 
     def __init__(self, settings: Settings, brain: BrainsArgument, **given: Any) -> None:
         ours = {f"http_{name}": value for name, value in given.items()}
@@ -71,7 +72,7 @@ class GatewayThread:
         return self
 
     def stop(self) -> None:
-        """Stop as SIGTERM does."""
+        """Stop the gateway as SIGTERM does."""
         if self.server is not None:
             self.server.should_exit = True
 
@@ -92,7 +93,7 @@ class GatewayThread:
 
 
 class GatewayProcess:
-    """A gateway as `brainq serve` leaves it: a process that takes all it is told from the environment."""
+    """A gateway as started by `brainq serve`: a process that reads all settings from the environment."""
 
     def __init__(
         self, directory: Path, environment: dict[str, str], *, inherited: Sequence[int] = (), port: int = 0
@@ -115,7 +116,7 @@ class GatewayProcess:
         assert self.said, self.log.read_text()
 
     def kill(self) -> None:
-        """SIGKILL it, and see that this is what it died of."""
+        """Send SIGKILL, and check that this ended the process."""
         self.process.kill()
         assert self.process.wait(30) == -signal.SIGKILL
 

@@ -1,7 +1,7 @@
-"""Images without a container engine: Debian's buildah builds a Dockerfile, and runs commands in what it has built.
+"""Images without a container engine. Debian's buildah builds a Dockerfile and runs commands in the result.
 
-No public image can be pulled on a machine without a registry: `stand_in_base` makes one of Debian's own Python. User,
-files, read-only mounts and environment are real; network and process ids are the machine's.
+No public image can be pulled on a machine without a registry, so `stand_in_base` makes one of Debian's own Python.
+User, files, read-only mounts and environment are real; network and process ids are the machine's.
 """
 
 from __future__ import annotations
@@ -27,7 +27,8 @@ PIP = (Path("/etc/pip.conf"), Path("/etc/ssl/certs"), Path.home() / ".config/pip
 
 
 def pip_paths() -> list[Path]:
-    """Where this machine's pip finds packages and certificates, also by its settings: a build needs them, too."""
+    """Return the paths of packages and certificates of this machine's pip, also from its settings, which a build
+    needs."""
     settings = subprocess.run(
         [sys.executable, "-m", "pip", "config", "list"], capture_output=True, text=True, check=True
     )
@@ -38,7 +39,7 @@ def pip_paths() -> list[Path]:
 
 
 def stand_in_base() -> str:
-    """An image with `python` and `pip` as python:3.12-slim has them, made once a machine. Its Python is Debian's."""
+    """Return an image with `python` and `pip` as in python:3.12-slim, made once per machine. Its Python is Debian's."""
     if _buildah("images", "--quiet", "--filter", f"reference={BASE}"):
         return BASE
     with tempfile.TemporaryDirectory(prefix="bq-base-") as name:
@@ -59,7 +60,7 @@ def stand_in_base() -> str:
 
 
 def build(dockerfile: Path, context: Path, name: str) -> None:
-    """Build an image as the Dockerfile says, but on the stand-in. Layers that are there already are taken."""
+    """Build an image from the Dockerfile, but on the stand-in. Existing layers are used."""
     mounts = [part for path in pip_paths() for part in ("-v", f"{path}:{path}:ro")]
     _buildah(
         *("bud", *ISOLATION, "--layers", "--from", stand_in_base(), "-f", str(dockerfile), "-t", name),
@@ -78,7 +79,7 @@ class Container:
     environment: Mapping[str, str]
 
     def command(self, *arguments: str) -> list[str]:
-        """The command that runs `arguments` in it."""
+        """Return the command that runs `arguments` in the container."""
         given = [part for volume in self.volumes for part in ("-v", volume)]
         given += [part for name, value in self.environment.items() for part in ("--env", f"{name}={value}")]
         return ["buildah", "run", *ISOLATION, "--user", self.user, *given, self.name, "--", *arguments]
@@ -91,7 +92,7 @@ class Container:
 
 
 def container(image: str, user: str, volumes: Sequence[str], environment: Mapping[str, str]) -> Container:
-    """A new container, to be removed by `remove`."""
+    """Return a new container, which `remove` removes."""
     return Container(_buildah("from", "--pull-never", image), user, tuple(volumes), dict(environment))
 
 

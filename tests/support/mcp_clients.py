@@ -1,4 +1,4 @@
-"""The SDK's own client, as tests of the MCP front use it: over HTTP, or over a pair of streams."""
+"""The SDK's own client for tests of the MCP front, over HTTP or over a pair of streams."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from brainq.contrib.mcp_server.server import connection_requests, make_server
 from brainq.gateway.edge.request import Gateway
 
 Age = Literal["auto", "legacy"]
-"""`auto`: the newest version, without sessions; `legacy`: one that begins with `initialize`."""
+"""`auto` is the newest version, without sessions. `legacy` is one that begins with `initialize`."""
 AGES: tuple[Age, ...] = ("auto", "legacy")
 
 
 class User:
-    """Decides what the client asks of its user; `asked` keeps it."""
+    """A user who answers the questions of the client. `asked` keeps these."""
 
     def __init__(self, action: Literal["accept", "decline", "cancel"], decision: str = "approve") -> None:
         self.asked: list[str] = []
@@ -54,7 +54,7 @@ async def over_http(
 async def over_streams(
     here: Gateway, caller: Caller, *, age: Age = "auto", user: User | None = None
 ) -> AsyncGenerator[Client]:
-    """As over stdin and stdout: the loop that serves those, on streams in memory."""
+    """Yield a client of the loop that serves stdin and stdout, on streams in memory."""
     calls = CallsInFlight(here.client)
     server = make_server(here, calls, connection_requests(here, caller))
     async with create_client_server_memory_streams() as (theirs, ours):
@@ -73,7 +73,7 @@ async def over_streams(
 
 
 def told(result: CallToolResult) -> dict[str, Any]:
-    """The structured content of a tool that did not fail."""
+    """Return the structured content of a tool that did not fail."""
     assert not result.is_error, result
     assert isinstance(result.structured_content, dict)
     return result.structured_content

@@ -1,4 +1,4 @@
-"""What scripts are told of budgets, and what is in a window's counter."""
+"""The budget arguments of scripts, and the contents of a window's counter."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Answers doorbells of one queue in a process of its own, which the tool that it runs may kill.
+"""A process that answers doorbells of one queue, and that its tool may kill.
 
 python -m tests.support.one_queue REDIS_URL SQL_URL QUEUE     (the brain is app:brain of the working directory)
 """

@@ -1,4 +1,4 @@
-"""What a deployment of one brain has."""
+"""The parts of a deployment with one brain."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The page's modules, run by Node: those that ask no document for anything."""
+"""The page's modules that need no document, run by Node."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ NODE = shutil.which("node") or ""
 
 
 def run(directory: Path, source: str, given: object) -> Any:
-    """What `source`, a module beside the page's own (`./live/fold.js`), gives to `told(value)`; it has `given`."""
+    """Return the value that `source`, a module beside the page's own (`./live/fold.js`), passes to `told(value)`."""
     shutil.copytree(FOLDER, directory / "assets", dirs_exist_ok=True)
     (directory / "assets" / "package.json").write_text('{"type": "module"}')
     told = "const told = (value) => console.log(JSON.stringify(value));"

@@ -1,4 +1,4 @@
-"""A model that is watched, a brain of plain tools, and what can be seen of a turn that people meddle with."""
+"""A watched model, a brain of plain tools, and the observable state of turns that people act on."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ Happens = Callable[[], object]
 
 
 class Watched(ScriptedProvider):
-    """Follows a script in the turn it sees first; each later turn gets `later`.
+    """A provider that follows a script in the turn that it sees first. Each later turn gets `later`.
 
-    requests    what it was asked, in order
-    meanwhile   step -> what happens once while it answers that step of the first turn
+    requests: its requests, in order.
+    meanwhile: maps a step to an act that happens once while the provider answers that step of the first turn.
     """
 
     def __init__(self, *script: ModelReply, later: str = "later", auxiliary: Rules | None = None) -> None:
@@ -46,13 +46,13 @@ class Watched(ScriptedProvider):
         return super().generate_stream(request)
 
     def shown(self, step: int, turn_id: str = "") -> list[tuple[str, str]]:
-        """(role, text) of what the model was shown at a step, without system messages; the last time it was asked."""
+        """Return (role, text) of the messages of the last request for a step, without system messages."""
         turn_id = turn_id or self._first
         asked = [r for r in self.requests if (r.turn_id, r.step) == (turn_id, step)]
         return [(m.role, m.content) for m in asked[-1].messages if m.role != "system"]
 
     def results(self, step: int) -> list[str]:
-        """The texts of the tool messages that the model was shown at a step."""
+        """Return the texts of the tool messages that the model was shown at a step."""
         return [text for role, text in self.shown(step) if role == "tool"]
 
     def _follow(self, request: ModelRequest) -> ModelReply:
@@ -62,7 +62,7 @@ class Watched(ScriptedProvider):
 
 
 def brain_of(model: Any, ran: list[str] | None = None, *, approval: ApprovalRule = None, **options: Any) -> Brain:
-    """A brain with tools that do nothing but say in `ran` that they ran: `look x`, `write x`, `note x`."""
+    """Return a brain with tools that only record in `ran` that they ran: `look x`, `write x`, `note x`."""
     brain = Brain("people", model, "Help.", **options)
     done: list[str] = [] if ran is None else ran
 
@@ -88,27 +88,27 @@ def brain_of(model: Any, ran: list[str] | None = None, *, approval: ApprovalRule
 
 
 def statuses(pump: Pump, handle: TurnHandle) -> dict[str, str]:
-    """Call id -> its status."""
+    """Return the status of each call, by its id."""
     trace = pump.wiring.state.calls.trace(handle.session_id, handle.turn_id)
     return {entry.call_id: entry.status.value for entry in trace}
 
 
 def awaits(handle: TurnHandle) -> str:
-    """The turn's state, and for whom it waits: `parked people`."""
+    """Return the turn's state, and whom it waits for: `parked people`."""
     snapshot = handle.snapshot()
     assert snapshot is not None
     return f"{snapshot.state} {snapshot.awaits}"
 
 
 def history(pump: Pump, session_id: str = "s1") -> list[Message]:
-    """The session's conversation as Redis keeps it."""
+    """Return the session's conversation as Redis keeps it."""
     client: Any = pump.wiring.state.redis
     kept = client.lrange(pump.wiring.state.keys.of_session(session_id, "history"), 0, -1)
     return [Message.model_validate_json(item) for item in kept]
 
 
 def events(handle: TurnHandle, kind: str = "") -> list[TurnEvent]:
-    """All events of a turn that is over, or those of one kind."""
+    """Return all events of a turn that is over, or those of one kind."""
     return [event for event in handle.events(timeout_s=60) if kind in ("", event.kind)]
 
 
@@ -118,7 +118,7 @@ def turn_field(pump: Pump, handle: TurnHandle, name: str) -> str:
 
 
 def time_is_up(pump: Pump, handle: TurnHandle) -> None:
-    """Whatever the turn waits for has been waited for too long: nobody has to wait for that."""
+    """End every wait of the turn, so that no test has to wait for it."""
     client: Any = pump.wiring.state.redis
     turn = pump.wiring.state.keys.turn(handle.session_id, handle.turn_id)
     held = json.loads(client.hget(turn, "holds") or "{}")
@@ -130,7 +130,7 @@ def time_is_up(pump: Pump, handle: TurnHandle) -> None:
 
 
 def parked_since(pump: Pump, handle: TurnHandle, ago_s: float) -> None:
-    """The turn has been parked for so much longer, and its deadline stood still meanwhile."""
+    """Date the beginning of the turn's park back by `ago_s`, while its deadline stands still."""
     client: Any = pump.wiring.state.redis
     turn = pump.wiring.state.keys.turn(handle.session_id, handle.turn_id)
     client.hincrby(turn, "parked_at", -int(ago_s * 1000))
@@ -138,20 +138,20 @@ def parked_since(pump: Pump, handle: TurnHandle, ago_s: float) -> None:
 
 
 def lose_redis(pump: Pump) -> None:
-    """Redis lets everything go, and the sweeper compares it with SQL."""
+    """Empty Redis, and let the sweeper compare it with SQL."""
     client: Any = pump.wiring.state.redis
     client.flushall()
     assert pump.wiring.sweeper.lost_turns.compare(0).healed
 
 
 def heal_inputs(pump: Pump, monkeypatch: Any) -> None:
-    """What the sweeper does with input that has been left half done for a while."""
+    """Let the sweeper handle input that has been incomplete for a while."""
     monkeypatch.setattr("brainq.engine.people.inputs.SETTLING_S", -1.0)
     pump.wiring.people.inputs.heal(0)
 
 
 def take_call(pump: Pump) -> Bell:
-    """The doorbell of the one call that was rung for; it is not answered."""
+    """Take the doorbell of the only call that was rung for, without answering it."""
     (bell,) = pump.waiting()
     assert pump.take() == bell
     return bell
@@ -159,7 +159,7 @@ def take_call(pump: Pump) -> Bell:
 
 @contextmanager
 def working(pump: Pump) -> Generator[threading.Thread]:
-    """Another worker drains the queues meanwhile; it is waited for at the end."""
+    """Let another worker drain the queues in the context. It is waited for at the end."""
     thread = threading.Thread(target=pump.drain)
     thread.start()
     yield thread
@@ -168,7 +168,7 @@ def working(pump: Pump) -> Generator[threading.Thread]:
 
 
 def swept_until(pump: Pump, is_so: Callable[[], object], why: str) -> None:
-    """Sweep until it is so."""
+    """Sweep until `is_so` holds."""
 
     def look() -> object:
         pump.sweep()

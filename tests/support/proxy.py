@@ -1,4 +1,4 @@
-"""A TCP proxy that breaks what passes through it, when it is told to, and counts what it broke."""
+"""A TCP proxy that breaks connections on order, and counts what it broke."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ _RESET = struct.pack("ii", 1, 0)  # SO_LINGER: close() sends RST, and throws awa
 
 
 class Proxy:
-    """Listens on a free loopback port, and passes bytes on to `upstream`: (host, port), or a unix socket's path."""
+    """A proxy that listens on a free loopback port, and forwards to `upstream`: (host, port), or a unix socket's
+    path."""
 
     def __init__(self, upstream: tuple[str, int] | Path) -> None:
         self._upstream = upstream
@@ -45,23 +46,23 @@ class Proxy:
         self._thread.start()
 
     def go_silent(self) -> None:
-        """From now on nothing passes on the connections there are; new ones are taken, and silent, too."""
+        """Forward nothing on existing connections from now on. New ones are accepted, and silent, too."""
         self._mute = True
         self._silent.update(self._peers)
         self.silenced += len(self._peers) // 2
 
     def heal(self) -> None:
-        """New connections pass again; those that went silent stay so: half open for good."""
+        """Forward on new connections again. Silent ones stay half open for good."""
         self._mute = False
 
     def reset(self) -> None:
-        """Reset the connections there are; new ones are taken."""
+        """Reset the existing connections. New ones are accepted."""
         self.resets += len(self._peers) // 2
         for sock in list(self._peers):
             _reset(sock)
 
     def go_away(self) -> None:
-        """Reset the connections there are and take no new ones, until `come_back`."""
+        """Reset the existing connections and accept no new ones, until `come_back`."""
         self._refuses = True
         self.reset()
 
@@ -69,23 +70,23 @@ class Proxy:
         self._refuses = False
 
     def freeze(self) -> None:
-        """Pass nothing on until `thaw`; then all of it passes."""
+        """Forward nothing until `thaw`, which forwards everything."""
         self._frozen = True
 
     def thaw(self) -> None:
         self._frozen = False
 
     def delay(self, seconds: float) -> None:
-        """Pass everything on so much later, each way; 0 ends it. What is under way keeps its order."""
+        """Forward everything with this delay, each way. 0 ends it. Data in flight keeps its order."""
         self._delay_s = seconds
 
     def swallow_replies(self, count: int) -> None:
-        """Throw the next `count` replies away and reset their connections: what was asked for was done."""
+        """Drop the next `count` replies and reset their connections. The requests were executed."""
         self._to_swallow = count
 
     def strike(self, marker: bytes, *, is_done: bool) -> None:
-        """Reset the connection of the next request that holds `marker`: before it is passed on, or (`is_done`) in place
-        of its reply."""
+        """Reset the connection of the next request that contains `marker`, before it is forwarded, or (`is_done`) in
+        place of its reply."""
         self._strikes_at = marker, is_done
 
     def close(self) -> None:
@@ -135,7 +136,7 @@ class Proxy:
             selector.register(sock, selectors.EVENT_READ)
 
     def _connect(self) -> socket.socket | None:
-        """None where the upstream is away."""
+        """Return a connection, or None if the upstream cannot be reached."""
         place = self._upstream
         far = socket.socket(socket.AF_UNIX if isinstance(place, Path) else socket.AF_INET)
         try:

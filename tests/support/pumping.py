@@ -1,4 +1,4 @@
-"""The pools of a pump as one thread, beside what a test asks."""
+"""The pools of a pump as one thread, which runs beside a test."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests.support.pump import Pump
 
 @contextmanager
 def pumping(pump: Pump) -> Generator[None]:
-    """Turns go on by themselves."""
+    """Let turns continue by themselves in the context."""
     over = threading.Event()
 
     def drive() -> None:

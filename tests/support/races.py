@@ -1,4 +1,4 @@
-"""Two sides that act at the same moment, again and again, and what is left of a turn they raced about."""
+"""Two sides that act at the same moment, again and again, and the remains of a turn that they raced about."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ PATIENT: dict[str, Any] = {"lease_s": 20.0, "beat_s": 5.0, "sweep_s": 1.0, "reri
 
 
 class Duel:
-    """Runs two sides, each in a thread of its own, and keeps score.
+    """Two sides that run in separate threads, and their score.
 
-    A side prepares itself, calls the `line` it is given, and acts: no one passes the line before both are at it. Who
-    wins gets a little less of a head start the next time, so that the two meet where it is open who comes first.
+    A side prepares itself, calls the `line` that it is given, and acts. No side passes the line before both have
+    reached it. The winner gets a shorter head start the next time, so that the two meet where either may come first.
     """
 
     def __init__(self, seed: int = 1) -> None:
@@ -42,7 +42,7 @@ class Duel:
         self.wins: Counter[str] = Counter()
 
     def run(self, left: Side[Any], right: Side[Any]) -> tuple[Any, Any]:
-        """What each returned. Raises what a side raised."""
+        """Return the results of both sides. Raises what a side raised."""
         barrier = threading.Barrier(2, timeout=TOO_LONG_S)
         left_waits_s = self._random.gauss(self._head_start_s, SPREAD_S)
         sides = (_Sided(left, barrier, left_waits_s), _Sided(right, barrier, -left_waits_s))
@@ -59,7 +59,7 @@ class Duel:
         return sides[0].answer, sides[1].answer
 
     def won(self, who: str, *, left: bool) -> None:
-        """Count who came first, by name, and which side that is."""
+        """Count which side came first, by name."""
         self.wins[who] += 1
         self._head_start_s += STEP_S if left else -STEP_S
 
@@ -89,7 +89,7 @@ class _Sided(Generic[T]):
 
 @dataclass(frozen=True, slots=True)
 class Left:
-    """What is left of a turn that is over."""
+    """The remains of a turn that is over."""
 
     ending: Ending
     trace: dict[str, TraceStatus]
@@ -105,8 +105,11 @@ class Left:
 
 
 class Arena:
-    """One process's machines that drive a turn up to a race and away from it, and two racers, each with
-    connections of its own, on one Redis and one database."""
+    """The machines of one process that drive a turn to a race and away from it, and two racers with their own
+    connections.
+
+    All use one Redis and one database.
+    """
 
     def __init__(self, brain: Brain, redis_url: str, directory: Path, **settings: Any) -> None:
         sql_url = sqlite_url(directory)
@@ -122,7 +125,7 @@ class Arena:
             pump.close()
 
     def until_parked(self, session_id: str) -> TurnHandle:
-        """A new turn, driven to where it waits for somebody."""
+        """Return a new turn, driven to where it waits for somebody."""
         handle = self.pump.submit(session_id, "Go.")
         self.pump.drain()
         snapshot = handle.snapshot()
@@ -131,9 +134,9 @@ class Arena:
         return handle
 
     def finish(self, handle: TurnHandle) -> Left:
-        """Drive a turn to the end of its chain; fails unless everybody tells the same of it, once.
+        """Drive a turn to the end of its chain, and fail unless all records of it agree.
 
-        Its events have no gaps, one closing and one result; each call ended once, has one message in the session's
+        Its events have no gaps, one closing and one result. Each call ended once, has one message in the session's
         history and one in SQL, and the same status in Redis and SQL.
         """
         self.pump.settle(handle)
@@ -164,11 +167,11 @@ class Arena:
         return Left(result.ending, trace, in_sql, events)
 
     def history(self, session_id: str) -> list[Message]:
-        """The session's conversation as Redis keeps it."""
+        """Return the session's conversation as Redis keeps it."""
         return self._messages(session_id, "history")
 
     def notices(self, session_id: str) -> list[Message]:
-        """What the session's next turn will be told."""
+        """Return the notices for the session's next turn."""
         return self._messages(session_id, "notices")
 
     def _messages(self, session_id: str, part: str) -> list[Message]:

@@ -1,4 +1,4 @@
-"""A webhook's receiver: a real HTTP server that does as it is told, and checks every signature by itself."""
+"""A webhook's receiver: a real HTTP server that answers as ordered, and checks every signature."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from typing import Any, Self
 
 @dataclass(frozen=True)
 class Received:
-    """One request. `signed`: its signature is that of its body."""
+    """One request. `signed` means that its signature fits its body."""
 
     path: str
     headers: dict[str, str]
@@ -34,7 +34,10 @@ class Received:
 
 
 class Receiver:
-    """`answer(n)` is the status of the n-th request, from 1. A negative one: none, until `let_go` is set."""
+    """A receiver.
+
+    `answer(n)` is the status of the n-th request, from 1. For a negative one it waits until `let_go` is set.
+    """
 
     def __init__(self, answer: Callable[[int], int] = lambda _: 204) -> None:
         self.key = secrets.token_bytes(32)
@@ -74,7 +77,7 @@ class Receiver:
         return f"http://127.0.0.1:{self._server.server_port}/hook?from=brainq"
 
     def setting(self, **more: object) -> str:
-        """BRAINQ_WEBHOOKS with this receiver alone."""
+        """Return BRAINQ_WEBHOOKS with this receiver alone."""
         secret = "whsec_" + base64.b64encode(self.key).decode()
         return json.dumps([{"url": self.url, "secret": secret, **more}])
 

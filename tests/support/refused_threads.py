@@ -1,4 +1,4 @@
-"""A system that refuses to start threads of one name, as many times as a test says."""
+"""A system that refuses to start threads of one name, as often as a test orders."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ FOR_EVER = 1_000_000
 
 
 class RefusedThreads:
-    """Refuses the start of threads whose name is `name`; `asked` counts every start of one."""
+    """The refusal of threads with this `name`. `asked` counts every start of one."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, name: str, times: int) -> None:
         self.times = times

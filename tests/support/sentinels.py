@@ -1,4 +1,4 @@
-"""A primary, a replica and a sentinel: real processes, in a temporary directory."""
+"""A primary, a replica and a sentinel as real processes, in a temporary directory."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ MASTER = "themaster"
 
 
 class SentinelDeployment:
-    """`url` is as BRAINQ_REDIS_URL takes it."""
+    """A deployment with Sentinel. `url` has the form of BRAINQ_REDIS_URL."""
 
     def __init__(self) -> None:
         self._directory = Path(tempfile.mkdtemp(prefix="bq-sent-"))
@@ -48,7 +48,7 @@ class SentinelDeployment:
         return int(self._ask("get-master-addr-by-name")[1])
 
     def fail_over(self) -> None:
-        """SIGKILL the primary, and wait until the replica is it."""
+        """Kill the primary with SIGKILL, and wait until the replica is the primary."""
         old = self.primary_port
         killed = self._processes.pop(old)
         killed.kill()
@@ -57,7 +57,7 @@ class SentinelDeployment:
         wait_until(lambda: self.role(self.primary_port) == "master", "it is the primary", 30)
 
     def switch(self) -> int:
-        """A planned failover: the replica becomes the primary, and nobody dies. Returns the port of the old one."""
+        """Make the replica the primary, as in a planned failover. Returns the port of the old primary."""
         old = self.primary_port
         with redis.Redis(port=self.sentinel_port) as client:
             client.execute_command("SENTINEL", "FAILOVER", MASTER)
@@ -65,12 +65,12 @@ class SentinelDeployment:
         return old
 
     def until_followed(self) -> None:
-        """Wait until the servers that are not the primary are its replicas, and have what it has."""
+        """Wait until all other servers are replicas of the primary, and have its data."""
         others = self._processes.keys() - {self.sentinel_port, self.primary_port}
         wait_until(lambda: all(self._in_sync(port) for port in others), "the others follow the primary", 60)
 
     def role(self, port: int) -> str:
-        """`master` or `slave`, as that server has it."""
+        """Return `master` or `slave`, as that server reports."""
         with redis.Redis(port=port, decode_responses=True) as client:
             return str(client.info("replication")["role"])
 

@@ -1,4 +1,4 @@
-"""A real Redis server for tests, emptied between them."""
+"""A real Redis server for tests, which is emptied between them."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from brainq.app.devserver.redis_server import EmbeddedServer
 
 
 class RedisServer:
-    """One server in a temporary directory, without persistence unless `durable`.
+    """A server in a temporary directory, without persistence unless `durable`.
 
-    `unix=True` listens on a unix socket only; else on a free loopback port. `url` is for redis-py.
+    `unix=True` listens on a unix socket only, otherwise on a free loopback port. `url` is for redis-py.
     """
 
     def __init__(self, *, unix: bool = False, durable: bool = False) -> None:
@@ -36,7 +36,8 @@ class RedisServer:
         shutil.rmtree(self.directory, ignore_errors=True)
 
     def crash(self) -> None:
-        """SIGKILL the server, and start it again where it was, with what its append-only file has."""
+        """Kill the server with SIGKILL, and start it again on the same address, with the data of its append-only
+        file."""
         self.kill()
         self.again()
 
@@ -48,12 +49,12 @@ class RedisServer:
         self._server.stop()
 
     def again(self) -> None:
-        """Start the one that was killed where it was, with what its append-only file has."""
+        """Start the killed server on the same address, with the data of its append-only file."""
         self._server = EmbeddedServer(self.directory, port=self._port, durable=True)
         self._server.start()
 
     def restart(self) -> None:
-        """Let the server write its data and exit, and start it again where it was."""
+        """Let the server write its data and exit, and start it again on the same address."""
         assert self._server.durable
         self._port = int(self.url.rpartition(":")[2].split("/")[0])
         self._server.stop()
@@ -61,7 +62,7 @@ class RedisServer:
 
     @property
     def pid(self) -> int:
-        """The server's own process."""
+        """Return the process id of the server."""
         return int("".join(self.command("INFO", "server")).split("process_id:")[1].split()[0])
 
     @property
@@ -69,15 +70,15 @@ class RedisServer:
         return self._server.url
 
     def flushall(self) -> None:
-        """Remove every key. Scripts stay: what is loaded depends on their text alone."""
+        """Remove every key. Scripts stay, because they depend on their text alone."""
         self.command("FLUSHALL")
 
     def keys(self) -> list[str]:
-        """Every key of database 0, sorted."""
+        """Return every key of database 0, sorted."""
         return sorted(str(key) for key in self.command("KEYS", "*"))
 
     def command(self, *words: str) -> list[str]:
-        """Send one command over a socket of its own and return the reply as a flat list of texts.
+        """Send one command over a separate socket, and return the reply as a flat list of texts.
 
         Raises AssertionError if the server replies with an error.
         """

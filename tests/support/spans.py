@@ -1,4 +1,4 @@
-"""Spans that a test recorded, as a tree."""
+"""The spans that a test recorded, as a tree."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from brainq.runtime.observe.tracing import record_spans
 
 @dataclass(frozen=True)
 class SeenSpan:
-    """One span as an exporter or a collector got it."""
+    """One span as an exporter or a collector received it."""
 
     name: str
     trace_id: int
@@ -29,7 +29,7 @@ class SeenSpan:
 
 
 class Spans:
-    """What was recorded so far."""
+    """The spans that were recorded so far."""
 
     def __init__(self, spans: Iterable[SeenSpan]) -> None:
         self.all = tuple(spans)
@@ -42,7 +42,7 @@ class Spans:
         return [span.name for span in self.all]
 
     def named(self, name: str) -> list[SeenSpan]:
-        """Those of this name, or whose name begins with it and a blank, in the order they began."""
+        """Return the spans with this name, or whose name begins with it and a blank, in the order they began."""
         found = [span for span in self.all if span.name == name or span.name.startswith(f"{name} ")]
         return sorted(found, key=lambda span: span.start_ns)
 
@@ -54,7 +54,7 @@ class Spans:
         return Spans(span for span in self.all if span.attributes.get("brainq.turn.id") == turn_id)
 
     def orphans(self, *beyond: int) -> list[str]:
-        """Names of spans whose parent nobody recorded; roots, and children of spans `beyond`, are none."""
+        """Return the names of spans whose parent was not recorded, except roots and children of spans in `beyond`."""
         known = {span.span_id for span in self.all} | {0, *beyond}
         return [span.name for span in self.all if span.parent_id not in known]
 
@@ -63,7 +63,7 @@ class Spans:
 
 
 class Recorder:
-    """Records in this process, as a worker with telemetry on would, into memory."""
+    """A recorder in memory, which works like a worker's telemetry."""
 
     def __init__(self, *, content: bool = False, sampler: Any = None) -> None:
         from opentelemetry.sdk.trace import TracerProvider
@@ -80,13 +80,13 @@ class Recorder:
         return Spans(_seen(span) for span in self._exporter.get_finished_spans())
 
     def text(self) -> str:
-        """All of it, as an exporter would write it."""
+        """Return all spans as text, as an exporter would write them."""
         return "\n".join(span.to_json() for span in self._exporter.get_finished_spans())
 
 
 @contextmanager
 def recording(**options: Any) -> Generator[Recorder]:
-    """Spans of this process go into memory within."""
+    """Record the spans of this process in memory, in the context."""
     recorder = Recorder(**options)
     record_spans(recorder.provider, content=recorder.content)
     try:
@@ -113,7 +113,8 @@ def _seen(span: Any) -> SeenSpan:
 
 @contextmanager
 def recording_everybody() -> Generator[Recorder]:
-    """As `recording`, also of what libraries record: the program's own provider is replaced within."""
+    """Record like `recording`, including the spans of libraries: the program's own provider is replaced in the
+    context."""
     from opentelemetry import trace
 
     with recording() as recorder, pytest.MonkeyPatch.context() as patch:

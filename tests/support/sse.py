@@ -1,4 +1,4 @@
-"""Reading server-sent events as the HTML standard says, for tests of what sends them."""
+"""A reader of server-sent events by the HTML standard, for tests of what sends them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,10 @@ from typing import Any
 
 @dataclass
 class EventReader:
-    """Fed with bytes as they come. Keeps what an EventSource keeps: the last id, the reconnection time."""
+    """A reader that gets bytes as they come.
+
+    It keeps what an EventSource keeps: the last id, and the reconnection time.
+    """
 
     events: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
     comments: list[str] = field(default_factory=list[str])
@@ -25,7 +28,7 @@ class EventReader:
             self._line(line.rstrip(b"\r").decode())
 
     def lost(self) -> None:
-        """The connection is gone: what was not whole is forgotten."""
+        """Drop an incomplete event, because the connection was lost."""
         self._rest, self._data = b"", []
 
     @property
@@ -51,7 +54,7 @@ class EventReader:
 
 
 def read(body: bytes) -> list[dict[str, Any]]:
-    """The events of a whole stream."""
+    """Return the events of a whole stream."""
     reader = EventReader()
     reader.feed(body)
     return reader.events

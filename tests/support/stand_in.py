@@ -1,4 +1,4 @@
-"""Stand-ins that answer a part of what a machine asks of its services."""
+"""Stand-ins for the part of a service that a machine uses."""
 
 from __future__ import annotations
 
@@ -6,5 +6,5 @@ from typing import Any
 
 
 def stand_in(fake: object) -> Any:
-    """`fake`, for a service of which it has only what the test's subject asks for; any other method is an error."""
+    """Return `fake` typed as a service. It has only the methods that the test's subject calls."""
     return fake

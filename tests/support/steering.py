@@ -1,4 +1,4 @@
-"""Steers sent at given moments, from this process or, run as a module, from another one."""
+"""Steering messages that are sent at given moments, from this process or, as a module, from another one."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ ROOT_MODULE = "tests.support.steering"
 
 @dataclass(frozen=True, slots=True)
 class Steer:
-    """One input. Its text is its own in the whole test.
+    """One input. Its text is unique in the test.
 
-    at_s      seconds after the start
-    through   `turn`: its handle; `session`: into whatever is live then
+    at_s: seconds after the start.
+    through: `turn` for its handle, or `session` for whatever turn is live then.
     """
 
     session_id: str
@@ -44,7 +44,7 @@ def send(client: Client, steer: Steer) -> None:
 
 
 def send_all(client: Client, steers: Sequence[Steer], sent: Callable[[], object] = int) -> None:
-    """Send each at its moment, counted from now; late ones at once."""
+    """Send each at its moment, counted from now. Late ones are sent at once."""
     began = time.monotonic()
     for steer in sorted(steers, key=lambda steer: steer.at_s):
         threading.Event().wait(max(0.0, began + steer.at_s - time.monotonic()))
@@ -71,7 +71,7 @@ def send_at_the_end(client: Client, steers: Sequence[Steer], sent: Callable[[], 
 
 @contextmanager
 def other_process(steers: Sequence[Steer], environment: Mapping[str, str], root: str) -> Generator[Callable[[], None]]:
-    """A second process that sends these once the function it gives is called; it is waited for at the end."""
+    """Yield a function that starts a second process, which sends these. The process is waited for at the end."""
     process = subprocess.Popen(
         [sys.executable, "-m", ROOT_MODULE],
         env=environment,

@@ -1,4 +1,4 @@
-"""Readers of many streams at once, who come again with the number that they saw last."""
+"""Readers of many streams at once, who reconnect with the last number that they saw."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ import httpx
 from tests.support.sse import EventReader
 
 Again = Callable[[str, EventReader], tuple[str, dict[str, str]]]
-"""How a reader comes again to a path: the path then, and headers."""
+"""The way in which a reader reconnects to a path: the new path, and headers."""
 
 
 def by_last_event_id(path: str, reader: EventReader) -> tuple[str, dict[str, str]]:
-    """As a browser's EventSource does."""
+    """Reconnect as a browser's EventSource does."""
     return path, {"Last-Event-ID": reader.last_id} if reader.last_id else {}
 
 
@@ -27,10 +27,10 @@ async def read_on(
     each: Callable[[], Any] = lambda: None,
     again: Again = by_last_event_id,
 ) -> int:
-    """Read every stream that is not over from `base`, each on a connection of its own; how many were cut off.
+    """Read every stream that is not over from `base`, each on its own connection. Returns how many were cut off.
 
-    readers   by the path of their streams; two readers of one stream have different queries
-    each      called after each piece that comes
+    readers: by the path of their streams. Two readers of one stream have different queries.
+    each: called after each piece that comes.
     """
 
     async def one(path: str, reader: EventReader, http: httpx.AsyncClient) -> bool:

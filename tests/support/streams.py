@@ -1,4 +1,4 @@
-"""Streams of events written by hand, and what a server says of who reads them."""
+"""Streams of events written by hand, and the server's view of their readers."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ SESSION = "s1"
 
 
 class Tellers:
-    """Writes events of turns of one session, numbered as the scripts do."""
+    """A writer of events of turns of one session, numbered as the scripts do."""
 
     def __init__(self, server: RedisServer) -> None:
         self._server = server
         self._told: dict[str, int] = {}
 
     def begin(self, *turns: str) -> None:
-        """Have Redis know them."""
+        """Make the turns known to Redis."""
         for turn in turns:
             self._server.command("HSET", KEYS.turn(SESSION, turn), "state", "active")
 
@@ -36,14 +36,14 @@ class Tellers:
             self._server.command("XADD", key, f"{number}-0", "kind", kind, "at", "1", "data", "{}")
 
     def end(self, turn: str) -> None:
-        """The result goes out, and its event."""
+        """Publish the result, and its event."""
         self._server.command("SET", KEYS.turn(SESSION, turn) + ":result", "{}")
         self.tell(turn, kind="result")
 
 
 @asynccontextmanager
 async def reading(url: str, *, patience_s: float = 10.0) -> AsyncGenerator[StreamReader]:
-    """A reader; fails when it leaves a task behind."""
+    """Yield a reader. Fails if it leaves a task behind."""
     before = asyncio.all_tasks()
     reader = StreamReader(url, KEYS, patience_s=patience_s)
     try:
@@ -54,7 +54,7 @@ async def reading(url: str, *, patience_s: float = 10.0) -> AsyncGenerator[Strea
 
 
 async def take(follower: Follower, count: int, wait_s: float = 20.0) -> list[int]:
-    """The numbers of the next events, at least `count`; fails where nothing comes for `wait_s`."""
+    """Return the numbers of the next events, at least `count`. Fails if nothing comes for `wait_s`."""
     taken: list[int] = []
     while len(taken) < count:
         events = await follower.next(wait_s)
@@ -68,7 +68,7 @@ def numbers(events: list[TurnEvent]) -> list[int]:
 
 
 async def until(predicate: Callable[[], object], description: str, timeout_s: float = 20.0) -> None:
-    """`wait_until`, for an event loop."""
+    """Wait like `wait_until`, in an event loop."""
     end = time.monotonic() + timeout_s
     while not predicate():
         assert time.monotonic() < end, f"waited {timeout_s:g} s in vain: {description}"
@@ -76,18 +76,18 @@ async def until(predicate: Callable[[], object], description: str, timeout_s: fl
 
 
 def readers(server: RedisServer) -> list[str]:
-    """The ids of the connections that read streams, or ask for their reader."""
+    """Return the ids of the connections that read streams, or that look for their reader."""
     return [line for line in _clients(server) if " name=brainq-streams " in line]
 
 
 def blocked(server: RedisServer) -> list[str]:
-    """The ids of those that wait in a blocking read."""
+    """Return the ids of the connections that wait in a blocking read."""
     found = [line for line in readers(server) if "b" in line.split(" flags=")[1].split()[0]]
     return [line.split("id=")[1].split()[0] for line in found]
 
 
 def kill(server: RedisServer, client_id: str) -> None:
-    """Cut a connection off; fails where there is none."""
+    """Cut a connection off. Fails if there is none."""
     assert server.command("CLIENT", "KILL", "ID", client_id) == ["1"]
 
 

@@ -1,4 +1,4 @@
-"""A tenant with content everywhere that there may be some, and looks for it that are not brainq's own."""
+"""A tenant with content of every kind, and searches for this content that do not use brainq."""
 
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ PNG = b"\x89PNG\r\n\x1a\n"
 
 
 def fill(pump: Pump, tenant: str, word: str) -> list[TurnHandle]:
-    """A tenant with an ended turn, one that waits for a person, one behind it, input, a file, a schedule, knowledge."""
+    """Create a tenant with an ended turn, one that waits for a person, one behind it, input, a file, a schedule and
+    knowledge."""
     ended = pump.submit(
         f"{tenant}1",
         script([("write", {"name": word})], final=f"{word} done"),
@@ -42,7 +43,7 @@ def fill(pump: Pump, tenant: str, word: str) -> list[TurnHandle]:
 
 
 def rows_with(pump: Pump, word: str) -> list[str]:
-    """Tables of which a row has the word, or bytes of it, anywhere."""
+    """Return the tables of which a row contains the word, or its bytes."""
     with pump.wiring.store.engine.connect() as connection:
         return [
             table.name
@@ -53,5 +54,5 @@ def rows_with(pump: Pump, word: str) -> list[str]:
 
 
 def bytes_with(directory: Path, word: str) -> list[str]:
-    """Files that have the word."""
+    """Return the files that contain the word."""
     return [path.name for path in directory.rglob("*") if path.is_file() and word.encode() in path.read_bytes()]

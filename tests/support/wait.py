@@ -1,4 +1,4 @@
-"""Waiting for a condition, instead of sleeping and hoping."""
+"""Waiting for a condition, instead of sleeping."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ T = TypeVar("T")
 
 
 def insist(ask: Callable[[], T], timeout_s: float = 60.0) -> T:
-    """What `ask` returns, which is asked again while Redis or SQL is out of reach."""
+    """Return the result of `ask`, which is called again while Redis or SQL cannot be reached."""
     end = time.monotonic() + timeout_s
     while True:
         try:

@@ -1,4 +1,4 @@
-"""Waiting for what a turn of the people's brain does."""
+"""Waiting for the acts of a turn of the people's brain."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.support.wait import wait_until
 
 
 def asked(turn: TurnHandle, step: int = 1, attempt: int = 1) -> dict[str, Any]:
-    """The diary's line of the model being asked for a step."""
+    """Return the diary's line of the model's request for a step."""
     turn_id = turn.turn_id
     return wait_until(
         lambda: notes("thinking", turn=turn_id, step=step, attempt=attempt), f"the model was asked for {step}"
@@ -20,24 +20,24 @@ def asked(turn: TurnHandle, step: int = 1, attempt: int = 1) -> dict[str, Any]:
 
 
 def heard(turn: TurnHandle | str) -> list[list[str]]:
-    """Which inputs the model was shown at each asking of the turn."""
+    """Return the inputs that the model was shown in each request of the turn."""
     turn_id = turn if isinstance(turn, str) else turn.turn_id
     return [row["inputs"] for row in notes("thinking", turn=turn_id)]
 
 
 def started(turn: TurnHandle, **facts: Any) -> dict[str, Any]:
-    """The newest line of a tool that began."""
+    """Return the newest line of a tool that began."""
     return wait_until(lambda: notes("start", turn=turn.turn_id, **facts), "the tool started")[-1]
 
 
 def at_place(turn: TurnHandle | str, place: str) -> dict[str, Any]:
-    """The line of a worker that stands at a place, such as `commit.after`."""
+    """Return the line of a worker that waits at a place, such as `commit.after`."""
     turn_id = turn if isinstance(turn, str) else turn.turn_id
     return wait_until(lambda: notes(place, turn=turn_id), f"a worker is at {place}")[0]
 
 
 def token_of(turn: TurnHandle, name: str) -> str:
-    """The token of a pending call."""
+    """Return the token of a pending call."""
     return wait_until(lambda: notes("token", turn=turn.turn_id, name=name), "there is a token")[-1]["token"]
 
 
@@ -52,5 +52,5 @@ def parked(turn: TurnHandle, awaits: str = "people") -> None:
 
 
 def tool_texts(text: str) -> list[str]:
-    """The tools' messages in a final text of `$seen`."""
+    """Return the tools' messages in a final text of `$seen`."""
     return [row["text"] for row in json.loads(text) if row["role"] == "tool"]

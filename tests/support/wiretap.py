@@ -1,4 +1,4 @@
-"""What goes over Redis as messages: every LPUSH to a queue and every PUBLISH, seen with MONITOR."""
+"""The messages that pass through Redis: every LPUSH to a queue and every PUBLISH, seen with MONITOR."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _BASE64 = re.compile(r"[A-Za-z0-9+/]{24,}={0,2}")
 
 
 def _decoded(line: str) -> str:
-    """The texts that kombu wraps in base64."""
+    """Return the texts that kombu wraps in base64."""
     found: list[str] = []
     for part in _BASE64.findall(line):
         try:
@@ -24,7 +24,7 @@ def _decoded(line: str) -> str:
 
 
 class Wiretap:
-    """Collects the broker's traffic of one server: doorbells (also those scripts push), events, remote control."""
+    """A collector of one server's broker traffic: doorbells (also those that scripts push), events, remote control."""
 
     def __init__(self, url: str) -> None:
         host, port = url.removeprefix("redis://").split("/")[0].split(":")
@@ -39,7 +39,7 @@ class Wiretap:
         self._thread.start()
 
     def holds(self, *texts: str) -> list[str]:
-        """The lines that hold all of `texts`."""
+        """Return the lines that contain all of `texts`."""
         return [line for line in list(self.lines) if all(text in line for text in texts)]
 
     def _read(self) -> None:

@@ -1,8 +1,7 @@
-"""Worker processes without the seconds that each would spend on imports: forked from a parent that has done them.
+"""Worker processes without seconds of imports: they are forked from a parent that has imported everything.
 
-`fork_celery` is what `brainq.app.devserver.local_fleet.run_celery` is, for tests. The parent, `python -m
-tests.support.zygote`,
-has one thread and no connection. It is started once a test process, and ends with it.
+`fork_celery` is a replacement of `brainq.app.devserver.local_fleet.run_celery` for tests. The parent, `python -m
+tests.support.zygote`, has one thread and no connection. It is started once per test process, and ends with it.
 """
 
 from __future__ import annotations
@@ -68,7 +67,7 @@ class ForkedProcess:
 
 
 class Zygote:
-    """The parent, seen from the tests. One question at a time."""
+    """The parent, as the tests see it. It handles one request at a time."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -99,7 +98,7 @@ def fork_celery(
 ) -> Any:
     """Fork a process that does what `python -m celery ...` does, with the file `inherited` left open in it.
 
-    netns   the network namespace that it is in; this process's own unless given
+    netns: the network namespace of the process. By default it is this process's own.
     """
     zygote = _zygote()
     given = {"celery": [*celery], "environment": {**environment}, "cwd": os.getcwd(), "inherited": inherited}
@@ -118,7 +117,10 @@ def _zygote() -> Zygote:
 
 
 def serve(connection: socket.socket) -> dict[str, Any] | None:
-    """Answer until the tests are over. Returns twice: None in the end, and in each child what it is to be."""
+    """Answer requests until the tests are over.
+
+    Returns None in the end, and in each child what the child must become.
+    """
     with connection.makefile("rb") as questions:
         while True:
             mark, files, _, _ = socket.recv_fds(connection, 1, 2)
@@ -137,13 +139,13 @@ def serve(connection: socket.socket) -> dict[str, Any] | None:
 
 
 def _code_of(pid: int) -> int | None:
-    """The exit code of a child that is over, as subprocess gives it."""
+    """Return the exit code of a child that is over, as subprocess does."""
     ended, status = os.waitpid(pid, os.WNOHANG)
     return os.waitstatus_to_exitcode(status) if ended else None
 
 
 def become(given: dict[str, Any]) -> None:
-    """Be a worker process: nothing of the parent is left but what it had imported."""
+    """Become a worker process, with nothing of the parent except its imports."""
     os.setsid()
     if given["netns"]:
         enter_netns(given["netns"])
@@ -165,7 +167,7 @@ def become(given: dict[str, Any]) -> None:
 
 
 def enter_netns(name: str) -> None:
-    """Have this process's sockets in a network namespace that `ip netns` made. Raises OSError."""
+    """Put this process's sockets into a network namespace that `ip netns` made. Raises OSError."""
     with Path("/run/netns", name).open() as space:
         if ctypes.CDLL(None, use_errno=True).setns(space.fileno(), CLONE_NEWNET) != 0:
             raise OSError(ctypes.get_errno(), f"cannot enter the network namespace {name}")

@@ -1,4 +1,4 @@
-"""A brain that hands what the user says to a brain of another deployment, as an MCP client of its gateway."""
+"""A brain that passes the user's message to a brain of another deployment, as an MCP client of its gateway."""
 
 from __future__ import annotations
 

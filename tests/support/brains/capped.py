@@ -1,4 +1,4 @@
-"""Two brains that obey: of one so many turns may be live at once, of the other as many as there is room for."""
+"""Two brains that obey: one with a cap on its live turns, and one without."""
 
 from __future__ import annotations
 

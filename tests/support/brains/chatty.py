@@ -1,4 +1,7 @@
-"""A brain to chat with: its model says what it is told to, in pieces, and its tools ask, fail and take long."""
+"""A brain to chat with.
+
+Its model writes what the message requests, in pieces; its tools need approvals, fail and take long.
+"""
 
 from __future__ import annotations
 

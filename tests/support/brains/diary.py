@@ -1,7 +1,7 @@
-"""A diary that tools and callbacks of every process write to, and gates they wait at.
+"""A diary that tools and callbacks of every process write to, and gates at which they wait.
 
-Both live in the directory that BRAINQ_TEST_DIR names: `diary` holds a JSON object a line, appended in one
-write; a gate is open when a file of its name exists.
+Both are in the directory that BRAINQ_TEST_DIR names. `diary` has one JSON object on each line, appended in one write. A
+gate is open once a file of its name exists.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ def directory() -> Path:
 
 
 def now() -> float:
-    """The clock of `at`: CLOCK_MONOTONIC, the same for all processes of the machine."""
+    """Return the time for `at`: CLOCK_MONOTONIC, which is the same for all processes of the machine."""
     return time.monotonic()
 
 
 def note(what: str, **facts: Any) -> None:
-    """Append one line; `at` is when."""
+    """Append one line. `at` is its time."""
     row = {"at": now(), "pid": os.getpid(), "what": what, **facts}
     line = (json.dumps(row) + "\n").encode()
     handle = os.open(directory() / "diary", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
@@ -38,7 +38,7 @@ def note(what: str, **facts: Any) -> None:
 
 
 def notes(what: str = "", **facts: Any) -> list[dict[str, Any]]:
-    """The lines that say `what` and hold all of `facts`."""
+    """Return the lines with this `what` that contain all of `facts`."""
     path = directory() / "diary"
     text = path.read_text() if path.exists() else ""
     # A line that lies on two pages of the file comes in two parts to whoever reads meanwhile.
@@ -53,7 +53,7 @@ def open_gate(name: str) -> None:
 
 
 def pass_gate(name: str) -> None:
-    """Wait until the gate is open; at once when `name` is empty."""
+    """Wait until the gate is open. Returns at once if `name` is empty."""
     if not name:
         return
     path, end = directory() / f"gate-{name}", time.monotonic() + LONGEST_WAIT_S
@@ -64,7 +64,7 @@ def pass_gate(name: str) -> None:
 
 
 def order(name: str, value: str) -> None:
-    """Leave an order for callbacks, such as `order("usage.raise", "3")`; empty takes it back."""
+    """Leave an order for callbacks, such as `order("usage.raise", "3")`. An empty value removes it."""
     path = directory() / f"order-{name}"
     fresh = path.with_suffix(f".{os.getpid()}")
     fresh.write_text(value)

@@ -1,4 +1,4 @@
-"""A brain whose model takes as many steps as its turn's id says, notes all it is asked, and answers with that."""
+"""A brain whose model takes as many steps as its turn's id says, records its requests, and answers with these."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ SLOWEST_S = 0.06
 
 
 def steps_of(turn_id: str) -> int:
-    """`t3-8`: 8 steps. Of a turn that an input became: 1 or 2."""
+    """Return the steps of a turn: 8 for `t3-8`, and 1 or 2 for a turn that an input became."""
     if turn_id.startswith("in-"):
         return 1 + int(turn_id[-1], 16) % 2
     return int(turn_id.split("-")[1])

@@ -1,7 +1,7 @@
-"""A brain whose tools and rules exit if they are told to, in workers whose background threads fail as a test orders.
+"""A brain whose tools and rules exit on order, in workers whose background threads fail as a test orders.
 
-The faults are put in where a thread waits: every loop does. Each process has each fault once, or for as long as it is
-ordered, and notes it.
+The faults are injected where a thread waits, because every loop waits. Each process has each fault once, or for as long
+as it is ordered, and records it.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from tests.support.brains.obedient import Slowly, obey
 
 ORDER = "thread-faults"
 IN_WORKERS = "BRAINQ_TEST_FAULTS"
-"""Set in the workers alone: this module is loaded by the tests' process, too."""
+"""Set only in the workers, because the tests' process loads this module, too."""
 FAULTS: dict[str, type[BaseException]] = {each.__name__: each for each in (ValueError, MemoryError, SystemExit)}
 
 brain = Brain("faulty", Slowly(rules=obey), "Do as you are told.")
@@ -58,14 +58,14 @@ def hold(context: RunContext, gate: str) -> str:
 
 
 class ThreadFaults:
-    """What this process has failed with so far."""
+    """The faults that this process has had so far."""
 
     def __init__(self) -> None:
         self._had: set[tuple[int, str]] = set()
         self._lock = threading.RLock()
 
     def raise_due(self, _waits: object) -> None:
-        """Raise the fault that is ordered for the thread that waits here: once, or always if its number is below 0."""
+        """Raise the fault that is ordered for the waiting thread: once, or always if its number is below 0."""
         name = threading.current_thread().name
         if not name.startswith("brainq-") or name.startswith("brainq-task-") or not (text := diary.ordered(ORDER)):
             return

@@ -1,4 +1,4 @@
-"""The obedient model with tools that run in child processes, and end as tools should not."""
+"""The obedient model with tools that run in child processes and end in wrong ways."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ APP = "tests.support.brains.isolated:brain"
 
 @brain.tool(effect=Effect.READ_ONLY, isolation="process", timeout_s=60.0)
 def warm() -> str:
-    """Have the child up before a call whose time is short."""
+    """Start the child before a call with little time."""
     return "warm"
 
 

@@ -1,4 +1,4 @@
-"""A brain that asks a model over OpenAI's wire, at OPENAI_BASE_URL, and calls nothing."""
+"""A brain that calls a model over OpenAI's wire, at OPENAI_BASE_URL, and uses no tools."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The brain of `people`, with two middlewares that note what they are called with, and wait at gates.
+"""The brain of `people`, with two middlewares that record their calls, and wait at gates.
 
 order("METHOD.gate.SESSION", gate)   `outer` waits there in this method of turns of the session
 """

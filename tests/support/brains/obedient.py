@@ -1,7 +1,7 @@
-"""A brain whose model does what the user's message says: one brain for nearly every whole-turn test.
+"""A brain whose model does what the user's message says. Nearly all tests of whole turns use it.
 
-The message is the JSON text made by `script(...)`. Tools and callbacks write a diary and wait at gates, so that
-a test can kill a worker exactly there.
+The message is the JSON text made by `script(...)`. Tools and callbacks write a diary and wait at gates, so that a test
+can kill a worker exactly there.
 """
 
 from __future__ import annotations
@@ -31,14 +31,13 @@ def script(
     words_gate: str = "",
     fail: str = "",
 ) -> str:
-    """A user message that makes the model ask for `steps`, then say `final`.
+    """Return a user message that makes the model request `steps`, then write `final`.
 
-    final     `$seen`: the messages the model was shown, as JSON
-    gate      the model waits at this gate in step `gate_step`, after it was noted as thinking
-    words_s   seconds between the words of the final text
-    words_gate
-              the final text waits at this gate behind its first words
-    fail      the model fails with this kind in its first step
+    final: `$seen` stands for the messages that the model was shown, as JSON.
+    gate: the model waits at this gate in step `gate_step`, after it was recorded as thinking.
+    words_s: seconds between the words of the final text.
+    words_gate: the final text waits at this gate behind its first words.
+    fail: the model fails with this kind in its first step.
     """
     return json.dumps(
         {
@@ -78,7 +77,7 @@ def obey(request: ModelRequest) -> ModelReply | ScriptedFailure:
 
 
 class Slowly(ScriptedProvider):
-    """Streams word by word, at the pace the script names."""
+    """A provider that streams word by word, at the pace that the script names."""
 
     def generate_stream(self, request: ModelRequest) -> Any:
         orders = json.loads(

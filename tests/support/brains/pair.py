@@ -1,4 +1,4 @@
-"""Two brains of one deployment, with a tool of one name and unlike in all else."""
+"""Two brains of one deployment that have a tool of the same name and are otherwise different."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Brains that pay, one a wire. Each payment is a line of the diary, outside of Redis and SQL."""
+"""Brains that pay, one for each wire. Each payment is a line of the diary, outside of Redis and SQL."""
 
 from __future__ import annotations
 

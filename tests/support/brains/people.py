@@ -1,8 +1,8 @@
 """A brain whose turns wait for people and outside results, and whose workers stop at places that a test names.
 
-The message is the JSON text made by `obedient.script(...)`; a turn with any other message answers `heard: ...`.
+The message is the JSON text made by `obedient.script(...)`. A turn with any other message answers `heard: ...`.
 
-order("commit.after.TURN", gate)   the next worker that comes to this place of the turn notes it, and waits there
+    order("commit.after.TURN", gate)   the next worker at this place of the turn records it, and waits there
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from tests.support.brains import diary, obedient
 
 
 def obey(request: ModelRequest) -> ModelReply:
-    """Follow the script; the diary says which inputs the model was shown."""
+    """Follow the script. The diary has the inputs that the model was shown."""
     own = [message for message in request.messages if message.turn == request.turn_id]
     heard = [message for message in own if message.extra and "input" in message.extra]
     question = next(message for message in own if message.role == "user" and message not in heard)
@@ -139,7 +139,7 @@ def delegate(message: str, session: str | None = None) -> ChildTurn:
 
 
 def _hold(owner: type, method: str, place: str, turn_of: Callable[..., str]) -> None:
-    """Put gates before and after a method; a fault is to be placed there, in a real worker."""
+    """Put gates before and after a method, at which a test injects a fault into a real worker."""
     plain = getattr(owner, method)
 
     def wait_at(side: str, turn: str) -> None:

@@ -1,4 +1,4 @@
-"""Two builds of a brain, `old` and `new`, that declare different prompts. What their models and tools do is noted."""
+"""Two builds of a brain, `old` and `new`, with different prompts. The acts of their models and tools are recorded."""
 
 from __future__ import annotations
 

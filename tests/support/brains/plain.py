@@ -1,4 +1,4 @@
-"""A brain that answers at once, whatever it is asked."""
+"""A brain that answers every message at once."""
 
 from __future__ import annotations
 

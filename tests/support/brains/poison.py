@@ -1,4 +1,4 @@
-"""A brain with turns that kill the process that works on them, and a read and a finalizer step that do."""
+"""A brain with turns that kill the process that works on them, and with a read and a finalizer step that do so."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def obey(request: ModelRequest) -> ModelReply:
 
 
 class Own:
-    """A finalizer step of the brain's own; it kills its process as often as it is told to."""
+    """A finalizer step of the brain. It kills its process as often as it is ordered to."""
 
     name = "own"
 

@@ -1,6 +1,6 @@
-"""The vault example with its offline rules behind the name of a model that has a price, and an auxiliary model.
+"""The vault example with its offline rules behind the name of a model with a price, and an auxiliary model.
 
-Loaded with OPENAI_API_KEY and BRAINQ_MODEL set, so that the example chooses `openai:...`; nothing is asked outside.
+It is loaded with OPENAI_API_KEY and BRAINQ_MODEL set, so that the example chooses `openai:...`. No service is called.
 """
 
 from __future__ import annotations

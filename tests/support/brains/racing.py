@@ -1,4 +1,4 @@
-"""Brains whose turns two race about: about a write that is the first call of the first step."""
+"""Brains for turns that two sides race about, at a write that is the first call of the first step."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def one_call(request: ModelRequest) -> ModelReply:
 
 
 def two_calls(request: ModelRequest) -> ModelReply:
-    """The step goes on after the write, so that whoever comes too late meets one that is still open."""
+    """Return the reply. The step has another call after the write, so that the side that is late meets an open step."""
     return calls(("write", {"name": "x"}), ("note", {})) if request.step == 1 else says("done")
 
 
@@ -25,7 +25,7 @@ def note() -> str:
 
 
 class Approved:
-    """A brain whose one call, a write, waits for a person."""
+    """A brain whose only call, a write, waits for a person."""
 
     def __init__(self, timeout_s: float) -> None:
         self.ran: Counter[str] = Counter()
@@ -42,7 +42,7 @@ class Approved:
 
 
 class EndsAtTheLine:
-    """A brain whose one write ends at the line of a race."""
+    """A brain whose only write ends at the line of a race."""
 
     def __init__(self) -> None:
         self.lines: dict[str, Line] = {}
@@ -56,9 +56,9 @@ class EndsAtTheLine:
 
 
 class AnswersAtTheLine:
-    """A brain whose model answers at the line of a race, and at once where there is none.
+    """A brain whose model answers at the line of a race, or at once if there is none.
 
-    shown   (turn, step) -> the users' messages it was asked with
+    shown: maps (turn, step) to the users' messages in the request.
     """
 
     def __init__(self) -> None:
@@ -75,7 +75,7 @@ class AnswersAtTheLine:
 
 
 class Waiting:
-    """A brain whose one write waits for its result from outside."""
+    """A brain whose only write waits for its result from outside."""
 
     def __init__(self, timeout_s: float) -> None:
         self.tokens: dict[str, str] = {}

@@ -1,4 +1,4 @@
-"""A brain whose model says what it is shown, byte for byte, and whose tools make pictures."""
+"""A brain whose model repeats what it is shown, byte for byte, and whose tools make pictures."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A brain that obeys, and workers whose minute of a model's limit is as short as BRAINQ_TEST_WINDOW_S says."""
+"""A brain that obeys. Its workers shorten the minute of a model's limit to BRAINQ_TEST_WINDOW_S."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A model with a price that bills three times what it was expected to; each bill is in the diary."""
+"""A model with a price that bills three times the expected amount. Each bill is in the diary."""
 
 from __future__ import annotations
 

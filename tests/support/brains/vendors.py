@@ -1,4 +1,4 @@
-"""A brain of a vendor's model: nothing is asked here, but its SDK is loaded."""
+"""A brain of a vendor's model. The SDK is loaded, and no service is called."""
 
 from __future__ import annotations
 

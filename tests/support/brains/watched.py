@@ -1,5 +1,7 @@
-"""A brain for tests of what watches turns: it follows the scripts of `people`, streams at the pace that they name,
-fails where they say so, and lets a tool say anything."""
+"""A brain for tests that watch turns.
+
+It follows the scripts of `people`, streams at their pace, fails if they order it, and has a tool that returns any text.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,7 @@ PAINTED = File(png(9), name="painted.png")
 
 
 def orders(request: ModelRequest) -> dict[str, Any]:
-    """The script of this turn; nothing where its message is none."""
+    """Return the script of this turn, or an empty one if its message is not a script."""
     for message in request.messages:
         if message.turn == request.turn_id and message.content.startswith('{"steps"'):
             return json.loads(message.content)
@@ -62,7 +64,8 @@ def refuse(said: str) -> str:
 
 
 class Thinks(ScriptedProvider):
-    """Thinks aloud before it calls a tool, and goes on once the gate that the message names is open."""
+    """A provider that sends reasoning before it calls a tool, and continues once the gate that the message names is
+    open."""
 
     def generate_stream(self, request: ModelRequest) -> Iterator[ModelChunk]:
         if request.step > 1:

@@ -1,7 +1,7 @@
-"""A brain with every optional part, whose finalizer steps and judge wait at gates before and after their effect.
+"""A brain with every optional part. Its finalizer steps and judge wait at gates before and after their effect.
 
-order("memory.before", gate)    the next worker that comes to the step waits there
-order("memory.after", gate)     it waits once the effect is committed, before the chain goes on
+order("memory.before", gate)    the next worker at the step waits there
+order("memory.after", gate)     it waits once the effect is committed, before the chain continues
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def answer(request: ModelRequest) -> ModelReply:
 
 
 class Own:
-    """A judge of the brain's own, which may be held."""
+    """A judge of the brain, which a test may stop at a gate."""
 
     name = "own"
 
@@ -73,7 +73,7 @@ def get_context_pack(query: str) -> dict[str, Any]:
 
 
 def _hold(step: Any) -> None:
-    """Put the gates around a step's `run`; a fault is to be placed there, in a real worker."""
+    """Put gates around a step's `run`, at which a test injects a fault into a real worker."""
     run = step.run
 
     def held(self: Any, context: Any) -> None:

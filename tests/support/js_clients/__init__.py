@@ -1,4 +1,4 @@
-"""npm packages that speak with the gateway in the full tests: where they are, and why they may not be used."""
+"""npm packages that communicate with the gateway in the full tests: where they are, and why they cannot be used."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ import sys
 from pathlib import Path
 
 FOLDER = Path(sys.prefix) / "js-clients"
-"""A module run with this as its working directory finds the packages of package.json."""
+"""A module that runs with this as its working directory finds the packages of package.json."""
 
 
 def why_not() -> str | None:
-    """Why they cannot be used here; None if they can."""
+    """Return why the packages cannot be used here, or None if they can."""
     if shutil.which("node") is None:
         return "the npm clients need Node 20.15 or newer, and there is no `node`"
     if not (FOLDER / ".ready").is_file():

@@ -1,4 +1,4 @@
-"""A script in node that the packages of `make js-clients` are there for: told commands, and asked what came of each."""
+"""A script in node that uses the packages of `make js-clients`. It gets commands, and returns their results."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.support.js_clients import FOLDER
 
 
 class Node:
-    """`script` reads a command a line, as JSON, and answers each with one line of JSON."""
+    """A running script. It reads a command on each line, as JSON, and answers with one line of JSON."""
 
     def __init__(self, script: str, url: str) -> None:
         # With `-e` node finds the packages of its working directory, and no file of this one.

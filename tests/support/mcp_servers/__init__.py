@@ -1,4 +1,4 @@
-"""MCP servers for tests: a faulty one of our own, and real ones where `make mcp-servers` installed them."""
+"""MCP servers for tests: our faulty one, and real ones if `make mcp-servers` has installed them."""
 
 from __future__ import annotations
 
@@ -16,29 +16,29 @@ TASKS = Path(__file__).with_name("tasks.py")
 
 
 def faulty(folder: Path, name: str = "faulty", *, tools: dict[str, McpTool] | None = None) -> McpServer:
-    """The faulty server; what it does is noted in `folder`."""
+    """Return the faulty server. Its acts are recorded in `folder`."""
     command = [sys.executable, "-S", "-E", str(FAULTY), str(folder)]
     return McpServer(name, command, env={"FAULTY_TOKEN": "sk-very-secret-1"}, tools=tools or {}, timeout_s=20)
 
 
 def payments(folder: Path | str, tools: dict[str, McpTool]) -> McpServer:
-    """The payment server; its ledger is in `folder`."""
+    """Return the payment server. Its ledger is in `folder`."""
     return McpServer("payments", [sys.executable, str(PAYMENTS), str(folder)], tools=tools)
 
 
 def laboratory(folder: Path, *, tools: dict[str, McpTool] | None = None) -> McpServer:
-    """The server whose tools run as tasks, over stdio; what it is asked is noted in `folder`."""
+    """Return the server whose tools run as tasks, over stdio. Its requests are recorded in `folder`."""
     return McpServer("lab", [sys.executable, str(TASKS), str(folder)], tools=tools or {})
 
 
 def noted(folder: Path, name: str) -> list[str]:
-    """The lines the faulty server kept under this name."""
+    """Return the lines that the faulty server recorded under this name."""
     file = folder / name
     return file.read_text().splitlines() if file.exists() else []
 
 
 def why_not() -> str | None:
-    """Why the real servers cannot be used here; None if they can."""
+    """Return why the real servers cannot be used here, or None if they can."""
     if shutil.which("node") is None:
         return "the real MCP servers need Node 20 or newer, and there is no `node`"
     if not (FOLDER / ".ready").is_file():

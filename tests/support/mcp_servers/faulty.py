@@ -123,7 +123,7 @@ PNG = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAAAAAA6fptVAAAACklEQVR4nGNgAAAAAgABSK+kc
 
 
 def picture(arguments: dict[str, Any]) -> dict[str, Any]:
-    """One that is a picture, and one that only says so."""
+    """Return content with one real picture and one that only claims to be one."""
     return {"content": [{"type": "image", "mimeType": "image/png", "data": data} for data in (PNG, "QUJD" * 100)]}
 
 

@@ -1,4 +1,4 @@
-"""A shop over HTTP that forgets its sessions, or answers calls with a status of your choice."""
+"""A shop over HTTP that forgets its sessions, or answers calls with a chosen status."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests.support.mcp_servers.over_http import ShopOverHttp
 
 @dataclass(frozen=True)
 class Answer:
-    """What the shop answers in place of itself. `{id}` in the body is the id of the request."""
+    """The answer in place of the shop's own. `{id}` in the body is the id of the request."""
 
     status: int
     body: str = ""
@@ -19,9 +19,10 @@ class Answer:
 
 
 class ForgetfulShop(ShopOverHttp):
-    """
+    """A shop that forgets.
+
     opened: the sessions that were opened.
-    gone: the answer to requests of sessions that were forgotten.
+    gone: the answer to requests of forgotten sessions.
     refusal: the answer to calls, whatever their session.
     refused: how many calls were answered by `gone` or `refusal`.
     """

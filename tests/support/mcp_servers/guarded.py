@@ -1,4 +1,4 @@
-"""A server over HTTP that asks for tokens, and the authorization server that gives them, made with the SDK."""
+"""A server over HTTP that requires tokens, and the authorization server that issues them, made with the SDK."""
 
 from __future__ import annotations
 
@@ -24,9 +24,10 @@ CLIENT, SECRET, SCOPE = "brainq-worker", "sk-of-the-client", "vault:read"
 
 
 class Authorization(OverHttp):
-    """`given` are its tokens; what is taken out of it is no longer taken. `headers` are those of the requests.
+    """The authorization server. `given` has its tokens; a token that is removed is no longer valid.
 
-    is_down   no token is given
+    headers: those of the requests.
+    is_down: whether no token is issued.
     """
 
     def __init__(self) -> None:
@@ -71,10 +72,10 @@ class Authorization(OverHttp):
 
 
 class Vault(OverHttp):
-    """Tools `look` and `meet` (reads) and `put` (a change); its newest token alone is taken.
+    """A server with the tools `look` and `meet` (reads) and `put` (a change). It accepts only the newest token.
 
-    meet            answers when three are in it at once
-    refuses_after   a token is refused once so many `refusals` were asked for
+    meet: answers once three calls are in it.
+    refuses_after: how many requests it accepts before it refuses a token once.
     """
 
     def __init__(self, authorization: Authorization) -> None:
@@ -86,7 +87,7 @@ class Vault(OverHttp):
         self.meeting = threading.Barrier(3, timeout=20)
 
     async def verify_token(self, token: str) -> AccessToken | None:
-        """Fits the SDK's TokenVerifier."""
+        """Return the access token, or None, as the SDK's TokenVerifier requires."""
         if token not in self.authorization.given or token in self.refused:
             async with self._refusing:
                 self.refusals += 1

@@ -1,6 +1,6 @@
-"""A process that holds servers as a worker does: `python holder.py`, with what it holds as a line of JSON on its stdin.
+"""A process that holds servers as a worker does: `python holder.py`, with the servers as a line of JSON on its stdin.
 
-It says `busy` once all are open and one is in the middle of a call, and then waits to be killed.
+It prints `busy` once all are open and one is in the middle of a call, and then waits to be killed.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from brainq.engine.tools.mcp.server import McpServer
 
 
 async def hold(servers: list[dict[str, Any]], busy: dict[str, Any], then: dict[str, Any]) -> None:
-    """`busy` and `then` are calls of the first server; it answers the second while it is at the first."""
+    """Open the servers. `busy` and `then` are calls of the first server, which answers the second during the first."""
 
     async def told(progress: float, total: float | None, message: str | None) -> None: ...
 

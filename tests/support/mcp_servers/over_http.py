@@ -18,7 +18,7 @@ from tests.support.wait import wait_until
 
 
 class OverHttp:
-    """Serves an ASGI app while it is entered. `headers` are those of the requests that came."""
+    """An ASGI app that is served while this is entered. `headers` are those of the requests."""
 
     def __init__(self, port: int = 0) -> None:
         self.headers: list[dict[str, str]] = []
@@ -49,7 +49,7 @@ class OverHttp:
         return self
 
     def refuse(self) -> None:
-        """Take no new connections; those that are open go on."""
+        """Refuse new connections. Open ones continue."""
         assert self._server is not None
         for listening in self._server.servers:
             listening.get_loop().call_soon_threadsafe(listening.close)
@@ -71,10 +71,10 @@ class OverHttp:
 
 
 class ShopOverHttp(OverHttp):
-    """Tools `price` and `client` (reads) and `order` (a change); `orders` keeps what came.
+    """A server with the tools `price` and `client` (reads) and `order` (a change). `orders` keeps the orders.
 
-    stop_before_answer   the next order is taken, and its connection broken off
-    answers              orders wait for it
+    stop_before_answer: the next order is accepted, and its connection broken off.
+    answers: orders wait for this event.
     """
 
     def __init__(self, port: int = 0) -> None:
@@ -122,7 +122,7 @@ class ShopOverHttp(OverHttp):
 
 
 class TasksOverHttp(OverHttp):
-    """The server whose tools run as tasks; it knows all tasks of `folder`."""
+    """The server whose tools run as tasks. It knows all tasks of `folder`."""
 
     def __init__(self, folder: Path, port: int = 0) -> None:
         super().__init__(port)

@@ -1,7 +1,7 @@
-"""A payment server made with the SDK: `python payments.py FOLDER`. Its ledger, a SQLite file in FOLDER, outlives it.
+"""A payment server made with the SDK: `python payments.py FOLDER`. Its ledger is a SQLite file in FOLDER.
 
-It says nothing of its tool's effects, and takes an idempotency key as an argument, as payment services do. While a file
-`before-CUSTOMER` or `after-CUSTOMER` is in FOLDER, a charge waits there, before or after it is in the ledger.
+It does not declare its tool's effects, and takes an idempotency key as an argument, as payment services do. While a
+file `before-CUSTOMER` or `after-CUSTOMER` is in FOLDER, a charge waits there, before or after it enters the ledger.
 """
 
 from __future__ import annotations

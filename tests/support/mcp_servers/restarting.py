@@ -1,8 +1,8 @@
-"""The forgetful shop as a process of its own: `python -m tests.support.mcp_servers.restarting FOLDER PORT KIND`.
+"""The forgetful shop as a separate process: `python -m tests.support.mcp_servers.restarting FOLDER PORT KIND`.
 
-`orders` in FOLDER has a line for each order that came, whichever process took it; `answers` has the HTTP status that
-each call of `order` was answered, and 0 as it came. It answers calls of sessions that it does not know by GONE[KIND].
-SIGTERM lets orders end; SIGKILL does not.
+`orders` in FOLDER has a line for each order, whichever process accepted it. `answers` has the HTTP status of each call
+of `order`, and 0 when it arrived. Calls of unknown sessions are answered with GONE[KIND]. SIGTERM lets orders finish;
+SIGKILL does not.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ ORDER_S = 0.02
 
 
 class Ledger(list[str]):
-    """Orders in a file, which outlives the process that took them."""
+    """Orders in a file, which outlives the process that accepted them."""
 
     def __init__(self, file: Path) -> None:
         super().__init__()
@@ -46,7 +46,7 @@ class Ledger(list[str]):
 
 
 class NotingShop(ForgetfulShop):
-    """Notes of each request for an order that it came, and how it was answered."""
+    """A shop that records the arrival and the answer of each request for an order."""
 
     def __init__(self, port: int, file: Path) -> None:
         super().__init__(port)
@@ -82,7 +82,7 @@ class NotingShop(ForgetfulShop):
 
 
 class RestartedShop:
-    """Starts the process, and starts another in its place."""
+    """The shop's process, which can be replaced by another one."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -106,7 +106,7 @@ class RestartedShop:
         return file.read_text().splitlines() if file.exists() else []
 
     def answers(self) -> list[tuple[str, int]]:
-        """Each order's requests: 0 as one came, its status when its answer began."""
+        """Return the records of each order's requests: 0 at arrival, and the status when the answer began."""
         file = self._folder / "answers"
         lines = file.read_text().splitlines() if file.exists() else []
         return [(sku, int(status)) for sku, status in map(str.split, lines)]

@@ -1,8 +1,8 @@
 """A server whose tools run as tasks, made with the SDK: `python tasks.py FOLDER` over stdio, or in a thread over HTTP.
 
-FOLDER keeps what it was asked: `calls`, `gets`, `results` and `cancelled`, a line each. A task ends when a test says
-so, by `end(folder, task, status, result)`. Over stdio the server knows the tasks of its own process and no others; over
-HTTP all of FOLDER, as one would that keeps them in a database.
+FOLDER keeps its requests: `calls`, `gets`, `results` and `cancelled`, one on each line. A task ends when a test calls
+`end(folder, task, status, result)`. Over stdio the server knows only the tasks of its own process; over HTTP it knows
+all tasks of FOLDER, like a server that keeps them in a database.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def lines(folder: Path, name: str) -> list[str]:
 
 
 def end(folder: Path, task: str, status: str, result: dict[str, Any] | None = None, message: str | None = None) -> None:
-    """What the server says of the task from now on; `busy`: it does not say."""
+    """Set the state that the server reports for the task from now on. `busy` means that it does not report any."""
     beside = folder / f"{task}.new"
     beside.write_text(json.dumps({"status": status, "result": result, "message": message}))
     beside.rename(folder / f"{task}.json")
@@ -59,7 +59,8 @@ def text(said: str, **more: Any) -> dict[str, Any]:
 
 
 class Tasks:
-    """Answers what the SDK's server would refuse: it has the types of tasks, and nothing that runs them."""
+    """The requests about tasks that the SDK's server would refuse, because it has types of tasks, but does not run
+    them."""
 
     def __init__(self, folder: Path, *, keeps_all: bool) -> None:
         self.folder = folder

@@ -18,7 +18,7 @@ OPENING_S = 4.0
 
 
 class RandomAuxiliary:
-    """Stands for `engine.turn.before_step.AuxiliaryWork`, as far as the coordinator asks it."""
+    """A stand-in for `engine.turn.before_step.AuxiliaryWork`, with the methods that the coordinator calls."""
 
     def __init__(self, turns: RedisTurns) -> None:
         self._turns = turns
@@ -60,7 +60,7 @@ def open_wave(rng: Random, turns: RedisTurns, claim: TurnClaim) -> Outcome:
 
 
 def compact(turns: RedisTurns, claim: TurnClaim, view: TurnView) -> str:
-    """What came before this turn gives way to one message."""
+    """Replace the messages before this turn by one message."""
     before = view.history.begins.get(claim.turn_id, 0)
     return _compact(turns, claim, view, before)
 
@@ -84,7 +84,7 @@ def _compact(turns: RedisTurns, claim: TurnClaim, view: TurnView, drop: int) -> 
 
 
 def inputs_in(message: Message) -> list[str]:
-    """The inputs that a message is, or that it is the summary of: `ID@TURN@STEP`."""
+    """Return the inputs of a message, or of the messages that it summarises, as `ID@TURN@STEP`."""
     extra = message.extra or {}
     if "inputs" in extra:
         return json.loads(str(extra["inputs"]))

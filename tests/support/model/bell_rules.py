@@ -1,5 +1,8 @@
-"""The doorbells after each script: while a turn's bell waits for the finalizer, the sweeper rings no other for it.
-Lists that tenants take turns for are as short as they may be, and no shorter while somebody waits, who is in none."""
+"""The rules for doorbells after each script.
+
+While a turn's bell waits for the finalizer, the sweeper rings no other for it. The lists for which tenants take turns
+are as short as they may be, and have no free place while a bell waits.
+"""
 
 from __future__ import annotations
 
@@ -68,21 +71,21 @@ class _Chain:
 
 
 class BellRules:
-    """A bell that waits is not taken for lost, whatever happens to its turn meanwhile.
+    """The rule that a waiting bell is never taken for lost, whatever happens to its turn.
 
-    `are_copied`: somebody answered a bell that is still there, or was answered before. What such a one claims says
-    nothing of those that wait, and copies of these may be rung.
+    are_copied: whether a bell was answered that is still in its list, or was answered before. The claim of such a bell
+        shows nothing about waiting bells, and copies of these may be rung.
     """
 
     def __init__(self, places: Callable[[str], int]) -> None:
-        """`places`: how many doorbells may lie in a list, by its word."""
+        """Take the number of doorbells that a list may hold (`places`), by the word of the list."""
         self.are_copied = False
         self._places = places
         self._bells: set[str] = set()
         self._chains: dict[str, _Chain] = {}
 
     def taken(self, args: Sequence[Any]) -> None:
-        """A worker took this bell, or it was lost."""
+        """Note that a worker took this bell, or that it was lost."""
         self._bells -= {f"{list_}/{args[1]}.final.{args[2]}" for list_ in ("finalize", "finalize_later")}
 
     def check(self, name: str, reply: Sequence[str], line: str) -> None:

@@ -29,7 +29,7 @@ return bells
 
 
 class Bells:
-    """Takes doorbells from the queues, in any order of the queues."""
+    """A taker of doorbells from the queues, in any order of the queues."""
 
     def __init__(self, client: ModelClient) -> None:
         settings = Settings(redis_url=None)
@@ -39,18 +39,18 @@ class Bells:
         self._pop, self._pop_all = client.many([("SCRIPT", "LOAD", _POP), ("SCRIPT", "LOAD", _POP_ALL)])
 
     def pop(self, rng: Random, how: str = "pop", *, without: str = "") -> str:
-        """The oldest bell of some queue but that, or "". `how="copy"` leaves it there."""
+        """Return the oldest bell of some queue except `without`, or "". `how="copy"` leaves it in the queue."""
         queues = rng.sample(self._queues, len(self._queues))
         if without:
             queues = [key for key in queues if without not in key]
         return cast(str, self._client.many([("EVALSHA", self._pop, len(queues), *queues, how)])[0])
 
     def pop_all(self) -> list[str]:
-        """Every bell of every queue."""
+        """Return and remove every bell of every queue."""
         return cast(list[str], self._client.many([("EVALSHA", self._pop_all, len(self._queues), *self._queues)])[0])
 
     @staticmethod
     def read(bell: str) -> tuple[str, list[Any]]:
-        """(task name, arguments)."""
+        """Return the task name and the arguments of a bell."""
         message = json.loads(bell)
         return message["headers"]["task"], json.loads(message["body"])[0]

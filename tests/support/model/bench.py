@@ -1,4 +1,4 @@
-"""What all schedules of one server share, and running one by its seed."""
+"""The parts that all schedules of one server share, and the run of a schedule by its seed."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.support.model.state import LOOK
 
 
 class Bench:
-    """Runs schedules against the server on a unix socket. Load mutants through `scripts`."""
+    """A runner of schedules on the server of a unix socket. Mutants are loaded through `scripts`."""
 
     def __init__(self, socket_path: str) -> None:
         self._at: Schedule | None = None
@@ -28,8 +28,10 @@ class Bench:
         self._client.close()
 
     def run(self, seed: int) -> list[str]:
-        """Run one schedule; what happened in it. Raises AssertionError with that, and how to run
-        it again, when a rule is broken or a machine fails."""
+        """Run one schedule, and return its log.
+
+        Raises AssertionError, with the log and the command to repeat it, if a rule is broken or a machine fails.
+        """
         # One a schedule: it knows histories, and all schedules have the same names, and begin at the same time.
         state = State(self.scripts, self._bells.keys)
         schedule = self._at = Schedule(seed, self._client, self.scripts, state, self._bells, self._look_sha)
@@ -48,7 +50,7 @@ class Bench:
         return told(schedule.log)
 
     def breaks(self, seed: int) -> bool:
-        """Whether the schedule breaks a rule, or a machine fails in it."""
+        """Return whether a rule is broken in the schedule, or a machine fails."""
         try:
             self.run(seed)
         except Exception:

@@ -1,4 +1,4 @@
-"""A Redis client that is little more than a socket: the model test spends most of its time in it."""
+"""A Redis client that is little more than a socket, because the model test spends most of its time in it."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _READ: dict[str, Callable[[Any], Any]] = {
 
 
 class ModelClient:
-    """The part of redis-py's client that `state/` uses. `before` is called before each command."""
+    """The part of redis-py's client that brainq's adapter uses. `before` is called before each command."""
 
     def __init__(self, path: str, before: Callable[[], None]) -> None:
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
@@ -37,7 +37,10 @@ class ModelClient:
         self._socket.close()
 
     def many(self, commands: Sequence[Command]) -> list[Any]:
-        """Send all, and their replies. Raises BrokenRule, with all replies read, when one is an error."""
+        """Send all commands, and return their replies.
+
+        Raises BrokenRule, after all replies are read, if one is an error.
+        """
         pack = cast(Callable[[Any], bytes], getattr(hiredis, "pack_command"))  # noqa: B009 - it has no stub
         self._socket.sendall(b"".join([pack(tuple(command)) for command in commands]))
         replies: list[Any] = []
@@ -79,7 +82,7 @@ class ModelClient:
 
 
 class Pipeline:
-    """Commands of one round trip."""
+    """The commands of one round trip."""
 
     def __init__(self, client: ModelClient) -> None:
         self._client = client
@@ -94,7 +97,7 @@ class Pipeline:
 
 
 def _option(name: str, value: Any) -> tuple[Any, ...]:
-    """An option as it stands on the wire: a flag by its name, others with their value."""
+    """Return an option as the protocol has it: a flag as its name, others with their value."""
     return (name.upper(),) if value is True else (name.upper(), value)
 
 

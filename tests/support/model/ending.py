@@ -1,4 +1,4 @@
-"""What must be true when a schedule is over and healed."""
+"""The conditions at the end of a healed schedule."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ return left
 
 
 def check_ending(schedule: Schedule) -> None:
-    """Raises BrokenRule unless every turn ended in good order and left nothing."""
+    """Raise BrokenRule unless every turn ended correctly and left nothing."""
     client, keys = schedule.client, schedule.keys
     turns = [known for known in schedule.rules.turns.values() if known.state]  # the others were refused
     sessions = list(dict.fromkeys(known.session_id for known in turns))
@@ -71,7 +71,7 @@ def _check_events(turn_id: str, events: list[tuple[str, list[str]]]) -> None:
 
 
 def _check_calls(known: Known, writes: set[str]) -> None:
-    """Of a write that had begun nobody says that it was not run, or that it was cancelled."""
+    """Require that no write that had begun is reported as not run or cancelled."""
     for status in ("cancelled", "denied"):
         for call in known.calls_that(status):
             holder = f"{known.session_id} {known.turn_id} {call}"
@@ -79,7 +79,10 @@ def _check_calls(known: Known, writes: set[str]) -> None:
 
 
 def _check_history(of: str, items: list[str]) -> list[str]:
-    """Each call has one message, in order, right after the reply that made it; a turn begins once. What it read."""
+    """Check that each call has one message, in order, right after its reply, and that a turn begins once.
+
+    Returns what was read.
+    """
     owed: list[str] = []
     begun: list[str] = []
     read: list[str] = []
@@ -102,7 +105,7 @@ def _check_history(of: str, items: list[str]) -> list[str]:
 
 
 def _check_inputs(schedule: Schedule, read: list[str], receipts: dict[tuple[str, str], str]) -> None:
-    """Every input was read once, at the step its receipt names, or became a turn that ended, or was refused."""
+    """Check that every input was read once, at the step in its receipt, or became a turn that ended, or was refused."""
     due: list[str] = []
     for row in schedule.inputs.rows.values():
         told = receipts.get((row.turn_id, row.client_message_id), "")

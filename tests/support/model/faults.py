@@ -1,4 +1,4 @@
-"""What goes wrong: bells lost, copied and repeated, leases that end, deadlines, cancels, deaths."""
+"""Faults: lost, copied and repeated bells, leases that end, deadlines, cancels, deaths."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class Faults:
-    """Faults of one schedule; `weighted` says how often each is drawn."""
+    """The faults of one schedule. `weighted` has how often each is drawn."""
 
     def __init__(self, schedule: Schedule) -> None:
         self._at = schedule
@@ -98,7 +98,7 @@ class Faults:
             self._at.cancel(known)
 
     def deliver(self) -> None:
-        """A sweeper sends a result that the finalizer has not come to."""
+        """Deliver, as a sweeper, a result that the finalizer has not sent yet."""
         if known := self._at.some_turn("closing"):
             process = self._rng.choice(self._at.processes)
             self._at.spawn(

@@ -1,4 +1,4 @@
-"""The tools' functions while they run: when two may not run at once, and which may run only once."""
+"""The running functions of tools: which may not run at once, and which may run only once."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ MayStart = Callable[[CallRef, dict[str, Any]], None]
 
 @dataclass(eq=False, slots=True)
 class Running:
-    """A function between its start and its end. `frozen`: its process was taken for dead while it ran."""
+    """A function between its start and its end. `frozen` means that its process was taken for dead while it ran."""
 
     holder: str
     attempt: int
@@ -32,7 +32,7 @@ class Running:
 
 
 class Functions:
-    """All functions that run just now, in any process, and the tokens of results that are to come from outside."""
+    """All functions that run now, in any process, and the tokens of results that will come from outside."""
 
     def __init__(self, may_start: MayStart, on_token: Callable[[str], None]) -> None:
         self._may_start = may_start
@@ -43,7 +43,7 @@ class Functions:
         self.tokens: list[str] = []
 
     def start(self, ref: CallRef, attempt: int, arguments: dict[str, Any], process: object) -> Running:
-        """Raises BrokenRule when it may not start."""
+        """Start a function. Raises BrokenRule if it may not start."""
         self._may_start(ref, arguments)
         holder = ref.holder
         lanes = frozenset(arguments["lanes"])
@@ -69,7 +69,7 @@ class Functions:
         return function
 
     def give(self, token: str) -> None:
-        """Somebody outside has the token from now on."""
+        """Note that somebody outside has the token from now on."""
         self.tokens.append(token)
         self._on_token(token)
 
@@ -78,7 +78,7 @@ class Functions:
             self.running.remove(function)
 
     def freeze(self, holder: str) -> None:
-        """The lease of this call ends while its function runs: for everybody else its process is dead."""
+        """End the lease of this call while its function runs, as if its process were dead."""
         for function in self.running:
             if function.holder == holder:
                 function.frozen = True
@@ -88,8 +88,7 @@ class Functions:
 
 
 class Executor:
-    """Stands for `engine.calls.executor.BoundedToolExecutor`. `waits` draws whether a result is to come from
-    outside."""
+    """A stand-in for `engine.calls.executor.BoundedToolExecutor`. `waits` draws whether a result comes from outside."""
 
     def __init__(
         self,
@@ -142,7 +141,7 @@ class Executor:
         return ToolSuccess(value="done") if roll < 0.9 else ToolFailure(error="it failed")
 
     def _run_in_child(self, arguments: dict[str, Any], context: RunContext) -> CallReturn:
-        """In a process where nothing else runs: what is cut off there is killed, and never ends late."""
+        """Run the function as in its own child process: a function that is cut off is killed, and never ends late."""
         ref = CallRef(context.session_id, context.turn_id, context.call_id)
         function = self._functions.start(ref, context.attempt, arguments, self._process)
         for _ in range(self._rng.randint(1, 3)):
@@ -151,7 +150,7 @@ class Executor:
         return ToolTimeout(after_ms=1) if context.token.is_cancelled else ToolSuccess(value="done")
 
     def _token(self, ref: CallRef, context: RunContext) -> str:
-        """As `context.outside_token()`, but drawn from the seed; or a name of the tool's own making."""
+        """Return a token as `context.outside_token()` does, but drawn from the seed, or a name of the tool's own."""
         token = make_token(self._rng, ref)
         if parse_outside_token(token) is not None:
             token = cast(str, getattr(context, "_give_token")(token))  # noqa: B009 - nobody else may call it

@@ -13,7 +13,7 @@ _AT = datetime(2026, 1, 1, tzinfo=UTC)  # nobody looks at it
 
 
 class Inputs:
-    """Stands for `store.inputs`. The text stays."""
+    """A stand-in for the repository of inputs. Texts are kept."""
 
     def __init__(self, give_way: Callable[[], None]) -> None:
         self.rows: dict[tuple[str, str], InputRow] = {}
@@ -65,7 +65,7 @@ class Inputs:
         return self._move(session_id, client_message_id, "refused", None)
 
     def settle(self, session_id: str, receipts: Mapping[str, str]) -> None:
-        """What the end of a turn writes down."""
+        """Record the receipts, as the end of a turn does."""
         words = {key: value.split() for key, value in receipts.items()}
         self.consumed(session_id, {key: int(word[1]) for key, word in words.items() if word[0] == "consumed"})
 

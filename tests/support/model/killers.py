@@ -1,7 +1,7 @@
-"""Seeds that are known to find a mutant, kept in `killers.json`: mutant -> its first seeds.
+"""Seeds that are known to find a mutant, kept in `killers.json`, which maps a mutant to its first seeds.
 
-A seed draws another schedule once the machines or the model change. When none of a mutant's seeds finds it any
-more, `python -m tests.support.model.killers` looks for new ones, of that mutant alone, and writes the file again.
+A seed draws another schedule once the machines or the model change. If none of a mutant's seeds finds it any more,
+`python -m tests.support.model.killers` searches new ones for that mutant alone, and writes the file again.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ MOST_TRIED = 2000
 
 @contextmanager
 def quiet_bench(server: RedisServer) -> Generator[Bench]:
-    """A bench on a server with a unix socket. The machines log each rescue, of which a schedule is full."""
+    """Yield a bench on a server with a unix socket, without the logs of rescues, of which a schedule has many."""
     logging.disable(logging.CRITICAL)
     bench = Bench(server.url.removeprefix("unix://").partition("?")[0])
     try:
@@ -38,13 +38,13 @@ def known_killers() -> dict[str, list[int]]:
 
 
 def still_killing(bench: Bench, mutant: str) -> list[int]:
-    """Those of the mutant's known seeds that find it."""
+    """Return the mutant's known seeds that still find it."""
     bench.scripts.replace(*MUTANTS[mutant])
     return [seed for seed in known_killers().get(mutant, []) if bench.breaks(seed)]
 
 
 def find_killers(bench: Bench, mutant: str, count: int) -> list[int]:
-    """The first `count` seeds that find the mutant, which is loaded, of those worth trying."""
+    """Return the first `count` promising seeds that find the mutant, which must be loaded."""
     found: list[int] = []
     for seed in range(MOST_TRIED):
         if bench.breaks(seed):

@@ -11,7 +11,7 @@ from tests.support.model.thinker import MOST_CALLS
 
 @dataclass(slots=True)
 class Known:
-    """`statuses`, `parks` and `asks` have one entry a call, in the order of steps and places."""
+    """A turn's facts. `statuses`, `parks` and `asks` have one entry for each call, in the order of steps and places."""
 
     session_id: str
     turn_id: str
@@ -38,7 +38,7 @@ class Known:
     asks: list[str] = field(default_factory=list[str])
 
     def take(self, new: Known) -> None:
-        """Be what `new` is."""
+        """Take over all values of `new`."""
         for name in _READ:
             setattr(self, name, getattr(new, name))
 
@@ -49,11 +49,11 @@ class Known:
         return _at(self.asks, call)
 
     def standing(self) -> dict[str, dict[str, Any]]:
-        """Its holds by their id, also those whose time is up."""
+        """Return its holds by id, including those whose time is up."""
         return json.loads(self.holds) if self.holds else {}
 
     def calls_that(self, status: str, *, park: str = "", ask: str = "") -> list[str]:
-        """The ids of its calls of this status; "" for any."""
+        """Return the ids of its calls with this status, park and approval. "" matches any."""
         return [
             f"c{place // MOST_CALLS}-{place % MOST_CALLS}"
             for place, found in enumerate(self.statuses)
@@ -68,7 +68,7 @@ _READ = (
 
 
 def read_line(known: Known, line: str) -> Known:
-    """The turn as a line of LOOK says it is."""
+    """Return the turn of a line of LOOK."""
     head, tokens = line.split("|")[:11], line.split("|")[11:]
     state, owner, fence, ending, steps, calls, cancel, parked_ms, deadline, holds, resumes_at = head
     new = Known(known.session_id, known.turn_id, known.max_steps, known.max_tool_calls)

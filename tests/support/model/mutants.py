@@ -1,4 +1,4 @@
-"""Scripts with one guard taken out. A model test that does not find them would find nothing."""
+"""Scripts without one of their guards. A model test that does not find them would find nothing."""
 
 from __future__ import annotations
 

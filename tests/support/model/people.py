@@ -1,4 +1,4 @@
-"""What people and other programs do to the turns of a schedule, and the times that run out on them."""
+"""The acts of people and other programs on the turns of a schedule, and the times that run out on them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ POLICIES: tuple[HoldPolicy, ...] = ("deny", "release", "cancel")
 
 
 class People:
-    """The verbs of one schedule; `weighted` says how often each is drawn."""
+    """The verbs of one schedule. `weighted` has how often each is drawn."""
 
     def __init__(self, schedule: Schedule) -> None:
         self._at = schedule
@@ -46,7 +46,7 @@ class People:
         self._acts = [act for _, act in self.weighted]
 
     def act(self) -> None:
-        """One verb, or one time that runs out."""
+        """Perform one verb, or let one time run out."""
         self._rng.choices(self._acts, self._weights)[0]()
 
     # What they do.
@@ -128,7 +128,7 @@ class People:
         ports.holds.decide_approval(ref, args_hash=seen, decision=decision, by="ann", why="so", edited=edited)
 
     def _edited(self, ref: CallRef) -> EditedCall | None:
-        """The call with other arguments, which may name other lanes."""
+        """Return the call with other arguments, which may need other lanes."""
         spec = self._read("HGET", self._at.keys.turn(ref.session_id, ref.turn_id) + ":trace", f"{ref.call_id}:spec")
         if not spec:
             return None
@@ -142,7 +142,7 @@ class People:
             self.complete(self._rng.choice(tokens[-2:]))
 
     def answer_at_once(self, token: str) -> None:
-        """Some are faster than the function that asked them."""
+        """Complete a call at once, faster than the function that requested it returns."""
         if self._rng.random() < 0.3:
             self.complete(token)
 
@@ -219,7 +219,7 @@ class People:
     # When all is to come to its end.
 
     def go_home(self) -> None:
-        """Nobody keeps anything waiting any more."""
+        """End all waits for people."""
         for session in sorted(self._at.rules.paused):
             self.resume(session)
         for key, known in list(self._at.rules.turns.items()):

@@ -1,4 +1,4 @@
-"""What people's verbs may not have done: holds, approvals, outside results, cancels."""
+"""The rules for the effects of people's verbs: holds, approvals, outside results, cancels."""
 
 from __future__ import annotations
 
@@ -23,7 +23,10 @@ _SETTLED = {"completed", "failed", "denied", "timed_out", "timed_out_late", "can
 
 
 class PeopleRules:
-    """Looks at each script's reply before the state is compared, and at each turn that moved."""
+    """The rules for people's verbs.
+
+    They check each script's reply before the state is compared, and each changed turn.
+    """
 
     def __init__(self, turns: Mapping[str, Known]) -> None:
         self._turns = turns
@@ -32,7 +35,7 @@ class PeopleRules:
         self._approved: dict[str, str] = {}
 
     def check(self, name: str, given: Mapping[str, Any], reply: list[str], now_ms: int) -> None:
-        """Raises BrokenRule. The turns are still as they were before the script ran."""
+        """Raise BrokenRule if the reply is wrong. The turns are still as they were before the script ran."""
         if name == "call_claim" and reply[0] == "GO":
             known = self._turns[given["turn"]]
             require(not known.cancel, "a call of a cancelled turn was claimed", _holder(known, given["call"]))
@@ -52,7 +55,7 @@ class PeopleRules:
             require(self._completions[token] == 1, "a call was completed twice", token, reply[0])
 
     def moved(self, name: str, where: str, known: Known, new: Known) -> None:
-        """Raises BrokenRule when holds or approvals changed otherwise than they may."""
+        """Raise BrokenRule if holds or approvals changed in a way that is not allowed."""
         if known.holds != new.holds and name not in _LIFTS_HOLDS:
             gone = known.standing().keys() - new.standing().keys()
             require(not gone, f"{where}: a hold is gone", *gone)
@@ -64,7 +67,7 @@ class PeopleRules:
             require(not asked, f"{where}: an approval of a settled call is pending", status)
 
     def may_start(self, known: Known, call: str, arguments: Mapping[str, Any]) -> None:
-        """Raises BrokenRule unless the function of this call may start just now."""
+        """Raise BrokenRule unless the function of this call may start now."""
         holder = _holder(known, call)
         require(
             known.state == "active" and not known.cancel,

@@ -14,7 +14,7 @@ KIND_WEIGHTS = (8, 2, 1)
 
 
 def draw_request(rng: Random, number: int, sessions: Sequence[str], timeout_s: float) -> TurnRequest:
-    """The schedule's request of this number: mostly to another session than the one before."""
+    """Return the schedule's request of this number, mostly for another session than the one before."""
     return TurnRequest(
         turn_id=f"t{number:02d}",
         session_id=sessions[(number + (rng.random() < 0.2)) % len(sessions)],

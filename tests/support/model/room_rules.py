@@ -1,6 +1,8 @@
-"""The fleet's room after each script: who is in it, that nobody waits while there is some, and whose turn it is.
+"""The rules for capacity after each script: who is live, that nobody waits while there is capacity, and whose turn it
+is.
 
-Turns that name a brain are of CAPPED, of which so many may be live; there is no other that has a cap."""
+Turns that name a brain belong to CAPPED, the only brain with a cap.
+"""
 
 from __future__ import annotations
 
@@ -42,9 +44,11 @@ def tenant_of(session_id: str) -> str:
 
 @dataclass(slots=True)
 class RoomRules:
-    """`size`, `share` and `cap`: how many turns may be live, all together, of a tenant, and of CAPPED (0: many).
+    """The rules for capacity.
 
-    The cap is what a sweeper told last. `is_known`: what was told has not ended; else there is room enough for all.
+    size, share, cap: how many turns may be live in total, of a tenant, and of CAPPED (0 means many). The cap is the
+        last one that a sweeper reported.
+    is_known: whether the reported values are still valid. If not, there is capacity for all.
     """
 
     size: int
@@ -69,7 +73,10 @@ class RoomRules:
         paused: set[str],
         given: Mapping[str, object],
     ) -> None:
-        """After a script. `begun`: turns that became active in it; `went_on`: one that was parked did, too."""
+        """Check a script.
+
+        `begun` are turns that became active in it, and `went_on` is one that was parked and continued.
+        """
         live, tenants, capped, choosers, following, lines = _read(line)
         held = [turn for turn in turns if turn.state == "active" and not turn.resumes_at]
         if name == "capacity_keep":
@@ -111,7 +118,7 @@ class RoomRules:
         self._lines, self._mine = lines, mine
 
     def line_up(self, waiting: Mapping[str, Sequence[str]]) -> None:
-        """`waiting`: the turns of each session that wait, the next one first."""
+        """Set the turns of each session that wait (`waiting`), with the next one first."""
         self._waiting = waiting
 
     def _next(self, turns: Sequence[Known]) -> dict[str, Known]:

@@ -56,32 +56,32 @@ return redis.sha1hex(table.concat(all, '|'))
 
 
 def by_model_clock(text: str) -> str:
-    """A script's text that reads the key CLOCK (`s`, `us`) where it read Redis TIME."""
+    """Return a script's text that reads the key CLOCK (`s`, `us`) in place of Redis TIME."""
     return text.replace(_TIME, _MODEL_TIME)
 
 
 def named(signature: Signature, command: Sequence[Any]) -> dict[str, Any]:
-    """What a script was given, by the names of its header."""
+    """Return the arguments of a script, by the names of its header."""
     names = (*signature.keys, *(arg.name for arg in signature.args))
     return dict(zip(names, command[3:], strict=False))
 
 
 class Watcher(Protocol):
-    """Who is told of each script's run."""
+    """The observer of each script's run."""
 
     def before(self, name: str) -> str:
-        """Says what befalls the next run: nothing, `twice`, `request lost` or `reply lost`."""
+        """Return the fault of the next run: none, `twice`, `request lost` or `reply lost`."""
         ...
 
     def look(self) -> list[Any]:
-        """The command that reads the state."""
+        """Return the command that reads the state."""
         ...
 
     def after(self, name: str, given: Mapping[str, Any], reply: list[str], state: list[str] | None) -> None: ...
 
 
 class WatchedScript:
-    """Stands for one Script."""
+    """A stand-in for one Script."""
 
     def __init__(self, script: Script, client: ModelClient, watcher: Watcher) -> None:
         self._script = script
@@ -115,8 +115,10 @@ class WatchedScript:
 
 
 class WatchedClient:
-    """Stands for the client of the scripts: each runs watched, one after the other. A request, or a reply, that is lost
-    takes those behind it along."""
+    """A stand-in for the client of the scripts. Scripts run watched, one after the other.
+
+    If a request or a reply is lost, those behind it are lost, too.
+    """
 
     def __init__(self, client: ModelClient) -> None:
         self.watched: dict[str, WatchedScript] = {}
@@ -147,11 +149,11 @@ class WatchedScripts(Scripts):
             self._load(name)
 
     def patient(self, for_s: float) -> Self:
-        """Nobody waits: what is lost is what the schedule is about."""
+        """Return itself. Nothing waits here, because schedules are about losses."""
         return self
 
     def replace(self, name: str, old: str, new: str) -> None:
-        """Run `name` with `new` in place of `old`, which must be in it."""
+        """Run `name` with `new` in place of `old`, which must occur in it."""
         script = self._watched[name]
         assert old in script.text, f"{name}.lua no longer contains {old!r}: mend the mutant"
         script.load(script.text.replace(old, new))

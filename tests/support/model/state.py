@@ -1,4 +1,4 @@
-"""Reading the state after each script, and what may not have happened to it."""
+"""The state after each script, and the rules for its changes."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ _ON_ITS_WAY = {"waiting", "dispatched", "running"}
 
 
 class StateRules:
-    """Compares each reading with the last one."""
+    """The comparison of each reading with the last one."""
 
     def __init__(self, keys: Keys, look_sha: str, room: RoomRules, bells: BellRules) -> None:
         self.room = room
@@ -100,7 +100,7 @@ class StateRules:
         return self.turns[self._keys.turn(session_id, turn_id)]
 
     def check(self, name: str, given: Mapping[str, Any], reply: list[str], state: list[str], now_ms: int) -> None:
-        """Raises BrokenRule when the script did what it may not."""
+        """Raise BrokenRule if the script changed the state in a way that is not allowed."""
         if FENCED.get(name) == reply[0]:
             before = self.turns[given["turn"]]
             held = (before.state, before.owner, before.fence)

@@ -1,4 +1,4 @@
-"""Greenlets that give way before every command, and can be killed like a process: no `finally` has an effect."""
+"""Greenlets that yield before every command, and can be killed like a process, without effect of any `finally`."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ import redis
 
 
 class Killed(BaseException):
-    """Ends the greenlets of a process that was killed."""
+    """The error that ends the greenlets of a killed process."""
 
 
 class Task:
-    """One thing a process does. `label` is for the list of operations."""
+    """One task of a process. `label` is for the log of operations."""
 
     __slots__ = ("_body", "_hub", "_run", "dead", "done", "label", "process")
 
@@ -37,11 +37,11 @@ class Task:
             self.done = True
 
     def resume(self) -> None:
-        """Run until the task gives way or is done. Raises what it raises."""
+        """Run until the task yields or is done. Raises what the task raises."""
         self._run.switch()
 
     def give_way(self) -> None:
-        """Called inside the task. Raises Killed when its process is gone."""
+        """Yield from inside the task. Raises Killed if its process is dead."""
         if not self.dead:
             self._hub.switch()
         if self.dead:
@@ -66,7 +66,7 @@ class Tasks:
         self.alive.append(Task(label, process, self._hub, body))
 
     def step(self, place: int) -> Task:
-        """Resume the task at `place` until it gives way."""
+        """Resume the task at `place` until it yields."""
         task = self.current = self.alive[place]
         try:
             task.resume()
@@ -77,12 +77,12 @@ class Tasks:
         return task
 
     def give_way(self) -> None:
-        """Let the schedule decide who goes on. Nothing when the schedule itself is running."""
+        """Let the schedule decide which task continues. Does nothing while the schedule itself is running."""
         if self.current is not None:
             self.current.give_way()
 
     def kill_of(self, process: object) -> int:
-        """Kill all tasks of a process; how many that were."""
+        """Kill all tasks of a process. Returns their number."""
         killed = [task for task in self.alive if task.process is process]
         self.alive = [task for task in self.alive if task.process is not process]
         for task in killed:

@@ -1,4 +1,4 @@
-"""A model that asks for anything."""
+"""A model that makes any reply."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ MODEL_FAILED = End(Ending.FAILED, StopReason.MODEL_ERROR, "the model could not b
 
 
 class RandomThinker:
-    """Stands for `engine.turn.step.StepPipeline`: the same scripts in the same order, drawn replies."""
+    """A stand-in for `engine.turn.step.StepPipeline`, with the same scripts in the same order, and drawn replies."""
 
     def __init__(self, rng: Random, turns: RedisTurns, asks: Callable[[], bool]) -> None:
         self._rng = rng

@@ -1,4 +1,4 @@
-"""Tokens of outside results, drawn from the seed: those of the library are drawn from the system."""
+"""Tokens of outside results, drawn from the seed, because the library's own are drawn from the system."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests.support.model.rules import require
 
 
 def make_token(rng: Random, ref: CallRef) -> str:
-    """One of the tool's own making, or one that names its call."""
+    """Return a token of the tool's own, or one that names its call."""
     nonce = f"{rng.randrange(16**20):020x}"
     if rng.random() < 0.3:
         return f"job-{nonce}"
