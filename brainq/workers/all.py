@@ -1,7 +1,8 @@
-"""Several pools in one process: `brainq worker all`, or `celery -A brainq.workers.all worker`.
+"""The entry point of a worker that serves several pools: `brainq worker all`, or `celery -A brainq.workers.all worker`.
 
-BRAINQ_POOLS names the pools, such as `coordinator,finalizer`; if unset, they are all four. BRAINQ_EFFECTS narrows the
-serial pool. Each pool keeps its own threads, which BRAINQ_CONCURRENCY__POOL sets.
+BRAINQ_POOLS names the pools, such as `coordinator,finalizer`; if it is unset, the worker serves all four.
+BRAINQ_EFFECTS limits the effects that the serial pool serves. Each pool has its own threads, whose number
+BRAINQ_CONCURRENCY__POOL sets.
 """
 
 from __future__ import annotations

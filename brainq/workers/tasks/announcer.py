@@ -16,16 +16,17 @@ from brainq.runtime.processes.pool_threads import POOL_THREADS
 
 log = logger("brainq.tasks")
 ANNOUNCE_EVERY_S = 3.0
-ANNOUNCE_AGAIN_S = 0.5  # while Redis is away
-PRESENT_FOR_S = 10.0  # as long as a lease, so a killed worker is missed as soon as its leases lapse
+ANNOUNCE_AGAIN_S = 0.5  # while Redis is unavailable
+PRESENT_FOR_S = 10.0  # as long as a lease, so a killed worker leaves the list when its leases expire
 
 
 class WorkerAnnouncer:
     """A thread that reports for `client.fleet()` that a worker is alive, with the pools that it serves and their
     threads.
 
-    workers: returns the registry to write to, once the worker is ready.
-    flush: is called as often. It adds what the process counted to the fleet's metrics, and has Redis watch the process.
+    workers: returns the registry to write to. It is called only after the worker is ready.
+    flush: is called after each announcement. It adds the process's counters to the fleet's metrics, and renews the
+        process's presence in Redis.
     """
 
     def __init__(
@@ -44,8 +45,8 @@ class WorkerAnnouncer:
         self._thread: KeptThread | None = None
 
     def begin(self, worker: Any) -> None:
-        """Announce a worker that consumes until `end`, which comes when its last task is over. `worker` has Celery's
-        `hostname` and `pool`."""
+        """Start announcing a worker, until `end` is called after its last task. `worker` is Celery's, with `hostname`
+        and `pool`."""
         self._thread = self._thread or KeptThread("brainq-announcer", partial(self._announce, worker))
         self._thread.ensure()
 
@@ -55,19 +56,19 @@ class WorkerAnnouncer:
         return time.monotonic() - self._heard_at < PRESENT_FOR_S
 
     def drain(self) -> None:
-        """Announce it as a worker that takes no more work from now on."""
+        """Announce from now on that the worker accepts no more work."""
         self._draining.set()
         self._soon.set()
 
     def end(self) -> None:
-        """Withdraw it."""
+        """Stop announcing, and remove the worker from the fleet's list."""
         if self._thread is not None:
             self._thread.stopping.set()
             self._soon.set()
             self._thread.stop(ANNOUNCE_EVERY_S)
 
     def _announce(self, worker: Any, stopping: threading.Event) -> None:
-        # By process: two workers may have one name by mistake.
+        # The key has the process, because two workers may have the same name by mistake.
         processes = {pool: f"{pool}@{self._owner()}" for pool in self._pools}
         self._write(lambda workers: workers.forget_dead())
         while not stopping.is_set():
@@ -88,7 +89,8 @@ class WorkerAnnouncer:
             name=str(worker.hostname),  # as in Celery's own tools
             pool=pool,
             threads=int(threads.limit or 1) if is_alone else POOL_THREADS.limits.get(pool, 1),
-            # Celery's own `-P threads` does not know, and another broker's messages take no thread of POOL_THREADS.
+            # Celery's own `-P threads` does not know how many are busy, and with another broker than Redis no message
+            # takes a thread of POOL_THREADS.
             busy=int(getattr(threads, "busy", 0)) if is_alone else POOL_THREADS.busy(pool),
         )
         return partial(
@@ -96,18 +98,18 @@ class WorkerAnnouncer:
         )
 
     def flush(self) -> None:
-        """Call what is called as often. What could not be added is added the next time."""
+        """Call the given `flush`, and log a failure. Metrics that could not be added are added at the next call."""
         try:
             self._flush()
-        except Exception as away:
-            log.debug("metrics were not flushed", why=type(away).__name__)
+        except Exception as failure:
+            log.debug("metrics were not flushed", why=type(failure).__name__)
 
     def _write(self, what: Callable[[RedisWorkers], None]) -> bool:
         """Return whether Redis took the announcement."""
         try:
             what(self._workers())
-        except Exception as away:
-            # The sweeper and the beats report that Redis is away.
-            log.debug("a worker's presence was not announced", why=type(away).__name__)
+        except Exception as failure:
+            # The sweeper and the lease renewals report that Redis is unavailable.
+            log.debug("a worker's presence was not announced", why=type(failure).__name__)
             return False
         return True

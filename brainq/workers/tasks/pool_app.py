@@ -53,8 +53,8 @@ log = logger("brainq.tasks")
 
 NEED_SQL = frozenset({"coordinator", "serial"})
 WRITE_SQL = frozenset({"finalizer"})
-"""Not ready without SQL. They consume also then: results go out, and steps are tried again until it is back. Reads do
-without it."""
+"""The pools that are not ready without SQL, and yet consume: results go out, and steps are repeated until SQL is back.
+Reads do not need it."""
 RUN_TOOLS = frozenset({"parallel", "serial"})
 NAME_OF_ALL = "all"
 
@@ -63,9 +63,10 @@ def pool_app(pools: Sequence[str], effects: str = "") -> Celery:
     """Return the Celery app whose workers serve these pools.
 
     The brains are loaded at once, so that a worker with a broken BRAINQ_APP fails at its start and reports it. The
-    machines (connections, threads) are built when the worker is ready to consume, after any fork.
+    connections and threads are made when the worker is ready to consume, after any fork.
 
-    effects: the effects of the serial pool, with commas between them, or "" for all. Raises SetupError for another one.
+    effects: the effects that the serial pool serves, separated by commas, or "" for all. Raises SetupError if one is
+        unknown.
     """
     _freeze_collector()
     settings = settings_here()
@@ -94,8 +95,10 @@ def pool_app(pools: Sequence[str], effects: str = "") -> Celery:
 
 
 def chosen_pools(wanted: str) -> tuple[str, ...]:
-    """Return the pools that BRAINQ_POOLS names, in the order of a turn, or all if it is empty. Raises SetupError for
-    an unknown one."""
+    """Return the pools that BRAINQ_POOLS names, in the order in which a turn visits them, or all if it is empty.
+
+    Raises SetupError for an unknown pool.
+    """
     given = [name.strip().lower() for name in wanted.split(",") if name.strip()]
     if unknown := sorted(set(given) - names.POOL_QUEUES.keys()):
         known = ", ".join(names.POOL_QUEUES)
@@ -109,7 +112,10 @@ def worker_name(pools: Sequence[str]) -> str:
 
 
 def queues_of(pools: Sequence[str], effects: str) -> tuple[str, ...]:
-    """Return the queues of these pools. `effects` limits those of the serial pool."""
+    """Return the queues of these pools. `effects` limits those of the serial pool.
+
+    Raises SetupError for an unknown effect.
+    """
     known = {effect.value: names.tool_queue(effect) for effect in Effect if not effect.is_read}
     wanted = [name.strip().lower() for name in effects.split(",") if name.strip()]
     if unknown := sorted(set(wanted) - known.keys()):
@@ -132,7 +138,7 @@ def _configure_logs(settings: Settings) -> None:
 
 
 def _freeze_collector() -> None:
-    """What was loaded so far stays for good: keep the garbage collector from walking it again and again."""
+    """Keep the garbage collector from examining again and again the objects that exist now, which stay for good."""
     gc.freeze()
     gc.set_threshold(20_000, 20, 50)
 
@@ -143,15 +149,15 @@ def look_at_threads() -> None:
 
 
 def _collect_and_freeze() -> None:
-    # Said at each lost connection, of a setting that make_app makes on purpose. Only now: until Celery has set up its
-    # logs, it has every warning shown.
+    # Celery warns at each lost connection of a setting that make_app sets on purpose. The filter is set only now,
+    # because until Celery has set up its logs, it shows every warning.
     warnings.filterwarnings("ignore", r"\s*In Celery 5\.1", CPendingDeprecationWarning)
     gc.collect()
     _freeze_collector()
 
 
 def run_each(steps: Mapping[str, Callable[[], object]]) -> dict[str, Exception]:
-    """Run each step, also after one has failed. Returns the failures by the steps' names."""
+    """Run each step, also after another has failed. Return the failures by the steps' names."""
     failures: dict[str, Exception] = {}
     for name, step in steps.items():
         try:
@@ -167,7 +173,7 @@ def _log_failures(what: str, failures: Mapping[str, Exception]) -> None:
 
 
 class PoolWorker:
-    """The worker of some pools: its wiring, whether it can work, and what it does at Celery's signals."""
+    """The worker of some pools: its wiring, its health, and its handlers of Celery's signals."""
 
     def __init__(self, pools: Sequence[str], app: Celery, make_wiring: Callable[[], Wiring]) -> None:
         self._pools = frozenset(pools)
@@ -177,7 +183,7 @@ class PoolWorker:
         self._wiring: Wiring | None = None
         self._lock = threading.Lock()
         self._stop_telemetry: list[Callable[[], None]] = []
-        self._steps_left: dict[str, Callable[[], object]] | None = None  # until it has consumed
+        self._steps_left: dict[str, Callable[[], object]] | None = None  # None until it consumes
         self._directories: tuple[Path, ...] = ()
         self._builds = [register(app, self.wiring) for register in dict.fromkeys(map(TASKS_OF.__getitem__, pools))]
         self._health = self._make_health()
@@ -186,7 +192,7 @@ class PoolWorker:
         )
 
     def attach(self) -> None:
-        """Have the worker's signals, threads and consumer reach this."""
+        """Connect this to the worker's signals, threads and consumer."""
         worker_init.connect(self._starting, weak=False)
         worker_ready.connect(self._ready, weak=False)
         worker_shutting_down.connect(self._drain, weak=False)
@@ -219,11 +225,11 @@ class PoolWorker:
             raise SetupError(shortage)
 
     def wiring(self) -> Wiring:
-        """This process's, made when it is first asked for."""
+        """Return the wiring of this process, which the first call makes."""
         if self._wiring is None:
             with self._lock:
                 if self._wiring is None:
-                    # First of all, whichever thread asks first: machines are built by whether spans are recorded.
+                    # Traces start before the wiring, which is built differently if spans are recorded.
                     self._stop_telemetry.append(start_traces(self._name))
                     self._wiring = self._make_wiring()
         return self._wiring
@@ -238,7 +244,7 @@ class PoolWorker:
         self.wiring().state.presence.begin()
         if self.wiring().build.is_distinct:
             self.wiring().state.builds.forget_old()
-        if "coordinator" in self._pools:  # the finalizer may ask models, too, but no result waits for it
+        if "coordinator" in self._pools:  # the finalizer may call models, too, but no result waits for it
             from brainq.app.wiring.machines import warm_up_models
 
             warm_up_models(self.wiring().brains)
@@ -246,7 +252,8 @@ class PoolWorker:
             build()
 
     def _heartbeat(self) -> None:
-        """Raises the first failure, after all was tried."""
+        """Renew the process's presence, flush its metrics and announce its builds. Raises the first failure, after all
+        three were tried."""
         self._health.note_change()
         state = self.wiring().state
         failures = run_each(
@@ -271,7 +278,8 @@ class PoolWorker:
             wiring.state.builds.announce(name, wiring.build, pool, words, PRESENT_FOR_S, lacks)
 
     def _build_words(self, pool: str, build: str) -> list[str]:
-        """Return the queues of this build alone that the worker reads for the pool, under their names in scripts."""
+        """Return the queues that the worker reads for the pool and that serve only this build, by their names in
+        scripts."""
         read = cast("dict[str, object]", self._app.amqp.queues.consume_from)
         return [
             names.script_word(queue) for queue in names.POOL_QUEUES[pool] if names.build_queue(queue, build) in read
@@ -279,11 +287,11 @@ class PoolWorker:
 
     def _starting(self, **_: object) -> None:
         outlive_full_log()
-        mark_unready()  # what a killed forerunner left
+        mark_unready()  # a killed predecessor may have left the file
 
     def _ready(self, sender: Any = None, **_: object) -> None:
-        """Celery swallows what a signal's handler raises: so each step is by itself, and one that failed is done at the
-        next look."""
+        """Run the last steps of the start. Celery hides errors of a signal's handler, so a failed step is kept and
+        repeated at the next health check."""
         steps: dict[str, Callable[[], object]] = {
             "warming up the models": self._warm_up_vendors,
             "sending metrics": lambda: self._stop_telemetry.append(start_metrics(self._name)),
@@ -295,9 +303,9 @@ class PoolWorker:
         self._steps_left = {name: steps[name] for name in failures}
 
     def _finish_start(self) -> None:
-        """Do what is left of the worker's start. Raises SetupError with what still fails."""
+        """Run the steps of the start that have failed so far. Raises SetupError with those that still fail."""
         if self._steps_left is None:
-            raise SetupError("it has not consumed yet")
+            raise SetupError("the worker does not consume yet")
         failures = run_each(self._steps_left)
         self._steps_left = {name: self._steps_left[name] for name in failures}
         if failures:
@@ -312,13 +320,13 @@ class PoolWorker:
             raise SetupError("its presence could not be announced in Redis")
 
     def _drain(self, **_: object) -> None:
-        """It was asked to stop: what runs ends, and nothing is taken. Called in a signal's handler."""
+        """Let running work end, and accept no more. Celery calls this in the handler of the signal to stop."""
         POOL_THREADS.draining = True
         steps = {"ready file": self._health.drain, "fleet": self._announcer.drain}
         _log_failures("a step of the worker's stop failed", run_each(steps))
 
     def _doubt(self, exception: object = None, **_: object) -> None:
-        if not isinstance(exception, WorkFailed):  # that is the turn's trouble, not the worker's
+        if not isinstance(exception, WorkFailed):  # that is a failure of the turn, not of the worker
             self._health.check_soon()
 
     def _stopped(self, sender: Any = None, **_: object) -> None:

@@ -1,4 +1,4 @@
-"""Puts brainq's tasks into a pool's Celery app."""
+"""The registration of brainq's tasks in a pool's Celery app."""
 
 from __future__ import annotations
 
@@ -28,18 +28,18 @@ from brainq.workers.tasks.task_events import TaskEvents, WorkFailed, raise_failu
 log = logger("brainq.tasks")
 GetWiring = Callable[[], Wiring]
 BuildMachines = Callable[[], object]
-"""Builds what the tasks work by: not with the first of them, which would wait for imports."""
+"""Builds the objects that the tasks need before the first task, which would otherwise wait for imports."""
 _FIELDS = frozenset({"arguments", *TurnRequest.model_fields})
-# Failed work is seen, and expected: one line in the log, no traceback.
+# A failure of work is expected: it is one line in the log, without a traceback.
 _OPTIONS: dict[str, Any] = {"ignore_result": True, "throws": (WorkFailed,)}
 _ETA_REFUSAL = (
-    "eta and countdown are not served: the message would wait in a worker's memory, and be lost with it; send it when "
-    "it is due, or make a schedule (client.schedule, brainq schedule)"
+    "eta and countdown are not supported, because the message would wait in a worker's memory and be lost with the "
+    "worker. Send it when it is due, or make a schedule (client.schedule, brainq schedule)"
 )
 
 
 def current_abandon() -> Abandon | None:
-    """The means to abandon the task that this thread runs; None in other pools, whose threads cannot be replaced."""
+    """Return the function that abandons this thread's task, or None in a Celery pool that cannot replace threads."""
     run = current_run()
     if run is None:
         return None
@@ -58,7 +58,7 @@ def current_abandon() -> Abandon | None:
 
 
 def coordinator_tasks(app: Celery, wiring: GetWiring) -> BuildMachines:
-    """Advancing turns, foreign submits, and the threads of the sweeper, shares of limits, leases of budgets."""
+    """Register the tasks that advance turns and accept foreign submits, and the threads of sweeper and pollers."""
 
     @app.task(name=names.TURN_ADVANCE, **_OPTIONS)
     def advance(session_id: str, turn_id: str, fence: int) -> None:
@@ -71,7 +71,7 @@ def coordinator_tasks(app: Celery, wiring: GetWiring) -> BuildMachines:
         raise_failure(submit_foreign(wiring(), args, fields, task.request.get(names.UNSERVED_HEADER)))
 
     def sweep(stopping: threading.Event, worker: Any) -> None:
-        sweeper = wiring().sweeper  # while it cannot be built, this is tried again: no thread is left behind
+        sweeper = wiring().sweeper  # if this raises, it is tried again, so no poller may have started
         for poller in wiring().pollers:
             poller.start(stopping)
         sweeper.run(stopping, TaskEvents(worker))
@@ -82,7 +82,7 @@ def coordinator_tasks(app: Celery, wiring: GetWiring) -> BuildMachines:
 
 
 def call_tasks(app: Celery, wiring: GetWiring) -> BuildMachines:
-    """Running calls, of the effects whose queues the worker consumes."""
+    """Register the task that runs calls, of the effects whose queues the worker consumes."""
 
     @app.task(name=names.CALL_RUN, **_OPTIONS)
     def run(session_id: str, turn_id: str, call_id: str, attempt: int) -> None:
@@ -93,8 +93,8 @@ def call_tasks(app: Celery, wiring: GetWiring) -> BuildMachines:
 
 
 def finalizer_tasks(app: Celery, wiring: GetWiring) -> BuildMachines:
-    """Finalizer steps, judging, and the thread that tells webhooks."""
-    events: list[WorkEvents] = [UNWATCHED]  # the worker's, once there is one
+    """Register the tasks that run finalizer steps and judges, and the thread that sends to webhooks."""
+    events: list[WorkEvents] = [UNWATCHED]  # the worker's events, as soon as there is a worker
 
     def keep(sender: Any, **_: object) -> None:
         if sender.app is app:
@@ -126,16 +126,16 @@ TASKS_OF: dict[str, Callable[[Celery, GetWiring], BuildMachines]] = {
     "serial": call_tasks,
     "finalizer": finalizer_tasks,
 }
-"""What registers the tasks of a pool. Pools that share it run the same tasks from different queues."""
+"""The function that registers a pool's tasks. Pools that share it run the same tasks from different queues."""
 
 
 def submit_foreign(wiring: Wiring, args: tuple[Any, ...], fields: dict[str, Any], unserved: str | None = None) -> str:
-    """Accept what a foreign producer sent; what is wrong with it becomes a `rejected` row that says why.
-
-    unserved   the header of the message that asks for what is not served: eta
+    """Accept the submit of a foreign producer, or record a `rejected` row with the reason.
 
     The fields come as keywords, or as one JSON object in the first argument. With `redact_logs` the row has the
     names of the fields, and no values.
+
+    unserved: the header by which the message asks for what is not supported (eta), or None.
     """
     if len(args) == 1 and isinstance(args[0], dict) and not fields:
         fields = dict(args[0])
@@ -162,13 +162,13 @@ def submit_foreign(wiring: Wiring, args: tuple[Any, ...], fields: dict[str, Any]
 
 
 def _redacts(brains: Brains, name: object) -> bool:
-    """What an unknown brain would keep is not known: it is as strict as the strictest."""
+    """Return whether the brain keeps no content. An unknown brain is treated like the strictest of the known ones."""
     brain = brains.of(name) if name is None or isinstance(name, str) else None
     return any(each.redact_logs for each in brains) if brain is None else brain.redact_logs
 
 
 def _without_content(failure: BrainqError) -> str:
-    """Which field was wrong, and no value: a brain with `redact_logs` keeps no content."""
+    """Return the wrong field and the error's type without a value, because a brain with `redact_logs` keeps none."""
     field = failure.field if isinstance(failure, InvalidInput) else ""
     known = field if field.partition(".")[0] in _FIELDS else ""
     return ": ".join(filter(None, (known, f"{type(failure).__name__}, and no more is kept (redact_logs)")))

@@ -271,8 +271,8 @@ BUGS = (
     Bug(
         "a keeper whose ready file cannot be written ends",
         KEEPER,
-        "with suppress(OSError):  # as on",
-        "if True:  # as on",
+        "with suppress(OSError):  # such as on",
+        "if True:  # such as on",
         IN_RENEWAL,
     ),
     Bug(

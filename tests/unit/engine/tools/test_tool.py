@@ -205,7 +205,7 @@ def test_a_schema_that_refers_to_its_own_parts_is_taken() -> None:
 def test_a_property_with_the_name_of_the_contexts_parameter_is_refused() -> None:
     def call(path: RunContext, **arguments: Any) -> None: ...
 
-    with pytest.raises(ToolSchemaError, match=r"'path'.*RunContext.*another name"):
+    with pytest.raises(ToolSchemaError, match=r"'path'.*RunContext.*rename"):
         make_tool(call, parameters=OBJECT)
 
 

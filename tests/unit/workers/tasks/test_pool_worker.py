@@ -40,7 +40,7 @@ def test_a_step_of_the_start_that_fails_leaves_out_no_other_and_is_done_at_the_n
 ) -> None:
     begun: list[object] = []
     monkeypatch.setattr(worker._announcer, "begin", begun.append)
-    with pytest.raises(SetupError, match="has not consumed yet"):
+    with pytest.raises(SetupError, match="does not consume yet"):
         worker._finish_start()
     with monkeypatch.context() as short:
         short.setattr(pool_app, "start_metrics", refuse)
