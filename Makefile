@@ -32,7 +32,8 @@ $(READY): requirements.lock pyproject.toml
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
 	@touch $@
 
-demo: $(READY) ## real agent turns through real worker pools, over a folder of notes
+demo: $(READY) ## one file with brainq in it; then agent turns through real worker pools, over a folder of notes
+	@$(if $(ARGS),,$(BIN)/python -m examples.first && echo "(that was examples/first.py, in one process)")
 	@$(BIN)/python -m examples.vault.demo $(ARGS)
 
 test: $(READY) lint ## lint, types and every test but the long ones (under 8 minutes)

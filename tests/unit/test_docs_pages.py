@@ -171,7 +171,7 @@ FIRST_SCREEN = 45
         ("operate/operations.md", "brainq doctor"),
         ("operate/fairness.md", "client.submit("),
         ("guides/people.md", "client.approve("),
-        ("guides/testing.md", "ScriptedProvider"),
+        ("guides/testing.md", "from brainq.testing import"),
         ("guides/tools.md", "@brain.tool("),
         ("start/why.md", "client.submit("),
     ],

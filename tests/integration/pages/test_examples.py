@@ -51,6 +51,14 @@ def test_a_tool_of_ones_own(pumps: Callable[..., Pump], tmp_path: Path, monkeypa
     ]
 
 
+def test_the_first_program(capsys: pytest.CaptureFixture[str]) -> None:
+    importlib.import_module("examples.first").main()
+    said = capsys.readouterr().out
+    assert "order A1 cost 120" in said
+    assert "waits, because refund is a large refund" in said
+    assert "120 paid back for A1" in said
+
+
 def test_a_note_is_one_lane_however_its_path_is_spelled(
     pumps: Callable[..., Pump], vault: Vault, vault_brain: Brain
 ) -> None:

@@ -1,59 +1,28 @@
-"""docs/guides/testing.md: its tests pass, on a pump and as they stand."""
+"""docs/guides/testing.md: its tests pass as they stand, by the plugin that pytest finds."""
 
 from __future__ import annotations
 
-import importlib
 import re
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
-import pytest
-
-from tests.support.pump import Pump
-from tests.support.pumping import pumping
-
+BY_FIXTURE = """
+def test_the_fixture(brainq_run):
+    assert brainq_run(brain, [says("Hi.")]).turn("Hi").text == "Hi."
+"""
 PAGE = (Path(__file__).parents[3] / "docs" / "guides" / "testing.md").read_text()
 
 
-def written(directory: Path) -> None:
-    for name in ("test_desk", "conftest"):
-        blocks = re.findall(rf"```python\n# {name}\.py\n(.*?)```", PAGE, re.DOTALL)
-        assert blocks
-        (directory / f"{name}.py").write_text("\n\n".join(blocks))
-
-
-@pytest.fixture
-def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
-    written(tmp_path)
-    monkeypatch.syspath_prepend(str(tmp_path))
-    return importlib.import_module("test_desk")
-
-
-def test_the_pages_tests_of_a_tool_pass(desk: Any) -> None:
-    desk.test_the_tool()
-    desk.test_what_the_model_is_told()
-
-
-def test_the_pages_test_of_a_turn_passes(pumps: Callable[..., Pump], desk: Any) -> None:
-    pump = pumps(desk.scripted_brain)
-    with pumping(pump):
-        desk.test_a_turn(pump.client)
-
-
-def test_the_page_as_it_stands_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    written(tmp_path)
-    monkeypatch.setenv("PATH", f"{Path(sys.executable).parent}:/usr/bin:/bin")
-    for name in ("BRAINQ_APP", "BRAINQ_REDIS_URL", "BRAINQ_SQL_URL", "BRAINQ_DATA_DIR"):
-        monkeypatch.delenv(name, raising=False)
+def test_the_tests_of_the_page_pass(tmp_path: Path) -> None:
+    blocks = re.findall(r"```python\n# test_desk\.py\n(.*?)```", PAGE, re.DOTALL)
+    (tmp_path / "test_desk.py").write_text("\n\n".join([*blocks, BY_FIXTURE]))
     done = subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-p", "no:randomly", "-p", "no:xdist", str(tmp_path)],
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:randomly", "-p", "no:xdist", "test_desk.py"],
         cwd=tmp_path,
         capture_output=True,
         text=True,
         timeout=120,
     )
     assert done.returncode == 0, done.stdout + done.stderr
-    assert "3 passed" in done.stdout
+    assert f"{PAGE.count('def test_') + 1} passed" in done.stdout
