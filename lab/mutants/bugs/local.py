@@ -34,7 +34,7 @@ BUGS = (
     Bug(
         "a message that was taken when the pool drains is lost",
         "brainq/app/local/pool_loop.py",
-        "                self._reader.put_back(message)\n",
+        "        self._reader.put_back(message)\n",
         "",
         LOOP,
     ),

@@ -1,5 +1,5 @@
 --[[
-A finalizer step failed and is to be tried again after `retry_ms`; the sweeper rings then.
+Record that a finalizer step failed and must be tried again after `retry_ms`, when the sweeper rings for it.
 
 KEYS   turn
 ARGV   sid tid fence:n retry_ms:n failure
@@ -12,6 +12,6 @@ if not holds_step(t, fence) then return {'LOST'} end
 redis.call('HSET', turn, 'fin_owner', '', 'fin_retry_at', now + retry_ms, 'fin_retry_ms', retry_ms,
   'fin_error', failure, 'fin_lost', math.max(0, (t.fin_lost or 1) - 1))
 if not t.fin_failing_since or t.fin_failing_since == '0' then redis.call('HSET', turn, 'fin_failing_since', now) end
--- A long wait does not keep the sweeper from sending the result out in between.
+-- Even during a long wait, the sweeper may have to send the result.
 look_within(sid, tid, math.min(retry_ms, SOON_MS) + 1)
 return {'WAIT'}

@@ -1,6 +1,6 @@
 --[[
-The step that sends the result is done: the result goes out, if it has not yet, and the chain goes on as by
-finalize_settle.
+Record that the step that sends the result is done. The result is published unless it has been, and the chain continues
+as in finalize_settle.
 
 KEYS   turn result events
 ARGV   sid tid fence:n step next_step owner lease_ms:n body data

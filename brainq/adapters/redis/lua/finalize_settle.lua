@@ -1,6 +1,7 @@
 --[[
-A finalizer step is done (or given up), and the chain goes on with `next_step`. Its owner takes that at once (`GO`, and the same again),
-unless it names no `owner`, or the step comes after the result while others wait for theirs: then it is rung for.
+Record that a finalizer step is done or given up, and continue the chain with `next_step`. Its owner takes that step at
+once (`GO`, also for a repeated call), unless `owner` is empty, or the step comes after the result while other turns
+wait for theirs. Then it is rung for.
 
 KEYS   turn
 ARGV   sid tid fence:n step next_step owner lease_ms:n
