@@ -105,7 +105,7 @@ class StopReason(StrEnum):
     MAX_COST = "max_cost"
     DEADLINE = "deadline"
     WAITED = "waited"  # it had not begun after `max_wait_s`; nothing was done, and nothing paid
-    LIMITED = "limited"  # its model's limit had no place for its next request within a day
+    LIMITED = "limited"  # the limits of its model did not allow its next request within a day
     CANCELLED = "cancelled"
     MODEL_ERROR = "model_error"
     LOST = "lost"

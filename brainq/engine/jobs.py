@@ -1,4 +1,4 @@
-"""Jobs: rows in SQL of work to be done later, at least once, by one process at a time; and how a try of one ends.
+"""Jobs, which are rows in SQL of work to do later, at least once and by one process at a time; and the ends of a try.
 
     pending ── claim ──► a try, under a lease ─┬─ done
        ▲                                       ├─ failed     due again after a back-off
@@ -6,7 +6,7 @@
        └─ revive, by a person's command ───────┴─ dead       the last try failed
 
 Judgements and webhook deliveries are such rows, and so are finalizer steps that failed (`adapters/sql/jobs.py`). If a
-process dies, its lease lapses: the row is due then, and the try counts.
+process dies, its lease expires: the row is due then, and the try counts.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def delivery_key(row: int) -> JobKey:
 
 @dataclass(frozen=True, slots=True)
 class Backoff:
-    """How long to wait before the next try.
+    """The waits between tries.
 
     first_s     before the second try; each further wait is `factor` times as long
     longest_s   no wait is longer, before chance changes it
@@ -60,7 +60,7 @@ class Backoff:
 
 
 SOON = Backoff(first_s=0.5, factor=2.0, longest_s=60.0, spread=(0.5, 1.0))
-"""For work of our own and of the brain's: eight tries within about a minute and a half."""
+"""The back-off for work of brainq and of brains: eight tries within about a minute and a half."""
 MAX_TRIES = 8
 
 
@@ -86,7 +86,7 @@ class TryFailed(Exception):
 
 @dataclass(eq=False, kw_only=True)
 class JobRunner:
-    """Runs a try of a job that was claimed, and records how it ended.
+    """A runner of a claimed job: it runs one try, and records how the try ended.
 
     beats      renews leases while a try runs; None if a try takes less time than its lease
     failure    classifies a failed try for the Celery task that made it; None if no task did
@@ -110,7 +110,7 @@ class JobRunner:
         """Run `work`, which settles its row itself and returns a word for the log.
 
         Returns that word; `failed` if the row is due again; `dead`; or the word of Postponed. `show` renders a failure
-        for people. Raises what SQL raises: the row's lease lapses then.
+        for people. Raises SQL's errors; the row's lease then expires.
         """
         if self.beats is None:
             return self._try(key, tries, work, show)
@@ -139,4 +139,4 @@ class JobRunner:
 
 
 def _ignore(word: str) -> None:
-    """Another try has the row. This one ends; what it writes counts only if it comes first."""
+    """Do nothing when the lease is lost. The try goes on, but its result counts only if it comes first."""

@@ -177,7 +177,7 @@ def _note_settled(call: ClaimedCall, reply: SettleReply, report: OutcomeReport |
 
 
 def settled_as(word: str, report: OutcomeReport | None) -> WorkOutcome:
-    """Return the outcome word. It also carries whether the call's task is shown as failed."""
+    """Return the outcome word. If the call's Celery task is to be shown as failed, the word carries the failure."""
     if word == "lost":  # the sweeper has shown the task as failed, and a success would replace that
         return WorkOutcome(word, WorkFailure.CALL_LOST)
     if report is None:

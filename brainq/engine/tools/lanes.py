@@ -78,7 +78,7 @@ def check_template(tool: str, template: object, schema: Schema) -> str:
 
 
 def _problem(name: str, schema: Schema) -> str:
-    """Return why `name` cannot stand for a plain value, or ""."""
+    """Return why a resource cannot contain the argument `name`, or "" if its value is a text or number."""
     if name == SESSION and SESSION not in schema.get("properties", {}):
         return ""
     found = [schema]

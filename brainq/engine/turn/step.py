@@ -231,10 +231,10 @@ def end_after_failure(failure: ProviderError) -> End:
         case "timeout":
             return End(Ending.TIMED_OUT, StopReason.DEADLINE, "the model did not answer by the deadline")
         case "waited":
-            why = "no place among its model's requests came in time"
+            why = "the limits of its model allowed no request in time"
             return End(Ending.TIMED_OUT, StopReason.WAITED, why, str(failure))
         case "limited":
-            why = "its place among its model's requests comes too late"
+            why = "the limits of its model allow its next request too late"
             return End(Ending.FAILED, StopReason.LIMITED, why, str(failure))
         case "too_large":
             return too_large_end(str(failure))
