@@ -1,1 +1,1 @@
-"""What producers use: submit a turn, follow it, get its result."""
+"""The producer's side: submit a turn, follow it, get its result."""

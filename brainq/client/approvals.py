@@ -1,4 +1,4 @@
-"""The verbs by which people decide about calls, and other programs give calls their results."""
+"""The verbs with which people decide on calls, and other programs send results of calls."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from brainq.engine.tools.results import OutcomeUnknown, ToolError
 
 
 class ApprovalVerbs:
-    """The part of `Client` that decides about approvals and gives results to parked calls."""
+    """The part of `Client` that decides on approvals and sends results of parked calls."""
 
     _connection: Connection
 
@@ -60,12 +60,13 @@ class ApprovalVerbs:
         return self._connection.read(lambda wiring: wiring.people.approvals.get(known), find=_cell_of(known))
 
     def approve(self, approval_id: str, *, by: str = "", args_hash: str | None = None) -> Approval:
-        """Let a call run. Approving it again changes nothing and returns the approval as it is.
+        """Approve a call, so that it runs. Approving it again changes nothing and returns the approval.
 
-        by: the person who decides, for the record.
-        args_hash: `approval.args_hash` as it was shown. The decision is refused if the arguments are different now.
+        by: the name of the person who decides, for the record. args_hash: `approval.args_hash` as it was shown to the
+        person. The decision is refused if the arguments have changed.
 
-        Raises ApprovalDecided if it was denied, has expired, or its turn has ended; ApprovalNotFound.
+        Raises ApprovalDecided if the call was denied, the approval has expired, or the turn has ended;
+        ApprovalNotFound.
         """
         who, shown = checks.name(by), checks.args_hash(args_hash)
         return self._decide(
@@ -73,7 +74,7 @@ class ApprovalVerbs:
         )
 
     def deny(self, approval_id: str, reason: str = "", *, by: str = "") -> Approval:
-        """Refuse a call. The model reads `reason`, and the turn continues. Raises as `approve`."""
+        """Deny a call. The model reads `reason`, and the turn continues. Raises the errors of `approve`."""
         who, why = checks.name(by), checks.text("reason", reason, checks.MAX_COMMENT_CHARS)
         return self._decide(
             "deny", approval_id, lambda desk, known: desk.deny(known, reason=why, by=who), by=who, reason=why
@@ -82,11 +83,11 @@ class ApprovalVerbs:
     def edit(
         self, approval_id: str, arguments: Mapping[str, Any], *, by: str = "", args_hash: str | None = None
     ) -> Approval:
-        """Let a call run with these arguments in place of the model's. The model reads them.
+        """Approve a call with these arguments in place of the model's. The model reads them.
 
         args_hash: the hash of the arguments before the edit, as they were shown. See `approve`.
 
-        Raises InvalidInput if the arguments do not fit the tool's schema, otherwise as `approve`.
+        Raises InvalidInput if the arguments do not fit the tool's schema, and the errors of `approve`.
         """
         who, shown = checks.name(by), checks.args_hash(args_hash)
         return self._decide(
@@ -94,11 +95,11 @@ class ApprovalVerbs:
         )
 
     def complete_call(self, token: str, result: Any, *, partial: bool = False) -> Taken:
-        """Give the result of a call that returned `Pending(token)`, once, from any process: JSON, a File, or
-        `WithFiles(JSON, [File, ...])`.
+        """Send the result of a call whose tool returned `Pending(token)`. Can be called from any process; only the
+        first result counts. The result is JSON, a File, or `WithFiles(JSON, [File, ...])`.
 
-        Returns `settled`, `early` if the tool has not returned yet, or `late` if no call waits any more. Raises
-        TokenRefused if no call waits for the token or if it was used before; InvalidInput.
+        Returns `settled`, `early` if the tool has not returned yet, or `late` if the call no longer waits. Raises
+        TokenRefused if no call waits for the token or it was used before; InvalidInput.
         """
         return self._connection.do(
             lambda wiring: wiring.people.outside.complete(token, result, partial=partial),
@@ -107,7 +108,7 @@ class ApprovalVerbs:
         )
 
     def fail_call(self, token: str, error: str | ToolError | OutcomeUnknown) -> Taken:
-        """Give an error in place of a result. See `complete_call`.
+        """Send an error in place of a result. See `complete_call`.
 
         error: one line for the model; ToolError for a longer text; OutcomeUnknown if the change may or may not have
             been made.

@@ -29,7 +29,7 @@ BULK_LOOK_S = 0.5
 
 
 class AsyncMemories:
-    """`Memories` with awaited verbs. Each takes a thread while it runs."""
+    """`Memories` with awaited verbs. Each verb occupies a thread while it runs."""
 
     def __init__(self, threads: VerbThreads, memories: Memories) -> None:
         self._threads = threads
@@ -41,7 +41,7 @@ class AsyncMemories:
 
 
 class AsyncBudgetVerbs:
-    """`BudgetVerbs` with awaited verbs. Each takes a thread while it runs."""
+    """`BudgetVerbs` with awaited verbs. Each verb occupies a thread while it runs."""
 
     def __init__(self, threads: VerbThreads, budgets: BudgetVerbs) -> None:
         self._threads = threads
@@ -108,7 +108,8 @@ class AsyncFlag:
 
 
 class AsyncSession:
-    """A Session with awaited verbs. Each takes a thread while it runs. `flag` needs no service and is not awaited."""
+    """A Session with awaited verbs. Each verb occupies a thread while it runs. `flag` needs no service and is not
+    awaited."""
 
     def __init__(self, threads: VerbThreads, session: Session) -> None:
         self._threads = threads
@@ -295,7 +296,7 @@ class AsyncClient:
     async def close(self) -> None:
         """Stop following turns on this loop, wait for running verbs, and close the connections.
 
-        Whoever still follows a turn gets SetupError.
+        A task that still follows a turn gets SetupError.
         """
         for wiring in self._connection.cells.opened():
             await wiring.close_streams()

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 R = TypeVar("R")
 T = TypeVar("T")
 P = ParamSpec("P")
-THREADS_PER_KIND = 16  # of either kind
+THREADS_PER_KIND = 16  # THREADS_PER_KIND applies to each kind.
 
 
 class VerbThreads:
@@ -65,7 +65,8 @@ class VerbThreads:
 
 
 def async_action(verb: Callable[Concatenate[Any, P], R]) -> Callable[Concatenate[Any, P], Coroutine[Any, Any, R]]:
-    """Make a verb that writes, of the twin's `_sync`, a verb that is awaited in one of its `_threads`."""
+    """Return an awaited form of a verb that writes. It runs the verb of the object's `_sync` in one
+    of its `_threads`."""
 
     @wraps(verb)
     async def in_thread(twin: Any, *args: P.args, **named: P.kwargs) -> R:
@@ -75,7 +76,7 @@ def async_action(verb: Callable[Concatenate[Any, P], R]) -> Callable[Concatenate
 
 
 def async_lookup(verb: Callable[Concatenate[Any, P], R]) -> Callable[Concatenate[Any, P], Coroutine[Any, Any, R]]:
-    """Make a read-only verb awaited, as `async_action` does."""
+    """Return an awaited form of a read-only verb. See `async_action`."""
 
     @wraps(verb)
     async def in_thread(twin: Any, *args: P.args, **named: P.kwargs) -> R:
@@ -272,7 +273,7 @@ class AsyncTurnHandle:
             following.close()
 
     async def _known_result(self, patience_s: float = 0.0) -> tuple[TurnResult | None, int]:
-        """Return the result if it is out, and the number of the newest event."""
+        """Return the result if it was published, and the number of the newest event."""
         with translate_unreachable():
             newest = await self._reader().newest(self.session_id, self.turn_id, patience_s)
         if newest.result is not None:
@@ -280,7 +281,7 @@ class AsyncTurnHandle:
         return None if newest.is_known else await self._ask_sql(waiting.stored_result), newest.seq
 
     async def _ask_sql(self, lookup: Callable[[Wiring, str], R]) -> R | None:
-        """Return what SQL has of the turn. Returns None, after a moment, while the turn's tenant moves."""
+        """Return the answer of a lookup in SQL. If the turn's tenant is moving, waits a moment and returns None."""
         with translate_unreachable():
             try:
                 return await self._threads.run_lookup(lookup, self._wiring, self.turn_id)
@@ -295,7 +296,7 @@ class AsyncTurnHandle:
                 return await self._threads.run_lookup(lookup, self._wiring, self.turn_id)
 
     def _has_moved(self) -> bool:
-        """Follow the turn's tenant to the cell that has it now. Returns False if that is the same cell."""
+        """Follow the turn's tenant to its current cell. Returns False if the cell has not changed."""
         before, cells = self._wiring, cells_of(self._sync)
         cells.look_again(self.session_id)
         self._wiring = wiring_of(self._sync)

@@ -25,7 +25,7 @@ class AuditVerbs:
         turn: str | None = None,
         after: int | None = None,
     ) -> tuple[Act, ...]:
-        """List what people and tokens did, the newest first: who, when, from where, and to what.
+        """List what people and tokens did, newest first: who, when, from where, and to what.
 
         who        acts of this token, person or user
         act        acts of this kind: approve, deny, edit, result, cancel, hold, release, ready, pause, resume, drop,

@@ -1,4 +1,6 @@
-"""The client's verbs for many turns at once: run to the end here, or start, follow and stop a bulk."""
+"""The client's verbs for many turns at once. A bulk can be run to its end, or started in the background, followed and
+stopped.
+"""
 
 from __future__ import annotations
 
@@ -32,22 +34,28 @@ class BulkThreads:
         self._lock = threading.Lock()
 
     def start(self, run: BulkRun) -> None:
-        """Start a bulk. Raises AlreadyRuns if the largest number runs, Unreachable if the system refuses a thread."""
-        context = contextvars.copy_context()  # who acts, for the audit log
+        """Start a bulk. Raises AlreadyRuns if the maximum number of bulks is running, and Unreachable if the system
+        refuses a thread."""
+        context = contextvars.copy_context()  # The context has the name of the caller, for the audit log.
         with self._lock:
             if len(self._running) >= MAX_AT_ONCE:
-                raise AlreadyRuns(f"{MAX_AT_ONCE} bulks run in this process; wait for one to end, or stop one")
+                raise AlreadyRuns(
+                    f"{MAX_AT_ONCE} bulks are running in this process, which is the maximum; wait for one to end, or "
+                    "stop one"
+                )
             try:
                 thread = start_thread("brainq-bulk-run", lambda: context.run(self._run, run))
             except RuntimeError as refused:
-                raise Unreachable(f"this process has no thread for a bulk ({refused}): try it again") from refused
+                raise Unreachable(
+                    f"this process cannot start a thread for the bulk ({refused}); try again"
+                ) from refused
             run.begin()
             self._running[run] = thread
 
     def _run(self, run: BulkRun) -> None:
         with self._lock:
             if run not in self._running:
-                return  # it could not be begun
+                return  # The bulk could not be begun.
         try:
             run.run()
         finally:
@@ -130,7 +138,7 @@ class BulkVerbs:
         return report
 
     def stop_bulk(self, bulk_id: str) -> bool:
-        """Stop a bulk before its next turn. Returns False if it has ended. Raises NotFound."""
+        """Stop a bulk before its next turn. Returns False if it had already ended. Raises NotFound."""
         if self.bulk_report(bulk_id).state != "running":
             return False
         return self._connection.do(

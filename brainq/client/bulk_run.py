@@ -72,7 +72,9 @@ def read_where(where: str) -> TurnFilters:
             known = f"{', '.join(_TEXTS)}, tenant, older, newer, failing, unknown, min_cost, tag, metadata.NAME"
             raise InvalidInput("where", f"{name!r} is not a filter; the filters are {known}")
     if not found and not tags and not pairs:
-        raise InvalidInput("where", "name at least one filter, such as brain=shop; state=accepted is all that run")
+        raise InvalidInput(
+            "where", "name at least one filter, such as brain=shop; state=accepted selects all live and waiting turns"
+        )
     filters = cast("TurnFilters", found | {"prompt_tags": tags, "metadata": read_metadata_pairs("where", pairs)})
     checked_filter(**filters)
     return filters
@@ -100,8 +102,8 @@ def first_report(plan: BulkPlan, prefixes: tuple[str, ...] | None) -> BulkReport
 def next_due_s(due_s: float, now_s: float, rate: float) -> float:
     """Return when the next turn is due, at `rate` turns a second. Pure.
 
-    What a turn takes itself is part of its time. A bulk that fell behind makes up for CATCH_UP_S at most, so that no
-    burst follows an outage.
+    The time that a turn itself takes counts towards the rate. A bulk that fell behind catches up by at most CATCH_UP_S,
+    so that no burst follows an outage.
     """
     return max(due_s + 1 / rate, now_s - CATCH_UP_S)
 
@@ -122,14 +124,15 @@ class BulkRun:
     stopping: threading.Event = field(default_factory=threading.Event)
 
     def begin(self) -> None:
-        """Publish the first report. Raises Unreachable, and InvalidInput for a text that is no filter."""
+        """Publish the first report. Raises Unreachable, and InvalidInput if the text is not a valid filter."""
         read_where(self.report.plan.where)
         plan = self.report.plan
         act = NewAct("bulk", f"{plan.verb} {self.report.id}", plan.by, plan.reason)
         connection_of(self.client).do(self._keep, "a dry run changes nothing" if plan.dry_run else act)
 
     def run(self) -> BulkReport:
-        """Run the bulk to its end. A failure that stops it is in the report; running it again does the rest."""
+        """Run the bulk to its end. A failure that stops the bulk is recorded in the report; a
+        second run does the rest."""
         saver = KeptThread("brainq-bulk-saver", self._save_on)
         try:
             saver.ensure()
@@ -143,7 +146,7 @@ class BulkRun:
             raise
         finally:
             self._note(ended_at=datetime.now(UTC))
-            saver.stop(SAVER_ENDS_S)  # what it saves is older than the end
+            saver.stop(SAVER_ENDS_S)  # The saver's report is older than the final one, so stop it first.
             self._save()
         return self.report
 
@@ -155,7 +158,7 @@ class BulkRun:
         try:
             connection_of(self.client).do(self._keep, "a report of progress")
         except Exception as failure:
-            logs.warning("a bulk's report was not kept", bulk=self.report.id, why=type(failure).__name__)
+            logs.warning("the report of a bulk could not be saved", bulk=self.report.id, why=type(failure).__name__)
 
     def _keep(self, wiring: Wiring) -> str:
         """Publish the report, and stop the bulk if a stop was requested."""
@@ -178,11 +181,11 @@ class BulkRun:
         return "stopped" if self.stopping.is_set() else "done"
 
     def _wait_until(self, due_s: float) -> bool:
-        """Wait for the next turn's time. Returns True if the bulk is to stop."""
+        """Wait until the next turn is due. Returns True if the bulk must stop."""
         return self.stopping.wait(max(0.0, due_s - time.monotonic()))
 
     def _find_named(self, filters: TurnFilters) -> Iterator[ListedTurn]:
-        """Find turns, including those that name no brain if the only brain here is the one that is meant."""
+        """Find turns by brain. If there is only one brain, this includes turns that name no brain."""
         if filters.get("brain") != self.client.brains[0] or len(self.client.brains) > 1:
             return self._find(filters)
         anys = cast("TurnFilters", {name: value for name, value in filters.items() if name != "brain"})
@@ -209,7 +212,7 @@ class BulkRun:
                 why = BulkAct(self.client, report.plan, self.may_configure).do(turn)
         except BrainqError as failure:
             if isinstance(failure, Unreachable) and not isinstance(failure, CellUnreachable):
-                raise  # it is away for all
+                raise  # Stop the bulk, because the service is unreachable for every turn.
             failed = (*report.failed, BulkFailure(turn_id=turn.turn_id, why=str(failure)))[:MAX_FAILURES]
             self._note(failed=failed, failures=report.failures + 1)
         else:
@@ -218,7 +221,7 @@ class BulkRun:
         self.on_progress(self.report)
 
     def _note(self, **changes: object) -> None:
-        """Replace the report as a whole, because another thread reads it at any time."""
+        """Replace the report as a whole, because another thread may read it at any time."""
         self.report = self.report.model_copy(update=changes)
 
 
@@ -231,11 +234,11 @@ class BulkAct:
     may_configure: bool
 
     def do(self, turn: ListedTurn) -> str:
-        """Apply the verb. Returns why nothing was to be done, or "" if it was done."""
+        """Apply the verb. Returns the reason why nothing had to be done, or "" if it was done."""
         match self.plan.verb:
             case "cancel":
                 word = self.client.cancel(turn.session_id, turn.turn_id, self.plan.reason)
-                return "it has ended" if word == "ended" else ""
+                return "the turn has ended" if word == "ended" else ""
             case "retry":
                 return self._retry(turn)
             case "resubmit":
@@ -250,11 +253,11 @@ class BulkAct:
                 self.client.approve(approval.id, by=self.plan.by, args_hash=approval.args_hash)
             else:
                 self.client.deny(approval.id, self.plan.reason, by=self.plan.by)
-        return "" if asked else "nobody is asked about its calls"
+        return "" if asked else "the turn has no pending approval"
 
     def _retry(self, turn: ListedTurn) -> str:
         if not turn.dead_steps:
-            return "none of its finalizer steps was given up"
+            return "the turn has no dead finalizer step"
         connection = connection_of(self.client)
         for step in steps_to_run(connection, turn.turn_id):
             tried = retry_step(connection, turn.session_id, turn.turn_id, step)
@@ -264,14 +267,14 @@ class BulkAct:
 
     def _resubmit(self, turn: ListedTurn) -> str:
         if turn.ending is None or turn.ending.value == "completed":
-            return "it has not failed"
+            return "the turn has not failed"
         request = self.client.handle(turn.turn_id).request()
         if request.attachments or request.parent is not None:
-            return "it has files, or is a call's child turn"
+            return "the turn has files, or was started by a call"
         fields: Mapping[str, Any] = request.model_dump(mode="json", exclude_defaults=True)
         kept = {name: fields[name] for name in fields if name in SubmitOptions.__annotations__.keys() - _ONLY_FIRST}
         if not self.may_configure and not CONFIGURE_OPTIONS.isdisjoint(kept):
-            return "it chose what needs the verb `configure`"
+            return "the turn has options that need the verb `configure`"
         made = self.client.submit(
             request.session_id,
             request.user_message,
@@ -279,7 +282,7 @@ class BulkAct:
             metadata={**(request.metadata or {}), "resubmit_of": turn.turn_id},
             **kept,
         )
-        return "" if made.created else "it was submitted again before"
+        return "" if made.created else "the turn was already resubmitted"
 
 
 def _span_s(name: str, value: str) -> float:

@@ -1,8 +1,9 @@
-"""Lists over all cells: one page of each cell, merged, and where the next page begins in each.
+"""Lists over all cells. The pages of all cells are merged into one, and a cursor says where each cell's next page
+begins.
 
-A cell lists its rows in the order of their numbers. The merged list is in the order of instants (or of cost, or of
-tokens), and at the same instant in the order of the cells. The next page begins after one item, the last of this page:
-after its row in the cell that has it, and after its instant in the others.
+Each cell lists its rows in the order of their numbers. The merged list is ordered by time (or cost, or tokens), and for
+equal values by cell. The next page begins after the last item of the current one: in that item's cell after its row, in
+the other cells after its time.
 """
 
 from __future__ import annotations
@@ -35,9 +36,9 @@ Row = TypeVar("Row", DeliveryRow, MemoryRow)
 class Cursor:
     """The last item of the current page.
 
-    cell    the cell that has it
-    row     its row there
-    place   finds its place in the order of the merged list; used only if there are other cells
+    cell    the cell of the item
+    row     its row in that cell
+    place   a function that returns its place in the order of the merged list; called only if there are other cells
     """
 
     cell: str
@@ -150,18 +151,18 @@ def list_memories(
 
 
 def find_row(cells: Cells, field: str, shown: RowId) -> tuple[Wiring, int]:
-    """Return the cell and the row in it that an id names. A number alone is a row of home.
+    """Return the cell and the row that an id names. A number alone is a row of the home cell.
 
-    Raises InvalidInput naming `field` if it is not an id, or if the cell is unknown.
+    Raises InvalidInput naming `field` if the text is not an id, or if the cell is unknown.
     """
     name, row = parse_row(field, shown)
     if name and name not in cells.names:
-        raise InvalidInput(field, f"{shown!r} is a row of cell {name!r}, which is not one of this deployment's")
+        raise InvalidInput(field, f"{shown!r} is a row of cell {name!r}, which is not a cell of this deployment")
     return cells.of_name(name) if name else cells.home, row
 
 
 def _with_cell(cells: Cells, wiring: Wiring, rows: Sequence[Row]) -> Sequence[Row]:
-    """Return the rows with the ids that callers get."""
+    """Return the rows with their public ids."""
     if len(cells.names) == 1:
         return rows
     return [replace(one, row=shown_row(wiring.settings.cell, int(one.row))) for one in rows]
@@ -181,7 +182,7 @@ def _turn_cursor(
 def _approval_cursor(cells: Cells, after: str, session: str | None, prefixes: Sequence[str] | None) -> Cursor:
     turn_id, call_id = split_call_id(after)
     asked = cells.ask(lambda wiring: wiring.store.approvals.row_number(turn_id, call_id, prefixes), session, prefixes)
-    missing = InvalidInput("after", f"there is no approval {after!r}; begin with the first page")
+    missing = InvalidInput("after", f"approval {after!r} does not exist; begin with the first page")
     cell, row = _found(asked, missing)
     return Cursor(cell, row, lambda: _place(cells.of_name(cell), "approvals", row, missing))
 
@@ -207,7 +208,7 @@ def _found(asked: Answers[T | None], missing: InvalidInput) -> tuple[str, T]:
         if answer is not None:
             return cell, answer
     if asked.away:
-        raise CellUnreachable(asked.away[0], "the last item of the current page may be there")
+        raise CellUnreachable(asked.away[0], "the last item of the current page may be in that cell")
     raise missing
 
 
@@ -219,7 +220,7 @@ def _merged(
     *,
     is_rising: bool = False,
 ) -> tuple[T, ...]:
-    """Return the first items of all pages, each once: a tenant that moves is in two cells for a while."""
+    """Return the first items of all pages, without repeats: a tenant that is moving is in two cells for a while."""
     items = merge(*asked.values, key=key, reverse=not is_rising)
     return listed(islice(_once(items, identity), limit), asked)
 

@@ -1,4 +1,6 @@
-"""The cells as an operator sees them: which answer, their tenants, turns and workers, and the moves under way."""
+"""The cells as an operator sees them: which cells answer, their tenants, turns and workers, and the
+moves in progress.
+"""
 
 from __future__ import annotations
 
@@ -21,9 +23,11 @@ class CellVerbs:
     _connection: Connection
 
     def cells(self) -> CellsState:
-        """Return the state of each cell (whether it answers, its tenants, turns and workers), and the moves under way.
+        """Return the state of each cell (whether it answers, its tenants, turns and workers), and the moves in
+        progress.
 
-        A cell that does not answer within a second is away. A deployment without BRAINQ_CELLS is one cell, named "".
+        A cell that does not answer within a second counts as unreachable. A deployment without BRAINQ_CELLS is one
+        cell, named "".
         """
         return self._connection.read_all(read_cells)
 
@@ -40,7 +44,7 @@ def cells_state(
 ) -> CellsState:
     """Return the state of all cells. Pure.
 
-    facts: how many tenants each cell has, and the moves under way. None if home did not answer.
+    facts: the number of tenants of each cell, and the moves in progress. None if the home cell did not answer.
     """
     tenants, moves = facts or ({}, ())
     answered = dict(fleets.answers)

@@ -34,10 +34,10 @@ def turn_input(text: object, client_message_id: str | None, readiness: object, f
     if not isinstance(text, str):
         raise InvalidInput("text", f"must be a str, got {type(text).__name__}")
     if not text.strip() and (text or readiness is None) and not files:
-        raise InvalidInput("text", "it is empty; say something, or leave it '' and give readiness")
+        raise InvalidInput("text", "it is empty; send a text, or readiness without a text")
     if len(text) > MAX_MESSAGE_CHARS:
         raise InvalidInput(
-            "text", f"it is {len(text):,} characters; send at most {MAX_MESSAGE_CHARS:,}, and link to the rest"
+            "text", f"it has {len(text):,} characters; send at most {MAX_MESSAGE_CHARS:,}, and a link to the rest"
         )
     if text:
         _without_surrogates("text", text)
@@ -73,12 +73,12 @@ def text(field: str, text: object, max_chars: int) -> str:
     if not isinstance(text, str):
         raise InvalidInput(field, f"must be a str, got {type(text).__name__}")
     if len(text) > max_chars:
-        raise InvalidInput(field, f"it is {len(text):,} characters; use at most {max_chars:,}")
+        raise InvalidInput(field, f"it has {len(text):,} characters; use at most {max_chars:,}")
     return _without_surrogates(field, text)
 
 
 def name(by: object) -> str:
-    """Return the name of the person who acts, for the record. It may be empty."""
+    """Return the name of the person who acts, for the record. The name may be empty."""
     return text("by", by, MAX_NAME_CHARS)
 
 
@@ -91,7 +91,7 @@ def expected_turn(turn_id: object) -> str | None:
 
 
 def approval_state(state: object) -> str | None:
-    """Return the state to filter by. Returns None, for any state, if it is `all` or None."""
+    """Return the state to filter by. Returns None, which selects every state, if `state` is `all` or None."""
     known: tuple[str, ...] = get_args(ApprovalState)
     if state is None or state == "all":
         return None
@@ -117,35 +117,37 @@ def approval(approval_id: object) -> str:
 
 
 def call_id(turn_id: str, value: object) -> str:
-    """Return the id of a call in its turn, given as such or as the full id. Raises InvalidInput."""
+    """Return the id that a call has in its turn. Accepts that id or the call's full id. Raises InvalidInput."""
     if isinstance(value, str) and is_call_id(value):
         return value
     of_turn, call = split_call_id(value)
     if of_turn != turn_id:
-        raise InvalidInput("call_id", f"{value!r} is a call of another turn than {turn_id!r}")
+        raise InvalidInput("call_id", f"{value!r} is not a call of turn {turn_id!r}")
     return call
 
 
 def after_call(turn_id: str, call_id: object) -> str | None:
-    """Return the id of a call in its turn, given its full id, or None for None. Raises InvalidInput."""
+    """Return the id that a call has in its turn, given its full id. Returns None if `call_id` is None. Raises
+    InvalidInput."""
     if call_id is None:
         return None
     of_turn, call = split_call_id(call_id)
     if of_turn != turn_id:
-        raise InvalidInput("after", f"{call_id!r} is a call of another turn than {turn_id!r}")
+        raise InvalidInput("after", f"{call_id!r} is not a call of turn {turn_id!r}")
     return call
 
 
 def after_count(count: object) -> int:
     if isinstance(count, bool) or not isinstance(count, int) or count < 0:
-        raise InvalidInput("after", f"{count!r} must be how many messages to leave out, 0 or more")
+        raise InvalidInput("after", f"{count!r} must be the number of messages to skip, 0 or more")
     return count
 
 
 def _without_surrogates(field: str, text: str) -> str:
-    """Raise InvalidInput for half of a surrogate pair, which would fail only when it is stored."""
+    """Return the text. Raises InvalidInput if it has half of a surrogate pair, because storing that
+    would fail later."""
     try:
         text.encode()
     except UnicodeEncodeError:
-        raise InvalidInput(field, "it holds half of a surrogate pair; send whole characters") from None
+        raise InvalidInput(field, "it contains half of a surrogate pair; send whole characters") from None
     return text

@@ -1,4 +1,4 @@
-"""Client: submits turns, finds them again, and decides about their calls."""
+"""Client: submits turns, finds them again, and decides on their calls."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ from brainq.runtime.settings.deployment import Settings, settings_here
 
 
 class Client(ScheduleVerbs, ApprovalVerbs, SpendVerbs, CellVerbs, StopVerbs, VersionVerbs, AuditVerbs, BulkVerbs):
-    """Submits turns. Thread-safe; one a process is enough.
+    """A client that submits turns. Thread-safe; one per process is enough.
 
     client = Client()                    # settings and brain from BRAINQ_..., and .env in the working directory
     handle = client.submit("session-1", "What is on my list?")
@@ -161,9 +161,9 @@ class Client(ScheduleVerbs, ApprovalVerbs, SpendVerbs, CellVerbs, StopVerbs, Ver
         return TurnHandle(self, row.session_id, turn_id)
 
     def find(self, sought: str) -> TurnHandle:
-        """Return the handle of the turn with this id, beginning of an id, or request key.
+        """Return the handle of the turn with this id, id prefix or request key.
 
-        Raises TurnNotFound, and InvalidInput if the ids of several turns begin like this.
+        Raises TurnNotFound, and InvalidInput if several turns have an id with this prefix.
         """
         row = find_turn(self._connection.read_all(lambda cells: cells.find_rows(sought)), sought)
         return TurnHandle(self, row.session_id, row.turn_id)
@@ -314,8 +314,8 @@ class Client(ScheduleVerbs, ApprovalVerbs, SpendVerbs, CellVerbs, StopVerbs, Ver
         )
 
     def send_again(self, delivery: int | str, session_prefixes: Sequence[str] | None = None) -> bool:
-        """Make a dead delivery, by its `row`, due at once, as if it were new. Returns False if these sessions have no
-        such delivery."""
+        """Make a dead delivery, selected by its `row`, due at once, as if it were new. Returns False if these sessions
+        have no such delivery."""
         prefixes = checks.session_prefixes(session_prefixes)
 
         def revive(cells: Cells) -> bool:
@@ -340,7 +340,8 @@ class Client(ScheduleVerbs, ApprovalVerbs, SpendVerbs, CellVerbs, StopVerbs, Ver
         return self._connection.do_in_all(lambda cells: cells.first_to_answer(digest, begin), "the turn has a row")
 
     def end_try(self, digest: str, key: str, number: int, how: Literal["refused", "cut", "sent", "over"]) -> None:
-        """Record how a try ended: `refused`, `cut`, `sent` whole, or `over` if its client will not try again."""
+        """Record how a try ended: `refused`, `cut` (interrupted), `sent` (complete), or `over` if its client will not
+        try again."""
 
         def end(wiring: Wiring) -> None:
             wiring.state.request_keys.end(digest, key, number, how)
@@ -348,8 +349,8 @@ class Client(ScheduleVerbs, ApprovalVerbs, SpendVerbs, CellVerbs, StopVerbs, Ver
         self._connection.do_in_all(lambda cells: cells.first_to_answer(digest, end), "the turn has a row")
 
     def ping(self) -> None:
-        """Raise Unreachable if Redis or SQL does not answer or takes no writes, and SetupError if there is none. If
-        there are several cells, one that answers is enough."""
+        """Check the connection. Raises Unreachable if Redis or SQL does not answer or accepts no writes, and SetupError
+        if none is configured. If there are several cells, one that answers is enough."""
         self._connection.read_all(lambda cells: cells.look())
 
     def close(self) -> None:

@@ -1,4 +1,4 @@
-"""A client's connection to Redis and SQL, through which every verb goes."""
+"""A client's connection to Redis and SQL. Every verb goes through it."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 FindCell = Callable[[Cells], Wiring]
 NOTHING_DONE = (False, None, 0, "ended")
-"""The return values of a verb that had nothing to do, so that there is no act."""
+"""The return values of a verb that changed nothing, so no act is recorded."""
 NO_ACT = Literal[
     "the turn has a row",
     "the input has a row",
@@ -34,16 +34,16 @@ NO_ACT = Literal[
     "a dry run changes nothing",
     "a report of progress",
 ]
-"""Why a verb that writes leaves no row in the audit log."""
+"""The reasons why a verb that writes leaves no row in the audit log."""
 log = logger("brainq.client")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Connection:
-    """The one way from a verb to Redis and SQL.
+    """The single path from a verb to Redis and SQL.
 
-    Here, and nowhere else, the cell of a session is found and followed if its tenant moves, failures become the errors
-    that callers get, and an act becomes a row in the audit log. `work` may run several times: draw ids before it.
+    Only this class looks up a session's cell and follows a tenant that moves, translates failures into public errors,
+    and records acts in the audit log. `work` may run several times, so draw ids before it.
     """
 
     cells: Cells
@@ -55,9 +55,10 @@ class Connection:
     def read(
         self, work: Callable[[Wiring], T], *, session: str = "", settles: bool = False, find: FindCell | None = None
     ) -> T:
-        """Run work that changes nothing: in the cell of `session`, in the one that `find` returns, or at home.
+        """Run work that changes nothing: in the cell of `session`, in the cell that `find` returns, or in the home
+        cell.
 
-        settles: write down the cell of an unknown tenant first, because the work begins something for it.
+        settles: record the cell of an unknown tenant first, because the work begins something for it.
         """
         cells = self.cells
         try:
@@ -81,11 +82,11 @@ class Connection:
         request_key: str = "",
         client_message_id: str = "",
     ) -> T:
-        """Run work that changes something, as `read` does, then record the act unless there was nothing to do.
+        """Run work that changes something, as `read` does, then record the act unless nothing was changed.
 
-        act: the row for the audit log, or why there is none.
-        request_key, client_message_id: under which a second try is the same submit, or the same input. Unreachable
-            carries them.
+        act: the row for the audit log, or the reason why there is none.
+        request_key, client_message_id: the id under which a repeated submit or input is recognized as the same one.
+            Unreachable carries it.
         """
         try:
             result = self.read(work, session=session, settles=settles, find=find)
@@ -104,11 +105,11 @@ class Connection:
     def ask(
         self, question: Callable[[Wiring], T], session: str | None = None, prefixes: Sequence[str] | None = None
     ) -> Answers[T]:
-        """Ask every cell that may have something of this session, or of sessions with one of these prefixes."""
+        """Run a read in every cell that may have data of this session, or of sessions with one of these prefixes."""
         return self.read_all(lambda cells: cells.ask(question, session, prefixes))
 
     def do_in_each(self, work: Callable[[Wiring], T], act: NewAct | NO_ACT) -> Sequence[T]:
-        """Do the same in every cell, and record the act once."""
+        """Run the same work in every cell, and record the act once."""
         return self.do_in_all(lambda cells: cells.do_in_each(work), act)
 
     def do_in_all(self, work: Callable[[Cells], T], act: NewAct | NO_ACT) -> T:
@@ -122,8 +123,8 @@ class Connection:
             self.record(act)
 
     def record(self, act: NewAct) -> None:
-        """Write an act's row in the cell of its session, or at home. The reason is left out if the turn's brain keeps
-        content out of SQL."""
+        """Write an act's row in the cell of its session, or in the home cell. The reason is omitted if the turn's brain
+        keeps content out of SQL."""
         try:
             wiring = self.cells.settle(act.session_id) if act.session_id else self.cells.home
             if act.reason and act.turn_id:
@@ -136,7 +137,7 @@ class Connection:
 
 
 class InSession:
-    """A part of one session. Its cell is looked up at each use, because its tenant may move."""
+    """A base of objects that belong to one session. The cell is looked up at each use, because the tenant may move."""
 
     _connection: Connection
     session_id: str
@@ -164,7 +165,7 @@ def wiring_of(client: Client | AsyncClient | InSession) -> Wiring:
 
 @contextmanager
 def translate_unreachable() -> Generator[None]:
-    """Translate the failures of what is done in it, as `Connection.read` does."""
+    """Translate failures of the body into public errors, as `Connection.read` does."""
     try:
         yield
     except Exception as failure:
@@ -172,7 +173,7 @@ def translate_unreachable() -> Generator[None]:
 
 
 def raise_public(failure: Exception) -> NoReturn:
-    """Raise `public_error` of a failure."""
+    """Raise the failure as a public error."""
     shown = public_error(failure)
     if shown is failure:
         raise failure
@@ -180,26 +181,26 @@ def raise_public(failure: Exception) -> NoReturn:
 
 
 def public_error(failure: Exception) -> Exception:
-    """Return a failure as callers get it: Unreachable if Redis or SQL does not answer, else as it is."""
+    """Return a failure as a public error: Unreachable if Redis or SQL does not answer, otherwise the failure itself."""
     if isinstance(failure, BrainqError) or not services.is_unavailable(failure):
         return failure
     return Unreachable(_unreachable_message(failure))
 
 
 def with_retry_id(away: Unreachable, request_key: str, client_message_id: str) -> Unreachable:
-    """Return the error with the id under which a second try is the same submit, or the same input."""
+    """Return the error with the id under which a repeated submit or input is recognized as the same one."""
     if request_key and not away.request_key:
         return _with_remedy(
             away,
-            f"Whether the turn was accepted is not known: submit it again with request_key={request_key!r}, and it is "
-            "the same turn",
+            f"It is unknown whether the turn was accepted. Submit it again with request_key={request_key!r}; it "
+            "cannot run twice",
             request_key=request_key,
         )
     if client_message_id and not away.client_message_id:
         return _with_remedy(
             away,
-            "Whether the input was accepted is not known: send it again with "
-            f"client_message_id={client_message_id!r}, and it is the same input",
+            "It is unknown whether the input was accepted. Send it again with "
+            f"client_message_id={client_message_id!r}; it cannot count twice",
             client_message_id=client_message_id,
         )
     return away
@@ -222,10 +223,10 @@ def _unreachable_message(failure: Exception) -> str:
 
 def _service_and_remedy(failure: Exception) -> tuple[str, str]:
     if services.is_redis_unavailable(failure):
-        return "Redis", "start it, or correct BRAINQ_REDIS_URL; try again once it is back"
+        return "Redis", "start Redis or correct BRAINQ_REDIS_URL, then try again"
     if services.is_sql_unavailable(failure):
-        return "SQL", "start it, or correct BRAINQ_SQL_URL; try again once it is back"
-    return "Redis, SQL or the disk", "`brainq doctor` names it; try again once it is back"
+        return "SQL", "start the database or correct BRAINQ_SQL_URL, then try again"
+    return "Redis, SQL or the disk", "`brainq doctor` shows which; try again when it is back"
 
 
 def _failure_reason(failure: Exception) -> str:

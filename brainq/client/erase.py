@@ -1,5 +1,5 @@
-"""Erasing a session or a tenant: its turns are ended, then everything about them goes from Redis and SQL, and a second
-look proves it.
+"""Erase a session or a tenant: end its turns, delete all its data from Redis and SQL, and check
+that nothing is left.
 """
 
 from __future__ import annotations
@@ -21,20 +21,20 @@ from brainq.errors import ResultTimeout
 from brainq.runtime.settings.extensions import load_extension
 
 POLL_S = 0.2
-RECENT_S = 3600.0  # finalizers may still be at work at what ended since
+RECENT_S = 3600.0  # Finalizers may still be working on turns that ended within this time.
 SETTLE_LOOKS = 5
-"""How many times rows are deleted again that a last finalizer step wrote meanwhile."""
+"""The number of times that rows are deleted again which a last finalizer step wrote meanwhile."""
 
 
 def erase_everywhere(cells: Cells, scope: ErasureScope, *, by: str = "", wait_s: float = 60.0) -> Erasure:
-    """`erase` in every cell, one after the other, and what the directory says of it. One receipt of all. A tenant's
-    keys of encrypted content go last."""
+    """Run `erase` in every cell, one after the other, then delete the tenant's entry in the directory and its content
+    keys. Returns one receipt."""
     receipt = _erase_each(cells, scope, by=by, wait_s=wait_s)
     stores = [wiring.store for _, wiring in cells.each()]
     is_whole_tenant = scope.is_tenant and scope.name == tenant_of(scope.name)
     if not is_whole_tenant or all(store.database.codec is None for store in stores):
         return receipt
-    # After all rows: to end its turns was written down, too, and would be under a newer key.
+    # Do this after all rows are deleted, because ending the turns wrote rows, which would use a newer key.
     gone = load_extension("brainq.encryption", "erase_keys")(stores, scope.name)
     if not gone:
         return receipt
@@ -64,11 +64,11 @@ def _erase_each(cells: Cells, scope: ErasureScope, *, by: str, wait_s: float) ->
 
 
 def erase(wiring: Wiring, scope: ErasureScope, *, by: str = "", wait_s: float = 60.0) -> Erasure:
-    """End the scope's turns, delete everything about it, and check that nothing is left. Safe to run again.
+    """End the scope's turns, delete all its data, and check that nothing is left. Safe to run again.
 
-    wait_s   how long its turns have to end, once they are cancelled
+    wait_s   the seconds that its turns have to end after they were cancelled
 
-    Raises ResultTimeout where one does not, before anything is deleted; Unreachable.
+    Raises ResultTimeout, before anything is deleted, if a turn does not end; Unreachable.
     """
     began = datetime.now(UTC)
     sql, redis = SqlErasure(wiring.store.database, scope), RedisErasure(wiring.state.redis, wiring.state.keys, scope)

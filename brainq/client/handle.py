@@ -1,4 +1,4 @@
-"""TurnHandle, which follows and steers one turn, and Hold, which keeps calls with effects from starting."""
+"""TurnHandle, with which you follow and steer one turn, and Hold, which keeps calls with effects from starting."""
 
 from __future__ import annotations
 
@@ -49,8 +49,8 @@ def explain_next(row: TurnRow, snapshot: TurnSnapshot | None, settings: Settings
     if row.state == "rejected":
         return "rejected when it was submitted; it never ran"
     if row.ended_at is not None:
-        return f"ended as {row.state}; nothing more happens, Redis has let it go and SQL keeps its record"
-    return "accepted in SQL and not in Redis: a sweeper puts it there within seconds, if a coordinator runs"
+        return f"ended as {row.state}; nothing more happens: it has expired in Redis, and SQL keeps its record"
+    return "accepted in SQL but not yet in Redis; if a coordinator runs, its sweeper adds it within seconds"
 
 
 class Hold(InSession):
@@ -73,8 +73,8 @@ class Hold(InSession):
         return f"Hold(turn_id={self.turn_id!r}, id={self.id!r})"
 
     def release(self) -> bool:
-        """Release the hold; the turn continues unless another hold is open. Returns False if it was not open any
-        more."""
+        """Release the hold. The turn continues unless another hold is open. Returns False if the hold was no longer
+        open."""
         return release_hold(self._connection, self.session_id, self.turn_id, self.id)
 
     def __enter__(self) -> Self:
@@ -182,11 +182,11 @@ class TurnHandle(InSession):
         return self._read(lambda wiring: waiting.events_so_far(wiring, self.session_id, self.turn_id))
 
     def request(self) -> TurnRequest:
-        """Return what was submitted, as SQL keeps it. Raises TurnNotFound."""
+        """Return the submitted request, as SQL has it. Raises TurnNotFound."""
         return self._read(lambda wiring: get_request(wiring.store, self.turn_id))
 
     def snapshot(self) -> TurnSnapshot | None:
-        """Return the turn as Redis knows it now. Returns None once it has expired there."""
+        """Return the turn's current state in Redis. Returns None once it has expired there."""
         return self._read(lambda wiring: wiring.state.snapshots.read(self.session_id, self.turn_id))
 
     def explain(self) -> str:
@@ -249,25 +249,24 @@ class TurnHandle(InSession):
     def calls(self, limit: int = checks.MAX_LISTED, after: str | None = None) -> tuple[TurnCall, ...]:
         """Return every call of the turn in the model's order, with its arguments, result and status.
 
-        limit: calls a page, up to 10,000.
-        after: the `id` of the last call of the previous page.
+        limit: calls a page, up to 10,000. after: the `id` of the last call of the previous page.
 
-        Calls come from Redis while the turn lives; later SQL has them as they were when it ended. If the brain keeps
-        content out of SQL, calls of an ended turn have no arguments and no results, and `is_kept=False`. Raises
+        Calls come from Redis while the turn is live, and later from SQL as they were when the turn ended. If the brain
+        keeps content out of SQL, calls of an ended turn have no arguments, no results, and `is_kept=False`. Raises
         InvalidInput, TurnNotFound.
         """
         most, behind = checks.limit(limit), checks.after_call(self.turn_id, after)
         return self._read(lambda wiring: make_history(wiring).calls(self.session_id, self.turn_id, most, behind))
 
     def give_result(self, call_id: str, result: object, *, partial: bool = False) -> Taken:
-        """Give the result of a call of one of your `client_tools`, once: JSON of at most 256,000 characters, a File, or
-        `WithFiles(JSON, [File, ...])`.
+        """Send the result of a call of one of your `client_tools`. Only the first result counts. The result is JSON of
+        at most 256,000 characters, a File, or `WithFiles(JSON, [File, ...])`.
 
-        call_id: as in `calls()` or in the event `call.parked`; a full id works, too.
-        partial: the result is not complete; the model reads that it is not.
+        call_id: the id in `calls()` or in the event `call.parked`. The full id is accepted, too. partial: True if the
+        result is incomplete. The model is told.
 
-        Returns `settled`, or `late` if no call waits any more: the model reads it at its next step or turn. Raises
-        ResultRefused if the call got a result before or waits for none; CallNotFound; InvalidInput.
+        Returns `settled`, or `late` if the call no longer waits: the model then reads the result at its next step or
+        turn. Raises ResultRefused if the call already has a result or waits for none; CallNotFound; InvalidInput.
         """
         call = self._call(call_id)
         return self._do(
@@ -276,7 +275,7 @@ class TurnHandle(InSession):
         )
 
     def give_error(self, call_id: str, error: str | ToolError | OutcomeUnknown) -> Taken:
-        """Give an error in place of a result. See `give_result`.
+        """Send an error in place of a result. See `give_result`.
 
         error: one line for the model; ToolError for a longer text; OutcomeUnknown if the change may or may not have
             been made.
@@ -343,7 +342,7 @@ class TurnHandle(InSession):
         )
 
     def receipt(self, client_message_id: str) -> Receipt:
-        """Return what became of an input of this session. Raises InputNotFound if it was never sent."""
+        """Return the receipt of an input of this session. Raises InputNotFound if it was never sent."""
         message_id = check_id("client_message_id", client_message_id)
         return self._read(lambda wiring: wiring.people.inputs.receipt(self.session_id, message_id))
 

@@ -1,7 +1,9 @@
-"""History: messages and calls of turns, page by page: from Redis while a turn lives, from SQL later, in one shape.
+"""History: messages and calls of turns, page by page, from Redis while a turn is live and from SQL afterwards, in the
+same form.
 
-Content that is not kept (`redact_logs`) is gone from all of it at one moment, when the turn has ended: what says more
-than its content, a turn or a call, is given without it and says so; a transcript, which is nothing else, is refused.
+With `redact_logs`, content disappears from all of these at one moment: when the turn has ended. An entry that has other
+data too, such as a turn or a call, is returned without its content and is marked. A transcript consists of content
+only, so it is refused.
 """
 
 from __future__ import annotations
@@ -27,7 +29,8 @@ _TRACE_FIELDS = [name for name in ToolTraceEntry.model_fields if name in TurnCal
 
 @dataclass(frozen=True, slots=True)
 class History:
-    """The pages of turns, messages and calls. Without `redis`, while Redis is away, they have what SQL knows."""
+    """The pages of turns, messages and calls. Without `redis`, while Redis is unreachable, they
+    contain what SQL has."""
 
     store: Store
     redis: RedisState | None
@@ -51,22 +54,22 @@ class History:
         has_ended = self._has_ended(turn_id)
         live: tuple[Message, ...] = ()
         if self.redis is not None and not has_ended:
-            # First Redis, then SQL: a message that leaves the one is in the other before.
+            # Read Redis first, then SQL: a message is in SQL before it leaves Redis.
             live = self.redis.transcripts.messages(session_id, turn_id)
             has_ended = self._has_ended(turn_id)
         stored, last = self.store.transcripts.page(turn_id, limit, after)
         if stored is None or (after and not stored and self.store.transcripts.page(turn_id, 1, 0)[0] is None):
-            when = "it has ended" if has_ended else "a compaction took messages out of Redis"
+            when = "it has ended" if has_ended else "a compaction removed messages from Redis"
             raise ContentNotKept(
                 f"the messages of turn {turn_id!r} are not kept: {when}, and its brain keeps content out of SQL "
                 "(redact_logs)"
             )
         if has_ended or len(stored) == limit:
             return stored
-        skipped = 0  # of the live messages: `after` counts those in SQL first
+        skipped = 0  # `after` counts the messages in SQL first, so skip only these of the live ones.
         if not stored and after:
             in_sql = self.store.transcripts.count(turn_id)
-            if in_sql > after:  # a compaction has just put more there
+            if in_sql > after:  # A compaction may just have moved more messages to SQL.
                 return self.transcript(session_id, turn_id, limit, after)
             skipped = after - in_sql
             last = self.store.transcripts.page(turn_id, 1, in_sql - 1)[1] if in_sql else None
@@ -85,7 +88,7 @@ class History:
             page, live_messages = self.store.traces.page(turn_id, limit, after), ()
         if not page:
             return ()
-        # SQL's come last: a compaction may have left shorter results in Redis.
+        # Add SQL's calls last, because a compaction may have left shorter results in Redis.
         stored = self.store.transcripts.of_calls(turn_id, page[0].step, page[-1].step)
         requested, results = _calls_and_results((*live_messages, *stored))
         return tuple(

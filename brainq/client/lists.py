@@ -1,4 +1,4 @@
-"""Pages of turns, sessions and deliveries, and finding a turn by the beginning of its id."""
+"""Pages of turns, sessions and deliveries, and the search for a turn by the beginning of its id."""
 
 from __future__ import annotations
 
@@ -34,12 +34,13 @@ T = TypeVar("T")
 W = TypeVar("W", bound=StrEnum)
 SHOWN_MATCHES = 5
 MAX_SEARCH_CHARS = 200
-MAX_FILTER_VALUES = 20  # values of metadata, or tags, of one question
-REDIS_BATCH = 200  # turns that Redis is asked about, where only it knows which of them are wanted
+MAX_FILTER_VALUES = 20  # The maximum number of metadata values, and of tags, in one filter.
+REDIS_BATCH = 200  # The number of turns to read from Redis at once when only Redis can tell which of them match.
 
 
 def iterate_pages(read: Callable[[str | None], Sequence[T]], cursor: Callable[[T], str]) -> Iterator[T]:
-    """Iterate over the items of all pages. `read` returns the PAGE_SIZE items after a cursor; `cursor` is an item's."""
+    """Iterate over the items of all pages. `read` returns the PAGE_SIZE items after a cursor; `cursor` returns an
+    item's cursor."""
     after: str | None = None
     while True:
         page = read(after)
@@ -66,7 +67,7 @@ async def iterate_pages_async(
 
 
 def get_turn(store: Store, turn_id: str) -> TurnRow:
-    """Raises TurnNotFound."""
+    """Return a turn's row. Raises TurnNotFound."""
     row = store.turns.get(turn_id)
     if row is None:
         raise turn_not_found(turn_id)
@@ -74,7 +75,7 @@ def get_turn(store: Store, turn_id: str) -> TurnRow:
 
 
 def get_request(store: Store, turn_id: str) -> TurnRequest:
-    """Raises TurnNotFound."""
+    """Return a turn's request. Raises TurnNotFound."""
     request = store.turns.request(turn_id)
     if request is None:
         raise turn_not_found(turn_id)
@@ -82,23 +83,28 @@ def get_request(store: Store, turn_id: str) -> TurnRequest:
 
 
 def get_file(store: Store, turn_id: str, sha256: str) -> File:
-    """Raises AttachmentNotFound."""
+    """Return a file of a turn. Raises AttachmentNotFound."""
     content = store.blobs.of_turn(turn_id, sha256)
     if content is None:
-        raise AttachmentNotFound(f"turn {turn_id!r} has no file {sha256!r}, or no more; see its transcript")
+        raise AttachmentNotFound(
+            f"turn {turn_id!r} has no file {sha256!r}, or the file was removed; the turn's transcript lists its files"
+        )
     return content
 
 
 def _require_whole(page: Sequence[object]) -> None:
     """Raise CellUnreachable if a cell is missing in a page, because an iteration cannot show that."""
     if away := cells_away(page):
-        raise CellUnreachable(away[0], "what it has would be missing here; ask page by page, which says so")
+        raise CellUnreachable(
+            away[0],
+            "its items would be missing; read page by page instead, because a page names the cells that did not answer",
+        )
 
 
 def find_turn(matches: Sequence[TurnRow], sought: str) -> TurnRow:
-    """Return the match whose id or request key is `sought`, or the only match.
+    """Return the match whose id or request key is `sought`, or else the only match.
 
-    Raises TurnNotFound, and InvalidInput if the ids of several turns begin like this.
+    Raises TurnNotFound, and InvalidInput if several turns match.
     """
     exact = [row for row in matches if sought in (row.turn_id, row.request_key)]
     if len(exact) == 1:
@@ -110,15 +116,17 @@ def find_turn(matches: Sequence[TurnRow], sought: str) -> TurnRow:
     if len(matches) > 1:
         ids = ", ".join(row.turn_id for row in matches[:SHOWN_MATCHES])
         more = ", ..." if len(matches) > SHOWN_MATCHES else ""
-        raise InvalidInput("TURN", f"several turns begin with {sought!r}: {ids}{more}; give more of the id")
+        raise InvalidInput(
+            "TURN", f"several turns have ids that begin with {sought!r}: {ids}{more}; write more of the id"
+        )
     return matches[0]
 
 
 @dataclass(frozen=True, slots=True)
 class TurnList:
-    """A reader of pages: every turn comes from SQL, and the state of live turns from Redis.
+    """A reader of pages. Every turn comes from SQL, and the state of live turns from Redis.
 
-    live_turns: None while Redis is away; the lists then show what SQL knows.
+    live_turns: None while Redis is unreachable. The lists then show what SQL has.
     """
 
     store: Store
@@ -130,10 +138,10 @@ class TurnList:
         return self.turns_behind(filters, limit, self._row_of(before, filters.sessions))
 
     def turns_behind(self, filters: TurnFilter, limit: int, place: int | Figure | None) -> tuple[ListedTurn, ...]:
-        """Return the page after a place in the order of the list."""
+        """Return the page that follows a place in the order of the list."""
         if isinstance(place, Figure) or filters.needs_content or filters.sort != "newest":
             return tuple(islice(self._ordered(filters, place, limit), limit))
-        # First those that have not ended: one that ends in between is met twice, and not missed.
+        # Read live turns first: a turn that ends in between is then found twice rather than missed.
         live = list(self._unended(filters, place, limit)) if filters.has_live else []
         ended = self.store.turn_lists.ended(filters, place, limit) if filters.has_ended else []
         listed = {row.row: turn for row, turn in live} | {row.row: row.turn for row in ended}
@@ -177,7 +185,7 @@ class TurnList:
         return row
 
     def _ordered(self, filters: TurnFilter, place: int | Figure | None, limit: int) -> Iterator[ListedTurn]:
-        """Return the turns in an order other than the newest first, or the turns that a search finds."""
+        """Return turns in an order other than newest first, or the turns that a search finds."""
         at_once = max(limit, REDIS_BATCH) if filters.needs_content or filters.needs_redis else limit
         while True:
             rows = self.store.turn_lists.ordered(filters, place, at_once)
@@ -193,7 +201,7 @@ class TurnList:
             place = rows[-1].row
 
     def _unended(self, filters: TurnFilter, place: int | None, limit: int) -> Iterator[tuple[ListRow, ListedTurn]]:
-        """Return the newest live turns that the filter keeps, by their state in Redis."""
+        """Return the newest live turns whose state in Redis matches the filters."""
         left, at_once = limit, max(limit, REDIS_BATCH) if filters.needs_redis else limit
         while left:
             rows = self.store.turn_lists.unended(filters, place, at_once)
@@ -206,7 +214,7 @@ class TurnList:
             place = rows[-1].row
 
     def _with_state(self, rows: Sequence[ListRow]) -> list[tuple[ListRow, ListedTurn]]:
-        """Return the turns with the present state of the live ones."""
+        """Return the turns, with the current state of those that are live."""
         unended = [row.turn for row in rows if row.turn.ended_at is None]
         snapshots: dict[str, LiveTurn | None] = {}
         if self.live_turns is not None:
@@ -223,7 +231,7 @@ class TurnList:
 
 
 def no_such_turn(after: str) -> InvalidInput:
-    return InvalidInput("after", f"there is no turn {after!r}, or no more; begin with the first page")
+    return InvalidInput("after", f"turn {after!r} does not exist or was deleted; begin with the first page")
 
 
 def make_turn_list(wiring: Wiring) -> TurnList:
@@ -252,7 +260,7 @@ def checked_filter(
 ) -> TurnFilter:
     """Return the filters as one value. Raises InvalidInput naming the field."""
     if state is not None and state not in LIST_STATES:
-        hint = f"; that is an ending: ending={state!r}" if state in tuple(Ending) else ""
+        hint = f"; it is an ending, so use ending={state!r}" if state in tuple(Ending) else ""
         raise InvalidInput("state", f"{state!r} is not one of {', '.join(LIST_STATES)}{hint}")
     if sort not in SORTS:
         raise InvalidInput("sort", f"{sort!r} is not one of {', '.join(SORTS)}")
@@ -287,7 +295,7 @@ def read_metadata_pairs(field: str, pairs: Sequence[str]) -> dict[str, str]:
         if not name or not equals:
             raise InvalidInput(field, f"{pair!r} is not name=value, such as customer=42")
         if name in metadata:
-            raise InvalidInput(field, f"{name!r} is given twice; a turn has one")
+            raise InvalidInput(field, f"{name!r} is given twice; a turn has only one value for it")
         metadata[name] = value
     return metadata
 
@@ -297,7 +305,7 @@ def _metadata_filter(metadata: object) -> tuple[str, ...]:
         raise InvalidInput("metadata", "must be a mapping of names to values, such as {'customer': 42}")
     pairs = tuple(checks.text("metadata", pair, MAX_SEARCH_CHARS) for pair in metadata_pairs(metadata))
     if len(pairs) > MAX_FILTER_VALUES:
-        raise InvalidInput("metadata", f"has {len(pairs)} values; ask for at most {MAX_FILTER_VALUES}")
+        raise InvalidInput("metadata", f"has {len(pairs)} values; use at most {MAX_FILTER_VALUES}")
     return pairs
 
 

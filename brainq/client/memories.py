@@ -60,7 +60,7 @@ class Memories:
         return self._connection.read_all(lambda cells: list_memories(cells, scopes, session, most, after, theirs))
 
     def forget(self, memory: RowId, *, session_prefixes: Sequence[str] | None = None) -> bool:
-        """Delete one memory, by its `row`, for good. Returns False if there is no such memory.
+        """Delete one memory permanently, selected by its `row`. Returns False if there is no such memory.
 
         session_prefixes: delete it only if it was first mentioned in a session that begins with one of these.
 
@@ -77,11 +77,10 @@ class Memories:
     def forget_all(
         self, scope: str | None = None, *, session: str | None = None, session_prefixes: Sequence[str] | None = None
     ) -> int:
-        """Delete all memories of one scope, and the learner's observations there, for good. Returns how many there
-        were.
+        """Delete all memories of one scope, and the learner's observations in it, permanently. Returns their number.
 
-        The arguments are those of `list`. Turns are not changed. A turn whose finalizer still runs, and a person who
-        repeats something, may add a memory again. Raises InvalidInput.
+        The arguments are those of `list`. Turns are not changed. A turn whose finalizer is still running may add a
+        memory again, and so may a person who repeats something. Raises InvalidInput.
         """
         scopes, theirs = self._scopes(scope, session), checks.session_prefixes(session_prefixes)
 
@@ -95,14 +94,14 @@ class Memories:
         def forget_in_each(cells: Cells) -> int:
             asked = cells.ask(forget, session, theirs)
             if asked.away:
-                raise CellUnreachable(asked.away[0], "what it remembers is not forgotten; forget again when it is back")
+                raise CellUnreachable(asked.away[0], "its memories were not deleted; repeat this when the cell is back")
             return sum(asked.values)
 
         return self._connection.do_in_all(forget_in_each, NewAct("forget", scope or session or ""))
 
     def _scopes(self, scope: str | None, session: str | None) -> tuple[str, ...]:
         if (scope is None) is (session is None):
-            raise InvalidInput("scope", "give one of `scope` and `session`")
+            raise InvalidInput("scope", "pass either `scope` or `session`")
         if session is not None:
             return scopes_of_session(self._connection.cells.home.brains, check_id("session", session))
         return (checks.text("scope", scope, MAX_SCOPE_CHARS),)

@@ -1,4 +1,4 @@
-"""Operator: looks at any turn, also while Redis is away, and mends what was given up."""
+"""Operator: reads any turn, even while Redis is unreachable, and retries abandoned work."""
 
 from __future__ import annotations
 
@@ -47,12 +47,12 @@ def open_client(settings: Settings, brain: BrainsArgument | None = None) -> Clie
     """Open a client whose Redis answers, by default with the brain of the settings. Raises SetupError."""
     client = Client(settings, brain, redis_url=known_redis(settings))
     try:
-        cells_of(client).ping()  # a Redis that takes no writes can still be read
+        cells_of(client).ping()  # The check fails for a Redis that accepts no writes, although it can still be read.
     except Unreachable as away:
         client.close()
         if away.__cause__ is not None and redis_refusal(away.__cause__) is not None:
             raise SetupError(str(away)) from away
-        raise SetupError(f"{away}; start it, or correct BRAINQ_REDIS_URL; `brainq doctor` says more") from away
+        raise SetupError(f"{away}; start it, or correct BRAINQ_REDIS_URL; see `brainq doctor`") from away
     except BaseException:
         client.close()
         raise
@@ -70,13 +70,13 @@ def _as_client(verb: Callable[Concatenate[Client, P], R]) -> Callable[Concatenat
 
 
 class Operator:
-    """A client that needs neither the brain's code nor Redis: while Redis is away, it reads SQL alone.
+    """A client that needs neither the brain's code nor Redis. While Redis is unreachable, it reads only SQL.
 
         with Operator() as operator:
             for turn in operator.turns(ending="failed"):
                 print(turn.turn_id, turn.note)
 
-    brain: needed only by `retry`, which runs its steps in this process.
+    brain: needed only by `retry`, which runs steps in this process.
 
     Raises SetupError if there is neither Redis nor a database.
     """
@@ -84,9 +84,10 @@ class Operator:
     def __init__(self, settings: Settings | None = None, brain: BrainsArgument | None = None) -> None:
         self.settings = settings or settings_here()
         self.why_away = ""
-        """Why Redis cannot be reached; "" while it can."""
-        brain = Brain("operator", "offline:rules") if brain is None else brain  # reading turns takes any
-        if len(self.settings.all_cells()) > 1:  # lists name a cell that is away
+        """The reason why Redis cannot be reached, or "" if it can."""
+        # Any brain will do, because reading turns does not use it.
+        brain = Brain("operator", "offline:rules") if brain is None else brain
+        if len(self.settings.all_cells()) > 1:  # With several cells, lists name a cell that is unreachable.
             self._client = Client(self.settings, brain)
             return
         try:
@@ -94,14 +95,14 @@ class Operator:
         except SetupError as away:
             url = self.settings.sql_address
             sqlite = url.removeprefix("sqlite:///")
-            if sqlite != url and not Path(sqlite).exists():  # opening it would make an empty one
+            if sqlite != url and not Path(sqlite).exists():  # Opening a missing file would create an empty database.
                 raise
             self._client = Client(self.settings, brain)
             self.why_away = wiring_of(self._client).redis_away = str(away)
 
     @property
     def client(self) -> Client:
-        """The client, for verbs that change turns. Raises SetupError while Redis is away."""
+        """The client, for verbs that change turns. Raises SetupError while Redis is unreachable."""
         if self.why_away:
             raise SetupError(self.why_away)
         return self._client
@@ -113,26 +114,27 @@ class Operator:
     stops = _as_client(Client.stops)
 
     def find(self, sought: str) -> TurnRow:
-        """Find a turn as `Client.find` does, and return what SQL knows of it."""
+        """Find a turn as `Client.find` does, and return its data in SQL."""
         return find_turn(cells_of(self._client).find_rows(sought), sought)
 
     def facts(self, sought: str) -> TurnFacts:
-        """Return all that Redis and SQL know of a turn. Raises as `find`."""
+        """Return all that Redis and SQL know of a turn. Raises the errors of `find`."""
         row = self.find(sought)
         wiring = cells_of(self._client).of_session(row.session_id)
         handle = None if self.why_away or row.state == "rejected" else self._client.handle(row.turn_id)
         return _read_facts(wiring, row, handle)
 
     def timeline(self, sought: str) -> TurnTimeline:
-        """Return the `TurnHandle.timeline` of the turn that `find` finds; while Redis is away, what SQL knows."""
+        """Return the timeline of the turn that `find` finds, from SQL while Redis is unreachable. See
+        `TurnHandle.timeline`."""
         row = self.find(sought)
         if self.why_away:
             return read_timeline(wiring_of(self._client).store, None, row, ())
         return self._client.handle(row.turn_id).timeline()
 
     def call(self, sought: str) -> CallFacts | None:
-        """Return what is known of the call with this id; the part that names its turn is read as `find` does. Returns
-        None if the name is a turn's, or no call's. Raises TurnNotFound, CallNotFound, InvalidInput."""
+        """Return what is known of the call with this id. The part of the id that names the turn is resolved as in
+        `find`. Returns None if the id is a turn's, or not a call's. Raises TurnNotFound, CallNotFound, InvalidInput."""
         if cells_of(self._client).find_rows(sought):
             return None
         try:
@@ -150,7 +152,8 @@ class Operator:
         raise CallNotFound(f"turn {row.turn_id!r} has no call {call_id}; `brainq show {row.turn_id}` lists its calls")
 
     def given_up(self, turn_id: str, step: str = "") -> list[str]:
-        """Return what `retry` may run: every dead finalizer step and judgement of the turn, or what `step` names.
+        """Return what `retry` may run: every dead finalizer step and judgement of the turn, or the ones that `step`
+        names.
 
         step: a step; `judge:NAME`; `judges`.
 
@@ -159,14 +162,15 @@ class Operator:
         return steps_to_run(connection_of(self.client), turn_id, step)
 
     def retry(self, turn_id: str, step: str) -> Retried:
-        """Run a step in this process. What it writes to SQL is written once, whichever process tries.
+        """Run a step in this process. Its SQL rows are written once, whichever process tries.
 
-        Raises TurnNotFound, and InvalidInput if the turn's content is kept nowhere any more.
+        Raises TurnNotFound, and InvalidInput if the turn's content no longer exists.
         """
         return retry_step(connection_of(self.client), self.find(turn_id).session_id, turn_id, step)
 
     def send_again(self, delivery: int | str | None) -> int:
-        """Make a dead delivery, or each of them (None), due at once, as if it were new. Returns how many were dead."""
+        """Make a dead delivery due at once, as if it were new. None selects every dead delivery. Returns the number of
+        deliveries."""
         if delivery is not None:
             return int(self._client.send_again(delivery))
         return connection_of(self._client).do_in_all(
@@ -177,15 +181,15 @@ class Operator:
     def erase(
         self, *, session: str | None = None, tenant: str | None = None, by: str = "", wait_s: float = 60.0
     ) -> Erasure:
-        """Erase a session, or a tenant such as `acme:`, with everything about it, for good. Then look for remains.
+        """Erase a session, or a tenant such as `acme:`, and all its data permanently, then check that nothing is left.
 
-        Its turns are cancelled first. SQL, Redis, files, memories, schedules and deliveries are erased; tokens stay.
+        Live turns are cancelled first. SQL rows, Redis keys, files, memories, schedules and deliveries are deleted;
+        tokens stay.
 
-        by: the person who asked for it, for the receipt.
-        wait_s: how long its turns have to end.
+        by: the person who requested the erasure, for the receipt. wait_s: the seconds that live turns have to end.
 
         Raises InvalidInput; ResultTimeout if turns do not end, before anything is deleted; SetupError while Redis is
-        away.
+        unreachable.
         """
         scope, who = ErasureScope.of(session, tenant), checks.name(by)
         return connection_of(self.client).do_in_all(
@@ -210,7 +214,7 @@ class Operator:
 
 
 def _read_facts(wiring: Wiring, row: TurnRow, handle: TurnHandle | None) -> TurnFacts:
-    """Read a turn's facts, from SQL alone without a handle."""
+    """Read the facts of a turn. Without a handle, they come from SQL only."""
     store, history, turn_id = wiring.store, make_history(wiring), row.turn_id
     snapshot = None if handle is None else handle.snapshot()
     result = _result(handle) or store.turns.result(turn_id)
@@ -249,8 +253,8 @@ def _next_sentence(wiring: Wiring, row: TurnRow, snapshot: TurnSnapshot | None) 
         workers = None if wiring.redis_away else wiring.state.workers
         return explain_next(row, snapshot, wiring.settings, workers)
     if row.ended_at is not None:
-        return f"ended as {row.state}; nothing more happens, Redis is away and SQL keeps what is below"
-    return f"not ended as far as SQL knows; what it does now is in Redis, which is away: {wiring.redis_away}"
+        return f"ended as {row.state}; nothing more happens. Redis is unreachable, so only the data in SQL is shown"
+    return f"not ended according to SQL; its current state is in Redis, which is unreachable: {wiring.redis_away}"
 
 
 def _result(handle: TurnHandle | None) -> TurnResult | None:
@@ -261,7 +265,7 @@ def _result(handle: TurnHandle | None) -> TurnResult | None:
 
 
 def _messages(row: TurnRow, history: History) -> tuple[tuple[Message, ...], str]:
-    """Return the turn's messages, and why there are none."""
+    """Return the turn's messages, and the reason if there are none."""
     try:
         return history.transcript(row.session_id, row.turn_id, MAX_LISTED, 0), ""
     except ContentNotKept as refused:

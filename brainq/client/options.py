@@ -28,7 +28,7 @@ V = TypeVar("V", bound=Callable[..., Any])
 
 
 class SubmitOptions(TypedDict, total=False):
-    """The keyword arguments of `Client.submit`, which describes them."""
+    """The keyword arguments of `Client.submit`, which documents them."""
 
     request_key: str | None
     turn_id: str | None
@@ -58,7 +58,7 @@ class SubmitOptions(TypedDict, total=False):
 
 
 class BulkOptions(TypedDict, total=False):
-    """The keyword arguments of `Client.bulk`, which describes them."""
+    """The keyword arguments of `Client.bulk`, which documents them."""
 
     dry_run: bool
     rate: float
@@ -69,7 +69,7 @@ class BulkOptions(TypedDict, total=False):
 
 
 def takes_submit_options(verb: V) -> V:
-    """List each of the SubmitOptions in the signature of a verb with `**options`, for `help(verb)` and shells."""
+    """Replace `**options` in a verb's signature with the fields of SubmitOptions, for `help(verb)` and for shells."""
     signature = inspect.signature(verb)
     named = [of for of in signature.parameters.values() if of.kind is not of.VAR_KEYWORD]
     for name, hint in SubmitOptions.__annotations__.items():
@@ -82,7 +82,7 @@ def takes_submit_options(verb: V) -> V:
 
 
 def submit_fields(verb: Callable[..., Any], options: Mapping[str, Any], **fields: str) -> dict[str, Any]:
-    """Return the options that `verb` was given, and these fields beside them, as fields of a TurnRequest.
+    """Return the options of a call of `verb`, together with these fields, as fields of a TurnRequest.
 
     Raises TypeError for a name that is not one of SubmitOptions, InvalidInput for limits of another type.
     """
@@ -106,7 +106,7 @@ def _limits_fields(limits: object) -> Mapping[str, Any]:
 
 
 class ContentFilters(TypedDict, total=False):
-    """The filters that `Client.turns` takes by keyword and describes."""
+    """The filters of `Client.turns` that are keyword arguments. It documents them."""
 
     brain: str | None
     ending: str | None
@@ -125,7 +125,7 @@ class ContentFilters(TypedDict, total=False):
 
 
 class TurnFilters(ContentFilters, total=False):
-    """All filters of `Client.turns`, which describes them."""
+    """All filters of `Client.turns`, which documents them."""
 
     session: str | None
     state: str | None

@@ -1,4 +1,4 @@
-"""Running finalizer steps and judgements again that were given up, in this process."""
+"""Retries of dead finalizer steps and judgements, in this process."""
 
 from __future__ import annotations
 

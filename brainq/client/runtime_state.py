@@ -76,7 +76,7 @@ class TurnBudget(InSession):
         )
         if not is_new:
             raise SetupError(
-                f"turn {turn_id!r} has a budget; attach to it with TurnBudget(client, session_id, turn_id)"
+                f"turn {turn_id!r} already has a budget; attach to it with TurnBudget(client, session_id, turn_id)"
             )
         return cls(client, session_id, turn_id)
 
@@ -138,7 +138,7 @@ class TurnBudget(InSession):
 
 @dataclass(frozen=True, slots=True)
 class CitationAccumulator:
-    """The citations and rendered files of a turn's tools, without repeats, in order of arrival."""
+    """The citations and rendered files of a turn's tools, without duplicates, in order of arrival."""
 
     local: tuple[Citation, ...]
     web: tuple[Citation, ...]
@@ -178,8 +178,8 @@ class RuntimeSnapshot:
 class TurnRuntimeState(InSession):
     """The accounting, citations, trace and write gate of one turn.
 
-    It keeps no values: each property is read from Redis, and each change is one atomic script that workers use, too.
-    Every read raises TurnNotFound if Redis does not know the turn, or does not know it any more.
+    The object stores no values: each property is read from Redis, and each change is one of the atomic scripts that
+    workers use. Every read raises TurnNotFound if the turn is not in Redis, or no longer.
     """
 
     def __init__(self, client: Client, session_id: str, turn_id: str) -> None:
@@ -280,14 +280,16 @@ class TurnRuntimeState(InSession):
         return RuntimeSnapshot(**values)
 
     def close_writes(self, *, by: str = "") -> bool:
-        """Close the write gate and cancel the turn, which no result can enter any more. Returns True if it was open.
+        """Close the write gate and cancel the turn. No result can enter the turn afterwards. Returns True if the gate
+        was open.
 
-        by: who closes it, for the turn's result.
+        by: the name of the caller, for the turn's result.
         """
 
         def close(wiring: Wiring) -> bool:
             was_open = wiring.state.runtime.shut_gate(self.session_id, self.turn_id, by)
-            if was_open or self._is_live():  # again, where who shut it died before it asked
+            # Repeat the request, because a process that closed the gate may have died before it made the request.
+            if was_open or self._is_live():
                 reason = f"its writes were closed by {by or 'a client'}"
                 cancel_turn(wiring, self.session_id, self.turn_id, reason)
             return was_open
@@ -295,13 +297,13 @@ class TurnRuntimeState(InSession):
         return self._do(close, "a worker's own move")
 
     def set_trace_running(self, call_id: str, attempt: int, owner: str) -> CallClaim | str:
-        """Set a dispatched call running for one owner. Returns the claim, or why it was refused."""
+        """Mark a dispatched call as running for one owner. Returns the claim, or the reason why it was refused."""
         ref = CallRef(self.session_id, self.turn_id, call_id)
         claim = self._do(lambda wiring: wiring.state.calls.claim(ref, attempt, owner), "a worker's own move")
         return claim.why if isinstance(claim, NoClaim) else claim
 
     def mark_trace_timed_out(self, claim: CallClaim, message: Message, latency_ms: int = 0) -> bool:
-        """Set a running call timed_out. A later result of its function cannot enter the turn."""
+        """Mark a running call as timed out. A later result of its function cannot enter the turn."""
         return self._settle(claim, TraceStatus.TIMED_OUT, message, latency_ms)
 
     def complete_trace(
@@ -313,7 +315,7 @@ class TurnRuntimeState(InSession):
         latency_ms: int = 0,
         retryable: bool = False,
     ) -> bool:
-        """Set a running call completed, or another `status`, and add its result to the turn, in one script.
+        """Mark a running call as completed, or set another `status`, and add its result to the turn, in one script.
 
         retryable: the call failed and may succeed later. The trace shows it.
 

@@ -21,13 +21,13 @@ from brainq.engine.upkeep.schedules import resumed_run, scheduled_request
 from brainq.errors import InvalidInput, ScheduleNotFound, SchedulesFull
 
 NOT_SCHEDULED = ("turn_id", "request_key", "readiness", "attachments")
-"""The options of a submit that belong to one turn, so that a schedule cannot have them."""
+"""The options of a submit that belong to a single turn, so a schedule cannot have them."""
 MAX_AHEAD_S = 3660 * 86_400
 LIMIT_SETTING = "BRAINQ_MAX_SCHEDULES_A_TENANT"
 
 
 class ScheduleVerbs:
-    """The part of `Client` that makes, lists, pauses and removes schedules."""
+    """The part of `Client` that creates, lists, pauses and removes schedules."""
 
     _connection: Connection
 
@@ -86,7 +86,7 @@ class ScheduleVerbs:
                 start_ms=start_ms,
                 next_ms=start_ms,
             )
-            # What no brain could do is rejected here.
+            # Reject here what no brain could do.
             wiring.people.intake.check_request(scheduled_request(row, start_ms))
             return _put_schedule(wiring, row, now_ms)
 
@@ -174,14 +174,14 @@ def _resume(wiring: Wiring, row: ScheduleRow) -> None:
 
 def _check_policies(on_running: str, missed: str, options: Mapping[str, Any]) -> None:
     if on_running not in ("skip", "queue"):
-        raise InvalidInput("on_running", f"{on_running!r} is not known; use skip or queue")
+        raise InvalidInput("on_running", f"{on_running!r} is not supported; use skip or queue")
     if missed not in ("once", "skip"):
-        raise InvalidInput("missed", f"{missed!r} is not known; use once or skip")
+        raise InvalidInput("missed", f"{missed!r} is not supported; use once or skip")
     for field in NOT_SCHEDULED:
         if options.get(field) is not None:
-            raise InvalidInput(field, "it belongs to one turn; leave it out of a schedule")
+            raise InvalidInput(field, "the option belongs to a single turn; omit it in a schedule")
     if options.get("on_busy") is not None:
-        raise InvalidInput("on_busy", "a schedule says it by on_running: skip or queue")
+        raise InvalidInput("on_busy", "a schedule has on_running instead: use skip or queue")
 
 
 def _first_run(now_ms: int, when: object, at: datetime | None, in_s: float | None, zone: str) -> tuple[str, int]:
@@ -194,12 +194,12 @@ def _first_run(now_ms: int, when: object, at: datetime | None, in_s: float | Non
 
     read_zone(zone)
     if sum(choice is not None for choice in (when, at, in_s)) != 1:
-        raise InvalidInput("when", "give one of `when`, `at` and `in_s`")
+        raise InvalidInput("when", "pass exactly one of `when`, `at` and `in_s`")
     if when is not None:
         timing = read_timing(when)
         first_ms = next_ms(timing, zone, now_ms, now_ms)
         if first_ms is None:
-            raise InvalidInput("when", f"{timing.partition(' ')[2]!r} never comes")
+            raise InvalidInput("when", f"{timing.partition(' ')[2]!r} is never due")
         return timing, first_ms
     if at is not None:
         return "once", _instant_ms(at, now_ms)
@@ -219,7 +219,7 @@ def _instant_ms(at: object, now_ms: int) -> int:
     except (OverflowError, ValueError):
         at_ms = -1
     if not 0 <= at_ms <= now_ms + MAX_AHEAD_S * 1000:
-        raise InvalidInput("at", "it is from 1970 to ten years from now")
+        raise InvalidInput("at", "the time must be between 1970 and ten years from now")
     return at_ms
 
 
@@ -237,7 +237,7 @@ def _put_schedule(wiring: Wiring, row: ScheduleRow, now_ms: int) -> Schedule:
 
 
 def _get_schedule(wiring: Wiring, name: str) -> ScheduleRow:
-    """Raises ScheduleNotFound."""
+    """Return a schedule's row. Raises ScheduleNotFound."""
     row = wiring.store.schedules.get(check_id("name", name))
     if row is None:
         raise ScheduleNotFound(f"no schedule {name!r}; `brainq schedule list` shows all")

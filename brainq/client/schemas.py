@@ -45,7 +45,7 @@ def _submit() -> dict[str, Any]:
     fields["user_message"] |= {"pattern": r"\S"}
     schema["$defs"]["Attachment"] = _FILE
     schema["required"] = ["session_id", "user_message"]
-    # One of them makes it harmless to send again.
+    # Either of these ids makes a repeated submit safe.
     schema["anyOf"] = [
         {"required": ["turn_id"]},
         {"required": ["request_key"], "properties": {"request_key": {"minLength": 1}}},

@@ -122,8 +122,8 @@ class Session(InSession):
         )
 
     def pause(self, reason: str = "") -> bool:
-        """Let no further turn begin; a live turn continues. Returns False if the session was paused before, and then
-        keeps the earlier reason.
+        """Keep further turns from beginning; a live turn continues. Returns False if the session was already paused;
+        the earlier reason is then kept.
 
         reason: for people; `explain` of a waiting turn shows it.
         """
@@ -136,7 +136,7 @@ class Session(InSession):
         )
 
     def resume(self) -> str | None:
-        """Let turns begin again. Returns the id of the turn that became live, or None if there was none."""
+        """Allow turns to begin again. Returns the id of the turn that became live, or None if there was none."""
         _, live = self._do(
             lambda wiring: wiring.state.sessions.resume(self.session_id),
             NewAct("resume", session_id=self.session_id),
@@ -144,7 +144,7 @@ class Session(InSession):
         return live or None
 
     def is_paused(self) -> bool:
-        """Return whether the session is paused, by Redis."""
+        """Return whether the session is paused, according to Redis."""
         return self._read(lambda wiring: wiring.state.sessions.is_paused(self.session_id))
 
     def why_paused(self) -> str | None:
@@ -176,12 +176,13 @@ class Session(InSession):
         if word == "FULL":
             raise InvalidInput(
                 "session_id",
-                f"session {self.session_id!r} has as many flags as it may that no turn has taken; release some",
+                f"session {self.session_id!r} has the maximum number of flags that no turn has taken; release some of "
+                "them",
             )
         return Flag(self._client, self.session_id, spec.id)
 
     def flag(self, flag_id: str) -> Flag:
-        """Return a flag that was added elsewhere."""
+        """Return a flag that another process added."""
         return Flag(self._client, self.session_id, check_id("flag_id", flag_id))
 
     def unread_flags(self) -> tuple[str, ...]:
@@ -235,7 +236,7 @@ class Session(InSession):
             return desk.send(self.session_id, known.turn_id, item, files, expected_turn_id=expected)
         if expected is not None and live != expected:
             raise StaleTurn(expected, live or "")
-        # After `live` was read: a turn that this very input became is there by now if it is the live one.
+        # `live` was read before, so a turn that this input has become is found here if it is the live one.
         first = wiring.store.turns.get(bounced_turn_id(self.session_id, item.client_message_id))
         target = None if first is not None else live or _newest_begun(wiring, self.session_id)
         if target is not None:
@@ -244,7 +245,9 @@ class Session(InSession):
 
     def _submit_as_turn(self, item: TurnInput, files: Sequence[File]) -> Receipt:
         if not item.text and not files:
-            raise InvalidInput("text", "it is empty, and the session has no turn that could be ready; submit one")
+            raise InvalidInput(
+                "text", "it is empty, and the session has no turn whose readiness could change; submit a turn"
+            )
         turn_id = bounced_turn_id(self.session_id, item.client_message_id)
         self._client.submit(self.session_id, item.text, turn_id=turn_id, readiness=item.readiness, attachments=files)
         return Receipt(
@@ -268,7 +271,7 @@ def _waiting_turns(wiring: Wiring, session_id: str) -> tuple[WaitingTurn, ...]:
 
 
 def _newest_begun(wiring: Wiring, session_id: str) -> str | None:
-    """Return the turn whose settings are taken over by an input that becomes a turn."""
+    """Return the turn whose settings are used for input that becomes a turn."""
     waiting = set(wiring.state.sessions.waiting(session_id))
     rows = [row for row in wiring.store.turns.list(session_id, None, _RECENT_TURNS) if row.state != "rejected"]
     begun = [row.turn_id for row in rows if row.turn_id not in waiting]

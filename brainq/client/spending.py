@@ -35,7 +35,8 @@ class BudgetVerbs:
         self._connection = connection
 
     def list(self) -> tuple[BudgetState, ...]:
-        """List the budgets in their current windows: amount, what is spent and held, and the turns parked for each."""
+        """List the budgets in their current windows: the amount, what is spent and reserved, and the number of turns
+        that each has parked."""
         asked = self._connection.ask(lambda wiring: wiring.budgets.list())
         found = combine_same((state for states in asked.values for state in states), "scope", "per")
         return listed(sorted(found, key=lambda state: (state.scope, state.per)), asked)

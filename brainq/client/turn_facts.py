@@ -41,7 +41,7 @@ class CallFacts:
 
     @property
     def arguments(self) -> dict[str, Any] | str | None:
-        """The arguments that the model gave, or those of the newest intent. None if neither is kept."""
+        """The arguments from the model, or those of the newest intent. None if neither is kept."""
         given = self.call.arguments
         if given is None and self.intents and self.intents[-1].args_json is not None:
             return json.loads(self.intents[-1].args_json)
@@ -77,7 +77,9 @@ def call_of_intents(intents: Sequence[CallRow]) -> TurnCall:
         is_error=is_error,
         is_kept=newest.args_json is not None,
         started_at_ms=round(newest.started_at.timestamp() * 1000),
-        detail="it never started" if newest.state == "void" else "Redis lost its trace; this is what SQL keeps",
+        detail="the call never started"
+        if newest.state == "void"
+        else "Redis lost the trace of this call; these are the data in SQL",
     )
 
 

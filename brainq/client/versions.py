@@ -1,4 +1,4 @@
-"""The client's verbs about builds: which of them run, and how turns get from one to another."""
+"""The client's verbs about builds: which builds run, and how turns move from one to another."""
 
 from __future__ import annotations
 
@@ -15,23 +15,23 @@ T = TypeVar("T")
 
 
 class VersionVerbs:
-    """The part of `Client` that shows builds side by side and moves turns between them, in every cell."""
+    """The part of `Client` that lists builds and moves turns between them, in every cell."""
 
     _connection: Connection
 
     def versions(self) -> Versions:
-        """List the builds that have workers or turns, and which of them may stop."""
+        """List the builds that have workers or turns, and whether each can be shut down."""
         return self._connection.read_all(read_versions)
 
     def ramp_build(self, build: str, share: float, other: str | None = None) -> BuildChange:
         """Begin the turns of `share` per cent of all sessions on this build. 0 ends the ramp.
 
-        other: the build of the other sessions, or None for the only other one that has workers.
+        other: the build of the other sessions. None means the only other build that has workers.
 
         Raises InvalidInput.
         """
         if not 0 <= share <= 100:
-            raise InvalidInput("share", f"{share:g} % cannot be a share; use 0 to 100")
+            raise InvalidInput("share", f"{share:g} % is not a valid share; use 0 to 100")
         ramp = ramp_of(self._workers(), build, share, other) if share else None
         done = self._connection.do_in_all(
             lambda cells: _answered(cells.ask(lambda wiring: wiring.state.builds.set_ramp(ramp))), NewAct("ramp", build)
@@ -43,9 +43,10 @@ class VersionVerbs:
         return self._changed(done, ramp_text(ramp) if ramp else ended)
 
     def release_build(self, build: str, to: str) -> BuildChange:
-        """Let turns pinned to the brains of `build` continue on the brains with the same names in the build `to`.
+        """Let turns that are pinned to the brains of `build` continue on the brains with the same names in the build
+        `to`.
 
-        Raises NotFound if `build` never had workers, and InvalidInput if `to` has none, or lacks a brain.
+        Raises NotFound if `build` never had workers, and InvalidInput if `to` has no workers or lacks a brain.
         """
         old: dict[str, str] = {}
         for builds in _answered(self._connection.ask(lambda wiring: wiring.state.builds.known())).values:
@@ -70,5 +71,5 @@ class VersionVerbs:
 
 def _answered(asked: Answers[T]) -> Answers[T]:
     if not asked.answers:
-        raise CellUnreachable(asked.away[0], "and no other cell does")
+        raise CellUnreachable(asked.away[0], "nor does any other cell")
     return asked

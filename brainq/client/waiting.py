@@ -31,10 +31,10 @@ if TYPE_CHECKING:
     from brainq.contracts.typed_events import Event
 
 POLL_S = 2.0
-MOVING_S = 0.5  # how soon a caller that waits looks again while the turn's tenant moves
+MOVING_S = 0.5  # The seconds after which a waiting caller looks again while the turn's tenant moves.
 PARKED_FOR = frozenset({Awaits.PEOPLE.value, Awaits.OUTSIDE.value, Awaits.CLIENT.value})
 NEEDS_CALLER: frozenset[WaitFor] = frozenset(("ended", "people", "client"))
-"""The conditions in which only the caller, or a person it can inform, can let the turn continue; and the end."""
+"""The conditions in which the turn cannot continue without the caller or a person whom it can inform; and the end."""
 UNTIL_WORDS = PARKED_FOR | {"ended", "parked"}
 _PROGRESS_EVENTS = frozenset({EventKind.TEXT_DELTA, EventKind.REASONING_DELTA, EventKind.CALL_PROGRESS})
 _CANCEL_ANSWERS: Mapping[str, Cancelled] = {"CANCELLED": "cancelled", "REQUESTED": "requested"}
@@ -47,19 +47,19 @@ def has_ended(wiring: Wiring, turn_id: str) -> bool:
     """
     row = wiring.store.turns.get(turn_id)
     if row is None:
-        raise TurnNotFound(f"turn {turn_id!r} is known neither to Redis nor to SQL")
+        raise TurnNotFound(f"turn {turn_id!r} is neither in Redis nor in SQL")
     if row.state == "rejected":
         raise TurnRejected(row.reject_reason or "rejected")
     return row.ended_at is not None
 
 
 def stored_result(wiring: Wiring, turn_id: str) -> TurnResult | None:
-    """Return the result of an ended turn, else None. Raises as `has_ended`."""
+    """Return the result of an ended turn. Returns None if the turn has not ended. Raises the errors of `has_ended`."""
     return wiring.store.turns.result(turn_id) if has_ended(wiring, turn_id) else None
 
 
 def known_result(wiring: Wiring, session_id: str, turn_id: str) -> TurnResult | None:
-    """Return the result of a turn if it is out. Raises as `has_ended`."""
+    """Return the result of a turn if it was published. Raises the errors of `has_ended`."""
     body = wiring.state.events.result(session_id, turn_id)
     if body is not None:
         return TurnResult.model_validate_json(body)
@@ -95,7 +95,7 @@ class WaitLimits:
         return max(0.0, min(ends) - now)
 
     def check(self, now: float) -> None:
-        """Raise ResultTimeout if a limit is over."""
+        """Raise ResultTimeout if a limit has been reached."""
         if self.timeout_s is not None and now >= self.began + self.timeout_s:
             raise ResultTimeout(
                 f"turn {self.turn_id!r} has no result after {self.timeout_s:g} s. It continues; wait for it again later"
@@ -106,7 +106,7 @@ class WaitLimits:
 
 @contextmanager
 def waiting_for_move(limits: WaitLimits) -> Generator[None]:
-    """Wait a moment if the body raises TenantMoving, because the turn waits as well. Raises ResultTimeout."""
+    """If the body raises TenantMoving, wait a moment, because the turn waits as well. Raises ResultTimeout."""
     try:
         yield
     except TenantMoving:
@@ -130,7 +130,8 @@ def hold_turn(wiring: Wiring, session_id: str, turn_id: str, spec: HoldSpec) -> 
     """Place a hold and return its id. Raises InvalidInput if the turn has ended. See `TurnHandle.hold`."""
     word = wiring.people.brakes.hold(session_id, turn_id, spec)
     if word == "GONE" and queue_again(wiring, session_id, turn_id):
-        spec = spec.model_copy(update={"id": f"{spec.id}b"})  # the first is over
+        # The id of the first hold was used up, because that hold has ended.
+        spec = spec.model_copy(update={"id": f"{spec.id}b"})
         word = wiring.people.brakes.hold(session_id, turn_id, spec)
     if word in ("ENDED", "GONE"):
         raise InvalidInput("turn_id", f"turn {turn_id!r} has ended; there is nothing left to hold")
@@ -148,7 +149,7 @@ def queue_again(wiring: Wiring, session_id: str, turn_id: str) -> bool:
         return False
     try:
         wiring.people.turn_queue.queue_again(request)
-    except (BuildUnserved, SessionBusy):  # it is refused, which is an end
+    except (BuildUnserved, SessionBusy):  # The turn was refused, which is an ending.
         return False
     return True
 
@@ -158,7 +159,7 @@ def check_until(until: object) -> frozenset[str]:
     chosen: list[object] = [until] if isinstance(until, str) else list(cast("Iterable[object]", until))
     unknown = [word for word in chosen if word not in UNTIL_WORDS]
     if unknown or not chosen:
-        raise InvalidInput("until", f"{until!r} must be some of {', '.join(sorted(UNTIL_WORDS))}")
+        raise InvalidInput("until", f"{until!r} must consist of {', '.join(sorted(UNTIL_WORDS))}")
     return PARKED_FOR if "parked" in chosen else frozenset(str(word) for word in chosen) & PARKED_FOR
 
 
@@ -175,7 +176,7 @@ def turn_parked_error(
 
 
 def is_only_progress(batch: Sequence[TurnEvent]) -> bool:
-    """Return whether these events show that the turn is not parked, so that its state need not be read."""
+    """Return whether these events show that the turn is not parked, so its state need not be read."""
     return bool(batch) and all(event.kind in _PROGRESS_EVENTS for event in batch)
 
 
@@ -201,5 +202,5 @@ def next_events(
         return [], has_ended(wiring, turn_id)
     if not events.is_out(session_id, turn_id):
         return [], False
-    # It may have come between the two questions.
+    # The event may have arrived between the two reads.
     return events.read(session_id, turn_id, after, 0), True

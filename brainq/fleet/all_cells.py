@@ -1,4 +1,4 @@
-"""The fleets of all cells as one. Each cell has workers, queues and capacity of its own; they are combined here."""
+"""The fleets of all cells, combined into one. Each cell has its own workers, queues and capacity."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def read_all_fleets(cells: Cells) -> Fleet:
     """See `Client.fleet`. Raises CellUnreachable if no cell answers."""
     found = cells.ask(read_fleet)
     if not found.answers:
-        raise CellUnreachable(found.away[0], "and no other cell does")
+        raise CellUnreachable(found.away[0], "nor does any other cell")
     return combine(found.values).model_copy(update={"cells_away": found.away})
 
 
@@ -46,8 +46,8 @@ def read_all_scales(cells: Cells, request: ScaleRequest) -> FleetScale:
     if cells.own:
         return read_scale(cells.of_name(cells.own), request)
     found = cells.ask(lambda wiring: read_scale(wiring, request))
-    if found.away:  # a scaler that reads too few would stop workers that are needed
-        raise CellUnreachable(found.away[0], "set BRAINQ_CELL to scale the workers of another")
+    if found.away:  # An autoscaler that reads too low a number would stop workers that are needed.
+        raise CellUnreachable(found.away[0], "set BRAINQ_CELL to scale the workers of a single cell")
     return combine(found.values)
 
 

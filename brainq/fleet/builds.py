@@ -1,5 +1,5 @@
-"""Builds and brains side by side: which workers each build has, and which turns need them. And what of that a person
-reads.
+"""Builds and brains side by side: the workers of each build, the turns that need them, and sentences about both for
+people.
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ from brainq.errors import CellUnreachable, InvalidInput, NotFound
 from brainq.fleet.combine import combine
 
 MAX_TURNS = 10_000
-"""How many turns that have not ended are read. This takes some 50 ms."""
-PARTS = 10_000  # into which a ramp divides the sessions
+"""The maximum number of live and waiting turns that are read, which takes about 50 ms."""
+PARTS = 10_000  # A ramp divides the sessions into this many parts.
 
 
 def read_versions(cells: Cells) -> Versions:
     """See `Client.versions`. Raises CellUnreachable if no cell answers."""
     found = cells.ask(lambda wiring: (_read_cell(wiring), wiring.state.builds.ramp()))
     if not found.answers:
-        raise CellUnreachable(found.away[0], "and no other cell does")
+        raise CellUnreachable(found.away[0], "nor does any other cell")
     return versions_of_cells(
         Answers(tuple((name, versions) for name, (versions, _) in found.answers), found.away),
         {name: ramp for name, (_, ramp) in found.answers},
@@ -45,10 +45,10 @@ def versions_of(
     *,
     is_whole: bool = True,
 ) -> Versions:
-    """Return the builds of one cell in numbers. Pure.
+    """Return the builds of one cell, in numbers. Pure.
 
-    known: by build and brain, the digests of builds that had workers.
-    released: by digest, the digest whose build continues its turns.
+    known: the digests of builds that had workers, by build and brain. released: the digest whose build continues a
+    digest's turns, by that digest.
     """
     names = {worker.build for worker in workers} | {turn.build for turn in turns if turn.build}
     served = {worker.build: {digest for digest, _ in worker.brains.values()} for worker in workers}
@@ -102,10 +102,10 @@ def _brain(name: str, digest: str, turns: Sequence[BuildTurn]) -> BuildBrain:
 
 
 def versions_of_cells(found: Answers[Versions], ramps: Mapping[str, Ramp | None], *, is_one: bool = False) -> Versions:
-    """Return the builds of all cells together, with the sentences that people read. Pure.
+    """Return the builds of all cells together, with sentences for people. Pure.
 
-    ramps: of each cell that answered, by name.
-    is_one: True if the deployment has one cell. The sentences then name no cell.
+    ramps: the ramps of each cell that answered, by the cell's name. is_one: True if the deployment has one cell. The
+    sentences then name no cell.
     """
     cells = {cell: {build.name: build for build in versions.builds} for cell, versions in found.answers}
     if not is_one:
@@ -137,7 +137,7 @@ def _of_cell(cell: str, versions: Versions) -> Versions:
 
 
 def build_text(whole: Build, cells: Mapping[str, Build], away: Sequence[str], *, is_only: bool, is_one: bool) -> str:
-    """Return in one sentence whether a build's workers may stop. Pure.
+    """Return a sentence about whether a build's workers can be shut down. Pure.
 
     cells: the build in each cell that has it.
     """
@@ -150,14 +150,14 @@ def build_text(whole: Build, cells: Mapping[str, Build], away: Sequence[str], *,
         remedy = f"start its workers{there}, or brainq versions release {whole.name} --to BUILD"
         return f"{turns} for build {whole.name}{where}: {remedy}"
     if needed:
-        return f"{_turns(whole.needed, 'need')} build {whole.name}{where}: its workers stay{there}"
+        return f"{_turns(whole.needed, 'need')} build {whole.name}{where}: keep its workers{there}"
     if away:
-        return f"build {whole.name} is empty{where}; {', '.join(away)} did not answer: its workers stay"
+        return f"build {whole.name} is empty{where}; {', '.join(away)} did not answer, so keep its workers"
     if not whole.workers:
         return f"build {whole.name} has no workers, and no turn needs it"
     if is_only:
         return f"build {whole.name} is the only one"
-    return f"build {whole.name} is empty{'' if is_one else ' in every cell'}: its workers may go"
+    return f"build {whole.name} is empty{'' if is_one else ' in every cell'}: its workers can stop"
 
 
 def _turns(count: int, verb: str) -> str:
@@ -169,7 +169,7 @@ def ramp_text(ramp: Ramp) -> str:
 
 
 def ramps_text(ramps: Mapping[str, Ramp | None]) -> str:
-    """Return the ramps of all cells in words. Cells are named only if they differ."""
+    """Return the ramps of all cells as text. Cells are named only if their ramps differ."""
     texts = {cell: ramp_text(ramp) if ramp else "" for cell, ramp in ramps.items()}
     if len({*texts.values()}) == 1:
         return next(iter(texts.values()))
@@ -177,15 +177,15 @@ def ramps_text(ramps: Mapping[str, Ramp | None]) -> str:
 
 
 def ramp_of(workers: Sequence[BuildWorker], to: str, share: float, other: str | None) -> Ramp:
-    """Return the ramp that puts `share` per cent of the sessions on the build `to`. Pure.
+    """Return the ramp that begins the turns of `share` per cent of the sessions on the build `to`. Pure.
 
-    other: the build of the other sessions, or None for the only other one. Raises InvalidInput.
+    other: the build of the other sessions. None means the only other build. Raises InvalidInput.
     """
     running(workers, to)
     others = sorted({worker.build for worker in workers} - {to})
     if other is None and len(others) != 1:
         found = f"there are {', '.join(others)}" if others else "there is none"
-        raise InvalidInput("from", f"name the build that the other sessions begin on: {found} beside {to!r}")
+        raise InvalidInput("from", f"name the build for the other sessions: besides {to!r}, {found}")
     ramp = Ramp(to, other or others[0], round(share * PARTS / 100))
     running(workers, ramp.other)
     return ramp
@@ -196,19 +196,21 @@ def running(workers: Sequence[BuildWorker], build: str) -> dict[str, str]:
     own = [worker for worker in workers if worker.build == build]
     if not own:
         names = ", ".join(sorted({worker.build for worker in workers})) or "there are none"
-        raise InvalidInput("build", f"no worker of build {build!r} is alive; the builds with workers: {names}")
+        raise InvalidInput("build", f"build {build!r} has no running workers; builds with workers: {names}")
     return {name: digest for worker in own for name, (digest, _) in worker.brains.items()}
 
 
 def released_digests(build: str, old: Mapping[str, str], to: str, new: Mapping[str, str]) -> dict[str, str]:
-    """Return by each released digest the one whose build continues its turns. Pure.
+    """Return the digest whose build continues a digest's turns, by each released digest. Pure.
 
     old, new: the digests of both builds, by brain. Raises NotFound and InvalidInput.
     """
     if not old:
-        raise NotFound(f"no build {build!r} had workers in the last 90 days; brainq versions lists those there are")
+        raise NotFound(f"build {build!r} had no workers in the last 90 days; `brainq versions` lists the builds")
     if lacking := sorted(set(old) - set(new)):
-        raise InvalidInput("to", f"build {to!r} has no brain {lacking[0]!r}, to which turns of {build!r} may be pinned")
+        raise InvalidInput(
+            "to", f"build {to!r} has no brain {lacking[0]!r}, to whose name turns of {build!r} may be pinned"
+        )
     moved = {digest: new[name] for name, digest in old.items() if digest != new[name]}
     if not moved:
         raise InvalidInput("to", f"builds {build!r} and {to!r} have the same brains: there is nothing to release")

@@ -1,7 +1,7 @@
-"""One description made of the descriptions that several cells gave of themselves, field by field.
+"""Combine the descriptions that several cells give of themselves into one, field by field.
 
-A number is the sum, and not known (None) if one cell does not know it. A flag is true if it is true everywhere. A text
-is the first cell's. A list is all of them in a row. `RULES` has the fields for which something else is right.
+A number is the sum, or None (unknown) if one cell does not know it. A flag is true if it is true everywhere. A text is
+the first cell's. Lists are concatenated. `RULES` has the fields that need another rule.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ from brainq.contracts.fleet import (
 
 W = TypeVar("W", bound=Wire)
 Rule = Callable[[Sequence[Any]], Any]
-"""Makes one value of each cell's, of which there is at least one."""
+"""A function that combines the cells' values of a field, of which there is at least one."""
 
 
 def combine(parts: Sequence[W]) -> W:
-    """Return one description made of those of several cells. Pure.
+    """Combine the descriptions of several cells. Pure.
 
-    parts: at least one, in the order of the cells.
+    parts: at least one description, in the order of the cells.
     """
     first = parts[0]
     if len(parts) == 1:
@@ -44,7 +44,7 @@ def combine(parts: Sequence[W]) -> W:
 
 
 def combine_same(parts: Iterable[W], *names: str) -> tuple[W, ...]:
-    """Combine the descriptions that are equal in these fields, in the order in which each is first met."""
+    """Combine the descriptions that are equal in these fields, in the order of their first appearance."""
     groups: dict[tuple[object, ...], list[W]] = {}
     for part in parts:
         groups.setdefault(tuple(getattr(part, name) for name in names), []).append(part)
@@ -52,22 +52,22 @@ def combine_same(parts: Iterable[W], *names: str) -> tuple[W, ...]:
 
 
 def same(*names: str) -> Rule:
-    """Make the rule that combines those parts of lists that are equal in these fields."""
+    """Return a rule for lists, which combines the items that are equal in these fields."""
     return lambda lists: combine_same((part for parts in lists for part in parts), *names)
 
 
 def worst(values: Sequence[Any]) -> Any:
-    """Return the highest value, or None if one is not known."""
+    """Return the highest value, or None if one value is unknown."""
     return None if None in values else max(values)
 
 
 def highest_known(values: Sequence[Any]) -> Any:
-    """Return the highest value that is known."""
+    """Return the highest of the known values."""
     return max((value for value in values if value is not None), default=None)
 
 
 def first_known(values: Sequence[Any]) -> Any:
-    """Return the first value that is not empty, or the first cell's."""
+    """Return the first value that is not empty, or else the first cell's."""
     return next((value for value in values if value), values[0])
 
 
@@ -120,7 +120,7 @@ RULES: Mapping[type[Wire], Mapping[str, Rule]] = {
     Versions: {"builds": lambda lists: tuple(sorted(same("name")(lists), key=lambda build: build.name))},
     Build: {"formats": first_known, "brains": same("name", "digest")},
     BuildBrain: {},
-    BudgetState: {  # a raise is home's, and for all cells
+    BudgetState: {  # A raise is made in the home cell and applies to all cells.
         "usd": first_known,
         "raised_usd": max,
         "is_spent": any,

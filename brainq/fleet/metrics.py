@@ -1,6 +1,6 @@
-"""The fleet's metrics at one moment: what all processes counted, and what Redis and SQL report now.
+"""The fleet's metrics at one moment: the counts of all processes, and the current readings of Redis and SQL.
 
-If Redis or SQL is unreachable, its metrics are left out, and `brainq_up` is 0 for it.
+If Redis or SQL is unreachable, its metrics are omitted, and its `brainq_up` is 0.
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ def read_metrics(wiring: Wiring) -> list[Series]:
 
 
 def read_gauges(wiring: Wiring) -> list[Series]:
-    """Read what Redis and SQL report, without what processes counted and send themselves. Blocks on Redis and SQL."""
+    """Read the metrics of Redis and SQL, without the counts that processes send themselves. Blocks on Redis and SQL."""
     readings, _ = _read_all(wiring)
     return [series for series in collect_series({}, readings) if series.metric.kind == "gauge"]
 
 
 def _read_all(wiring: Wiring) -> tuple[list[Reading], Mapping[Cell, float]]:
-    """Return what Redis and SQL report now, as far as they answer, and what all processes counted."""
+    """Return the current metrics of Redis and SQL, if they answer, and the counts of all processes."""
     state = wiring.state
     answer = _unless_unreachable(lambda: (read_redis_fleet(wiring), state.rates.models(), state.metrics.totals()))
     rows = _unless_unreachable(lambda: _read_sql(wiring))
@@ -67,18 +67,18 @@ def _read_all(wiring: Wiring) -> tuple[list[Reading], Mapping[Cell, float]]:
 
 
 def _unless_unreachable(read: Callable[[], T]) -> T | None:
-    """Return what `read` returns, or None if its server does not answer."""
+    """Return the result of `read`, or None if its server does not answer."""
     try:
         return read()
     except Exception as failure:
         if not isinstance(failure, Unreachable) and not is_unavailable(failure):
             raise
-        log.debug("metrics are incomplete: a service does not answer", why=type(failure).__name__)
+        log.debug("metrics are incomplete, because a service does not answer", why=type(failure).__name__)
         return None
 
 
 def _read_sql(wiring: Wiring) -> tuple[Sequence[TurnKey], list[Reading]]:
-    """Return the turns that have not ended (up to one more than are examined), and the readings of SQL."""
+    """Return the live and waiting turns (at most one more than are examined), and the readings of SQL."""
     store = wiring.store
     unended = store.turns.list(None, "accepted", MAX_OPEN_TURNS + 1)
     keys = [(turn.session_id, turn.turn_id) for turn in unended]
@@ -129,7 +129,7 @@ def _redis_readings(fleet: RedisFleetState) -> list[Reading]:
 
 
 def _model_readings(models: Sequence[FleetModel]) -> list[Reading]:
-    """Return the readings of all models. The accounts of one model are added up."""
+    """Return the readings of all models, with the accounts of one model added up."""
     waiting: Counter[str] = Counter()
     for model in models:
         waiting[MODELS[model.name]] += model.waiting

@@ -1,4 +1,4 @@
-"""How many workers each pool needs, by what is queued and what runs there."""
+"""Compute how many workers each pool needs, from its queued and running work."""
 
 from __future__ import annotations
 
@@ -22,24 +22,22 @@ MAX_WORKERS = 1_000
 
 @dataclass(frozen=True, slots=True)
 class WorkerBounds:
-    """The least and the most workers that a pool may have."""
+    """The lowest and the highest number of workers that a pool may have."""
 
     least: int
     most: int
 
 
 def worker_bounds(settings: Settings, least: int | None, most: int | None) -> WorkerBounds:
-    """Return the bounds that were requested, else those of the settings.
+    """Return the requested bounds. The settings are the defaults.
 
-    A requested bound moves the other one, if that comes from the settings. Raises InvalidInput.
+    A requested bound also moves the other bound if that is a default. Raises InvalidInput.
     """
     for field, asked, lowest in (("min", least, 0), ("max", most, 1)):
         if asked is not None and not lowest <= asked <= MAX_WORKERS:
-            raise InvalidInput(
-                field, f"{asked} is not a number of workers that a pool can have; give {lowest} to {MAX_WORKERS}"
-            )
+            raise InvalidInput(field, f"{asked} is not a valid number of workers; use {lowest} to {MAX_WORKERS}")
     if least is not None and most is not None and least > most:
-        raise InvalidInput("min", f"it is {least} and above max, which is {most}; give at most {most}")
+        raise InvalidInput("min", f"min is {least}, which is above max, {most}; use at most {most}")
     most_set = max(settings.scale_max, least or 0) if most is None else most
     return WorkerBounds(min(settings.scale_min, most_set) if least is None else least, most_set)
 
@@ -56,11 +54,11 @@ def pool_scale(
     """Return how many workers a pool needs. Pure.
 
     queues: the pool's queues.
-    workers: the workers that take work.
-    draining: the workers that were asked to stop. They finish what they run, so no other worker is needed for it.
-    threads: of one worker, used if no worker is alive.
-    turns: how many are live or wait for capacity, if the capacity grows with this pool's threads: five turns for every
-        four threads, as in `turn_capacity`. Else 0.
+    workers: the workers that accept work.
+    draining: the workers that are stopping. They finish their running work, so it needs no other worker.
+    threads: the threads of one worker, used if no worker is running.
+    turns: the turns that are live or wait for capacity, if this pool's threads set the capacity: five turns for every
+        four threads, as in `turn_capacity`. Otherwise 0.
     """
     queued, running = sum(queue.depth for queue in queues), sum(worker.busy for worker in workers)
     threads = max(1, sum(worker.threads for worker in workers) // len(workers)) if workers else threads
@@ -83,7 +81,8 @@ def pool_scale(
 
 
 def _is_capped(room: FleetCapacity, workers: Sequence[FleetWorker]) -> bool:
-    """Return whether more coordinators would not raise the capacity, because a cap such as a brain's holds it down."""
+    """Return whether more coordinators would not raise the capacity, because another cap such as a
+    brain's limits it."""
     threads = sum(worker.threads for worker in workers if worker.pool == "coordinator")
     return room.size is not None and room.size < -(-threads * 5 // 4)
 
@@ -111,7 +110,7 @@ def build_shares(
 
 @dataclass(frozen=True, slots=True)
 class BuildFacts:
-    """The facts by which a build is scaled. `needed`: how many turns only this build can continue."""
+    """The facts for scaling a build. `needed` is the number of turns that only this build can continue."""
 
     name: str
     share: float
@@ -136,7 +135,7 @@ def build_scale(
         for queue in queues
         if queue.build in ("", build.name)
     ]
-    # No doorbell is rung for a build without workers, so a build that is needed keeps one worker.
+    # A build without workers gets no doorbells, so a build that is needed keeps one worker.
     floor = WorkerBounds(max(bounds.least, min(1, build.needed)), bounds.most)
     own = [worker for worker in workers if worker.build == build.name]
     found = pool_scale(pool, readable, own, [], threads, math.ceil(turns * build.share), floor)
@@ -154,7 +153,7 @@ class ScaleRequest:
 
 
 def _builds(wiring: Wiring, asked: str | None, workers: Sequence[FleetWorker]) -> tuple[BuildFacts, ...]:
-    """Return the builds to scale one by one: the requested one, or all if several have workers."""
+    """Return the builds to scale one by one: the requested build, or all builds if several have workers."""
     state = wiring.state.builds
     alive = {worker.build for worker in workers if worker.build}
     if asked is None and len(alive) < 2:
@@ -174,14 +173,14 @@ def read_scale(wiring: Wiring, request: ScaleRequest) -> FleetScale:
     if pool is not None and pool not in names.POOL_QUEUES:
         raise InvalidInput("pool", f"{pool!r} is not one of {', '.join(names.POOL_QUEUES)}")
     if request.build == "":
-        raise InvalidInput("build", "'' is not a build; `brainq versions` lists them")
+        raise InvalidInput("build", "'' is not a build; `brainq versions` lists the builds")
     bounds = worker_bounds(settings, request.least, request.most)
     if settings.broker_url is not None:
         raise SetupError(
             "the queues are not in the state's Redis (BRAINQ_BROKER_URL), so their length is not known here; "
             "scale by the queue lengths that the broker reports"
         )
-    # Read in this order, so that a worker that begins to drain in between is not counted twice.
+    # This order ensures that a worker which begins to drain in between is not counted twice.
     draining, live = state.workers.draining(), read_redis_fleet(wiring)
     room, turns = live.facts.room, 0
     if settings.max_live_turns is None and not _is_capped(room, live.workers):

@@ -1,4 +1,6 @@
-"""The fleet at one moment, and its last hour minute by minute. Both are read from Redis and SQL, not from workers."""
+"""The fleet at one moment, and its last hour by minute. Both are read from Redis and SQL, without
+contacting workers.
+"""
 
 from __future__ import annotations
 
@@ -25,18 +27,18 @@ from brainq.contracts.rows import RecentTurn
 from brainq.contracts.status import Ending
 from brainq.fleet.troubles import fleet_troubles, longest_limits
 
-MAX_OPEN_TURNS = 2_000  # turns whose states are read, which takes some 20 ms
+MAX_OPEN_TURNS = 2_000  # The maximum number of turns whose states are read, which takes about 20 ms.
 MINUTES = 60
 WINDOW = timedelta(minutes=MINUTES)
 MAX_RECENT_TURNS = 20_000
-"""How many of the newest turns are read at most."""
+"""The maximum number of turns that are read, newest first."""
 _POOL_OF = {queue: pool for pool, queues in names.POOL_QUEUES.items() for queue in queues}
 _FAILED = (Ending.FAILED.value, Ending.TIMED_OUT.value)
 
 
 @dataclass(frozen=True, slots=True)
 class RedisFleetState:
-    """The fleet as Redis has it. `queues`, `quarantined` and `unprefixed` are empty if the broker is elsewhere."""
+    """The fleet's data in Redis. `queues`, `quarantined` and `unprefixed` are empty if the broker is another server."""
 
     facts: FleetFacts
     queues: tuple[FleetQueue, ...]
@@ -117,7 +119,7 @@ def read_fleet(wiring: Wiring) -> Fleet:
 def _queue(
     pool: str, queue: str, lists: list[tuple[int, str | None]], waiting: int, now_ms: int, build: str = ""
 ) -> FleetQueue:
-    """Return the lists of a queue as one, with the messages that wait for a place in them."""
+    """Return the lists of a queue as one queue, with the messages that wait for a place in them."""
     rung = [at for at in (rung_at_s(oldest) for _, oldest in lists) if at is not None]
     return FleetQueue(
         name=names.build_queue(queue, build) if build else queue,
@@ -129,7 +131,7 @@ def _queue(
 
 
 def fleet_activity(turns: Sequence[RecentTurn], now: datetime) -> FleetActivity:
-    """Return the last hour, minute by minute. Pure.
+    """Return the activity of the last hour, by minute. Pure.
 
     turns: the newest MAX_RECENT_TURNS that were accepted within WINDOW before `now`.
     """

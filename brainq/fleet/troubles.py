@@ -1,8 +1,8 @@
-"""What is wrong with a fleet that looks healthy: seen from outside, by its queues, its workers and its sweeper.
+"""Find faults in a fleet that looks healthy, from the outside: from its queues, its workers and its sweeper.
 
-A worker whose own check of itself fails cannot say so. A few questions find nearly all of such faults. Is a doorbell
-old while workers idle? Has no thread of a pool come free for longer than a task may take? Does every process that is
-connected say that it works?
+A worker whose own health check fails cannot report that. A few questions find nearly all such faults: is a doorbell old
+while workers are idle? Has no thread of a pool become free for longer than a task may take? Does every connected
+process announce that it works?
 """
 
 from __future__ import annotations
@@ -13,16 +13,17 @@ from brainq.contracts.fleet import FleetQueue, FleetSweeper, FleetTrouble, Fleet
 from brainq.engine.brain.brain import Brain
 
 QUEUE_LATE_S = 10
-"""A doorbell that is older lies there for a reason: the sweeper rings again after 5 s, also for a lost one."""
+"""A doorbell that is older than this is stuck, because the sweeper rings again after 5 s, even for a lost doorbell."""
 SWEEP_LATE_S = 15.0
 LONGEST_S = 900.0
-"""How long a task of a pool takes at most, if nothing is known of its brains' limits."""
+"""The longest time of a task, in seconds, if the limits of the brains are unknown."""
 TROUBLE_KINDS = ("unfit_worker", "idle_queue", "unserved_queue", "full_pool", "late_sweep", "unannounced")
-RESTART = "read its log, and restart it"
+RESTART = "read its log and restart it"
 
 
 def longest_limits(brains: Iterable[Brain]) -> dict[str, float]:
-    """Return by pool how long one of its tasks may take, in seconds, by the limits of these brains. Pure."""
+    """Return the longest time that a task of each pool may take, in seconds, according to these
+    brains' limits. Pure."""
     longest: dict[str, float] = {}
     for brain in brains:
         limits = [("coordinator", brain.limits.timeout_s)]
@@ -41,25 +42,28 @@ def fleet_troubles(
     unannounced: Sequence[str] = (),
     longest_s: Mapping[str, float] | None = None,
 ) -> tuple[FleetTrouble, ...]:
-    """Return what is wrong. Pure.
+    """Return the faults. Pure.
 
-    unannounced   processes that are connected to Redis, and have not said for seconds that they work
-    longest_s     by pool how long one of its tasks may take
+    unannounced   processes that are connected to Redis, but have not announced for seconds that they work longest_s
+    the longest time that a task may take, by pool
     """
     found = [
         _trouble(
-            "unfit_worker", each.name, f"{each.name} cannot work: {each.lacks}", "give it what it lacks: it goes on"
+            "unfit_worker",
+            each.name,
+            f"{each.name} cannot work: {each.lacks}",
+            "provide what is missing; the worker then continues by itself",
         )
         for each in workers
         if each.lacks
     ]
     found += [trouble for queue in queues if (trouble := _queue_trouble(queue, workers, longest_s or {})) is not None]
     if sweeper.overdue_s > SWEEP_LATE_S:
-        text = f"a look at a turn has been due for {sweeper.overdue_s:.0f} s: dead workers are found late"
-        remedy = "start a coordinator, or another: brainq worker coordinator"
+        text = f"the sweeper is {sweeper.overdue_s:.0f} s late, so dead workers are found late"
+        remedy = "start a coordinator, or one more: brainq worker coordinator"
         found.append(_trouble("late_sweep", "sweeper", text, remedy))
     for process in unannounced:
-        text = f"process {process} is connected, and has not said for seconds that it works"
+        text = f"process {process} is connected to Redis but has not announced for seconds that it works"
         found.append(_trouble("unannounced", process, text, RESTART))
     return tuple(found)
 
@@ -71,15 +75,17 @@ def _queue_trouble(
     if age_s <= QUEUE_LATE_S:
         return None
     readers = [each for each in workers if each.pool == queue.pool and queue.build in ("", each.build)]
-    late = f"a doorbell has lain in {queue.name} for {age_s} s"
+    late = f"a doorbell has waited in {queue.name} for {age_s} s"
     if not readers:
         return _trouble("unserved_queue", queue.name, f"{late}, and no worker reads it", f"brainq worker {queue.pool}")
     if idle := [each.name for each in readers if 2 * each.busy < each.threads and not each.lacks]:
-        return _trouble("idle_queue", queue.name, f"{late} while {', '.join(idle)} idles: it does not consume", RESTART)
+        return _trouble(
+            "idle_queue", queue.name, f"{late} although {', '.join(idle)} is idle, so it does not consume", RESTART
+        )
     limit_s = longest_s.get(queue.pool, LONGEST_S)
     if age_s > limit_s and all(each.busy >= each.threads for each in readers):
         text = f"{late}: no thread of pool {queue.pool} came free for longer than a task may take, {limit_s:g} s"
-        return _trouble("full_pool", queue.name, text, f"start another: brainq worker {queue.pool}")
+        return _trouble("full_pool", queue.name, text, f"start one more: brainq worker {queue.pool}")
     return None
 
 

@@ -29,8 +29,8 @@ class PrimaryConnections:
             self._connections.add(connection)
 
     def successor(self, address: Address) -> Address:
-        """Return the present primary for one that a sentinel may still name. Returns `address` itself if it was not
-        replaced."""
+        """Return the current primary for an address that a sentinel may still name. Returns `address` itself if it was
+        not replaced."""
         return self._replaced.get(address, address)
 
     def replace(self, old: Address, new: Address) -> int:
@@ -40,7 +40,7 @@ class PrimaryConnections:
             cut = [one for one in self._connections if (one.host, one.port) == old and one._sock is not None]
         for connection in cut:
             with suppress(OSError, AttributeError):  # it was closed meanwhile
-                # Not closed, because another thread may wait for its reply: a shutdown wakes that thread.
+                # Do not close it, because another thread may wait for its reply. A shutdown wakes that thread.
                 connection._sock.shutdown(socket.SHUT_RDWR)
         return len(cut)
 

@@ -30,8 +30,8 @@ def process_name(pid: int | None = None) -> str:
 
 @dataclass(eq=False, slots=True)
 class LeaseRenewal:
-    """One lease under renewal. `word` is the first answer that was not OK, or "". A renewal that is over is dropped in
-    the thread's next round."""
+    """A lease that is being renewed. `word` is the first answer that was not OK, or "". A finished renewal is dropped
+    in the thread's next round."""
 
     beat: Callable[[], str]
     on_lost: Callable[[str], None]
@@ -48,7 +48,7 @@ class LeaseRenewal:
 
 
 class LeaseRenewer:
-    """Renews leases in a daemon thread that starts with the first of them."""
+    """A renewer of leases. Its daemon thread starts with the first lease."""
 
     def __init__(self, every_s: float) -> None:
         self._every_s = every_s
@@ -73,7 +73,7 @@ class LeaseRenewer:
         return renewal
 
     def beat_now(self) -> None:
-        """Have the thread renew every lease at once, so that holders learn of lost leases now. Does not wait."""
+        """Make the thread renew every lease now, so that holders notice lost leases now. Does not wait."""
         self._woken.set()
 
     def stop(self) -> None:
@@ -97,7 +97,8 @@ class LeaseRenewer:
             for renewal in renewals:
                 try:
                     word = renewal.beat()
-                except BaseException as failure:  # MemoryError as well: the other leases must not lapse because of it
+                # Catch MemoryError as well: the other leases must not lapse because of it.
+                except BaseException as failure:
                     # Redis is unavailable. The lease may lapse meanwhile, and the next script will report that.
                     failed = failure
                     continue

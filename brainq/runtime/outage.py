@@ -21,7 +21,7 @@ log = logger("brainq.runtime.outage")
 
 FIRST_S = 0.05
 LONGEST_S = 1.0
-OWNERSHIP_GRACE_S = 2.0  # how long after its deadline a turn stays its owner's
+OWNERSHIP_GRACE_S = 2.0  # A turn's owner keeps it for this long after the turn's deadline.
 
 
 def never_unavailable(failure: Exception) -> bool:
@@ -31,9 +31,9 @@ def never_unavailable(failure: Exception) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class OutagePolicy:
-    """Makes the `OutageRetry` of one turn.
+    """A factory of the `OutageRetry` of each turn.
 
-    is_unavailable   returns whether a failure means that Redis or SQL cannot be reached or accepts nothing now
+    is_unavailable   returns whether a failure means that Redis or SQL cannot be reached, or accepts no commands now
     """
 
     is_unavailable: Callable[[Exception], bool] = never_unavailable
@@ -46,14 +46,14 @@ class OutagePolicy:
 
 
 NO_WAITING = OutagePolicy()
-"""Nothing is waited out."""
+"""A policy without retries."""
 
 
 @dataclass(frozen=True, slots=True)
 class OutageRetry:
-    """Repeats work that needs Redis or SQL while they are unavailable.
+    """A retry of work that needs Redis or SQL, for the time that they are unavailable.
 
-    work      what the work belongs to, for the log
+    work      the subject of the work, for the log
     ends_at   the end of all retries, by time.monotonic()
     lasts_s   the longest time for each piece of work; the earlier end counts
     """
@@ -65,7 +65,7 @@ class OutageRetry:
     lasts_s: float = math.inf
 
     def __call__(self, work: Callable[[], T]) -> T:
-        """Return what `work` returns. Raises its last error once the time is over, and any other error at once.
+        """Return the result of `work`. Raises its last error once the time is over, and any other error at once.
 
         It does not check whether the turn is lost meanwhile: the fence shows that once Redis is back.
         """
@@ -81,7 +81,8 @@ class OutageRetry:
         wait_s = FIRST_S
         while self.is_unavailable(failure) and time.monotonic() + wait_s < ends_at:
             if wait_s == FIRST_S:
-                # Our errors name what is missing and the remedy; a driver's text may quote content.
+                # brainq's own errors name what is missing and the remedy; the text of a driver's error may quote
+                # content.
                 why = str(failure) if isinstance(failure, Unreachable) else type(failure).__name__
                 log.warning("waiting for Redis or SQL", **self.work, why=why)
             self.pause(wait_s)
@@ -94,4 +95,4 @@ class OutageRetry:
 
 
 ONCE = OutageRetry({}, never_unavailable)
-"""Nothing is tried again."""
+"""A retry that tries only once."""

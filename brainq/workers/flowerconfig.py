@@ -13,7 +13,7 @@ port = 5555
 # The page cannot revoke tasks, shut down workers or send tasks. Cancel a turn with brainq.
 read_only = True
 
-# Tasks and workers kept in memory; the default of 100,000 tasks takes gigabytes.
+# The number of tasks and workers kept in memory. The default of 100,000 tasks takes gigabytes.
 max_tasks = 10_000
 max_workers = 500
 # A worker leaves the page this many seconds after its last heartbeat. This also bounds the number of metric labels.

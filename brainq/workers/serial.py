@@ -1,4 +1,4 @@
-"""The serial pool: calls that write. `brainq worker serial`, or `celery -A brainq.workers.serial worker`.
+"""The serial pool: calls that write. Run it with `brainq worker serial` or `celery -A brainq.workers.serial worker`.
 
 BRAINQ_EFFECTS restricts it to some effects, such as `network`, or `local_write,destructive`.
 """

@@ -81,7 +81,7 @@ def test_workers_short_of_something_are_not_ready_take_nothing_and_come_back(wor
     wait_until(lambda: notes("start", turn=handle.turn_id, name="r"), "the read runs")
     give_back = [limit_files(serial), limit_memory(parallel)]
     wait_until(lambda: not serial.is_ready and not parallel.is_ready, "neither is ready")
-    assert "consumes nothing until it can why='no file descriptors are left" in serial.log_path.read_text()
+    assert "consumes no messages for now why='no file descriptors are left" in serial.log_path.read_text()
 
     def named() -> dict[str, str]:
         return {each.subject.partition("@")[0]: each.text for each in world.client.fleet().troubles}
@@ -97,7 +97,7 @@ def test_workers_short_of_something_are_not_ready_take_nothing_and_come_back(wor
     assert handle.result(timeout_s=120).text == "in the end"
     wait_until(lambda: serial.is_ready and parallel.is_ready, "both are ready again")
     assert world.trace(handle)[1].attempt == 1, "nobody had taken it, and failed"
-    assert "this worker can work again: it consumes" in serial.log_path.read_text()
+    assert "this worker can work again and consumes messages" in serial.log_path.read_text()
     assert [pid_of(worker) for worker in world.fleet.workers] == pids
     works(world, f"{sid}-after")
 

@@ -113,7 +113,7 @@ class Leases:
 
     def free(self, scope: str, budget: Budget, start_ms: int) -> float:
         if self.cell.is_away:
-            raise CellUnreachable("", "it leases what cells share of budgets")
+            raise CellUnreachable("", "it leases shared budgets to the cells")
         return self.cell.home_free
 
 

@@ -128,7 +128,7 @@ def celery_url(url: str) -> str:
 
 
 _FIXED: dict[str, Any] = {
-    # Recovery is by brainq's leases; acks only control how much a worker takes. See the design, section 8.
+    # brainq recovers by its leases; acks only control how much a worker takes. See the design, section 8.
     "task_acks_late": True,
     "worker_prefetch_multiplier": 1,
     "task_reject_on_worker_lost": False,
@@ -149,7 +149,7 @@ _FIXED: dict[str, Any] = {
     "accept_content": ["json"],
     "result_accept_content": ["json"],
     "task_compression": None,
-    # A Redis that is full, read-only or refuses is waited for; by default the worker would exit.
+    # A worker waits for a Redis that is full, read-only or refuses commands; by default it would exit.
     "broker_channel_error_retry": True,
     "broker_connection_retry": True,
     "broker_connection_retry_on_startup": True,
@@ -157,7 +157,7 @@ _FIXED: dict[str, Any] = {
     "broker_connection_timeout": 5,
     "broker_pool_limit": 64,
     "broker_pool_acquire_timeout": 5,
-    # The sweeper retries for good; a publisher does not wait long.
+    # The sweeper retries without end; a publisher does not wait long.
     "task_publish_retry_policy": {"max_retries": 2, "interval_start": 0, "interval_step": 0.2, "interval_max": 0.5},
     "worker_pool": "brainq.adapters.celery.celery57.thread_pool:TaskPool",
     "worker_consumer": "brainq.adapters.celery.celery57.consumer:Consumer",
@@ -175,8 +175,8 @@ def _configured_url(settings: Settings) -> str:
     secret = settings.broker_url or settings.redis_url
     if secret is None:
         raise SetupError(
-            "no broker: set BRAINQ_REDIS_URL (such as redis://127.0.0.1:6379/0), or run `brainq dev`, "
-            "which brings a Redis of its own"
+            "no broker: set BRAINQ_REDIS_URL (such as redis://127.0.0.1:6379/0), or run `brainq dev`, which starts "
+            "its own Redis"
         )
     return secret.get_secret_value()
 
@@ -192,11 +192,12 @@ def _transport_options(settings: Settings, url: str) -> dict[str, Any]:
         "socket_connect_timeout": 5,
         "socket_keepalive": True,
         "socket_keepalive_options": KEEPALIVE_OPTIONS,
-        # A pop without an answer is given up after the second it waits, and one or two more: within 10 s.
+        # If a pop gets no answer, it is abandoned after its wait of a second and one or two seconds more, so within
+        # 10 s.
         "health_check_interval": 3,
         # Two lists for each queue, not four: one for work that leads to a result, and one for work that can wait.
         "priority_steps": [0, names.LATER_PRIORITY],
-        # A retried LPUSH whose first reply was lost is a second message.
+        # A retry of an LPUSH whose first reply was lost would send the message twice.
         "retry_on_timeout": False,
         "client_name": "brainq",
     }
@@ -206,17 +207,15 @@ def _transport_options(settings: Settings, url: str) -> dict[str, Any]:
 
 
 def _keep_own_tasks(sender: Celery, **_: Any) -> None:
-    # celery.map and similar tasks run any task from any queue, so also a write from the queue of reads. Tasks of the
-    # user's own apps in this process arrive here, because Celery shares them.
+    # celery.map and similar tasks run any task from any queue, including a write from the queue of reads. Tasks of the
+    # user's own apps in this process also arrive here, because Celery shares them.
     for task in [task for task in sender.tasks if not task.startswith(names.TASK_PREFIX)]:
         sender.tasks.pop(task)
 
 
 def publish_doorbell(app: Celery, text: str) -> None:
-    """Publish one whole envelope (see `adapters.celery.envelope`) as the Celery message that it describes.
-
-    Raises kombu's OperationalError if the broker is down. The doorbell is then lost, and the sweeper rings again.
-    """
+    """Publish one whole envelope (see `adapters.celery.envelope`) as the Celery message that it describes. Raises
+    kombu's OperationalError if the broker is down. The doorbell is then lost, and the sweeper rings again."""
     message: dict[str, Any] = json.loads(text)
     properties: dict[str, Any] = message["properties"]
     with app.producer_or_acquire() as producer:

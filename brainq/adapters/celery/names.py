@@ -50,8 +50,10 @@ SHOWN_NAME = re.compile(re.escape(CALL_RUN) + _NAMED, re.ASCII)
 
 
 def shown_name(tool: str) -> str:
-    """Return the display name for the task of a call of `tool`. It never has an id, because names become metric
-    labels."""
+    """Return the display name for the task of a call of `tool`.
+
+    It never has an id, because names become metric labels.
+    """
     return f"{CALL_RUN}:{tool}"
 
 
@@ -103,8 +105,9 @@ _WORDS = {
 }
 
 TAKEN_IN_TURN = {FINALIZE_QUEUE: "finalize"} | {queue: effect.value for effect, queue in _TOOL_QUEUES.items()}
-"""Queues whose first lists are shared fairly between tenants if the state's Redis has them, by their names in
-scripts."""
+"""The queues whose first lists are shared fairly between tenants, if they are in the Redis of the state, with their
+names in scripts.
+"""
 
 
 def tool_queue(effect: Effect) -> str:
@@ -133,7 +136,7 @@ def pools_of(queues: Iterable[str]) -> tuple[str, ...]:
 
 
 def shared_name(name: str) -> str:
-    """Return the name of a queue or list without its build."""
+    """Return the name of a queue or list without the build in it."""
     queue, at, build = name.partition("@")
     return queue + build[build.find(_PRIORITY_SEPARATOR) :] if at and _PRIORITY_SEPARATOR in build else queue
 
@@ -181,7 +184,7 @@ def read_order(queues: Sequence[str]) -> list[str]:
 
 
 def later_key(settings: Settings, queue: str) -> str:
-    """Return the Redis list of this queue's messages that wait for its others."""
+    """Return the Redis list of this queue's messages that can wait for the others."""
     return settings.prefix + list_name(queue, LATER_PRIORITY)
 
 

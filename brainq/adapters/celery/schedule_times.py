@@ -60,7 +60,7 @@ def read_timing(when: object) -> str:
         case schedule():
             return _read_interval(when.run_every)
         case BaseSchedule():
-            raise InvalidInput("when", f"{type(when).__name__} is not taken; use a crontab or an interval")
+            raise InvalidInput("when", f"{type(when).__name__} is not supported; use a crontab or an interval")
         case timedelta() | int() | float():
             return _read_interval(when)
         case str():
@@ -100,7 +100,8 @@ def next_ms(timing: str, zone: str, start_ms: int, after_ms: int) -> int | None:
 
 
 def _minutes(named: crontab, zone: ZoneInfo, after_ms: int) -> Iterator[int]:
-    """Yield the minutes of a crontab for every hour, as they pass, whatever the local clock does."""
+    """Yield the minutes of a crontab that runs every hour, in the order in which they pass, whatever the local clock
+    shows."""
     at_ms = (after_ms // MINUTE_MS + 1) * MINUTE_MS
     last_ms = at_ms + MAX_DAYS_AHEAD * 86_400_000
     while at_ms < last_ms:
@@ -116,7 +117,7 @@ def _minutes(named: crontab, zone: ZoneInfo, after_ms: int) -> Iterator[int]:
 
 
 def _times_of_day(named: crontab, zone: ZoneInfo, after_ms: int) -> Iterator[int]:
-    # From the day before: if the clock was put forward over midnight, its last times are due today.
+    # Begin with the day before: if the clock was put forward over midnight, the last times of that day are due today.
     first = datetime.fromtimestamp(after_ms / 1000, zone).date() - timedelta(days=1)
     for days in range(MAX_DAYS_AHEAD):
         day = first + timedelta(days=days)
@@ -138,15 +139,17 @@ def _is_on_day(named: crontab, day: date) -> bool:
 
 
 def _wall_ms(at: datetime) -> int:
-    """Return a local time in ms. A time that is skipped (fold 0) comes as long after the gap as it would after its
-    begin."""
+    """Return a local time in ms.
+
+    A time that the clock skips (fold 0) is moved behind the gap by the length of the gap.
+    """
     return round(at.astimezone(UTC).timestamp() * 1000)
 
 
 def _read_interval(span: timedelta | float) -> str:
     seconds = span.total_seconds() if isinstance(span, timedelta) else float(span)
     if not MIN_INTERVAL_S <= seconds <= 366 * 86_400:
-        raise InvalidInput("when", f"an interval is from 10 seconds to 366 days long, not {seconds:g} s")
+        raise InvalidInput("when", f"an interval must be between 10 seconds and 366 days, not {seconds:g} s")
     return f"every {seconds:.3f}".rstrip("0").rstrip(".")
 
 
@@ -172,13 +175,15 @@ def _parse_fields(text: str) -> crontab:
 
 
 def _check_field(field: _Field, value: str, text: str) -> None:
-    """Raise InvalidInput for syntax of other crontabs that Celery's does not have, or reads differently."""
+    """Raise InvalidInput for syntax of other crontabs that Celery's lacks or reads differently."""
     for part in value.split(","):
         found = _PART.fullmatch(part)
         if found is None or (found["step"] and found["first"] and not found["last"]):
-            problem = f"{part!r} is not taken; write *, a value, a range a-b, a list a,b, or a step */n or a-b/n"
+            problem = f"{part!r} is not supported; write *, a value, a range a-b, a list a,b, or a step */n or a-b/n"
         elif found["step"] and not 1 <= int(found["step"]) < field.size:
-            problem = f"a step is from 1 to {field.size - 1}, not {found['step']}; give a longer interval in seconds"
+            problem = (
+                f"a step must be from 1 to {field.size - 1}, not {found['step']}; give a longer interval in seconds"
+            )
         elif wrong := [one for one in (found["first"], found["last"]) if one and not field.has(one)]:
             names = f", or {field.names[0]} to {field.names[-1]}" if field.names else ""
             problem = f"{wrong[0]!r} is not one of {field.least} to {field.most}{names}"

@@ -1,8 +1,8 @@
-"""Whether a worker can work: it checks before it consumes, and stops consuming while it cannot work.
+"""A worker's health. The worker is checked before it consumes, and it stops consuming while it cannot work.
 
-A worker that cannot work takes messages from others and fails them, and each failure costs its turn a lease. Nothing is
-remembered: each look compares the present state (does it consume, is its ready file there?) with the state that it
-should have. An action that failed is tried again at the next look.
+A worker that cannot work would take messages from others and fail them, and each failure costs its turn a lease. No
+state is remembered: each look compares the present state (does it consume, does its ready file exist?) with the
+required one. An action that failed is tried again at the next look.
 """
 
 from __future__ import annotations
@@ -24,15 +24,16 @@ if TYPE_CHECKING:
 log = logger("brainq.tasks")
 TICK_S = 0.2
 CHECK_EVERY_S = 3.0
-RECHECK_EVERY_S = 0.5  # while something is missing: it consumes again within a second
+# While something is missing, check this often, so that the worker consumes again within a second.
+RECHECK_EVERY_S = 0.5
 PAUSE_S = 0.1  # between two looks
 GAP_REPORT_S = 5.0
-LOOK_LIMIT_S = 8.0  # a frozen server is not waited for until its connection gives up
+LOOK_LIMIT_S = 8.0  # A look is given up after this, although the connection to a frozen server is given up later.
 SETUP_EXIT = 6  # the command line's Exit.SETUP: another attempt would fail in the same way
 Action = Literal["consume", "pause", "mark", "unmark"]
 NO_POOLS: frozenset[str] = frozenset()
 Look = Callable[[], object]
-"""Raises what is wrong. The message of a SetupError is for people, as in Unreachable."""
+"""A function that raises an error if something is wrong. The messages of SetupError and Unreachable are for people."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,8 +59,8 @@ class WorkerState:
 
 
 def due_actions(state: WorkerState) -> tuple[Action, ...]:
-    """Return the actions that bring the worker into the state that it should have. Ready means consuming."""
-    if state.is_draining:  # Celery ends its consuming
+    """Return the actions that bring the worker into the required state. Ready implies consuming."""
+    if state.is_draining:  # Celery itself ends the consuming.
         return ("unmark",) if state.is_marked else ()
     can_work = not state.lacks
     is_ready = can_work and state.consumes and not state.gap and not state.idle and not state.paused
@@ -73,13 +74,13 @@ def due_actions(state: WorkerState) -> tuple[Action, ...]:
 
 def end_by_setup(wrong: SetupError) -> NoReturn:
     """End the process with exit code 6, so that a supervisor does not restart it."""
-    log.error("this worker cannot work, and ends", why=str(wrong))
+    log.error("this worker cannot work and exits", why=str(wrong))
     raise SystemExit(SETUP_EXIT) from wrong
 
 
 @dataclass(slots=True)
 class _Looks:
-    """Looks of one kind by name, and their last results."""
+    """Looks of one kind, by name, and their latest results."""
 
     by_name: Mapping[str, Look]
     found: str = ""
@@ -100,7 +101,7 @@ class _Looks:
 
     @property
     def wrong(self) -> str:
-        """The problem, which may also be a look that takes too long."""
+        """The problem that was found, or that a look takes too long."""
         asking, age_s = self.asking, time.monotonic() - self.asked_at
         return f"{asking} has not answered for {age_s:.0f} s" if asking and age_s > LOOK_LIMIT_S else self.found
 
@@ -152,7 +153,7 @@ class WorkerHealth:
                 give_up()
 
     def follow(self, consumer: Consumer) -> None:
-        """Control `consumer` from now on: it consumes while the worker can work."""
+        """Control `consumer` from now on, so that it consumes while the worker can work."""
         self._consumer = consumer
 
     def drain(self) -> None:
@@ -261,12 +262,12 @@ class WorkerHealth:
         return self._needs.found or self._some.found
 
     def _report(self, state: WorkerState) -> None:
-        """Log each change once. A gap that closes by itself, as at a start, is not logged."""
+        """Log each change once. A gap that closes by itself, such as during a start, is not logged."""
         if state.lacks and not self._reported_lack:
-            log.error("this worker cannot work: it consumes nothing until it can", why=state.lacks)
+            log.error("this worker cannot work, so it consumes no messages for now", why=state.lacks)
             self._reported_lack = True
         elif self._reported_lack and state.consumes and not state.lacks:
-            log.warning("this worker can work again: it consumes")
+            log.warning("this worker can work again and consumes messages")
             self._reported_lack = False
         if not state.gap or state.lacks:
             self._gap_began = time.monotonic()
@@ -274,5 +275,5 @@ class WorkerHealth:
                 log.warning("this worker is ready again")
                 self._reported_gap = False
         elif not self._reported_gap and time.monotonic() - self._gap_began > GAP_REPORT_S:
-            log.warning("this worker consumes, and is not ready", why=state.gap)
+            log.warning("this worker consumes messages but is not ready", why=state.gap)
             self._reported_gap = True

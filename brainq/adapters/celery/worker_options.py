@@ -48,23 +48,25 @@ ACCEPTED = frozenset(
 
 REFUSED: Mapping[str, RefusedOption] = {
     "concurrency": RefusedOption(
-        "-c auto", "threads that wait are not counted by CPUs", "give a number, or set BRAINQ_CONCURRENCY__POOL"
+        "-c auto",
+        "its threads mostly wait, so the number of CPUs is no measure",
+        "give a number, or set BRAINQ_CONCURRENCY__POOL",
     ),
     "pool": RefusedOption(
         "-P, --pool",
         "brainq's tasks run in threads that it can abandon",
-        "leave it out, or use -P threads",
+        "omit it, or use -P threads",
     ),
     "autoscale": RefusedOption(
         "--autoscale",
         "a worker has a fixed number of threads",
-        "set that with -c, and start as many workers as `brainq scale` says",
+        "set the number with -c, and start as many workers as `brainq scale` shows",
     ),
     "beat": RefusedOption(
-        "-B, --beat", "brainq's sweeper starts what is due, once", "make a schedule with `brainq schedule add`"
+        "-B, --beat", "brainq's sweeper starts each due run once", "create a schedule with `brainq schedule add`"
     ),
     "scheduler": RefusedOption(
-        "--scheduler", "brainq's sweeper starts what is due, once", "make a schedule with `brainq schedule add`"
+        "--scheduler", "brainq's sweeper starts each due run once", "create a schedule with `brainq schedule add`"
     ),
     "queues": RefusedOption("-Q, --queues", _OWN_QUEUES, _ITS_POOL),
     "exclude_queues": RefusedOption("-X, --exclude-queues", "a pool without a queue does nothing", _ITS_POOL),
@@ -80,7 +82,7 @@ REFUSED: Mapping[str, RefusedOption] = {
         "--max-memory-per-child", "it belongs to Celery's prefork pool", "set BRAINQ_MAX_RSS_MB"
     ),
     "pool_start_method": RefusedOption(
-        "--pool-start-method", "it belongs to Celery's prefork pool", "leave it out", harmless=("fork",)
+        "--pool-start-method", "it belongs to Celery's prefork pool", "omit it", harmless=("fork",)
     ),
     "time_limit": RefusedOption(
         "--time-limit", "threads cannot be killed", "give the tool `timeout_s`, and isolation='process' to kill it"
@@ -88,12 +90,14 @@ REFUSED: Mapping[str, RefusedOption] = {
     "soft_time_limit": RefusedOption("--soft-time-limit", "threads cannot be interrupted", "give the tool `timeout_s`"),
     "prefetch_multiplier": RefusedOption(
         "--prefetch-multiplier",
-        "messages would wait in this worker while others idle",
-        "leave it out, and set -c for more threads",
+        "messages would wait in this worker while others are idle",
+        "omit it, and use -c for more threads",
         harmless=(1,),
     ),
     "disable_prefetch": RefusedOption(
-        "--disable-prefetch", "with threads it makes work wait for seconds", "leave it out: a worker takes what it runs"
+        "--disable-prefetch",
+        "with threads it delays work by seconds",
+        "omit it: a worker takes only the messages that it runs",
     ),
     "purge": RefusedOption(
         "--purge, --discard",
@@ -101,13 +105,13 @@ REFUSED: Mapping[str, RefusedOption] = {
         "end turns with `brainq cancel TURN`",
     ),
     "statedb": RefusedOption(
-        "-S, --statedb", "brainq's workers revoke nothing that would be kept", "end turns with `brainq cancel TURN`"
+        "-S, --statedb", "brainq's workers would not remember what was revoked", "end turns with `brainq cancel TURN`"
     ),
 }
 
 
 def find_refusals(options: Mapping[str, Any], queues: Collection[str], pools: Collection[object]) -> list[str]:
-    """Return the reasons why a worker may not start with these options of Celery's, one sentence each.
+    """Return the reasons why a worker may not start with these Celery options, one sentence each.
 
     queues: those of the worker's pools. pools: the classes that may run its tasks.
     """

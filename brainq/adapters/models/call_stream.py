@@ -20,17 +20,17 @@ from brainq.runtime.text.argument_text import read_argument_text
 from brainq.runtime.text.surrogates import clean_json
 
 Key = tuple[str, str | int]
-REMEDY = "ask for one call at a time (parallel_tool_calls=False) if this service does it again"
+REMEDY = "if this service does it again, request one call at a time (parallel_tool_calls=False)"
 
 
 def cut_reply(why: str) -> ProviderError:
     """Return the error of an attempt whose reply cannot be used. The attempt is charged and repeated."""
-    return ProviderError(f"the reply cannot be acted on: {why}", kind="stream", retryable=True)
+    return ProviderError(f"the reply cannot be used: {why}", kind="stream", retryable=True)
 
 
 def begun_again() -> ProviderError:
     """Return the error of a stream in which a second reply begins before the first one has ended."""
-    return cut_reply("a second reply began in its stream, as if a proxy had lost its service and repeated the request")
+    return cut_reply("a second reply began in the same stream, as if a proxy had repeated the request")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,8 +53,10 @@ class CallPart:
 
     @property
     def keys(self) -> tuple[Key, ...]:
-        """The ids under which the call may be known, the strongest first. Some services use a call's id as its
-        item's."""
+        """The ids under which the call may be known, the strongest first.
+
+        Some services use a call's id as its item's.
+        """
         found = (("id", self.call_id), ("item", self.item_id), ("id", self.item_id))
         return tuple(key for key in found if key[1])
 
@@ -78,7 +80,7 @@ def position(value: object) -> int | None:
 
 @dataclass(eq=False, slots=True)
 class _Call:
-    """One call as far as it has come.
+    """The known facts of one call.
 
     whole: its arguments, if an event contained all of them.
     done_as: its position among the calls whose arguments came whole.
@@ -140,12 +142,12 @@ class CallStream:
         known, before = self._by_id(part), self._at_position(part)
         named = known or before
         if named is not None and not named.name and (named is known or named.index == part.index is not None):
-            self._learn(named, part)  # its arguments came first
+            self._learn(named, part)  # The arguments of this call came first.
             return True
         if known is not None and known.whole is not None:
             return False
         if before is not None and before is not known and not (before.is_ended or before.is_whole):
-            before.is_doubted = True  # this part cuts it off
+            before.is_doubted = True  # This part ends it before it is complete.
         call = self._begin(part)
         call.pieces.append(part.arguments)
         return known is None
@@ -169,10 +171,8 @@ class CallStream:
             call.is_ended = True
 
     def continue_or_begin(self, part: CallPart) -> bool:
-        """Add a part whose event does not say whether it begins a call.
-
-        Returns whether a call with its own id began at the position of another call.
-        """
+        """Add a part whose event does not say whether it begins a call. Returns whether a call with its own id began at
+        the position of another call."""
         call, before = self._by_id(part), self._at_position(part)
         if call is None and before is not None and self._continues(part, before):
             call = before
@@ -181,7 +181,7 @@ class CallStream:
         # A repeated name without arguments may be a second call, or the end of the first.
         call.is_doubted |= began and before is not None and not part.call_id and part.name == before.name
         if part.name and call.name != part.name:
-            self._note(f"a call was named {call.name!r}, and then {part.name!r}")
+            self._note(f"a call was first named {call.name!r}, and then {part.name!r}")
         call.pieces.append(part.arguments)
         return began and before is not None and bool(before.call_id and part.call_id) and part.index is not None
 
@@ -191,7 +191,7 @@ class CallStream:
         if call is not None and part.name and call.name not in ("", part.name):
             self._note(f"a call has two names, {call.name!r} and {part.name!r}")
         if call is not None and call.whole is not None and not _is_same(call.text, part.arguments):
-            self._note(f"two calls have the id {part.call_id or part.item_id!r}, and differ")
+            self._note(f"two calls have the id {part.call_id or part.item_id!r}, with different content")
         call = self._begin(part) if call is None else self._learn(call, part)
         call.whole = part.arguments if call.whole is None or _says_nothing(call.whole) else call.whole
         if call.done_as is None:
@@ -328,7 +328,9 @@ class CallStream:
             return False
         if not before.ended_before(part):
             if part.name and before.name and not (before.has_own_id or before.text.strip()):
-                self._note(f"{part.name!r} was named twice without an id, for one call or for two")
+                self._note(
+                    f"{part.name!r} was named twice without an id, so it is unclear whether these are one call or two"
+                )
             return True
         before.is_doubted |= not before.is_whole and bool(before.text.strip())
         return False
@@ -352,7 +354,7 @@ class CallStream:
                 kept[call.call_id] = call
                 continue
             if call.name not in ("", same.name) or not _is_same(same.text, call.text):
-                self._note(f"two calls have the id {call.call_id!r}, and differ")
+                self._note(f"two calls have the id {call.call_id!r}, with different content")
             same.is_ended |= call.is_ended
             if _says_nothing(same.text) and not _says_nothing(call.text):
                 same.whole = call.text
@@ -368,7 +370,7 @@ class CallStream:
         for call in self._calls:
             is_doubted = (call.is_doubted or self._has_strays) and not (call.is_ended or call.is_whole)
             if call.whole is None and (self._done or is_doubted):
-                return f"the call {call.call_id or call.name!r} was begun and not ended"
+                return f"the call {call.call_id or call.name!r} was begun but not ended"
         return ""
 
     def _note(self, problem: str) -> None:

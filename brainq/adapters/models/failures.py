@@ -47,8 +47,10 @@ _MINUTE_RANGE_S = (30.0, 90.0)
 
 
 def from_sdk_error(error: Exception, sdk: Any, provider: str) -> ProviderError:
-    """Return the ProviderError for anything that a call through `sdk` can raise. Both SDKs use the same names for their
-    exceptions, and are imported lazily."""
+    """Return the ProviderError for anything that a call through `sdk` can raise.
+
+    Both SDKs use the same names for their exceptions, and are imported lazily.
+    """
     if isinstance(error, ProviderError):
         return error
     if isinstance(error, sdk.APIStatusError):
@@ -59,7 +61,7 @@ def from_sdk_error(error: Exception, sdk: Any, provider: str) -> ProviderError:
         return _connection_error(error.__cause__ or error, provider)
     if isinstance(error, ValueError):  # errors of JSON and UTF-8 are ValueErrors
         return ServiceError(
-            _shortened(f"{provider}: the service sent something unreadable ({error})"), kind="malformed", retryable=True
+            _shortened(f"{provider}: the service's answer cannot be read ({error})"), kind="malformed", retryable=True
         )
     return ServiceError(_shortened(f"{provider}: {failure_text(error)}"), kind="refused", retryable=False)
 
@@ -260,8 +262,10 @@ def _whole_number(value: str | None) -> int | None:
 
 
 def _reset_seconds(value: str | None, date: str | None) -> float | None:
-    """Return the seconds of `12ms`, `1s`, `6m0s`, `1h2m` or a number. An instant of RFC 3339, as Anthropic sends it, is
-    compared with the answer's own date."""
+    """Return the seconds of `12ms`, `1s`, `6m0s`, `1h2m` or a number.
+
+    An instant of RFC 3339, as Anthropic sends it, is compared with the answer's own date.
+    """
     if not value:
         return None
     fit = _DURATION.fullmatch(value)

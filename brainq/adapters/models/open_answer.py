@@ -120,7 +120,8 @@ class OpenAnswer:
             if chunk is not None:
                 shown += len(chunk.text)
                 self._clock.begin()
-                self._cut.move(self._clock.deadline.remaining_s())  # the reader's time does not count for the service
+                # The time that the reader takes does not count for the service.
+                self._cut.move(self._clock.deadline.remaining_s())
                 yield chunk
                 self._cut.move(self._clock.allowed_s())
             if reader.ended:
@@ -129,9 +130,10 @@ class OpenAnswer:
             raise self._clock.error(self._name)
         if not reader.complete:
             raise ProviderError(f"{self._name}: the stream ended before the reply did", kind="stream", retryable=True)
-        self._drain(events)  # before the reply: with it, a caller may drop this generator
+        # Read the end before yielding the reply, because a caller that has the reply may drop this generator.
+        self._drain(events)
         reply = self._completed(reader.reply())
-        if len(reply.text) > shown:  # half an emoji that was held back
+        if len(reply.text) > shown:  # Half of an emoji was held back.
             yield ModelChunk(text=reply.text[shown:])
         yield ModelChunk(reply=reply)
 
@@ -152,8 +154,10 @@ class OpenAnswer:
         return chunk
 
     def _require_no_error(self, value: Event) -> None:
-        """Raise the error that the service reports instead of a reply. A rate limit reported this way pauses the fleet
-        like a 429."""
+        """Raise the error that the service reports instead of a reply.
+
+        A rate limit reported this way pauses the fleet like a 429.
+        """
         if is_error_value(value):
             raise from_error_event(self._name, value)
 
@@ -173,7 +177,7 @@ class OpenAnswer:
             for _ in events:
                 pass
         except Exception:
-            pass  # the reply is complete; only the connection is lost
+            pass  # The reply is complete; only the connection is lost.
 
     def _completed(self, reply: ModelReply) -> ModelReply:
         """The reply with what its service left out: the model's name, also in its reasoning, and estimates of
@@ -214,7 +218,7 @@ def _parse(read: Callable[[Event], T], value: Event) -> T:
     try:
         return read(value)
     except (AttributeError, LookupError, TypeError) as error:
-        raise ValueError(f"not the shape of the API: {error}") from error
+        raise ValueError(f"the answer does not have the form of the API: {error}") from error
 
 
 # The SDKs' own stream classes are not used: they drop the connection and do not return it to the pool, hide whether the
@@ -257,8 +261,10 @@ def _parse_event(data: list[bytes]) -> Iterator[dict[str, Any] | None]:
 
 
 def _split_lines(pieces: Iterable[bytes], most: int) -> Iterator[bytes]:
-    """Yield the lines, which end with LF, CR LF or CR alone. A CR ends its line at once, because its LF may never
-    come."""
+    """Yield the lines, which end with LF, CR LF or CR alone.
+
+    A CR ends its line at once, because its LF may never come.
+    """
     rest: list[bytes] = []  # parts of a line without an end so far; a long one is joined once
     size, skips_lf = 0, False
     for piece in pieces:

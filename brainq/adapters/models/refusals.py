@@ -50,8 +50,10 @@ _OVER_LIMIT = "over_limit"
 
 
 def decide(status: int | None, detail: ErrorDetail) -> Rule:
-    """Return the rule for a refusal with this HTTP status. None means that the answer began with 200: its body
-    decides."""
+    """Return the rule for a refusal with this HTTP status.
+
+    None means that the answer began with status 200, so its body decides.
+    """
     table = rules()
     asked = _status_in(detail, table) if status is None else status
     if asked in (413, 429) and _is_over_limit(detail.text):

@@ -105,7 +105,7 @@ def sent_schema(parameters: Mapping[str, Any]) -> SentSchema:
 
 
 def _conditions(schema: Schema) -> list[Schema]:
-    """Return the schemas at the top that apply under a condition."""
+    """Return the schemas at the top level that apply only under a condition."""
     found = [schema.get("then"), schema.get("else"), *schema.get("dependentSchemas", {}).values()]
     return [cast("Schema", one) for one in found if isinstance(one, dict)]
 
@@ -125,7 +125,7 @@ class _Folding:
         """Return a schema without references, with keywords that all services know."""
         self._parts += 1
         if not isinstance(schema, dict):  # true, or false, which nothing fits: the gate reports that
-            self.note("true or false for a schema")
+            self.note("true or false in place of a schema")
             return {}
         if self._depth == MAX_NESTED:
             return {}
@@ -274,8 +274,10 @@ def _both(first: Schema, second: Schema) -> Schema:
 
 
 def _side_by_side(schema: Schema, alternatives: Sequence[Schema]) -> Schema:
-    """Return an object with the properties of all alternatives. A property is required if each alternative requires
-    it."""
+    """Return an object with the properties of all alternatives.
+
+    A property is required if each alternative requires it.
+    """
     parts = [_side_by_side(one, one["anyOf"]) if "anyOf" in one else one for one in alternatives]
     own = cast("Schema", schema.get("properties", {}))
     properties = dict(own)

@@ -210,7 +210,7 @@ class VendorProvider(ABC):
                 once |= self._remember_refusal(named, request)
                 refused, sent = self._left_out(request) | once, body
                 body = self._whole_body(request, stream=stream, refused=refused)
-                if body == sent:  # the refusal is about something that was not sent
+                if body == sent:  # The refusal is about a part that was not sent.
                     raise known from error
             except BaseException as error:
                 sent.settle(error, was_processed=may_have_been_processed(error, sdk, stream=stream))
@@ -229,7 +229,9 @@ class VendorProvider(ABC):
         if name in self.left_out_once or len(self._refused) >= MAX_REMEMBERED_REFUSALS:
             return frozenset({name})
         self._refused |= {self._refusal_key(name, request)}
-        log.warning("the service refuses a part of requests", provider=self.name, left_out=name)
+        log.warning(
+            "the service refuses a part of requests; brainq omits it from now on", provider=self.name, left_out=name
+        )
         return frozenset()
 
     def _left_out(self, request: ModelRequest) -> frozenset[str]:

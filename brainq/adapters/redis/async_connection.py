@@ -1,4 +1,4 @@
-"""One connection to Redis on an event loop, and quick commands of many tasks over it, batched."""
+"""A connection to Redis on an event loop, and a batcher of quick commands of many tasks."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ from brainq.runtime.settings.redis_url import parse_redis_url, parse_sentinel_ur
 ASYNC_SOCKET_TIMEOUT_S = 5.0  # longer than the longest blocking read of streams, 2 s
 FIRST_BACKOFF_S = 0.05
 LONGEST_BACKOFF_S = 1.0
-MAX_BATCH = 20  # askers a round trip; each may get a page of events back
+MAX_BATCH = 20  # The number of callers per round trip. Each may get a page of events back.
 _PendingCommands = tuple[Sequence[Command], "asyncio.Future[list[Any]]"]
 
 
 class AsyncConnection:
-    """A connection that opens at its first use, and again after it broke. Only one task may use it at a time. It does
+    """A connection that opens at its first use, and reopens after it broke. Only one task may use it at a time. It does
     not repeat commands."""
 
     def __init__(self, url: str) -> None:
@@ -48,10 +48,12 @@ class AsyncConnection:
         return self._connection is not None and bool(self._connection.is_connected)
 
     async def run(self, commands: Sequence[Command]) -> list[Any]:
-        """Send commands in one go; their raw replies, in order, and in place of one what Redis refused.
+        """Send commands in one round trip.
 
-        Raises redis' ConnectionError or TimeoutError. After any failure, and when it is cancelled, the line is closed:
-        half a reply may be left in the socket, and nobody may read it as the next one.
+        Returns their raw replies, in order. A command that Redis refused has its error as the reply.
+
+        Raises redis' ConnectionError or TimeoutError. After any failure or cancellation the connection is closed,
+        because half a reply may be left in the socket and must not be read as the next one.
         """
         try:
             async with asyncio.timeout(ASYNC_SOCKET_TIMEOUT_S):
@@ -61,7 +63,7 @@ class AsyncConnection:
 
     async def close(self) -> None:
         """Close the connection. The next use opens it again."""
-        with suppress(*UNAVAILABLE_ERRORS):  # the other end may have gone already
+        with suppress(*UNAVAILABLE_ERRORS):  # The other end may already have closed the connection.
             if self._connection is not None:
                 await self._connection.disconnect()
         for sentinel in self._sentinel.sentinels if self._sentinel else ():
@@ -73,7 +75,7 @@ class AsyncConnection:
             self._connection = self._pool.connection_class(**self._pool.connection_kwargs)
         connection = self._connection
         try:
-            await connection.connect()  # which does nothing where it is connected
+            await connection.connect()  # This does nothing if it is connected.
             packed = b"".join([pack_command(command) for command in commands])
             await connection.send_packed_command(packed, check_health=False)
             return [await _read_reply(connection) for _ in commands]
@@ -92,18 +94,18 @@ async def _read_reply(connection: Any) -> Any:
 def _make_sentinel(url: str) -> Any:
     if not url.startswith("sentinel://"):
         return None
-    # Asked once each: redis-py would try one that is dead eleven times before it asks the next.
+    # Send each command once: redis-py would try a dead sentinel eleven times before the next one.
     once = Retry(NoBackoff(), NO_BLIND_RETRY)
     asking = {"socket_timeout": SENTINEL_S, "socket_connect_timeout": SENTINEL_S, "retry": once}
     return Sentinel(parse_sentinel_url(url).hosts, sentinel_kwargs=asking)
 
 
 def _make_async_pool(url: str, sentinel: Any) -> Any:
-    """Return the pool that knows how to connect. It holds no connection."""
+    """Return a pool that can connect. It contains no connection."""
     options: dict[str, Any] = {
         "decode_responses": True,
-        "encoding_errors": "replace",  # as the client of scripts
-        "protocol": 2,  # one form of replies, whatever the server
+        "encoding_errors": "replace",  # As in the client of scripts.
+        "protocol": 2,  # This gives replies of the same form from every server.
         # redis-py would use asyncio.wait_for, which in Python 3.11 may lose a cancel; `ask` has the limit.
         "socket_timeout": None,
         "socket_connect_timeout": ASYNC_SOCKET_TIMEOUT_S,
@@ -120,10 +122,10 @@ def _make_async_pool(url: str, sentinel: Any) -> Any:
 
 
 class CommandBatcher:
-    """A task of its own asks, and ends when nobody waits: an asker that is cancelled breaks no connection.
+    """A batcher that sends the commands of many tasks in common round trips.
 
-    What is asked here may be asked twice without harm. A connection that was open and broke is therefore tried once
-    more, opened anew.
+    It sends in a task of its own, so a cancelled caller breaks no connection. That task ends when no caller waits.
+    Commands must be safe to repeat, because a connection that was open and broke is reopened and used once more.
     """
 
     def __init__(self, line: AsyncConnection) -> None:
@@ -133,9 +135,9 @@ class CommandBatcher:
         self._closed: Exception | None = None
 
     async def run(self, *commands: Command, patience_s: float = 0.0) -> list[Any]:
-        """The raw replies, in order. Raises redis' errors, the first that a command got among them.
+        """Return the raw replies, in order. Raises redis' errors; if Redis refused a command, the first such error.
 
-        patience_s   for so long it asks again while Redis is away
+        patience_s   the seconds for which the commands are repeated while Redis is unavailable
         """
         until, backoff_s = time.monotonic() + patience_s, FIRST_BACKOFF_S
         while True:
@@ -153,9 +155,9 @@ class CommandBatcher:
             return replies
 
     def run_unawaited(self, *commands: Command) -> None:
-        """Ask, and wait for nothing. A failure is lost."""
+        """Send the commands without waiting for the replies. A failure is ignored."""
         if self._closed is None:
-            # Whoever looks at an exception has it: else asyncio complains that nobody did.
+            # Mark the exception as retrieved, or asyncio would complain that nothing retrieved it.
             self._put(commands).add_done_callback(lambda future: future.cancelled() or future.exception())
 
     async def close(self, error: Exception) -> None:
@@ -206,7 +208,7 @@ class CommandBatcher:
 
 
 def _set_result(future: asyncio.Future[list[Any]], answer: list[Any] | Exception) -> None:
-    if future.done():  # its asker went away
+    if future.done():  # The caller was cancelled.
         return
     if isinstance(answer, Exception):
         future.set_exception(answer)

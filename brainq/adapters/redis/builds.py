@@ -1,4 +1,4 @@
-"""Builds in Redis: what workers say of their code and brains, releases and ramps; and which build each turn is with."""
+"""Builds in Redis: the code and brains of workers, releases and ramps, and the build of each turn."""
 
 from __future__ import annotations
 
@@ -29,8 +29,11 @@ class RedisBuilds:
     def announce(
         self, process: str, build: WorkerBuild, pool: str, words: Iterable[str], for_s: float, lacks: str = ""
     ) -> None:
-        """Record for `for_s` that a worker of this build takes work, or what it lacks to do so. Where builds differ,
-        scripts find by its brains the queues that it reads, called by these words; and the worker learns of a ramp."""
+        """Record for `for_s` seconds that a worker of this build takes work, or what it lacks to do so.
+
+        If there are several builds, scripts use this record to find the queues that the worker reads, which have the
+        names `words`. The worker also reads the ramp.
+        """
         report = BuildWorker.of(process, pool, build, lacks)
         commands: list[Command] = [("SET", self.keys.build(process), report.to_json(), "PX", int(for_s * 1000))]
         if not build.is_distinct:
@@ -48,7 +51,7 @@ class RedisBuilds:
             ("PEXPIRE", self.keys.builds, KNOWN_MS),
             ("ZADD", self.keys.builds_seen, self._now_ms(), build.name),
             ("PEXPIRE", self.keys.builds_seen, KNOWN_MS),
-            ("GETEX", self.keys.ramp, "PX", KNOWN_MS),  # it lasts as long as there are workers that keep to it
+            ("GETEX", self.keys.ramp, "PX", KNOWN_MS),  # The ramp lasts as long as there are workers that follow it.
         ]
         ramp = _read_ramp(self.client.many(commands)[-1])
         if ramp != build.ramp:
@@ -119,7 +122,7 @@ class RedisBuilds:
 
     def release(self, digests: Mapping[str, str]) -> None:
         """Move turns that are pinned to a digest to another digest, as given by `digests`."""
-        # What was released to a digest before goes on with it; what is released back stays there.
+        # Turns that were released to a digest before are released with it. Turns that are released back stay there.
         earlier = {digest: digests[to] for digest, to in self.released().items() if to in digests}
         moved = {digest: to for digest, to in {**earlier, **digests}.items() if digest != to}
         pairs = [part for pair in moved.items() for part in pair]
@@ -136,8 +139,8 @@ class RedisBuilds:
         return dict(as_mapping(found))
 
     def unserved_s(self, digests: Sequence[str], word: str = "turns") -> dict[str, float | None]:
-        """Return the seconds since a worker with each digest last reported that it reads this queue; None if over a
-        day."""
+        """Return the seconds since a worker with each digest last reported that it reads this queue. A digest has None
+        if that is more than a day ago."""
         if not digests:
             return {}
         left = self.client.many([("PTTL", self.keys.serves(word, digest)) for digest in digests])

@@ -1,4 +1,4 @@
-"""Reports of bulks in Redis: written while one goes on, read by anybody, and asked to stop."""
+"""Reports of bulks in Redis. The running bulk writes its report, and any process may read it or request a stop."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from brainq.contracts.bulk import BulkReport
 
 REPORT_KEPT_MS = 7 * 86_400_000
 SILENT_MS = 60_000
-"""One that runs writes its report each second: after so long without a word its process is gone."""
+"""A running bulk writes its report each second. If none was written for this long, its process has died."""
 
 
 class RedisBulks:
-    """One hash a bulk, with its report and whether somebody wants it to stop."""
+    """The reports of bulks. Each bulk has a hash with its report and a flag that requests its stop."""
 
     def __init__(self, client: Client, keys: Keys) -> None:
         self._client = client
         self._keys = keys
 
     def save(self, report: BulkReport) -> bool:
-        """Keep it for a week from now. Whether the bulk is to stop."""
+        """Store the report for a week. Returns whether a stop was requested."""
         key = self._keys.bulk(report.id)
         replies = self._client.many(
             [

@@ -109,18 +109,18 @@ class RedisCalls:
 
     @script("call_beat")
     def beat(self, claim: CallClaim) -> Literal["OK", "CLOSED", "LOST"]:
-        """Renew the lease of a call and of its lanes. `CLOSED`: its turn no longer wants it. `LOST`: it has another
-        owner."""
+        """Renew the lease of a call and of its lanes. `CLOSED` means that its turn no longer wants it, and `LOST` that
+        it has another owner."""
         ...
 
     @script("leases_lapse", patient=True, process=Parameter("owner"), absent_at=NEVER_RENEWED_MS, beat_ms=0)
     def let_lapse(self, claim: CallClaim) -> None:
-        """End the lease of a call that was not started, and of its lanes: a sweeper judges it at once."""
+        """End the lease of a call that was not started, and of its lanes, so that a sweeper handles it at once."""
         ...
 
     @script("call_progress")
     def publish_progress(self, claim: CallClaim, number: int, progress: Progress) -> None:
-        """Publish how far a call is, once for each `number`. Does nothing if the call has another owner."""
+        """Publish the progress of a call, once for each `number`. Does nothing if the call has another owner."""
         ...
 
     def start(self, claim: CallClaim) -> str:
@@ -142,7 +142,7 @@ class RedisCalls:
 
     def give_token(self, claim: CallClaim, token: str) -> str:
         """Return the token that this call gives away: `token`, or the token of an earlier attempt. If the call has
-        another owner nothing is noted, and the token belongs to no call."""
+        another owner, nothing is recorded, and the token belongs to no call."""
         return self._give_token(claim, token) or token
 
     @script("call_token", patient=True, GIVEN=str, LOST="")
@@ -151,7 +151,8 @@ class RedisCalls:
     def settle(self, claim: CallClaim, report: CallReport, *, still_runs: bool = False) -> SettleReply:
         """Record the end of an attempt.
 
-        still_runs   its function was abandoned: it keeps its lanes until another `settle` records that it has ended
+        still_runs   True if its function was abandoned and still runs. It keeps its lanes until another `settle`
+        records its end
         """
         reply = self._settle(claim, report, still_runs)
         if reply.word == "LATE":
@@ -181,7 +182,7 @@ class RedisCalls:
         block_tool: bool = False,
         changes: Sequence[Mapping[str, str]] = (),
     ) -> SettleReply:
-        """Have a call wait for a result from outside. `SETTLED`: the result was there before."""
+        """Make a call wait for a result from outside. `SETTLED` means that the result had already come."""
         ...
 
     def expire(self, session_id: str, turn_id: str) -> tuple[Literal["EXPIRED", "CANCEL", "NONE"], str]:
@@ -264,8 +265,8 @@ class RedisCalls:
         key = self._keys.turn(session_id, turn_id) + ":trace"
         return read_trace(cast(dict[str, str], self._scripts.client.hgetall(key)))
 
-    # Lanes are taken and left by the scripts that open waves and settle calls (`lua/lib/lanes.lua`, `leave_lanes.lua`).
-    # What follows keeps the lanes of functions that were abandoned, and heals those of workers that died.
+    # The scripts that open waves and settle calls take and leave lanes (`lua/lib/lanes.lua`, `leave_lanes.lua`). The
+    # methods below keep the lanes of abandoned functions, and free those of dead workers.
 
     @script("lane_beat")
     def beat_lanes(self, ref: CallRef) -> Literal["OK", "LOST"]:
@@ -274,8 +275,8 @@ class RedisCalls:
 
     @script("lane_lapsed", most=Parameter("limit"), LAPSED=_lapsed)
     def lapsed_lanes(self, limit: int) -> tuple[str, list[CallRef]]:
-        """Return a mark for `check_lanes`, and the holders of lanes whose lease lapsed. No other sweeper gets these for
-        a lease's time."""
+        """Return a mark for `check_lanes`, and the holders of lanes whose lease lapsed. Other sweepers do not get these
+        holders for the time of a lease."""
         ...
 
     @script("lane_check")

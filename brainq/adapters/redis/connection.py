@@ -1,4 +1,4 @@
-"""The one factory of Redis clients; and whether an exception says that Redis is unavailable."""
+"""The factory of all Redis clients, and the test whether an exception means that Redis is unavailable."""
 
 from __future__ import annotations
 
@@ -23,23 +23,24 @@ from brainq.contracts.refusal import Refusal
 from brainq.runtime.failover import FollowsFailover
 from brainq.runtime.settings.redis_url import KEEPALIVE_OPTIONS, parse_redis_url, parse_sentinel_url
 
-# redis-py 8 repeats a command up to ten times when a reply is lost. Our scripts may be run twice without harm,
-# but only on purpose: whoever calls decides, because only the caller knows what the turn's lease still allows.
+# redis-py 8 repeats a command up to ten times when a reply is lost. brainq's scripts may run twice without harm, but
+# the caller must decide that, because only the caller knows how long the turn's lease still lasts.
 NO_BLIND_RETRY = 0
 
-# Longer than the longest blocking read (events, 2 s). With a beat it is shorter than a lease (10 s): what a silent
-# connection swallows is sent again before that lapses.
+# The timeout is longer than the longest blocking read (events, 2 s). Together with a heartbeat it is shorter than a
+# lease (10 s), so a command that a silent connection lost is repeated before the lease lapses.
 SOCKET_TIMEOUT_S = 5.0
 
 CHECK_AFTER_IDLE_S = 5.0
 
 SENTINEL_S = 2.0  # to wait for one sentinel, before the next is asked
 
-UNAVAILABLE_ERRORS = (redis.ConnectionError, redis.TimeoutError, OSError)  # what is raised while Redis does not answer
+# The errors that are raised while Redis does not answer.
+UNAVAILABLE_ERRORS = (redis.ConnectionError, redis.TimeoutError, OSError)
 
 MAX_CONNECTIONS = 512
 
-SCRIPT_CONNECTIONS = 8  # connections for scripts a process has
+SCRIPT_CONNECTIONS = 8  # The number of connections for scripts per process.
 
 # CLIENT LIST names brainq. Made once: redis-py would read its own version from the disk for each connection (0.5 ms).
 DRIVER_INFO = DriverInfo().add_upstream_driver("brainq", version("brainq"))
@@ -48,7 +49,7 @@ Command = tuple[str | int, ...]
 
 """A plain command: its name and its arguments."""
 
-# What redis-py calls, too, once it has looked at each argument twice.
+# redis-py calls this, too, after it has checked each argument twice.
 pack_command = cast("Callable[[tuple[Any, ...]], bytes]", getattr(hiredis, "pack_command"))  # noqa: B009 - it has no stub
 
 _SCRIPT_COMMANDS = frozenset({"EVALSHA", "EVAL"})
@@ -82,7 +83,7 @@ class Client(redis.Redis):
         self._all_lines = [ScriptConnection() for _ in range(SCRIPT_CONNECTIONS)]
         for line in self._all_lines:
             self._lines.put(line)
-        # What one line found, the others need not each find out: those used before it connect anew.
+        # If one connection was found broken, reconnect all that were last used before it.
         self._broken_at = 0.0
 
     def execute_command(self, *args: Any, **options: Any) -> Any:
@@ -98,7 +99,7 @@ class Client(redis.Redis):
                 connection.send_packed_command((pack_command(args),), check_health=False)
                 reply = connection.read_response()
             except redis.ResponseError:
-                raise  # an answer like any other: the connection is good
+                raise  # The error is an answer like any other, so the connection is good.
             except BaseException as error:
                 self._give_up(line, error)
             line.used = time.monotonic()
@@ -107,7 +108,8 @@ class Client(redis.Redis):
             self._lines.put(line)
 
     def many(self, commands: Sequence[Sequence[Any]]) -> list[Any]:
-        """Send plain commands in one go; their raw replies, in order. Raises the first error among them."""
+        """Send plain commands in one round trip. Returns their raw replies, in order. Raises the first error among
+        them."""
         replies = self.replies(commands)
         for reply in replies:
             if isinstance(reply, redis.ResponseError):
@@ -115,14 +117,15 @@ class Client(redis.Redis):
         return replies
 
     def replies(self, commands: Sequence[Sequence[Any]]) -> list[Any]:
-        """Send commands in one go; their raw replies, in order, and in place of one what Redis refused."""
+        """Send commands in one round trip. Returns their raw replies, in order. A command that Redis refused has its
+        error as the reply."""
         line = self._lines.get()
         try:
             connection = self._open(line)
             try:
                 packed = b"".join([pack_command(tuple(command)) for command in commands])
                 connection.send_packed_command((packed,), check_health=False)
-                # All are read before any is raised: a reply left in the socket would answer the next command.
+                # Read all replies before raising an error: a reply left in the socket would answer the next command.
                 found = [self._reply(connection) for _ in commands]
             except BaseException as error:
                 self._give_up(line, error)
@@ -155,7 +158,7 @@ class Client(redis.Redis):
             if line.used < self._broken_at:
                 line.close()
         if not line.is_open:
-            # Not left to the next command: only this asks sentinels who the primary is now.
+            # Do not leave this to the next command: only this asks the sentinels for the current primary.
             line.connection.connect()
             _time_out_in_kernel(line.connection)
             line.is_open = True
@@ -167,14 +170,17 @@ class Client(redis.Redis):
         if isinstance(error, UNAVAILABLE_ERRORS):
             self._broken_at = time.monotonic()
             self.connection_pool.disconnect(inuse_connections=False)
-        if isinstance(error.__context__, BlockingIOError):  # the kernel's timeout
+        if isinstance(error.__context__, BlockingIOError):  # The kernel's timeout has passed.
             raise redis.TimeoutError(f"Redis did not answer within {SOCKET_TIMEOUT_S:g} s") from error
         raise error
 
 
 def _time_out_in_kernel(connection: Any) -> None:
-    """Set the socket's timeout in the kernel. Python's own timeout polls before each send and read and releases the
-    interpreter's lock for it, which costs more than the send. The kernel's timeout does not work for TLS."""
+    """Set the socket's timeout in the kernel.
+
+    Python's own timeout polls before each send and read and releases the interpreter's lock for it, which costs more
+    than the send. The kernel's timeout does not work for TLS.
+    """
     sock: socket.socket = connection._sock
     if type(sock) is not socket.socket or connection.socket_timeout is None:
         return
@@ -189,7 +195,7 @@ def _has_hung_up(connection: Any) -> bool:
     try:
         return bool(connection.can_read())
     except UNAVAILABLE_ERRORS:
-        # Some versions say it so. It must not get out: the line would be tried, and found dead, for ever.
+        # Some versions report the end this way. If the error got out, the dead connection would be tried for ever.
         return True
 
 
@@ -200,7 +206,7 @@ def as_mapping(reply: Any) -> dict[str, str]:
 
 def keepalive_options(url: str) -> dict[str, Any]:
     """Return redis-py's options for TCP keepalive."""
-    # A unix socket has no keepalive, and its connection class refuses to hear of it.
+    # A unix socket has no keepalive, and its connection class rejects the option.
     local = url.startswith("unix://")
     return {} if local else {"socket_keepalive": True, "socket_keepalive_options": KEEPALIVE_OPTIONS}
 
@@ -218,7 +224,7 @@ def make_pool(url: str, **options: Any) -> redis.ConnectionPool:
             parse_redis_url(url).client_url, timeout=SOCKET_TIMEOUT_S, **options
         )
     at = parse_sentinel_url(url)
-    # Asked once each: redis-py would try one that is dead eleven times before it asks the next.
+    # Ask each sentinel once: redis-py would try a dead one eleven times before the next one.
     once = Retry(NoBackoff(), NO_BLIND_RETRY)
     asking = {"socket_timeout": SENTINEL_S, "socket_connect_timeout": SENTINEL_S, "retry": once}
     login = {"username": at.username, "password": at.password, "db": at.database}
@@ -251,24 +257,24 @@ def is_redis_unavailable(failure: BaseException) -> bool:
 
 
 DISK_FULL = Refusal(
-    "cannot write to its disk, so it takes no writes",
-    "make room on the disk that holds its files (`CONFIG GET dir`); it then takes writes again by itself",
+    "cannot write to its disk, so it accepts no writes",
+    "free space on the disk of its files (`CONFIG GET dir`); writes then work again without a restart",
 )
 MEMORY_FULL = Refusal(
-    "is full, so it takes no writes",
-    "raise its limit (`CONFIG SET maxmemory`, and in its file); it then takes writes again by itself",
+    "is full, so it accepts no writes",
+    "raise its limit (`CONFIG SET maxmemory`, and in its configuration file); writes then work again without a restart",
 )
-LOGIN_REFUSED = Refusal("refuses the login", "put user and password into its URL, percent-encoded")
+LOGIN_REFUSED = Refusal("refuses the login", "set user and password in its URL, percent-encoded")
 _BY_WORD = {
     "MISCONF": DISK_FULL,
     "OOM": MEMORY_FULL,
-    "READONLY": Refusal("is a replica and takes no writes", "put the address of its primary into its URL"),
+    "READONLY": Refusal("is a replica and accepts no writes", "set its URL to the address of the primary"),
     "NOREPLICAS": Refusal(
-        "has too few replicas, so it takes no writes", "start them, or lower `min-replicas-to-write`"
+        "has too few replicas, so it accepts no writes", "start replicas, or lower `min-replicas-to-write`"
     ),
     "NOPERM": Refusal(
-        "does not let its user do this",
-        "`brainq doctor` names what is missing; docs/operate/deploy.md has a user's rules",
+        "does not permit this for the user in its URL",
+        "`brainq doctor` names the missing rights; docs/operate/deploy.md has the rules of the user",
     ),
     "NOAUTH": LOGIN_REFUSED,
     "WRONGPASS": LOGIN_REFUSED,
@@ -279,7 +285,7 @@ _BY_TYPE: dict[type[Exception], str] = {
     redis.exceptions.NoPermissionError: "NOPERM",
     redis.exceptions.AuthenticationError: "NOAUTH",
     redis.exceptions.AuthenticationWrongNumberOfArgsError: "NOAUTH",
-}  # redis-py takes the first word away
+}  # redis-py removes the first word of these errors.
 
 
 def redis_refusal(failure: BaseException) -> Refusal | None:
@@ -289,6 +295,6 @@ def redis_refusal(failure: BaseException) -> Refusal | None:
 
 
 def try_write(client: redis.Redis, key: str) -> None:
-    """Have Redis judge a write that changes nothing: it is refused where any other write would be. `key` is of a text
-    or of nothing. Raises redis' errors."""
+    """Send a write that changes nothing. Redis refuses it if it would refuse any other write. `key` must be a string or
+    missing. Raises redis' errors."""
     client.execute_command("SETRANGE", key, 0, "")

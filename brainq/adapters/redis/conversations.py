@@ -1,8 +1,8 @@
-"""Conversations: a history in Redis, parsed and estimated once a process and not once a step.
+"""Conversations: histories in Redis, which a process parses and estimates once, not in every step.
 
-A history only grows at its end, is trimmed at its front, and is made anew by a compaction or after a loss. Places are
-counted from its first message on: `trimmed` says how many are gone in front. What a process knows of a history remains
-as long as its `stamp` does, which whoever makes it anew replaces, and its newest known message is where it was.
+A history only grows at its end and is trimmed at its front. A compaction or a loss replaces it. Positions count from
+its first message; `trimmed` is the number of messages that are gone at the front. The cached part of a history is valid
+as long as its `stamp` is unchanged, which a replacement changes, and its newest known message is at the same position.
 """
 
 from __future__ import annotations
@@ -18,19 +18,21 @@ from brainq.contracts.conversation import EMPTY_CONVERSATION, Conversation
 from brainq.contracts.message import Message
 from brainq.runtime.text.estimate import with_sizes
 
-MAX_READ_MESSAGES = 2000  # newest messages a step looks at; what fits the window of a model is chosen from them
-MAX_CACHED_BYTES = 64_000_000  # of all histories a process keeps, about
-BYTES_A_MESSAGE = 1_500  # that a parsed message takes beside its text
-BYTES_A_VALUE = 100  # that a parsed value of a call's arguments takes beside its text; short objects take the most
+# The number of newest messages that a step reads. The ones that fit the model's window are chosen from them.
+MAX_READ_MESSAGES = 2000
+MAX_CACHED_BYTES = 64_000_000  # The approximate size of all cached histories of a process.
+BYTES_A_MESSAGE = 1_500  # The approximate bytes of a parsed message without its text.
+# The approximate bytes of a parsed value of a call's arguments without its text; short objects take the most.
+BYTES_A_VALUE = 100
 
 
 @dataclass(frozen=True, slots=True)
 class CachedHistory:
-    """A history as a process read it last.
+    """The cached part of a history.
 
-    end      the place behind its newest message
+    end      the position after its newest message
     newest   that message as it is in Redis
-    sizes    bytes that each message of the conversation takes, about
+    sizes    the approximate bytes of each message of the conversation
     """
 
     stamp: str
@@ -49,7 +51,7 @@ EMPTY_HISTORY = CachedHistory("", 0, 0, "", EMPTY_CONVERSATION)
 
 
 class Conversations:
-    """A reader of histories with a cache of the last ones."""
+    """A reader of histories with a cache of the recently used ones."""
 
     def __init__(self, client: Client, max_bytes: int = MAX_CACHED_BYTES) -> None:
         self._client = client
@@ -82,7 +84,8 @@ class Conversations:
             return known.conversation
         behind, end = known.conversation, known.end
         if not end:
-            # Only a history that was not read whole has older messages. One that grew meanwhile is read anew next time.
+            # Only a history that was not read completely has older messages. If it grew meanwhile, it is read again
+            # next time.
             whole = len(added) < MAX_READ_MESSAGES
             older = 0 if whole else max(0, self._client.llen(key) - len(added))
             behind, end = Conversation(older=older), trimmed + older
@@ -126,7 +129,10 @@ def _trimmed(known: CachedHistory, trimmed: int) -> CachedHistory:
 
 
 def _taken_bytes(item: str, message: Message) -> int:
-    """Return about how many bytes a message takes that Redis has as `item`. A character may take four."""
+    """Return the approximate bytes of a parsed message, whose text in Redis is `item`.
+
+    A character may take four bytes.
+    """
     values = item.count(",") + item.count("{") if message.calls or message.extra else 0
     return BYTES_A_MESSAGE + sys.getsizeof(item) + BYTES_A_VALUE * values
 

@@ -1,4 +1,4 @@
-"""Doorbells: what the scripts that change state ring, and where.
+"""Doorbells: the queue messages that state-changing scripts send, and where they put them.
 
 Transactional mode: the script itself puts the bell into the broker's list, and nothing is left to do.
 Outbox mode, for a broker that is not the same Redis: the script leaves the bell in its session's outbox, and it is
@@ -92,7 +92,7 @@ class Outbox:
             try:
                 self.publish(bell)
             except Exception as failure:
-                # The change it announces is committed: telling the caller it failed would be wrong. The bell is
+                # The change that the bell announces is committed, so the caller must not get an error. The bell is
                 # lost, and the sweeper rings again.
                 log.warning("doorbell not published", why=type(failure).__name__)
                 return

@@ -1,4 +1,4 @@
-"""Erasing sessions from Redis: their keys, and their entries in keys that all sessions share."""
+"""Erase sessions from Redis: their keys, and their entries in keys that all sessions share."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class RedisErasure:
         self._scope = scope
 
     def erase(self) -> int:
-        """Delete them; how many keys and entries there were. Again finds none."""
+        """Delete the keys and entries. Returns their number. Idempotent."""
         gone = 0
         for found in self._own_keys():
             gone += self._client.unlink(*found)
@@ -41,7 +41,8 @@ class RedisErasure:
         return sum(map(len, (*self._own_keys(), *self._tokens(), *self._bulks()))) + entries
 
     def rewrite_file(self) -> str:
-        """Have Redis write its file anew, which still has what was deleted. Why it does not; "": it does."""
+        """Make Redis rewrite its append-only file, which still contains the deleted data. Returns why it does not, or
+        ""."""
         try:
             if str(self._client.config_get("appendonly").get("appendonly")) == "yes":
                 self._client.bgrewriteaof()
@@ -52,7 +53,7 @@ class RedisErasure:
         return ""
 
     def _own_keys(self) -> Iterator[Sequence[str]]:
-        """Yield pages of the keys of its sessions and turns."""
+        """Yield pages of the keys of the scope's sessions and turns."""
         name = self._scope.name.translate(_SPECIAL)
         begins = f"{self._keys.prefix.translate(_SPECIAL)}{{{name}"
         pattern = f"{begins}*" if self._scope.is_tenant else f"{begins}}}:*"
@@ -60,11 +61,11 @@ class RedisErasure:
         if self._scope.is_tenant:
             prefix = self._keys.prefix.translate(_SPECIAL)
             yield from self._scan(f"{prefix}{{room}}:line:{name}")
-            for kind in ("tenant", "user"):  # what their budgets have counted
+            for kind in ("tenant", "user"):  # The counters of the scope's budgets.
                 yield from self._scan(f"{prefix}{{money}}:*:{kind} {name}*")
 
     def _tokens(self) -> Iterator[Sequence[str]]:
-        """Yield pages of the keys of tokens that lead to its calls."""
+        """Yield pages of the keys of tokens for the scope's calls."""
         for keys in self._scan(f"{self._keys.prefix.translate(_SPECIAL)}outside:*"):
             values: list[Any] = self._client.mget(keys)
             mine = [key for key, value in zip(keys, values, strict=True) if value and self._is_mine(str(value))]
@@ -72,7 +73,7 @@ class RedisErasure:
                 yield mine
 
     def _bulks(self) -> Iterator[Sequence[str]]:
-        """Yield pages of the reports of bulks that name it in their filter, or were only about it."""
+        """Yield pages of the reports of bulks whose filter names the scope, or that were only about it."""
         name = json.dumps(self._scope.name.removesuffix(PREFIX_BOUNDARY))[1:-1]
         named = re.compile(rf"(?<![A-Za-z0-9._@+-]){re.escape(name)}(?![A-Za-z0-9._@+-])")  # not `acme2` for `acme`
         for keys in self._scan(f"{self._keys.prefix.translate(_SPECIAL)}bulk:*"):
@@ -82,14 +83,15 @@ class RedisErasure:
                 yield mine
 
     def _shared_entries(self) -> Iterator[tuple[str, list[str]]]:
-        """Yield its entries in the sorted sets of all sessions. Entries begin with the session's id."""
+        """Yield the scope's entries in the sorted sets of all sessions. Entries begin with the session's id."""
         for key in (self._keys.index, self._keys.room_live):
             mine = [member for member in self._members(key) if self._is_mine(member)]
             if mine:
                 yield key, mine
 
     def _is_mine(self, entry: str) -> bool:
-        """Return whether an entry is its own: `SESSION TURN ...`, or ` BRAIN SESSION TURN` with a leading space."""
+        """Return whether an entry belongs to the scope: `SESSION TURN ...`, or ` BRAIN SESSION TURN` with a leading
+        space."""
         words = entry.split(" ")
         return self._scope.has(words[2] if not words[0] and len(words) > 2 else words[0])
 

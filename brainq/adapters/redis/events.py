@@ -1,5 +1,5 @@
-"""Reading a turn's events: from any number on, or by a follower that catches up and is then fed with what is
-new. Scripts write them.
+"""Reads of a turn's events, which scripts write: from any number on, or by a follower that catches up and then gets new
+events.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 READ_BATCH = 500
 MAX_BLOCK_S = 2.0  # under the client's socket timeout
-MAX_BUFFERED = 500  # events; one that takes them more slowly reads them from Redis again
+MAX_BUFFERED = 500  # The maximum number of buffered events. A slower follower reads events from Redis again.
 
 
 class RedisEvents:
@@ -71,9 +71,9 @@ def _read_event(number: str, fields: dict[str, str]) -> Event:
 class NoEvents(Enum):
     """The reason why there are no events."""
 
-    SILENT = auto()  # none came in the time that was given
-    UNKNOWN = auto()  # Redis does not know the turn: it has expired, or is not queued yet
-    OVER = auto()  # the result is out, and its event is not above what was read
+    SILENT = auto()  # No event came in the given time.
+    UNKNOWN = auto()  # Redis does not have the turn: it has expired, or is not queued yet.
+    OVER = auto()  # The result is published, and its event was already read.
 
 
 class Follower:
@@ -88,7 +88,7 @@ class Follower:
         self.session_id = session_id
         self.turn_id = turn_id
         self.after = after
-        """The number of the newest event it was given, taken or in its buffer."""
+        """The number of the newest event that the follower got, whether consumed or in its buffer."""
         self.was_fed = False
         """Since the reader last asked whether quiet turns are still there."""
         self._buffer: list[Event] = []
@@ -126,7 +126,7 @@ class Follower:
     def feed(self, asked_after: int, events: Sequence[Event]) -> None:
         """Give it the events that a read of those above `asked_after` found."""
         if not self._is_live or self.after < asked_after:
-            return  # it joined while the read was under way, and needs what is before these
+            return  # The follower joined during the read, and needs the events before these.
         new = [event for event in events if event.seq > self.after]
         if len(self._buffer) + len(new) > MAX_BUFFERED:
             self.close()
@@ -139,12 +139,12 @@ class Follower:
             self._news.set()
 
     def check_stream(self) -> None:
-        """Have it look for itself: the turn may have expired, or be over."""
+        """Make the follower check its stream itself, because the turn may have expired or ended."""
         self.close()
         self._news.set()
 
     def fail(self, failure: Exception) -> None:
-        """Have `next` raise this, once it has given what is in the buffer."""
+        """Make `next` raise this error after it has returned the buffered events."""
         self._failure = failure
         self.check_stream()
 
@@ -155,7 +155,7 @@ class Follower:
             self._reader.remove_follower(self)
 
     async def _catch_up(self, wait_s: float | None) -> NoEvents | None:
-        # One that has reached Redis once is patient with it; at first it says at once that it cannot.
+        # If the follower has reached Redis before, it is patient; at first it reports a failure at once.
         patience_s = self._reader.patience_s if self._met else 0.0
         look = await self._reader.look(self, patience_s if wait_s is None else min(patience_s, wait_s))
         self._met = True

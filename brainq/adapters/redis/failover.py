@@ -1,4 +1,4 @@
-"""Failovers of Sentinel: they are heard of at once, and a write starts only when replicas know of it."""
+"""Failovers of Sentinel: this process notices them at once, and a write starts only if replicas have its data."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ T = TypeVar("T")
 
 SWITCHED = "+switch-master"  # NAME OLD_HOST OLD_PORT NEW_HOST NEW_PORT
 ACKNOWLEDGED_WITHIN_MS = 500
-# A primary loses the replica that is promoted, and hears within some two seconds that it is none any more. So one that
-# is missing is waited for longer than that; then it is taken to be gone.
+# A primary loses the replica that is promoted, and learns within about two seconds that it is no longer a primary. So
+# it waits longer than that for a missing replica, which then counts as gone.
 MISSED_FOR_S = 5.0
 _REPLICATION = re.compile(r"connected_slaves:(\d+).*master_replid:(\w+)", re.DOTALL)
 
@@ -45,7 +45,7 @@ class FailoverListener:
                 self._listeners.append(listener)
 
     def listen(self) -> None:
-        """Begin, if that has not been done."""
+        """Start listening unless it has been started."""
         for listener in self._listeners:
             listener.listen()
 
@@ -66,18 +66,24 @@ def _in_url(host: str) -> str:
 
 
 class ReplicaAcks:
-    """A runner of scripts whose effect must survive a failover: a write starts only when most replicas have everything
-    that led to it, so that a promoted replica knows its turn. `patience_s` is how long a script is sent again."""
+    """A runner of scripts whose effect must survive a failover.
+
+    A write starts only if most replicas have all data that led to it, so that a promoted replica knows its turn.
+    `patience_s` is how long a script is repeated.
+    """
 
     def __init__(self, scripts: Scripts, patience_s: float) -> None:
         self._scripts = scripts
         self._patience_s = patience_s
-        self._history = ""  # of the primary: another one's is another
+        self._history = ""  # The history id of the primary. Another primary has another one.
         self._replicas = 0
         self._missed_at: float | None = None
 
     def acknowledged(self, call: ScriptCall[T]) -> T:
-        """Run a script; what it replies, once replicas have it. Raises redis' ConnectionError when too few do."""
+        """Run a script.
+
+        Returns its reply once replicas have its effect. Raises redis' ConnectionError if too few do.
+        """
         return OutageRetry({}, is_redis_unavailable, lasts_s=self._patience_s)(partial(self._once, call))
 
     def _once(self, call: ScriptCall[T]) -> T:

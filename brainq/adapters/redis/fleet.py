@@ -26,13 +26,13 @@ from brainq.runtime.observe.metrics.counters import Cell, Counters
 log = logger("brainq.presence")
 
 METRICS_KEPT_MS = 30 * 86_400_000
-BATCH_KEPT_MS = 86_400_000  # for as long a process may try to add a batch again
+BATCH_KEPT_MS = 86_400_000  # For this long a process may try to add a batch again.
 MAX_CELLS = 10_000  # some 1 MB, and a third of a second of a scrape
 
 _SINCE = {"queued": "created_at", "active": "active_at", "parked": "parked_at", "closing": "closing_at"}
 MAX_TENANTS = 1_000
 WORKERS_KEPT_MS = 86_400_000
-PRESENCE_KEPT_MS = 600_000  # what Redis has not seen since it began
+PRESENCE_KEPT_MS = 600_000  # Processes that Redis has not seen since it started.
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,8 +127,11 @@ class RedisFleet:
         return tuple(brains), len(tenants)
 
     def waiting_turns(self) -> int:
-        """Return how many turns wait for capacity, of at most MAX_TENANTS tenants with a share left and as many
-        without. A turn behind a live one of its session does not count."""
+        """Return the number of turns that wait for capacity.
+
+        It reads at most MAX_TENANTS tenants with a share left, and as many without. A turn behind a live one of its
+        session does not count.
+        """
         found = self.client.many(
             [("ZRANGE", key, 0, MAX_TENANTS - 1) for key in (self.keys.room_tenants, self.keys.room_capped)]
         )
@@ -136,12 +139,13 @@ class RedisFleet:
         return sum(map(int, self.client.many(lines))) if lines else 0
 
     def messages_in(self, lists: Sequence[str]) -> int:
-        """Return how many items these lists have, without those that this user may not read, or that are none."""
+        """Return the number of items in each list. Omits lists that this user may not read, and keys that are not
+        lists."""
         found = self.client.replies([("LLEN", key) for key in lists])
         return sum(length for length in found if isinstance(length, int))
 
     def unannounced(self) -> list[str]:
-        """Return the processes that Redis hears listen, and that have not said for seconds that they work."""
+        """Return the processes that are connected to Redis but have not announced for seconds that they work."""
         workers, watched = self.client.many([("SMEMBERS", self.keys.workers), ("HGETALL", self.keys.presence)])
         here = sorted(name for name, how in as_mapping(watched).items() if how.endswith(" 0"))
         names = sorted(workers) if here else []
@@ -151,8 +155,8 @@ class RedisFleet:
         return [process for process in here if process not in said]
 
     def standing(self, turns: Sequence[TurnKey]) -> list[tuple[str, int | None]]:
-        """Return the state of each turn and the Redis time (ms) since which it has it; `accepted` and None if the turn
-        is not in Redis."""
+        """Return the state of each turn and the Redis time (ms) since when it has that state. A turn that is not in
+        Redis has `accepted` and None."""
         fields = ("state", *_SINCE.values())
         reads: list[Command] = [("HMGET", self.keys.turn(*turn), *fields) for turn in turns]
         found = [dict(zip(fields, row, strict=True)) for row in (self.client.many(reads) if reads else [])]
@@ -165,7 +169,7 @@ def rung_at_s(bell: str | None) -> int | None:
         tag = str(json.loads(bell or "")["properties"]["delivery_tag"])
     except (ValueError, KeyError, TypeError, RecursionError):
         return None
-    when = tag.rpartition(".")[2][:10]  # lib/ring.lua puts Redis' seconds there, then microseconds
+    when = tag.rpartition(".")[2][:10]  # lib/ring.lua writes Redis' seconds there, followed by microseconds.
     return int(when) if "." in tag and len(when) == 10 and when.isdecimal() else None
 
 
@@ -198,8 +202,11 @@ def _info_fields(info: Any) -> dict[str, str]:
 
 @dataclass(frozen=True, slots=True)
 class RedisWorkers:
-    """The heartbeats of workers: each reports every few seconds, and its report lasts a little longer. A set has the
-    names of all that reported."""
+    """The heartbeats of workers.
+
+    Each worker reports every few seconds, and its report lasts a little longer. A set has the names of all workers that
+    reported.
+    """
 
     client: Client
     keys: Keys
@@ -213,7 +220,7 @@ class RedisWorkers:
                 (
                     "SET",
                     self.keys.worker(process, draining=draining),
-                    # Older releases read it, and refuse what they do not know.
+                    # Older releases read this record, and refuse unknown fields.
                     worker.model_dump_json(exclude={"build", "lacks"}),
                     "PX",
                     int(for_s * 1000),
@@ -306,9 +313,9 @@ class RedisPresence:
             self._is_listening = True
 
     def join(self) -> None:
-        """Have this process watched, if Redis hears it listen. Repeated for as long as the process lives."""
+        """Make Redis watch this process if it is subscribed. Repeated for as long as the process lives."""
         if not self._is_listening:
-            return  # a worker that never came so far as to begin holds nothing
+            return  # A worker that never began holds nothing.
         word = self._join()
         if word == "DEAF" and not self._is_deaf:
             log.info("Redis does not hear this process listen: if it dies its lease says so", process=self._process)
@@ -338,8 +345,8 @@ class RedisMetrics:
         self._scripts = scripts
 
     def flush(self, counters: Counters) -> None:
-        """Add what was counted since the last time; nothing is sent where that is nothing. What could not be sent is
-        sent again the next time, and added once."""
+        """Add the counts since the last flush. Sends nothing if there are none. Counts that could not be sent are sent
+        again the next time, and added once."""
         batch = counters.batch()
         if batch is None:
             return

@@ -100,7 +100,7 @@ from __future__ import annotations
 from brainq.contracts.ids import tenant_of
 
 OF_SESSION = frozenset({"session", "waiting", "history", "notices", "flags", "readiness"})
-"""The keys of a session, as scripts call them."""
+"""The keys of a session, by their names in scripts."""
 
 OF_TURN = {
     name: name
@@ -109,7 +109,7 @@ OF_TURN = {
         *("mailbox", "receipts", "changes", "result"),
     )
 } | {"own_history": "history"}
-"""The keys of a turn: as scripts call them, and how they end."""
+"""The keys of a turn, by their names in scripts, with their suffixes."""
 
 GLOBAL = {
     "leases": "lane_leases",
@@ -123,7 +123,7 @@ GLOBAL = {
     "metrics": "metrics",
     "presence": "presence",
 }
-"""The keys of neither: as scripts call them, and in `Keys`."""
+"""The keys that belong to no session or turn, by their names in scripts, with their names in `Keys`."""
 
 OF_CALLS = {
     **{part: f'keys.rate(model, "{part}")' for part in ("places", "line", "order", "due", "rule", "tenants", "by")},
@@ -134,7 +134,7 @@ OF_CALLS = {
     "ticket": 'keys.money("call", call_id)',
     "tries": "keys.tries(digest)",
 }
-"""Keys that are made of arguments of a call: as scripts call them, and Python that makes them."""
+"""The keys that are made of arguments of a call, by their names in scripts, with the Python that makes them."""
 
 DERIVED = {
     "sid": "session_id",
@@ -147,17 +147,17 @@ DERIVED = {
     "declared": "self._build.declared",
     "cell_tenant": '(tenant_key(session_id) if self._in_cells else "")',
 }
-"""Arguments of scripts that follow from where they run, and Python that makes them."""
+"""Arguments of scripts that follow from where the script runs, with the Python that makes them."""
 
 BASES = {
     "session_key": 'f"{keys.prefix}{{{session_id}}}:"',
     "turn_key": 'f"{keys.prefix}{{{session_id}}}:t:{turn_id}"',
 }
-"""How the keys of a session and of a turn begin, and Python that makes it."""
+"""The prefixes of the keys of a session and of a turn, with the Python that makes them."""
 
 
 def key_source(name: str) -> str:
-    """Return Python that makes the key that scripts call `name`. Raises KeyError for an unknown name."""
+    """Return the Python that makes the key with this name in scripts. Raises KeyError for an unknown name."""
     if name in OF_TURN:
         part = _turn_part(name)
         return f'turn_key + "{part}"' if part else "turn_key"
@@ -189,11 +189,11 @@ class Keys:
         self.budgets = f"{prefix}budgets"
         self.metrics = f"{prefix}metrics"
         self.presence = f"{prefix}presence"
-        self.alive = f"{prefix}alive:"  # what the channels begin with to which processes listen
+        self.alive = f"{prefix}alive:"  # The prefix of the channels to which processes listen.
         self.lanes = f"{prefix}{{lanes}}:"
         self.lane_leases = f"{prefix}{{lanes}}:leases"
         self.lane_holders = f"{prefix}{{lanes}}:holders"
-        self.room = f"{prefix}{{room}}:size"  # who is in it, and who waits, is beside it
+        self.room = f"{prefix}{{room}}:size"  # The keys of live and waiting turns have the same prefix.
         self.room_live = f"{prefix}{{room}}:live"
         self.room_capped = f"{prefix}{{room}}:capped"
         self.room_tenants = f"{prefix}{{room}}:tenants"
@@ -201,7 +201,8 @@ class Keys:
         self.builds_seen = f"{prefix}builds:seen"
         self.released = f"{prefix}released"
         self.ramp = f"{prefix}ramp"
-        self.room_brains = f"{prefix}{{room}}:for"  # for which capped brain a session waits, in line or aside
+        # The capped brain that a session waits for, in the queue or deferred.
+        self.room_brains = f"{prefix}{{room}}:for"
 
     def session(self, session_id: str) -> str:
         """Return the prefix of a session's keys."""
@@ -221,7 +222,7 @@ class Keys:
         return self.turn(session_id, turn_id) + ":history" if isolated else self.of_session(session_id, "history")
 
     def named(self, name: str, session_id: str, turn_id: str) -> str:
-        """Return the key that scripts call `name`, for this session and turn. Raises KeyError for an unknown name."""
+        """Return the key with this name in scripts, for this session and turn. Raises KeyError for an unknown name."""
         if name in OF_TURN:
             return self.turn(session_id, turn_id) + _turn_part(name)
         return self.of_session(session_id, name) if name in OF_SESSION else getattr(self, GLOBAL[name])

@@ -1,5 +1,5 @@
-"""A thread that hears channels of one Redis, or of one sentinel, and connects again for as long as it takes; and the
-stops of turns, which are published so.
+"""A thread that listens to channels of one Redis or sentinel and reconnects as often as needed, and the stops of turns,
+which are published on such a channel.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from brainq.runtime.observe.threads import KeptThread
 log = logger("brainq.listener")
 
 FIRST_BACKOFF_S = 0.05
-MAX_BACKOFF_S = 0.5  # a process that nobody hears for a second is taken to be gone
-READ_TIMEOUT_S = 1.0  # how long one read waits; so long a closed listener may go on
-SOCKET_TIMEOUT_S = 5.0  # for commands; a read waits as long as it says
+MAX_BACKOFF_S = 0.5  # A process that does not listen for a second counts as dead.
+READ_TIMEOUT_S = 1.0  # The time of one read, and the longest time that a closed listener continues.
+SOCKET_TIMEOUT_S = 5.0  # The timeout of commands; a read has its own.
 PING_AFTER_S = 5.0
-DEAF_AFTER_S = 10.0  # no answer to a ping: the connection is dead, though it was not closed
+DEAF_AFTER_S = 10.0  # If a ping gets no answer for this long, the connection is dead although it was not closed.
 
 STOP_REASON = "cancelled"
 
@@ -50,8 +50,8 @@ class RedisListener:
         self._outage = OutageLog(log, f"listening for {what}")
 
     def hear(self, channel: str, heard: Heard, on_connect: Callable[[], None] | None = None) -> None:
-        """Call `heard` with each message on a channel, and `on_connect` after each connect: what was published before
-        was not heard. To be called before anything is listened for."""
+        """Call `heard` with each message on a channel, and `on_connect` after each connect, because earlier messages
+        were missed. Call this before the thread starts listening."""
         self._channels[channel] = heard
         if on_connect is not None:
             self._on_connect[channel] = on_connect
@@ -80,7 +80,7 @@ class RedisListener:
             except Exception as failure:
                 if self._closed.is_set():
                     break
-                # A connection that held for a while says nothing about the next one.
+                # If a connection has lasted a while, the next failure begins with a short pause.
                 backoff_s = FIRST_BACKOFF_S if time.monotonic() - began > MAX_BACKOFF_S else backoff_s
                 self._outage.failed(failure)
                 self._closed.wait(backoff_s)
@@ -105,7 +105,7 @@ class RedisListener:
 
     def _take(self, message: dict[str, Any]) -> None:
         if message["type"] == "subscribe" and message["data"] == len(self._channels):
-            # Only now is it sure that what comes is heard.
+            # Only now is it certain that messages are received.
             self._outage.worked()
             for callback in self._on_connect.values():
                 self._notify(callback)
@@ -116,20 +116,22 @@ class RedisListener:
         try:
             callback()
         except BaseException as failure:  # a tool's own listener may raise SystemExit
-            if not self._closed.is_set():  # else its process has hung up already, and needs none of it
+            if not self._closed.is_set():  # Otherwise the process has already hung up and needs no report.
                 log.error("what was heard could not be done", what=self._what, failure=failure)
 
 
 class RedisStopSignals(RedisListener):
-    """Who runs something of a turn learns within a moment that the turn was cancelled. One listening thread a process,
-    started by the first `watch`, which may hear other channels, too.
+    """The stop signals of turns.
 
-    The cancel itself is a field of the turn's hash; a message only says "look". Nothing rests on one: what is published
-    while nobody listens is found by the beats, at the latest, and at once where `on_gap` makes them.
+    A process that works on a turn learns within a moment that the turn was cancelled. The first `watch` starts the
+    process's single listening thread, which may also listen to other channels.
 
-    url       of the Redis that holds the turns
-    channel   what cancels are published on: `SESSION TURN`
-    on_gap    called after each connect: what was published before was not heard
+    The cancel itself is a field of the turn's hash, and a message only means "look". Nothing depends on a message: what
+    is published while the process does not listen is found by the heartbeats, and at once if `on_gap` triggers them.
+
+    url       the URL of the Redis that has the turns
+    channel   the channel on which cancels are published, as `SESSION TURN`
+    on_gap    called after each connect, because earlier messages were missed
     """
 
     def __init__(self, url: str, channel: str, on_gap: Callable[[], None]) -> None:
@@ -139,10 +141,8 @@ class RedisStopSignals(RedisListener):
 
     @contextmanager
     def watch(self, session_id: str, turn_id: str, callback: Heard) -> Generator[None]:
-        """Call `callback` with a reason, from the listening thread, whenever a stop of the turn is published.
-
-        It must return soon. It may be called once more just after the block was left.
-        """
+        """Call `callback` with a reason, from the listening thread, whenever a stop of the turn is published. It must
+        return soon. It may be called once more just after the block was left."""
         name = f"{session_id} {turn_id}"
         with self._lock:
             self._watching.setdefault(name, []).append(callback)
@@ -164,13 +164,13 @@ class RedisStopSignals(RedisListener):
 
 
 def _make_client(url: str, what: str) -> redis.Redis:
-    # Not the factory of `connection.py`: its settings are for commands that are answered at once. Nothing is repeated
-    # here either: after any failure this module connects anew, and says that there was a gap.
+    # Do not use the factory of `connection.py`: its settings are for commands that are answered at once. Nothing is
+    # repeated here either: after any failure this module reconnects and reports the gap.
     pool = make_pool(
         url,
         decode_responses=True,
         encoding_errors="replace",
-        protocol=2,  # in protocol 3 the answer to a ping comes in another form
+        protocol=2,  # In protocol 3 the answer to a ping has another form.
         socket_timeout=SOCKET_TIMEOUT_S,
         socket_connect_timeout=5.0,
         health_check_interval=0,

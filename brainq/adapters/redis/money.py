@@ -1,4 +1,6 @@
-"""Budgets in Redis: what a model call is held against, what windows were granted, and who waits in their lines."""
+"""Budgets in Redis: the reservations of model calls, the grants of windows, and the queues of turns that wait for
+budgets.
+"""
 
 from __future__ import annotations
 
@@ -13,8 +15,8 @@ from brainq.contracts.budgets import BudgetWindow, MoneyGrant, MoneyHold, MoneyR
 
 KEEP_MS = 86_400_000
 AT_ONCE = 500
-LEAST_USD = 1e-6  # that is worth giving back
-MAX_RESUMED = 10_000  # turns that one raise has looked at at once
+LEAST_USD = 1e-6  # A smaller amount is not worth giving back.
+MAX_RESUMED = 10_000  # The maximum number of turns that one raise resumes at once.
 
 
 def read_money_refusal(
@@ -34,7 +36,7 @@ class RedisMoney:
         self._on_set: list[Callable[[], None]] = []
 
     def on_set(self, callback: Callable[[], None]) -> None:
-        """Call it when a budget was set by any process, or may have been."""
+        """Register a function to call when any process has set a budget, or may have done so."""
         self._on_set.append(callback)
 
     def receive_set(self, _: str) -> None:
@@ -54,13 +56,13 @@ class RedisMoney:
     def _grant(self, window: BudgetWindow, start_ms: int, grant: MoneyGrant, keep_ms: int) -> None: ...
 
     def grant(self, window: BudgetWindow, start_ms: int, grant: MoneyGrant) -> None:
-        """Grant the counter of the window a total. A new counter, or one of another Redis, begins with
+        """Set the total grant of the window's counter. A new counter, or one of another Redis, begins with
         `spent_before`."""
         self._grant(window, start_ms, grant, max(KEEP_MS, window.end_ms(start_ms) - start_ms) + KEEP_MS)
 
     def restore(self, granted: Sequence[tuple[BudgetWindow, int, MoneyGrant]]) -> None:
-        """Another Redis may have taken this one's place: counters that it has come to what SQL had granted, by window
-        and begin. Those that it lost begin so when they are next asked."""
+        """Set the counters in Redis to the amounts that SQL had granted, because another Redis may have replaced the
+        earlier one. Missing counters start with these amounts when they are next used."""
         for first in range(0, len(granted), AT_ONCE):
             some = granted[first : first + AT_ONCE]
             there = self._client.many([("EXISTS", self._counter(window, start)) for window, start, _ in some])
@@ -70,8 +72,8 @@ class RedisMoney:
 
     @script("money_return", least=LEAST_USD, RETURNED=float, BUSY=None)
     def give_back(self, window: BudgetWindow, start_ms: int) -> float | None:
-        """Take what is left out of the window's counter. Returns how much was returned in all, or None while a call is
-        in flight."""
+        """Take the rest out of the window's counter. Returns the total that was returned so far, or None while a call
+        is in flight."""
         ...
 
     def _counter(self, window: BudgetWindow, start_ms: int) -> str:
@@ -83,8 +85,8 @@ class RedisMoney:
 
     @script("money_resume", most=MAX_RESUMED, OK=int)
     def resume(self, name: str) -> int:
-        """Have the turns that are parked for a budget, such as `tenant acme:/day`, try again, in the order of their
-        line. Returns how many."""
+        """Let the turns that are parked for a budget, such as `tenant acme:/day`, try again, in the order of their
+        queue. Returns their number."""
         ...
 
     @script("money_take", money=Parameter("hold"), keep_ms=KEEP_MS, GO=None, MONEY=read_money_refusal)

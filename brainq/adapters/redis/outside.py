@@ -1,5 +1,5 @@
-"""Results from outside: tokens and the completion of parked calls, and servers' tasks that parked calls wait
-for.
+"""Results from outside: tokens and the completion of parked calls, and the servers' tasks that
+parked calls wait for.
 """
 
 from __future__ import annotations
@@ -30,9 +30,10 @@ from brainq.runtime.observe.logs import logger
 
 log = logger("brainq.state")
 
-TOKEN_KEPT_AFTER_S = 86_400.0  # so that a result comes too late is rejected as late, and not for an unknown token
-TASK_KEPT_AFTER_S = 86_400.0  # once the longest wait is over; for rows that no process of their brain is left to drop
-UNREADABLE_KEPT_S = 30 * 86_400.0  # so long a row may wait for a process that can read it
+TOKEN_KEPT_AFTER_S = 86_400.0  # A result that comes too late is then rejected as late, and not for an unknown token.
+# This counts from the end of the longest wait, for rows whose brain has no process left to delete them.
+TASK_KEPT_AFTER_S = 86_400.0
+UNREADABLE_KEPT_S = 30 * 86_400.0  # A row may wait this long for a process that can read it.
 
 _NOT_YET_PARKED = frozenset({TraceStatus.DISPATCHED, TraceStatus.RUNNING})
 
@@ -50,10 +51,10 @@ class RedisOutsideResults:
         self._client = scripts.client
         self._keys = scripts.keys
         self._lease_ms = int(lease_s * 1000)
-        self._unreadable: set[str] = set()  # rows that were logged
+        self._unreadable: set[str] = set()  # Rows that were already logged.
 
     def register(self, token: str, ref: CallRef, keep_s: float) -> bool:
-        """Note which call waits for this token. False: another call has it."""
+        """Record which call waits for this token. Returns False if another call has it."""
         key = self._token_key(token)
         keep_ms = int((keep_s + TOKEN_KEPT_AFTER_S) * 1000)
         if self._client.set(key, ref.holder, nx=True, px=keep_ms):
@@ -84,8 +85,8 @@ class RedisOutsideResults:
         spend     what a child turn used, for which the turn of the call pays
         outcome   for the brain's hook, which a worker calls
         """
-        # A token of a tool's own was registered for the call; a child's is its turn's id. Only the others name their
-        # call themselves, and anybody could write such a token.
+        # A tool's own token was registered for its call, and a child's token is its turn's id. Only the other tokens
+        # contain their call, and such a token could be forged.
         known = parse_outside_token(token) is None
         spent = child_spend_json(spend)
         return self._complete(ref, token, known, status, message, detail, retryable, notice, sources, spent, outcome)
@@ -106,10 +107,10 @@ class RedisOutsideResults:
         outcome: ToolOutcome | None,
     ) -> SettleReply: ...
 
-    # Tasks of servers that parked calls wait for.
+    # The servers' tasks that parked calls wait for.
 
     def put_task(self, claim: CallClaim, task: ServerTask, token: str) -> ServerTaskWatch:
-        """Note the task, and that this process asks for it."""
+        """Record the task, and that this process watches it."""
         now_ms = self._now_ms()
         watched = ServerTaskWatch(
             claim.ref, claim.attempt, claim.owner, claim.brain, claim.effect, claim.tool, token, task, now_ms
@@ -136,8 +137,10 @@ class RedisOutsideResults:
         return "BEGINS" if status in _NOT_YET_PARKED else "OVER"
 
     def lapsed_tasks(self, places: Collection[tuple[str, Effect]], limit: int) -> list[ServerTaskWatch]:
-        """Up to `most` of each brain and effect, those that lapsed first. A row that another version wrote, and
-        this one cannot read, is put off for a lease: a process of that version takes it, and the others are reached.
+        """Return up to `limit` tasks of each brain and effect whose leases have lapsed, the earliest first.
+
+        A row that another version wrote, and that this one cannot read, is put off for a lease: a process of that
+        version takes it, and the others are reached.
         """
         if not places:
             return []
@@ -154,7 +157,7 @@ class RedisOutsideResults:
         return lapsed
 
     def take_task(self, task: ServerTaskWatch) -> bool:
-        """Watch one that lapsed. False: another process takes it."""
+        """Watch a task whose lease has lapsed. Returns False if another process takes it."""
         digest = hashlib.sha256(task.token.encode()).hexdigest()[:32]
         if not self._client.set(self._keys.taking(digest), "1", nx=True, px=self._lease_ms):
             return False
@@ -188,7 +191,7 @@ class RedisOutsideResults:
             log.warning("a server's task is left to the version of brainq that wrote it", failure=failure)
 
     def _token_key(self, token: str) -> str:
-        # A token may be long, and it is a secret: the key's name tells nobody what it is.
+        # A token may be long, and it is a secret, so the key's name does not contain it.
         return self._keys.outside(hashlib.sha256(token.encode("utf-8", "surrogatepass")).hexdigest()[:32])
 
     def _task_key(self, task: ServerTaskWatch) -> str:
@@ -226,14 +229,14 @@ def _read_watch(row: str) -> ServerTaskWatch:
         Effect(read["effect"]),
         read["tool"],
         read["token"],
-        ServerTask(*read["task"][:4]),  # a newer version may say more
+        ServerTask(*read["task"][:4]),  # A newer version may have more fields.
         read["begun"],
         row,
     )
 
 
 def _read_begun_ms(row: str) -> int:
-    """0 where the row does not say."""
+    """Return when the row's task began, in ms, or 0 if the row does not contain it."""
     try:
         return int(json.loads(row)["begun"])
     except (ValueError, LookupError, TypeError):

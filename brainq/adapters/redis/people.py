@@ -1,5 +1,5 @@
-"""What people do to sessions and turns in Redis: approvals, holds and readiness flags, input, and the pausing
-of a session's queue.
+"""People's actions on sessions and turns in Redis: approvals, holds and readiness flags, input, and the pausing of a
+session's queue.
 """
 
 from __future__ import annotations
@@ -25,9 +25,10 @@ from brainq.contracts.people import (
 
 _APPROVAL_FIELDS = ("ask", "ask_by", "ask_why", "hash", "edited", "spec", "ask_ends", "ask_decided_at")
 
-MAX_FLAGS = 100  # that no turn has taken: more means that nobody submits
+MAX_FLAGS = 100  # The maximum number of flags that no turn has taken. More mean that no turns are submitted.
 MAX_UNREAD = 200
-MAX_UNREAD_BYTES = 1_000_000  # what is unread goes to the model as a whole; a mailbox that is empty takes any one
+# The unread input goes to the model as a whole. An empty mailbox accepts an input of any size.
+MAX_UNREAD_BYTES = 1_000_000
 
 
 def _with_detail(word: str, detail: str = "") -> tuple[str, str]:
@@ -52,7 +53,7 @@ class RedisHolds:
         self._keep_ms = int(keep_session_s * 1000)
 
     def place(self, session_id: str, turn_id: str, hold: HoldSpec) -> Literal["HELD", "ALREADY", "ENDED", "GONE"]:
-        """Place a hold: from then on no call with effects starts."""
+        """Place a hold. From then on no call with effects starts."""
         return self._place(session_id, turn_id, hold, "hold").run()
 
     def place_all(self, brakes: Sequence[Brake]) -> list[str | Exception]:
@@ -100,7 +101,7 @@ class RedisHolds:
 
     @script("flag_add", most=MAX_FLAGS)
     def add_flag(self, session_id: str, flag: HoldSpec) -> Literal["ADDED", "ALREADY", "FULL"]:
-        """Add a readiness flag. `FULL`: no turn has taken too many of the session's flags."""
+        """Add a readiness flag. `FULL` means that too many of the session's flags were not taken by a turn."""
         ...
 
     @script("flag_release", flag=Parameter("flag_id"), others=_with_detail)
@@ -186,8 +187,8 @@ def read_approvals(trace: Mapping[str, str]) -> dict[str, ApprovalStatus]:
 
 
 class RedisSessions:
-    """Which turn of a session is live, which wait, and whether they are paused; and input for the turn that runs. Input
-    is put into a turn's mailbox: a step's begin consumes it, a turn's end bounces it."""
+    """The sessions' live and waiting turns and pauses, and the input for live turns. Input is put into a turn's
+    mailbox: the begin of a step consumes it, and the end of the turn bounces it."""
 
     def __init__(self, scripts: Scripts, *, keep_session_s: float, in_cells: bool = False) -> None:
         """`in_cells`: a tenant may be in another cell."""
@@ -230,12 +231,12 @@ class RedisSessions:
 
     @script("session_pause", PAUSED=True, ALREADY=False)
     def pause(self, session_id: str, why: str = "") -> bool:
-        """Let no further turn begin. Returns False if the session was paused before."""
+        """Keep further turns from beginning. Returns False if the session was already paused."""
         ...
 
     @script("session_resume", RESUMED=_resumed, ALREADY=(False, ""))
     def resume(self, session_id: str) -> tuple[bool, str]:
-        """Resume a session. Returns False if it was not paused; and the turn that became live, or ""."""
+        """Resume a session. Returns whether it was paused, and the turn that became live, or ""."""
         ...
 
     @script("mailbox_put", most=MAX_UNREAD, most_bytes=MAX_UNREAD_BYTES, others=_put)
@@ -243,8 +244,8 @@ class RedisSessions:
         """Put an input into a turn's mailbox. Returns a word and two details.
 
         `ACCEPTED`; `ALREADY`: its receipt, the turn's state; `SEALED`: the turn's state; `FULL`: how many inputs and
-        bytes no step has read; `GONE`. An input of a tenant that is in another cell is not put: `MOVED`: the cell, or
-        `MOVING` while the tenant moves.
+        bytes no step has read; `GONE`. The input of a tenant in another cell is not put into a mailbox: `MOVED`: the
+        cell, or `MOVING` while the tenant moves.
         """
         ...
 

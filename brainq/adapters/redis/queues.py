@@ -1,4 +1,4 @@
-"""Takes messages from the lists of queues, for workers that run without Celery."""
+"""Take messages from the lists of queues, for workers that run without Celery."""
 
 from __future__ import annotations
 

@@ -27,12 +27,12 @@ from brainq.contracts.rate import (
 )
 
 WINDOW_S = 60.0
-SLACK_SHARE = 1 / 12  # of the window: 5 s, within which a request that has got its place arrives
+SLACK_SHARE = 1 / 12  # A part of the window, 5 s, within which a request that has got its place arrives.
 LEARNED_S = 3600.0
-REPORT_AGAIN_S = 300.0  # what every answer repeats is written no more often
+REPORT_AGAIN_S = 300.0  # Facts that every answer repeats are not written more often.
 MAX_WAIT_S = 86_400.0
-ASKER_KEPT_MS = 4000  # so long another process of the cell leaves it to the one that asks
-MAX_STOP_S = 300.0  # a service that asks for longer is tried by one request after that
+ASKER_KEPT_MS = 4000  # For this long, the other processes of the cell leave it to the one that requests shares.
+MAX_STOP_S = 300.0  # If a service asks for a longer pause, one request tries it after this time.
 _OF_RULE = ("set_requests", "set_tokens", "requests", "tokens", "learned_until", "stopped_until")
 
 
@@ -53,12 +53,12 @@ class RedisRates:
 
     `name` is a model at one account: `provider:model`, then ` #` and a word for the account if there are several.
 
-    A process asks Redis only about models that are limited: by what is set, or by what some process has learned of
-    their service, which all hear (`heard`, `catch_up`).
+    A process contacts Redis only about models that are limited, by a setting or by what a process has learned of their
+    service. Every process learns of these (`receive_learned`, `catch_up`).
 
-    listen   begins to hear of it; called before the first model is asked
-    shared   several cells share what limits a model, and this one has what home gave it
-    asker    this process, where it asks home
+    listen   starts listening; called before the first request for a model
+    shared   True if several cells share a model's limits, and this cell has a share from the home cell
+    asker    this process's name as the one that requests shares from the home cell
     """
 
     def __init__(
@@ -81,7 +81,7 @@ class RedisRates:
         self._window_ms = int(WINDOW_S * 1000)
         self._slack_ms = int(WINDOW_S * SLACK_SHARE * 1000)
         self._lock = threading.Lock()
-        self._learned: dict[str, float] = {}  # until when, by time.monotonic()
+        self._learned: dict[str, float] = {}  # Until when each limit applies, by time.monotonic().
         self._reported: dict[str, tuple[RateReport, float]] = {}
 
     def is_limited(self, name: str) -> bool:
@@ -90,7 +90,7 @@ class RedisRates:
             self._hears = True
             self._listen()
         if not self.any_limited:
-            return False  # most deployments
+            return False  # Most deployments have no limits.
         rate = self._rates.for_model(_model_name(name))
         if rate is None:
             return False
@@ -103,7 +103,7 @@ class RedisRates:
             self.any_limited = True
 
     def catch_up(self) -> None:
-        """Read what was learned while nobody here listened."""
+        """Read the limits that were learned while this process was not subscribed."""
         seconds, _ = self._scripts.client.time()
         for name, until_ms in learned(self._scripts.client, self._keys, seconds * 1000):
             with self._lock:
@@ -113,7 +113,7 @@ class RedisRates:
     def take(
         self, name: str, place: str, ticket: str, tokens: int, max_wait_s: float, rank: int = 2, estimated: int = 0
     ) -> RateWait | None:
-        """Take a place for one request: None; or wait, and ask again with the same ticket."""
+        """Take a place for one request. Returns None, or how long to wait before asking again with the same ticket."""
         rate = self._rate(name)
         most_wait_ms = int(min(max_wait_s, MAX_WAIT_S) * 1000)
         while True:
@@ -193,8 +193,8 @@ class RedisRates:
 
     @script("rate_report", model=Parameter("name"))
     def report(self, name: str, place: str, count: TokenCount, is_all: bool) -> None:
-        """Record what an open stream has reported: the tokens used, and those that its reply may yet use. `is_all`: no
-        further tokens can come."""
+        """Record what an open stream has reported: the tokens used, and those that its reply may still use. With
+        `is_all` no further tokens can come."""
         ...
 
     def share_reports(self) -> list[ShareReport]:
@@ -220,8 +220,8 @@ class RedisRates:
         ...
 
     def models(self) -> tuple[FleetModel, ...]:
-        """All that are limited and were asked, or learned of, within a day. What is set for one is what those who asked
-        last were given, wherever this is read."""
+        """Return all models that are limited and were called, or learned of, within a day. The set limits are those
+        that the last callers had, whichever process reads this."""
         client = self._scripts.client
         clock, names = client.many([("TIME",), ("ZRANGE", self._keys.limited, 0, -1)])
         now_ms = int(clock[0]) * 1000 + int(clock[1]) // 1000

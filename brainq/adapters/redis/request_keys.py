@@ -1,4 +1,4 @@
-"""Keys of requests that brought none: a client's own retry of one is known again, whichever gateway it comes to."""
+"""Keys of requests that have none: a client's own retry is matched to its request, whichever gateway it reaches."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from brainq.contracts.status import RequestTryEnd
 
 REQUEST_KEPT_S = 900
 MAX_TRACKED_REQUESTS = 256
-"""How many requests of the same content are known at once."""
+"""The number of requests with the same content that are remembered at once."""
 
 
 class RedisRequestKeys:
@@ -37,5 +37,5 @@ class RedisRequestKeys:
 
     @script("request_tried", state=Parameter("how"))
     def end(self, digest: str, key: str, number: int, how: RequestTryEnd) -> None:
-        """Note how a try ended. Does nothing for a request that was tried again since."""
+        """Record how a try ended. Does nothing if the request was tried again since."""
         ...

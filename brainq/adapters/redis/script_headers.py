@@ -37,7 +37,7 @@ ENUMS = {
     "TraceStatus": "brainq.contracts.status",
     "TurnState": "brainq.contracts.status",
 }
-"""The enums a header may name, and where they live."""
+"""The enums that a header may name, and their modules."""
 
 LITERALS = {
     "ApprovalState": "brainq.contracts.people",
@@ -46,7 +46,7 @@ LITERALS = {
     "Priority": "brainq.contracts.turn",
     "TurnKind": "brainq.contracts.turn",
 }
-"""The closed sets of words a header may name, and where they live."""
+"""The closed sets of words that a header may name, and their modules."""
 
 HEADER = re.compile(r"\A--\[\[(.*?)\]\]\n", re.DOTALL)
 _HEADER_ENTRY = re.compile(r"^(KEYS|ARGV|REPLY)[ ]+(.*(?:\n[ ]+.*)*)", re.MULTILINE)
@@ -63,7 +63,7 @@ class HeaderField:
 
     @property
     def choices(self) -> tuple[str, ...]:
-        """The words and enums of a closed type; none for the others."""
+        """Return the words and enums of a closed type, or none for other types."""
         return () if self.kind in _PLAIN else tuple(self.kind.split("/"))
 
 
@@ -93,7 +93,7 @@ class Signature:
 
     @property
     def fingerprint(self) -> str:
-        """Another one for another interface: what was generated from this header is out of date then."""
+        """Return a value that changes with the interface, so that code generated from an older header is recognized."""
         parts = (self.keys, self.args, self.more_args, self.replies)
         return hashlib.sha1(repr(parts).encode()).hexdigest()[:10]
 
@@ -118,7 +118,7 @@ def _binding(arg: HeaderField, place: int) -> str:
 
 
 def parse_signature(name: str, source: str) -> Signature:
-    """Parse the header of `source`. Raises ScriptError when it lacks one, names a Lua word or an unknown type."""
+    """Parse the header of `source`. Raises ScriptError if it has no header, or names a Lua word or an unknown type."""
     header = HEADER.match(source)
     if not header:
         raise ScriptError(f"{name}.lua: must begin with a --[[ ... ]] header that names KEYS, ARGV and REPLY")
@@ -145,7 +145,7 @@ def _parse_reply(name: str, word: str, *fields: str) -> HeaderReply:
 
 
 def _parse_fields(script: str, words: list[str]) -> tuple[tuple[HeaderField, ...], HeaderField | None]:
-    """The fields that these words name, and the list at their end."""
+    """Return the fields that these words name, and the list at their end."""
     rest = HeaderField(*words.pop()[:-3].split(":", 1)) if words and words[-1].endswith("...") else None
     fields = tuple(HeaderField(*word.split(":", 1)) for word in words)
     for field in (*fields, *([rest] if rest else [])):

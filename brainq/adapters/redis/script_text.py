@@ -1,11 +1,11 @@
-"""A script's text: its file in `lua/`, and of the libs that it includes what it reaches.
+"""The text of a script: its file in `lua/`, and the parts of the included libs that it uses.
 
-Redis runs the whole text at each call, so every function in it is made anew each time, called or not. Hence only what
-the body reaches is pasted. Below a line `-- @lazy` is a function that most calls do not need: what it needs beyond the
-others is pasted into it, and made when it is called.
+Redis runs the whole text at each call, so every function in it is made again each time, called or not. Therefore only
+what the body reaches is pasted. Below a line `-- @lazy` is a function that most calls do not need: the items that only
+it needs are pasted into it, and made when it is called.
 
 A file is a list of items that begin at its left margin: functions, CONSTANTS, variables in lower case, statements. A
-lib's variables hold what a script remembers while it runs: each is pasted once, and never into a function.
+lib's variables hold what a script remembers while it runs. Each is pasted once, and never into a function.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from brainq.errors import ScriptError
 LUA = Path(__file__).parent / "lua"
 NAMES = tuple(sorted(path.stem for path in LUA.glob("*.lua")))
 Generated = tuple[tuple[str, str], ...]
-"""Lua that is not in a file: what it is included as, and its text."""
+"""Lua that is not in a file: the name by which it is included, and its text."""
 
 _INCLUDE = re.compile(r"-- @include (\S+)")
 _LAZY = "-- @lazy"
-_GOES_ON = re.compile(r"[ )}\]]|end\b|else")  # how a line begins that belongs to the item above it
+_GOES_ON = re.compile(r"[ )}\]]|end\b|else")  # The beginnings of lines that continue the item above.
 _FUNCTION = re.compile(r"(?:local )?function (\w+)\(([^)]*)\)")
 _LOCALS = re.compile(r"local ((?:\w+, )*\w+)")
 _READ_BEGINS = re.compile(r" *local \w+ = read(?:_call)?\(")
@@ -52,11 +52,11 @@ class Line:
 class Item:
     """A function, local or statement, with the comments before it.
 
-    defines      the names that it gives to what follows
-    uses         the names in it that may be another item's
-    parameters   of a function; `own` are its local names
-    is_variable  a lib's, in lower case
-    is_body      it runs when the script does, so it is pasted whatever uses it
+    defines      the names that it defines
+    uses         the names in it that another item may define
+    parameters   the parameters of a function; `own` are its local names
+    is_variable  whether it is a lib's variable, in lower case
+    is_body      whether it runs when the script does, so that it is always pasted
     """
 
     lines: tuple[Line, ...]
@@ -71,7 +71,7 @@ class Item:
 
 @dataclass(frozen=True, slots=True)
 class ScriptText:
-    """A script's header, its whole text, and where each line of that is from."""
+    """A script's header, its whole text, and the origin of each line."""
 
     signature: Signature
     text: str

@@ -1,7 +1,7 @@
-"""Runs the scripts of `lua/`. `script_headers.py` reads their headers, `script_text.py` their texts.
+"""Run the scripts of `lua/`. `script_headers.py` reads their headers, and `script_text.py` their texts.
 
-A script is called by a method that `script_methods.py` makes. `Scripts.run` sends one call, `Scripts.pipeline` sends
-several in one round trip.
+A script is called by a method that `script_methods.py` makes. `Scripts.run` sends one call, and `Scripts.pipeline`
+sends several in one round trip.
 """
 
 from __future__ import annotations
@@ -70,11 +70,11 @@ class Script:
 
     @cached_property
     def rings(self) -> bool:
-        """Whether it may leave doorbells in the outbox of its session."""
+        """Whether the script may leave doorbells in the outbox of its session."""
         return "OUTBOX_PREFIX" in self.text
 
     def load(self, text: str) -> None:
-        """Run `text` from now on."""
+        """Use `text` from now on."""
         self.text, self.sha = text, hashlib.sha1(text.encode()).hexdigest()
 
     def located(self, failure: Refusal) -> Refusal:
@@ -177,8 +177,11 @@ class Scripts:
     def pipeline(
         self, calls: Sequence[ScriptCall[T]], reads: Sequence[Command] = ()
     ) -> tuple[list[T | ResponseError], list[Any]]:
-        """Run scripts, then plain commands, in one trip: what the scripts reply, and the raw replies to the commands.
-        In place of one what Redis refused."""
+        """Run scripts, then plain commands, in one round trip.
+
+        Returns the scripts' replies, and the raw replies to the commands. A call that Redis refused has its error as
+        the reply.
+        """
         replies, found = self.retry(partial(self._send, calls, reads))
         for session_id in {call.session_id for call in calls if self.outbox is not None and call.script.rings}:
             self.flush(session_id)

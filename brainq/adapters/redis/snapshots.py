@@ -21,10 +21,11 @@ from brainq.contracts.status import FAILED_CALLS, Awaits, Ending, StopReason, Tr
 from brainq.contracts.turn import Priority
 from brainq.contracts.view import QueuePosition, TurnSnapshot
 
-POSITION_COMMANDS = 10  # reads of where one queued turn is, and of what is in its way
+POSITION_COMMANDS = 10  # The number of reads for the position of one queued turn and for what delays it.
 _BRIEF = ("state", "ending", "begun", "isolated", "text")
-MAX_TRACE_FIELDS = 1_000_000  # fields of a trace; a scan that may take as many takes one round trip
-MAX_SHOWN_CALLS = 20  # open calls that a line tells of
+# The maximum number of fields of a trace; a scan that may return as many takes one round trip.
+MAX_TRACE_FIELDS = 1_000_000
+MAX_SHOWN_CALLS = 20  # The maximum number of open calls in a line.
 TURN_FIELDS = (
     *("state", "awaits", "step", "attempt", "fence", "owner", "lease_until", "ending", "stop_reason", "cancel"),
     *("kind", "brain", "parked_at", "parked_ms", "fin_step", "fin_tries", "created_at", "n_calls"),

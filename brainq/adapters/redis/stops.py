@@ -1,4 +1,4 @@
-"""Operators' stops in Redis, where claims and submits meet them."""
+"""Operators' stops in Redis, which claims and submits check."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from brainq.adapters.redis.script_methods import script, script_call
 from brainq.adapters.redis.scripts import ScriptCall, Scripts
 from brainq.contracts.stop import Stop, read_stop, stop_json
 
-STOPS_KEPT_MS = 86_400_000  # sweepers say again what SQL has
+STOPS_KEPT_MS = 86_400_000  # Sweepers write again what SQL has.
 HASTENED_AT_ONCE = 1_000
-HASTEN_APART_MS = 200  # so that looks at what goes on do not come all at once
-NONE_KNOWN_S = 10.0  # what is stopped is heard of; this is for a message that was lost
+HASTEN_APART_MS = 200  # This spreads the checks of turns that continue.
+NONE_KNOWN_S = 10.0  # New stops are published; this covers a message that was lost.
 
 
 class RedisStops:
-    """The hash `stopped`. SQL's rows hold; this is what of them the scripts read.
+    """The hash `stopped`. SQL's rows are authoritative; this is the part that scripts read.
 
-    listen   begin to hear of what is stopped
+    listen   starts listening for new stops
     """
 
     def __init__(self, scripts: Scripts, listen: Callable[[], None]) -> None:
@@ -85,7 +85,7 @@ class RedisStops:
         return set(cast("list[str]", self._client.hkeys(self._keys.stopped)))
 
     def hasten(self) -> None:
-        """Have every turn looked at: what waited for a stop that was lifted goes on."""
+        """Have every turn checked, so that turns which waited for a lifted stop continue."""
         members = cast("list[str]", self._client.zrange(self._keys.index, 0, -1))
         for page, first in enumerate(range(0, len(members), HASTENED_AT_ONCE)):
             some = members[first : first + HASTENED_AT_ONCE]

@@ -1,9 +1,10 @@
 """The events of many turns, read by one task with one blocking read.
 
-The set of streams changes while the read blocks, so the read waits for one more stream, the reader's own: an entry in
-it ends the read at once. CLIENT UNBLOCK would need a right that can wake any client, workers too, which our ACL gives
-nobody; it does nothing when it comes a moment before the read, where an entry stays until it is seen; and it needs the
-connection's id anew after each reconnect."""
+The set of streams changes while the read blocks, so the read also waits for the reader's own stream: an entry in it
+ends the read at once. CLIENT UNBLOCK is not used for this. It would need a right with which any client, including
+workers, could be unblocked, and brainq's ACL grants it to no user. It has no effect if it comes a moment before the
+read, whereas an entry stays until it is read. And it needs the connection's id again after each reconnect.
+"""
 
 from __future__ import annotations
 
@@ -26,20 +27,20 @@ from brainq.runtime.observe.tasks import KeptTask
 
 log = logger("brainq.streams")
 
-BLOCK_S = 2.0  # under the line's socket timeout
+BLOCK_S = 2.0  # This is below the socket timeout.
 
 DOUBT_EVERY_S = 2.0
 
 OUTAGE_PATIENCE_S = 10.0  # a failover of Sentinel takes about as long
 
-LIVE_BATCH = 100  # events a stream and read
+LIVE_BATCH = 100  # The maximum number of events per stream and read.
 
 WAKE_KEPT_S = 60
-# A read of 500 streams costs Redis and us about a millisecond, however little is new. One that found much will find
-# more together if it waits; one that found a word or two is not kept from the next.
+# A read of 500 streams costs Redis and this process about a millisecond, even if little is new. After a read that found
+# much, a pause collects more events for the next; after one that found little, there is no pause.
 PAUSE_A_STREAM_S, PAUSE_AN_EVENT_S, LONGEST_PAUSE_S = 0.00001, 0.0001, 0.02
 
-PARSE_BATCH = 200  # events; then others have their turn on the loop
+PARSE_BATCH = 200  # After this many events, other tasks of the loop get their turn.
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,8 +54,10 @@ class StreamState:
 
 @dataclass(frozen=True, slots=True)
 class StreamEnd:
-    """The last number of a turn's events, and its result as JSON if it is published. A later result has a later
-    event."""
+    """The last number of a turn's events, and its result as JSON if it is published.
+
+    A later result has a later event.
+    """
 
     is_known: bool
     seq: int
@@ -62,7 +65,7 @@ class StreamEnd:
 
 
 def pause_s(streams: int, found: int) -> float:
-    """Return how long to let events gather before the next read, after a read of `streams` that found `found`
+    """Return the seconds to let events gather before the next read, after a read of `streams` streams found `found`
     events."""
     return min(LONGEST_PAUSE_S, streams * PAUSE_A_STREAM_S + found * PAUSE_AN_EVENT_S) if found else 0.0
 
@@ -92,16 +95,17 @@ class StreamReader:
 
     @property
     def streams(self) -> int:
-        """How many are read just now."""
+        """The number of streams that are currently read."""
         return len(self._live)
 
     def follow(self, session_id: str, turn_id: str, after: int) -> Follower:
-        """A follower of the events above `after`. Have it `part` when it goes away. Raises SetupError once closed."""
+        """Return a follower of the events above `after`. Call its `close` when it is no longer needed. Raises
+        SetupError once closed."""
         self._start()
         return Follower(self, session_id, turn_id, after)
 
     async def newest(self, session_id: str, turn_id: str, patience_s: float = 0.0) -> StreamEnd:
-        """How far the turn is. Raises redis' errors; SetupError once closed."""
+        """Return the newest number of the turn's events. Raises redis' errors, and SetupError once closed."""
         self._start()
         turn = self._keys.turn(session_id, turn_id)
         known, last, result = await self._asks.run(
@@ -113,7 +117,8 @@ class StreamReader:
         return StreamEnd(bool(known), int(last[0][0].split("-")[0]) if last else 0, result)
 
     async def look(self, follower: Follower, patience_s: float) -> StreamState:
-        """A page of the events above what the follower has. Raises redis' errors; SetupError once closed."""
+        """Return a page of the events above those that the follower has. Raises redis' errors, and SetupError once
+        closed."""
         turn = self._keys.turn(follower.session_id, follower.turn_id)
         read = ("XREAD", "COUNT", READ_BATCH, "STREAMS", turn + ":events", f"{follower.after}-0")
         known, out, found = await self._asks.run(
@@ -122,7 +127,7 @@ class StreamReader:
         return StreamState(bool(known), bool(out), found[0][1] if found else [])
 
     def add_follower(self, follower: Follower) -> None:
-        """Feed it what comes from now on."""
+        """Begin to feed this follower with new events."""
         if self._closed is not None:
             follower.fail(self._closed)
             return
@@ -130,7 +135,7 @@ class StreamReader:
         self._change()
 
     def remove_follower(self, follower: Follower) -> None:
-        """Feed it no more."""
+        """Stop feeding this follower."""
         key = self._key(follower)
         others = [other for other in self._live.pop(key, []) if other is not follower]
         if others:
@@ -146,7 +151,7 @@ class StreamReader:
         for follower in self._followers():
             follower.fail(self._closed)
         if self._has_woken:
-            with suppress(TimeoutError, redis.RedisError, OSError):  # it ends by itself, too
+            with suppress(TimeoutError, redis.RedisError, OSError):  # The entry also expires by itself.
                 async with asyncio.timeout(LONGEST_BACKOFF_S):
                     await self._asks.run(("DEL", self._wake_key))
         await self._task.stop()
@@ -166,14 +171,15 @@ class StreamReader:
         self._changed.set()
         if self._is_reading and not self._is_waking:
             self._is_waking = self._has_woken = True
-            # One that gets lost costs what is left of the block: two seconds at most.
+            # A lost entry costs the rest of the block: two seconds at most.
             add = ("XADD", self._wake_key, "MAXLEN", 1, "*", "w", "")
             self._asks.run_unawaited(("MULTI",), add, ("EXPIRE", self._wake_key, WAKE_KEPT_S), ("EXEC",))
 
     async def _run(self) -> None:
         task = asyncio.current_task()
         try:
-            # Looked at, too: while it asks sentinels redis-py may lose a cancel (asyncio.wait_for, Python 3.11).
+            # Check this as well: while it queries sentinels, redis-py may lose a cancel (asyncio.wait_for, Python
+            # 3.11).
             while task is not None and not task.cancelling():
                 if not self._live:
                     self._changed.clear()
@@ -185,7 +191,7 @@ class StreamReader:
                 except Exception as failure:
                     await self._failed(failure)
         finally:
-            if task is not None and task.cancelling():  # else it failed, and runs again
+            if task is not None and task.cancelling():  # Otherwise the task failed, and runs again.
                 await self._asks.close(self._closed or SetupError("the event loop of these events has ended"))
                 await self._line.close()
 
@@ -217,7 +223,7 @@ class StreamReader:
             return
         try:
             events = read_events(rows)
-        except Exception as failure:  # of this turn alone: one that a newer brainq wrote, say
+        except Exception as failure:  # The error concerns this turn only, for example events that a newer brainq wrote.
             for follower in list(followers):
                 follower.fail(failure)
             return
@@ -225,7 +231,7 @@ class StreamReader:
             follower.feed(asked_after, events)
 
     async def _doubt_quiet(self) -> None:
-        """Have followers look for themselves whose turn is gone, or over, though they saw no end."""
+        """Make followers of quiet turns check their turn, which may have expired or ended without a final event."""
         now = time.monotonic()
         if now < self._doubt_at:
             return
@@ -253,11 +259,11 @@ class StreamReader:
         return replies[0] if one else replies
 
     async def _failed(self, failure: Exception) -> None:
-        """Wait a little, and have it tried again; tell the followers when that has gone on for too long."""
+        """Wait a little before the next try. If failures have lasted too long, report the failure to the followers."""
         now = time.monotonic()
         self._outage.failed(failure)
         self._away_since = self._away_since or now
-        self._woken = "0-0"  # another server's clock may be behind
+        self._woken = "0-0"  # Another server's clock may be behind.
         if now - self._away_since >= self.patience_s:
             self._away_since = None
             for follower in self._followers():
@@ -267,7 +273,7 @@ class StreamReader:
 
 
 def _read_command(*after: dict[str, Any]) -> Command:
-    """Return the blocking read of these streams above these numbers."""
+    """Return the command for a blocking read of these streams above these numbers."""
     ids = {key: number for numbers in after for key, number in numbers.items()}
     given = [number if isinstance(number, str) else f"{number}-0" for number in ids.values()]
     head = ("XREAD", "COUNT", LIVE_BATCH, "BLOCK", int(BLOCK_S * 1000), "STREAMS")
@@ -275,8 +281,8 @@ def _read_command(*after: dict[str, Any]) -> Command:
 
 
 class StreamReaders:
-    """One reader an event loop, made when something is first followed on it. A program has one loop as a rule; one that
-    calls `asyncio.run` again gets another reader."""
+    """The readers of a program, one for each event loop, made at the first use on the loop. A program usually has one
+    loop, but one that calls `asyncio.run` again gets another reader."""
 
     def __init__(self, redis_url: str, prefix: str) -> None:
         self._url = redis_url
@@ -285,11 +291,11 @@ class StreamReaders:
 
     @property
     def reader(self) -> StreamReader:
-        """That of the running loop."""
+        """Return the reader of the running loop."""
         loop = asyncio.get_running_loop()
         found = self._readers.get(loop)
         if found is None:
-            # A loop that was closed has cancelled its reader's task, which hung up.
+            # A closed loop has cancelled its reader's task, which closed the connection.
             for closed in [known for known in list(self._readers) if known.is_closed()]:
                 self._readers.pop(closed, None)
             found = self._readers[loop] = StreamReader(self._url, self._keys)

@@ -1,5 +1,5 @@
-"""What the sweeper asks of Redis: which turns it looks at next and what its looks find, which processes are gone, and
-how many turns may be live.
+"""The sweeper's operations in Redis: the turns that are due for a check and its findings, the processes that have died,
+and the number of turns that may be live.
 """
 
 from __future__ import annotations
@@ -23,11 +23,13 @@ from brainq.runtime.observe.logs import logger
 log = logger("brainq.presence")
 
 EPOCH_KEPT_MS = 86_400_000
-LOOKS_APART_MS = 900  # a connection that was only reset is back within half a second
-TURNS_AT_ONCE = 500  # of which a gone process' leases are ended in one trip
+LOOKS_APART_MS = 900  # A connection that was only reset is back within half a second.
+TURNS_AT_ONCE = 500  # The number of turns whose leases are ended in one round trip.
 
 CAPACITY_KEPT_MS = 86_400_000
-CAP_KEPT_MS = 60_000  # after its last report: sweepers of two deployments report different caps in turn
+# A cap is kept for this long after its last report, because sweepers of two deployments may report different caps in
+# turn.
+CAP_KEPT_MS = 60_000
 ADMIT_BATCH = 200
 
 _RUN_ID = re.compile(r"run_id:(\w+)")
@@ -46,7 +48,7 @@ def _gone(found: Sequence[str] = ()) -> list[GoneProcess]:
 
 
 class RedisSweeperState:
-    """The sweeper's view of all turns, and of the fleet."""
+    """The sweeper's view of all turns and of the fleet."""
 
     def __init__(
         self,
@@ -71,32 +73,32 @@ class RedisSweeperState:
         self._grace_ms = int(grace_s * 1000)
         self._lease_ms = self._longest_lease_ms = int(lease_s * 1000)
         self._beat_ms = int(beat_s * 1000)
-        # Every turn that a worker may have taken up is looked at within this.
+        # Every turn that a worker may have claimed is checked within this time.
         self._horizon_ms = int(max(lease_s, rering_s * 12) * 1000)
         self._cap_ms = cap_lifetime_ms
 
     @script("index_take", most=Parameter("limit"), hold_ms=Parameter("hold_s"), DUE=_due)
     def due(self, limit: int, hold_s: float) -> DueTurns:
-        """Take up to `limit` turns that are due. No other sweeper gets them for `hold_s`."""
+        """Take up to `limit` turns that are due. Other sweepers do not get them for `hold_s` seconds."""
         ...
 
     def look(self, turns: Sequence[TurnKey]) -> list[SweepResult | Exception]:
-        """Look at turns, ring for their lost doorbells, and set when each is looked at next. The result of a look that
-        failed is its exception."""
+        """Check turns, ring for their lost doorbells, and set the time of each turn's next check. The result of a check
+        that failed is its exception."""
         return list(self._scripts.pipeline([self._sweep(*turn) for turn in turns])[0])
 
     @script_call("turn_sweep", LOOK=SweepResult, ENDED=SweepResult(), GONE=SweepResult(actions=(("readmit",),)))
     def _sweep(self, session_id: str, turn_id: str) -> ScriptCall[SweepResult]: ...
 
     def drop(self, turn: TurnKey) -> None:
-        """Stop looking at a turn that Redis does not know."""
+        """Stop checking a turn that Redis does not have."""
         self._drop(*turn)
 
     @script("index_drop")
     def _drop(self, session_id: str, turn_id: str) -> None: ...
 
     def standing(self, turns: Sequence[TurnKey]) -> list[str]:
-        """Of each turn: `unknown` to Redis, `unlisted` (nobody would ever look at it), or `known`."""
+        """Return the standing of each turn: `unknown` to Redis, `unlisted` (no check would ever be due), or `known`."""
         if not turns:
             return []
         reads = [("HGET", self._keys.turn(*turn), "awaits") for turn in turns]
@@ -104,14 +106,15 @@ class RedisSweeperState:
         return [_index_state(word, score) for word, score in zip(awaits, scores, strict=True)]
 
     def list_again(self, turns: Iterable[TurnKey]) -> None:
-        """Have these looked at now."""
+        """Make checks of these turns due now."""
         self._hasten([_index_member(turn) for turn in turns])
 
     @script("index_hasten", after_ms=0)
     def _hasten(self, members: Sequence[str]) -> None: ...
 
     def take_comparing(self, for_s: float) -> bool:
-        """One sweeper compares SQL with Redis: True for the one that does, as long as it asks within `for_s`."""
+        """Reserve the comparison of SQL with Redis for this sweeper. Returns True for one sweeper, as long as it calls
+        again within `for_s` seconds."""
         key, for_ms = self._keys.sweeping, int(for_s * 1000)
         taken, holder = self._scripts.client.many([("SET", key, self._me, "NX", "PX", for_ms), ("GET", key)])
         if not taken and holder == self._me:
@@ -128,10 +131,8 @@ class RedisSweeperState:
         return f"{kept} {found[1] if found else ''}"
 
     def lapse_gone(self) -> list[GoneProcess]:
-        """End the leases of processes that are gone, and take them off the fleet.
-
-        One sweeper a second finds any. What is not finished, because Redis went away, is found by the next look.
-        """
+        """End the leases of processes that have died, and remove them from the fleet. One sweeper a second does so. If
+        Redis became unavailable in between, the next check does the rest."""
         ended: list[GoneProcess] = []
         for gone in self._find_gone():
             ended.append(replace(gone, leases=self._lapse(gone)))
@@ -140,9 +141,12 @@ class RedisSweeperState:
         return ended
 
     def lapse_others(self, process: str) -> int:
-        """End the leases of every process but `process`, whose caller knows that no other one works. Returns how many.
+        """End the leases of every process but `process`, whose caller knows that no other process works.
 
-        Redis that began anew with them has not seen those of before, and would wait until they lapse.
+        Returns their number.
+
+        A Redis that was restarted together with the processes has not seen the earlier ones, so their leases would have
+        to lapse.
         """
         names = cast("list[str]", self._scripts.client.hkeys(self._keys.presence))
         return sum(self.lapse(name) for name in names if name != process and " " not in name)  # the last look's time
@@ -173,7 +177,7 @@ class RedisSweeperState:
     def _find_gone(self) -> list[GoneProcess]: ...
 
     def _lapse(self, gone: GoneProcess) -> int:
-        """End its leases of all turns that may be worked on. Returns how many it held."""
+        """End the leases of dead processes on all turns that may be worked on. Returns the number of leases."""
         lapsed, turns = 0, self._turns_at_work()
         for first in range(0, len(turns), TURNS_AT_ONCE):
             page = turns[first : first + TURNS_AT_ONCE]
@@ -182,7 +186,8 @@ class RedisSweeperState:
                 if isinstance(reply, OutOfMemoryError):
                     raise reply
                 if isinstance(reply, ResponseError):
-                    # One turn that cannot be read must not keep others from going on. Its own lease says the rest.
+                    # A turn that cannot be read must not keep the others from continuing. Its own lease still protects
+                    # it.
                     log.error("leases of a process that is gone not ended", failure=reply, process=gone.process)
                 else:
                     lapsed += reply
@@ -192,7 +197,8 @@ class RedisSweeperState:
     def _lapse_leases(self, session_id: str, turn_id: str, process: str, absent_at: int) -> ScriptCall[int]: ...
 
     def _turns_at_work(self) -> list[TurnKey]:
-        """Parked turns, of which there may be many, are looked at much later, and are not among them."""
+        """Return the turns that may be worked on. Parked turns, which may be many, have a much later check and are not
+        among them."""
         client = self._scripts.client
         seconds, _ = client.time()
         found = client.zrangebyscore(self._keys.index, "-inf", seconds * 1000 + self._horizon_ms)
@@ -210,7 +216,7 @@ def _index_state(awaits: str | None, score: object) -> str:
 
 
 def overdue_s(client: Client, keys: Keys) -> float:
-    """For how long the look that is due longest has been due; 0.0 when none is."""
+    """Return the seconds by which the most overdue check of a turn is late, or 0.0 if none is due."""
     found = cast("list[tuple[str, float]]", client.zrange(keys.index, 0, 0, withscores=True))
     seconds, micros = client.time()
     return max(0.0, seconds + micros / 1e6 - found[0][1] / 1000) if found else 0.0

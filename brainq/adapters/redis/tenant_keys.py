@@ -1,7 +1,7 @@
-"""A tenant's keys in Redis: whether its sessions are at rest, hiding and showing them, copying them, removing them.
+"""A tenant's keys in Redis: check whether its sessions are at rest, and hide, show, copy and remove the keys.
 
-A hidden key is called `{session}:moving:` and the rest of its name. No script but `tenant_hide` and `tenant_show` knows
-such names, so nothing changes a turn while it is copied, and nothing goes on with it in two cells.
+The name of a hidden key is `{session}:moving:` and the rest of the original name. Only the scripts `tenant_hide` and
+`tenant_show` use such names, so nothing changes a turn while it is copied, and it cannot continue in two cells.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from brainq.contracts.ids import PREFIX_BOUNDARY
 from brainq.errors import BrainqError
 
 SCAN_COUNT = 1000
-AT_ONCE = 200  # keys, copied in one trip
+AT_ONCE = 200  # The number of keys that are copied in one round trip.
 WAITING_STATES = ("queued", "parked")
 _SESSION_PARTS = (*sorted(OF_SESSION), "outbox")
 _TURN_PARTS = ("-", *sorted(part for name, part in OF_TURN.items() if name != "turn"))  # `-`: the turn's own key
@@ -36,7 +36,7 @@ _GLOB = re.compile(r"([\[\]*?\\])")
 
 @dataclass(frozen=True, slots=True)
 class SessionKey:
-    """A key of a session, taken apart: `part` is the rest of its name."""
+    """The parts of a session key's name. `part` is the rest after the session."""
 
     session_id: str
     part: str
@@ -44,20 +44,20 @@ class SessionKey:
 
     @property
     def turn_id(self) -> str | None:
-        """Of the turn whose own key it is."""
+        """Return the id of the turn to which the key belongs."""
         found = re.fullmatch(r"t:([^:]+)", self.part)
         return found[1] if found else None
 
 
 class RedisMovedWords:
-    """What scripts read of tenants that are not this cell's any more."""
+    """The records, which scripts read, of tenants that are no longer in this cell."""
 
     def __init__(self, scripts: Scripts) -> None:
         self._scripts = scripts
         self._key = scripts.keys.moved
 
     def all(self) -> dict[str, Placement]:
-        """By tenant; without a cell while it is about to move."""
+        """Return the records by tenant. A tenant that is about to move has no cell."""
         found = cast("dict[str, str]", self._scripts.client.hgetall(self._key))
         return {tenant: _placement(word) for tenant, word in found.items()}
 
@@ -66,8 +66,8 @@ class RedisMovedWords:
         return None if word is None else _placement(word)
 
     def put(self, tenant: str, placement: Placement | None) -> None:
-        """From now on scripts read this; None: nothing. What a later move wrote stays; one that has moved is not
-        about to."""
+        """Write a tenant's record, or remove it if `placement` is None. The record of a later move stays unchanged, and
+        so does that of a tenant which has already moved."""
         after = "" if placement is None else f"{placement.cell} {placement.epoch}"
         before = ""
         while True:
@@ -79,12 +79,12 @@ class RedisMovedWords:
                 return
 
     def put_back(self, tenant: str, placement: Placement) -> None:
-        """As `put`, in place of anything: a move is undone."""
+        """Replace a tenant's record, whatever it is, because a move is undone."""
         self.put(tenant, None)
         self.put(tenant, placement)
 
     def restore(self, tombstones: Mapping[str, Placement]) -> int:
-        """Write those of these that are missing, or of an earlier move; how many were."""
+        """Write the given records that are missing here, or belong to an earlier move. Returns their number."""
         known, restored = self.all(), 0
         for tenant, placement in tombstones.items():
             if tenant not in known or known[tenant].epoch < placement.epoch:
@@ -93,7 +93,8 @@ class RedisMovedWords:
         return restored
 
     def forget(self, known: Mapping[str, Placement], tombstones: Mapping[str, Placement]) -> None:
-        """Take away those of `known` that SQL, asked later, did not have: a move that was over died before it did."""
+        """Remove those of `known` that SQL, read later, did not have: their move ended, but its process died before it
+        removed them."""
         for tenant, placement in known.items():
             if tenant not in tombstones:
                 word = f"{placement.cell} {placement.epoch}"
@@ -104,7 +105,7 @@ class RedisMovedWords:
 
 
 class RedisTenantKeys:
-    """The keys of one Redis, of any tenant, which is named by its key."""
+    """The keys of tenants in one Redis. A tenant is named by its key."""
 
     def __init__(self, scripts: Scripts, redis_url: str) -> None:
         self._scripts = scripts
@@ -118,7 +119,8 @@ class RedisTenantKeys:
         self._raw.connection_pool.disconnect()
 
     def names(self, tenant: str) -> Iterator[str]:
-        """All keys of its sessions, hidden ones, too. One that is made or named anew meanwhile may be missing."""
+        """Return all keys of the tenant's sessions, including hidden ones. A key that is created or renamed meanwhile
+        may be missing."""
         begins = f"{self._keys.prefix}{{{tenant}"
         pattern = _GLOB.sub(r"\\\1", begins) + ("*" if tenant.endswith(PREFIX_BOUNDARY) else "}:*")
         seen = set[str]()
@@ -135,7 +137,8 @@ class RedisTenantKeys:
         return sorted({self.parse(name).session_id for name in self.names(tenant)})
 
     def busy_turns(self, tenant: str) -> list[str]:
-        """Turns that something works on: live ones that are not parked, and ended ones whose finalizer is not done."""
+        """Return the turns that are being worked on: live turns that are not parked, and ended turns whose finalizer is
+        not done."""
         turns = [name for name in self.names(tenant) if self.parse(name).turn_id and not self.parse(name).is_hidden]
         busy: list[str] = []
         for some in _batches(turns):
@@ -147,13 +150,13 @@ class RedisTenantKeys:
         return busy
 
     def sessions_with_a_line(self, tenant: str) -> list[str]:
-        """Those whose next turn would begin once the live one ends."""
+        """Return the sessions whose next turn would begin if the live one ended."""
         return sorted(
             key.session_id for key in map(self.parse, self.names(tenant)) if key.part == "waiting" and not key.is_hidden
         )
 
     def hide(self, tenant: str) -> list[str]:
-        """Hide all its sessions; the turns that kept theirs from being hidden."""
+        """Hide all sessions of the tenant. Returns the turns that kept their sessions from being hidden."""
         busy: list[str] = []
         for session_id in self.sessions(tenant):
             turn = self._hide(session_id)
@@ -165,7 +168,7 @@ class RedisTenantKeys:
     def _hide(self, session_id: str) -> str | None: ...
 
     def show(self, tenant: str) -> None:
-        """Give all hidden keys their names again."""
+        """Give all hidden keys their original names."""
         hidden: dict[str, list[str]] = {}
         for name in self.names(tenant):
             key = self.parse(name)
@@ -179,20 +182,20 @@ class RedisTenantKeys:
     def _show(self, session_id: str, awaits: Sequence[str], hidden: Sequence[str]) -> None: ...
 
     def have_rows_compared(self) -> None:
-        """Sweepers compare all rows of SQL with this Redis anew: turns may be there that it does not know."""
+        """Make sweepers compare all rows of SQL with this Redis again, because SQL may have turns that it lacks."""
         self._client.delete(self._keys.epoch)
 
     def has_hidden(self, tenant: str) -> bool:
         return any(self.parse(name).is_hidden for name in self.names(tenant))
 
     def waiting_turns(self, tenant: str) -> list[tuple[str, str]]:
-        """(session, turn) of those that are hidden."""
+        """Return (session, turn) of the turns that are hidden."""
         keys = (self.parse(name) for name in self.names(tenant))
         return sorted((key.session_id, key.turn_id) for key in keys if key.is_hidden and key.turn_id)
 
     def copy_to(self, other: RedisTenantKeys, tenant: str) -> int:
-        """Put all its keys there, in place of what is there; how many. Raises BrainqError where that Redis cannot read
-        them."""
+        """Copy all keys to the other Redis, replacing what is there. Returns their number. Raises BrainqError if that
+        Redis cannot read them."""
         copied = 0
         for names in _batches(self.names(tenant)):
             pipe = self._raw.pipeline(transaction=False)
@@ -202,7 +205,7 @@ class RedisTenantKeys:
             replies = pipe.execute()
             pipe = other._raw.pipeline(transaction=False)
             for name, dumped, left_ms in zip(names, replies[::2], replies[1::2], strict=True):
-                if dumped is not None:  # it may just have come to its end
+                if dumped is not None:  # The key may just have expired.
                     pipe.restore(name, max(left_ms, 0), dumped, replace=True)
                     copied += 1
             try:
@@ -212,14 +215,14 @@ class RedisTenantKeys:
         return copied
 
     def count(self, tenant: str) -> int:
-        """How many keys it has that do not end by themselves."""
+        """Return the number of the tenant's keys that have no lifetime."""
         count = 0
         for names in _batches(self.names(tenant)):
             count += sum(left_ms == -1 for left_ms in self._client.replies([("PTTL", name) for name in names]))
         return count
 
     def remove(self, tenant: str) -> int:
-        """All its keys are gone, and its places in the index; how many keys there were."""
+        """Delete all keys of the tenant and its entries in the index. Returns the number of keys."""
         removed = 0
         for names in _batches(list(self.names(tenant))):
             turns = [(key.session_id, key.turn_id) for key in map(self.parse, names) if key.turn_id]
@@ -229,11 +232,11 @@ class RedisTenantKeys:
             removed += self._client.many(commands)[0]
         return removed
 
-    # What is not under the session's names: lanes, tokens and servers' tasks of calls that are parked, and places
-    # of turns in the lines of budgets.
+    # The keys that are not under the sessions' names: lanes, tokens and servers' tasks of parked calls, and positions
+    # of turns in the queues of budgets.
 
     def copy_outside(self, other: RedisTenantKeys, tenant: str) -> dict[str, int]:
-        """Tokens, lanes and servers' tasks of hidden turns; how many of each. Again changes nothing."""
+        """Copy the tokens, lanes and servers' tasks of hidden turns. Returns the number of each. Idempotent."""
         tokens = self._tokens(tenant)
         for name in tokens:
             value, left_ms = self._client.many([("GET", name), ("PTTL", name)])
@@ -258,7 +261,8 @@ class RedisTenantKeys:
         return {"tokens": len(tokens), "lanes": len(lanes), "tasks": len(tasks)}
 
     def remove_outside(self, tenant: str) -> None:
-        """Those are gone. Whoever waits for such a lane gets it by the sweeper."""
+        """Delete the tokens, lanes and servers' tasks of hidden turns. The sweeper passes such lanes to the calls that
+        wait for them."""
         for name in self._tokens(tenant):
             self._client.delete(name)
         for holder, (names, _) in self._lanes(tenant).items():
@@ -272,8 +276,8 @@ class RedisTenantKeys:
             self._client.zrem(line, member)
 
     def ask_for_money_again(self, tenant: str) -> None:
-        """Turns that are parked for budgets ask again, in the order of their lines: one may have been raised while they
-        were hidden."""
+        """Make turns that are parked for budgets try again, in the order of their queues, because a budget may have
+        been raised while they were hidden."""
         turns = [name for name in self.names(tenant) if self.parse(name).turn_id]
         lines = set[str]()
         for some in _batches(turns):
@@ -286,11 +290,11 @@ class RedisTenantKeys:
     def _resume_parked(self, parked_line: str) -> None: ...
 
     def forget_counter(self, window: str, start_ms: int) -> None:
-        """What is counted of a budget's window, such as `tenant acme:/day`, is asked of SQL anew."""
+        """Delete the counter of a budget's window, such as `tenant acme:/day`, so that it is read from SQL again."""
         self._client.delete(f"{self._keys.money('w', window)}:{start_ms}")
 
     def _money_lines(self, tenant: str) -> list[tuple[str, str, float, int]]:
-        """(line, turn, place, lifetime) of hidden turns that are parked for a budget."""
+        """Return (queue, turn, position, lifetime) of hidden turns that are parked for a budget."""
         found: list[tuple[str, str, float, int]] = []
         for session_id, turn_id in self.waiting_turns(tenant):
             hidden = f"{self._keys.prefix}{{{session_id}}}:moving:t:{turn_id}"
@@ -300,7 +304,7 @@ class RedisTenantKeys:
         return found
 
     def _tokens(self, tenant: str) -> list[str]:
-        """The keys of tokens that parked calls have given away."""
+        """Return the keys of tokens that parked calls have given away."""
         found: list[str] = []
         for name in self.names(tenant):
             key = self.parse(name)
@@ -310,7 +314,7 @@ class RedisTenantKeys:
         return [self._keys.outside(digest) for digest in found]
 
     def _lanes(self, tenant: str) -> dict[str, tuple[list[str], float | None]]:
-        """Each holder's lanes, and its lease's end; in the order they stand in their lines."""
+        """Return the lanes of each holder and the end of its lease, in the order of the lanes' queues."""
         held: dict[str, list[str]] = {}
         for holder, lanes in self._client.hscan_iter(self._keys.lane_holders, count=SCAN_COUNT):
             if _is_of(tenant, holder.split(" ")[0]):
@@ -323,7 +327,7 @@ class RedisTenantKeys:
         return {holder: (held[holder], self._client.zscore(self._keys.lane_leases, holder)) for holder in ordered}
 
     def _tasks(self, tenant: str) -> list[tuple[str, str, float]]:
-        """(key, row, until) of servers' tasks that its calls wait for."""
+        """Return (key, row, until) of the servers' tasks that the tenant's calls wait for."""
         found: list[tuple[str, str, float]] = []
         pattern = _GLOB.sub(r"\\\1", self._keys.server_tasks("", "")[:-1]) + "*"
         for name in self._client.scan_iter(match=pattern, count=SCAN_COUNT):

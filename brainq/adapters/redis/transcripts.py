@@ -22,13 +22,13 @@ TRACE_FIELDS = (
     *("tool", "effect", "status", "wave", "attempt", "hash", "lanes", "dispatched_at", "started_at", "ended_at"),
     *("latency", "waits_at", "owner", "repairs", "retryable", "detail", "park", "stop", "msg"),
 )
-"""What is read of a call: the fields `CALL:part` of the hash."""
+"""The fields of a call that are read: the fields `CALL:part` of the hash."""
 
-FEW_CALLS = 32  # up to so many are read alone, and not with all others of their turn
+FEW_CALLS = 32  # Up to this many calls are read separately, without the other calls of their turn.
 
 
 def read_trace(fields: Mapping[str, str]) -> tuple[ToolTraceEntry, ...]:
-    """Every call of a turn, in the order the model made them."""
+    """Return every call of a turn, in the order in which the model made them."""
     rows: dict[str, dict[str, str]] = {}
     for field, value in fields.items():
         call, part = field.split(":", 1)
@@ -73,7 +73,8 @@ def _lane_wait_ms(row: Mapping[str, str]) -> int:
 
 
 def outside_results(fields: Mapping[str, str]) -> dict[str, str]:
-    """How the non-read calls ended that somebody outside completed: call -> `success`, `failure` or `unknown`."""
+    """Return how the non-read calls that were completed from outside ended: call -> `success`,
+    `failure` or `unknown`."""
     calls = [field.removesuffix(":completed_by") for field in fields if field.endswith(":completed_by")]
     kinds = {TraceStatus.COMPLETED: "success", TraceStatus.FAILED: "failure", TraceStatus.UNKNOWN: "unknown"}
     return {
@@ -92,23 +93,26 @@ class Transcript(NamedTuple):
 
 
 class RedisTranscripts:
-    """Reads of one turn, each at most `MAX_READ_MESSAGES` messages; empty for a turn that Redis does not know."""
+    """A reader of one turn's messages and calls, at most `MAX_READ_MESSAGES` at once. The result is empty if Redis does
+    not have the turn."""
 
     def __init__(self, scripts: Scripts) -> None:
         self._scripts = scripts
 
     def messages(self, session_id: str, turn_id: str) -> tuple[Message, ...]:
-        """The turn's messages, as its history has them."""
+        """Return the turn's messages, as its history has them."""
         return self._newest_messages(session_id, turn_id, MAX_READ_MESSAGES)
 
     def calls(
         self, session_id: str, turn_id: str, limit: int | None = None, after: str | None = None
     ) -> tuple[tuple[ToolTraceEntry, ...], tuple[Message, ...]]:
-        """The trace of each call, and the messages with their arguments and results; perhaps some of others, too.
+        """Return the trace of each call, and the messages with their arguments and results.
 
-        limit, after   the first so many behind this call. Of a few no more is read than of those
+        The messages may include those of other calls.
+
+        limit, after   selects the first `limit` calls after this one. A small page reads only those
         """
-        # First the trace: a result that moves into the history meanwhile is met twice, and not missed.
+        # Read the trace first: a result that moves into the history meanwhile is then found twice rather than missed.
         key = self._scripts.keys.named("trace", session_id, turn_id)
         is_few = limit is not None and limit <= FEW_CALLS
         fields = self._hash(key) if limit is None or limit > FEW_CALLS else self._fields_of_few(key, limit, after)
@@ -130,7 +134,7 @@ class RedisTranscripts:
     def _transcript(self, session_id: str, turn_id: str, limit: int) -> Transcript: ...
 
     def _fields_of_few(self, key: str, limit: int, after: str | None) -> dict[str, str]:
-        """The fields of the first calls behind `after`: mostly those that follow it in its step."""
+        """Return the fields of the first calls after `after`, which are mostly those that follow it in its step."""
         step, index = (0, 0) if after is None else parse_call_id(after)
         found = self._fields_of(key, [call_id(step, index + at) for at in range(1, limit + 1)])
         if after is not None and sum(name.endswith(":status") for name in found) == limit:
@@ -162,7 +166,7 @@ def _page_of(trace: tuple[ToolTraceEntry, ...], limit: int | None, after: str | 
 
 
 def _has_all(page: tuple[ToolTraceEntry, ...], messages: tuple[Message, ...]) -> bool:
-    """Whether every call of the page has its arguments here, and its result where it has one."""
+    """Return whether every call of the page has its arguments here, and its result if it has one."""
     requested = {call.id for message in messages for call in message.calls}
     answered = {message.call_id for message in messages if message.role == "tool"}
     return all(
@@ -171,14 +175,14 @@ def _has_all(page: tuple[ToolTraceEntry, ...], messages: tuple[Message, ...]) ->
 
 
 class RedisRuntime:
-    """Reads of one turn's accumulated state, and its write gate."""
+    """A reader of one turn's accumulated state, and the owner of its write gate."""
 
     def __init__(self, scripts: Scripts) -> None:
         self._scripts = scripts
         self._keys = scripts.keys
 
     def fields(self, session_id: str, turn_id: str) -> dict[str, str]:
-        """The turn's hash. Raises TurnNotFound when Redis does not know it, or knows it no more."""
+        """Return the turn's hash. Raises TurnNotFound if Redis does not have the turn, or no longer."""
         return as_mapping(self._of(session_id, turn_id, ("HGETALL", self._keys.turn(session_id, turn_id))))
 
     def usage(self, session_id: str, turn_id: str) -> TokenUsage:
@@ -186,7 +190,7 @@ class RedisRuntime:
         return read_usage(as_mapping(self._of(session_id, turn_id, ("HGETALL", key))))
 
     def sources(self, session_id: str, turn_id: str) -> list[dict[str, str]]:
-        """Citations and rendered paths, as tools left them."""
+        """Return the citations and rendered paths of the turn's tools."""
         key = self._keys.named("sources", session_id, turn_id)
         return [json.loads(row) for row in self._of(session_id, turn_id, ("LRANGE", key, "0", "-1"))]
 
@@ -195,20 +199,21 @@ class RedisRuntime:
         return frozenset(self._of(session_id, turn_id, ("SMEMBERS", key)))
 
     def results(self, session_id: str, turn_id: str) -> dict[str, str]:
-        """Call id -> what the model read as its result, for the calls of this turn that have ended."""
+        """Return call id -> the text that the model read as its result, for the calls of this turn that have ended."""
         self.fields(session_id, turn_id)
         _, messages = RedisTranscripts(self._scripts).calls(session_id, turn_id)
         return {message.call_id: message.content for message in messages if message.role == "tool"}
 
     def newest_text(self, session_id: str, turn_id: str) -> str:
-        """The newest text of the turn's model; of one that was cut off its last text."""
+        """Return the newest text of the turn's model. For a turn that was cut off, this is the last text."""
         turn = self.fields(session_id, turn_id)
         if "ending" in turn:
             return turn.get("last_agent_message") or turn.get("text", "")
         return read_newest_text(self._scripts.client, self._keys, session_id, turn_id, turn.get("isolated") == "1")
 
     def _of(self, session_id: str, turn_id: str, read: tuple[str, ...]) -> Any:
-        """The reply to a read of a turn that Redis knows: of one that it does not, all would be empty."""
+        """Return the reply to a read. Raises TurnNotFound if Redis does not have the turn, because every reply would be
+        empty."""
         known, reply = self._scripts.client.many([("EXISTS", self._keys.turn(session_id, turn_id)), read])
         if not known:
             raise TurnNotFound(
@@ -219,5 +224,5 @@ class RedisRuntime:
 
     @script("gate_shut", SHUT=True, ALREADY=False, GONE=False)
     def shut_gate(self, session_id: str, turn_id: str, by: str) -> bool:
-        """Shut the write gate. Returns False if it was shut before, or if the turn is over."""
+        """Close the write gate. Returns False if it was already closed, or if the turn has ended."""
         ...

@@ -64,12 +64,12 @@ class TurnBudgets:
         ...
 
     def budget(self, session_id: str, turn_id: str) -> BudgetSnapshot:
-        """What is left. Raises TurnNotFound when there is no such budget."""
+        """Return what is left of a budget. Raises TurnNotFound if there is no such budget."""
         return read_budget(self._scripts, session_id, turn_id)
 
 
 def read_budget(scripts: Scripts, session_id: str, turn_id: str) -> BudgetSnapshot:
-    """What is left of a turn's budget. Raises TurnNotFound when there is none."""
+    """Return what is left of a turn's budget. Raises TurnNotFound if there is no budget."""
     turn_key = scripts.keys.turn(session_id, turn_id)
     reads = [("TIME",), ("HGETALL", f"{turn_key}:budget"), ("HMGET", turn_key, "state", "parked_at")]
     (seconds, micros), found, parked = scripts.read(reads)
@@ -80,12 +80,15 @@ def read_budget(scripts: Scripts, session_id: str, turn_id: str) -> BudgetSnapsh
 
 
 def budget_now_ms(now_ms: int, state: str | None, parked_at: str | None) -> int:
-    """What a turn's deadline is compared with: while it is parked, when that began, for its deadline does not run."""
+    """Return the time to compare with a turn's deadline.
+
+    For a parked turn it is when the park began, because its deadline is paused.
+    """
     return int(parked_at) if state == "parked" and parked_at else now_ms
 
 
 def budget_snapshot(row: dict[str, Any], now_ms: int) -> BudgetSnapshot:
-    """A budget hash as its documented snapshot. A turn that still waits has its whole time left."""
+    """Return the documented snapshot of a budget hash. A turn that still waits has its whole time left."""
     deadline = int(row.get("deadline") or now_ms + int(row["timeout_ms"]))
     remaining_ms = max(0, deadline - now_ms)
     return BudgetSnapshot(
@@ -111,11 +114,11 @@ class TurnSteps(TurnBudgets):
 
     def __init__(self, scripts: Scripts) -> None:
         super().__init__(scripts)
-        # With the fence, which belongs to one claim, a number tells a request from its repetition.
+        # Together with the fence, which belongs to one claim, a number distinguishes a request from its repetition.
         self._numbers = itertools.count(1)
 
     def mark(self, claim: TurnClaim) -> str:
-        """A word that no other request of this turn's owners has."""
+        """Return a word that no other request of this turn's owners has."""
         return f"{claim.fence}:{next(self._numbers)}"
 
     @script_call("turn_begin")
@@ -194,7 +197,7 @@ class TurnSteps(TurnBudgets):
         """
         ...
 
-    # Beside the steps: the wave a turn begins with, reflections, and the compaction of the history.
+    # Work beside the steps: the opening wave, reflections, and the compaction of the history.
 
     @script("turn_open", calls=Parameter("plan"), opening_ms=Parameter("opening_s"))
     def open_wave(

@@ -1,5 +1,6 @@
-"""What the owner of a turn reads before it decides, and what the finalizer reads of an ended turn. Each is one
-round trip.
+"""Reads of a turn: what its owner needs before it decides, and what the finalizer needs of an ended turn.
+
+Each is one round trip.
 """
 
 from __future__ import annotations
@@ -27,12 +28,12 @@ from brainq.contracts.view import EndedTurn, TurnView
 from brainq.engine.tools.context_pack import context_hash, opening_pack
 from brainq.errors import SetupError
 
-MAX_INPUTS = 100  # read by one step; the next one reads what is left
+MAX_INPUTS = 100  # The maximum number of inputs that one step reads. The next step reads the rest.
 MAX_DELTAS = 5_000
-MAX_TEXT_MESSAGES = 200  # messages, for the newest text of a model
+MAX_TEXT_MESSAGES = 200  # The number of messages that are searched for the newest text of a model.
 MAX_OPENING_CALLS = 2  # memory and the context pack
 OPENING_CALL_PREFIX = "c0-"
-PROBLEM_PREFIX = "problem:"  # begins the fields that count replies on which the turn could not act
+PROBLEM_PREFIX = "problem:"  # The prefix of the fields that count replies on which the turn could not act.
 
 _TURN_FIELDS = (
     *("state", "awaits", "step", "thinking_step", "lost_attempts", "died_alone", "died_how", "cancel", "cancel_reason"),
@@ -51,14 +52,15 @@ _OPENING = tuple(f"{OPENING_CALL_PREFIX}{i}:{field}" for i in range(MAX_OPENING_
 
 @dataclass(slots=True)
 class ViewReplies:
-    """Raw replies to `view_reads`, and what was known of the session's history when they were asked for."""
+    """The raw replies to `view_reads`, and the part of the session's history that was cached when
+    they were requested."""
 
     known: CachedHistory
     replies: list[Any]
 
 
 def view_reads(keys: Keys, session_id: str, turn_id: str, known: CachedHistory) -> list[Command]:
-    """The commands whose replies a view is made of."""
+    """Return the commands whose replies form a view."""
     key = keys.turn(session_id, turn_id)
     return [
         ("HMGET", key, *_TURN_FIELDS),
@@ -76,10 +78,10 @@ def view_reads(keys: Keys, session_id: str, turn_id: str, known: CachedHistory) 
 def read_view(
     client: Client, keys: Keys, conversations: Conversations, claim: TurnClaim, seen: ViewReplies
 ) -> TurnView:
-    """All that decisions and preparations are made from. Reads more only where the history is not as it was known."""
+    """Return all data for decisions and preparations. Reads more only if the history has changed unexpectedly."""
     sid, key = claim.session_id, keys.turn(claim.session_id, claim.turn_id)
     history_key, known = keys.of_session(sid, "history"), seen.known
-    # Taken out: they may be long, and a claim lives as long as the model takes.
+    # These are removed from the view, because they may be long and a claim lives as long as a model call.
     found, seen.replies = seen.replies, []
     for reply in found:
         if isinstance(reply, ResponseError):
@@ -90,7 +92,7 @@ def read_view(
     budget = dict(zip(_BUDGET_FIELDS, budget_row, strict=True))
     begun = turn["begun"] == "1"
     if begun and turn["isolated"] == "1":
-        # A review began with the session's messages so far, where it is to be seen, and goes on by itself.
+        # A review began with the session's messages up to then, if it may see them, and continues separately.
         history_key, counted = key + ":history", turn
         known = conversations.known(history_key)
         (items,) = client.many([conversations.read(history_key, known)])
@@ -142,7 +144,7 @@ def read_view(
 
 
 def read_step_text(client: Client, keys: Keys, session_id: str, turn_id: str) -> str:
-    """The text of the newest attempt at a step, as far as it was published; "" once the step ended."""
+    """Return the published text of the newest attempt at a step, or "" once the step has ended."""
     events = keys.named("events", session_id, turn_id)
     deltas: list[str] = []
     for _, fields in cast("list[tuple[str, dict[str, str]]]", client.xrevrange(events, count=MAX_DELTAS)):
@@ -154,7 +156,8 @@ def read_step_text(client: Client, keys: Keys, session_id: str, turn_id: str) ->
 
 
 def read_newest_text(client: Client, keys: Keys, session_id: str, turn_id: str, isolated: bool) -> str:
-    """The newest text of a live turn's model: of the reply that is being written, else of the last that had any."""
+    """Return the newest text of a live turn's model: of the reply that is being written, or else of the last reply with
+    text."""
     text = read_step_text(client, keys, session_id, turn_id)
     if text:
         return text
@@ -167,12 +170,12 @@ def read_newest_text(client: Client, keys: Keys, session_id: str, turn_id: str, 
 
 
 def opening_reads(turn_key: str) -> list[Command]:
-    """The commands whose replies `read_opening` reads."""
+    """Return the commands whose replies `read_opening` reads."""
     return [("HMGET", turn_key + ":trace", *_OPENING)]
 
 
 def read_opening(replies: Sequence[Sequence[str | None]]) -> dict[str, str]:
-    """What the opening calls that succeeded brought: tool -> its text."""
+    """Return the results of the successful opening calls: tool -> its text."""
     values, size = replies[0], len(_OPENING_FIELDS)
     found = [values[start : start + size] for start in range(0, len(values), size)]
     return {
@@ -183,7 +186,7 @@ def read_opening(replies: Sequence[Sequence[str | None]]) -> dict[str, str]:
 
 
 def read_usage(budget: dict[str, Any]) -> TokenUsage:
-    """The token counts kept in a budget hash."""
+    """Return the token counts in a budget hash."""
     return TokenUsage(
         input_tokens=int(budget.get("input_tokens") or 0),
         output_tokens=int(budget.get("output_tokens") or 0),
@@ -193,7 +196,7 @@ def read_usage(budget: dict[str, Any]) -> TokenUsage:
 
 
 def ended_reads(turn_key: str) -> list[Command]:
-    """The commands whose replies `read_ended_turn` reads."""
+    """Return the commands whose replies `read_ended_turn` reads."""
     return [
         ("HGETALL", turn_key),
         ("HGETALL", turn_key + ":budget"),
@@ -204,13 +207,15 @@ def ended_reads(turn_key: str) -> list[Command]:
     ]
 
 
-ENDED_TRACE = 4  # which of them reads the trace
+ENDED_TRACE = 4  # The position of the read of the trace.
 
 
 def read_ended_turn(found: Sequence[Any], complete: Callable[[TurnRequest], TurnRequest]) -> EndedTurn | None:
-    """The turn that these replies tell of; None for one that has not ended, or that Redis does not know.
+    """Return the ended turn that these replies describe.
 
-    `complete` adds to its request what the brain says where it says nothing.
+    Returns None for a turn that has not ended, or that is not in Redis.
+
+    `complete` fills unset fields of its request with the brain's values.
     """
     turn, budget, spec, sources, trace, spends = found
     turn, budget, trace = as_mapping(turn), as_mapping(budget), as_mapping(trace)
@@ -219,8 +224,8 @@ def read_ended_turn(found: Sequence[Any], complete: Callable[[TurnRequest], Turn
     if not turn.get("ending") or not spec:
         return None
     named = {field.split(":")[0]: tool for field, tool in trace.items() if field.endswith(":tool")}
-    tools = {call: named[call] for call in sorted(named, key=call_order)}  # a hash keeps no order
-    # What was loaded before the first step is not a tool use of the model's.
+    tools = {call: named[call] for call in sorted(named, key=call_order)}  # A hash has no order, so sort the calls.
+    # Memory and context that were loaded before the first step do not count as tool use by the model.
     ran = [
         tool
         for call, tool in tools.items()

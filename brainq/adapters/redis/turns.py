@@ -26,13 +26,13 @@ from brainq.contracts.turn import Limits, TurnRequest
 from brainq.contracts.view import TurnView
 
 MAX_REASON_CHARS = 500  # of a cancel
-MAX_LOST_WORKERS = 2  # a turn that lost so many workers since it last went on is worked on alone
+MAX_LOST_WORKERS = 2  # A turn that lost this many workers without progress is worked on in quarantine.
 
 _OUTCOME: TypeAdapter[Any] = TypeAdapter(ToolOutcome)
 
 
 class _Go(NamedTuple):
-    """A turn_claim's GO."""
+    """The reply GO of turn_claim."""
 
     fence: int
     now_ms: int
@@ -63,8 +63,11 @@ class RedisTurns(TurnSteps):
         build: WorkerBuild | None = None,
         in_cells: bool = False,
     ) -> None:
-        """`build`: what this process is when it claims; None: one without brains but the default. `in_cells`: a tenant
-        may be in another cell."""
+        """Store the operations' settings.
+
+        build      the brains and the build of this process; None for a process that has only the default brain
+        in_cells   True if a tenant may be in another cell
+        """
         super().__init__(scripts)
         self._owned = scripts.patient(lease_s)
         self._client = scripts.client
@@ -107,9 +110,11 @@ class RedisTurns(TurnSteps):
     def claim(
         self, session_id: str, turn_id: str, fence: int, owner: str, max_lost: int = MAX_LOST_WORKERS
     ) -> TurnClaim | NoTurnClaim:
-        """The turn's ownership, or why the doorbell is dropped: `suspect` when it lost its worker `max_lost` times.
+        """Return the claim of the turn's ownership, or the reason why the doorbell is dropped.
 
-        What `look` needs is read in the same round trip.
+        The reason is `suspect` if the turn lost its worker `max_lost` times.
+
+        The same round trip reads the data for `look`.
         """
         known = self._conversations.known(self._keys.of_session(session_id, "history"))
         claim = self._claim(session_id, turn_id, fence, owner, max_lost)
@@ -130,12 +135,13 @@ class RedisTurns(TurnSteps):
 
     @script("turn_beat")
     def beat(self, claim: TurnClaim) -> Literal["OK", "CANCEL", "LOST"]:
-        """Renew the lease, and keep what the running model call has come to."""
+        """Renew the lease, and store the current charge of the running model call."""
         ...
 
     @script("turn_release")
     def release(self, claim: TurnClaim) -> Literal["RELEASED", "CLEARED", "GONE"]:
-        """Give the turn up although this advance did nothing. `CLEARED`: it no longer counts as a lost worker."""
+        """Give up the turn although this advance did nothing. `CLEARED` means that the advance no longer counts as a
+        lost worker."""
         ...
 
     @script("turn_wait", after_ms=Parameter("ring_s"), queue_position=Parameter("ticket"))
@@ -149,10 +155,11 @@ class RedisTurns(TurnSteps):
         lost: Sequence[Spend] = (),
         stop: str = "",
     ) -> Literal["WAITS", "LOST"]:
-        """Give the turn up until its model can be called. `wait_s` and `why` are published. If the turn has no reply
-        yet, its time begins then.
+        """Give up the turn until its model can be called.
 
-        ring_s   the turn is rung after this time
+        `wait_s` and `why` are published. If the turn has no reply yet, its time begins only then.
+
+        ring_s   the seconds after which the turn is rung
         ticket   the place in the model's queue
         lost     requests to other models that broke off before
         stop     the turn is also rung when this stop is lifted
@@ -165,43 +172,45 @@ class RedisTurns(TurnSteps):
     ) -> Literal["BLAMED", "GONE"]: ...
 
     def blame(self, session_id: str, turn_id: str, process: str, how: str, among: int = 1) -> Literal["BLAMED", "GONE"]:
-        """The process of this name worked on the turn in quarantine, and died with `among` turns in it: `BLAMED`, or
-        `GONE` when it held it no more."""
+        """Record that the process of this name died while it worked on the turn in quarantine, with `among` turns in
+        it. Returns `BLAMED`, or `GONE` if it no longer held the turn."""
         return self._blame(session_id, turn_id, f"@{process}", how, among)
 
     def died_among(self, session_id: str, turn_id: str) -> int:
-        """With how many turns in it the last process died that worked on the turn in quarantine; 0: none did."""
+        """Return how many turns were in the last process that died while it worked on the turn in quarantine, or 0 if
+        none died."""
         found = self._client.hget(self._keys.turn(session_id, turn_id), "died_among")
         return int(cast("str | None", found) or 0)
 
     @script("quarantine_wait")
     def wait_in_quarantine(self, session_id: str, turn_id: str, fence: int) -> Literal["WAITS", "GONE"]:
-        """For the next lease the turn waits for a place in quarantine, and its deadline does not run. `GONE`: it need
-        not wait any more."""
+        """Pause the turn's deadline for the next lease, because it waits for a place in quarantine. `GONE` means that
+        it need not wait any more."""
         ...
 
     def owner(self, session_id: str, turn_id: str) -> str:
-        """Who holds the turn; "" when nobody does."""
+        """Return the owner of the turn, or ""."""
         return cast("str | None", self._client.hget(self._keys.turn(session_id, turn_id), "owner")) or ""
 
     def pinned_to(self, session_id: str, turn_id: str) -> str:
-        """The build whose brain the turn is pinned to; "" where it is not."""
+        """Return the build whose brain the turn is pinned to, or "" if it is not pinned."""
         return cast("str | None", self._client.hget(self._keys.turn(session_id, turn_id), "pin_build")) or ""
 
     def look(self, claim: TurnClaim) -> TurnView:
-        """What the owner needs to decide and to prepare, as it was right after the claim. Once a claim."""
+        """Return the data with which the owner decides and prepares, as it was directly after the claim. Call it once
+        per claim."""
         assert isinstance(claim.reads, ViewReplies)
         return read_view(self._client, self._keys, self._conversations, claim, claim.reads)
 
     def parked_calls(self, claim: TurnClaim, step: int) -> tuple[tuple[str, int], ...]:
-        """Those of a step's calls that waited for somebody: id and newest attempt."""
+        """Return the id and the newest attempt of those calls of a step that waited for input from outside."""
         key = self._keys.named("trace", claim.session_id, claim.turn_id)
         fields = cast("dict[str, str]", self._client.hgetall(key))
         calls = [name.removesuffix(":park") for name in fields if name.endswith(":park")]
         return tuple((call, int(fields[f"{call}:attempt"])) for call in calls if call.startswith(f"c{step}-"))
 
     def due_hooks(self, claim: TurnClaim, calls: Sequence[str]) -> tuple[DueHook, ...]:
-        """What the brain's hook is to hear of those of these calls of which it has not heard."""
+        """Return those of these calls that were not yet reported to the brain's hook."""
         key = self._keys.named("trace", claim.session_id, claim.turn_id)
         fields = [f"{call}:{part}" for call in calls for part in ("tool", "hook")]
         found = cast("list[str | None]", self._client.hmget(key, fields))
@@ -213,15 +222,15 @@ class RedisTurns(TurnSteps):
 
     @script("hooks_done")
     def hooks_done(self, claim: TurnClaim, calls: Sequence[str]) -> Literal["DONE", "LOST"]:
-        """Note that the brain's hook was called with these calls."""
+        """Record that the brain's hook was called with these calls."""
         ...
 
     def text_so_far(self, claim: TurnClaim) -> str:
-        """The published text of the reply that was being written; "" when none was."""
+        """Return the published text of the interrupted reply, or "" if there is none."""
         return read_step_text(self._client, self._keys, claim.session_id, claim.turn_id)
 
     def changes(self, claim: TurnClaim) -> list[dict[str, str]]:
-        """What the turn's calls changed, in the order they ended."""
+        """Return the changes by the turn's calls, in the order in which the calls ended."""
         key = self._keys.named("changes", claim.session_id, claim.turn_id)
         return [json.loads(row) for row in cast(list[str], self._client.lrange(key, 0, -1))]
 
@@ -247,15 +256,18 @@ class RedisTurns(TurnSteps):
         n_changes: int = 0,
         lost: Sequence[Spend] | None = None,
     ) -> TurnCleanup | Literal["MORE", "CHANGED", "LOST"]:
-        """End the turn. `MORE`: input came, and another step may read it; `CHANGED`: the diff lacks changes; `LOST`.
+        """End the turn.
 
-        lost   requests that broke off; None: nobody knows what became of one that is under way
+        `MORE` means that input came, and another step may read it; `CHANGED` that the diff lacks changes; `LOST` that
+        the turn was lost.
+
+        lost   requests that broke off; None if the outcome of a running one is unknown
         """
         ...
 
     @script("turn_waited", ENDED=True, NONE=False)
     def end_wait(self, session_id: str, turn_id: str, text: str) -> bool:
-        """End a turn that waited longer than it may. Returns False if it may still wait, or has begun."""
+        """End a turn that has waited longer than its limit. Returns False if it may still wait, or has begun."""
         ...
 
     @script("turn_cancel", ENDED="ENDED")

@@ -1,5 +1,6 @@
-"""Run statements: one write, one read, or several in one transaction. Each statement is compiled once and then sent
-to the driver as text.
+"""Run statements: one write, one read, or several in one transaction.
+
+Each statement is compiled once and then sent to the driver as text.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ Dialects = Callable[[str], Executable]
 REPEAT_WITHIN_S = 8.0  # shorter than a lease, and than SQLite's own wait, which must not start a second time
 FIRST_PAUSE_S = 0.02
 LONGEST_PAUSE_S = 0.5
-MAX_PREPARED = 500  # more than the code has; some callers build a new statement for each call
+MAX_PREPARED = 500  # MAX_PREPARED is more than the code has. Some callers build a new statement for each call.
 
 
 class Prepared:
@@ -59,7 +60,7 @@ class Prepared:
     """
 
     def __init__(self, statement: Executable, dialect: Dialect, names: Sequence[str], *, many: bool) -> None:
-        # The compiler's types are of no use: they say less than its documentation.
+        # The compiler's types are not used, because they contain less than its documentation.
         self._compiled: Any = statement.compile(  # pyright: ignore[reportAttributeAccessIssue, reportUnknownMemberType]
             dialect=dialect, column_keys=sorted(names), for_executemany=many
         )
@@ -74,9 +75,9 @@ class Prepared:
         self._converts: Mapping[str, Convert] = self._compiled._bind_processors
         self._expands = any(bind.expanding for bind in binds.values())
         if missing := {name for name, bind in binds.items() if bind.required} - set(names):
-            raise KeyError(f"a statement was not given {sorted(missing)}")
+            raise KeyError(f"a statement was run without the values {sorted(missing)}")
         if self._expands:
-            return  # the text depends on the values, so it is built at each run
+            return  # The text depends on the values, so it is built at each run.
         order: Sequence[str] = self._compiled.positiontup if self._positional else list(binds)
         self._order = [
             (
@@ -89,7 +90,7 @@ class Prepared:
         ]
 
     def for_driver(self, given: Mapping[str, Any]) -> tuple[str, Any]:
-        """Return the text and the values in the driver's form."""
+        """Return the text and the values in the form that the driver expects."""
         if self._expands:
             state = self._compiled.construct_expanded_state(given)
             converts = {**self._converts, **state.processors}
@@ -145,14 +146,15 @@ class Transaction:
         return self
 
     def __exit__(self, *_: object) -> None:
-        # A SQLite cursor resets its statement when it is collected, however late. The connection's next user may be in
-        # the middle of that very statement then, which is cached a connection: its next row is a misuse of the API.
+        # A SQLite cursor resets its statement when it is garbage-collected, which may be late. Statements are cached
+        # per connection, so the connection's next user may be using that very statement, and its next row would be an
+        # API misuse error.
         if self._connection.is_valid:
             self._cursor.close()
-        self._connection.close()  # what was begun and not committed is rolled back
+        self._connection.close()  # This rolls back an uncommitted transaction.
 
     def write(self, statement: Executable, parameters: Parameters) -> int:
-        """Run a statement. Returns the number of rows that it changed."""
+        """Run a statement that writes. Returns the number of rows that it changed."""
         text, values = self._database.prepared(statement, tuple(parameters)).for_driver(parameters)
         try:
             self._cursor.execute(text, values)
@@ -183,7 +185,7 @@ class Transaction:
         return found[0] if found else None
 
     def all(self, statement: Executable, parameters: Parameters) -> list[Record]:
-        """Return every row of such a statement."""
+        """Return every row of a reading statement, or of a writing statement with RETURNING."""
         self.write(statement, parameters)
         try:
             return self._database.prepared(statement, tuple(parameters)).records(self._cursor)
@@ -205,8 +207,10 @@ class Transaction:
             self._fail("COMMIT", error)
 
     def _repeat(self, text: str, values: Any, error: BaseException) -> None:
-        """Repeat a statement that failed because of a concurrent one and changed nothing. Statements inside a
-        transaction are not repeated, because the whole transaction would have to be."""
+        """Run a statement again that failed because of a concurrent one and changed nothing.
+
+        Statements inside a transaction are not repeated, because the whole transaction would have to be.
+        """
         until = time.monotonic() + REPEAT_WITHIN_S
         pause_s = FIRST_PAUSE_S
         while self._is_lone and isinstance(error, Exception) and was_in_the_way(error) and time.monotonic() < until:
@@ -222,7 +226,10 @@ class Transaction:
         self._fail(text, error)
 
     def _fail(self, text: str, error: BaseException) -> NoReturn:
-        """Raise SQLAlchemy's error for a driver's error. A lost connection leaves the pool with all as old."""
+        """Raise SQLAlchemy's error for a driver's error.
+
+        If the connection is lost, it leaves the pool together with all connections of the same age.
+        """
         if not isinstance(error, Exception):
             self._connection.invalidate(error)
             raise error
@@ -340,7 +347,7 @@ class Database:
             return error
         gone = connection is not None and (
             dialect.is_disconnect(cast(Any, error), connection.driver_connection, cursor)
-            or unprepare(connection, error)  # the others have prepared statements, too
+            or unprepare(connection, error)  # The other statements are prepared as well.
         )
         if gone:
             pool: Any = self.engine.pool

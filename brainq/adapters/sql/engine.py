@@ -68,7 +68,7 @@ def make_engine(url: str, *, pool_size: int = POOL_SIZE, answer_s: float | None 
     except ModuleNotFoundError as missing:
         raise SetupError(f"{missing.name} is not installed: pip install 'brainq[postgres]'") from missing
     except ArgumentError as error:
-        raise SetupError(f"the hosts and ports of the SQL URL do not fit together; {error}") from None
+        raise SetupError(f"the numbers of hosts and ports in the SQL URL do not match; {error}") from None
     if engine.dialect.name == "sqlite":
         event.listen(engine, "connect", _on_sqlite_connect)
     else:
@@ -134,8 +134,7 @@ def require_file(url: str) -> None:
     path = parse_sql_url(url).sqlite_path
     if path and not Path(path).exists():
         raise SetupError(
-            f"there is no database at {path!r}; set BRAINQ_SQL_URL, or BRAINQ_DATA_DIR, to where the workers keep "
-            "theirs"
+            f"there is no database at {path!r}; set BRAINQ_SQL_URL or BRAINQ_DATA_DIR to the database of the workers"
         )
 
 
@@ -147,8 +146,8 @@ def require_fts5() -> None:
         connection.execute("CREATE VIRTUAL TABLE probe USING fts5(terms)")
     except sqlite3.OperationalError as error:
         raise SetupError(
-            f"this Python's SQLite ({sqlite3.sqlite_version}) was built without FTS5, which memory is searched "
-            "with; use a Python whose SQLite has it (those of python.org, uv, Debian, Fedora and macOS do), or "
+            f"this Python's SQLite ({sqlite3.sqlite_version}) was built without FTS5, which the search in memories "
+            "needs; use a Python whose SQLite has it (those of python.org, uv, Debian, Fedora and macOS do), or "
             "Postgres: BRAINQ_SQL_URL=postgresql://..."
         ) from error
     finally:
@@ -188,8 +187,10 @@ def unsafe_settings(engine: Engine) -> list[str]:
 
 
 def pooler_between(engine: Engine) -> bool | None:
-    """Return whether connections are configured for a pooler in transaction mode. Returns None if they are not, but two
-    of them share a server process. The engine must allow two connections."""
+    """Return whether connections are configured for a pooler in transaction mode.
+
+    Returns None if they are not, but two of them share a server process. The engine must allow two connections.
+    """
     if engine.dialect.name == "sqlite":
         return False
     with engine.connect() as one, engine.connect() as other:
@@ -201,8 +202,10 @@ def pooler_between(engine: Engine) -> bool | None:
 
 
 def log_path(engine: Engine) -> str | None:
-    """Return the path of a SQLite file's write-ahead log, which `synchronous=NORMAL` does not sync at a commit. Returns
-    None for another database."""
+    """Return the path of a SQLite file's write-ahead log, which `synchronous=NORMAL` does not sync at a commit.
+
+    Returns None for another database.
+    """
     if engine.dialect.name != "sqlite":
         return None
     return (engine.url.database or "").removeprefix("file:").partition("?")[0] + "-wal"
@@ -212,10 +215,10 @@ def sync_file(path: str) -> None:
     """Sync a file to the disk, including the writes of other processes."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
-        if sys.platform == "darwin":  # where fsync leaves it in the disk's cache
+        if sys.platform == "darwin":  # On macOS, fsync leaves the data in the disk's cache.
             fcntl.fcntl(descriptor, fcntl.F_FULLFSYNC)
         else:
-            os.fdatasync(descriptor)  # as SQLite does: of the file's own fields only its size matters
+            os.fdatasync(descriptor)  # fdatasync is what SQLite uses. Of the file's metadata only the size matters.
     finally:
         os.close(descriptor)
 
@@ -234,7 +237,7 @@ def _ping_if_idle(connection: Any, record: Any, _proxy: Any) -> None:
     try:
         connection.execute("SELECT 1")
     except Exception as error:
-        # The others are as old: each of them would be waited for.
+        # The pool's other connections are as old, and each of them would have to time out.
         raise InvalidatePoolError("the connection died while idle") from error
     finally:
         connection.answer_s = answer_s
@@ -245,16 +248,20 @@ _SQLITE_IN_THE_WAY = frozenset({sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED})
 
 
 def was_in_the_way(error: Exception) -> bool:
-    """Return whether a driver's error means that a concurrent statement of another client was in the way, so that the
-    statement had no effect and may succeed if it is repeated."""
+    """Return whether a driver's error was caused by a concurrent statement of another client.
+
+    The failed statement had no effect and may succeed if it is repeated.
+    """
     if isinstance(error, sqlite3.Error):
         return getattr(error, "sqlite_errorcode", 0) & 0xFF in _SQLITE_IN_THE_WAY
     return getattr(error, "sqlstate", None) in _IN_THE_WAY or _is_lost_statement(error)
 
 
 def unprepare(connection: PoolProxiedConnection, error: Exception) -> bool:
-    """Return whether a driver's error reveals a pooler in transaction mode. From then on, neither this connection nor
-    new ones prepare statements."""
+    """Return whether a driver's error reveals a pooler in transaction mode.
+
+    From then on, neither this connection nor new ones prepare statements.
+    """
     if not _is_lost_statement(error):
         return False
     driver: Any = connection.driver_connection
@@ -264,13 +271,15 @@ def unprepare(connection: PoolProxiedConnection, error: Exception) -> bool:
 
 
 def _is_lost_statement(error: Exception) -> bool:
-    # Nothing was run: a prepared statement is not there, or a stranger has one of its name.
+    # Nothing was run: the prepared statement is missing, or another client has one with the same name.
     return getattr(error, "sqlstate", None) in ("26000", "42P05")
 
 
 def is_sql_unavailable(failure: BaseException) -> bool:
-    """Return whether a failure means that SQL is unavailable. A failure that would repeat, such as a value that no
-    column accepts, returns False."""
+    """Return whether a failure means that SQL is unavailable.
+
+    A failure that would repeat, such as a value that no column accepts, returns False.
+    """
     if isinstance(failure, DataError | IntegrityError) or type(failure) is StatementError:
         return False
     return isinstance(failure, SQLAlchemyError | sqlite3.OperationalError)

@@ -24,7 +24,7 @@ from brainq.adapters.sql.tenant_budgets import TenantBudgetRows
 from brainq.contracts.erasure import ErasureScope
 from brainq.contracts.ids import prefix_upper_bound
 
-BATCH = 200  # turns in one transaction, as pruning has it
+BATCH = 200  # The number of turns in one transaction, as in pruning.
 BUDGET_WINDOWS = "budget_windows"
 _THESE = bindparam("turns", expanding=True)
 
@@ -37,7 +37,7 @@ class SqlErasure:
         self._scope = scope
         self._budgets = TenantBudgetRows(database)
         self._counts: Counter[str] = Counter()
-        self._gone: list[str] = []  # a step that was at work may write of these turns once more
+        self._gone: list[str] = []  # A finalizer step that was running may write rows of these turns later.
 
     def open_turns(self) -> list[tuple[str, str]]:
         """Return (session id, turn id) of the turns that have not ended."""
@@ -115,7 +115,7 @@ class SqlErasure:
 
     def _within(self, table: Table) -> ColumnElement[bool]:
         theirs = self._begins(table.c.session_id)
-        # A schedule's session may be a pattern, `acme:report-{date}`; its name says whose it is, too.
+        # A schedule's session may be a pattern such as `acme:report-{date}`. Its name also shows whose schedule it is.
         return or_(theirs, self._begins(table.c.name)) if table is schedules else theirs
 
     def _known(self, table: Table) -> ColumnElement[bool]:
@@ -135,14 +135,14 @@ def scrub(database: Database) -> str:
     Returns one line about what prevents that, or "". For Postgres the line says that its own vacuum does it later.
     """
     if database.dialect != "sqlite":
-        return "Postgres keeps deleted rows in its files until it vacuums them, and in its log until that is recycled"
+        return "Postgres keeps deleted rows in its files until the next VACUUM, and in its log until that is recycled"
     path = (database.engine.url.database or "").removeprefix("file:").partition("?")[0]
     with closing(sqlite3.connect(path, timeout=BUSY_TIMEOUT_S, isolation_level=None)) as connection:
-        for table in KNOWLEDGE:  # a deleted word stays in the index until its segments are merged
+        for table in KNOWLEDGE:  # A deleted word stays in the full-text index until its segments are merged.
             connection.execute(f"INSERT INTO {table.name}_fts({table.name}_fts) VALUES ('optimize')")
         connection.execute("VACUUM")
         busy, *_ = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
-    return "a reader kept SQLite's log from being emptied; run it again" if busy else ""
+    return "another reader kept SQLite's log from being emptied; run this command again" if busy else ""
 
 
 def _pages(turn_ids: Sequence[str]) -> Iterator[Sequence[str]]:

@@ -1,8 +1,8 @@
-"""Where a list of one database continues after an item that another database has: by its instant, or by its figure.
+"""Find where a list of one database continues after an item of another database: by its time, or by its cost or tokens.
 
-Each database lists its rows by number. A list over several databases is in the order of instants, and at the same
-instant in the order of the databases. Rows are usually written in the order of their instants. If two are written at
-once, or a clock is set back, a list may show an item twice, but it leaves none out.
+Each database lists its rows by number. A list over several databases is ordered by time, and for equal times by
+database. Rows are usually written in the order of their times. If two are written at once, or a clock is set back, a
+list may show an item twice, but it omits none.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from brainq.adapters.sql.statements import in_sessions
 from brainq.adapters.sql.tables import approvals, deliveries, memories, turns
 from brainq.contracts.history import Sort
 
-NEAR = 256  # rows written at once, whose instants and numbers may differ in order
-NOTHING_NEWER = 2**62  # a row that there is not
+NEAR = 256  # Rows that were written at once may have times and numbers in different orders.
+NOTHING_NEWER = 2**62  # No row has this number.
 _LISTED = {
     "turns": (turns, turns.c.accepted_at),
     "approvals": (approvals, approvals.c.created_at),
@@ -40,7 +40,10 @@ class ListPlace:
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """The place after all items with a higher figure. `has_ties`: items with the same figure come after it as well."""
+    """The place after all items with a higher figure.
+
+    If `has_ties`, items with the same figure come after it as well.
+    """
 
     value: float
     has_ties: bool
@@ -50,7 +53,7 @@ class Figure:
 
 
 class ListPlaces:
-    """The places in the lists of one database. An item that is not there has the place None."""
+    """The places in the lists of one database. An item that is not in the database has the place None."""
 
     def __init__(self, database: Database) -> None:
         self._db = database
@@ -74,9 +77,9 @@ class ListPlaces:
         return None if found is None else ListPlace(row, found["at"])
 
     def behind(self, kind: str, other: ListPlace, *, has_ties: bool, is_newest_first: bool = True) -> int:
-        """Return the row number after which a list continues whose last item is in another database.
+        """Return the row number after which a list continues if its last item is in another database.
 
-        has_ties: rows of the same instant come after it.
+        has_ties: rows with the same time come after the item.
         """
         table, at = _LISTED[kind]
         column, bound = instants_of(self._db, at), as_stored(self._db, at, other.at)
@@ -92,12 +95,12 @@ class ListPlaces:
 
 
 def instants_of(database: Database, at: Column[Any]) -> ColumnElement[Any]:
-    """Return the column in a form that can be compared: SQLite's instants are texts with milliseconds."""
+    """Return the column in a form that can be compared. SQLite's times are texts with milliseconds."""
     return type_coerce(at, Text()) if database.dialect == "sqlite" else at
 
 
 def as_stored(database: Database, at: Column[Any], instant: datetime) -> ColumnElement[Any]:
-    """Return an instant in the form that the column has."""
+    """Return a time in the form that the column has."""
     if database.dialect != "sqlite":
         return literal(instant, at.type)
     utc = instant.astimezone(UTC).replace(tzinfo=None)

@@ -43,8 +43,8 @@ def _require_encoding(connection: Any) -> None:
         name = connection.info.dbname
         connection.close()
         raise SetupError(
-            f"the database {name!r} has the encoding {encoding.decode()}, which keeps no text of all languages; make "
-            f"one by CREATE DATABASE brainq ENCODING 'UTF8' TEMPLATE template0, and put it into BRAINQ_SQL_URL"
+            f"the database {name!r} has the encoding {encoding.decode()}, which cannot store every language; create a "
+            "database with CREATE DATABASE brainq ENCODING 'UTF8' TEMPLATE template0, and set BRAINQ_SQL_URL to it"
         )
 
 
@@ -95,7 +95,7 @@ class PostgresLink:
         connection.autocommit = True
         connection.answer_s = self._answer_s
         if self.pooled is None and not self._limit_session(connection):
-            self.note_pooler("its servers are not those that it says")
+            self.note_pooler("a server of the SQL URL is not of the kind that the URL requires")
         if self.pooled:
             connection.begin = "; ".join(
                 ("BEGIN", *(f"SET LOCAL {name} = {ms}" for name, ms in self._settings.items()))
@@ -109,11 +109,15 @@ class PostgresLink:
         """Make connections for a pooler in transaction mode from now on."""
         if not self.pooled:
             self.pooled = True
-            log.info("SQL is behind a pooler: nothing is prepared or set for a session", why=why)
+            log.info(
+                "SQL is behind a pooler, so statements are not prepared and settings are local to transactions", why=why
+            )
 
     def _limit_session(self, connection: Any) -> bool:
-        """Set the time limits of the session, unless a pooler answered the connect with its own process id. Returns
-        False, without having set anything, in that case."""
+        """Set the time limits of the session, unless a pooler answered the connect with its own process id.
+
+        Returns False, without having set anything, in that case.
+        """
         pid = connection.pgconn.backend_pid
         same = "true" if self.pooled is False else f"pg_backend_pid() = {pid}"
         settings = "".join(

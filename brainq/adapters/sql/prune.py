@@ -84,8 +84,7 @@ _WORKED_AT = (
 )
 _OF_NO_TURN = and_(deliveries.c.turn_id == "", deliveries.c.state != "pending", deliveries.c.updated_at < _CUT)
 _OWES = exists().where(inputs.c.turn_id == _T.turn_id, inputs.c.state == "accepted")
-# The chain's last row of its own is the decision: until it is written, here or elsewhere, or given up, steps are to
-# come.
+# The last row that the steps themselves write is the decision. Until it is written or given up, steps are still to run.
 _UNFINISHED = and_(
     _T.state != "rejected",
     ~exists().where(decisions.c.turn_id == _T.turn_id),
@@ -98,7 +97,7 @@ _UNFINISHED = and_(
     | exists().where(finalizer_steps.c.turn_id == _T.turn_id, finalizer_steps.c.updated_at > _STALE),
 )
 _OVER = and_(_T.ended_at.is_not(None), _T.ended_at < _CUT, ~_WORKED_AT, ~_UNFINISHED, ~_OWES)
-# Rows are in the order of acceptance: the walk is over at a page that was accepted after the cut.
+# Rows are in the order of acceptance, so the walk ends at a page that was accepted after the cut-off.
 _PAGE = (
     select(
         _T.row,
@@ -116,11 +115,11 @@ _THESE = bindparam("turns", expanding=True)
 _STILL = select(_T.row, _T.turn_id, _T.session_id, _T.turn_number, _T.state).where(_T.turn_id.in_(_THESE), _OVER)
 # A flag that was released before a turn took it belongs to no turn.
 _RELEASED = and_(brakes.c.turn_id.is_(None), brakes.c.over_at < _CUT)
-# A schedule that was for one time.
+# Schedules that ran once.
 _RAN_OUT = and_(schedules.c.next_ms.is_(None), schedules.c.last_due_ms < ms_after(bindparam("ago", type_=Float())))
 _ACT_OLD = acts.c.at < _CUT
 _WINDOW_END = ms_after(bindparam("ago", type_=Float()) - LONGEST_WINDOW_S)
-# What is made when it is first needed, and so need not be there.
+# Tables that are created when they are first needed, so they may be missing.
 _ON_DEMAND = (
     (OPERATOR_TABLES, acts, _ACT_OLD),
     (BUDGET_TABLES, budget_windows, budget_windows.c.start_ms < _WINDOW_END),
@@ -132,7 +131,7 @@ _ONLY_THEIRS = select(func.count(distinct(attachments.c.sha256)).label("files"))
     attachments.c.turn_id.in_(_THESE),
     ~exists().where(_others.c.sha256 == attachments.c.sha256, _others.c.turn_id.not_in(_THESE)),
 )
-# Kept for a submit that was refused, or found to be a turn that was there.
+# Files of a submit that was refused, or that turned out to be an existing turn.
 _NO_TURNS = (
     select(attachments.c.turn_id)
     .where(attachments.c.created_at < _STALE, ~exists().where(_T.turn_id == attachments.c.turn_id))
@@ -149,7 +148,7 @@ _NUMBER = (
     )
     .values(turn_number=TURN_NUMBER)
 )
-# The newest pruned turn of a session; a newer one noted before stays.
+# The newest pruned turn of each session. A newer one that was noted before stays.
 _MARK = upsert(
     pruned_sessions,
     ["session_id"],

@@ -14,37 +14,37 @@ from brainq.adapters.sql.migrations.upgrade import VERSION_TABLE
 from brainq.contracts.refusal import Refusal
 
 DISK_FULL = Refusal(
-    "has no room left on its disk, so it takes no writes",
-    "make room on the disk that holds the database; it then takes writes again by itself",
+    "has no space left on its disk, so it accepts no writes",
+    "free space on the disk of the database; writes then work again without a restart",
 )
 READ_ONLY = Refusal(
-    "is read-only, so it takes no writes",
-    "connect to the primary, or end what made it read-only (`SHOW default_transaction_read_only`, the file's mode)",
+    "is read-only, so it accepts no writes",
+    "connect to the primary, or remove the cause (`SHOW default_transaction_read_only`, the file's mode)",
 )
 IN_THE_WAY = Refusal(
-    "gave up what another client was in the way of, and nothing was written",
-    "ask the same again; if it goes on, look for long transactions and locks",
+    "cancelled a statement that conflicted with another client's, and nothing was written",
+    "try again; if it continues, look for long transactions and locks",
 )
 TOO_SLOW = Refusal(
-    "ended a statement that took too long, and nothing was written",
-    "ask the same again; if it goes on, look for locks (`pg_stat_activity`) and at the load of its machine",
+    "cancelled a statement that took too long, and nothing was written",
+    "try again; if it continues, look for locks (`pg_stat_activity`) and check the load of its machine",
 )
 _OF_POSTGRES: Mapping[str, Refusal] = {
     "53100": DISK_FULL,
     "25006": READ_ONLY,
     "57014": TOO_SLOW,
     "53300": Refusal(
-        "has no connection left", "raise max_connections, or put a pooler before it: docs/operate/deploy.md"
+        "has no connection left", "raise max_connections, or put a pooler in front of it: docs/operate/deploy.md"
     ),
     "42501": Refusal(
-        "does not let its user do this",
-        "give the user all rights on brainq's tables: GRANT ALL ON ALL TABLES IN SCHEMA",
+        "does not permit this for the user in BRAINQ_SQL_URL",
+        "grant the user all rights on brainq's tables: GRANT ALL ON ALL TABLES IN SCHEMA",
     ),
-    "28P01": Refusal("refuses the login", "put user and password into BRAINQ_SQL_URL, percent-encoded"),
-    "28000": Refusal("refuses the login", "put user and password into BRAINQ_SQL_URL, and look at pg_hba.conf"),
-    "3D000": Refusal("has no such database", "make it (createdb), or correct the name in BRAINQ_SQL_URL"),
+    "28P01": Refusal("refuses the login", "set user and password in BRAINQ_SQL_URL, percent-encoded"),
+    "28000": Refusal("refuses the login", "set user and password in BRAINQ_SQL_URL, and check pg_hba.conf"),
+    "3D000": Refusal("has no such database", "create it (createdb), or correct the name in BRAINQ_SQL_URL"),
 }
-"""By SQLSTATE: PostgreSQL's documentation, appendix "PostgreSQL Error Codes"."""
+"""Refusals by SQLSTATE; see PostgreSQL's documentation, appendix "PostgreSQL Error Codes"."""
 _OF_SQLITE: Mapping[int, Refusal] = {sqlite3.SQLITE_FULL: DISK_FULL, sqlite3.SQLITE_READONLY: READ_ONLY}
 ROOM = 131_072  # bytes: more than most commits need
 
@@ -71,7 +71,7 @@ def sql_refusal(failure: Exception) -> Refusal | None:
     return _OF_POSTGRES.get(state) or (IN_THE_WAY if was_in_the_way(driver) else None)
 
 
-# Of a connect that was refused psycopg has only the server's words, in the server's language.
+# For a refused connect, psycopg has only the server's text, in the server's language.
 _AT_CONNECT: Mapping[str, Refusal] = {
     "password authentication failed": _OF_POSTGRES["28P01"],
     "no pg_hba.conf entry": _OF_POSTGRES["28000"],

@@ -63,10 +63,12 @@ def parse_sql_url(url: str) -> SqlUrl:
 def _sqlite(rest: str) -> SqlUrl:
     path, _, query = rest.partition("?")
     if path and not path.startswith("/"):
-        raise SetupError("a SQLite URL has three slashes before a relative path and four before one from the root")
+        raise SetupError("a SQLite URL needs three slashes before a relative path and four before an absolute path")
     options = dict(parse_qsl(query, keep_blank_values=True))
     if "uri" not in options and (unknown := sorted(set(options) - {"timeout"})):
-        raise SetupError(f"the SQL URL has the option {unknown[0]!r}, which brainq does not take for SQLite; remove it")
+        raise SetupError(
+            f"the SQL URL has the option {unknown[0]!r}, which brainq does not support for SQLite; remove it"
+        )
     return SqlUrl(URL.create("sqlite", database=path[1:] or None, query=options), {})
 
 
@@ -75,13 +77,13 @@ def _postgres(rest: str) -> SqlUrl:
     assert found is not None  # every part may be empty
     login, hosts, database, query = found.group("login", "hosts", "database", "query")
     user, colon, password = (login or "").partition(":")
-    # SQLAlchemy, too, would take h:1/db?password=a of h:1/db?password=a@b for a login, and b for a host.
+    # SQLAlchemy would also read h:1/db?password=a of h:1/db?password=a@b as a login, and b as a host.
     is_cut = re.search(r"[?&]\w+=", login or "") is not None
     if is_cut or "@" in hosts + (database or "") or _has_open_at(query or "", is_second=bool(password)):
-        raise SetupError(f"the SQL URL has an @ too many; {ENCODE_PASSWORD}")
+        raise SetupError(f"the SQL URL has more than one @; {ENCODE_PASSWORD}")
     texts, options, pooled = _options(query or "")
     pairs = [_host(host) for host in hosts.split(",")] if hosts else [(None, None)]
-    if len(pairs) > 1:  # as libpq has it; SQLAlchemy wants them as options
+    if len(pairs) > 1:  # libpq accepts these pairs in the URL; SQLAlchemy needs them as options.
         texts |= {"host": ",".join(str(host) for host, _ in pairs)}
         texts |= {"port": ",".join(str(port or POSTGRES_PORT) for _, port in pairs)}
         pairs = [(None, None)]
@@ -134,7 +136,7 @@ def _options(query: str) -> tuple[dict[str, Any], dict[str, Any], bool | None]:
 
 
 def _unknown_option(name: str, known: set[str]) -> str:
-    # A password with & or ? in it would be read as options: its parts are not shown.
+    # A password with & or ? would be read as options, so the parts are not shown.
     if near := difflib.get_close_matches(name, known, 1):
         return f"the SQL URL has an option that Postgres' driver does not know; did you mean {near[0]!r}?"
     return (
@@ -147,11 +149,13 @@ def _threshold(value: str) -> int | None:
     if value.lower() in ("", "none"):
         return None
     if not value.isdecimal():
-        raise SetupError("prepare_threshold of the SQL URL is a number of executions, or `none` to prepare nothing")
+        raise SetupError(
+            "prepare_threshold in the SQL URL must be a number of executions, or `none` to prepare no statement"
+        )
     return int(value)
 
 
 def _yes_or_no(value: str) -> bool:
     if value.lower() not in _YES_OR_NO:
-        raise SetupError("pooled of the SQL URL is `true` or `false`")
+        raise SetupError("pooled in the SQL URL must be `true` or `false`")
     return _YES_OR_NO[value.lower()]

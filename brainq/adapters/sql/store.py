@@ -164,13 +164,13 @@ def require_clear(engine: Engine) -> None:
         select(func.substr(turns.c.request_json, 1, len(MARK)).label("begins"))
         .where(
             turns.c.state != "rejected"
-        )  # the text of a rejected turn may be anything, even the mark of an encrypted value
+        )  # The text of a rejected turn may be anything, even the mark of an encrypted value.
         .order_by(turns.c.row.desc())
         .limit(1)
     )
     found = Database(engine).first(newest, {})
     if found is not None and found["begins"] == MARK:
         raise SetupError(
-            "content in this database is encrypted, and BRAINQ_CONTENT_KEYS is not set; set it to the file of the "
-            "operator's keys"
+            "the content of this database is encrypted, but BRAINQ_CONTENT_KEYS is not set; set it to the operator's "
+            "key file"
         )

@@ -27,7 +27,7 @@ _THEIRS = or_(
 _ROWS = select(budget_windows).where(_THEIRS)
 _FORGET = delete(budget_windows).where(_THEIRS)
 _NAMES = tuple(column.name for column in budget_windows.columns if column.name != "updated_at")
-# What was changed in that database by then stays, where it is more.
+# Amounts that were changed in that database meanwhile stay if they are higher.
 _PUT = upsert(
     budget_windows,
     ("scope", "per", "start_ms"),

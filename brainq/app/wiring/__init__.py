@@ -1,4 +1,4 @@
-"""Builds the machines of one process from its settings. This is the only place where all layers meet.
+"""Build the machines of one process from its settings. All layers meet only here.
 
 Modules are loaded at first use, because the checks before a start need none of the machines.
 """

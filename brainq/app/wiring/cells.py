@@ -30,7 +30,7 @@ class Cells:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The names in order. The first is home. `("",)` for one cell without a name."""
+        """The names of the cells, the home cell first. `("",)` means one cell without a name."""
         return (self._name,)
 
     @property
@@ -40,7 +40,7 @@ class Cells:
 
     @property
     def home(self) -> Wiring:
-        """The first cell. Its SQL has the directory, moves under way, and tokens."""
+        """The first cell. Its SQL has the directory, the moves in progress, and the tokens."""
         return self._wiring
 
     def of_session(self, session_id: str) -> Wiring:
@@ -56,25 +56,26 @@ class Cells:
         return self._wiring
 
     def settle_schedule(self, name: str, session_id: str) -> Wiring:
-        """Return the cell that keeps a new schedule: that of the session whose turns it begins. Raises InvalidInput."""
+        """Return the cell that stores a new schedule: the cell of the session whose turns it begins. Raises
+        InvalidInput."""
         return self._wiring
 
     def of_turn(self, turn_id: str) -> Wiring:
-        """Return the cell of this turn, or any if there is no such turn.
+        """Return the cell of this turn, or any cell if there is no such turn.
 
-        Raises CellUnreachable if no cell has it and one that may have it does not answer.
+        Raises CellUnreachable if no cell has the turn and one that may have it does not answer.
         """
         return self._wiring
 
     def turn_row(self, turn_id: str) -> TurnRow:
-        """Return the turn's row, wherever it is. Raises TurnNotFound, and what `of_turn` raises."""
+        """Return the turn's row from whichever cell has it. Raises TurnNotFound, and the errors of `of_turn`."""
         row = self._wiring.store.turns.get(turn_id)
         if row is None:
             raise turn_not_found(turn_id)
         return row
 
     def find_rows(self, sought: str) -> Sequence[TurnRow]:
-        """Return the turns with this id or request key, or whose id begins with it. Raises what `of_turn` raises."""
+        """Return the turns with this id, id prefix or request key. Raises the errors of `of_turn`."""
         return self._wiring.store.turns.find(sought) if sought else ()
 
     def of_token(self, token: str) -> Wiring:
@@ -86,15 +87,15 @@ class Cells:
         return self._wiring
 
     def named(self, request: TurnRequest) -> TurnRequest:
-        """Return a request whose id, which brainq drew, names the cell that it was made in."""
+        """Return a request whose id names the cell in which it was made. The id was drawn by brainq."""
         return request
 
     def each(self) -> Sequence[tuple[str, Wiring]]:
-        """Return all cells by name, home first, without a question to any of them."""
+        """Return all cells by name, the home cell first, without contacting them."""
         return ((self._name, self._wiring),)
 
     def do_in_each(self, act: Callable[[Wiring], T]) -> Sequence[T]:
-        """Do the same in all cells, home first. A cell that does not answer does not keep it from the others.
+        """Run the same work in all cells, the home cell first. If a cell does not answer, the others still run it.
 
         Raises CellUnreachable, which names the cell, after all were tried.
         """
@@ -103,35 +104,38 @@ class Cells:
     def ask(
         self, question: Callable[[Wiring], T], session: str | None = None, prefixes: Sequence[str] | None = None
     ) -> Answers[T]:
-        """Ask every cell that may have something of this session, or of sessions with one of these prefixes.
+        """Run a read in every cell that may have data of this session, or of sessions with one of these prefixes.
 
-        If that is one cell, the question is asked in this thread, and what it raises is raised.
+        If that is one cell, the read runs in this thread, and its error is raised.
         """
         return Answers(((self._name, question(self._wiring)),))
 
     def first_to_answer(self, key: str, question: Callable[[Wiring], T]) -> T:
-        """Ask the cell that this key is hashed to, or the next one while it is away. For what belongs to no tenant."""
+        """Read from the cell that this key is hashed to, or from the next one that answers. For data that belongs to no
+        tenant."""
         return question(self._wiring)
 
     def follow(self, session_id: str, attempt: Callable[[], T]) -> T:
-        """Return what `attempt` returns in the cell that has the session now.
+        """Return the result of `attempt` in the session's current cell.
 
-        It is made again if a cell answers that its tenant has left, or does not know what it should while the tenant
-        is elsewhere. What has to be the same in each attempt, such as an id, must be drawn before.
+        The attempt is repeated if a cell answers that its tenant has left, or lacks data of a tenant that has moved.
+        Values that must be the same in each attempt, such as an id, must be drawn before.
 
-        session_id: "" if it is about no single session. Raises TenantMoving in place of NotFound during a move.
+        session_id: "" if the work is not about a single session. Raises TenantMoving in place of NotFound during a
+        move.
         """
         return attempt()
 
     def look_again(self, session_id: str) -> bool:
-        """Find out anew where a session is, because its cell does not know what it should.
+        """Look up a session's cell again, because the cell lacks data of the session.
 
-        Returns True if the session is elsewhere by now. Raises TenantMoving while its tenant moves.
+        Returns True if the session is in another cell by now. Raises TenantMoving while its tenant is moving.
         """
         return False
 
     def directory_facts(self) -> tuple[dict[str, int], Sequence[Move]] | None:
-        """Return how many tenants each cell has, and the moves under way. Returns None if home does not answer."""
+        """Return the number of tenants of each cell, and the moves in progress. Returns None if the home cell does not
+        answer."""
         return {}, ()
 
     def forget_tenant(self, tenant: str) -> int:
@@ -139,11 +143,12 @@ class Cells:
         return 0
 
     def ping(self) -> None:
-        """Raise Unreachable if Redis does not answer, in no cell if there are several."""
+        """Raise Unreachable if Redis does not answer. With several cells, it raises only if no cell's Redis answers."""
         self._wiring.ping()
 
     def look(self) -> None:
-        """Raise Unreachable if Redis or SQL does not answer or takes no writes, in no cell if there are several."""
+        """Raise Unreachable if Redis or SQL does not answer or accepts no writes. With several cells, it raises only if
+        this is so in every cell."""
         self._wiring.look(sql=True)
 
     def opened(self) -> Sequence[Wiring]:
@@ -156,7 +161,7 @@ class Cells:
 
 
 def turn_not_found(turn_id: str) -> TurnNotFound:
-    return TurnNotFound(f"no turn {turn_id!r} in SQL; `brainq list` shows the newest ones")
+    return TurnNotFound(f"turn {turn_id!r} is not in SQL; `brainq list` shows the newest turns")
 
 
 def open_cells(settings: Settings, brains: Brains, redis_url: str = "") -> Cells:

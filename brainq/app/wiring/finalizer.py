@@ -1,5 +1,6 @@
-"""Builds the machines that work after the answer: the finalizer steps, judgements, manual reruns, and the sender of
-webhooks."""
+"""Build the machines that work after the answer: finalizer steps, judgements, manual retries, and the sender of
+webhooks.
+"""
 
 from __future__ import annotations
 
@@ -140,8 +141,7 @@ def make_recall(wiring: Wiring) -> Recall:
 
 
 def _system_prompt(brains: Brains, turn: EndedTurn) -> str:
-    """Return the system prompt as the turn had it. Returns "" if the brain, or the result of its function, has
-    changed."""
+    """Return the turn's system prompt. Returns "" if the brain, or the result of its prompt function, has changed."""
     brain = brains.of(turn.request.brain)
     if brain is None:
         return ""
@@ -169,10 +169,9 @@ def _unknown_brain_runtime() -> FinalizerRuntime:
 
 
 def auxiliary_model(brain: Brain, wiring: Wiring | None) -> AuxiliaryModel | None:
-    """Return the model beside the steps of a turn that is over. Returns None if there is none, and rules are used
-    instead.
+    """Return the model for work after the turn. Returns None if there is no model, so that rules are used instead.
 
-    wiring   provides its limits, budgets and stops; None if it has none
+    wiring   provides the model's limits, budgets and stops; None for a model without them
     """
     held: dict[str, Any] = {}
     if wiring is not None:
@@ -181,6 +180,6 @@ def auxiliary_model(brain: Brain, wiring: Wiring | None) -> AuxiliaryModel | Non
     try:
         return AuxiliaryModel(*resolve_model(brain.auxiliary_model or brain.model), **held)
     except BrainqError as failure:
-        # A finalizer that does not know the model must still finish turns.
-        log.warning("no model to extract and judge with", why=str(failure))
+        # A finalizer that does not have the model must still finish turns.
+        log.warning("no model is available for extraction and judging, so rules are used", why=str(failure))
         return None

@@ -1,4 +1,4 @@
-"""Builds the machines of a worker process, which advance turns, run calls, and find lost work."""
+"""Build the machines of a worker process, which advance turns, run calls, and find lost work."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from brainq.engine.upkeep.limit_shares import LimitShareUpdater
     from brainq.engine.upkeep.poller import Poller
 
-HOLD_S = 2.0  # a longer wait for a permit gives up its thread
+HOLD_S = 2.0  # If a permit needs a longer wait, the wait gives up its thread.
 GRACE_SHARE = 0.75  # of the grace period of a cancelled turn, for the function
 
 
@@ -130,7 +130,7 @@ def make_runner(wiring: Wiring) -> CallRunner:
         beats=wiring.beats,
         executor=BoundedToolExecutor(
             brain_ref=settings.app,
-            # The rest is for learning of the cancel, and for recording how the call ended.
+            # The rest of the time is for noticing the cancel, and for recording how the call ended.
             cancel_grace_s=settings.cancel_grace_s * GRACE_SHARE,
         ),
         retriever=partial(_retriever, wiring.store),
@@ -189,8 +189,7 @@ def _next_ms(timing: str, zone: str, start_ms: int, after_ms: int) -> int | None
 
 
 def make_pollers(wiring: Wiring) -> tuple[Poller, ...]:
-    """Return the pollers of a cell's shares of limits and its leases of budgets. Returns nothing if there is one
-    cell."""
+    """Return the pollers of a cell's shares of limits and its leases of budgets. Returns none if there is one cell."""
     if not shares_limits(wiring.settings):
         return ()
     from brainq.engine.upkeep import budget_leases, limit_shares

@@ -91,7 +91,11 @@ def disk_problem(error: OSError) -> str:
 
 
 def disk_remedy(error: OSError) -> str:
-    return "free some room there" if error.errno in _DISK_FULL else "use a directory of yours: set BRAINQ_DATA_DIR"
+    return (
+        "free space on that disk"
+        if error.errno in _DISK_FULL
+        else "set BRAINQ_DATA_DIR to a directory that this user can write to"
+    )
 
 
 def check_model(model: str | Provider) -> Check:
@@ -114,7 +118,7 @@ def check_model(model: str | Provider) -> Check:
 def check_redis(url: str, prefix: str = "bq:", *, name: str = "redis", variable: str = "BRAINQ_REDIS_URL") -> Check:
     """Check that the Redis at `url` answers, is new enough, and accepts writes."""
     shown = without_password(url)
-    start = f"start it, or correct {variable}"
+    start = f"start Redis, or correct {variable}"
     try:
         client = make_client(url)
     except SetupError as error:
@@ -143,12 +147,12 @@ def _check_server(name: str, shown: str, info: Mapping[str, Any], variable: str)
     if str(info.get("cluster_enabled")) == "1":
         return fail(
             name,
-            f"{shown} is a Redis Cluster, which brainq does not work on",
-            f"put one primary into {variable}; Sentinel may watch it: {SENTINEL_URL_FORM}",
+            f"{shown} is a Redis Cluster, which brainq does not support",
+            f"set {variable} to the address of a single primary, which Sentinel may watch: {SENTINEL_URL_FORM}",
         )
     if info.get("role") == "slave":
         return fail(
-            name, f"{shown} is a replica and takes no writes", f"put the address of its primary into {variable}"
+            name, f"{shown} is a replica and accepts no writes", f"set {variable} to the address of its primary"
         )
     return ok(name, f"{server} at {shown}")
 
@@ -163,24 +167,26 @@ def check_broker(settings: Settings) -> Check:
         return ok("broker", without_password(url) or "the same Redis")
     try:
         with socket.create_connection(check_amqp_url(url), CONNECT_S):
-            return ok("broker", f"{without_password(url)} takes connections")
+            return ok("broker", f"{without_password(url)} accepts connections")
     except SetupError as error:
         return fail("broker", str(error), "correct BRAINQ_BROKER_URL")
     except OSError as error:
         return fail(
-            "broker", f"{without_password(url)} does not answer ({error})", "start it, or correct BRAINQ_BROKER_URL"
+            "broker",
+            f"{without_password(url)} does not answer ({error})",
+            "start the broker, or correct BRAINQ_BROKER_URL",
         )
 
 
 def check_sql(url: str) -> Check:
-    """Check SQL without creating a database file or a schema. A schema that workers upgrade is fine."""
+    """Check SQL without creating a database file or a schema. An old schema is accepted, because workers upgrade it."""
     shown = without_password(url)
     try:
         path = parse_sql_url(url).sqlite_path
         if path and not Path(path).exists():
             require_fts5()
             room = check_disk(Path(path).parent)
-            made = ok("sql", f"{shown} is not there yet, and will be made")
+            made = ok("sql", f"{shown} does not exist yet and will be created")
             return made if room.level == "ok" else fail("sql", room.said, room.remedy)
         engine = make_engine(url)
     except BrainqError as error:
@@ -257,7 +263,7 @@ def _fault_lines(found: list[Check]) -> list[str]:
 
 
 def _no_answer(name: str) -> Check:
-    return fail(name, f"no answer within {LIMIT_S:g} s", f"start it, or correct {_SETTING_OF_SERVICE[name]}")
+    return fail(name, f"no answer within {LIMIT_S:g} s", f"start the service, or correct {_SETTING_OF_SERVICE[name]}")
 
 
 class _ParallelChecks:
@@ -272,7 +278,7 @@ class _ParallelChecks:
         try:
             return start_thread(f"brainq-look-{name}", partial(self._run_check, name, look))
         except RuntimeError as refused:
-            self._checks[name] = fail(name, f"not looked at: {refused}", "raise the limit of threads of this user")
+            self._checks[name] = fail(name, f"not checked: {refused}", "raise this user's limit of threads")
             return None
 
     def results(self) -> list[Check]:
@@ -285,5 +291,5 @@ class _ParallelChecks:
             self._checks[name] = look()
         except Exception as error:
             self._checks[name] = fail(
-                name, f"{type(error).__name__}: {error}", f"look at {_SETTING_OF_SERVICE[name]}, or run `brainq doctor`"
+                name, f"{type(error).__name__}: {error}", f"check {_SETTING_OF_SERVICE[name]}, or run `brainq doctor`"
             )

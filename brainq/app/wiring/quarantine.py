@@ -1,10 +1,10 @@
-"""Turns and finalizer steps that may kill their workers continue in processes of their own.
+"""The quarantine: turns and finalizer steps that may kill their workers continue in separate processes.
 
 A process that dies takes all its work with it, and nothing shows which work killed it. A turn that lost its worker
-twice is a suspect, and a child process of a worker advances it beside a few other suspects. When the child dies, its
-turns continue in smaller groups, and in the end each by itself. If a child with a single turn dies, that turn is to
-blame. The worker records that, and its other work is not affected. A finalizer step has a child of its own at once,
-because it has no deadline to pass.
+twice is a suspect, so a child process of a worker advances it, together with a few other suspects. When the child dies,
+its turns continue in smaller groups, and in the end each by itself. If a child with a single turn dies, that turn is to
+blame. The worker records that, and its other work is not affected. A finalizer step gets its own child at once, because
+it has no deadline that it could miss.
 """
 
 from __future__ import annotations
@@ -58,7 +58,8 @@ def main(descriptor: int) -> None:
     from brainq.app.wiring.machines import make_coordinator, warm_up_models
     from brainq.app.wiring.wiring import Wiring
 
-    # A worker that stops warmly lets its turns finish. It ends this process, or the guard does.
+    # A worker that stops warmly lets its turns finish, and then ends this process. If the worker dies, the guard ends
+    # it.
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     sock = socket.socket(fileno=descriptor)
@@ -157,12 +158,12 @@ class Quarantine:
         self._turns_in_children: set[str] = set()
 
     def advance(self, session_id: str, turn_id: str, fence: int) -> str:
-        """Have a child answer the doorbell. Waits for a place. Returns the outcome in a word. Raises SetupError if no
-        child can be started."""
+        """Make a child answer the doorbell, after waiting for a place. Returns the outcome as a word. Raises SetupError
+        if no child can be started."""
         while True:
             with self._lock:
                 if turn_id in self._turns_in_children:
-                    return "dropped: a process works on it alone"
+                    return "dropped, because a process of its own works on the turn"
                 self._turns_in_children.add(turn_id)
             try:
                 found = self._in_child(session_id, turn_id, fence)
@@ -171,7 +172,7 @@ class Quarantine:
                     self._turns_in_children.discard(turn_id)
             if isinstance(found, str):
                 return found
-            # Only now, because this rings, and the doorbell may come to this worker.
+            # Add this only now, because it rings a doorbell that may come to this worker.
             word = self._turns.blame(session_id, turn_id, found.process, found.how, found.among)
             log.error(
                 "the process of a turn in quarantine died",
@@ -182,10 +183,11 @@ class Quarantine:
             )
             if word == "BLAMED":
                 return "died: blamed"
-            # The work of another turn killed it before it had claimed this turn, which is not rung.
+            # The work of another turn killed the child before it had claimed this turn, so this turn was not rung
+            # again.
 
     def run_step(self, claim: FinalStepClaim, limit_s: float | None) -> None:
-        """Have a child run a step that this worker has claimed.
+        """Make a child run a step that this worker has claimed.
 
         Raises QuarantinedStepError if the step raised, the child died, or `limit_s` has passed. Raises SetupError if no
         child can be started.
@@ -210,16 +212,16 @@ class Quarantine:
     def _step(self, shared: PooledProcess, claim: FinalStepClaim, limit_s: float | None) -> dict[str, Any]:
         child = shared.child
         child.wait_ready()
-        log.info("step runs alone", turn_id=claim.turn_id, step=claim.step, pid=child.pid)
+        log.info("a finalizer step runs in a process of its own", turn_id=claim.turn_id, step=claim.step, pid=child.pid)
         try:
             return child.request({"step": asdict(replace(claim, replies=[]))}).result(limit_s)
         except TimeoutError:
             self._processes.retire(shared, STOPPED_ANSWERING)
             raise QuarantinedStepError(
-                "TimeoutError", f"it did not return within {limit_s:g} s and was killed"
+                "TimeoutError", f"the step did not return within {limit_s:g} s and was killed"
             ) from None
         except FrameLostError as lost:
-            raise QuarantinedStepError("ProcessDied", f"its process, where nothing else ran, {shared.how}") from lost
+            raise QuarantinedStepError("ProcessDied", f"the step's own process {shared.how}") from lost
 
     def _in_child(self, session_id: str, turn_id: str, fence: int) -> str | ProcessDeath:
         size = group_size(self._turns.died_among(session_id, turn_id), self._max_processes)
@@ -229,7 +231,7 @@ class Quarantine:
 
         shared = self._processes.join(size, goes_on, self._beat_s)
         if shared is None:
-            return "dropped: nobody waits for it any more"
+            return "dropped, because nothing waits for the turn any more"
         try:
             shared.child.wait_ready()
             return self._advance(shared, session_id, turn_id, fence)
@@ -238,12 +240,12 @@ class Quarantine:
 
     def _advance(self, shared: PooledProcess, session_id: str, turn_id: str, fence: int) -> str | ProcessDeath:
         child = shared.child
-        log.info("turn goes on in quarantine", turn_id=turn_id, pid=child.pid, most_together=shared.size)
+        log.info("a turn continues in quarantine", turn_id=turn_id, pid=child.pid, most_together=shared.size)
         try:
             answer = child.request({"turn": [session_id, turn_id, fence]})
             while (reply := _result_within(answer, self._lease_s)) is None:
                 if not self._may_hold(child, session_id, turn_id):
-                    # It no longer holds the turn and has not answered, so it hangs.
+                    # The child no longer holds the turn and has not answered, so it hangs.
                     self._processes.retire(shared, STOPPED_ANSWERING)
                     return ProcessDeath(child.name, shared.how, shared.among) if shared.among > 1 else "lost"
         except FrameLostError:
@@ -251,7 +253,7 @@ class Quarantine:
         return str(reply["did"])
 
     def _waits(self, session_id: str, turn_id: str, fence: int) -> bool:
-        """Extend the turn's deadline while it waits for a place. Returns False if it need not wait any longer."""
+        """Extend the turn's deadline while the turn waits for a place. Returns False if it need not wait any longer."""
         try:
             return self._turns.wait_in_quarantine(session_id, turn_id, fence) == "WAITS"
         except Exception as failure:

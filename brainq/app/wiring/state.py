@@ -49,7 +49,7 @@ def shares_limits(settings: Settings) -> bool:
 
 
 def doorbells(settings: Settings, *, traces: bool = False) -> Doorbells:
-    """Return where scripts put doorbells: the broker's own lists, or each session's outbox.
+    """Return where scripts put doorbells: into the broker's own lists, or into each session's outbox.
 
     traces   whether doorbells carry the trace of their turn
     """
@@ -86,7 +86,7 @@ def doorbells(settings: Settings, *, traces: bool = False) -> Doorbells:
 
 
 class RedisState:
-    """One of each adapter. Nothing is connected until it is first used."""
+    """The Redis adapters of a process, one of each. They connect when they are first used."""
 
     def __init__(self, wiring: Wiring) -> None:
         settings, build = wiring.settings, wiring.build

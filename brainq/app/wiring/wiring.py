@@ -72,7 +72,8 @@ class Wiring:
         self.judge_beats = LeaseRenewer(settings.beat_s)
         self._redis_url = redis_url
         self.redis_away = ""
-        """Why Redis could not be reached when an Operator was opened, which then reads SQL alone; else ""."""
+        """The reason why Redis could not be reached when an Operator was opened, which then reads SQL only; otherwise
+        ""."""
 
     @cached_property
     def redis_url(self) -> str:
@@ -120,7 +121,7 @@ class Wiring:
 
     @cached_property
     def tenants(self) -> TenantPlaces:
-        """Return where tenants are, if there are several cells."""
+        """Return the placements of tenants, if there are several cells."""
         return load_extension("brainq.cells", "gate")(self) if self.settings.in_cells else ONE_CELL
 
     @cached_property
@@ -184,7 +185,7 @@ class Wiring:
 
     @cached_property
     def pollers(self) -> tuple[Poller, ...]:
-        """Return what runs beside the sweeper, which is nothing if there is one cell."""
+        """Return the pollers that run next to the sweeper. Returns none if there is one cell."""
         from brainq.app.wiring.machines import make_pollers
 
         return make_pollers(self)
@@ -207,7 +208,10 @@ class Wiring:
 
     def _require_one_redis(self) -> None:
         if self.state.redis.info("cluster").get("cluster_enabled"):
-            raise SetupError("Redis is a Cluster, which brainq does not work on; put one primary into BRAINQ_REDIS_URL")
+            raise SetupError(
+                "Redis is a Cluster, which brainq does not support; set BRAINQ_REDIS_URL to the address of a single "
+                "primary"
+            )
 
     def ping(self) -> None:
         """Raise Unreachable if Redis does not answer."""

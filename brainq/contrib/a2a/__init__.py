@@ -18,7 +18,9 @@ def open_wire(gateway: Gateway) -> Wire | None:
     if not gateway.settings.http_a2a:
         return None
     if importlib.util.find_spec("a2a") is None:
-        raise SetupError("BRAINQ_HTTP_A2A is set, and A2A needs an extra: pip install 'brainq[http,a2a]'")
+        raise SetupError(
+            "BRAINQ_HTTP_A2A is set, but the extra for A2A is not installed: pip install 'brainq[http,a2a]'"
+        )
     from brainq.contrib.a2a.routes import VERBS, router
 
     return Wire("a2a", router, VERBS)

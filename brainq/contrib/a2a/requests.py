@@ -94,7 +94,7 @@ def message_json(message: AnyMessage) -> Any:
     try:
         return _with_whole_numbers(json_format.MessageToDict(message))
     except json_format.SerializeToJsonError:
-        raise InvalidInput("message.parts.data", "NaN and Infinity are not JSON; leave them out") from None
+        raise InvalidInput("message.parts.data", "NaN and Infinity are not JSON; omit them") from None
 
 
 def _with_whole_numbers(value: Any) -> Any:
@@ -122,11 +122,13 @@ def rpc_error(call_id: str | int | None, error: a2a.A2AError) -> dict[str, Any]:
 
 
 def to_a2a_error(error: BrainqError) -> a2a.A2AError | None:
-    """Return A2A's error for one of brainq's, or None for an error that HTTP reports on every route, such as
-    Unreachable."""
+    """Return A2A's error for one of brainq's errors.
+
+    Returns None for an error that HTTP reports on every route, such as Unreachable.
+    """
     match error:
         case NotFound():
-            return a2a.TaskNotFoundError("no task of yours has this id")
+            return a2a.TaskNotFoundError("this caller has no task with this id")
         case InvalidInput():
             return a2a.InvalidParamsError(str(error), {"errors": [{"field": error.field, "message": error.problem}]})
         case SubmitConflict():
@@ -255,11 +257,11 @@ async def _begin_task(request: GatewayRequest, brain: str, params: SendMessageRe
 async def _send_to_task(request: GatewayRequest, message: Message) -> AsyncTurnHandle:
     handle = await request.own_turn(message.task_id)
     if message.context_id not in ("", handle.session_id):
-        raise InvalidInput("message.contextId", "the task belongs to another context; leave contextId out")
+        raise InvalidInput("message.contextId", "the task belongs to another context; omit contextId")
     content = read_task_message(message)
     _check_message(request, handle, content)
     if content.has_input and (await read_task(handle)).is_over:
-        raise a2a.UnsupportedOperationError("the task has ended; send the message without its taskId")
+        raise a2a.UnsupportedOperationError("the task has ended; send the message without a taskId")
     for answer in content.answers:
         if isinstance(answer, ApprovalDecision):
             given = answer.model_dump(include={"reason", "arguments", "args_hash"})
@@ -285,7 +287,7 @@ def _check_message(request: GatewayRequest, handle: AsyncTurnHandle, content: Ta
         request.require_verb(Verb.STEER)
         request.require_verb(Verb.SUBMIT)  # input that arrives as the task ends becomes a task of its own
     elif not content.answers:
-        raise InvalidInput("message.parts", "they are empty; send a text, or an answer to the task's requests")
+        raise InvalidInput("message.parts", "the parts are empty; send a text, or an answer to the task's requests")
 
 
 async def _give_result(handle: AsyncTurnHandle, answer: ClientResult) -> None:

@@ -50,11 +50,11 @@ OUTPUT_MODES = ("text/plain", JSON_TYPE)
 INPUT_MODES = (*OUTPUT_MODES, "image/png", "image/jpeg", "image/gif", "image/webp", "application/pdf")
 TOKEN_SCHEME = "token"
 VERBS: dict[str, Verb] = {"POST /a2a/{brain}": Verb.READ}
-"""Every request needs this verb; some methods need others, too."""
+"""The verb that every request needs. Some methods need further verbs."""
 router = APIRouter(include_in_schema=False)  # agent cards document it
 CARD_MAX_AGE_S = 300
 CANCEL_WAIT_S = 2.0
-"""How long to wait for a cancel, so that a running call can stop by itself."""
+"""The seconds to wait for a cancel, so that a running call can stop by itself."""
 
 
 def public_card(brain: Brain, url: str, *, needs_token: bool) -> pb.AgentCard:
@@ -211,12 +211,12 @@ METHODS: dict[str, Callable[[A2aRequest], Awaitable[Response]]] = {
 
 
 def _is_clients_turn(task: FoldedTask) -> bool:
-    """Return whether the client acts next, by reading the end or answering a request."""
+    """Return whether the client acts next: either the task has ended, or it waits for an answer."""
     return task.is_over or task.is_interrupted
 
 
 async def _stream_task(request: A2aRequest, handle: AsyncTurnHandle, task: FoldedTask, *, is_whole: bool) -> Response:
-    """Stream the task, followed by its updates unless `is_whole`, because then the client acts next."""
+    """Stream the task, followed by its updates. With `is_whole` no updates follow, because the client acts next."""
     wire = TaskStream(handle, task, request.call.id)
 
     async def begin() -> EventReader | None:

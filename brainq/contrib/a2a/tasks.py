@@ -40,7 +40,7 @@ from brainq.gateway.wires.chat.fold import (
 
 JSON_TYPE = "application/json"
 ANSWER, PARSED = "answer", "parsed"
-"""The artifacts: the answer's text, and the answer as JSON if the turn had an `output_schema`."""
+"""The names of the artifacts: the answer's text, and the answer as JSON if the turn had an `output_schema`."""
 END_STATES = frozenset({pb.TASK_STATE_COMPLETED, pb.TASK_STATE_FAILED, pb.TASK_STATE_CANCELED, pb.TASK_STATE_REJECTED})
 _ENDINGS: dict[Ending, pb.TaskState] = {
     Ending.COMPLETED: pb.TASK_STATE_COMPLETED,
@@ -130,7 +130,7 @@ def end_task(task: FoldedTask, result: TurnResult) -> FoldedTask:
 
 
 def _failure_text(result: TurnResult) -> str:
-    """Return why a turn did not complete. A turn that failed has only its error, and no text."""
+    """Return why a turn did not complete. A failed turn has only its error, and no text."""
     reason = result.error or result.text
     return reason if reason.strip() else f"{result.ending.value}: {result.stop_reason.value}"
 
@@ -143,7 +143,10 @@ def render_task(task: FoldedTask) -> pb.Task:
 
 
 def task_updates(before: FoldedTask, after: FoldedTask) -> list[pb.StreamResponse]:
-    """Return the updates from one state of a task to a later one. They are empty if a client sees no difference."""
+    """Return the updates that lead from one state of a task to a later one.
+
+    There are none if a client sees no difference.
+    """
     updates: list[pb.StreamResponse] = []
     if after.text != before.text:
         goes_on = bool(before.text) and after.text.startswith(before.text)

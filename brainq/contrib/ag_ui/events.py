@@ -25,7 +25,7 @@ DECISION_SCHEMA: dict[str, Any] = {
     "properties": {
         "approved": {"type": "boolean"},
         "editedArgs": {"type": "object", "description": "Arguments in place of the model's, all of them."},
-        "reason": {"type": "string", "description": "Why not; the model reads it."},
+        "reason": {"type": "string", "description": "The reason for a denial; the model reads it."},
     },
     "required": ["approved"],
 }

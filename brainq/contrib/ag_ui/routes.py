@@ -56,14 +56,14 @@ class ClientTool(CamelBody):
 
 
 class ContextItem(CamelBody):
-    """Context for the model in this run."""
+    """A piece of context for the model in this run."""
 
     description: str = Field(max_length=MAX_DESCRIPTION_CHARS)
     value: str = Field(max_length=MAX_EXTRA_CHARS)
 
 
 class RunBody(CamelBody):
-    """`RunAgentInput` of AG-UI 1.0: the thread is the session."""
+    """The body `RunAgentInput` of AG-UI 1.0. Its thread is the session."""
 
     thread_id: str = Field(pattern=ID)
     run_id: str = Field(min_length=1, max_length=200)
@@ -88,7 +88,7 @@ def read_question(messages: Sequence[Message]) -> Question:
     for message in reversed(messages):
         if isinstance(message, UserMessage):
             return Question(_text_of(message), message.id, _files_of(message))
-    raise InvalidInput("messages", "none of them is the user's; include the user's last message")
+    raise InvalidInput("messages", "no message is from the user; include the user's last message")
 
 
 def read_run_history(messages: Sequence[Message], question: Question) -> list[dict[str, Any]]:
@@ -106,7 +106,8 @@ def read_run_history(messages: Sequence[Message], question: Question) -> list[di
 
 
 def submit_options(body: RunBody, messages: Sequence[Message], *, configures: bool) -> SubmitOptions:
-    """Return the application's tools and metadata and, if the caller `configures`, its additions to the prompt.
+    """Return the submit options of a run: the application's tools, its metadata and, if the caller `configures`, its
+    additions to the prompt.
 
     Applications send additions with every run, so those of other callers are dropped rather than refused.
     """
@@ -179,7 +180,7 @@ def _read_decision(entry: InterruptAnswer) -> ApprovalDecision:
         case _:
             raise InvalidInput("resume.payload", 'send {"approved": true} or {"approved": false}')
     if edited is not None and not isinstance(edited, dict):
-        raise InvalidInput("resume.payload.editedArgs", "it is not an object; send all arguments, or leave it out")
+        raise InvalidInput("resume.payload.editedArgs", "it is not an object; send all arguments, or omit it")
     reason_text = reason if isinstance(reason, str) else ""
     return ApprovalDecision(entry.interrupt_id, approved, reason_text, cast("dict[str, Any] | None", edited))
 
@@ -202,8 +203,11 @@ async def run(body: RunBody, request: RequestDep) -> Response:
 
 @router.post("/agui/{brain}", response_model=None, responses={**STREAM_RESPONSES, **problem_responses(409, 410)})
 async def run_brain(brain: Annotated[str, Path(pattern=ID)], body: RunBody, request: RequestDep) -> Response:
-    """Run a brain on a thread. The user's last message begins a turn; if it is repeated, the same turn is streamed from
-    its beginning. `resume` and results of the application's tools answer what a run stopped for, and stream the rest.
+    """Run a brain on a thread.
+
+    The user's last message begins a turn; if it is repeated, the same turn is streamed from its beginning. `resume` and
+    results of the application's tools answer the requests with which a run stopped, and the rest of the turn is
+    streamed.
 
     Also needs `read`, `decide` for `resume`, and `steer` for results.
     """

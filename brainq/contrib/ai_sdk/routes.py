@@ -166,8 +166,10 @@ NO_STREAM_RESPONSE: dict[int | str, dict[str, Any]] = {204: {"description": "The
 
 @router.post("", response_model=None, responses={**STREAM_RESPONSES, **problem_responses(409, 410)})
 async def chat(body: ChatBody, request: RequestDep) -> Response:
-    """Stream the answer to the last message. A user's message begins a turn; if it is repeated, it is the same turn. An
-    assistant's message contains decisions or results of the page's own tools, and its turn resumes.
+    """Stream the answer to the last message.
+
+    A user's message begins a turn; if it is repeated, the same turn is streamed. An assistant's message contains
+    decisions, or results of the page's own tools, and its turn resumes.
 
     Also needs `read`, `decide` for decisions, and `steer` for results.
     """
@@ -180,7 +182,9 @@ async def chat(body: ChatBody, request: RequestDep) -> Response:
         return await _stream_chat(request, handle)
     answers = read_answers(body.messages[-1])
     if not answers:
-        raise InvalidInput("messages", "the last one is the assistant's and answers nothing; end with the user's")
+        raise InvalidInput(
+            "messages", "the last message is the assistant's and has no answers; end with a user's message"
+        )
     handle, behind = await apply_answers(request, body.id, answers)
     return await _stream_chat(request, handle, behind, opens=True)
 
@@ -226,7 +230,7 @@ async def _stream_chat(
 async def _turn_of_chat(request: GatewayRequest, chat_id: str, turn_id: str) -> AsyncTurnHandle:
     handle = await request.client.handle(turn_id)
     if handle.session_id != chat_id:
-        raise NotFound("a turn of another chat")
+        raise NotFound("the turn belongs to another chat")
     return handle
 
 

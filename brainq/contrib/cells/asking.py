@@ -1,4 +1,4 @@
-"""One question to several cells at once, with a time limit for each."""
+"""Run a read in several cells at once, with a time limit for each cell."""
 
 from __future__ import annotations
 
@@ -15,12 +15,15 @@ from brainq.runtime.observe.threads import StartedThread, start_thread
 
 T = TypeVar("T")
 ANSWER_S = 1.0
-"""How many seconds a question to all cells waits for each of them. A later answer is dropped."""
-OPENED_S = 2.5  # seconds for the first question to a cell, which opens its database
+"""The seconds that a read in all cells waits for each of them. A later answer is dropped."""
+OPENED_S = 2.5  # The time limit of the first read in a cell, which opens its database.
 
 
 def ask_each(cells: Iterable[tuple[str, Wiring]], question: Callable[[Wiring], T]) -> Answers[T]:
-    """Ask these cells at once, and wait ANSWER_S for each. Raises what a cell that answers raises, as InvalidInput."""
+    """Run a read in these cells at once, and wait ANSWER_S for each.
+
+    Raises the error of a cell that answers, such as InvalidInput.
+    """
     asked = list(cells)
     replies: dict[str, T | Exception] = {}
     began = time.monotonic()
@@ -42,7 +45,7 @@ def ask_each(cells: Iterable[tuple[str, Wiring]], question: Callable[[Wiring], T
 
 
 def named_away(name: str, failure: Exception) -> Exception:
-    """Return the failure of a question to one cell. It names the cell if the cell does not answer."""
+    """Return the failure of a read in one cell. It names the cell if the cell does not answer."""
     if isinstance(failure, CellUnreachable) or not _is_away(failure):
         return failure
     return CellUnreachable(name, str(failure) if isinstance(failure, Unreachable) else type(failure).__name__)
@@ -59,7 +62,7 @@ def _is_away(failure: Exception) -> bool:
 def _begin(
     replies: dict[str, T | Exception], name: str, question: Callable[[Wiring], T], wiring: Wiring
 ) -> StartedThread:
-    context = contextvars.copy_context()  # so that traces continue in the thread
+    context = contextvars.copy_context()  # The context is copied so that traces continue in the thread.
 
     def ask() -> None:
         replies[name] = context.run(_reply, question, wiring)

@@ -39,7 +39,7 @@ Addresses = Mapping[str, Mapping[str, str]]
 
 
 def run_dev_cells(count: int, *, log_level: str, http: bool) -> None:
-    """Run cells until Ctrl+C or SIGTERM. Raises what `run_dev` raises, and InvalidInput if servers are configured."""
+    """Run cells until Ctrl+C or SIGTERM. Raises the errors of `run_dev`, and InvalidInput if servers are configured."""
     settings, started = load_settings(), time.monotonic()
     _require_own_servers(settings)
     with ExitStack() as exits:
@@ -102,7 +102,7 @@ def directory_of(settings: Settings, name: str) -> Path:
 
 
 def cells_file(settings: Settings) -> Path:
-    """Return the file that BRAINQ_CELLS has to name in other terminals."""
+    """Return the file to which BRAINQ_CELLS must be set in other terminals."""
     return settings.data_dir.absolute() / CELLS_FILE
 
 

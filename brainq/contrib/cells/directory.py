@@ -1,7 +1,8 @@
-"""A front's cache of the directory, which records the cell of each tenant.
+"""A front's cache of the directory, which has the cell of each tenant.
 
-Entries are read from the home cell, and again when they may be stale. Cached tenants are served while the home cell
-does not answer. A stale entry does no harm: the cell that a tenant has left refuses its sessions and names the new one.
+Entries are read from the home cell, and read again when they may be stale. Cached tenants are served while the home
+cell does not answer. A stale entry does no harm: the cell that a tenant has left refuses its sessions and names the new
+cell.
 """
 
 from __future__ import annotations
@@ -18,8 +19,8 @@ from brainq.contrib.cells.placements import Directory
 from brainq.errors import CellUnreachable
 
 T = TypeVar("T")
-FRESH_S = 2.0  # how long a front may read from a cell that its tenant has left
-RETRY_S = 5.0  # a directory that did not answer is not read again for known tenants during this time
+FRESH_S = 2.0  # The seconds for which a front may read from a cell that its tenant has left.
+RETRY_S = 5.0  # For these seconds, a directory that did not answer is not read again for known tenants.
 MOST_KNOWN = 200_000  # some 30 MB
 
 
@@ -27,14 +28,14 @@ MOST_KNOWN = 200_000  # some 30 MB
 class _Known:
     placement: Placement
     asked_at: float  # monotonic
-    is_hearsay: bool = False  # only the cell that the tenant left has named this place, not yet the directory
+    is_hearsay: bool = False  # Only the cell that the tenant left has named this place; the directory has not yet.
 
 
 class KnownTenants:
-    """The places of the tenants that this process has met. Thread-safe.
+    """The tenants that this process has met, and their cells. Thread-safe.
 
-    open_directory: returns home's directory; called when it is first read.
-    names: of all cells. The first is home.
+    open_directory: returns the home cell's directory; called when it is first read.
+    names: the names of all cells, the home cell first.
     """
 
     def __init__(
@@ -52,9 +53,9 @@ class KnownTenants:
         self._quiet_until = float("-inf")
 
     def cell_of(self, tenant: str) -> str:
-        """Return where the tenant is, or would be. Nothing is recorded.
+        """Return the tenant's cell, or the cell that an unknown tenant would get. Nothing is recorded.
 
-        Raises CellUnreachable if the tenant is unknown and the directory is away.
+        Raises CellUnreachable if the tenant is unknown and the directory does not answer.
         """
         if (known := self._fresh(tenant)) is not None:
             return known.cell
@@ -64,7 +65,7 @@ class KnownTenants:
         return found.cell
 
     def settle(self, tenant: str) -> str:
-        """Return where the tenant is, and record it, so that it stays there for every front when cells are added."""
+        """Return the tenant's cell, and record it, so that it stays the same for every front when cells are added."""
         if (known := self._fresh(tenant)) is not None:
             return known.cell
         found = self._ask(
@@ -76,27 +77,34 @@ class KnownTenants:
         return found.cell
 
     def learn(self, tenant: str, placement: Placement) -> None:
-        """Note where the tenant went, by the cell that it left. The new cell may not have all of the tenant yet."""
+        """Record where the tenant moved, as reported by the cell that it left.
+
+        The new cell may not have all of the tenant yet.
+        """
         self._keep(tenant, placement, is_hearsay=True)
 
     def is_hearsay(self, tenant: str) -> bool:
-        """Return whether the tenant's place is known only from the cell that it left."""
+        """Return whether only the cell that the tenant left has reported its new cell."""
         known = self._known.get(tenant)
         return known is not None and known.is_hearsay
 
     def confirm(self, tenant: str) -> None:
-        """Note that the tenant's cell has all of it."""
+        """Record that the tenant's cell has all of its data."""
         if (known := self._known.get(tenant)) is not None:
             known.is_hearsay = False
 
     def look_again(self, tenant: str) -> bool:
-        """Read the directory now. Returns whether the tenant is elsewhere than was known; False if home is away."""
+        """Read the directory now.
+
+        Returns whether the tenant's cell has changed, and False if the home cell does not answer.
+        """
         known = self._known.get(tenant)
         try:
             found = self._ask(lambda directory: directory.placement(tenant))
         except CellUnreachable:
             return False
-        if found is None:  # erased: the next submit places the tenant anew, alike in every front
+        # The tenant was erased. The next submit places it anew, and every front chooses the same cell.
+        if found is None:
             with self._lock:
                 self._known.pop(tenant, None)
             return False
@@ -104,12 +112,16 @@ class KnownTenants:
         return known is not None and now.cell != known.placement.cell
 
     def _unwritten(self, directory: Directory, tenant: str) -> Placement:
-        """Return the place of a tenant without an entry: home if it has turns from before cells, else by its hash."""
+        """Return the cell of a tenant without an entry: the home cell if it has turns from before the cells, or else
+        one chosen by a hash."""
         home = directory.lived_here(tenant)
         return Placement(self._names[0] if home else hashed_cell(tenant, self._names), 0)
 
     def _fresh(self, tenant: str) -> Placement | None:
-        """Return what is known. If it may be old, one thread at a time reads it again; others use what they have."""
+        """Return the known place.
+
+        If it may be old, one thread at a time reads it again; the others use the known one.
+        """
         known, now = self._known.get(tenant), self._clock()
         if known is None:
             return None
@@ -122,7 +134,7 @@ class KnownTenants:
         return None if known is None else known.placement
 
     def _keep(self, tenant: str, placement: Placement, *, is_hearsay: bool = False) -> Placement:
-        """Keep the newer of what is known and what was found, and return it."""
+        """Store the newer of the known place and the one that was found, and return it."""
         with self._lock:
             known = self._known.pop(tenant, None)
             if known is not None and known.placement.epoch > placement.epoch:

@@ -25,7 +25,7 @@ from brainq.runtime.settings.deployment import Settings
 
 
 def check_cells(settings: Settings) -> Iterator[Check]:
-    """Check all cells, home first. A check whose server is away is left out."""
+    """Check all cells, the home cell first. A check is omitted if its server does not answer."""
     cells = settings.all_cells()
     yield check_own_cell(settings.cell, cells)
     yield from check_lanes(settings)
@@ -101,7 +101,10 @@ def _server(url: str) -> str:
 
 
 def check_versions(servers: Mapping[str, str]) -> Check:
-    """Compare the versions of Redis: an older server cannot RESTORE what a newer one has DUMPed in a move."""
+    """Compare the versions of Redis.
+
+    A move DUMPs keys in one cell and RESTOREs them in another, which an older server cannot do.
+    """
     listed = ", ".join(f"{name} {server}" for name, server in servers.items()) or "no cell's Redis answers"
     if len(set(servers.values())) <= 1:
         return ok("versions", listed)
@@ -120,12 +123,15 @@ def _held(settings: Settings, cell: Cell) -> frozenset[str]:
 
 
 def check_held(held: Mapping[str, frozenset[str]]) -> Check:
-    """Check that each cell has the stops and budgets of all. A cell that was added later, or was away, lacks them."""
+    """Check that each cell has the stops and budgets that apply to all cells.
+
+    A cell that was added later, or did not answer, lacks them.
+    """
     everything = frozenset[str]().union(*held.values())
     lacking = {name: sorted(everything - own) for name, own in held.items() if own != everything}
     if not lacking:
         return ok(
-            "set for all", f"{counted(len(everything), 'stop or budget', 'stops and budgets')}, in each cell alike"
+            "set for all", f"{counted(len(everything), 'stop or budget', 'stops and budgets')}, the same in each cell"
         )
     return warn(
         "set for all",
@@ -135,7 +141,7 @@ def check_held(held: Mapping[str, frozenset[str]]) -> Check:
 
 
 def check_directory(home: Cell, keys: KeyPlace | None = None) -> Check:
-    """Report how many tenants the directory has, and moves that no process carries on."""
+    """Report the number of tenants in the directory, and moves that no process continues."""
     with Store.open(home.sql_url.get_secret_value(), migrate=False, keys=keys) as store:
         if not CELL_TABLES.has(store.engine, tenant_cells):
             return ok("directory", f"empty: the first turn creates it in the SQL of cell {home.name!r}")
@@ -147,11 +153,11 @@ def check_directory(home: Cell, keys: KeyPlace | None = None) -> Check:
         return ok("directory", listed)
     return warn(
         "directory",
-        f"{listed}; no process carries on the move of {', '.join(move.tenant for move in left)}",
+        f"{listed}; no process continues the move of {', '.join(move.tenant for move in left)}",
         f"`brainq move {left[0].tenant} --to {left[0].to_cell}` continues it",
     )
 
 
 def left_moves(moves: Iterable[Move], now: datetime) -> list[Move]:
-    """Return the moves whose process is gone. Pure."""
+    """Return the moves whose process has ended. Pure."""
     return [move for move in moves if move.lease_until < now]

@@ -1,8 +1,8 @@
-"""The gate of a cell: it refuses sessions whose tenant has left.
+"""The gate of a cell. It refuses sessions whose tenant has left.
 
-The cell itself decides, and not what its callers believe. SQL's tombstones are read before a turn or input is accepted,
-and Redis' in the very script that would begin the turn. So a front that knows nothing of a move cannot begin a turn in
-the cell that was left.
+The cell itself decides, independently of what its callers know. SQL's tombstones are read before a turn or input is
+accepted, and those in Redis by the script that would begin the turn. Therefore a front that does not know of a move
+cannot begin a turn in the cell that the tenant left.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ from brainq.errors import CellUnreachable
 from brainq.runtime.observe.logs import logger
 from brainq.runtime.settings.deployment import Settings
 
-CONNECTIONS = 2  # to another cell: late rows are few
+CONNECTIONS = 2  # Connections to another cell. Few rows arrive late.
 log = logger("brainq.people")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TenantGate(TenantPlaces):
-    """The places of tenants as `cell` has them, which this process serves."""
+    """The places of tenants, as recorded in the cell that this process serves."""
 
     tombstones: Tombstones
     words: RedisMovedWords
@@ -59,7 +59,7 @@ class TenantGate(TenantPlaces):
 
     def send_turn(self, turn_id: str, cell: str) -> None:
         self.late.send_turn(turn_id, cell)
-        log.info("turn sent after its tenant", turn_id=turn_id, cell=cell)
+        log.info("a turn was sent after its tenant to the new cell", turn_id=turn_id, cell=cell)
 
     def send_input(self, session_id: str, client_message_id: str, cell: str) -> None:
         self.late.send_input(session_id, client_message_id, cell)
@@ -85,7 +85,7 @@ def open_gate(wiring: Wiring) -> TenantGate:
 
 
 class HomeDirectory:
-    """Home's directory, for what comes to a cell without a front."""
+    """The home cell's directory, for turns and input that reach a cell without a front."""
 
     def __init__(self, databases: OtherDatabases, home: str, own: Directory) -> None:
         self._databases = databases
@@ -93,9 +93,10 @@ class HomeDirectory:
         self._own = own
 
     def settle(self, tenant: str, cell: str) -> Placement:
-        """Return where the tenant is. A tenant of no cell belongs to `cell` from now on.
+        """Return the tenant's placement. A tenant without an entry gets one for `cell`.
 
-        While home is away, a tenant that has turns in this cell is here. Raises CellUnreachable for any other.
+        While the home cell does not answer, a tenant that has turns in this cell counts as placed here. Raises
+        CellUnreachable for any other tenant.
         """
         try:
             return Directory(self._databases.of(self._home)).settle(tenant, cell)

@@ -1,13 +1,14 @@
-"""The move of a tenant to another cell, phase by phase. Each phase may be repeated: a process that takes the move over
-continues with the phase that home's SQL has.
+"""The move of a tenant to another cell, phase by phase.
+
+A phase may be repeated: another process continues with the phase that is recorded in the home cell's SQL.
 
     claimed    the move is recorded
     waiting    new turns wait in SQL, live ones end or park; then the sessions are hidden, so that nothing changes them
     copying    rows and keys are copied and counted
     deciding   both cells are compared
-    flipping   the move cannot be undone any more: the old cell redirects all requests, the new one continues the turns
-    cleaning   what came too late is sent after the tenant, and only the tombstone is left in the old cell
-    undoing    the copy is deleted, and turns continue where they were
+    flipping   the move can no longer be undone: the old cell redirects all requests, the new one continues the turns
+    cleaning   rows that arrived late are sent to the new cell, and only the tombstone is left in the old one
+    undoing    the copy is deleted, and turns continue in the old cell
 """
 
 from __future__ import annotations
@@ -38,28 +39,27 @@ T = TypeVar("T")
 LEASE_S = 30.0
 BEAT_S = 8.0
 LOOK_S = 0.2
-MOST_COPIES = 5  # copies at most: rows that people change meanwhile are copied anew
+MOST_COPIES = 5  # The maximum number of copies. Rows that people change meanwhile are copied again.
 SHOWN_TURNS = 5
 MAX_ROW = 2**62
 _STEPPED = (approvals, brakes)
 
 
 class Undo(Exception):
-    """The reason why a move is given up and undone."""
+    """The reason why a move is abandoned and undone."""
 
 
 @dataclass(eq=False, kw_only=True)
 class TenantMover:
-    """The mover of tenants. Any number of them may run, but only one for each tenant.
+    """A mover of tenants. Any number of movers may run, but only one for each tenant.
 
-    directory, moves: home's tables.
+    directory, moves: the tables in the home cell.
     open_side: opens a cell by its name.
-    names: of all cells. The first is home.
+    names: the names of all cells, the home cell first.
     owner: this process's name.
-    wait_s: how many seconds live turns have to end or park before the move is undone.
-    linger_s: how many seconds the old cell keeps its rows once the directory names the new one, because fronts may
-        read there for that long.
-    watch: receives each step.
+    wait_s: the seconds that live turns have to end or park before the move is undone.
+    linger_s: the seconds for which fronts may read from the old cell after the directory names the new one.
+    watch: a function that is called with each step.
     """
 
     directory: Directory
@@ -72,10 +72,8 @@ class TenantMover:
     watch: Callable[[MoveStep], None] = lambda _: None
 
     def move(self, tenant: str, to_cell: str) -> MoveStep:
-        """Move the tenant, or continue a move of it that was begun.
-
-        Raises InvalidInput, and MoveFailed if the move was undone and everything is as before.
-        """
+        """Move the tenant, or continue its move if one was begun. Raises InvalidInput, and MoveFailed if the move was
+        undone and everything is as before."""
         if to_cell not in self.names:
             raise InvalidInput("to", f"{to_cell!r} is not one of {', '.join(self.names)}")
         if tenant != tenant_key(tenant):
@@ -92,18 +90,18 @@ class TenantMover:
         row = self._claim(tenant, placement, to_cell)
         if row is None:
             return MoveStep(tenant, to_cell, to_cell, "done")
-        if row.phase == "undoing":  # a process died while it undid the move
+        if row.phase == "undoing":  # Another process died while it undid the move.
             self._run(row)
             return self.move(tenant, to_cell)
         return self._run(row)
 
     def _require_keys(self, tenant: str, cell: str) -> None:
-        """Check that all content can be decrypted: it is read with one cell's keys and written with the other's."""
+        """Check that all content can be read with one cell's keys and written with the other's."""
         with closing(self.open_side(cell)) as source:
             if unreadable := source.rows.unreadable(tenant):
                 raise MoveFailed(
                     f"{unreadable} turns of tenant {tenant!r} are encrypted under removed keys and cannot be moved; "
-                    f"`brainq erase --tenant {tenant}` deletes what is left of them"
+                    f"`brainq erase --tenant {tenant}` deletes what remains of them"
                 )
 
     def _first_cell(self, tenant: str) -> str:
@@ -119,9 +117,11 @@ class TenantMover:
             row = self.moves.get(tenant)
         if row is None or not self.moves.take(tenant, self.owner, LEASE_S):
             raise MoveFailed(f"another process is moving tenant {tenant!r}; `brainq move --list` shows its progress")
-        row = self.moves.get(tenant) or row  # its former owner may have advanced it since it was read
+        row = self.moves.get(tenant) or row  # The former owner may have advanced the move since the row was read.
         if row.to_cell != to_cell and row.phase != "undoing":
-            raise InvalidInput("to", f"tenant {tenant!r} is on its way to cell {row.to_cell!r}; finish that move first")
+            raise InvalidInput(
+                "to", f"tenant {tenant!r} is being moved to cell {row.to_cell!r}; finish that move first"
+            )
         return row
 
     def _run(self, row: Move) -> MoveStep:
@@ -134,15 +134,15 @@ class TenantMover:
                 stack.enter_context(run.beating())
                 return run.to_the_end()
         except BaseException as failure:
-            with suppress(Exception):  # home may be what is away
-                self.moves.take(row.tenant, self.owner, 0.0)  # so that the next run need not wait for the lease
+            with suppress(Exception):  # The home cell may be what does not answer.
+                self.moves.take(row.tenant, self.owner, 0.0)  # The next run need not wait for the lease.
             if isinstance(failure, BrainqError) or not is_unavailable(failure):
                 raise
             raise _stopped(row, failure) from failure
 
 
 class MoveRun:
-    """One process's run of one move."""
+    """A run of one move by one process."""
 
     def __init__(self, mover: TenantMover, row: Move, source: MoveSide, target: MoveSide) -> None:
         self._mover = mover
@@ -152,7 +152,7 @@ class MoveRun:
         self._target = target
         self._counts: dict[str, Any] = dict(row.counts)
         self._copies = 0
-        self._upto: dict[str, int] = {}  # by table the last row that was copied; later rows are sent afterwards
+        self._upto: dict[str, int] = {}  # The last row that was copied, by table. Later rows are sent afterwards.
         self._is_lost = threading.Event()
         self._kept_at = float("-inf")  # monotonic time of the last renewal of the lease
 
@@ -235,7 +235,7 @@ class MoveRun:
 
     def _compare(self) -> MovePhase:
         if not self._upto:
-            return "copying"  # the copy was made by a process that is gone
+            return "copying"  # The copy was made by a process that has ended.
         here = self._source.rows.digests(self._tenant, self._upto)
         there = self._target.rows.digests(self._tenant, dict.fromkeys(self._upto, MAX_ROW))
         differing = [name for name, digest in here.items() if digest != there[name]]
@@ -245,8 +245,8 @@ class MoveRun:
         if self._copies >= MOST_COPIES:
             rows = ", ".join(f"{name} {here[name].rows} and {there[name].rows}" for name in differing)
             raise Undo(
-                f"the two cells do not have the same rows ({rows}): an id or a request key of the tenant's may be "
-                "another tenant's there"
+                f"the two cells do not have the same rows ({rows}): an id or a request key of the tenant may belong "
+                "to another tenant there"
             )
         return "copying"
 
@@ -273,11 +273,11 @@ class MoveRun:
         if not self._mover.directory.flip(tenant, placement.cell, placement.epoch):
             found = self._mover.directory.placement(tenant)
             if found != placement:
-                raise BrainqError(f"the directory has tenant {tenant!r} at {found}, where {placement} was due")
+                raise BrainqError(f"the directory has tenant {tenant!r} at {found}, although {placement} was expected")
         return "cleaning"
 
     def _bring_changes(self) -> None:
-        """Copy what people decided between the copy and the tombstone. `clear` brings new turns and input."""
+        """Copy the decisions that people made between the copy and the tombstone. `clear` sends new turns and input."""
         here, there = (side.rows.digests(self._tenant) for side in (self._source, self._target))
         for table in COPIED:
             if here[table.name] == there[table.name] or table in (turns, blobs, attachments):
@@ -292,7 +292,8 @@ class MoveRun:
     def _clean(self) -> MovePhase:
         time.sleep(self._mover.linger_s)
         self._own()
-        self._source.send_budgets(self._target, self._tenant)  # with what they were raised by meanwhile
+        # Send the amounts by which the budgets were raised meanwhile.
+        self._source.send_budgets(self._target, self._tenant)
         self._own()
         self._source.forget_counters(self._tenant)
         self._source.budgets.remove(self._tenant)
@@ -319,7 +320,7 @@ class MoveRun:
         return step
 
     def _do_owned(self, acts: Acts[T]) -> T:
-        """Do all writes, as long as this process has the move."""
+        """Do all writes, as long as this process still has the move."""
         while True:
             self._own()
             try:
@@ -328,10 +329,10 @@ class MoveRun:
                 return end.value
 
     def _own(self) -> None:
-        """Check that this process still has the move. Raises MoveFailed if it was frozen, or home away, too long."""
+        """Check that this process still has the move. Raises MoveFailed if it was frozen, or home down, too long."""
         if (
             time.monotonic() - self._kept_at > LEASE_S
-        ):  # after a freeze this thread may run before the one that renews the lease
+        ):  # After a freeze, this thread may run before the one that renews the lease.
             self._beat()
         if self._is_lost.is_set() or time.monotonic() - self._kept_at > LEASE_S:
             self._lost()
@@ -356,7 +357,7 @@ class MoveRun:
 
 
 class Beats:
-    """The thread that renews a move's lease while the context lasts."""
+    """A thread that renews a move's lease while the context lasts."""
 
     def __init__(self, beat: Callable[[], None]) -> None:
         self._beat = beat

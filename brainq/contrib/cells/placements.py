@@ -1,4 +1,4 @@
-"""The tables of cells: where tenants are, where they moved to, and the moves under way."""
+"""The tables of cells: each tenant's cell, where tenants have moved, and the moves in progress."""
 
 from __future__ import annotations
 
@@ -100,22 +100,21 @@ _DROP = delete(moves).where(_M.tenant == bindparam("sought"), _M.owner == bindpa
 
 
 class Directory:
-    """The `tenant_cells` table, in home's SQL. A tenant is a key as `tenant_key` makes it."""
+    """The `tenant_cells` table, in the home cell's SQL. A tenant is named by its key, as `tenant_key` makes it."""
 
     def __init__(self, database: Database) -> None:
         self._db = database
 
     def close(self) -> None:
-        """Close the connections of its database."""
         self._db.engine.dispose()
 
     def placement(self, tenant: str) -> Placement | None:
-        """Return where the tenant is, or None if it has no entry."""
+        """Return the tenant's entry, or None if it has none."""
         found = self._db.first(_PLACED, {"sought": tenant})
         return None if found is None else Placement(found["cell"], found["epoch"])
 
     def settle(self, tenant: str, cell: str) -> Placement:
-        """Give the tenant an entry for this cell unless it has one. Returns the entry: the first writer wins."""
+        """Give the tenant an entry for this cell unless it has one. Returns the entry. The first writer wins."""
         self._db.write(self._db.pick(_PLACE), {"tenant": tenant, "cell": cell, "epoch": 1})
         placement = self.placement(tenant)
         if placement is None:
@@ -123,11 +122,18 @@ class Directory:
         return placement
 
     def forget(self, tenant: str) -> bool:
-        """Remove the entry. Returns False if there is none, or if the tenant has moved: a tombstone has its epoch."""
+        """Remove the entry.
+
+        Returns False if there is none. An entry of a tenant that has moved stays, because a tombstone has its epoch; it
+        returns False for that, too.
+        """
         return self._db.write(_FORGET, {"sought": tenant}) == 1
 
     def flip(self, tenant: str, cell: str, epoch: int) -> bool:
-        """Point the entry to another cell. Returns False unless the entry has the epoch before."""
+        """Point the entry to another cell.
+
+        Returns False, and changes nothing, unless the entry has the previous epoch.
+        """
         return self._db.write(_FLIP, {"sought": tenant, "cell": cell, "epoch": epoch}) == 1
 
     def lived_here(self, tenant: str) -> bool:
@@ -135,65 +141,73 @@ class Directory:
         return any(self._db.first(query, tenant_range(tenant)) is not None for query in _LIVED_HERE)
 
     def all(self) -> dict[str, Placement]:
-        """Return every tenant that has an entry, by its key."""
         return {row["tenant"]: Placement(row["cell"], row["epoch"]) for row in self._db.all(_ALL_PLACED, {})}
 
     def counts(self) -> dict[str, int]:
-        """Return how many tenants each cell has. A cell without tenants is left out."""
+        """Return the number of tenants of each cell. A cell without tenants is omitted."""
         return {row["cell"]: row["tenants"] for row in self._db.all(_PLACED_COUNTS, {})}
 
 
 class Tombstones:
-    """The `tombstones` table of one cell: tenants that have left it."""
+    """The `tombstones` table of one cell: the tenants that have left it."""
 
     def __init__(self, database: Database) -> None:
         self._db = database
 
     def of(self, tenant: str) -> Placement | None:
-        """Return where the tenant moved to. None: it did not move away. This very cell: it has just come."""
+        """Return where the tenant moved.
+
+        Returns None if it did not move away, and this cell itself if it has just arrived.
+        """
         found = self._db.first(_BURIED, {"sought": tenant})
         return None if found is None else Placement(found["cell"], found["epoch"])
 
     def put(self, tenant: str, cell: str, epoch: int) -> None:
-        """Record where the tenant went, or that it is about to go (no cell).
+        """Record where the tenant moved, or that it is about to leave (no cell).
 
-        The tombstone of a later move stays as it is, and so does that of a tenant which has gone already.
+        The tombstone of a later move stays unchanged, and so does that of a tenant which has already left.
         """
         self._db.write(self._db.pick(_BURY), {"tenant": tenant, "cell": cell, "epoch": epoch}, durably=True)
 
     def restore(self, tenant: str, cell: str, epoch: int) -> None:
-        """Record it in place of any other tombstone, when a move to this cell is undone."""
+        """Replace the tenant's tombstone, whatever it is. Used when a move to this cell is undone."""
         self._db.write(self._db.pick(_REBURY), {"tenant": tenant, "cell": cell, "epoch": epoch}, durably=True)
 
     def remove(self, tenant: str) -> bool:
-        """Remove the tombstone: the tenant is here again. Returns False if there was none."""
+        """Remove the tombstone, because the tenant is here again. Returns False if there was none."""
         return self._db.write(_UNBURY, {"sought": tenant}) == 1
 
     def all(self) -> dict[str, Placement]:
-        """Return the tombstones by tenant, without those of tenants that have come."""
+        """Return the tombstones by tenant, without those of tenants that have arrived here."""
         return {row["tenant"]: Placement(row["cell"], row["epoch"]) for row in self._db.all(_ALL_BURIED, {})}
 
-    # A tenant that has come has a row, too, until Redis knows each of its turns: see `Placement.has_come`.
+    # A tenant that has arrived also has a row until Redis knows each of its turns; see `Placement.has_come`.
 
     def arrive(self, tenant: str, cell: str) -> None:
-        """Mark that the tenant has come to this cell. Some of its turns may be in SQL and not yet in Redis."""
+        """Mark that the tenant has arrived in this cell. Some of its turns may be in SQL and not yet in Redis."""
         self._db.write(self._db.pick(_REBURY), {"tenant": tenant, "cell": cell, "epoch": _mark()}, durably=True)
 
     def arrive_late(self, tenant: str, cell: str) -> None:
-        """Mark that a turn came after its tenant. Changes nothing if the tenant is about to leave, or has left."""
+        """Mark that a turn arrived after its tenant. Changes nothing if the tenant is about to leave, or has left."""
         self._db.write(self._db.pick(_LATE), {"tenant": tenant, "cell": cell, "epoch": _mark()}, durably=True)
 
     def arrivals(self) -> dict[str, int]:
-        """Return the marks of tenants that have come, by tenant."""
+        """Return the arrival marks, by tenant."""
         return {row["tenant"]: row["epoch"] for row in self._db.all(_ARRIVALS, {})}
 
     def arrived(self, tenant: str, mark: int) -> bool:
-        """Remove the mark: Redis has each of the tenant's turns. Returns False if more came, and the mark changed."""
+        """Remove the mark, because Redis has all of the tenant's turns.
+
+        Returns False if the mark changed because more arrived.
+        """
         return self._db.write(_ARRIVED, {"sought": tenant, "mark": mark}) == 1
 
 
 class Moves:
-    """The `moves` table, in home's SQL. A tenant has at most one move, and one process at a time carries it on."""
+    """The `moves` table, in the home cell's SQL.
+
+    A tenant has at most one move, which one process at a time performs.
+    """
 
     def __init__(self, database: Database) -> None:
         self._db = database
@@ -201,7 +215,7 @@ class Moves:
     def begin(
         self, tenant: str, from_cell: str, to_cell: str, epoch: int, phase: str, owner: str, lease_s: float
     ) -> bool:
-        """Insert a move. Returns False if the tenant has one."""
+        """Insert a move. Returns False if the tenant already has one."""
         values = {"tenant": tenant, "from_cell": from_cell, "to_cell": to_cell, "epoch": epoch, "phase": phase}
         return self._db.write(self._db.pick(_BEGIN), {**values, "owner": owner, "lease_s": lease_s}, durably=True) == 1
 
@@ -210,22 +224,21 @@ class Moves:
         return None if found is None else _move(found)
 
     def all(self) -> list[Move]:
-        """Return all moves, the oldest first."""
         return [_move(found) for found in self._db.all(_ALL_MOVES, {})]
 
     def take(self, tenant: str, owner: str, lease_s: float) -> bool:
-        """Lease a move, or renew the lease. Returns False while another process has it."""
+        """Lease a move, or renew the lease. Returns False if another process has it."""
         return self._db.write(_TAKE, {"sought": tenant, "taker": owner, "lease_s": lease_s}) == 1
 
     def advance(
         self, tenant: str, owner: str, before: str, phase: str, counts: Mapping[str, Any], error: str | None = None
     ) -> bool:
-        """Write the next phase. Returns False if another process has the move, or if it was in another phase."""
+        """Write the next phase. Returns False if another process has the move, or if the move was in another phase."""
         values = {"sought": tenant, "by": owner, "before": before, "phase": phase, "error": error}
         return self._db.write(_ADVANCE, {**values, "counts_json": json.dumps(dict(counts))}, durably=True) == 1
 
     def remove(self, tenant: str, owner: str) -> bool:
-        """Delete a move that is over or undone. Returns False if another process has it."""
+        """Delete a move that is complete or undone. Returns False if another process has it."""
         return self._db.write(_DROP, {"sought": tenant, "by": owner}) == 1
 
 

@@ -1,4 +1,4 @@
-"""Several cells: what is about a tenant goes to the cell that the directory has for it."""
+"""Several cells: requests about a tenant go to the cell that the directory names for it."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ from brainq.errors import CellUnreachable, InvalidInput, NotFound, TenantMoved
 from brainq.runtime.settings.deployment import Settings
 
 T = TypeVar("T")
-DIRECTORY_ANSWER_S = 1.0  # a home that hangs must not delay the tenants of other cells
+DIRECTORY_ANSWER_S = 1.0  # A home cell that hangs must not delay the tenants of other cells.
 DIRECTORY_CONNECTIONS = 4
 MOST_MOVES = 3
-"""How many times in a row a verb follows a tenant that has moved before its caller gets the error."""
+"""The number of times in a row that a verb follows a moved tenant before its caller gets the error."""
 
 
 class RoutedCells(Cells):
-    """The cells of a deployment, with one wiring each, made when it is first used. Thread-safe."""
+    """The cells of a deployment, with one wiring per cell, which is made when it is first used. Thread-safe."""
 
     def __init__(self, settings: Settings, brains: Brains) -> None:
         self._settings = settings
@@ -55,8 +55,8 @@ class RoutedCells(Cells):
 
     @cached_property
     def directory(self) -> Directory:
-        """Home's directory, on connections of its own that wait a second at most."""
-        _ = self.home.store  # creates the schema, which the directory reads as well
+        """The home cell's directory, on its own connections, which wait at most a second."""
+        _ = self.home.store  # Opening the store creates the schema, which the directory reads as well.
         url = self._cells[self.names[0]].sql_url.get_secret_value()
         return Directory(CELL_TABLES.open(url, pool_size=DIRECTORY_CONNECTIONS, answer_s=DIRECTORY_ANSWER_S))
 
@@ -74,9 +74,9 @@ class RoutedCells(Cells):
         tenant = tenant_key(session_id)
         if tenant_key(name) != tenant:
             wanted = f"begins with {tenant!r}" if tenant.endswith(PREFIX_BOUNDARY) else f"is its session's, {tenant!r}"
-            raise InvalidInput("name", f"where there are several cells a schedule's name {wanted}")
+            raise InvalidInput("name", f"with several cells, a schedule's name {wanted}")
         if "{" in tenant:
-            raise InvalidInput("session_id", "where there are several cells a template needs a tenant: acme:{date}")
+            raise InvalidInput("session_id", "with several cells, a template needs a tenant: acme:{date}")
         return self.settle(name)
 
     def of_turn(self, turn_id: str) -> Wiring:
@@ -88,7 +88,7 @@ class RoutedCells(Cells):
         if cell != self._tenants.cell_of(key):
             self._tenants.look_again(
                 key
-            )  # a turn is in both cells while its tenant moves, and then only in the new one
+            )  # A turn is in both cells while its tenant moves, and then only in the new one.
         return self.of_session(row.session_id)
 
     def turn_row(self, turn_id: str) -> TurnRow:
@@ -104,7 +104,7 @@ class RoutedCells(Cells):
         # A turn whose tenant moves is in two cells for a while.
         found = {row.turn_id: row for rows in asked.values for row in rows}
         if asked.away and not any(sought in (row.turn_id, row.request_key) for row in found.values()):
-            raise CellUnreachable(asked.away[0], f"what {sought!r} names may be there")
+            raise CellUnreachable(asked.away[0], f"the object that {sought!r} names may be in that cell")
         return list(found.values())
 
     def of_token(self, token: str) -> Wiring:
@@ -114,7 +114,7 @@ class RoutedCells(Cells):
         asked = self.ask(lambda wiring: wiring.state.outside.find(token))
         found = next((ref for ref in asked.values if ref is not None), None)
         if found is None and asked.away:
-            raise CellUnreachable(asked.away[0], "the call that waits for this token may be there")
+            raise CellUnreachable(asked.away[0], "the call that waits for this token may be in that cell")
         return self.home if found is None else self.of_session(found.session_id)
 
     def named(self, request: TurnRequest) -> TurnRequest:
@@ -144,12 +144,12 @@ class RoutedCells(Cells):
     def _found(self, turn_id: str) -> tuple[str, TurnRow] | None:
         """Return the turn's row and its cell's name.
 
-        A second look finds a row that went from one cell to another during the first.
+        A second search finds a row that was moved from one cell to another during the first.
         """
         return self._look_for(turn_id) or self._look_for(turn_id)
 
     def _look_for(self, turn_id: str) -> tuple[str, TurnRow] | None:
-        """Look in the cell that the turn's id names, then in the others."""
+        """Search in the cell that the turn's id names, and then in the others."""
         others, born = self.names, birth_cell(turn_id, self.names)
         if born is not None:
             asked = ask_each([(born, self.of_name(born))], lambda wiring: wiring.store.turns.get(turn_id))
@@ -161,7 +161,7 @@ class RoutedCells(Cells):
         )
         found = next(((name, row) for name, row in asked.answers if row is not None), None)
         if found is None and asked.away:
-            raise CellUnreachable(asked.away[0], f"turn {turn_id!r} may be there, and is in no other")
+            raise CellUnreachable(asked.away[0], f"turn {turn_id!r} may be in that cell; it is in no other")
         return found
 
     def of_name(self, name: str) -> Wiring:
@@ -189,7 +189,7 @@ class RoutedCells(Cells):
                     raise
                 away.append(shown)
         if away:
-            others = "the other cells have it" if done else "no other cell does"
+            others = "the other cells have it" if done else "nor does any other cell"
             raise CellUnreachable(away[0].cell, f"{away[0].why}; {others}: do it again once all do")
         return done
 
@@ -224,7 +224,7 @@ class RoutedCells(Cells):
         self._tenants.learn(moved.tenant, Placement(moved.cell, moved.epoch))
 
     def failed(self, session_id: str, failure: Exception) -> Exception:
-        """Return the failure as callers get it. It names the session's cell if that does not answer."""
+        """Return the failure as a public error. It names the session's cell if that cell does not answer."""
         if not session_id or isinstance(failure, CellUnreachable):
             return failure
         return named_away(self._tenants.cell_of(tenant_key(session_id)), failure)
@@ -257,7 +257,7 @@ class RoutedCells(Cells):
     def _require_one(self, ask: Callable[[Wiring], None]) -> None:
         asked = ask_each(self.each(), ask)
         if not asked.answers:
-            raise CellUnreachable(asked.away[0], "and no other cell does")
+            raise CellUnreachable(asked.away[0], "nor does any other cell")
 
     def opened(self) -> Sequence[Wiring]:
         return list(self._wirings.values())

@@ -19,16 +19,16 @@ from brainq.contrib.cells.tenant_rows import TenantRows
 
 T = TypeVar("T")
 Acts = Generator[None, None, T]
-"""Several writes with a pause before each but the first, in which the mover checks that it still has the move.
+"""Several writes. There is a pause before each but the first, in which the mover checks that it still has the move.
 
-A process that was frozen must not carry on with what another one has finished since.
+A process that was frozen must not continue work that another process has finished meanwhile.
 """
-PAUSED_WHY = "its tenant moves to another cell"
+PAUSED_WHY = "the tenant is moving to another cell"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MoveSide:
-    """The cell that a tenant leaves, or the one that it comes to."""
+    """One of the two cells of a move: the one that the tenant leaves, or the one to which it moves."""
 
     name: str
     database: Database
@@ -40,7 +40,10 @@ class MoveSide:
     budgets: TenantBudgetRows
 
     def say_moving(self, tenant: str, epoch: int) -> Acts[None]:
-        """Let everything that is accepted here for the tenant wait. SQL is written first, because Redis may lose it."""
+        """Make everything that is accepted here for the tenant wait.
+
+        SQL is written first, because Redis may lose its record.
+        """
         self.tombstones.put(tenant, "", epoch)
         yield
         self.words.put(tenant, Placement("", epoch))
@@ -52,15 +55,15 @@ class MoveSide:
         self.words.put(tenant, placement)
 
     def say_not_here(self, tenant: str, placement: Placement) -> Acts[None]:
-        """Restore the tombstone from before a move to this cell that was undone."""
+        """Restore the tombstone that was there before a move to this cell, which was undone."""
         self.tombstones.restore(tenant, placement.cell, placement.epoch)
         yield
         self.words.put_back(tenant, placement)
 
     def open_for(self, tenant: str) -> Acts[None]:
-        """Show the tenant's sessions here: their turns continue, and waiting ones begin. Idempotent.
+        """Show the tenant's sessions here: their turns continue, and waiting turns begin. Idempotent.
 
-        What waits in SQL is queued before anything later of its session.
+        Turns that wait in SQL are queued before later turns of their sessions.
         """
         self.keys.show(tenant)
         yield
@@ -85,7 +88,7 @@ class MoveSide:
             self.sessions.pause(session_id, PAUSED_WHY)
 
     def send_new(self, other: MoveSide, tenant: str) -> int:
-        """Send the other cell the turns that only this one has, in their order. Returns how many."""
+        """Send the turns that only this cell has to the other cell, in order. Returns their number."""
         late, sent = LateRows(self.database, lambda _: other.database), 0
         for turn_ids in self.rows.turn_pages(tenant):
             there = other.rows.known_turns(turn_ids)
@@ -96,7 +99,10 @@ class MoveSide:
         return sent
 
     def send_late(self, other: MoveSide, tenant: str) -> Acts[int]:
-        """Send the other cell what only this one accepted, and delete what both have. Returns how many turns went."""
+        """Send what only this cell accepted to the other cell, and delete what both have.
+
+        Returns the number of turns that were sent.
+        """
         late, sent = LateRows(self.database, lambda _: other.database), 0
         while turn_ids := self.rows.first_turns(tenant):
             yield
@@ -115,7 +121,7 @@ class MoveSide:
         return sent
 
     def send_budgets(self, other: MoveSide, tenant: str) -> int:
-        """Copy the tenant's budget windows, with what they were granted and raised by. Returns how many there are."""
+        """Copy the tenant's budget windows, with their granted and raised amounts. Returns their number."""
         windows = self.budgets.windows(tenant)
         other.budgets.put(windows)
         return len(windows)
@@ -126,7 +132,10 @@ class MoveSide:
             self.keys.forget_counter(f"{row['scope']}/{row['per']}", row["start_ms"])
 
     def clear(self, other: MoveSide, tenant: str) -> Acts[int]:
-        """Delete all of the tenant here, after what only this cell has was sent. Returns how many turns were sent."""
+        """Delete all of the tenant's data here, after sending what only this cell has.
+
+        Returns the number of turns that were sent.
+        """
         sent = yield from self.send_late(other, tenant)
         yield
         self.rows.remove_rest(tenant)
@@ -142,7 +151,7 @@ class MoveSide:
 
 
 def open_side(name: str, wiring: Wiring) -> MoveSide:
-    """Open a cell for a move. Raises what a cell that does not answer raises."""
+    """Open a cell for a move. Raises the error of a cell that does not answer."""
     database, scripts = wiring.store.database, wiring.state.scripts
     CELL_TABLES.make(wiring.store.engine)
     return MoveSide(

@@ -40,8 +40,8 @@ from brainq.contracts.encryption import MARK
 from brainq.contracts.ids import PREFIX_BOUNDARY, prefix_upper_bound, tenant_of
 
 PAGE = 500
-BATCH = 200  # turns in one transaction, as where turns are pruned
-BLOB_PAGE = 20  # of some megabytes each
+BATCH = 200  # The number of turns in one transaction, as in pruning.
+BLOB_PAGE = 20  # Each blob may have some megabytes.
 _FIRST, _BEYOND = bindparam("first"), bindparam("beyond")
 _THEIR_TURNS = select(turns.c.turn_id).where(turns.c.session_id >= _FIRST, turns.c.session_id < _BEYOND)
 _THEIR_HASHES = select(attachments.c.sha256).where(
@@ -174,7 +174,7 @@ class TenantRows:
         for table in (*KNOWLEDGE, pruned_sessions, brakes, *HANDED_OVER):
             self._db.write(_remove(table), values)
         if self._db.dialect == "sqlite":
-            # The rows of those that are gone are given away again; a session's next turn comes behind those it had.
+            # The row numbers of deleted rows are reused, but a session's next turn must come after its earlier ones.
             self._db.write(_PRUNED_BEFORE_ALL, {})
 
     def remove_jobs(self, table: Table, tenant: str) -> None:

@@ -23,10 +23,8 @@ _LENT = (
 
 
 class EncryptedBlobs(Blobs):
-    """Blobs with encrypted content. Each tenant has its own copy of a file, under its key.
-
-    The name of such a file in SQL contains its tenant. A file that was stored in the clear keeps its name.
-    """
+    """Blobs with encrypted content. Each tenant has its own copy of a file, under its key. The name of such a file in
+    SQL contains its tenant. A file that was stored in the clear keeps its name."""
 
     def keep(self, session_id: str, turn_id: str, files: Sequence[File]) -> Sequence[str]:
         codec = self._db.codec

@@ -28,31 +28,36 @@ NO_KEYS = (
 
 
 class ContentKeys:
-    """What operators do with keys.
+    """An operator's actions on the content keys.
 
     stores   the databases of all cells, by name
 
-    Each verb raises SetupError where BRAINQ_CONTENT_KEYS is not set, and ContentKeyMissing where a key is not here.
+    Each method raises SetupError if BRAINQ_CONTENT_KEYS is not set, and ContentKeyMissing if a key is not available
+    here.
     """
 
     def __init__(self, stores: Sequence[tuple[str, Store]]) -> None:
         self._stores = stores
 
     def list(self) -> tuple[TenantKey, ...]:
-        """By tenant and generation, those that were removed, too."""
+        """Return all keys by tenant and generation, including removed ones."""
         return tuple(key for codec in self._codecs() for key in codec.listed())
 
     def in_clear(self) -> Mapping[str, int]:
-        """How many rows and files are in the clear, by table. It reads all of them."""
+        """Return the number of rows and files that are not encrypted, by table. Reads all of them."""
         return self._counted(Reencryption.in_clear)
 
     def left(self) -> Mapping[str, int]:
-        """How many are not under their tenant's current key, by table. It reads all of them."""
+        """Return the number of rows and files that are not under their tenant's current key, by table. Reads all of
+        them."""
         return self._counted(Reencryption.left)
 
     def rotate(self, tenant: str | None = None) -> int:
-        """New values are under a new key, of one tenant or of each; how many keys were made. Old values stay readable
-        until `reencrypt` brings them under it. Other processes use it within ten seconds."""
+        """Create a new key for new values, for one tenant or for all. Returns the number of new keys.
+
+        Old values stay readable with their old keys until `reencrypt` rewrites them. Other processes use the new key
+        within ten seconds.
+        """
         wanted = None if tenant is None else check_tenant(tenant)
         made = 0
         for codec in self._codecs():
@@ -65,10 +70,12 @@ class ContentKeys:
         return self._recorded("rotate keys", made, tenant)
 
     def rewrap(self) -> int:
-        """Wrap the tenants' keys by the first key of the operator's file, so that the others may go; how many.
+        """Wrap the tenants' keys with the first key of the operator's file, so that the other lines can be deleted.
 
-        Where there were some it takes eleven seconds: for ten a process goes on with the file as it was, and may wrap a
-        new tenant's key by the old one.
+        Returns the number of rewrapped keys.
+
+        If there are any, this takes eleven seconds, because a process uses its copy of the file for ten seconds and may
+        still wrap a new tenant's key with the old one.
         """
         codecs = self._codecs()
         done = sum(_rewrap_all(codec) for codec in codecs)
@@ -78,9 +85,13 @@ class ContentKeys:
         return self._recorded("rewrap keys", done)
 
     def reencrypt(self, watch: Callable[[ReencryptProgress], None] = lambda _: None) -> int:
-        """Bring every value under its tenant's current key, or into the clear where the file's first line is `clear`.
-        How many rows and files were written anew. It runs beside live workers, and may be interrupted and run again.
-        What is under a key that is being shredded stays. Raises ContentKeyMissing once all that can be read is done."""
+        """Re-encrypt every value with its tenant's current key, or decrypt it if the first line of the file is `clear`.
+
+        Returns the number of rewritten rows and files.
+
+        It may run next to live workers, and may be interrupted and run again. Values under a key that is being shredded
+        stay unchanged. Raises ContentKeyMissing after all readable values are done.
+        """
         done, missing = 0, None
         for database, codec in self._databases():
             try:
@@ -94,10 +105,10 @@ class ContentKeys:
         return done
 
     def shred(self, tenant: str) -> int:
-        """Remove a tenant's keys for good: what is under them is unreadable from then on. How many.
+        """Remove a tenant's keys permanently, so that its content can never be read again. Returns the number of keys.
 
-        It takes eleven seconds: processes go on with a key for ten. Raises InvalidInput while the tenant has turns that
-        have not ended; `erase` ends them, and removes keys, too.
+        This takes eleven seconds, because processes cache a key for ten. Raises InvalidInput while the tenant has turns
+        that have not ended. `erase` ends them, and removes the keys as well.
         """
         name = check_tenant(tenant)
         open_turns = [turn for _, store in self._stores for turn in self._open_turns(store, name)]
@@ -110,7 +121,7 @@ class ContentKeys:
         return self._recorded("shred keys", KeysLeaving(self._codecs(), name).shred(), tenant)
 
     def check(self) -> None:
-        """Raises ContentKeyMissing for the first key that cannot be unwrapped here."""
+        """Raise ContentKeyMissing for the first key that cannot be unwrapped here."""
         for codec in self._codecs():
             codec.check()
 
@@ -143,47 +154,51 @@ class ContentKeys:
             yield store.database, codec
 
     def _codecs(self) -> list[EnvelopeCodec]:
-        """One for each database of keys."""
+        """Return one codec for each database of keys."""
         return list({codec.place.url: codec for _, codec in self._databases()}.values())
 
 
 class KeysLeaving:
-    """A tenant's keys on their way out: nothing new is under them from here on. What is written meanwhile is under a
-    new key, which stays."""
+    """A tenant's keys that are being removed.
+
+    No new value uses them: values that are written meanwhile use a new key, which stays.
+    """
 
     def __init__(self, codecs: Sequence[EnvelopeCodec], tenant: str) -> None:
-        self._all = codecs  # those that were shredded before, too
+        self._all = codecs  # These include the databases whose keys were shredded earlier.
         self._codecs = [codec for codec in codecs if codec.keys.leave(tenant)]
         self._tenant = tenant
         self._gone_at = time.monotonic() + max((codec.cache_s for codec in codecs), default=0.0) + SETTLE_S
 
     def shred(self) -> int:
-        """Wait until no process can have one any more, and remove them; how many."""
+        """Wait until no process can still have a key in its cache, then remove the keys. Returns their number."""
         try:
             if self._codecs:
                 time.sleep(max(0.0, self._gone_at - time.monotonic()))
         except BaseException:
             self.stay()
             raise
-        # Of all: whoever removed some before may have died before they were gone from the files.
+        # Remove them from all databases, because an earlier process may have died before the keys were gone from the
+        # files.
         gone = sum(codec.keys.shred(self._tenant) for codec in self._all)
         for codec in self._codecs:
             codec.forget()
         return gone
 
     def forget_name(self) -> None:
-        """Whose they were is nowhere any more."""
+        """Remove the tenant's name from the rows of the removed keys."""
         for codec in self._all:
             codec.keys.forget_name(self._tenant)
 
     def stay(self) -> None:
-        """They do not go after all: what is under them can be brought under the tenant's newer key."""
+        """Keep the keys after all. Their values can be re-encrypted with the tenant's newer key."""
         for codec in self._codecs:
             codec.keys.stay(self._tenant)
 
 
 def erase_keys(stores: Sequence[Store], tenant: str) -> int:
-    """Remove the keys of an erased tenant for good, and its name from what is left of them. Returns how many."""
+    """Remove the keys of an erased tenant permanently, and its name from the remaining rows. Returns the number of
+    keys."""
     leaving = KeysLeaving([codec for store in stores if (codec := codec_of(store)) is not None], tenant)
     gone = leaving.shred()
     leaving.forget_name()
@@ -205,7 +220,7 @@ def codec_of(store: Store) -> EnvelopeCodec | None:
 
 
 def check_tenant(tenant: str) -> str:
-    """Raises InvalidInput unless it is what keys go by: what sessions begin with, to the first colon."""
+    """Return the tenant. Raises InvalidInput unless it is the part of a session id up to the first colon."""
     if tenant == PREFIX_BOUNDARY:
         return tenant
     (name,) = check_prefixes("tenant", (tenant,))

@@ -30,7 +30,8 @@ from brainq.contracts.encryption import (
 from brainq.contrib.encryption.envelope import EnvelopeCodec
 from brainq.runtime.observe.logs import logger
 
-CONNECTIONS = 2  # for session look-ups: a thread that holds a connection must not wait for one of the same pool
+# Connections for session look-ups. A thread that holds a connection must not wait for another one of the same pool.
+CONNECTIONS = 2
 KNOWN_TURNS = 4096
 KNOWN_UNREADABLE = 4096
 _SESSION_NAMES = ("session_id", "session")
@@ -45,7 +46,7 @@ class EncodedDatabase(Database):
         super().__init__(engine)
         self.codec = self._codec = EnvelopeCodec(keys)
         self._sessions = RowSessions(engine)
-        self._stored = Database(engine)  # values as they are stored
+        self._stored = Database(engine)  # This reads and writes values as they are stored.
         self._unreadable = set[tuple[str, str]]()  # rows and keys that were logged
 
     def row_sealer(self, table: Table) -> Callable[[Sequence[Record]], Sequence[Record]] | None:
@@ -130,7 +131,7 @@ class EncodedStatement(Prepared):
         if self._opened:
             for row in cast("list[dict[str, Any]]", found):
                 for name, kind in self._opened:
-                    # A file in the clear may begin as a value does; it has no tenant in its name.
+                    # An unencrypted file may begin like an encrypted value; its name then contains no tenant.
                     is_file = isinstance(kind, ContentBytes)
                     if row[name] and not (is_file and OWNER_SEPARATOR not in row["sha256"]):
                         row[name] = opened(self._codec, kind, row[name])
@@ -172,10 +173,8 @@ def opened(codec: ContentCodec, kind: TypeEngine[Any], value: Any) -> Any:
 
 
 def content_of(codec: ContentCodec, kind: TypeEngine[Any], value: Any) -> Any:
-    """Decode a value. If its key was removed, returns the column's placeholder.
-
-    Raises ContentKeyMissing, and ContentShredded if the column has no placeholder.
-    """
+    """Decode a value. If its key was removed, returns the column's placeholder. Raises ContentKeyMissing, and
+    ContentShredded if the column has no placeholder."""
     try:
         if isinstance(kind, ContentBytes):
             return codec.decode_bytes(bytes(value))

@@ -170,7 +170,7 @@ class EnvelopeCodec:
         if not text:
             return text
         if not self.writes:
-            # What happens to look like a value must not be taken for one.
+            # A text that happens to look like an encrypted value must not be taken for one.
             return f"{MARK}{IN_CLEAR}:{_base64(text.encode())}" if text.startswith(MARK) else text
         key = self.current(tenant_of(session_id))
         return f"{MARK}{key.key_id}:{_base64(self._sealed(key, text.encode()))}"
@@ -183,7 +183,7 @@ class EnvelopeCodec:
             body = base64.b64decode(found[2])
             return (body if found[1] == IN_CLEAR else self._opened(found[1], body)).decode()
         except (binascii.Error, UnicodeDecodeError):
-            return value  # written by somebody before there were keys: no value of ours
+            return value  # The value was written before encryption was set up, so it is not one of ours.
 
     def encode_bytes(self, session_id: str, data: bytes) -> bytes:
         if not self.writes:

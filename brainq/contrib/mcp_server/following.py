@@ -1,4 +1,7 @@
-"""Following a turn for a waiting client: events become progress, and approvals become questions to its user."""
+"""Follow a turn for a waiting client.
+
+Events become progress notifications, and approvals become questions to the client's user.
+"""
 
 from __future__ import annotations
 
@@ -31,13 +34,13 @@ from brainq.gateway.rest.turn_control import decide
 EVERY_S = 0.25
 """The minimum interval between notifications of text, because a model sends too many deltas."""
 SendProgress = Callable[[float, str], Awaitable[None]]
-"""A function that sends a progress value, which only grows, and a message."""
+"""A function that sends a progress value, which never decreases, and a message."""
 MAX_SHOWN_CHARS = 4_000
 FORM: dict[str, Any] = {
     "type": "object",
     "properties": {
         "decision": {"type": "string", "title": "Decision", "enum": ["approve", "deny"]},
-        "reason": {"type": "string", "title": "Reason", "description": "The model reads it if you deny."},
+        "reason": {"type": "string", "title": "Reason", "description": "The reason for a denial; the model reads it."},
     },
     "required": ["decision"],
 }
@@ -217,7 +220,9 @@ def read_round(state: str) -> ElicitationRound:
     found = read_input(ElicitationRound, "requestState", state_json)
     for approval_id in found.asks:
         if split_call_id(approval_id)[0] != found.turn_id:
-            raise InvalidInput("requestState", "it names an approval of another turn; send it back unchanged")
+            raise InvalidInput(
+                "requestState", "the state names an approval of another turn; send the state back unchanged"
+            )
     return found
 
 
@@ -241,7 +246,10 @@ async def apply_decisions(request: McpRequest, shown: ElicitationRound, answers:
 async def elicit_now(
     request: McpRequest, handle: AsyncTurnHandle, seq: int, pending: Sequence[Approval], slot: StreamSlot
 ) -> bool:
-    """Question the client's user while the call is open, in old versions. Returns whether nothing is left to decide."""
+    """Question the client's user while the call is open, as old versions of the protocol do.
+
+    Returns whether nothing is left to decide.
+    """
     shown = ElicitationRound(turn_id=handle.turn_id, seq=seq, asks={each.id: each.args_hash for each in pending})
     asking = asyncio.ensure_future(_elicit_all(request, pending))
     elsewhere = asyncio.ensure_future(_wait_for_resume(handle, seq))

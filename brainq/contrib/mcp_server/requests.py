@@ -36,7 +36,9 @@ MAX_KEY_CHARS = 500
 MAX_NOTED_CALLS = 10_000
 CANCEL_TRIES = 20
 CANCEL_RETRY_S = 0.1
-"""The turn of a cancelled call is looked up repeatedly, because the cancel may arrive before the turn is accepted."""
+"""The interval at which the turn of a cancelled call is looked up, because the cancel may arrive before the turn is
+accepted.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,7 +152,7 @@ class CallsInFlight:
             except NotFound:
                 await asyncio.sleep(CANCEL_RETRY_S)
             except BrainqError as failure:
-                log.warning("a cancel was lost", failure=failure)
+                log.warning("a cancel could not be carried out", failure=failure)
                 return
             else:
                 return

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 SESSION_HEADER = b"mcp-session-id"
 VERBS: dict[str, Verb] = {"POST /mcp": Verb.READ}
-"""Every request needs this verb; most tools need additional ones."""
+"""The verb that every request needs. Most tools need further verbs."""
 router = APIRouter(include_in_schema=False)  # tools/list documents it
 
 
@@ -46,9 +46,9 @@ class McpWire(Wire):
     def require(self) -> None:
         """Raise RequestRejected if MCP is off or its extra is not installed."""
         if not self._gateway.settings.http_mcp:
-            raise RequestRejected("no-such-route", "MCP is off; the operator may set BRAINQ_HTTP_MCP")
+            raise RequestRejected("no-such-route", "MCP is off; the operator can turn it on with BRAINQ_HTTP_MCP")
         if importlib.util.find_spec("mcp") is None:
-            raise RequestRejected("no-such-route", "MCP needs an extra: pip install 'brainq[mcp]'")
+            raise RequestRejected("no-such-route", "the extra for MCP is not installed: pip install 'brainq[mcp]'")
 
     async def answer(self, scope: Scope, receive: Receive, send: Send, *, opens: bool) -> None:
         """Let the SDK answer a request. Raises SetupError while the SDK's server does not start.
@@ -85,7 +85,7 @@ class McpWire(Wire):
         return self._manager
 
     async def _run(self) -> None:
-        """Run a new manager until it is cancelled or fails. A manager cannot run twice."""
+        """Run a new session manager until it is cancelled or fails. A manager cannot run twice."""
         try:
             manager = await self._make()
             async with manager.run():

@@ -231,7 +231,9 @@ async def _report_failures(ctx: McpContext, call_next: CallNext) -> HandlerResul
     except Exception as failure:
         problem_id = new_turn_id()
         log.error("a request failed", failure=failure, problem_id=problem_id, route="mcp")
-        raise MCPError(types.INTERNAL_ERROR, f"a bug in brainq; its log has the details under {problem_id}") from None
+        raise MCPError(
+            types.INTERNAL_ERROR, f"a bug in brainq; the details are in brainq's log under {problem_id}"
+        ) from None
 
 
 @dataclass(frozen=True, slots=True)
@@ -262,7 +264,7 @@ class _Handlers:
         if tool is not None and request.caller.verbs >= tool.needs:
             args = read_input(tool.input, "arguments", params.arguments or {})
             return tool_result(request, await tool.run(request, args, self.calls))
-        raise MCPError(types.INVALID_PARAMS, "there is no such tool; tools/list lists them all")
+        raise MCPError(types.INVALID_PARAMS, "there is no such tool; tools/list lists all tools")
 
     async def list_resources(
         self, context: McpContext, params: types.PaginatedRequestParams | None

@@ -94,7 +94,9 @@ class WatchInput(TurnInput):
 
 class SteerInput(TurnInput):
     text: str = Field(min_length=1, max_length=MAX_MESSAGE_CHARS, description="The agent reads it next.")
-    client_message_id: str | None = Field(default=None, pattern=ID, description="A repeated id is the same input.")
+    client_message_id: str | None = Field(
+        default=None, pattern=ID, description="Sending the same id again has no effect."
+    )
 
 
 class CancelInput(TurnInput):
@@ -132,7 +134,10 @@ class ApprovalsInput(Body):
 
 
 class EventPage(Answer):
-    """Events of a turn in order. Pass `next` as `after` to continue; `is_over` is true after the last event."""
+    """A page of a turn's events, in order.
+
+    Pass `next` as `after` to continue; `is_over` is true after the last event.
+    """
 
     turn_id: str
     session: str

@@ -36,7 +36,10 @@ log = logger("brainq.models")
 _LOOP = LoopThread("brainq-models")
 OPEN_TIMEOUT_S = 30.0
 _WITHOUT_FINISH_REASON = frozenset({"test", "function"})
-"""Models in this process, which give no reason for their end. A service's stream without a reason was cut."""
+"""The systems that run in this process and give no finish reason.
+
+If a service's stream has no finish reason, it was cut.
+"""
 
 
 class PydanticAIProvider:
@@ -156,7 +159,9 @@ class PydanticAIProvider:
     def _complete_reply(self, reply: ModelReply, request: ModelRequest, model: Model) -> ModelReply:
         if not reply.finish_reason and model.system not in _WITHOUT_FINISH_REASON:
             raise ProviderError(
-                f"{self.name}: the reply ended without a reason: it was cut", kind="stream", retryable=True
+                f"{self.name}: the reply ended without a finish reason, so it was cut off",
+                kind="stream",
+                retryable=True,
             )
         return with_usage(reply, request)
 
@@ -213,8 +218,10 @@ class PydanticAIProvider:
         if named is None:
             return self._failure(error)
         self._refused |= {refusal_key(named, request.model)}
-        log.warning("the service refuses a part of requests", provider=self.name, left_out=named)
-        return ServiceError(f"{self.name}: {request.model} does not take {named}", kind="refused", retryable=True)
+        log.warning(
+            "the service refuses a part of requests; brainq omits it from now on", provider=self.name, left_out=named
+        )
+        return ServiceError(f"{self.name}: {request.model} does not support {named}", kind="refused", retryable=True)
 
     def _failure(self, error: BaseException) -> Exception:
         if isinstance(error, ModuleNotFoundError) and (error.name or "").partition(".")[0] == "pydantic_ai":

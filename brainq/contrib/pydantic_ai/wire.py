@@ -87,9 +87,9 @@ def from_pydantic_error(error: Exception, provider: str) -> ProviderError | Setu
         return error
     words = beginning(clean(str(error)), MAX_MESSAGE_CHARS)
     if isinstance(error, ImportError):
-        return SetupError(f"the provider {provider!r} misses a package; {words}")
+        return SetupError(f"the provider {provider!r} needs a package that is not installed; {words}")
     if isinstance(error, theirs.UserError):
-        return SetupError(f"the provider {provider!r} cannot be asked; {words}")
+        return SetupError(f"the provider {provider!r} cannot be used; {words}")
     if isinstance(error, theirs.ModelHTTPError):
         return _from_http_error(error, provider)
     wait_s = getattr(error, "retry_after", None)
@@ -98,7 +98,7 @@ def from_pydantic_error(error: Exception, provider: str) -> ProviderError | Setu
             return ServiceError(f"{provider}: {words}", kind=kind, retryable=retryable, retry_after_s=wait_s)
     if isinstance(error, theirs.ModelAPIError):
         return ServiceError(f"{provider}: {words}", kind="server", retryable=True, retry_after_s=wait_s)
-    # An HTTP library's own, while a body is read. Neither library is imported here.
+    # An HTTP library's own exception, raised while a body is read. Neither library is imported here.
     if any(base.__name__ in ("TransportError", "RequestError") for base in type(error).__mro__):
         return ServiceError(f"{provider}: the connection failed ({words})", kind="connection", retryable=True)
     return ServiceError(f"{provider}: {type(error).__name__}: {words}", kind="refused", retryable=False)
@@ -129,7 +129,7 @@ def refused_setting(error: BaseException, settings: Mapping[str, Any]) -> str | 
 
 
 _PROVIDER_FIELDS = ("id", "signature", "provider_name", "provider_details")
-"""The fields of a part that its service needs back unchanged. Gemini signs calls and texts, too."""
+"""The fields of a part that its service needs back unchanged. Gemini signs calls and texts as well."""
 _FINISH = {"tool_call": "tool_calls"}
 
 
@@ -298,7 +298,7 @@ def from_response(response: ModelResponse, model: str, system: str, streamed: Ca
 
 
 def from_usage(usage: RequestUsage) -> TokenUsage:
-    """Return the usage. `input_tokens` includes the cached ones there, too."""
+    """Return the usage. Its `input_tokens` includes the cached tokens, as in pydantic-ai."""
     return reported_usage(
         sent=usage.input_tokens,
         written=usage.output_tokens,
@@ -311,7 +311,7 @@ def from_usage(usage: RequestUsage) -> TokenUsage:
 def _part_record(
     kind: str, part: TextPart | ToolCallPart, response: ModelResponse, model: str, system: str, before: int
 ) -> Iterator[Reasoning]:
-    """Yield what a text or a call carries that its service needs back. Most carry nothing."""
+    """Yield the data of a text or a call that its service needs back. Most parts have none."""
     if part.provider_details or part.id:
         yield _replay_record(kind, part, response, model, system, before, "")
 

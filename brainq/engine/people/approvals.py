@@ -244,7 +244,7 @@ class ApprovalDesk:
     def _place(self, approval_id: str, sessions: Sequence[str] | None) -> int:
         place = self.rows.row_number(*split_call_id(approval_id), sessions)
         if place is None:
-            raise InvalidInput("before", f"there is no approval {approval_id!r}, or no more; begin with the first page")
+            raise InvalidInput("before", f"approval {approval_id!r} does not exist; begin with the first page")
         return place
 
     def _walk(

@@ -30,7 +30,7 @@ from brainq.runtime.processes.resources import is_shortage
 from brainq.runtime.settings.http import split_list
 
 AGENT_CARD_PATH = "/.well-known/agent-card.json"
-"""The last part of the path of each public agent card of A2A."""
+"""The path suffix of every public A2A agent card."""
 PUBLIC_PATHS = frozenset({"/", "/healthz", "/readyz", "/v1/openapi.json"})
 PUBLIC_PREFIX = "/page/"
 _AGENT_CARD = re.compile(rf"(/a2a/[^/]+)?{re.escape(AGENT_CARD_PATH)}")
@@ -115,7 +115,7 @@ VERBS: dict[str, Verb] = {
     "GET /v1/models": Verb.READ,
     "GET /v1/models/{model}": Verb.READ,
 }
-"""The verb that each of the gateway's own routes needs. A Wire has the verbs of its routes."""
+"""The verb that each of the gateway's own routes needs. The verbs of a wire's routes are in its Wire."""
 log = logger("brainq.gateway")
 REQUEST_ID = "x-request-id"
 _REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}", re.ASCII)
@@ -292,7 +292,8 @@ class RequestLogMiddleware:
 
 
 def _failure_response(failure: Exception, problem_id: str) -> Response:
-    """Return the answer to a failure. A shortage in this process is not a bug: another gateway may not have it."""
+    """Return the response to a failure. A shortage in this process is not reported as a bug, because another gateway
+    may not have it."""
     if is_shortage(failure):
         return error_response(RequestRejected("short", "try again later, or at another gateway"))
     return bug_response(problem_id)
@@ -315,7 +316,8 @@ def _with_headers(message: Message, request_id: str) -> Message:
 
 
 def _has_two_lengths(scope: Scope) -> bool:
-    """Return whether a proxy may have seen another end of this request, and so take its rest for another client's."""
+    """Return whether the request has both Content-Length and Transfer-Encoding. A proxy could then see another end of
+    the body and treat the rest as a new request."""
     headers = Headers(scope=scope)
     return "content-length" in headers and "transfer-encoding" in headers
 

@@ -57,7 +57,7 @@ def make_authenticator(settings: Settings, tokens: Tokens) -> Authenticator:
         return Authenticator(
             _by_hook(settings.http_auth, checks),
             False,
-            f"{settings.http_auth} authenticates callers",
+            f"{settings.http_auth} authenticates the callers",
             is_known=lambda _: True,  # the app limits the cost of its own function
             admits_anyone=_always,
         )
@@ -74,7 +74,13 @@ def make_authenticator(settings: Settings, tokens: Tokens) -> Authenticator:
         # Clients of some wires always send a key. It is ignored until the first token is created.
         return await by_token(headers) if await first.is_made() else LOCAL_CALLER
 
-    return Authenticator(by_token_or_local, True, "any client on this machine may do everything", is_known, _always)
+    return Authenticator(
+        by_token_or_local,
+        True,
+        "there is no authentication: any client on this machine may do everything",
+        is_known,
+        _always,
+    )
 
 
 def local_authenticator() -> Authenticator:
@@ -132,7 +138,7 @@ def _by_hook(reference: str, checks: Executor) -> Authenticate:
         else:
             found = await _in_thread(checks, as_sync(hook), headers)
         if found is not None and not isinstance(found, Caller):
-            raise TypeError(f"{reference} gave {type(found).__name__}, not a brainq.access.Caller or None")
+            raise TypeError(f"{reference} returned {type(found).__name__}, not a brainq.access.Caller or None")
         return found
 
     return by_hook

@@ -32,7 +32,8 @@ class RateLimiter:
         self._left: OrderedDict[str, tuple[float, float]] = OrderedDict()
 
     def take(self, name: str) -> float:
-        """Return 0 if the request is granted, or else the seconds until the next one would be."""
+        """Count one more request of this name. Returns 0 if it is within the limit, or else the seconds until the next
+        one would be."""
         now = self._now()
         left, at = self._left.pop(name, (self._capacity, now))
         left = min(self._capacity, left + (now - at) * self._a_second)
@@ -85,6 +86,6 @@ class CallerRates:
         if wait_s := rate.take(name):
             raise RequestRejected(
                 "too-many-requests",
-                f"{self._a_second:g} requests a second are granted; try again later",
+                f"the limit is {self._a_second:g} requests a second; try again after the seconds in Retry-After",
                 retry_after_s=math.ceil(wait_s),
             )

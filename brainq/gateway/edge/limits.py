@@ -49,7 +49,8 @@ class StreamLimiter:
         if self._by_caller[caller] >= self._limit_a_caller:
             raise RequestRejected(
                 "too-many-streams",
-                f"{self._limit_a_caller} streams and waits are open for this caller; close one, then try again",
+                f"this caller has {self._limit_a_caller} open streams and waits, which is the limit; close one, then "
+                "try again",
             )
         if len(self._open) >= self._limit:
             raise RequestRejected("streams-full", "try again later, or at another gateway")

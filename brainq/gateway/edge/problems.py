@@ -29,8 +29,8 @@ from brainq.runtime.text.surrogates import clean_json
 
 MEDIA_TYPE = "application/problem+json"
 TYPE_PREFIX = "urn:brainq:problem:"
-NOT_FOUND = "nothing of yours has this id; check the id, and whose token this is"
-NOT_SET_UP = "the gateway is not set up for this; its operator runs `brainq doctor` to see why"
+NOT_FOUND = "this caller has no object with this id; check the id and the token"
+NOT_SET_UP = "the gateway is not set up for this; its operator can find the reason with `brainq doctor`"
 
 
 class Problem(BaseModel):
@@ -139,7 +139,7 @@ def error_response(error: BrainqError | RequestRejected) -> JSONResponse:
 def bug_response(problem_id: str) -> JSONResponse:
     """Return the response to an unexpected failure, whose details are in the log under this id."""
     problem = _problem(
-        REJECTIONS["bug"], f"the gateway's log has the details under {problem_id}; a retry may fail again"
+        REJECTIONS["bug"], f"the details are in the gateway's log under {problem_id}; a retry may fail again"
     )
     return problem_response(problem.model_copy(update={"problem_id": problem_id}))
 

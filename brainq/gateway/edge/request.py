@@ -114,7 +114,9 @@ class GatewayRequest:
         """
         if not self.may_access(session_id):
             prefixes = " or ".join(map(repr, self.caller.prefixes or ()))
-            raise SessionNotAllowed(f"session {session_id!r}: this token's sessions begin with {prefixes}")
+            raise SessionNotAllowed(
+                f"session {session_id!r}: it is not one of this token's sessions, which begin with {prefixes}"
+            )
 
     def require_verb(self, verb: Verb) -> None:
         """Raise RequestRejected if the caller lacks this verb."""
@@ -127,8 +129,8 @@ class GatewayRequest:
             if Verb.CONFIGURE not in self.caller.verbs:
                 raise RequestRejected(
                     "forbidden",
-                    f"{option}: this needs the verb 'configure', which the caller does not have; leave it out to use "
-                    "the brain's setting",
+                    f"{option}: this needs the verb 'configure', which the caller does not have; omit it to use the "
+                    "brain's setting",
                 )
 
     async def own_turn(self, turn_id: str) -> AsyncTurnHandle:

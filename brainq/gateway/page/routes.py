@@ -92,7 +92,10 @@ async def shell() -> Response:
 
 @router.get("/page/{release}/{name:path}")
 async def asset(release: str, name: str) -> Response:
-    """Return a file of the page. The shell of another gateway's release gets our file, without caching it."""
+    """Return a file of the page.
+
+    If the shell came from a gateway of another release, this gateway's file is returned, without caching.
+    """
     ours = load_assets()
     content = ours.files.get(name)
     if content is None:

@@ -30,13 +30,17 @@ T = TypeVar("T")
 HEARTBEAT = b": alive\n\n"
 """A comment, which readers ignore. It keeps proxies from cutting a quiet stream."""
 RECONNECT_MS = 1_000
-RECONNECT_FRAME = format_sse_event(comment="come again with Last-Event-ID", retry=RECONNECT_MS)
+RECONNECT_FRAME = format_sse_event(comment="reconnect with Last-Event-ID", retry=RECONNECT_MS)
 """The frame that precedes the end of an unfinished stream. An EventSource reconnects with its last event id."""
 log = logger("brainq.gateway")
 GATHER_S = 0.25
-"""How long a stream that could pause waits for another event, so that simultaneous events stay together."""
+"""The seconds for which a stream that could pause waits for another event, so that simultaneous events are sent
+together.
+"""
 FIRST_EVENT_S = 1.0
-"""How long the response waits for the first event, which is late only if the turn was just accepted."""
+"""The seconds for which the response waits for the first event. That event is late only if the turn
+was just accepted.
+"""
 NextEvent = asyncio.Task[TurnEvent | None]
 
 
@@ -50,7 +54,7 @@ def requested_wait_s(prefer: str, max_s: float) -> float:
 
 
 async def unless_over(work: Awaitable[T], request: HttpRequest, slot: StreamSlot) -> T | None:
-    """Return what `work` returns, or None if the gateway stops or the client disconnects first."""
+    """Return the result of `work`, or None if the gateway stops or the client disconnects first."""
     task = asyncio.ensure_future(work)
     over = [
         asyncio.ensure_future(slot.stopping.wait()),
@@ -80,7 +84,6 @@ async def wait_for_disconnect(receive: Receive) -> None:
 
 
 async def result_if_ready(handle: AsyncTurnHandle, wait_s: float = 0) -> TurnResult | None:
-    """Return the result, or None if it is not ready within `wait_s`."""
     try:
         return await handle.result(timeout_s=wait_s)
     except ResultTimeout:
@@ -103,7 +106,7 @@ class EventReader:
         self.next: NextEvent = asyncio.ensure_future(anext(self._events, None))
 
     def skip(self, last_seen: int) -> None:
-        """Skip the next event, which may arrive later, if its number is `last_seen` or lower."""
+        """Skip the next event if its number is `last_seen` or lower. The event may arrive later."""
         self.next = asyncio.ensure_future(self._after(last_seen, self.next))
 
     async def wait(self, timeout_s: float, *over: asyncio.Future[Any]) -> bool:
@@ -128,7 +131,7 @@ async def open_events(handle: AsyncTurnHandle, last_seen: int) -> EventReader | 
 
     Raises RequestRejected if the events are gone.
     """
-    # Read the last event that was seen again, because it may be the final one.
+    # Read the last seen event again, because it may be the final one.
     reading = EventReader(handle.events(max(0, last_seen - 1)))
     try:
         await asyncio.wait({reading.next}, timeout=FIRST_EVENT_S)
@@ -180,7 +183,7 @@ class StreamEncoding:
         return EncodedEvent(event_frame(event), event.is_final)
 
     def rest(self) -> bytes:
-        """Return the end of a stream whose turn waits for its reader to act, or b"" if the stream continues."""
+        """Return the last bytes of a stream whose turn waits for its reader to act, or b"" if the stream continues."""
         return b""
 
     def farewell(self) -> bytes:
@@ -189,7 +192,7 @@ class StreamEncoding:
 
 
 class EventStream(Response):
-    """A `text/event-stream` response of the events of `reading`. It releases its slot whenever it ends.
+    """A `text/event-stream` response with the events of `reading`. It releases its slot when it ends, for any reason.
 
     may_still_read   returns whether the caller is still authenticated; called every `heartbeat_s`
     """
@@ -269,9 +272,9 @@ class EventStream(Response):
 async def stream_events(
     request: HttpRequest, begin_reading: Callable[[], Awaitable[EventReader | None]], encoding: StreamEncoding
 ) -> EventStream | None:
-    """Stream the events of `begin_reading` in one of the caller's slots. Returns None if there are none.
+    """Stream the events of `begin_reading`, using one of the caller's slots. Returns None if there are no events.
 
-    Raises RequestRejected if no slot is free, and what `begin_reading` raises.
+    Raises RequestRejected if no slot is free, and any error of `begin_reading`.
     """
     slot = request.stream_slot()
     try:

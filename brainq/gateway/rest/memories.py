@@ -28,7 +28,7 @@ from brainq.gateway.rest.bodies import (
 )
 
 router = APIRouter(prefix="/v1/memories", tags=["memories"])
-ScopeQuery = Annotated[str | None, Query(max_length=MAX_SCOPE_CHARS, description="Give this or `session`.")]
+ScopeQuery = Annotated[str | None, Query(max_length=MAX_SCOPE_CHARS, description="Send either this or `session`.")]
 SessionQuery = Annotated[str | None, Query(pattern=ID, description="Selects the scope that brains give this session.")]
 
 

@@ -48,7 +48,7 @@ def _check_interval(value: object) -> object:
     if isinstance(value, bool) or not isinstance(value, str | int | float | None):
         raise ValueError("write a crontab, such as `*/5 9-17 * * mon-fri`, or an interval in seconds")
     if not isinstance(value, str | None) and not value > 0:
-        raise ValueError("an interval in seconds is above 0")
+        raise ValueError("the interval must be above 0 seconds")
     return value
 
 
@@ -109,7 +109,7 @@ async def put(body: ScheduleBody, request: RequestDep) -> ScheduleStatus:
     request.require_session(body.name)
     require_may_submit(request, body.session_id, body)
     if (body.when is None) is (body.at is None):
-        raise InvalidInput("when", "give one of `when` and `at`")
+        raise InvalidInput("when", "send either `when` or `at`")
     await _require_own_name(request, body.name)
     made = await request.client.schedule(
         body.name,
@@ -125,7 +125,7 @@ async def put(body: ScheduleBody, request: RequestDep) -> ScheduleStatus:
 async def schedules(
     request: RequestDep,
     limit: Limit = DEFAULT_LIST_PAGE,
-    after: Annotated[str, Query(pattern=f"^$|{ID}", description="`next` of the page at hand.")] = "",
+    after: Annotated[str, Query(pattern=f"^$|{ID}", description="`next` of the previous page.")] = "",
 ) -> SchedulePage:
     """List the caller's own schedules by name."""
     own = request.caller.prefixes

@@ -112,7 +112,8 @@ async def steer(own: SessionDep, request: RequestDep, body: InputBody) -> Receip
 
 @router.post("/pause")
 async def pause(own: SessionDep, request: RequestDep, body: ReasonBody | None = None) -> ChangeAnswer:
-    """Stop further turns from beginning; a live turn continues. `explain` of a waiting turn shows who and why."""
+    """Stop further turns from beginning; a live turn continues. `explain` of a waiting turn shows who paused the
+    session, and why."""
     reason = body.reason if body else ""
     if request.caller is not LOCAL_CALLER:
         reason = f"{request.caller.name}: {reason}" if reason else f"by {request.caller.name}"
@@ -139,14 +140,15 @@ async def drop(own: SessionDep, turn_id: TurnId) -> ChangeAnswer:
 
 @router.post("/flags", status_code=201)
 async def flag(own: SessionDep, body: HoldBody | None = None) -> PlacedHold:
-    """Add a readiness flag, which holds the next turn that has none until the flag is released."""
+    """Add a readiness flag. It holds the session's next turn without a flag until the flag is released."""
     placed = await own.readiness(**(body or HoldBody()).model_dump())
     return PlacedHold(id=placed.id, session_id=placed.session_id)
 
 
 @router.delete("/flags/{flag_id}")
 async def ready(own: SessionDep, flag_id: Annotated[str, Path(pattern=ID)]) -> ReleaseAnswer:
-    """Release a readiness flag. The turn that waits for it resumes, or the next turn will not wait."""
+    """Release a readiness flag. A turn that waits for it resumes. If no turn has it yet, the next turn will not be
+    held."""
     return ReleaseAnswer(released=await own.flag(flag_id).release())
 
 

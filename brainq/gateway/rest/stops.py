@@ -63,7 +63,7 @@ async def lift(
     request: RequestDep,
     tenant: Annotated[str, Query(max_length=MAX_STOP_NAME_CHARS)] = "",
 ) -> ChangeAnswer:
-    """Lift a stop; what waits for it resumes. 404 if there is no such stop."""
+    """Lift a stop. Work that waits because of it resumes. 404 if there is no such stop."""
     _require_own(request, checked_stop(kind, stopped, tenant))
     if not await request.client.lift(kind, stopped, tenant=tenant):
         raise NotFound("nothing of this name is stopped")

@@ -35,7 +35,7 @@ from brainq.gateway.rest.bodies import (
     page_end,
 )
 
-ByField = Field("", max_length=90, description="The person who does it, recorded after the caller's name.")
+ByField = Field("", max_length=90, description="The person who decides, recorded after the caller's name.")
 ArgsHashField = Field(
     None, max_length=200, description="The hash of the arguments that were shown; refused if they have changed."
 )
@@ -309,7 +309,7 @@ async def outside(
     # A token made by brainq names its session. A tool's own token does not, so it needs access to all sessions.
     ref = parse_outside_token(token)
     if not request.may_access(None if ref is None else ref.session_id):
-        raise TokenRefused("no call of yours waits for this token")
+        raise TokenRefused("no call of this caller waits for this token")
     if isinstance(body, OutsideResult):
         taken = await request.client.complete_call(token, result_with_files(body), partial=body.partial)
     else:

@@ -91,7 +91,9 @@ class SubmittedRequest(TurnAnswer):
     metadata: dict[str, JsonValue] | None
     prompt_tags: tuple[str, ...]
     attachments: int = Field(description="The number of files.")
-    parent: ParentCall | None = Field(description="The call that started the turn, if it is of the caller's sessions.")
+    parent: ParentCall | None = Field(
+        description="The call that started the turn, if it belongs to one of the caller's sessions."
+    )
 
 
 class ChildTurns(TurnAnswer):
@@ -157,7 +159,7 @@ async def submit(
     except Exception as failure:
         if not (isinstance(failure, RequestRejected | Unreachable) or is_shortage(failure)):
             raise
-        # It is impossible to wait at present, but the turn is accepted, and its producer must learn that.
+        # The wait is impossible at present, but the turn is accepted, and its producer must learn that.
         return _json_response(accepted, 202, _location(handle))
 
 
@@ -307,7 +309,8 @@ async def turn_status(handle: AsyncTurnHandle) -> TurnStatus:
 async def _result_or_status(
     otherwise: SubmitAnswer | TurnStatus, status: int, handle: AsyncTurnHandle, request: HttpRequest, prefer: str
 ) -> Response:
-    """Return the result if it is ready within the caller's wait, or else `otherwise` with the turn's location."""
+    """Return the result if it is ready within the caller's wait. Otherwise return `otherwise` with
+    the turn's location."""
     headers = _location(handle)
     wait_s = requested_wait_s(prefer, request.gateway.settings.http_wait_s)
     if wait_s:

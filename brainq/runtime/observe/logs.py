@@ -60,7 +60,7 @@ def current_log_ids() -> dict[str, str]:
     """Return turn_id, session_id, call_id, and request_id in a gateway. With telemetry, trace_id and span_id are
     included, in W3C's form. Empty if there is neither a turn nor a request."""
     from brainq.runtime.observe.tracing import (
-        current_place,  # here, because `brainq --help` does not load OpenTelemetry
+        current_place,  # Import this here, because `brainq --help` does not load OpenTelemetry.
     )
 
     ids = _ids.get()
@@ -115,7 +115,8 @@ def redact_log_records() -> None:
     def made(*args: Any, **named: Any) -> logging.LogRecord:
         record = make(*args, **named)
         stamp_record(record)
-        if (record.name or "").partition(".")[0] in _REDACTED_LOGGERS:  # a copy of a record is made without one
+        # The copy of a record is made without an exception.
+        if (record.name or "").partition(".")[0] in _REDACTED_LOGGERS:
             _rewrite(record)
         return record
 
@@ -142,9 +143,9 @@ def _plain(value: object) -> object:
 
 
 class EventLogger:
-    """Writes lines `event key=value ...` through the standard library. It is cheap when the level is off.
+    """A logger that writes lines `event key=value ...` through the standard library. It is cheap if the level is off.
 
-    structlog renders them in a process that calls `configure_logs`; importing brainq does not.
+    structlog renders the lines in a process that calls `configure_logs`; importing brainq does not.
     """
 
     def __init__(self, name: str) -> None:
@@ -218,8 +219,8 @@ def _formatter(*, json_lines: bool) -> logging.Formatter:
 
 
 def _with_exception(_: Any, __: str, row: Any) -> Any:
-    """Add the exception of a record that structlog did not make, which it would drop. brainq's own is in `stacked`
-    already."""
+    """Add the exception of a record that structlog did not make, because it would drop it. brainq's own exceptions are
+    already in `stacked`."""
     record: logging.LogRecord = row["_record"]
     if record.exc_info:
         row["exception"] = logging.Formatter().formatException(record.exc_info)
@@ -272,12 +273,12 @@ class _Output(io.FileIO):
 
 
 def outlive_full_log() -> None:
-    """Drop this process's output while it cannot be written (a full disk, a closed pipe). Python would raise wherever
-    something is printed, even in a tool, and end with exit code 120."""
+    """Drop this process's output while it cannot be written (a full disk, a closed pipe). Without this, Python would
+    raise at every print, even in a tool, and end with exit code 120."""
     for name, number in (("stdout", 1), ("stderr", 2)):
         before = getattr(sys, f"__{name}__")
         if before is None or getattr(sys, name) is not before or before.fileno() != number:
-            continue  # it belongs to somebody else
+            continue  # Another library owns this handler.
         output = io.TextIOWrapper(
             io.BufferedWriter(_Output(number, "w", closefd=False)),
             encoding=before.encoding,
@@ -289,8 +290,8 @@ def outlive_full_log() -> None:
 
 
 class OutageLog:
-    """The log of a repeated failure in a loop, as while Redis is down: the first failure, then how long it has lasted,
-    then the recovery.
+    """The log of a failure that repeats in a loop, such as while Redis is down. It logs the first failure, then how
+    long it has lasted, then the recovery.
 
     `what` is the loop's short name, such as `sweep`. `remind_s` is how often a lasting failure is logged.
     """
@@ -307,19 +308,19 @@ class OutageLog:
         self._times = 0
 
     def failed(self, failure: BaseException) -> None:
-        """Note a failure."""
+        """Record a failure."""
         now = self._now()
         self._times += 1
         if self._began is None:
             self._began = self._logged_at = now
-            self._log.error(f"{self._what} failed, and is tried again", failure=failure)
+            self._log.error(f"{self._what} failed and will be tried again", failure=failure)
         elif now - self._logged_at >= self._remind_s:
             self._logged_at = now
             for_s = round(now - self._began)
             self._log.error(f"{self._what} still fails", failure=failure, for_s=for_s, times=self._times)
 
     def worked(self) -> None:
-        """Note a success."""
+        """Record a success."""
         if self._began is not None:
             after_s = round(self._now() - self._began, 1)
             self._log.warning(f"{self._what} works again", after_s=after_s, times=self._times)
@@ -330,18 +331,20 @@ _brains_log = logger("brainq.engine.brain.brains")
 
 
 class MissingBrainLog:
-    """Logs, once a minute, that a worker leaves work to others because it does not have its brain."""
+    """A log that reports, once a minute, that a worker leaves work to others because it does not have the brain."""
 
     def __init__(self) -> None:
         self._logged_at = float("-inf")
 
     def warn(self, what: str, turn_id: str, brains: Sequence[str]) -> None:
-        """Log it for this `what` (`turn`, `call`, `step`) of the turn. `brains` are those of this worker."""
+        """Log that work of the kind `what` (`turn`, `call`, `step`) was left to others. `brains` are those of this
+        worker."""
         now = time.monotonic()
         if now - self._logged_at >= WARN_EVERY_S:
             self._logged_at = now
             _brains_log.warning(
-                "left to others: this worker does not have its brain; all workers must load the same BRAINQ_APP",
+                "left to other workers, because this worker does not have the brain; all workers must load the same "
+                "BRAINQ_APP",
                 what=what,
                 turn_id=turn_id,
                 brains=", ".join(brains),
@@ -349,5 +352,5 @@ class MissingBrainLog:
 
 
 def missing_brain_error(brain: str | None, brains: Sequence[str]) -> str:
-    """Return why a turn of `brain` ended without it, for people and producers."""
-    return f"no worker with the brain {brain!r} went on with this turn in time; the brains are {', '.join(brains)}"
+    """Return an error text, for people and producers, about a turn that ended because no worker had its brain."""
+    return f"no worker with the brain {brain!r} continued this turn in time; the brains are {', '.join(brains)}"

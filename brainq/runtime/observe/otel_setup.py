@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 log = logger("brainq.telemetry")
 CAPTURE_VARIABLE = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"
 _CAPTURE_VALUES = frozenset({"true", "1", "span_only", "span_and_event"})
-NEEDS_EXTRA = "traces are wanted, and the extra is missing: pip install 'brainq[otel]'"
+NEEDS_EXTRA = "traces are configured, but the extra is not installed: pip install 'brainq[otel]'"
 STOP_S = 3.0  # for the remaining data: a collector that is down does not keep a worker from stopping
 BATCH_MS = 1_000  # with the standard's five seconds, a killed worker would lose more
 
@@ -67,7 +67,7 @@ def _exporter_choice(signal: Literal["traces", "metrics"], environ: Mapping[str,
     if wanted == "none":
         return ExporterChoice("none", f"OTEL_{name}_EXPORTER is none")
     if wanted and wanted not in ("otlp", "console"):
-        why = f"OTEL_{name}_EXPORTER is {wanted!r}, and brainq knows otlp and console"
+        why = f"OTEL_{name}_EXPORTER is {wanted!r}, but brainq supports otlp and console"
         return ExporterChoice("none", why, remedy=f"set OTEL_{name}_EXPORTER=otlp")
     if wanted == "console":
         return ExporterChoice("console", f"OTEL_{name}_EXPORTER is console")
@@ -75,7 +75,7 @@ def _exporter_choice(signal: Literal["traces", "metrics"], environ: Mapping[str,
         return ExporterChoice("none", "OTEL_EXPORTER_OTLP_ENDPOINT is not set")
     protocol = (value(f"OTEL_EXPORTER_OTLP_{name}_PROTOCOL") or value("OTEL_EXPORTER_OTLP_PROTOCOL")).lower()
     if protocol and protocol != "http/protobuf":
-        why = f"the OTLP protocol is {protocol!r}, and brainq speaks http/protobuf"
+        why = f"the OTLP protocol is {protocol!r}, but brainq supports http/protobuf"
         return ExporterChoice("none", why, remedy="set OTEL_EXPORTER_OTLP_PROTOCOL=http/protobuf, and port 4318")
     variable = f"OTEL_EXPORTER_OTLP_{name}_ENDPOINT" if own else "OTEL_EXPORTER_OTLP_ENDPOINT"
     try:
@@ -92,11 +92,11 @@ def otlp_address(text: str) -> str:
     url = text if "://" in text else f"http://{text}"
     parts = urlsplit(url)
     if parts.scheme not in ("http", "https"):
-        raise ValueError(f"{parts.scheme}:// is not http:// or https://, and brainq speaks http/protobuf")
+        raise ValueError(f"{parts.scheme}:// is not http:// or https://, but brainq supports http/protobuf")
     if not parts.hostname or not re.fullmatch(r"[\w.:%-]+", parts.hostname):
-        raise ValueError("it names no host")
+        raise ValueError("the address names no host")
     if parts.port == 0:
-        raise ValueError("it names port 0")
+        raise ValueError("the address names port 0")
     return url
 
 
@@ -197,7 +197,7 @@ def stop_telemetry(stops: Iterable[Callable[[], None]]) -> None:
     until = time.monotonic() + STOP_S
     threads: list[StartedThread] = []
     for stop in stops:
-        with suppress(RuntimeError):  # unsent data is lost; the worker has more to do in its stop
+        with suppress(RuntimeError):  # Unsent data is then lost, because the worker has more to do when it stops.
             threads.append(start_thread("brainq-telemetry-stop", stop))
     for thread in threads:
         thread.join(max(0.0, until - time.monotonic()))

@@ -1,4 +1,4 @@
-"""Background tasks of an event loop, which are started and kept as `threads` does it.
+"""Background tasks of an event loop. They are started and kept alive as `threads` does for threads.
 
 asyncio ends a task at its first unhandled exception. SystemExit and KeyboardInterrupt also end the loop, and every
 other task with it. Neither reaches the loop from a task that is started here.
@@ -38,12 +38,12 @@ class KeptTask(Kept):
         super().__init__(name)
 
     def ensure(self) -> None:
-        """Start it, unless it runs."""
+        """Start the task unless it is running."""
         if self._task is None or self._task.done():
             self._task = asyncio.create_task(self._keep(), name=self.name)
 
     async def stop(self) -> None:
-        """Cancel it, and wait until it has ended."""
+        """Cancel the task, and wait until it has ended."""
         task, self._task = self._task, None
         if task is not None:
             task.cancel()
@@ -55,7 +55,7 @@ class KeptTask(Kept):
             self.began = time.monotonic()
             try:
                 await self._work()
-                failure: BaseException = RuntimeError("it returned before it was stopped")
+                failure: BaseException = RuntimeError("the task returned before it was stopped")
             except BaseException as raised:
                 failure = raised
             if not task.cancelling():

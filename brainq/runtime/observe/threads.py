@@ -53,7 +53,7 @@ def start_thread(name: str, work: Callable[[], object]) -> StartedThread:
 def report_end(name: str, failure: BaseException) -> None:
     """Log and count the end of a thread or task that runs once."""
     COUNTERS.add(m.THREAD_FAILURES, name)
-    log.error("a thread failed, and has ended", failure=failure, thread=name)
+    log.error("a thread failed and has ended", failure=failure, thread=name)
 
 
 def thread_problems() -> list[str]:
@@ -86,12 +86,12 @@ class Kept:
         return f"thread {self.name} has ended {self._failures} times in a row, last by {self._why}"
 
     def failed(self, failure: BaseException) -> float:
-        """Log and count the failure. Returns the seconds to wait before the next run."""
+        """Log and count a failure. Returns the seconds to wait before the next run."""
         why = type(failure).__name__
         if time.monotonic() - self.began > STEADY_S:
             self._failures = 0
         if self._failures == 0 or why != self._why:
-            self._outage = OutageLog(log, f"thread {self.name}")  # another failure is logged at once, too
+            self._outage = OutageLog(log, f"thread {self.name}")  # Another failure is then logged at once, too.
         self._failures, self._why = self._failures + 1, why
         self._report(failure)
         return min(LONGEST_BACKOFF_S, FIRST_BACKOFF_S * 2 ** min(self._failures - 1, 8))
@@ -132,7 +132,7 @@ class KeptThread(Kept):
         return self._thread is threading.current_thread()
 
     def ensure(self) -> None:
-        """Start it, unless it runs or was stopped.
+        """Start the thread unless it is running or was stopped.
 
         Raises RuntimeError if the system refuses the thread even after three pauses. The next call tries again.
         """
@@ -140,7 +140,7 @@ class KeptThread(Kept):
             self._start(REFUSED_PAUSES_S)
 
     def stop(self, join_s: float = 0.0) -> None:
-        """End it, and wait at most `join_s` seconds until it has ended."""
+        """Stop the thread, and wait for its end at most `join_s` seconds."""
         self.stopping.set()
         thread = self._thread
         if thread is not None and join_s:
@@ -173,7 +173,7 @@ class KeptThread(Kept):
         while not self.stopping.is_set():
             try:
                 self._run()
-            except BaseException:  # of the report itself, such as MemoryError
+            except BaseException:  # The report itself may fail, such as by a MemoryError.
                 time.sleep(FIRST_BACKOFF_S)
 
     def _run(self) -> None:
@@ -181,7 +181,7 @@ class KeptThread(Kept):
         failure: BaseException
         try:
             self._work(self.stopping)
-            failure = RuntimeError("it returned before it was stopped")
+            failure = RuntimeError("the thread returned before it was stopped")
         except BaseException as raised:
             failure = raised
         if not self.stopping.is_set():

@@ -57,7 +57,7 @@ def user_traceback(failure: BaseException) -> str:
 
 
 def print_user_traceback(failure: BaseException, what: str) -> None:
-    """Print it on stderr after `what`, if it is enabled and there is one."""
+    """Print the user's part of the traceback on stderr after `what`, if that is enabled and there is one."""
     if os.environ.get(TRACEBACK_VARIABLE) and (shown := user_traceback(failure)):
         sys.stderr.write(f"{what}\n{shown}")
         sys.stderr.flush()

@@ -199,12 +199,12 @@ def content_is_excluded() -> bool:
 
 
 def in_span(span: Span, *, redact: bool | None = None) -> AbstractContextManager[Span]:
-    """Open a span as the parent of those that are opened within, and end it.
+    """Open a span as the parent of the spans that are opened in the body, and end it.
 
-    An exception that leaves it makes it an error with its type. The message is not recorded, because it may hold
-    content.
+    An exception that leaves the body marks the span as an error, with its type. The message is not recorded, because it
+    may contain content.
 
-    redact: whether to record no content within. None keeps the setting around it.
+    redact: True to record no content in the body. None keeps the setting of the enclosing span.
     """
     return span if span is INVALID_SPAN else _in_span(span, redact)
 

@@ -6,8 +6,8 @@ from brainq.contracts.claim import CallRef, FinalStepClaim
 
 
 class WorkEvents:
-    """Publishes work that has no queue message of its own. This class publishes nothing;
-    `workers.tasks.task_events.TaskEvents` publishes it as task events of Celery.
+    """A publisher of work that has no queue message of its own. This class publishes nothing;
+    `workers.tasks.task_events.TaskEvents` publishes task events of Celery.
 
     turn         the sweeper ended a turn
     call         the sweeper gave up an attempt of a call, or found it lost; `rung_again_ms` as `RedisCalls` returns it

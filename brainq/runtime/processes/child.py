@@ -29,13 +29,12 @@ _BOOT = (
 
 
 class SocketChild:
-    """A Python process, and `sock`, the socket to it. Its group is killed with it, and with this process."""
+    """A Python process and the socket to it, `sock`. The process group is killed together with it, and when this
+    process ends."""
 
     def __init__(self, guard: ProcessGuard, main: str, *arguments: str) -> None:
-        """Start `main`, such as `app.child:main`, with the number of the socket's descriptor, and `arguments`.
-
-        Raises OSError if no process can be started.
-        """
+        """Start `main`, such as `app.child:main`, with the number of the socket's descriptor, and `arguments`. Raises
+        OSError if no process can be started."""
         self._guard = guard
         self._killing = threading.Lock()
         self.sock, theirs = socket.socketpair()
@@ -54,10 +53,8 @@ class SocketChild:
         return self._exit_status() is None
 
     def describe_end(self) -> str:
-        """Return how it died, such as `was killed by signal 9`. Waits up to a second for that.
-
-        The child stays unreaped, so that its number is not reused until `kill`.
-        """
+        """Return how it died, such as `was killed by signal 9`. Waits up to a second for that. The child stays
+        unreaped, so that its number is not reused until `kill`."""
         ends_at = time.monotonic() + EXIT_S
         while (status := self._exit_status()) is None:
             if time.monotonic() >= ends_at:
@@ -66,11 +63,12 @@ class SocketChild:
         return f"was killed by signal {-status}" if status < 0 else f"exited with status {status}"
 
     def kill(self) -> None:
-        """Kill the group, reap the child and close the socket. Calling it again does nothing."""
+        """Kill the group, reap the child and close the socket. Idempotent."""
         with self._killing:
             if self.sock.fileno() < 0:
                 return
-            # Before it is reaped: its number, which is its group's, may be reused afterwards.
+            # Kill the group before reaping, because the child's number, which is also the group's, may be reused
+            # afterwards.
             signal_group(self.pid, signal.SIGKILL)
             self._process.wait()
             self._guard.forget(self.pid)
@@ -80,7 +78,7 @@ class SocketChild:
             self.sock.close()
 
     def _exit_status(self) -> int | None:
-        """Return its status once it has ended, negative for a signal, or None while it lives."""
+        """Return the child's status once it has ended, negative for a signal. Returns None while it lives."""
         if self._process.returncode is not None or not hasattr(os, "waitid"):  # macOS before Python 3.13
             return self._process.poll()
         try:
@@ -90,8 +88,8 @@ class SocketChild:
 
 
 def unreaped_status(pid: int) -> int | None:
-    """Return a child's status once it has ended, negative for a signal, or None while it lives. Raises
-    ChildProcessError for one that was reaped."""
+    """Return a child's status once it has ended, negative for a signal. Returns None while it lives. Raises
+    ChildProcessError if it was already reaped."""
     ended = os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
     if ended is None:
         return None
@@ -118,7 +116,7 @@ def receive_frame(sock: socket.socket, ends_at: float | None = None) -> dict[str
     """Return the next frame. Raises FrameLostError, and TimeoutError once monotonic time passes `ends_at`."""
     length = int.from_bytes(_receive(sock, _LENGTH_BYTES, ends_at), "big")
     if length > MAX_FRAME_BYTES:
-        raise FrameLostError(f"a frame of {length} bytes; at most {MAX_FRAME_BYTES} are taken")
+        raise FrameLostError(f"a frame has {length} bytes; the maximum is {MAX_FRAME_BYTES}")
     body: object = json.loads(_receive(sock, length, ends_at))
     if not isinstance(body, dict):
         raise FrameLostError("a frame must be an object")

@@ -60,7 +60,7 @@ class ProcessGuard:
             self._send(f"-{group}\n")
 
     def close_if_idle(self) -> None:
-        """End the guard if it has no group. The next `add` starts another."""
+        """End the guard if it has no group. The next `add` starts another one."""
         with self._lock:
             if not self._groups:
                 self._end()
@@ -74,7 +74,7 @@ class ProcessGuard:
     def _end(self) -> None:
         process, self._process = self._process, None
         if process is not None and process.stdin is not None:
-            with suppress(OSError):  # of data that an ended guard did not read
+            with suppress(OSError):  # The data that an ended guard did not read.
                 process.stdin.close()
             process.wait()
 
@@ -99,7 +99,7 @@ class ProcessGuard:
 
 
 def _started(grace_s: float) -> subprocess.Popen[str]:
-    # -I -S: without site packages it is up in some 10 ms, and small.
+    # With -I -S, without site packages, it starts in some 10 ms and is small.
     return subprocess.Popen(
         [sys.executable, "-I", "-S", "-c", _SCRIPT, str(grace_s)],
         stdin=subprocess.PIPE,

@@ -15,9 +15,10 @@ FIRST_LOOK_S, LAST_LOOK_S = 0.005, 1.0
 
 
 class LaterThreads:
-    """The count of later work: messages from its lists, and visits that continued to it.
+    """A count of the later work: messages from its lists, and visits that continued to it.
 
-    A turn counts once. Without `follow` there is no limit: the process reads no queues, or uses another transport.
+    A turn counts once. Until `follow` is called there is no limit, because the process reads no queues or uses another
+    transport.
     """
 
     def __init__(self) -> None:
@@ -49,20 +50,20 @@ class LaterThreads:
 
     @property
     def free(self) -> int:
-        """How many more threads may do later work."""
+        """Return how many more threads may do later work."""
         if not self._most:
             return 1 << 16
         return max(0, self._most - len(self._began()))
 
     def looks_again_s(self) -> float:
-        """Return how long to wait if no thread is free: about as long as the newest work has run by now."""
+        """Return the seconds to wait if no thread is free: about as long as the newest work has already run."""
         newest = max(self._began().values(), default=0.0)
         return min(LAST_LOOK_S, max(FIRST_LOOK_S, time.monotonic() - newest))
 
     def _began(self) -> dict[str, float]:
-        # Copies, made in one step, because other threads change both.
+        # These copies are made in one step, because other threads change both.
         return {**dict(list(self._messages.values())), **self._visits.copy()}
 
 
 LATER_THREADS = LaterThreads()
-"""Those of this process, which has one event loop that reads queues."""
+"""The count of this process, whose single event loop reads the queues."""

@@ -34,9 +34,10 @@ IDLE_PROCESSES = 1  # kept for the next suspect
 
 
 class ChildProcess(SocketChild):
-    """A child that does many things at once, as the process that started it sees it.
+    """A child that runs several pieces of work at once, as its parent process sees it.
 
-    `name` is the end of the owner's name in its claims. `on_gone` gets how it died, before its pending requests fail.
+    `name` is the end of the owner's name in its claims. `on_gone` is called with how the child died, before its pending
+    requests fail.
     """
 
     def __init__(self, settings: Frame, guard: ProcessGuard, on_gone: Callable[[str], object]) -> None:
@@ -48,7 +49,7 @@ class ChildProcess(SocketChild):
         self._pending: dict[int, Future[Frame]] = {_HELLO: self._hello}
         self._is_gone = False
         self.name = process_name(self.pid)
-        # Over the socket, so that its secrets are in no list of processes.
+        # The settings are sent over the socket, so that their secrets appear in no list of processes.
         with contextlib.suppress(OSError):
             send_frame(self.sock, {"settings": settings, "owner": self.name})
         self._ends_at = time.monotonic() + START_S
@@ -72,7 +73,7 @@ class ChildProcess(SocketChild):
         number, answer = next(self._numbers), Future[Frame]()
         with self._lock:
             if self._is_gone:
-                answer.set_exception(FrameLostError("it has died"))
+                answer.set_exception(FrameLostError("the process has died"))
                 return answer
             self._pending[number] = answer
             with contextlib.suppress(OSError):  # it has died, which the reading thread reports
@@ -88,7 +89,8 @@ class ChildProcess(SocketChild):
                     answer = self._pending.pop(int(frame.get("id", _HELLO)), None)
                 if answer is not None:
                     answer.set_result(frame)
-        except BaseException as lost:  # whatever it is, no more answers are read, and nobody must wait for ever
+        # Whatever the error is, no more answers are read, and no request may wait for ever.
+        except BaseException as lost:
             self._on_gone(self.describe_end())
             with self._lock:
                 self._is_gone = True
@@ -98,14 +100,14 @@ class ChildProcess(SocketChild):
 
 
 StartProcess = Callable[[Callable[[str], object]], ChildProcess]
-"""Starts a process. Its argument is called with how the process died."""
+"""A function that starts a process. Its argument is called with how the process died."""
 
 
 def group_size(died_among: int, processes: int) -> int:
-    """Return how many turns may share a process if one of them died with `died_among` turns in its process.
+    """Return how many turns may share a process, for a turn that was in a process with `died_among` turns when it died.
 
-    died_among: 0 if none has died since it came into quarantine.
-    processes: how many there may be. The group is divided into as many parts, and at least into two.
+    died_among: 0 if none has died since the turn came into quarantine. processes: the maximum number of processes. The
+    group is divided into as many parts, and at least into two.
     """
     return -(-died_among // max(2, processes)) if died_among else MAX_MEMBERS
 
@@ -114,10 +116,10 @@ def group_size(died_among: int, processes: int) -> int:
 class PooledProcess:
     """A process and the turns that share it.
 
-    size: how many may share it. All of them may be in a group of this size.
-    members: how many do.
+    size: the number of turns that may share it. Each of them may be in a group of this size.
+    members: the number of turns that share it.
     is_retired: whether it accepts no more members, because it died or no longer answers.
-    among, how: how many members it had then, and what happened to it.
+    among, how: the number of members at that time, and what happened to the process.
     """
 
     size: int
@@ -152,7 +154,7 @@ def choose_process(shared: Sequence[PooledProcess], size: int, max_processes: in
 
 
 class ProcessPool:
-    """Assigns places in the order of the requests."""
+    """A pool of processes that assigns places in the order of the requests."""
 
     def __init__(self, start: StartProcess, max_processes: int) -> None:
         self._start = start
@@ -162,7 +164,8 @@ class ProcessPool:
         self._queue: deque[object] = deque()
 
     def join(self, size: int, goes_on: Callable[[], bool], every_s: float) -> PooledProcess | None:
-        """Return a place. Returns None if `goes_on`, which is called during the wait, says that it is no longer needed.
+        """Return a place. Returns None if the place is no longer needed, which `goes_on`, called during the wait,
+        reports.
 
         Raises SetupError if no process can be started.
         """
@@ -185,7 +188,7 @@ class ProcessPool:
                 self._changed.notify_all()
 
     def leave(self, shared: PooledProcess) -> None:
-        """Return a place. A process without members is killed."""
+        """Give back a place. A process without members is killed."""
         with self._changed:
             shared.members -= 1
             unneeded = self._take_unneeded()

@@ -18,7 +18,7 @@ _NOT_OURS = frozenset({errno.ENOENT, errno.ENOTDIR, errno.EROFS, errno.EACCES, e
 
 
 def is_shortage(failure: BaseException) -> bool:
-    """Return whether a failure, or one of its causes, means that the process or its machine has run out of something.
+    """Return whether a failure, or one of its causes, means that the process or its machine has run out of a resource.
     Libraries wrap such errors, as in urllib.error.URLError."""
     told: BaseException | None = failure
     while told is not None:
@@ -29,7 +29,8 @@ def is_shortage(failure: BaseException) -> bool:
 
 
 def is_short_now(failure: BaseException) -> bool:
-    """Return whether a failure means that, and the process confirms it. In another process it need not happen."""
+    """Return whether a failure means that the process ran out of a resource, and a test confirms it now. In another
+    process the work may succeed."""
     return is_shortage(failure) and bool(find_shortage())
 
 
@@ -42,8 +43,8 @@ def _tells_shortage(failure: BaseException) -> bool:
 
 
 def writable_directories(candidates: Sequence[Path]) -> tuple[Path, ...]:
-    """Return those of these directories that this process writes to. One on a full disk counts, because there will be
-    space again."""
+    """Return those of these directories that this process writes to. A directory on a full disk counts, because its
+    space may be freed."""
     return tuple(each for each in candidates if (why := _refused_write(each)) is None or why.errno not in _NOT_OURS)
 
 
@@ -69,7 +70,7 @@ def find_shortage(directories: Sequence[Path] = ()) -> str:
             return what
     for each in directories:
         if (why := _refused_write(each)) is not None:
-            return f"{each} cannot be written ({why.strerror}); free some room there"
+            return f"{each} cannot be written ({why.strerror}); free space on that disk"
     return ""
 
 

@@ -18,7 +18,8 @@ OWNER_GRACE_S = 5.0
 
 
 def follow_owner() -> None:
-    """End with the owner: when its end of the pipe closes, send SIGTERM to this process, and SIGKILL after 5 s.
+    """End this process together with its owner: when the owner's end of the pipe closes, send SIGTERM to this process,
+    and SIGKILL after 5 s.
 
     Does nothing in a worker without an owner (systemd, a container, a terminal).
     """

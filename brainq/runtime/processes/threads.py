@@ -65,7 +65,8 @@ class ThreadCall(Generic[T]):
         self._began = time.monotonic()
         self._answered: SimpleQueue[tuple[bool, Any]] = SimpleQueue()
         self._answer: tuple[bool, Any] | None = None
-        variables = contextvars.copy_context()  # spans opened here stay the parents of those opened there
+        # Spans opened in the caller stay the parents of those opened in the thread.
+        variables = contextvars.copy_context()
 
         def work() -> None:
             try:
@@ -76,15 +77,15 @@ class ThreadCall(Generic[T]):
         run_in_thread(work)
 
     def wait(self, wait_s: float) -> bool:
-        """Return whether it has ended, or does within `wait_s` seconds."""
+        """Return whether the call has ended, waiting for its end at most `wait_s` seconds."""
         if self._answer is None:
             with suppress(Empty):
                 self._answer = self._answered.get(timeout=max(0.0, wait_s))
         return self._answer is not None
 
     def result(self, limit_s: float) -> T:
-        """Return its result, or raise its exception. Raises TimeoutError if it has run for longer than `limit_s`
-        seconds."""
+        """Return the call's result, or raise its exception. Raises TimeoutError if the call has run for longer than
+        `limit_s` seconds."""
         self.wait(self._began + limit_s - time.monotonic())
         if self._answer is None:
             raise TimeoutError(f"{self._what} did not return within {limit_s:g} s and was abandoned")
@@ -162,7 +163,7 @@ class LoopThread:
         loop.call_soon_threadsafe(loop.stop)
         thread.stop(STOP_S)
         if thread.is_alive:
-            return  # something blocks the loop: it is abandoned, like a function that hangs
+            return  # Something blocks the loop, so it is abandoned, like a function that hangs.
         for task in asyncio.all_tasks(loop):
             task.cancel()
         loop.run_until_complete(asyncio.sleep(0))
@@ -213,7 +214,10 @@ def as_sync(function: Callable[..., Any]) -> Callable[..., Any]:
 
     def awaited(*args: Any, **named: Any) -> Any:
         if _CALLBACKS.is_current:
-            raise RuntimeError("an async callback reached another one, which would wait for itself; await it instead")
+            raise RuntimeError(
+                "an async callback was called from another one on the same event loop, which would wait for itself; "
+                "await it instead"
+            )
         return _CALLBACKS.run(function(*args, **named))
 
     call = awaited if is_async(function) else function

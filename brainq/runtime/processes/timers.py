@@ -1,5 +1,6 @@
-"""Timers: one thread of the process runs what is due. A timer costs a heap entry; the standard library's costs a
-thread."""
+"""Timers: one thread of the process runs every action that is due. A timer costs a heap entry; the standard library's
+costs a thread.
+"""
 
 from __future__ import annotations
 
@@ -25,11 +26,11 @@ class Watch:
 
 
 class Watchdog:
-    """One thread that starts what is due. Each action runs in its own thread, because it may take long and must not
-    delay the next.
+    """A watchdog thread that starts each action when it is due. Each action runs in its own thread, because it may take
+    long and must not delay the next.
 
     A watch without its `act` stays in the heap until it is due. Most calls end early and have the same limit, so few of
-    them are the next one due, and wake the thread.
+    them are the next one due and wake the thread.
     """
 
     def __init__(self, name: str = "brainq-watchdog") -> None:
@@ -47,7 +48,7 @@ class Watchdog:
     def move(self, watch: Watch, due: float) -> None:
         """Change when an added watch is due. Raises RuntimeError like `add`, and has then changed nothing."""
         if due >= watch.due:
-            watch.due = due  # found when the earlier time has come
+            watch.due = due  # The thread finds the new time when the earlier one has come.
             return
         self._thread.ensure()
         with self._changed:

@@ -45,10 +45,8 @@ class Concurrency(BaseModel):
 
 
 class Settings(HttpSettings):
-    """All settings of brainq, immutable. HttpSettings defines those of the gateway.
-
-    `Settings()` reads the environment; arguments override it.
-    """
+    """All settings of brainq, immutable. HttpSettings defines those of the gateway. `Settings()` reads the environment;
+    arguments override it."""
 
     model_config = SettingsConfigDict(
         env_prefix=ENV_PREFIX,
@@ -95,16 +93,17 @@ class Settings(HttpSettings):
     sweep_s: float = Field(default=1.0, gt=0, le=60)
     rering_s: float = Field(default=5.0, gt=0, le=600)
     keep_turn_s: float = Field(default=3600.0, ge=1, le=30 * 86400)
-    """How long an ended turn stays in Redis."""
+    """The seconds for which an ended turn stays in Redis."""
 
     keep_session_s: float = Field(default=7 * 86400.0, ge=1, le=365 * 86400)
-    """How long the history of an idle session stays in Redis. After that it is read from SQL."""
+    """The seconds for which the history of an idle session stays in Redis. After that it is read from SQL."""
 
     cancel_grace_s: float = Field(default=2.0, gt=0, le=60)
-    """How long the calls of a cancelled turn may take to end by themselves. A function may use three quarters of it."""
+    """The seconds that the calls of a cancelled turn have to end by themselves. A function may use three quarters of
+    it."""
 
     result_after_failing_s: float = Field(default=5.0, ge=0, le=60)
-    """The result is published after finalizer steps have failed for this long."""
+    """If finalizer steps have failed for this many seconds, the result is published without waiting for them."""
 
     max_attempts: int = Field(default=5, ge=1, le=20)
     """The most attempts of a read or idempotent call whose workers are lost. The third and later run in quarantine."""
@@ -120,11 +119,12 @@ class Settings(HttpSettings):
     """The largest size of all files of a message or of a result together."""
 
     max_live_turns: int | None = Field(default=None, ge=1, le=1_000_000)
-    """The highest number of live turns, without parked ones. Other turns wait, and tenants take turns. If unset, it is
-    five for every four threads of the running coordinators."""
+    """The highest number of live turns, not counting parked ones. Further turns wait, and tenants share the capacity
+    fairly. If unset, it is five for every four threads of the running coordinators."""
 
     max_live_turns_a_tenant: int | None = Field(default=None, ge=1, le=1_000_000)
-    """The highest number of live turns of one tenant. If unset, it is 70 %, so that other tenants find room at once."""
+    """The highest number of live turns of one tenant. If unset, it is 70 % of the capacity, so that other tenants find
+    room at once."""
 
     live_turns_of: dict[str, int] = {}
     """Exceptions for tenants, as JSON: `{"acme:": 20}`. `:` is the tenant of sessions without a colon."""
@@ -163,7 +163,7 @@ class Settings(HttpSettings):
 
     concurrency: Concurrency = Concurrency()
     scale_min: int = Field(default=1, ge=0, le=1000)
-    """The lowest number of workers of a pool in `brainq scale`; `scale_max` is the highest."""
+    """The lowest number of workers of a pool that `brainq scale` returns; `scale_max` is the highest."""
 
     scale_max: int = Field(default=20, ge=1, le=1000)
     max_turns_a_worker: int | None = Field(default=None, ge=1, le=10_000_000)
@@ -177,7 +177,7 @@ class Settings(HttpSettings):
     """Whether workers send Celery's task events, which Flower shows. They cost 0.2 to 0.9 ms of CPU per task."""
 
     remote_control: bool = True
-    """Whether workers answer Celery's `inspect`, which Flower's worker page needs. They obey no command."""
+    """Whether workers answer Celery's `inspect`, which Flower's worker page needs. They execute no commands."""
 
     log_level: Literal["debug", "info", "warning", "error"] = "info"
     log_format: Literal["console", "json"] = "console"
@@ -210,7 +210,7 @@ class Settings(HttpSettings):
     def require_cell(self) -> None:
         if self.in_cells and not self.cell:
             names = ", ".join(cell.name for cell in self.all_cells())
-            raise SetupError(f"BRAINQ_CELLS has {names}: set BRAINQ_CELL to the one that this worker serves")
+            raise SetupError(f"BRAINQ_CELLS has the cells {names}; set BRAINQ_CELL to the one that this worker serves")
 
     def of_cell(self, cell: Cell) -> Settings:
         """Return the settings of a process that serves this cell."""
@@ -321,8 +321,8 @@ class Settings(HttpSettings):
             url_given = given.get_secret_value() if isinstance(given, SecretStr) else given
             if url_given and url_given != (url and url.get_secret_value()):
                 raise ValueError(
-                    f"BRAINQ_{setting.upper()} is not what BRAINQ_CELLS has for cell {name!r}; unset it, or set "
-                    "BRAINQ_CELL to the cell that is meant"
+                    f"BRAINQ_{setting.upper()} differs from the value in BRAINQ_CELLS for cell {name!r}; unset it, or "
+                    "set BRAINQ_CELL to another cell"
                 )
         return {**values, **servers, "cells": text}
 

@@ -7,10 +7,12 @@ from collections.abc import Mapping
 from difflib import get_close_matches
 
 WARNED_NAMES = "BRAINQ_NAMES_TOLD"
-"""The variable with the mistyped names of which a parent process has already warned."""
+"""The variable with the mistyped names for which a parent process has already printed a warning."""
 
 TYPED_OPTIONS: dict[str, str] = {}
-"""The command-line options of this process by the setting they set, such as `-A shop:brain`. Errors quote them."""
+"""The command-line options of this process, such as `-A shop:brain`, by the setting that they set.
+Errors quote them.
+"""
 
 _PREFIX = "BRAINQ_"
 # A copy of the settings' names, because importing their class costs a quarter of a second. A test compares the two.

@@ -22,7 +22,7 @@ class HttpSettings(BaseSettings):
     http_port: int = Field(default=8321, ge=1, le=65535)
 
     http_auth: str = ""
-    """`module:function` that authenticates callers: it gets the headers and returns a Caller or None."""
+    """`module:function` of a function that authenticates callers. It gets the headers and returns a Caller, or None."""
 
     http_hosts: str = ""
     """The accepted host names, separated by commas. If empty, all are accepted; on loopback without authentication,
@@ -43,13 +43,13 @@ class HttpSettings(BaseSettings):
 
     http_body_bytes: int = Field(default=4_000_000, ge=1_000, le=100_000_000)
     http_slow_s: float = Field(default=20.0, gt=0, le=600)
-    """How long a client may take to send a request or to read a response."""
+    """The seconds that a client has to send a request or to read a response."""
 
     http_openai_lenient: bool = False
     """Whether unknown parameters of OpenAI requests, such as `top_k`, are ignored instead of refused."""
 
     http_client_tools_s: float = Field(default=900.0, gt=0, le=86_400)
-    """How long a call of a client's own tool waits for its result (AI SDK, AG-UI, and OpenAI clients without a
+    """The seconds that a call of a client's own tool waits for its result (AI SDK, AG-UI, and OpenAI clients without a
     session). After that the turn is cancelled."""
 
     http_wait_s: float = Field(default=60.0, ge=0, le=3600)
@@ -62,7 +62,7 @@ class HttpSettings(BaseSettings):
     http_streams_a_caller: int = Field(default=500, ge=1, le=100_000)
     http_heartbeat_s: float = Field(default=15.0, gt=0, le=600)
     http_grace_s: float = Field(default=10.0, gt=0, le=600)
-    """How long running requests may take to end when the gateway stops."""
+    """The seconds that running requests have to end when the gateway stops."""
 
     @field_validator("http_auth")
     @classmethod

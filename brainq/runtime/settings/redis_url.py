@@ -30,8 +30,9 @@ _WANTED = {"TCP_KEEPIDLE": 10, "TCP_KEEPINTVL": 3, "TCP_KEEPCNT": 3, "TCP_USER_T
 KEEPALIVE_OPTIONS: dict[int, int] = {
     getattr(socket, name): value for name, value in _WANTED.items() if hasattr(socket, name)
 }
-"""Options of setsockopt at IPPROTO_TCP that this system has. With them the kernel notices within about 20 s that the
-other end of a connection is gone."""
+"""The options of setsockopt at IPPROTO_TCP that this system has. With them the kernel notices within about 20 s that
+the other end of a connection is gone.
+"""
 
 
 _PLACE = re.compile(

@@ -52,7 +52,7 @@ class WorkerAnnouncer:
 
     @property
     def is_heard(self) -> bool:
-        """Whether the worker was announced a short time ago, so that the fleet lists it."""
+        """Return whether the worker was announced a short time ago, so that the fleet lists it."""
         return time.monotonic() - self._heard_at < PRESENT_FOR_S
 
     def drain(self) -> None:

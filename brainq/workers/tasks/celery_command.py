@@ -1,5 +1,5 @@
-"""`python -m brainq.workers.tasks.celery_command -A MODULE worker ...` is `celery -A MODULE worker ...`; `flower`
-likewise.
+"""Run a celery command faster: `python -m brainq.workers.tasks.celery_command -A MODULE worker ...` is `celery -A
+MODULE worker ...`. The same works for `flower`.
 
 The worker is ready sooner this way: `celery` first imports every installed command, such as Flower's with its web
 server and a shell, some 400 modules that a worker never uses. Flower stops soon after SIGTERM this way: by itself it
@@ -46,7 +46,7 @@ def run_worker(app: Any, options: Sequence[str]) -> None:
 
 
 def run_flower() -> None:
-    """Run the celery command of `sys.argv`, and exit with 0 within the grace of SIGTERM or Ctrl+C."""
+    """Run the celery command of `sys.argv`, and exit with 0 within the grace after SIGTERM or Ctrl+C."""
     from celery.__main__ import main as celery
     from flower import command
 
@@ -58,7 +58,7 @@ def run_flower() -> None:
         stop(signum, frame)
 
     module.sigterm_handler = stopping
-    signal.signal(signal.SIGTERM, stopping)  # until Flower sets its own
+    signal.signal(signal.SIGTERM, stopping)  # This handler is used until Flower sets its own.
     try:
         celery()
     finally:

@@ -299,7 +299,7 @@ class PoolWorker:
             "announcing the worker": lambda: self._announcer.begin(sender),
         }
         failures = run_each(steps)
-        _log_failures("a step of the worker's start failed, and is tried again", failures)
+        _log_failures("a step of the worker's start failed and will be tried again", failures)
         self._steps_left = {name: steps[name] for name in failures}
 
     def _finish_start(self) -> None:
@@ -312,7 +312,7 @@ class PoolWorker:
             raise SetupError(", ".join(f"{name} failed ({type(why).__name__})" for name, why in failures.items()))
 
     def _warm_up_vendors(self) -> None:
-        if "coordinator" in self._pools:  # a turn may name another provider than its brain's
+        if "coordinator" in self._pools:  # A turn may name another provider than its brain's.
             warm_up_vendors()
 
     def _look_at_fleet(self) -> None:
@@ -334,7 +334,7 @@ class PoolWorker:
             steps: dict[str, Callable[[], object]] = {
                 "ready file": self._health.drain,
                 "fleet": self._announcer.end,
-                "metrics": self._announcer.flush,  # what its last tasks counted
+                "metrics": self._announcer.flush,  # Flush the counts of the last tasks.
                 "telemetry": lambda: stop_telemetry(self._stop_telemetry),
             }
             _log_failures("a step of the worker's stop failed", run_each(steps))

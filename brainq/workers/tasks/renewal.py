@@ -56,9 +56,9 @@ class WorkerBounds:
     def why_over(self, turns: int, rss_mb: float) -> str:
         """Return why a worker with this many turns and this much memory must be renewed, or "" if it need not."""
         if self.turns is not None and turns >= self.turns:
-            return f"it had {turns} turns"
+            return f"it has run {turns} turns"
         if self.rss_mb is not None and rss_mb >= self.rss_mb:
-            return f"it has {rss_mb:.0f} MB"
+            return f"it uses {rss_mb:.0f} MB"
         return ""
 
 

@@ -92,11 +92,11 @@ def failure_of(did: str) -> WorkFailed | None:
 
 
 class TaskEvents(WorkEvents):
-    """Task events about work that no task shows: a worker died with it, its turn's time was up, or it is a finalizer
-    step that was taken without a doorbell. Without them Flower shows such a call as running for ever, and such a turn
-    or step not at all.
+    """Task events about work that no task shows: a call whose worker died, a turn whose time was up, or a finalizer
+    step that was claimed without a doorbell. Without these events Flower shows such a call as running for ever, and
+    such a turn or step not at all.
 
-    worker   whose events are used, Celery's WorkController
+    worker   Celery's WorkController, whose event sender is used
     """
 
     def __init__(self, worker: Any) -> None:
@@ -111,12 +111,12 @@ class TaskEvents(WorkEvents):
         task_id = f"{ref.turn_id}.{ref.call_id}.{attempt}"
         self._failed(task_id, ref.turn_id, names.shown_name(tool), args, did)
         if rung_again_ms is not None:
-            # As lib/ring.lua names them.
+            # These ids are those of lib/ring.lua.
             again = f"{task_id}.again-{rung_again_ms}"
             self._failed(again, ref.turn_id, names.shown_name(tool), args, did)
 
     def step_began(self, claim: FinalStepClaim) -> None:
-        """Under the id that its doorbell's task would have had."""
+        """Report the begin of a step, under the task id that its doorbell would have had."""
         if self._dispatcher() is None:
             return
         args = (claim.session_id, claim.turn_id, claim.step)

@@ -170,7 +170,7 @@ def _say(what: str) -> None:
 
 
 def main(command: Sequence[str]) -> int:
-    """Keep workers of this command until one ends by itself, or a signal ends them."""
+    """Run workers of this command until one ends by itself or a signal ends them."""
     outlive_full_log()
     follow_owner()
     with suppress(OSError):

@@ -78,7 +78,7 @@ BUGS = (
     Bug(
         "pooler: the connections beside the one that met it stay prepared",
         DATABASE,
-        "            or unprepare(connection, error)  # the others have prepared statements, too\n",
+        "            or unprepare(connection, error)  # The other statements are prepared as well.\n",
         "",
         LOST,
     ),
@@ -108,7 +108,7 @@ BUGS = (
         HOSTS,
     ),
     Bug(
-        "url: an @ too many goes to the driver",
+        "url: more than one @ goes to the driver",
         SQL_URL,
         ' or "@" in hosts + (database or "")',
         "",

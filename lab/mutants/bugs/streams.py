@@ -23,7 +23,7 @@ BUGS = (
     Bug(
         "two calls with one id that differ are taken for one",
         STREAM,
-        """                self._note(f"two calls have the id {call.call_id!r}, and differ")\n""",
+        """                self._note(f"two calls have the id {call.call_id!r}, with different content")\n""",
         "                pass\n",
         CALLS,
     ),
@@ -65,7 +65,7 @@ BUGS = (
     Bug(
         "a block that begins in place of an open one leaves half a call",
         STREAM,
-        "            before.is_doubted = True  # this part cuts it off\n",
+        "            before.is_doubted = True  # This part ends it before it is complete.\n",
         "            pass\n",
         CALLS,
     ),

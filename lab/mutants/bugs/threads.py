@@ -68,8 +68,8 @@ BUGS = (
     Bug(
         "a beat that exits costs the other leases their round",
         "brainq/runtime/leases.py",
-        "                except BaseException as failure:  # MemoryError",
-        "                except Exception as failure:  # MemoryError",
+        "because of it.\n                except BaseException as failure:",
+        "because of it.\n                except Exception as failure:",
         LEASES,
     ),
     Bug(

@@ -145,7 +145,7 @@ BUGS = (
     Bug(
         "what watches received tasks keeps one from being started",
         CONSUMER,
-        '                log.error("what watches received tasks failed", failure=failure)',
+        '                log.error("a handler of received tasks failed", failure=failure)',
         "                raise failure",
         IN_FITNESS,
     ),
@@ -201,7 +201,7 @@ BUGS = (
     Bug(
         "a worker that ends by itself stays ready while its tasks end",
         WORKER,
-        "        if not was_asked_to_end():  # otherwise",
+        "        if not was_asked_to_end():  # Otherwise",
         "        if False:  # else",
         IN_PROGRAM,
     ),

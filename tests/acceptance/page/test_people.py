@@ -156,7 +156,7 @@ def test_a_token_is_asked_for_and_may_what_it_may(new_page: NewPage, world: Worl
         expect(page.locator(".turn-title .said"), "the API's own words").to_contain_text("this needs the verb 'steer'")
         assert handle.holds() == ()
         page.goto("/#/turns/nobodys-turn")
-        expect(page.locator(".refusal")).to_contain_text("nothing of yours has this id")
+        expect(page.locator(".refusal")).to_contain_text("this caller has no object with this id")
         page.reload()
         expect(page.locator(".refusal"), "the token is kept for the tab").to_be_visible()
         assert page.evaluate("localStorage.length") == 0

@@ -131,7 +131,7 @@ def test_blue_and_green_old_workers_go_once_their_build_is_empty_and_nothing_is_
     assert says_of_old().startswith("1 turn need build 1.4"), "one that began there goes on there"
     open_gate(gate)
     assert waiting.result(120).text == "by old"
-    wait_until(lambda: says_of_old() == "build 1.4 is empty: its workers may go", "nothing needs it")
+    wait_until(lambda: says_of_old() == "build 1.4 is empty: its workers can stop", "nothing needs it")
     try:
         for worker in builds.fleet.workers:
             builds.fleet.kill(worker, signal.SIGTERM)

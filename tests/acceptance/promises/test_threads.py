@@ -78,7 +78,7 @@ def test_a_fleet_goes_on_whatever_ends_its_threads(faulty: World, sid: str, numb
     renewed_and_heard(faulty, sid, f"{number}-{sid}")
     said = logs(faulty)
     # The listener looks after the exceptions of its connections itself.
-    assert [name for name in IN_THE_FLEET if f"thread {name} failed, and is tried again" not in said] in (
+    assert [name for name in IN_THE_FLEET if f"thread {name} failed and will be tried again" not in said] in (
         [],
         ["brainq-stops"],
     )

@@ -111,7 +111,7 @@ def test_builds_are_of_all_cells_and_a_ramp_and_a_release_reach_each(
         assert "is empty in every cell" in client.versions().builds[0].says
         servers["b"].stop()
         found = client.versions()
-        assert (found.cells_away, found.builds[0].says[-31:]) == (("b",), "did not answer: its workers stay"[-31:])
+        assert (found.cells_away, found.builds[0].says[-31:]) == (("b",), "did not answer, so keep its workers"[-31:])
         ended = client.ramp_build("1.5", 0)
         assert (ended.cells, ended.cells_away, builds["a"].ramp()) == (("a",), ("b",), None)
 

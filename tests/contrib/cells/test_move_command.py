@@ -31,7 +31,7 @@ def test_a_command_moves_a_tenant_and_says_what_went(two: TwoCells, runner: CliR
     assert (said["from_cell"], said["to_cell"], said["phase"], said["counts"]["turns"]) == ("a", "b", "done", 5)
     assert two.placed() == Placement("b", 2)
     again = runner.invoke(app, ["move", TENANT, "--to", "b"])
-    assert (again.exit_code, "is in b already" in again.stderr) == (0, True)
+    assert (again.exit_code, "is already in b" in again.stderr) == (0, True)
     listed = runner.invoke(app, ["move", "--list", "--json"])
     assert json.loads(listed.stdout) == []
     acts = json.loads(runner.invoke(app, ["audit", "--json"]).stdout)
@@ -74,6 +74,6 @@ def test_in_a_deployment_of_one_cell_nothing_moves(two: TwoCells) -> None:
 
 def test_a_tenant_that_is_on_its_way_goes_nowhere_else_first(two: TwoCells) -> None:
     two.moves.begin(TENANT, "a", "b", 2, "copying", "gone", 0.0)
-    with pytest.raises(InvalidInput, match="on its way to cell 'b'; finish that move first"):
+    with pytest.raises(InvalidInput, match="is being moved to cell 'b'; finish that move first"):
         two.mover().move(TENANT, "a")
     assert two.mover().move(TENANT, "b").phase == "done"

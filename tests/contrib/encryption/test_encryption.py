@@ -94,7 +94,7 @@ def test_the_files_hold_nothing_that_was_said_and_the_client_reads_all_back(worl
 
 def test_a_process_without_the_keys_does_not_start(world: Pump) -> None:
     world.finish(world.submit("acme:1", script(final="x")))
-    with pytest.raises(SetupError, match="content in this database is encrypted, and BRAINQ_CONTENT_KEYS is not set"):
+    with pytest.raises(SetupError, match="is encrypted, but BRAINQ_CONTENT_KEYS is not set"):
         Store.open(world.settings.sql_url.get_secret_value())
 
 

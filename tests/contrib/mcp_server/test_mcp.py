@@ -150,7 +150,7 @@ def test_a_file_of_a_tool_is_a_link_that_can_be_read(pumps: Callable[..., Pump])
             (read,) = (await client.read_resource(file["uri"])).contents
             assert isinstance(read, BlobResourceContents)
             assert (read.mime_type, base64.b64decode(read.blob)) == ("image/png", png())
-            with pytest.raises(MCPError, match="nothing of yours"):
+            with pytest.raises(MCPError, match="this caller has no object"):
                 await client.read_resource(file["uri"][:-64] + "0" * 64)
 
     with GatewayThread(pump.settings, pump.wiring.brains) as gateway, pumping(pump):
@@ -462,9 +462,9 @@ def test_bad_input_is_refused_by_the_name_of_its_field_and_begins_nothing(gatewa
                 refused = await client.call_tool(name, arguments, meta=given)
                 assert refused.is_error, name
                 assert field in words(refused)
-            with pytest.raises(MCPError, match="nothing of yours"):
+            with pytest.raises(MCPError, match="this caller has no object"):
                 await client.read_resource("brainq://turns/" + "0" * 26)
-            with pytest.raises(MCPError, match="nothing of yours"):
+            with pytest.raises(MCPError, match="this caller has no object"):
                 await client.read_resource("file:///etc/passwd")
 
     run(ask())
@@ -580,7 +580,7 @@ def test_a_server_that_does_not_start_is_said_and_started_again(
         lambda: gateway.http.post("/mcp", headers=HEADERS, json=rpc("initialize", INITIALIZE)).status_code == 200,
         "it runs",
     )
-    assert "thread brainq-mcp failed, and is tried again why=MemoryError" in caplog.text
+    assert "thread brainq-mcp failed and will be tried again why=MemoryError" in caplog.text
 
 
 @pytest.mark.usefixtures("quick_restarts")

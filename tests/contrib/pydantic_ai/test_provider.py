@@ -423,7 +423,7 @@ def test_no_reply_is_refused_over_its_token_counts(wire: WireServer, written: An
         ([(0, "ann", "a"), (1, "bob", "b")], ["ann", "bob"]),
         ([(0, "ann", "a"), (1, "ann", "a")], ["ann"]),
         ([(0, "ann", "a"), (0, "bob", "b")], "a call that came before is not in the final message"),
-        ([(0, "ann", "a"), (1, "bob", "a")], "two calls have the id 'a', and differ"),
+        ([(0, "ann", "a"), (1, "bob", "a")], "two calls have the id 'a', with different content"),
     ],
     ids=["two", "one said twice", "an index used twice", "an id used twice"],
 )

@@ -70,7 +70,7 @@ def test_a_redis_whose_disk_takes_nothing_is_told_with_its_cause(
     assert level == "FAIL"
     for told in (said, fleet.err):
         assert "cannot write to its disk" in told
-        assert "make room" in told
+        assert "free space" in told
         assert "start it" not in told
 
 
@@ -84,7 +84,7 @@ def test_a_redis_that_is_full_is_told_with_its_remedy(brainq: Brainq, redis_serv
         redis_server.command("CONFIG", "SET", "maxmemory", "0")
     assert (code, found["redis"][0]) == (1, "FAIL")
     for text in (found["redis"][1], submit.err):
-        assert "is full, so it takes no writes" in text
+        assert "is full, so it accepts no writes" in text
         assert "CONFIG SET maxmemory" in text
         assert "start it" not in text
 
@@ -217,7 +217,7 @@ def test_a_redis_user_of_another_prefix_is_refused_and_not_away(
     assert (code, found["redis"][0], found["redis rights"][0]) == (1, "FAIL", "FAIL")
     assert "bq:brainq.turns" in found["redis rights"][1]
     for text in (found["redis"][1], submit.err):
-        assert "does not let its user do this" in text
+        assert "does not permit this for the user" in text
         assert "does not answer" not in text
 
 

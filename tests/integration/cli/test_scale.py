@@ -25,8 +25,8 @@ def test_each_pool_has_a_row_and_one_pool_its_number(brainq: Brainq, client: Cli
 def test_what_cannot_be_is_refused_by_name(brainq: Brainq) -> None:
     for arguments, said in (
         (("--pool", "writers"), "is not one of coordinator, parallel, serial, finalizer"),
-        (("--min", "3", "--max", "2"), "above max, which is 2"),
-        (("--max", "0"), "give 1 to 1000"),
+        (("--min", "3", "--max", "2"), "above max, 2"),
+        (("--max", "0"), "use 1 to 1000"),
     ):
         refused = brainq("scale", *arguments)
         assert refused.code == ExitCode.USAGE

@@ -61,7 +61,7 @@ def test_with_redis_and_sql_away_nothing_starts_and_each_is_one_line(
     assert sql.startswith("brainq: sql: postgresql://me:***@127.0.0.1:1/shop does not answer")
     assert redis.startswith("redis: redis://:***@127.0.0.1:1/0 does not answer")
     assert sql.endswith("start the database, or correct BRAINQ_SQL_URL")
-    assert redis.endswith("start it, or correct BRAINQ_REDIS_URL")
+    assert redis.endswith("start Redis, or correct BRAINQ_REDIS_URL")
 
 
 @pytest.mark.parametrize("command", COMMANDS, ids=" ".join)

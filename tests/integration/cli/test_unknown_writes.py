@@ -110,7 +110,7 @@ def test_a_call_that_redis_lost_is_shown_from_its_intent(brainq: Brainq, pump: P
     pump.wiring.state.redis.flushall()
     shown = brainq("show", f"{handle.turn_id}-c1-0")
     assert shown.code == ExitCode.OK
-    assert "unknown  Redis lost its trace; this is what SQL keeps" in shown.out
+    assert "unknown  Redis lost the trace of this call; these are the data in SQL" in shown.out
     assert '"amount": 12' in shown.out
     assert "has no call c1-1" in brainq("show", f"{handle.turn_id}-c1-1").err
 

@@ -24,7 +24,7 @@ def test_two_builds_are_listed_ramped_and_released(
 ) -> None:
     announce(wiring_of(client), "1.4", "d01d")
     announce(wiring_of(client), "1.5", "0e00")
-    assert "build 1.4 is empty: its workers may go" in said(brainq, "versions")
+    assert "build 1.4 is empty: its workers can stop" in said(brainq, "versions")
     assert "10 % of sessions begin on 1.5" in said(brainq, "versions", "ramp", "1.5", "--share", "10%")
     assert json.loads(brainq("versions", "--json").out)["ramp"].startswith("10 %")
     ended = said(brainq, "versions", "ramp", "1.5", "--share", "0%")
@@ -57,7 +57,7 @@ def test_several_cells_are_all_looked_at_and_one_that_is_away_is_named(
     monkeypatch.delenv("BRAINQ_SQL_URL")
     monkeypatch.setenv("BRAINQ_CELLS", json.dumps({"a": here, "b": away}))
     listed = said(brainq, "versions")
-    assert "build 1.4 is empty in cell a; b did not answer: its workers stay" in listed
+    assert "build 1.4 is empty in cell a; b did not answer, so keep its workers" in listed
     assert "cell b did not answer" in listed
     changed = said(brainq, "versions", "ramp", "1.5", "--share", "10%")
     assert "the others on 1.4, in cell a" in changed

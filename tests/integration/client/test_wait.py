@@ -107,5 +107,5 @@ def test_a_turn_without_an_answer_is_not_ok(pumps: Pumps) -> None:
 @pytest.mark.parametrize("wrong", [{"nobody"}, set[str](), "queued", ["ended", 3]])
 def test_what_is_not_waited_for_is_refused(pump: Pump, wrong: Any) -> None:
     handle = pump.submit("s1", "Go.")
-    with pytest.raises(InvalidInput, match=r"until: .* must be some of client, ended, outside, parked, people"):
+    with pytest.raises(InvalidInput, match=r"until: .* must consist of client, ended, outside, parked, people"):
         handle.wait(wrong)

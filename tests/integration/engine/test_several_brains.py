@@ -197,7 +197,7 @@ def test_the_turns_of_a_brain_that_is_no_more_end_and_say_so(pumps: Pumps) -> No
     client.hset(keys.turn("s1", left.turn_id), "closing_at", 1)
     result = pump.finish(left)
     assert (result.ending, result.stop_reason) == (Ending.TIMED_OUT, StopReason.DEADLINE)
-    assert result.error == "no worker with the brain 'lab' went on with this turn in time; the brains are desk"
+    assert result.error == "no worker with the brain 'lab' continued this turn in time; the brains are desk"
     row = pump.wiring.store.turns.get(left.turn_id)
     assert row is not None
     assert row.ended_at is not None

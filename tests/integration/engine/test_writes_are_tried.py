@@ -22,7 +22,7 @@ from brainq.errors import Unreachable
 from tests.support.postgres import postgres_url
 from tests.support.server import RedisServer
 
-REDIS_FULL = ("is full, so it takes no writes", "CONFIG SET maxmemory")
+REDIS_FULL = ("is full, so it accepts no writes", "CONFIG SET maxmemory")
 
 
 @pytest.fixture(scope="module")
@@ -53,7 +53,10 @@ def test_a_postgres_that_is_read_only_is_not_ready_and_says_so(postgres: str) ->
         name = connection.info.dbname
         connection.execute(f'ALTER DATABASE "{name}" SET default_transaction_read_only = on')  # pyright: ignore
         try:
-            with Store.open(postgres) as store, pytest.raises(Unreachable, match="is read-only, so it takes no writes"):
+            with (
+                Store.open(postgres) as store,
+                pytest.raises(Unreachable, match="is read-only, so it accepts no writes"),
+            ):
                 store.require_writes()
             check = check_sql(postgres)
         finally:
@@ -104,13 +107,13 @@ def test_a_sqlite_file_that_another_one_writes_to_is_taken_to_be_writable(tmp_pa
 @pytest.mark.parametrize(
     ("failure", "said"),
     [
-        (errors.DiskFull(), "has no room left on its disk"),
+        (errors.DiskFull(), "has no space left on its disk"),
         (errors.ReadOnlySqlTransaction(), "is read-only"),
-        (errors.DeadlockDetected(), "in the way of"),
-        (errors.SerializationFailure(), "in the way of"),
-        (errors.LockNotAvailable(), "in the way of"),
+        (errors.DeadlockDetected(), "conflicted with another"),
+        (errors.SerializationFailure(), "conflicted with another"),
+        (errors.LockNotAvailable(), "conflicted with another"),
         (errors.QueryCanceled(), "took too long"),
-        (errors.InsufficientPrivilege(), "does not let its user"),
+        (errors.InsufficientPrivilege(), "does not permit this"),
         (psycopg.OperationalError('FATAL:  password authentication failed for user "me"'), "refuses the login"),
         (psycopg.OperationalError("FATAL:  sorry, too many clients already"), "has no connection left"),
     ],

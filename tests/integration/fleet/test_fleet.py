@@ -84,10 +84,10 @@ def test_workers_that_idle_beside_an_old_queue_are_troubles_wherever_a_person_lo
     announce(pump.wiring, "1.4", "d01d", threads=100)
     (found,) = pump.client.fleet().troubles
     assert (found.kind, found.subject) == ("idle_queue", TURNS_QUEUE)
-    assert "while coordinator@1.4 idles: it does not consume" in found.text
+    assert "although coordinator@1.4 is idle, so it does not consume" in found.text
     console = Console(width=200)
     print_fleet(console, pump.client.fleet())
-    assert "while coordinator@1.4 idles" in capsys.readouterr().out
+    assert "although coordinator@1.4 is idle" in capsys.readouterr().out
     with Operator(pump.settings) as operator:
         facts = operator.facts(handle.turn_id)
     assert facts.troubles == (found,)

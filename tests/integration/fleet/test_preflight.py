@@ -90,7 +90,7 @@ def test_every_fault_is_said_at_once_each_with_its_variable_and_no_password(here
     lines = str(refused.value).splitlines()
     assert [line.partition(":")[0] for line in lines] == ["model", "sql", "redis", "broker"]
     for line, variable in zip(lines[1:], ("SQL", "REDIS", "BROKER"), strict=True):
-        assert line.endswith(f"start it, or correct BRAINQ_{variable}_URL")
+        assert line.endswith(f", or correct BRAINQ_{variable}_URL")
     assert "hush" not in str(refused.value)
     assert time.monotonic() - began < 4 * preflight.LIMIT_S, "the Redis that never answers was not waited for"
 
@@ -150,14 +150,17 @@ def test_sql_that_is_no_database_or_of_another_brainq_is_refused(tmp_path: Path)
 def test_a_place_that_takes_no_files_is_told_from_a_full_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert check_disk(tmp_path / "not" / "there" / "yet").level == "ok"
     (tmp_path / "file").touch()
-    assert check_disk(tmp_path / "file" / "below").remedy == "use a directory of yours: set BRAINQ_DATA_DIR"
+    assert (
+        check_disk(tmp_path / "file" / "below").remedy
+        == "set BRAINQ_DATA_DIR to a directory that this user can write to"
+    )
 
     def full(*_given: object, **_named: object) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
     monkeypatch.setattr(tempfile, "TemporaryFile", full)
     found = check_disk(tmp_path)
-    assert (found.level, found.remedy) == ("FAIL", "free some room there")
+    assert (found.level, found.remedy) == ("FAIL", "free space on that disk")
     assert "is on a disk that is full" in found.said
 
 

@@ -195,7 +195,7 @@ def test_two_tenants_may_use_one_key(gateways: Gateways, pump: Pump) -> None:
         assert "k-" not in problem(other, 409, "submit-conflict")["detail"]
         foreign = gateway.http.post("/v1/turns", json=body | {"session_id": "them:1"}, headers=headers)
         said = problem(foreign, 404, "not-found")["detail"]
-        assert said == f"session 'them:1': this token's sessions begin with '{name}:'"
+        assert said == f"session 'them:1': it is not one of this token's sessions, which begin with '{name}:'"
     assert len(set(made)) == 2
 
 

@@ -157,7 +157,7 @@ def test_a_gateway_that_stops_tells_its_streams_and_waits_to_come_again(
         for piece in pieces:
             reader.feed(piece)
     assert reader.retry_ms == RECONNECT_MS
-    assert any("come again" in comment for comment in reader.comments)
+    assert any("reconnect with" in comment for comment in reader.comments)
     waiter.join(30)
     ask.close()
     assert answers[0].status_code == 202
@@ -232,7 +232,9 @@ def test_what_happens_next_is_said_in_one_sentence(gateway: GatewayThread, pump:
     pump.drain()
     assert said(turn_id) == "ended as completed (answered); nothing more happens"
     forget(pump)
-    assert said(turn_id) == ("ended as completed; nothing more happens, Redis has let it go and SQL keeps its record")
+    assert said(turn_id) == (
+        "ended as completed; nothing more happens: it has expired in Redis, and SQL keeps its record"
+    )
     problem(gateway.http.get("/v1/turns/nobodys-turn/explain"), 404, "not-found")
 
 

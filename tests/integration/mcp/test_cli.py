@@ -52,7 +52,7 @@ def test_servers_are_pinned_listed_and_watched(brainq: Brainq, app: str, tmp_pat
     pinned = brainq("mcp", "pin")
     assert pinned.code == 0, pinned.err
     assert "faulty: 17 tools pinned; new: echo, write" in pinned.err
-    assert "left out 'wrong'" in pinned.err
+    assert "not pinned: 'wrong'" in pinned.err
     assert "sk-very-secret-1" not in (tmp_path / "mcp.lock.json").read_text() + pinned.err + pinned.out
     starts = len(noted(tmp_path, "starts"))
 
@@ -87,9 +87,9 @@ def test_a_server_that_does_not_start_is_told_with_its_own_words(brainq: Brainq,
     ran = brainq("mcp", "pin")
     assert ran.code == 1
     assert "faulty: not pinned: The MCP server 'faulty' could not be opened" in ran.err
-    assert "it wrote: no licence" in ran.err
+    assert "server output: no licence" in ran.err
     fresh(app)
-    assert "there is no 'svn'; there are faulty" in brainq("mcp", "pin", "--server", "svn").err
+    assert "the brains have no MCP server 'svn'; they have faulty" in brainq("mcp", "pin", "--server", "svn").err
 
 
 def test_brains_that_share_a_server_share_what_is_pinned(brainq: Brainq, app: str, tmp_path: Path) -> None:
@@ -117,7 +117,7 @@ def test_pin_says_which_tools_are_called_otherwise_and_whose_schema_is_sent_in_o
     assert pinned["rewritten"] == {"untyped": "no type at the top", "a.b": "no properties"}
     fresh(app)
     told = brainq("mcp", "pin").err
-    assert f"'a.b' is called {pinned['renamed']['a.b']}" in told
-    assert "'untyped' is sent to models in another form: no type at the top" in told
+    assert f"models see 'a.b' as {pinned['renamed']['a.b']}" in told
+    assert "the schema of 'untyped' is changed for models: no type at the top" in told
     fresh(app)
     assert {"faulty__a_b", pinned["renamed"]["a.b"]} < set(load_brains(f"{app}:brain").default.tools)

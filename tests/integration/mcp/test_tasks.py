@@ -335,7 +335,7 @@ def test_a_server_that_does_not_say_how_its_task_is_is_asked_again(lab: Lab, cap
     end(lab.folder, "task-1", "completed", text("the report"))
     assert lab.finished(handle) == "the report"
     said = [record.getMessage() for record in caplog.records]
-    assert any("ask for a server's task failed, and is tried again" in line for line in said)
+    assert any("ask for a server's task failed and will be tried again" in line for line in said)
     assert not any("no longer watched" in line for line in said)
 
 

@@ -50,7 +50,7 @@ def test_many_are_cancelled_and_the_same_again_finds_none(pumps: Pumps) -> None:
     for turn in pump.client.turns():
         if turn.session_id.startswith("acme:"):
             pump.settle(pump.client.handle(turn.turn_id))
-    assert run(pump, "cancel", "tenant=acme brain=people")["skipped"] == {"it has ended": 2}
+    assert run(pump, "cancel", "tenant=acme brain=people")["skipped"] == {"the turn has ended": 2}
     assert run(pump, "cancel", "tenant=acme brain=other")["matched"] == 0
 
 
@@ -62,7 +62,7 @@ def test_what_is_pending_is_decided_and_what_is_not_is_skipped(pumps: Pumps) -> 
     assert run(pump, "approve", "state=parked")["done"] == 1
     pump.finish(handle)
     assert ran == ["write b"]
-    assert run(pump, "deny", "session=s1")["skipped"] == {"nobody is asked about its calls": 1}
+    assert run(pump, "deny", "session=s1")["skipped"] == {"the turn has no pending approval": 1}
 
 
 def test_a_failed_turn_is_submitted_again_once(pumps: Pumps) -> None:
@@ -77,7 +77,7 @@ def test_a_failed_turn_is_submitted_again_once(pumps: Pumps) -> None:
     request = pump.client.handle(again.turn_id).request()
     assert (request.user_message, request.priority) == ("Go.", "high")
     assert request.metadata == {"order": "A1", "resubmit_of": handle.turn_id}
-    assert run(pump, "resubmit", "ending=cancelled")["skipped"] == {"it was submitted again before": 1}
+    assert run(pump, "resubmit", "ending=cancelled")["skipped"] == {"the turn was already resubmitted": 1}
 
 
 NO_FILTERS = ("", "brain", "brain=", "colour=red", "older=2", "older=2y", "min_cost=much", "state=odd")

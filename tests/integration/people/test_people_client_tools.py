@@ -87,7 +87,7 @@ def test_a_result_is_given_once(pumps: Pumps) -> None:
     for unknown in ("c9-0", "c1-7"):
         with pytest.raises(CallNotFound):
             handle.give_result(unknown, "sun")
-    with pytest.raises(InvalidInput, match=r"call_id: .* of another turn"):
+    with pytest.raises(InvalidInput, match=r"call_id: .* is not a call of turn"):
         handle.give_result("othern-c1-0", "sun")
     with pytest.raises(InvalidInput, match="result: it is not JSON"):
         handle.give_result("c1-1", object())

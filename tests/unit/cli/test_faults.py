@@ -30,7 +30,7 @@ def no_note(*_: Any) -> None:
     ("number", "words"),
     [
         (errno.ENOSPC, "is on a disk that is full"),
-        (errno.EROFS, "cannot be written (Read-only file system); use a directory of yours"),
+        (errno.EROFS, "cannot be written (Read-only file system); set BRAINQ_DATA_DIR"),
         (errno.EACCES, "cannot be written (Permission denied)"),
         (errno.ENOTDIR, "cannot be written (Not a directory)"),
     ],

@@ -146,11 +146,11 @@ def versions(workers: list[BuildWorker], turns: list[BuildTurn], known: Any = No
 def test_a_build_may_go_once_no_turn_needs_it() -> None:
     turns = [turn("1.4", "d01d", "parked"), turn("1.5", "0e00"), turn("1.4", "d01d", is_pinned=False)]
     old, new = versions([OLD, NEW], turns).builds
-    assert (old.needed, old.says) == (1, "1 turn needs build 1.4: its workers stay")
+    assert (old.needed, old.says) == (1, "1 turn needs build 1.4: keep its workers")
     assert (old.brains[0].parked, old.brains[0].live, old.brains[0].pinned) == (1, 1, 1)
     assert new.needed == 1
     (old, _) = versions([OLD, NEW], turns[1:]).builds
-    assert old.says == "build 1.4 is empty: its workers may go"
+    assert old.says == "build 1.4 is empty: its workers can stop"
     (only,) = versions([OLD], []).builds
     assert only.says == "build 1.4 is the only one"
 
@@ -174,10 +174,10 @@ def over_cells(*away: str, **turns: list[BuildTurn]) -> dict[str, str]:
 
 def test_over_cells_a_build_may_go_once_no_cell_needs_it_and_each_has_answered() -> None:
     kept = [turn("1.4", "d01d", "parked")]
-    assert over_cells(a=[], b=[])["1.4"] == "build 1.4 is empty in every cell: its workers may go"
-    assert over_cells(a=[], b=kept)["1.4"] == "1 turn needs build 1.4 in cell b: its workers stay there"
+    assert over_cells(a=[], b=[])["1.4"] == "build 1.4 is empty in every cell: its workers can stop"
+    assert over_cells(a=[], b=kept)["1.4"] == "1 turn needs build 1.4 in cell b: keep its workers there"
     away = over_cells("c", a=[], b=[])["1.4"]
-    assert away == "build 1.4 is empty in cell a, b; c did not answer: its workers stay"
+    assert away == "build 1.4 is empty in cell a, b; c did not answer, so keep its workers"
 
 
 def test_over_cells_turns_wait_where_the_build_has_no_workers() -> None:

@@ -34,7 +34,7 @@ from brainq.runtime.processes.resources import is_shortage
 logger = logging.getLogger(__name__)
 log = event_logger("brainq.broker")
 RECONNECT_S = 0.5
-LOOP_STALL_S = 10.0  # an undisturbed round of the loop takes 3 s at most
+LOOP_STALL_S = 10.0  # A normal round of the loop takes at most 3 s.
 ANSWERED = frozenset(
     {
         *("ping", "hello", "clock", "conf", "report", "stats", "active_queues", "query_task"),
@@ -101,9 +101,7 @@ class _InvalidMessage(Exception):
 
 class Consumer(stock.Consumer):
     """Celery's consumer without gossip and mingle. That saves three connections for each worker, and nothing is lost.
-
-    It keeps the heartbeat events, because Flower reports a worker without them as dead.
-    """
+    It keeps the heartbeat events, because Flower reports a worker without them as dead."""
 
     class Blueprint(stock.Consumer.Blueprint):
         """The consumer's steps, with remote control that only answers."""
@@ -114,14 +112,19 @@ class Consumer(stock.Consumer):
         ]
 
         def start(self, parent: Any) -> None:
-            """Connect and consume. Without free descriptors, memory or threads it connects again once there are some.
-            Celery would end the worker with exit code 0."""
+            """Connect and consume.
+
+            Without free descriptors, memory or threads it connects again once there are some. Celery would end the
+            worker with exit code 0.
+            """
             try:
                 super().start(parent)
             except Exception as failure:
                 if not is_shortage(failure):
                     raise
-                raise ConnectionAbortedError(f"the process is short of something ({failure})") from failure
+                raise ConnectionAbortedError(
+                    f"this process lacks descriptors, memory or threads ({failure})"
+                ) from failure
             finally:
                 parent.is_connected = False
 
@@ -134,7 +137,7 @@ class Consumer(stock.Consumer):
         super().__init__(*args, **{**options, "without_gossip": True, "without_mingle": True})
 
     def start(self) -> None:
-        """Start consuming. The pool has started before."""
+        """Start consuming. The pool has already started."""
         # At level DEBUG a pool logs every task with its arguments.
         cast("Any", self.pool)._does_debug = False
         POOL_THREADS.serve(worker_threads(self.app, self.initial_prefetch_count))
@@ -177,23 +180,21 @@ class Consumer(stock.Consumer):
         self._connecting.failed(failure)
 
     def register_with_event_loop(self, hub: Any) -> None:
-        """Register, and also watch that the loop runs."""
+        """Register with the event loop, and add a check that the loop runs."""
         super().register_with_event_loop(hub)
         hub.on_tick.add(self._note_turn)
 
     def on_ready(self) -> None:
         """Note that the worker is connected, for the first time or again, and consumes."""
-        self._events_wait = False  # their sender may have gone with the last connection
+        self._events_wait = False  # The events' sender may have gone with the last connection.
         self.is_connected = True
         self._note_turn()
         self._apply()
         super().on_ready()
 
     def consume_if(self, may_consume: bool, idle: frozenset[str] = frozenset()) -> None:
-        """Consume, except for the queues of `idle` pools, or pause.
-
-        Any thread may call this. The event loop acts within a second.
-        """
+        """Consume, except for the queues of `idle` pools, or pause. Any thread may call this. The event loop acts
+        within a second."""
         self._wanted = ALL_POOLS - idle if may_consume else frozenset()
         if self.is_connected:  # otherwise on_ready does it
             self.call_soon(self._apply)
@@ -236,7 +237,7 @@ class Consumer(stock.Consumer):
                 tasks.return_requested()
 
     def shutdown(self) -> None:
-        """Send the events of tasks that ended during the stop."""
+        """Send the events of tasks that ended while the worker was stopping."""
         with suppress(*self.connection_errors):
             self._flush_events()
         super().shutdown()
@@ -246,7 +247,10 @@ class Consumer(stock.Consumer):
         self._flush_events()
 
     def create_task_handler(self, *args: Any, **options: Any) -> Callable[..., None]:
-        """Return the handler of messages: the checks, then the task's strategy, and a net for other failures."""
+        """Return the handler of messages.
+
+        It checks a message, runs the task's strategy, and catches any other failure.
+        """
         strategies: dict[str, Any] = cast("Any", self.strategies)
         callbacks = self.on_task_message
 
@@ -270,20 +274,20 @@ class Consumer(stock.Consumer):
         return on_task_received
 
     def _hand_over(self, message: Any, request: Any, callbacks: Iterable[Callable[[Any], object]]) -> None:
-        """Pass a task to the pool. A failure here is the worker's own trouble, so the message returns to its queue."""
+        """Pass a task to the pool. A failure here is the worker's own problem, so the message returns to its queue."""
         task_reserved(request)
         for callback in callbacks:
             try:
                 callback(request)
             except Exception as failure:
-                log.error("what watches received tasks failed", failure=failure)
+                log.error("a handler of received tasks failed", failure=failure)
         try:
             self.on_task_request(request)
         except Exception as failure:
-            log.error("a task could not be started, and goes back to its queue", failure=failure)
+            log.error("a task could not be started, so its message returns to its queue", failure=failure)
             task_ready(request)
             if (fitness := self._fitness) is not None:
-                self.consume_if(False)  # until the next look
+                self.consume_if(False)  # Pause until the next check.
                 fitness.check_soon()
             message.requeue()
 
@@ -306,7 +310,7 @@ class Consumer(stock.Consumer):
     def _read(self, message: Any) -> list[Any]:
         """Return [args, kwargs, embed]. Raises _InvalidMessage."""
         if message.headers["task"] not in self.strategies:
-            raise _InvalidMessage("its task is not served here")
+            raise _InvalidMessage("no worker of this queue runs its task")
         text = message.body if isinstance(message.body, str) else bytes(message.body).decode()
         try:
             # Parsed directly: kombu's registry costs five times as much, and is used only for its special values.
@@ -320,7 +324,7 @@ class Consumer(stock.Consumer):
         if not isinstance(kwargs, dict) or not isinstance(embed, dict):
             raise _InvalidMessage("the body is not [args, kwargs, embed]")
         if embed.get("callbacks") or embed.get("errbacks") or embed.get("chain") or embed.get("chord"):
-            raise _InvalidMessage("callbacks, chains and chords are not served")
+            raise _InvalidMessage("callbacks, chains and chords are not supported")
         return [args, kwargs, embed]
 
     def _quarantine(self, message: Any, reason: str) -> None:

@@ -15,8 +15,10 @@ def _wake_only() -> None: ...
 
 
 class PollingMixin:
-    """The work of kombu's Redis transports in each round of the event loop, limited to what changed. Mix it in
-    first."""
+    """The work of kombu's Redis transports in each round of the event loop, limited to what changed.
+
+    Mix it in first.
+    """
 
     _hub: Any = None
 

@@ -27,10 +27,12 @@ tasks."""
 
 
 def strategy(task: Any, app: Any, consumer: Any) -> Handler:
-    """Return the reader of this task's messages, which Celery finds by the task's `Strategy`. It is made again when
-    task events are switched on or off. The reader returns the request for the pool, or None if there is nothing to run.
+    """Return the reader of this task's messages.
 
-    Messages with an ETA, a rate limit or protocol 1 were refused before. The body is parsed already, so neither the
+    Celery finds it by the task's `Strategy`, and requests a new one when task events are switched on or off. The reader
+    returns the request for the pool, or None if there is nothing to run.
+
+    Messages with an ETA, a rate limit or protocol 1 were refused before. The body is already parsed, so neither the
     request nor the pool parses it again.
     """
     hostname, eventer = consumer.hostname, consumer.event_dispatcher

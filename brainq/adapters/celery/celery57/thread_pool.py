@@ -1,5 +1,8 @@
-"""The worker's pool: Celery's `threads` with brainq's own threads. The thread that became idle last runs next, and a
-thread can be abandoned. `worker_pool` names this pool, so a worker without `-P` uses it."""
+"""The worker's pool: Celery's `threads` with brainq's own threads.
+
+The thread that became idle last runs next, and a thread can be abandoned. `worker_pool` names this pool, so a worker
+without `-P` uses it.
+"""
 
 from __future__ import annotations
 
@@ -48,7 +51,7 @@ class TaskThread(threading.Thread):
             while (job := self.job) is not None:
                 try:
                     job()
-                except BaseException:  # it must not cost the pool a thread
+                except BaseException:  # An error in a job must not cost the pool a thread.
                     logger.exception("a task could not be ended properly")
                 del job
                 self.job = None  # an idle thread keeps nothing of its last job alive
@@ -82,10 +85,8 @@ class TaskThreads:
         return len(self._all) - len(self._idle)
 
     def start(self, job: Job) -> None:
-        """Run a job now if a thread is idle or can be started, or else when one is free.
-
-        Raises RuntimeError if closed, and if the system refuses even the first thread.
-        """
+        """Run a job now if a thread is idle or can be started, or else when one is free. Raises RuntimeError if closed,
+        and if the system refuses even the first thread."""
         with self._lock:
             if self._closed:
                 raise RuntimeError("the pool is closed")
@@ -210,14 +211,14 @@ class TaskRun:
     def _end_as_failed(self, end: Callable[[TaskOutcome], object], failure: BaseException) -> None:
         """Ack a task whose end failed. It would otherwise keep its place, and a worker without places takes nothing."""
         try:
-            end(self._as_failed(RuntimeError(f"it could not be ended: {type(failure).__name__}")))
+            end(self._as_failed(RuntimeError(f"the task could not be ended: {type(failure).__name__}")))
         except BaseException:
             logger.exception("a task could not be ended properly")
 
 
 def give_up(job: Job, refused: RuntimeError) -> None:
     """End a job that no thread can run. Its message is acked, and a sweeper finds its work."""
-    logger.error("a task has no thread, and is left to another worker: %s", refused)
+    logger.error("no thread is left for a task, so another worker has to run it: %s", refused)
     if isinstance(job, TaskRun):
         job.abandon(refused)
 
@@ -235,8 +236,8 @@ def current_thread() -> TaskThread | None:
 
 
 class TaskPool(BasePool):
-    """A pool of at most `limit` tasks at once. A stop waits for the running ones; a cold one waits as the process
-    exits."""
+    """A pool of at most `limit` concurrent tasks. A warm stop waits for the running tasks; after a cold stop, the exit
+    of the process waits for them."""
 
     body_can_be_buffer = True
     signal_safe = False

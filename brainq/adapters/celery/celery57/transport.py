@@ -41,14 +41,14 @@ from brainq.runtime.processes.later_threads import LATER_THREADS
 
 logger = logging.getLogger(__name__)
 
-MAX_AT_ONCE = 16  # the most messages of one pop
+MAX_AT_ONCE = 16  # The maximum number of messages in one pop.
 SAVED_ITEMS = 1000
 SAVED_MS = 7 * 86400 * 1000
 SAVED_BYTES = 16_384
 MAX_NAME = 256
 SAVE_RETRY_S = 1.0
 
-# Quarantined items that are not written yet: only the one event loop of a process uses this.
+# Quarantined items that are not written yet. Only the one event loop of a process uses this.
 _unsaved: deque[str] = deque(maxlen=SAVED_ITEMS)
 _tried_at = 0.0
 _tags = count()
@@ -60,9 +60,9 @@ class PoisonError(Exception):
 
 
 def check_item(item: bytes | str, queue: str) -> dict[str, Any]:
-    """Return the message in a queue's item, with a plain body, a unique tag and `queue` as its address.
+    """Return the message in a queue's item, with a plain body, a unique tag, and `queue` as its address.
 
-    Raises PoisonError with the reason if no worker could run it.
+    Raises PoisonError with the reason if no worker could run the item.
     """
     try:
         # As text: json would guess the encoding of bytes.
@@ -84,7 +84,7 @@ def check_item(item: bytes | str, queue: str) -> dict[str, Any]:
     # row that says so; no other message has one.
     is_early = headers.pop("eta", None) is not None
     if is_early and headers["task"] != TURN_SUBMIT:
-        raise PoisonError("eta and countdown are not served")
+        raise PoisonError("eta and countdown are not supported")
     headers.pop(UNSERVED_HEADER, None)
     if is_early:
         headers[UNSERVED_HEADER] = "eta"
@@ -110,7 +110,7 @@ def _shown_name(task: str, given: object, body: str) -> str | None:
     try:
         return shown_part(task, json.loads(body)[0][place])
     except (ValueError, LookupError, TypeError, RecursionError):
-        return None  # its arguments are checked where it runs
+        return None  # The arguments are checked where the task runs.
 
 
 def _object_field(message: dict[str, Any], name: str) -> dict[str, Any]:
@@ -184,8 +184,10 @@ class _CheckedChannel:
             self._flush_brpop_reauth()
 
     def _brpop_start(self: Any, timeout: float | None = None) -> None:
-        """Pop like kombu, but as many messages as the worker has places for, from the first queue with any. Each
-        command is built once."""
+        """Pop like kombu, but as many messages as the worker has places for, from the first queue with any.
+
+        Each command is built once.
+        """
         queues = self._queue_cycle.consume(len(self.active_queues))
         if not queues:
             return
@@ -215,7 +217,7 @@ class _CheckedChannel:
         return connection.pack_command("BLMPOP", timeout, len(keys), *keys, "RIGHT", "COUNT", count)
 
     def _leads_to_results(self: Any) -> bool:
-        """Return whether a finalizer's worker reads here. It keeps some threads free of later work."""
+        """Return whether this is a finalizer's worker. Such a worker keeps some threads free of work that can wait."""
         if FINALIZE_QUEUE not in self.active_queues or not isinstance(self.qos, ThreadSafeQoS):
             return False
         LATER_THREADS.follow(self.qos.threads, self.qos.later)
@@ -296,7 +298,7 @@ class _CheckedChannel:
         self._save_quarantined()
 
     def _save_quarantined(self: Any) -> None:
-        """Write the quarantined items. While Redis refuses (it is full), this process keeps them."""
+        """Write the quarantined items. While Redis refuses writes because it is full, this process keeps them."""
         global _tried_at
         _tried_at = time.monotonic()
         kept = list(_unsaved)
@@ -309,7 +311,9 @@ class _CheckedChannel:
                 pipe.execute()
         except self.ResponseError as refused:
             why = type(refused).__name__
-            logger.error("%d quarantined items are not kept yet, Redis refuses: %s", len(kept), why)
+            logger.error(
+                "%d quarantined items could not be saved yet, because Redis refuses writes: %s", len(kept), why
+            )
             return
         for _ in kept:
             _unsaved.popleft()

@@ -48,7 +48,7 @@ class Worker(stock.Worker):
             self.exitcode = cast("Any", EX_FAILURE)
 
     def _shutdown(self, warm: bool = True) -> None:
-        if not was_asked_to_end():  # otherwise the signal's handler has set it
+        if not was_asked_to_end():  # Otherwise the handler of the signal has set the exit code.
             how = "Warm" if warm else "Cold"
             signals.worker_shutting_down.send(sender=self.hostname, sig="", how=how, exitcode=self.exitcode)
         super()._shutdown(warm)

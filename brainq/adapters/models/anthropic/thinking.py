@@ -56,8 +56,10 @@ class BlockOrder:
         self._made.append(block)
 
     def reasoning(self) -> tuple[Reasoning, ...]:
-        """Return the thinking with its positions. The positions of texts are included unless the text comes before all
-        calls and after all thinking before them."""
+        """Return the thinking with its positions.
+
+        The positions of texts are included unless the text comes before all calls and after all thinking before them.
+        """
         marks: list[Reasoning] = []
         before = 0
         for block in self._made:
@@ -107,8 +109,10 @@ def blocks_in_order(thoughts: Sequence[Reasoning], text: str, calls: Sequence[Bl
 
 
 def begins_with_thinking(request: ModelRequest, *, goes_back: bool) -> bool:
-    """Return whether the newest reply with calls is sent back with its thinking. A model with a thinking budget
-    requires that."""
+    """Return whether the newest reply with calls is sent back with its thinking.
+
+    A model with a thinking budget requires that.
+    """
     newest = next((one for one in reversed(request.messages) if one.role == "assistant"), None)
     if newest is None or not newest.calls:
         return True
@@ -136,10 +140,10 @@ def _text_block(text: str) -> Block:
 
 
 # The parameters that make a model think.
-#
-# They differ by model: older models take a budget of tokens, newer ones take an effort and decide themselves, and for
-# some models thinking cannot be turned off. A table of models would go out of date. So the newest form is tried first,
-# and a form that a model refuses is not tried again.
+
+# They differ by model: older models take a budget of tokens, newer ones take an effort and decide themselves, and some
+# cannot stop thinking. A table of models would become outdated. Therefore the newest form is tried first, and a form
+# that a model refuses is not tried again.
 
 
 def max_tokens(request: ModelRequest) -> int:
@@ -165,8 +169,10 @@ def thinking_parameters(request: ModelRequest, effort: Effort, refused: Collecti
 
 
 def _thinking_budget(request: ModelRequest, effort: Effort, *, goes_back: bool) -> dict[str, Any]:
-    """Return a budget that leaves room for the answer. The API accepts none if a call is forced, or if it follows a
-    call that was made without thinking."""
+    """Return a budget that leaves room for the answer.
+
+    The API accepts none if a call is forced, or if it follows a call that was made without thinking.
+    """
     limit = max_tokens(request)
     budget = min(BUDGETS[effort], limit - max(MIN_BUDGET, limit // 4))
     choice = request.options.tool_choice

@@ -95,7 +95,7 @@ class ThinkSplitter:
             case _Position.BEGINNING:
                 return TextSplit(self._held)
             case _Position.THOUGHT if self._is_assumed:
-                return TextSplit(thought + self._held)  # this time the reply has no reasoning
+                return TextSplit(thought + self._held)  # This reply has no reasoning after all.
             case _Position.THOUGHT:
                 return TextSplit("", thought + self._held)
             case _:
@@ -118,8 +118,10 @@ def _half_tag(text: str) -> int:
 
 
 def reasoning_in(message: Mapping[str, Any]) -> tuple[str, str]:
-    """Return the field and the text of a message's or a delta's reasoning, or ("", ""). Two fields have the same
-    text."""
+    """Return the field and the text of a message's or a delta's reasoning, or ("", "").
+
+    Two fields have the same text.
+    """
     for name in REASONING_FIELDS:
         if isinstance(message.get(name), str) and message[name]:
             return name, message[name]

@@ -114,8 +114,10 @@ def _items(
 def _reply_items(
     message: Message, text: str, ids: WireIds, model: str | None, caller: str | None
 ) -> list[dict[str, Any]]:
-    """Return a reply in its original order: reasoning, text and calls. The service refuses reasoning without a
-    following item."""
+    """Return a reply in its original order: reasoning, text and calls.
+
+    The service refuses reasoning without a following item.
+    """
     thoughts = [thought for thought in message.reasoning if _is_replayable(thought, model)]
     text_item: dict[str, Any] = {"type": "message", "role": "assistant", "content": text}
     # A text without a marked position comes before the calls.
@@ -198,7 +200,7 @@ def _reply_from_items(
     """Return the reply. `shown` is the text as it was streamed, or None if it is in the items."""
     finish = _finish(response, items, name)
     if foreign := next((item for item in items if item.get("type") in FOREIGN_CALLS), None):
-        raise cut_reply(f"it has a {foreign['type']}, and no tool of that kind was offered")
+        raise cut_reply(f"it has a {foreign['type']}, although no tool of that kind was offered")
     called: list[str] = []
     reasoning: list[Reasoning] = []
     has_position = False
@@ -263,8 +265,8 @@ def _text_position(item: Item) -> Item:
 class ResponsesStream(StreamReader):
     """The reader of a stream of events.
 
-    The response's last event decides what an item is; without one its `done` event decides, or else its pieces are
-    joined.
+    The response's last event decides what an item contains. Without that event, the item's `done` event decides, and
+    without both the item's pieces are joined.
     """
 
     def __init__(self, name: str = WIRE) -> None:

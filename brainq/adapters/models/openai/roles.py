@@ -1,11 +1,11 @@
 """The roles of a conversation, as a server's chat template requires them.
 
 Servers of open models render messages with the model's own template. Many templates fail on conversations that OpenAI's
-service accepts: with a second system message, two user messages in a row, a user's message right after a tool's, or any
-system message. Every request takes the first of these forms; a server may require a stricter one:
+service accepts: with a second system message, two user messages in a row, a user's message directly after a tool's, or
+any system message. Every request has the first of these forms; a server may require a stricter one:
 
     all           one system message, at the beginning; neighbours of one role are one message
-    alternating   also: user and assistant take turns, not counting tools and the calls that they answer
+    alternating   also: user and assistant alternate, not counting tools and the calls that they answer
     no_system     also: the system message's text begins the first user message
 """
 
@@ -36,8 +36,10 @@ def require_roles(field: str, value: str) -> Roles:
 
 
 def to_roles(messages: Iterable[Message], roles: Roles) -> list[Message]:
-    """Return the same conversation in `roles`. Empty messages are left out, and no call is separated from its
-    result."""
+    """Return the same conversation in `roles`.
+
+    Empty messages are left out, and no call is separated from its result.
+    """
     system, conversation = _split_system(messages)
     conversation = move_behind_results(conversation)
     if system and roles == "no_system":
@@ -66,8 +68,10 @@ def stricter_roles(status: int, body: Any, roles: Roles) -> Roles | None:
 
 
 def _split_system(messages: Iterable[Message]) -> tuple[str, list[Message]]:
-    """Return the text of the leading system messages, and the rest. A later system message becomes a labelled user
-    message."""
+    """Return the text of the leading system messages, and the rest.
+
+    A later system message becomes a labelled user message.
+    """
     system: list[str] = []
     conversation: list[Message] = []
     for message in messages:
@@ -100,8 +104,10 @@ def _merge_neighbours(messages: Iterable[Message]) -> list[Message]:
 
 
 def _alternate(messages: Iterable[Message]) -> list[Message]:
-    """Return a conversation that begins with a user, in which user and assistant take turns. Missing messages are
-    inserted."""
+    """Return a conversation that begins with a user, in which user and assistant alternate.
+
+    Missing messages are inserted.
+    """
     missing: Mapping[str, Message] = {
         "user": Message(role="assistant", content=_RESULTS_READ),
         "assistant": Message(role="user", content=_CONTINUE),

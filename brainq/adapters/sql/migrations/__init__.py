@@ -1,1 +1,1 @@
-"""The schema's history: `upgrade.py` brings a database to its newest revision."""
+"""The schema's history. `upgrade.py` upgrades a database to the newest revision."""

@@ -1,4 +1,6 @@
-"""Run by alembic: on the connection `upgrade` passes in, or on `sqlalchemy.url` from alembic's command."""
+"""The script that alembic runs, on the connection from `upgrade`, or on `sqlalchemy.url` if alembic's own command is
+used.
+"""
 
 from __future__ import annotations
 

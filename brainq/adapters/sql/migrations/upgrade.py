@@ -1,4 +1,4 @@
-"""How a database is brought to the schema's newest revision, and which revisions this brainq works with."""
+"""Upgrade a database to the schema's newest revision, and check which revisions this brainq works with."""
 
 from __future__ import annotations
 
@@ -16,9 +16,10 @@ from brainq.errors import SetupError
 if TYPE_CHECKING:
     from alembic.config import Config
 
-BASELINE = "0013"  # what a new database begins with; nothing leads here from an older revision
+BASELINE = "0013"  # A new database begins with this revision. No migration leads to it from an older one.
 HEAD = "0013"
-VERSION_TABLE = "brainq_schema"  # of our own: the database may hold an application's alembic_version too
+# A name of our own, because the database may also contain an application's alembic_version.
+VERSION_TABLE = "brainq_schema"
 NEW_DATABASE = "set BRAINQ_SQL_URL to a new database, and start with an empty Redis"
 _ADVISORY_LOCK = 0x62726169_6E710001  # "brainq" and a 1
 _SELECT = text(f"SELECT version_num FROM {VERSION_TABLE}")
@@ -26,21 +27,23 @@ _alembic = threading.Lock()  # alembic keeps its context in module globals
 
 
 def revision(engine: Engine) -> str | None:
-    """The database's revision, by one SELECT; None for an empty database."""
+    """Return the database's revision, with one SELECT. Returns None for an empty database."""
     with engine.connect() as connection:
         try:
             return connection.execute(_SELECT).scalar()
         except (OperationalError, ProgrammingError):
-            connection.rollback()  # on Postgres a failed statement ends its transaction
+            connection.rollback()  # On Postgres a failed statement ends its transaction.
             if not inspect(connection).has_table(VERSION_TABLE):
                 return None
-            # Another process has made the table since; any other trouble comes again, and out of here.
+            # Another process has created the table since. Any other error occurs again and is then raised.
             return connection.execute(_SELECT).scalar()
 
 
 def why_not_upgradable(found: str | None) -> tuple[str, str] | None:
-    """Why no migration leads from this revision to HEAD, as a predicate of the schema, and the remedy; None if one
-    does."""
+    """Return why no migration leads from this revision to HEAD, as a predicate of the schema, and the remedy.
+
+    Returns None if one does.
+    """
     if found is not None and found > HEAD:
         return f"is at revision {found}, newer than this brainq's {HEAD}", "install the newer brainq"
     if found is not None and found < BASELINE:
@@ -60,23 +63,23 @@ def require_current(engine: Engine) -> None:
 
 
 def upgrade(engine: Engine) -> bool:
-    """Bring the schema to HEAD; True if anything was done. One SELECT when there is nothing to do.
+    """Upgrade the schema to HEAD. Returns True if anything was done. It takes one SELECT if there is nothing to do.
 
-    Safe from several processes at once: one migrates, the others wait for its lock and find the work done.
-    Raises SetupError when the schema is newer than this brainq, or older than the baseline.
+    Several processes may call it at once: one migrates, and the others wait for its lock. Raises SetupError if the
+    schema is newer than this brainq, or older than the baseline.
     """
     if revision(engine) == HEAD:
         return False
     with _alembic, transaction(engine) as connection:
         if engine.dialect.name != "postgresql":
-            return _upgrade_inside(connection)  # SQLite: the transaction itself is the lock
+            return _upgrade_inside(connection)  # On SQLite the transaction itself is the lock.
         with without_time_limits(connection):
             connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({_ADVISORY_LOCK})")
             return _upgrade_inside(connection)
 
 
 def alembic_config(connection: Connection) -> Config:
-    """A configuration without an ini file: these migrations, on this connection and in its transaction."""
+    """Return a configuration without an ini file: these migrations, on this connection and in its transaction."""
     from alembic.config import Config
 
     config = Config()
@@ -87,7 +90,10 @@ def alembic_config(connection: Connection) -> Config:
 
 
 def is_in_metadata(_object: object, name: str | None, kind: str, *_: object) -> bool:
-    """Whether alembic should compare this with the tables: full-text search is made by migrations alone."""
+    """Return whether alembic should compare this object with the tables.
+
+    Only migrations create the full-text search.
+    """
     if kind == "table":
         return not re.search(r"_fts(_(data|idx|docsize|config))?$", name or "")
     return not (kind == "column" and name == "search") and not re.fullmatch(r"ix_\w+_search", name or "")
@@ -111,7 +117,8 @@ def _upgrade_inside(connection: Connection) -> bool:
 
 
 def _revision_inside(connection: Connection) -> str | None:
-    """Like `revision`, but looks for the table first: a failing SELECT would end a Postgres transaction."""
+    """Return the revision as `revision` does, but look for the table first, because a failing SELECT would end a
+    Postgres transaction."""
     if not inspect(connection).has_table(VERSION_TABLE):
         return None
     return connection.execute(_SELECT).scalar()

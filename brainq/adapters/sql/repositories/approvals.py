@@ -41,7 +41,7 @@ _ASK = upsert(
     ),
 )
 _HERE = and_(_A.turn_id == bindparam("turn"), _A.call_id == bindparam("call"))
-# With what led to it: a person who decides reads the user's words.
+# With what led to the request, because a person who decides reads the user's words.
 _WITH_TURN = select(approvals, turns.c.message, turns.c.brain).outerjoin(turns, turns.c.turn_id == _A.turn_id)
 _GET = _WITH_TURN.where(_HERE)
 _OF = _WITH_TURN.where(_A.turn_id == bindparam("turn")).order_by(_A.row)
@@ -70,9 +70,11 @@ class Approvals:
         self._ask = database.pick(_ASK)
 
     def request(self, rows: Sequence[ApprovalRequest]) -> None:
-        """Insert the approval requests of a step in one transaction. A request for a call that already has one replaces
-        it but keeps its position and `created_at`, because the step was re-run. A decision on the same arguments is
-        kept."""
+        """Insert the approval requests of a step in one transaction.
+
+        A request for a call that already has one replaces it but keeps its position and `created_at`, because the step
+        was re-run. A decision on the same arguments is kept.
+        """
         if not rows:
             return
         with self._db.transaction() as connection:
@@ -130,15 +132,19 @@ class Approvals:
         return [ApprovalRow(found["row"], _read_approval(found)) for found in self._db.all(statement, {"most": limit})]
 
     def decided(self, turn_id: str, call_id: str, status: ApprovalStatus) -> bool:
-        """Record a decision. Returns False, and changes nothing, if the approval is not pending. Arguments that were
-        not edited stay unchanged."""
+        """Record a decision.
+
+        Returns False, and changes nothing, if the approval is not pending. Arguments that were not edited stay
+        unchanged.
+        """
         decision = _decision_columns(status)
         return decision is not None and self._db.write(_DECIDE, {"turn": turn_id, "call": call_id, **decision}) == 1
 
     def settle(self, connection: Transaction, turn_id: str, states: Mapping[str, ApprovalStatus]) -> None:
         """Effect: settle the pending approvals of an ended turn with their states in Redis (`call_id` to state).
-        Approvals that Redis does not know, or has as pending, become void. Takes one statement if nothing was
-        decided."""
+
+        Approvals that Redis does not know, or has as pending, become void. Takes one statement if nothing was decided.
+        """
         for call_id, status in states.items():
             decision = _decision_columns(status)
             if decision is not None:

@@ -131,13 +131,15 @@ class Brakes:
         return self._db.first(_GET, {"session": session_id, "brake": brake_id}) is not None
 
     def of_turns(self, after_row: int, limit: int) -> list[tuple[int, Brake]]:
-        """Return (row, brake) of all brakes in force on turns, in row order. On Postgres a row may become visible after
-        a higher one while its transaction lasts."""
+        """Return (row, brake) of all brakes in force on turns, in row order.
+
+        On Postgres a row may become visible after a higher one while its transaction lasts.
+        """
         found = self._db.all(_OF_TURNS, {"after": after_row, "most": limit})
         return [(int(row["row"]), _read_brake(row)) for row in found]
 
     def close(self, after_row: int, last_row: int) -> int:
-        """Those of these rows whose turns have ended are over; how many that were."""
+        """Mark the brakes in these rows whose turns have ended as over. Returns how many there were."""
         return self._db.write(_CLOSE, {"after": after_row, "last": last_row})
 
     def forget(self, connection: Transaction, turn_id: str) -> None:

@@ -60,8 +60,10 @@ _FORGET = (
 
 
 def _consume(where: ColumnElement[bool]) -> Update:
-    """Return the update that marks inputs as consumed. The last step that read an input counts, because Redis may have
-    lost the first."""
+    """Return the update that marks inputs as consumed.
+
+    The last step that read an input counts, because Redis may have lost the first.
+    """
     step = bindparam("at", type_=Integer())
     return (
         update(inputs)
@@ -108,7 +110,7 @@ class Inputs:
         if found["content_hash"] != digest:
             raise SubmitConflict(
                 f"client_message_id {item.client_message_id!r} was used before in session {session_id!r}, with "
-                "another text or readiness; send other input under a new client_message_id"
+                "another text or readiness; send the new input under a new client_message_id"
             )
         return _row(found)
 
@@ -155,13 +157,18 @@ class Inputs:
         return self._move(session_id, client_message_id, values, redact)
 
     def refused(self, session_id: str, client_message_id: str, *, redact: bool = False) -> bool:
-        """Record that an input will not be read. Returns False, and changes nothing, unless it was still accepted.
-        `redact` removes the text."""
+        """Record that an input will not be read.
+
+        Returns False, and changes nothing, unless it was still accepted. `redact` removes the text.
+        """
         return self._move(session_id, client_message_id, {"state": "refused"}, redact)
 
     def settle(self, connection: Transaction, turn_id: str, receipts: Mapping[str, str]) -> None:
-        """Effect: mark inputs as consumed according to the turn's receipts in Redis. Other inputs stay, because
-        bouncing moves them. Takes one statement if all rows are up to date, and none if nothing was consumed."""
+        """Effect: mark inputs as consumed according to the turn's receipts in Redis.
+
+        Other inputs stay, because bouncing moves them. Takes one statement if all rows are up to date, and none if
+        nothing was consumed.
+        """
         steps = {
             message: int(step)
             for message, (word, _, step) in ((key, value.partition(" ")) for key, value in receipts.items())
@@ -176,8 +183,10 @@ class Inputs:
             connection.write(_CONSUME_OF_TURN, {"turn": turn_id, "at": step, "messages": messages})
 
     def forget(self, connection: Transaction, turn_id: str) -> None:
-        """Effect: remove the texts of the turn's inputs. An input without an outcome keeps its text until it has
-        one."""
+        """Effect: remove the texts of the turn's inputs.
+
+        An input without an outcome keeps its text until it has one.
+        """
         connection.write(_FORGET, {"turn": turn_id})
 
     def _move(self, session_id: str, client_message_id: str, values: Mapping[str, object], redact: bool) -> bool:

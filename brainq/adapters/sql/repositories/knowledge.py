@@ -36,7 +36,7 @@ from brainq.runtime.observe.logs import logger
 
 _INTERNAL = ("norm_hash", "scope_term", "terms")
 MAX_LISTED = 1000
-MAX_READ_THROUGH = 2000  # encrypted memories that one search reads at most, which takes about 30 ms
+MAX_READ_THROUGH = 2000  # MAX_READ_THROUGH encrypted memories are read by one search, which takes about 30 ms.
 log = logger("brainq.memory")
 Row = TypeVar("Row", bound=KnowledgeRow)
 MAX_RETRIEVED = 8
@@ -44,8 +44,9 @@ HABITS_LISTED = 20  # preferences and habits apply to every message, not only to
 
 
 def search_statement(rows: Table, shown: Select[Any]) -> Dialects:
-    """Return the search for rows of a scope with any of the words, best first. Parameters: scope match any_kind kinds
-    limit.
+    """Return the search for rows of a scope with any of the words, best first.
+
+    Parameters: scope match any_kind kinds limit.
 
     SQLite ranks by bm25. Postgres ranks by ts_rank over the length, which ignores how rare a word is.
     """
@@ -64,7 +65,7 @@ def search_statement(rows: Table, shown: Select[Any]) -> Dialects:
 
 def _in_fts5(rows: Table, shown: Select[Any]) -> Select[Any]:
     fts = table(f"{rows.name}_fts", column("rowid"))
-    # The scope's own column leads to its rows and counts nothing for the rank.
+    # The column `scope_term` selects the rows of the scope, and has no weight in the rank.
     rank = literal_column(f"bm25({fts.name}, 0.0, 1.0)")
     return (
         shown.join(fts, fts.c.rowid == rows.c.row)
@@ -90,8 +91,9 @@ def match_query(dialect: str, scope: str, terms: Sequence[str]) -> str:
 
 
 class KnowledgeTable(Generic[Row]):
-    """A table of the knowledge of scopes. Texts that differ only in case, spacing and punctuation share a row. A scope
-    sees only its own rows.
+    """A table of the knowledge of scopes.
+
+    Texts that differ only in case, spacing and punctuation share a row. A scope sees only its own rows.
     """
 
     def __init__(self, database: Database, rows: Table, make_row: Callable[..., Row]) -> None:
@@ -216,7 +218,10 @@ class KnowledgeTable(Generic[Row]):
         """
         found = self._newest_of(scope, kinds, MAX_READ_THROUGH)
         if len(found) == MAX_READ_THROUGH:
-            log.warning("only a scope's newest memories are searched: they are encrypted", searched=MAX_READ_THROUGH)
+            log.warning(
+                "the search covers only the newest memories of the scope, because they are encrypted",
+                searched=MAX_READ_THROUGH,
+            )
         return rank_by_words(found, terms)[:limit]
 
     def _newest_of(self, scope: str, kinds: Sequence[str], limit: int) -> list[Row]:

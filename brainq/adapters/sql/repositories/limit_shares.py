@@ -1,4 +1,6 @@
-"""Cells' shares of models' limits: one transaction of home's SQL an ask, by the database's clock."""
+"""The cells' shares of models' limits, in the home cell's SQL. Each request for a share is one transaction, by the
+database's clock.
+"""
 
 from __future__ import annotations
 
@@ -13,9 +15,9 @@ from brainq.adapters.sql.tables.types import utc_after, utc_now
 from brainq.contracts.limit_share import LEASE_S, Share, ShareReport, ShareRow, decide_share, share_turn
 
 _S = limit_shares.c
-ANSWER_S = 2.0  # what waits for a share waits no longer because home hangs
+ANSWER_S = 2.0  # A short limit, so that a call that waits for a share does not hang with the home cell.
 _LOCK = ""
-"""No cell's name: the row that whoever asks of a model has to itself until it has its answer."""
+"""The cell name, which no cell has, of a row that serves as the lock of a model."""
 _MAKE_LOCK = insert_or_ignore(limit_shares)
 _TAKE_LOCK = (
     update(limit_shares).where(_S.model == bindparam("of"), _S.cell == bindparam("which")).values(asked_at=utc_now())
@@ -34,13 +36,18 @@ _WRITE = upsert(
 
 
 def home_shares(sql_url: str, cells: int) -> LimitShares:
-    """Those in home's SQL, on a connection of their own. Raises what SQLAlchemy raises while home is away."""
+    """Open the table in the home cell's SQL, on its own connection.
+
+    Raises SQLAlchemy's errors if that database does not answer.
+    """
     return LimitShares(CELL_TABLES.open(sql_url, pool_size=1, answer_s=ANSWER_S), cells)
 
 
 class LimitShares:
-    """The `limit_shares` table, in home's SQL: one row a model and cell that has asked for it. `cells`: how many there
-    are."""
+    """The `limit_shares` table, in the home cell's SQL. It has one row per model and cell.
+
+    cells: the number of cells.
+    """
 
     def __init__(self, database: Database, cells: int) -> None:
         self._db = database
@@ -49,7 +56,10 @@ class LimitShares:
         self._write = database.pick(_WRITE)
 
     def ask(self, cell: str, report: ShareReport) -> Share | None:
-        """The cell's share from now on; None, and nothing changed, where a later look of it was answered before."""
+        """Return the cell's new share.
+
+        Returns None, and changes nothing, if a later report of the cell was already answered.
+        """
         with self._db.transaction() as connection:
             rows, now = self._locked_rows(connection, report.model)
             mine = next((row for row in rows if row["cell"] == cell), None)
@@ -75,7 +85,7 @@ class LimitShares:
             return share
 
     def all(self) -> dict[str, list[ShareRow]]:
-        """Of each model what its cells have."""
+        """Return the rows of all cells, by model."""
         found: dict[str, list[ShareRow]] = {}
         for row in self._db.all(_ALL, {"lock": _LOCK}):
             found.setdefault(row["model"], []).append(_share_row(row))

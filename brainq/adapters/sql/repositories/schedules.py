@@ -24,7 +24,7 @@ _DUE = (
     .limit(bindparam("most"))
     .offset(bindparam("behind"))
 )
-# A runner that read the row before its timing was changed must not move it on by the timing that it had.
+# A runner that read the row before the timing changed must not advance it by the old timing.
 _MOVE = (
     update(schedules)
     .where(
@@ -46,7 +46,9 @@ _MOVE = (
     )
 )
 _RUNS, _PAUSED, _PAUSED_WHILE_DUE = range(3)
-"""Values of `paused`. An instant that was due before the pause survives it; those that come due during it do not."""
+"""The values of `paused`. A run that was due before the pause is kept; runs that become due during the pause are
+skipped.
+"""
 _IS_DUE = _S.next_ms <= bindparam("now_ms", type_=BigInteger())
 _PAUSE = (
     update(schedules).where(_NAMED, _S.paused == _RUNS).values(paused=case((_IS_DUE, _PAUSED_WHILE_DUE), else_=_PAUSED))
@@ -61,7 +63,7 @@ _RESUME = (
     )
 )
 _REMOVE = delete(schedules).where(_NAMED)
-# Runs to come of one tenant, but for the schedule that is being set. `:` is the tenant of names without a colon.
+# The future runs of one tenant, without the schedule that is being set. `:` is the tenant of names without a colon.
 _OTHERS = (
     select(func.count().label("others"))
     .select_from(schedules)
@@ -69,17 +71,19 @@ _OTHERS = (
 )
 _OF_TENANT = _OTHERS.where(_S.name >= bindparam("first"), _S.name < bindparam("beyond"))
 _OF_NO_TENANT = _OTHERS.where(_S.name.not_like("%:%"))
-# SQLite has one writer; on Postgres two who count at once would both find one left.
+# SQLite has one writer. On Postgres, two that count at the same time would both find room for one more.
 _ALONE = select(func.pg_advisory_xact_lock(func.hashtext(bindparam("tenant"))))
 _SET = ("timing", "zone", "session_id", "request_json", "on_running", "missed")
-"""What setting a schedule again replaces in any case. Its id, its newest run and whether it is paused are kept."""
+"""The columns that are replaced when a schedule is set again. Its id, its newest run and whether it
+is paused are kept.
+"""
 
 
 def _set_again(new: Any) -> dict[str, Any]:
     """Return the values of a schedule that is set again. `new` is what the insert would have written.
 
-    An instant that is due is kept, so a process that sets its schedules at each start loses no run. The instants
-    to come are kept as well if the timing is the same.
+    A run that is due is kept, so a process that sets its schedules at each start loses no run. If the timing is the
+    same, future runs are kept as well.
     """
     same_times = and_(
         _S.timing == new.timing, _S.zone == new.zone, or_(_S.timing != "once", _S.start_ms == new.start_ms)
@@ -100,8 +104,8 @@ class Schedules:
         self._put = insert.on_conflict_do_update(index_elements=["name"], set_=_set_again(insert.excluded)).inline()
 
     def put(self, row: ScheduleRow, now_ms: int, max_others: int | None = None) -> bool:
-        """Store a schedule, or set the one of this name again. Returns False if its tenant already has `max_others`
-        other schedules with a run to come."""
+        """Store a schedule, or set the existing one of this name again. Returns False if the tenant already has
+        `max_others` other schedules with future runs."""
         values = row.model_dump(exclude={"request"})
         values |= {"request_json": json.dumps(row.request), "paused": int(row.paused), "now_ms": now_ms}
         if max_others is None:
@@ -136,7 +140,8 @@ class Schedules:
         return [_row(found) for found in self._db.all(page, {})]
 
     def due(self, now_ms: int, most: int) -> list[ScheduleRow]:
-        """Return due schedules, longest due first. A schedule whose key is missing stays due and is left out."""
+        """Return due schedules, longest due first. A schedule whose encryption key is missing stays
+        due and is omitted."""
         rows: list[ScheduleRow] = []
         behind = 0
         while True:
@@ -147,8 +152,8 @@ class Schedules:
                 return rows[:most]
 
     def move(self, row: ScheduleRow, next_ms: int | None, *, turn_id: str = "", note: str = "") -> bool:
-        """Move a schedule from the due instant of `row` to the next. Returns False if another process did, or if the
-        schedule was paused or got another timing since `row` was read."""
+        """Move a schedule from the due time of `row` to the next one. Returns False if another process did so, or if
+        the schedule was paused or got another timing since `row` was read."""
         was = {"was_ms": row.next_ms, "was_timing": row.timing, "was_zone": row.zone, "was_start_ms": row.start_ms}
         values = {"sought": row.schedule_id, **was, "next_ms": next_ms, "turn_id": turn_id, "note": note}
         return self._db.write(_MOVE, values) == 1
@@ -158,8 +163,8 @@ class Schedules:
         return self._db.write(_PAUSE, {"sought": name, "now_ms": now_ms}) == 1
 
     def resume(self, name: str, next_ms: int | None, note: str) -> bool:
-        """Resume a schedule with `next_ms`, or with the instant that was due when it was paused. Returns False if it is
-        not paused."""
+        """Resume a schedule with `next_ms`, or with the run that was due when it was paused. Returns False if the
+        schedule is not paused."""
         return self._db.write(_RESUME, {"sought": name, "next_ms": next_ms, "note": note}) == 1
 
     def remove(self, name: str) -> bool:
@@ -170,6 +175,6 @@ class Schedules:
 def _row(found: Record) -> ScheduleRow:
     return ScheduleRow(
         **{name: found[name] for name in ScheduleRow.model_fields if name not in ("request", "paused")},
-        request=json.loads(found["request_json"] or "{}"),  # {}: its key was removed for good
+        request=json.loads(found["request_json"] or "{}"),  # The request is {} if its key was removed permanently.
         paused=bool(found["paused"]),
     )

@@ -21,7 +21,8 @@ from brainq.contracts.conversation import EarlierTurn
 from brainq.contracts.message import Message, with_attachment_labels
 from brainq.contracts.turn import TurnRequest
 
-# A turn's number: its place among the accepted turns of its session, from 1, also after earlier ones are gone.
+# A turn's number is its position among the accepted turns of its session, from 1, and stays after earlier turns are
+# deleted.
 _T = turns.c
 _KEPT = turns.alias("kept")
 _SINCE = turns.alias("since")
@@ -46,7 +47,7 @@ def _number_of_pruned(column: Column[Any]) -> ScalarSelect[Any]:
     return select(column).where(_P.session_id == _T.session_id, _P.turn_row < _T.row).correlate(turns).scalar_subquery()
 
 
-# Numbers grow with rows, so of the two the later one has the greater of both. From there it is counted.
+# Numbers grow with rows, so the later of the two has the greater number and row. Count from there.
 _KNOWN_NUMBER = greater_of(
     func.coalesce(_number_of_kept(_KEPT.c.turn_number), 0), func.coalesce(_number_of_pruned(_P.turn_number), 0)
 )
@@ -70,7 +71,7 @@ TURN_NUMBER = _KNOWN_NUMBER + _COUNTED
 session, not with all of its turns."""
 
 
-# A session's past turns as what was asked, with its files, and answered.
+# A session's past turns as questions, with their files, and answers.
 _BEYOND_ALL_ROWS = 2**62
 _turn_row = select(turns.c.row).where(turns.c.turn_id == bindparam("before")).scalar_subquery()
 _last_turns = (
@@ -178,7 +179,7 @@ def _values(session_id: str, turn_id: str, role: str, content: str, redact: bool
     }
 
 
-_FROM_SQL = "earlier-"  # the engine gives such turns to messages it read back from SQL
+_FROM_SQL = "earlier-"  # The engine uses this prefix for turns of messages that it read back from SQL.
 _BEFORE, _REPLY, _TOOL, _AFTER = 0, 1, 2, 3
 _RANK_SIZE = 1_000_000  # more messages than a step has
 MessagePosition = tuple[int, int, str]
@@ -201,7 +202,7 @@ def transcript_rows(session_id: str, turn_id: str, messages: Sequence[Message], 
         if digest:
             key = (message.step, message.role, digest)
             repeats[key] += 1
-            digest += f".{repeats[key]}" if repeats[key] > 1 else ""  # the same words again are another message
+            digest += f".{repeats[key]}" if repeats[key] > 1 else ""  # The same words sent again are another message.
         rank = _rank_in_step(message)
         within[message.step, rank] += 1
         nth = _call_index(message.call_id) or within[message.step, rank]

@@ -1,4 +1,5 @@
-"""Budgets that several cells share: home's SQL leases a cell what its own SQL grants and its Redis spends.
+"""Budgets that several cells share. The home cell's SQL leases amounts to cells; a cell grants its lease to its Redis,
+which spends it.
 
 home: budget_leases ──lease──► the cell's budget_windows ──grant──► its Redis ──reserve──► a call
 """
@@ -25,9 +26,9 @@ from brainq.contracts.webhook import Webhook
 from brainq.errors import CellUnreachable
 
 T = TypeVar("T")
-ANSWER_S = 2.0  # a call that waits for a lease tries again; it does not hang with home
+ANSWER_S = 2.0  # A short limit: a call that waits for a lease tries again, and must not hang with the home cell.
 _WHOLE = ""
-"""No cell's name: the row of a window as a whole, which whoever asks has to itself until it has its answer."""
+"""The cell name, which no cell has, of the row for a whole window. The row also serves as the window's lock."""
 _W, _L = budget_windows.c, budget_leases.c
 _MAKE = insert_or_ignore(budget_leases)
 _OF = (
@@ -65,14 +66,16 @@ _RETURNED = (
 
 
 class HomeBudgets:
-    """The `budget_leases` table, in home's SQL: one row a window and cell, and one for the window as a whole."""
+    """The `budget_leases` table, in the home cell's SQL. It has one row per window and cell, and one row for each whole
+    window."""
 
     def __init__(self, database: Database, webhooks: Sequence[Webhook]) -> None:
         self._db = database
         self._notices = BudgetNotices(Deliveries(database), webhooks)
 
     def lease(self, cell: str, scope: str, budget: Budget, start_ms: int, wish: LeaseWish) -> float | None:
-        """What the cell is leased in all from now on; None where the cap is less than its call wants."""
+        """Lease an amount to a cell. Returns the total that is now leased to it. Returns None if the cap is lower than
+        the call needs."""
         key = _key(scope, budget.per, start_ms)
         with self._db.transaction() as connection:
             rows = self._locked_rows(connection, key)
@@ -91,7 +94,7 @@ class HomeBudgets:
         return leased if may_begin else None
 
     def free(self, scope: str, budget: Budget, start_ms: int) -> float:
-        """How much of the window is leased to nobody."""
+        """Return the amount of the window that is not leased to any cell."""
         rows = self._db.all(_ROWS, _key(scope, budget.per, start_ms))
         return budget.usd + sum(row["raised_usd"] - row["leased_usd"] + row["returned_usd"] for row in rows)
 
@@ -104,11 +107,12 @@ class HomeBudgets:
         return budget.usd + sum(row["raised_usd"] for row in rows)
 
     def give_back(self, cell: str, scope: str, per: str, start_ms: int, returned: float) -> None:
-        """The cell has given back so much of the window in all."""
+        """Record the total amount of the window that the cell has given back."""
         self._db.write(_RETURN, {**_key(scope, per, start_ms), "which": cell, "back": returned})
 
     def wholes(self, since_ms: int) -> dict[tuple[str, str, int], Record]:
-        """By scope, period and begin, who raised and noticed windows that began then or later."""
+        """Return the rows of the whole windows that began at or after `since_ms`, by scope, period and start. They have
+        the raises and notices."""
         return {(row["scope"], row["per"], row["start_ms"]): row for row in self._db.all(_WHOLES, {"since": since_ms})}
 
     def _locked_rows(self, connection: Transaction, key: dict[str, object]) -> Sequence[Record]:
@@ -118,7 +122,8 @@ class HomeBudgets:
 
 
 def home_budgets(sql_url: str, webhooks: Sequence[Webhook]) -> HomeBudgets:
-    """Those in home's SQL, on connections of their own. Raises what SQLAlchemy raises while home is away."""
+    """Open the budgets in the home cell's SQL, on their own connections. Raises SQLAlchemy's errors if that database
+    does not answer."""
     return HomeBudgets(BUDGET_TABLES.open(sql_url, pool_size=2, answer_s=ANSWER_S), webhooks)
 
 
@@ -133,7 +138,8 @@ class SharedBudgets(Budgets):
         self._home = home
 
     def grant(self, scope: str, budget: Budget, refusal: MoneyRefusal) -> MoneyGrant | None:
-        """Raises CellUnreachable where the lease is used up and home is away."""
+        """Grant a window the amount that a call needs. Raises CellUnreachable if the lease is used up and the home cell
+        does not answer."""
         if not is_shared(scope):
             return super().grant(scope, budget, refusal)
         BUDGET_TABLES.make(self._db.engine)
@@ -152,7 +158,10 @@ class SharedBudgets(Budgets):
     def _grant_leased(
         self, scope: str, budget: Budget, refusal: MoneyRefusal, *, is_last: bool
     ) -> MoneyGrant | LeaseWish:
-        """`is_last`: home has no more than what the call has to have."""
+        """Grant an amount from the lease, or return the wish for a larger lease.
+
+        is_last: the home cell has no more than the minimum that the call needs.
+        """
         key = _key(scope, budget.per, refusal.start_ms)
         while True:
             with self._db.transaction() as connection:
@@ -173,7 +182,7 @@ class SharedBudgets(Budgets):
         return self._ask_home(lambda home: home.raise_by(scope, budget, start_ms, more, by))
 
     def windows(self, since_ms: int) -> list[GrantedWindow]:
-        """While home is away, without what it knows of raises and notices."""
+        """Return the windows. While the home cell does not answer, they lack raises and notices."""
         rows = super().windows(since_ms)
         if not any(is_shared(row.scope) for row in rows):
             return rows
@@ -184,7 +193,7 @@ class SharedBudgets(Budgets):
         return [_with_whole(row, wholes.get((row.scope, row.per, row.start_ms))) for row in rows]
 
     def use_up(self, window: GrantedWindow) -> MoneyGrant:
-        """Grant all that is leased: then what is not spent of it is in Redis."""
+        """Grant everything that is leased. The unspent rest is then in Redis."""
         key = _key(window.scope, window.per, window.start_ms)
         self._db.write(_USED_UP, key)
         (found,) = self._db.all(WINDOW, key)
@@ -192,7 +201,7 @@ class SharedBudgets(Budgets):
         return MoneyGrant(granted, granted, granted, returned_usd=float(found["returned_usd"]))
 
     def give_back(self, window: GrantedWindow, returned: float) -> None:
-        """So much of it was taken out of Redis, ever. Raises CellUnreachable; again changes nothing."""
+        """Record the total amount that was taken back from Redis. Idempotent. Raises CellUnreachable."""
         scope, per, start_ms = window.scope, window.per, window.start_ms
         self._db.write(_RETURNED, {**_key(scope, per, start_ms), "back": returned}, durably=True)
         self._ask_home(lambda home: home.give_back(self._cell, scope, per, start_ms, returned))
@@ -201,13 +210,13 @@ class SharedBudgets(Budgets):
         return self._ask_home(lambda home: home.free(scope, budget, start_ms))
 
     def _ask_home(self, question: Callable[[HomeBudgets], T]) -> T:
-        """Raises CellUnreachable."""
+        """Return the home cell's answer. Raises CellUnreachable."""
         try:
             return question(self._home())
         except Exception as failure:
             if not is_sql_unavailable(failure):
                 raise
-            raise CellUnreachable("", "it leases what cells share of budgets") from failure
+            raise CellUnreachable("", "it leases shared budgets to the cells") from failure
 
 
 def _lease(cell: str, scope: str, budget: Budget, start_ms: int, wish: LeaseWish, home: HomeBudgets) -> float | None:

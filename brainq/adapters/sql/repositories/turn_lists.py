@@ -42,7 +42,8 @@ from brainq.contracts.status import Ending, StopReason
 from brainq.contracts.turn import ParentCall, TurnKind
 
 _T = turns.c
-_READABLE = ContentText("absent")  # of a tenant whose keys are not here a list shows what is in the clear
+# For a tenant whose keys are missing here, a list shows the content that is not encrypted.
+_READABLE = ContentText("absent")
 _S = finalizer_steps.c
 _LISTED_FIELDS = (
     *("turn_id", "session_id", "request_key", "brain", "state", "ending", "stop_reason"),
@@ -58,7 +59,7 @@ _DEAD_STEPS = (
     .correlate(turns)
     .scalar_subquery()
 )
-# Writes that were started and whose outcome was never recorded. Of a live turn Redis knows which of them still run.
+# Writes that were started and have no recorded outcome. For a live turn, Redis knows which of them are still running.
 _UNKNOWN_CALLS = (
     select(func.count())
     .select_from(calls)
@@ -155,7 +156,7 @@ class TurnLists:
             chosen = chosen.where(_T.cost_usd + literal_column("0") >= filters.min_cost_usd)
         if filters.strategy is not None:
             chosen = chosen.where(_decided(filters.strategy))
-        if filters.unknown:  # such a call counts as failed, but for a turn whose state Redis lost
+        if filters.unknown:  # Such a call counts as failed, except in a turn whose state Redis lost.
             itself = (chosen.where(_T.state == state) for state in _FAILED)
             return self._newest(limit, chosen.where(_T.failed_calls > literal_column("0")), *itself)
         if filters.failing:
@@ -256,7 +257,7 @@ class TurnLists:
             known.append(or_(*held, _T.row == by_key))
         if filters.needs_content:
             known.append(_T.row > self._searched_from(filters))
-        if self._db.codec is None:  # SQL cannot look into what is encrypted: each turn is read, and looked at here
+        if self._db.codec is None:  # SQL cannot search encrypted content, so each turn is read and checked here.
             known += may_have(filters.metadata, filters.prompt_tags)
             if filters.search:
                 known.append(may_contain(filters.search))

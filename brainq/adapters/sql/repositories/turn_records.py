@@ -74,7 +74,7 @@ class Traces:
     def write(
         self, connection: Transaction, *, session_id: str, turn_id: str, entries: Sequence[ToolTraceEntry], redact: bool
     ) -> None:
-        """Effect: store the calls' traces. Existing ones stay unchanged. `redact` leaves out `detail`, which may quote
+        """Effect: store the calls' traces. Existing ones stay unchanged. `redact` omits `detail`, which may quote
         arguments."""
         self._rows.insert(connection, [_trace_values(session_id, turn_id, entry, redact) for entry in entries])
 
@@ -111,7 +111,7 @@ _SPENDS_OF_TURN = (
 )
 
 
-# What has no price adds no money; a turn whose own cost is not known keeps none.
+# A model call without a price adds no money. A turn whose own cost is unknown stays unknown.
 _ADD_SPEND = (
     update(turns)
     .where(turns.c.turn_id == bindparam("turn"))
@@ -171,7 +171,7 @@ class Decisions:
     def write(self, connection: Transaction, record: RuntimeDecisionRecord) -> bool:
         """Effect: store the record. Returns False if the turn has one."""
         values: dict[str, object] = record.model_dump(mode="python", exclude={"usage"})
-        values |= record.usage.model_dump(exclude={"estimated"})  # the spends say it
+        values |= record.usage.model_dump(exclude={"estimated"})  # The spends have this value.
         values |= {
             "ending": record.ending.value,
             "stop_reason": record.stop_reason.value,

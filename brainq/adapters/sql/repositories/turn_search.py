@@ -26,7 +26,7 @@ def may_contain(sought: str) -> ColumnElement[bool]:
     """
     ids = [column.icontains(sought, autoescape=True) for column in (_T.turn_id, _T.session_id, _T.request_key)]
     name, equals, value = sought.partition("=")
-    # Of `order.id=7` the stored JSON has the three apart; what is not such a pair is in it as it is.
+    # The stored JSON has the parts of `order.id=7` separately. Any other text is stored as it is.
     pair = [_json_fragment(part) for part in (*name.split("."), value) if part] if equals else []
     parts = pair or [_json_fragment(sought)]
     in_content = [

@@ -42,7 +42,7 @@ _FIND = _NEWEST.where(
         _T.request_key == bindparam("sought"), and_(_T.turn_id >= bindparam("sought"), _T.turn_id < bindparam("beyond"))
     )
 )
-# Of this session alone: whether a turn of another is there must not show.
+# Only turns of this session, because the existence of another session's turn must not be revealed.
 _this_row = (
     select(_T.row).where(_T.turn_id == bindparam("before"), _T.session_id == bindparam("session")).scalar_subquery()
 )
@@ -119,7 +119,7 @@ def match_existing(request: TurnRequest, digest: str, found: Sequence[Record]) -
         if by_key["content_hash"] != digest:
             raise SubmitConflict(
                 f"request_key {request.key!r} was used before, by turn {by_key['turn_id']!r}, with other "
-                "content; send other content under a new request_key",
+                "content; send the new content under a new request_key",
                 used_by=by_key["turn_id"],
             )
         return AcceptedTurn(by_key["turn_id"], by_key["session_id"], created=False, ended=by_key["state"] != "accepted")
@@ -127,7 +127,7 @@ def match_existing(request: TurnRequest, digest: str, found: Sequence[Record]) -
     if by_turn is not None:
         raise SubmitConflict(
             f"turn_id {request.turn_id!r} was used before, with request_key {by_turn['request_key']!r}; "
-            "make a new turn_id, or send that request_key again"
+            "use a new turn_id, or send the same request_key"
         )
     raise SubmitConflict(f"turn {request.turn_id!r} was deleted while it was submitted; submit it again")
 
@@ -156,7 +156,7 @@ def _valid_id_or(check: Callable[[str, object], str], value: object, otherwise: 
         kept = check("id", value)
     except InvalidInput:
         return otherwise
-    # A refused submit must not stand in the way of the turn whose id brainq derives.
+    # A refused submit must not block the turn whose id brainq derives.
     return otherwise if kept.startswith(DERIVED_PREFIXES) else kept
 
 
@@ -259,7 +259,7 @@ class Turns:
 
     def find(self, sought: str, limit: int = 20) -> list[TurnRow]:
         """Return the turns whose id begins with `sought` or whose request key is `sought`, newest first."""
-        beyond = sought + "~"  # sorts after every character an id may hold
+        beyond = sought + "~"  # `~` sorts after every character that an id may contain.
         return _turn_rows(self._db.all(_FIND, {"sought": sought, "beyond": beyond, "limit": limit}))
 
     def list(

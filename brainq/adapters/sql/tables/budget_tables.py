@@ -33,17 +33,19 @@ budget_windows = Table(
     Column("granted_usd", Float, nullable=False),
     Column("raised_usd", Float, nullable=False, server_default=text("0")),
     Column("raised_by", SafeText, nullable=False, server_default=text("''")),
-    Column("noticed_usd", Float),  # the cap of which four fifths were granted when people were last notified
+    Column("noticed_usd", Float),  # The cap of which four fifths were granted when people were last notified.
     Column("noticed_at", UtcTimestamp),
-    Column("leased_usd", Float, nullable=False, server_default=text("0")),  # by home, where cells share it
-    Column("returned_usd", Float, nullable=False, server_default=text("0")),  # of that, to home
+    # The amount leased by the home cell, if cells share the budget.
+    Column("leased_usd", Float, nullable=False, server_default=text("0")),
+    # The part of the lease that was given back to the home cell.
+    Column("returned_usd", Float, nullable=False, server_default=text("0")),
     Column("is_spent", Boolean, nullable=False, server_default=false()),
     Column("updated_at", UtcTimestamp, nullable=False, server_default=utc_now()),
     PrimaryKeyConstraint("scope", "per", "start_ms"),
 )
 
-# In home's SQL, of windows that several cells share: what each was leased, and has given back, ever. The row without a
-# cell is the window's as a whole.
+# In the home cell's SQL, for windows that several cells share: the total leased to each cell and given back by it. The
+# row without a cell is for the whole window.
 budget_leases = Table(
     "budget_leases",
     BUDGET_TABLES.metadata,

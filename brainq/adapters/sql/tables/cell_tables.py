@@ -52,7 +52,8 @@ moves = Table(
     PrimaryKeyConstraint("tenant"),
 )
 
-# In home's SQL: each cell's share of a model's limit. The row of no cell is whose asker has the others to itself.
+# In the home cell's SQL: each cell's share of a model's limit. The row without a cell is the lock that a request for a
+# share holds.
 limit_shares = Table(
     "limit_shares",
     CELL_TABLES.metadata,

@@ -14,7 +14,9 @@ from brainq.adapters.sql.database import Database
 from brainq.adapters.sql.engine import make_engine, transaction
 from brainq.adapters.sql.tables.types import metadata
 
-_ADVISORY_LOCK = 0x62726169_6E710002  # "brainq" and a 2: Postgres' IF NOT EXISTS fails where two make a table at once
+# The key is "brainq" and a 2. The lock is needed because Postgres' IF NOT EXISTS fails if two processes create a table
+# at once.
+_ADVISORY_LOCK = 0x62726169_6E710002
 
 
 class OnDemandTables:

@@ -34,7 +34,7 @@ inputs = Table(
     row_column(),
     Column("session_id", IdText, nullable=False),
     Column("client_message_id", IdText, nullable=False),
-    Column("turn_id", IdText, nullable=False),  # the turn it was sent to first
+    Column("turn_id", IdText, nullable=False),  # The turn to which the input was first sent.
     Column("readiness", Boolean),
     Column("merged", Boolean, nullable=False),
     Column("content_hash", IdText, nullable=False),
@@ -50,7 +50,7 @@ inputs = Table(
 
 Index(None, inputs.c.turn_id)
 
-# What the sweeper reads: it holds open inputs only, however many are settled.
+# The index that the sweeper reads. It has open inputs only, however many are settled.
 partial_index("ix_inputs_accepted", inputs.c.row, where="state = 'accepted'")
 
 
@@ -119,12 +119,12 @@ brakes = Table(
     row_column(),
     Column("session_id", IdText, nullable=False),
     Column("brake_id", IdText, nullable=False),
-    Column("turn_id", IdText),  # None: a flag that no turn has taken
+    Column("turn_id", IdText),  # None for a flag that no turn has taken.
     Column("kind", IdText, nullable=False),  # hold, flag, cancel, deleted
     Column("on_timeout", IdText, nullable=False),
     Column("timeout_s", Float, nullable=False),
     Column("placed_at", UtcTimestamp, nullable=False, server_default=utc_now()),
-    Column("ends_at", UtcTimestamp),  # None: not before it is taken, or never
+    Column("ends_at", UtcTimestamp),  # None if the time has not started, or has no end.
     Column("over_at", UtcTimestamp),
     Column("reason", ContentText("line"), nullable=False),
     UniqueConstraint("session_id", "brake_id"),
@@ -192,7 +192,7 @@ deliveries = Table(
     Column("turn_id", IdText, nullable=False),
     Column("state", IdText, nullable=False),  # pending, done, dead
     Column("tries", Integer, nullable=False, server_default="0"),
-    # Not to be taken before this: a claim sets it to the end of its lease, a failure to the next try.
+    # No process may claim the row before this time: a claim sets it to the end of its lease, a failure to the next try.
     Column("due_at", UtcTimestamp, nullable=False, server_default=utc_now()),
     Column("created_at", UtcTimestamp, nullable=False, server_default=utc_now()),
     Column("updated_at", UtcTimestamp, nullable=False, server_default=utc_now()),

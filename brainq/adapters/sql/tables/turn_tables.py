@@ -49,10 +49,10 @@ turns = Table(
     Column("error", ContentText("line")),
     Column("request_json", ContentText("required"), nullable=False),
     Column("result_json", ContentText("required")),
-    # What lists show, so that no list reads requests and results. The figures are the result's.
+    # The columns that lists show, so that no list reads requests and results. The figures are the result's.
     Column("kind", IdText),
-    Column("brain", IdText),  # the one that the turn names
-    Column("message", ContentText("line")),  # how the user's message begins; empty where content is not kept
+    Column("brain", IdText),  # The brain that the turn names.
+    Column("message", ContentText("line")),  # The beginning of the user's message; empty if content is not kept.
     Column("steps", Integer),
     Column("calls", Integer),
     Column("failed_calls", Integer),
@@ -64,10 +64,10 @@ turns = Table(
 
 Index(None, turns.c.session_id, turns.c.row)
 
-# The sweeper reads this every second: it holds live turns only, however many have ended.
+# The sweeper reads this index every second. It has live turns only, however many have ended.
 partial_index("ix_turns_unended", turns.c.row, where="ended_at IS NULL")
 
-# What lists are filtered by. Most turns are answered, so an index of those would find nothing faster.
+# Indexes for the filters of lists. Most turns are answered, so an index of those would not make a search faster.
 Index("ix_turns_listed", turns.c.state, turns.c.row, turns.c.session_id, turns.c.turn_id)
 
 Index(None, turns.c.accepted_at, turns.c.row)
@@ -108,10 +108,10 @@ transcripts = Table(
     Column("turn_id", IdText, nullable=False),
     Column("step", Integer, nullable=False),
     Column("role", IdText, nullable=False),
-    Column("call_id", IdText, nullable=False),  # empty but for role `tool`
-    Column("digest", IdText, nullable=False),  # empty where there is a call_id
+    Column("call_id", IdText, nullable=False),  # Empty except for the role `tool`.
+    Column("digest", IdText, nullable=False),  # Empty if there is a call_id.
     Column("session_id", IdText, nullable=False),
-    Column("place", Integer, nullable=False),  # the order inside the step
+    Column("place", Integer, nullable=False),  # The position in the step.
     Column("redacted", Boolean, nullable=False),
     Column("message_json", ContentText("required"), nullable=False),
     PrimaryKeyConstraint("turn_id", "step", "role", "call_id", "digest"),
@@ -134,7 +134,7 @@ traces = Table(
     Column("repairs", Integer, nullable=False),
     Column("retryable", Boolean, nullable=False, server_default=false()),
     Column("latency_ms", BigInteger, nullable=False),
-    Column("dispatched_at_ms", BigInteger, nullable=False),  # Redis time; 0: never
+    Column("dispatched_at_ms", BigInteger, nullable=False),  # Redis time, or 0 if the call was never dispatched.
     Column("started_at_ms", BigInteger, nullable=False),
     Column("ended_at_ms", BigInteger, nullable=False),
     Column("args_hash", IdText, nullable=False),
@@ -170,9 +170,8 @@ calls = Table(
 
 
 # The usage of each model call.
-# Dollars are floats: prices come as floats, a 64-bit float keeps a sum of a million calls right to far below
-# a millionth of a cent, and SQLite would turn NUMERIC into a float anyway. An invoice is the vendor's to write.
-# No `row`, and no rowid on SQLite: written in every turn's one transaction, so it has one index and no more.
+# Dollars are floats. Prices are floats, a 64-bit float keeps a sum of a million calls exact to far below a millionth of
+# a cent, and SQLite would convert NUMERIC to a float anyway. The vendor writes the invoice.
 spends = Table(
     "spends",
     metadata,
@@ -185,8 +184,9 @@ spends = Table(
     Column("output_tokens", BigInteger, nullable=False),
     Column("cache_read_tokens", BigInteger, nullable=False),
     Column("cache_creation_tokens", BigInteger, nullable=False),
-    Column("cost_usd", Float),  # None where the model's price is not known
-    Column("estimated", Boolean, nullable=False, server_default=false()),  # the service counted no tokens
+    Column("cost_usd", Float),  # None if the model's price is unknown.
+    # True if the service reported no token counts.
+    Column("estimated", Boolean, nullable=False, server_default=false()),
     PrimaryKeyConstraint("turn_id", "seq"),
     sqlite_with_rowid=False,
 )
@@ -244,27 +244,26 @@ pruned_sessions = Table(
     "pruned_sessions",
     metadata,
     Column("session_id", IdText, nullable=False),
-    Column("turn_row", BigInteger, nullable=False),  # its `turns.row`
+    Column("turn_row", BigInteger, nullable=False),  # The pruned turn's `turns.row`.
     Column("turn_number", Integer, nullable=False),
     PrimaryKeyConstraint("session_id"),
     sqlite_with_rowid=False,
 )
 
 
-# Full-text search hangs on `terms`: on SQLite an FTS5 table that triggers keep, on Postgres a generated
-# column `search`. Both are made by the migration and are not part of this metadata:
-# `adapters/sql/repositories/knowledge.py`.
+# Full-text search uses `terms`: an FTS5 table with triggers on SQLite, a generated column `search` on Postgres. The
+# migration creates both, and they are not part of this metadata; see `adapters/sql/repositories/knowledge.py`.
 def _knowledge_table(name: str, *own: Column[Any]) -> Table:
     """Return a table of knowledge about scopes, with one row for equal texts."""
     table = Table(
         name,
         metadata,
         row_column(),
-        Column("scope", IdText, nullable=False),  # whose: a user, or a session
+        Column("scope", IdText, nullable=False),  # The user or session that the knowledge belongs to.
         Column("kind", IdText, nullable=False),
-        Column("norm_hash", IdText, nullable=False),  # of the text without case, spacing and punctuation
+        Column("norm_hash", IdText, nullable=False),  # A hash of the text without case, spacing and punctuation.
         Column("times_seen", Integer, nullable=False, server_default="1"),
-        Column("session_id", IdText, nullable=False),  # where it was first seen
+        Column("session_id", IdText, nullable=False),  # The session in which the text was first seen.
         Column("turn_id", IdText, nullable=False),
         Column("last_turn_id", IdText, nullable=False),
         *own,

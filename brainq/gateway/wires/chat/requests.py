@@ -33,8 +33,8 @@ from brainq.runtime.observe.tasks import start_task
 NO_FILE_IDS = "file ids are not supported; send the bytes, as base64 or as a data: URL"
 ABANDONED = "the client sent a new message without the results of its calls"
 ABANDON_AFTER_S = 60.0
-"""How long a turn that waits for its client may delay a newer turn. Its client may still be connected, too."""
-DECIDE_FIRST = "it waits for an approval: decide on it or cancel the turn, then send the message again"
+"""The seconds for which a turn that waits for its client may delay a newer turn. Its client may still be connected."""
+DECIDE_FIRST = "the live turn waits for an approval; decide on it or cancel the turn, then send the message again"
 _watched: dict[str, asyncio.Task[None]] = {}
 
 
@@ -139,7 +139,7 @@ async def _waits_for_client(handle: AsyncTurnHandle) -> bool:
 
 
 class CamelBody(BaseModel):
-    """The base of bodies with names in camel case. Unknown fields are ignored."""
+    """A base class of bodies with names in camel case. Unknown fields are ignored."""
 
     model_config = ConfigDict(strict=True, frozen=True, alias_generator=to_camel, validate_by_name=False)
 
@@ -235,10 +235,10 @@ async def apply_answers(
         request.require_verb(Verb.DECIDE if isinstance(one, ApprovalDecision) else Verb.STEER)
     turn_ids = {split_call_id(one.call_id)[0] for one in answers}
     if len(turn_ids) != 1:
-        raise InvalidInput("messages", "they answer calls of several turns; answer the calls of one turn at a time")
+        raise InvalidInput("messages", "the answers are for calls of several turns; send those of one turn at a time")
     handle = await request.own_turn(turn_ids.pop())
     if handle.session_id != session_id:
-        raise NotFound("a turn of another session")
+        raise NotFound("the turn belongs to another session")
     steps = [parse_call_id(split_call_id(one.call_id)[1])[0] for one in answers]
     behind = await position_of_reply(handle, max(steps))
     for one in answers:

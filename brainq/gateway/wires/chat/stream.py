@@ -71,7 +71,8 @@ class DetailsLookup:
         return tuple(calls[full] for full in ids if full in calls)
 
     def _before(self, step: int, index: int) -> str | None:
-        """Return the id that precedes a call's, whether or not such a call exists, or None for the first call."""
+        """Return the id that precedes the id of this call, whether or not a call with that id exists. Returns None for
+        the first call."""
         if index:
             return full_call_id(self._handle.turn_id, call_id(step, index - 1))
         return full_call_id(self._handle.turn_id, call_id(step - 1, LAST_INDEX)) if step else None
@@ -94,12 +95,14 @@ def read_position(last_event_id: str | None) -> StreamPosition:
         return FROM_START
     found = _POSITION.fullmatch(last_event_id)
     if found is None:
-        raise InvalidInput("Last-Event-ID", "it is not an id of this stream; send the last id that arrived, or none")
+        raise InvalidInput(
+            "Last-Event-ID", "it is not an id of this stream; send the last id that you received, or no id"
+        )
     return StreamPosition(int(found[1]), ALL_PIECES if found[2] is None else int(found[2]) + 1)
 
 
 class ChatWire(ABC, Generic[C]):
-    """A chat wire's rendering of one turn: a fold of chat events into pieces, which is the same at every gateway.
+    """A chat wire's rendering of one turn. It folds chat events into pieces, which are the same at every gateway.
 
     end      the bytes after the last piece
     headers  headers in addition to those of every stream

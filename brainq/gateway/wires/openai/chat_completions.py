@@ -150,7 +150,7 @@ def read_message(at: int, message: dict[str, JsonValue]) -> InputMessage:
     field, role = f"messages[{at}]", message.get("role")
     content = message.get("content")
     if role not in ("system", "developer", "user", "assistant", "tool"):
-        raise InvalidInput(f"{field}.role", "it is not one of system, developer, user, assistant, tool")
+        raise InvalidInput(f"{field}.role", "the role is not one of system, developer, user, assistant, tool")
     kinds = ("text", "refusal") if role == "assistant" else ("text",)
     text, files = read_content(f"{field}.content", content, kinds, with_files=role == "user")
     if role == "tool":
@@ -264,7 +264,9 @@ def _frame(body: dict[str, Any]) -> bytes:
 
 
 STOPPING_FRAME = _frame(
-    openai_error("the gateway is stopping; the turn continues, try again for the rest", 503, "stopping")
+    openai_error(
+        "the gateway is stopping and the turn continues; send the request again to get the rest", 503, "stopping"
+    )
 )
 """The last frame of a stream that is closed before its turn has ended."""
 

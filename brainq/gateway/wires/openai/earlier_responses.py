@@ -66,13 +66,17 @@ async def follow_response(
         return previous.session_id, question
     if await result_if_ready(previous) is None:
         raise InvalidInput(
-            FIELD, "it has not ended, and its session has newer turns; wait for it, or send the conversation as input"
+            FIELD,
+            "the response has not ended, and its session has newer turns; wait for its end, or send the conversation "
+            "as input",
         )
     try:
         messages, files = await _conversation(request, previous)
     except ContentNotKept:
         raise InvalidInput(
-            FIELD, "its session has newer turns, and its conversation is not kept; send the conversation as input"
+            FIELD,
+            "the session has newer turns, and the conversation up to this response is not kept; send the conversation "
+            "as input",
         ) from None
     return _branch_session(request.caller, previous, key), replace(
         question, history=(*messages, *question.history), brought={**files, **question.brought}
@@ -86,7 +90,7 @@ async def _is_newest(request: GatewayRequest, previous: AsyncTurnHandle) -> bool
 
 
 async def _is_known(request: GatewayRequest, previous: AsyncTurnHandle, key: str) -> bool:
-    """Return whether the newer turn of the session is this same request, made when the response was the newest."""
+    """Return whether the session's newer turn was begun by an earlier try of this same request."""
     own = own_request_key(request.caller, previous.session_id, key)
     try:
         found = await request.client.find(own)
@@ -127,7 +131,7 @@ async def _load_turn(handle: AsyncTurnHandle) -> tuple[tuple[Message, ...], dict
 
 
 async def _load_files(handle: AsyncTurnHandle, messages: Sequence[Message]) -> dict[str, File]:
-    """Return the files that were not pruned, by hash."""
+    """Return the files that still exist, by hash."""
     files: dict[str, File] = {}
     for sha256 in {one.sha256 for message in messages for one in message.attachments}:
         with suppress(AttachmentNotFound):

@@ -19,9 +19,9 @@ PATHS = ("/v1/chat/completions", "/v1/responses", "/v1/models")
 _TYPES = {401: "authentication_error", 403: "permission_error", 429: "rate_limit_error"}
 _CODES = {"unauthorized": "invalid_api_key", "too-many-requests": "rate_limit_exceeded"}
 _RETRIED_IN_VAIN = (409, 410, 500)
-"""The statuses after which official clients retry although a retry must fail."""
+"""The statuses after which official clients retry, although the retry is certain to fail."""
 OPENAI_FIELDS = {"client_tools": "tools", "user_message": "messages", "output_schema": "response_format"}
-"""The names of a turn's fields on these wires, if they differ."""
+"""The names that fields of a turn have on these wires, if they differ."""
 _ENDING_STATUS = {
     Ending.COMPLETED: (500, "invalid_output"),
     Ending.CANCELLED: (409, "turn_cancelled"),

@@ -161,8 +161,8 @@ def _read_results(messages: Sequence[InputMessage]) -> ToolResults:
         except InvalidInput:
             raise InvalidInput(
                 entry.field,
-                f"{entry.call_id[:80]!r} is not a call that was made here; send results for the ids of the answer, or "
-                "a user's message after them",
+                f"{entry.call_id[:80]!r} is not the id of a call that brainq requested; send results for the ids in "
+                "the answer, or a user's message after them",
             ) from None
         turns.add(turn_id)
         results[call] = (entry.text, entry.files)

@@ -40,7 +40,8 @@ def require_brain(gateway: Gateway, model: str | None) -> Brain:
     if found is None:
         names = ", ".join(gateway.brains.names)
         raise RequestRejected(
-            "model-not-found", f"{str(model)[:100]!r} is not a brain here; GET /v1/models lists them: {names}"
+            "model-not-found",
+            f"{str(model)[:100]!r} is not the name of a brain; GET /v1/models lists the brains: {names}",
         )
     return found
 
@@ -85,7 +86,7 @@ def check_request(gateway: Gateway, body: AnswerRequestBody, model: str | None, 
     """
     if not gateway.settings.http_openai_lenient:
         for name in body.model_extra or ():
-            raise InvalidInput(name, "it is unknown; leave it out")
+            raise InvalidInput(name, "the parameter is unknown; omit it")
     brain = require_brain(gateway, model)
     for name, values in unsupported.items():
         value = getattr(body, name)
@@ -107,7 +108,7 @@ def read_client_tools(given: Sequence[Mapping[str, Any]] | None, choice: object)
     for at, tool in enumerate(given or ()):
         where = f"tools[{at}]"
         if tool.get("type") != "function":
-            raise InvalidInput(where, "only tools of the type 'function' are supported; the brain also has its own")
+            raise InvalidInput(where, "only tools of the type 'function' are supported")
         inner = tool.get("function", tool)
         found = cast("Mapping[str, Any]", inner) if isinstance(inner, dict) else {}
         name = found.get("name")
@@ -231,7 +232,7 @@ def _read_stops(stop: object) -> list[str]:
         raise InvalidInput("stop", "it must be a text or a list of texts")
     found = [text for text in cast("list[str]", texts) if text]
     if len(found) > MAX_STOPS:
-        raise InvalidInput("stop", f"it has {len(found)} texts; send {MAX_STOPS} at most")
+        raise InvalidInput("stop", f"it has {len(found)} texts; send at most {MAX_STOPS}")
     return found
 
 

@@ -78,7 +78,6 @@ async def fold_so_far(handle: AsyncTurnHandle, *, in_one_piece: bool = False) ->
 
 
 async def read_part_so_far(handle: AsyncTurnHandle, selector: PartSelector) -> list[PartEvent]:
-    """Return the part's events so far."""
     fold, part_events = await fold_so_far(handle, in_one_piece=selector.in_one_piece)
     if not part_events:
         return await _events_of_result(handle, selector, await result_if_ready(handle))

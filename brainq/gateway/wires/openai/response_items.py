@@ -66,7 +66,10 @@ async def resolve_references(request: GatewayRequest, given: str | list[InputIte
         return given
     turns = sorted({reference.turn_id for reference in found.values() if reference.kind != "rs"})
     if len(turns) > MAX_TURNS:
-        raise InvalidInput("input", f"it names items of {len(turns)} responses; send the oldest items themselves")
+        raise InvalidInput(
+            "input",
+            f"it refers to items of {len(turns)} responses; send the content of the oldest items instead of their ids",
+        )
 
     async def load(turn_id: str) -> StoredItems:
         calls = {ref.call for ref in found.values() if ref.turn_id == turn_id and ref.call}
@@ -100,7 +103,9 @@ def _reference(where: str, item: InputItem) -> ItemReference:
             return ItemReference(where, kind, check_turn_id("id", turn_id), part=int(part))
     except InvalidInput:
         pass
-    raise InvalidInput(f"{where}.id", f"{str(item_id)[:80]!r} is not an item of a response here; send the item itself")
+    raise InvalidInput(
+        f"{where}.id", f"{str(item_id)[:80]!r} is not the id of an item of a response; send the item itself"
+    )
 
 
 async def _load_items(request: GatewayRequest, turn_id: str, calls: set[str]) -> StoredItems:
@@ -120,7 +125,7 @@ async def _load_items(request: GatewayRequest, turn_id: str, calls: set[str]) ->
 
 
 async def _texts_of_parts(gateway: Gateway, handle: AsyncTurnHandle) -> dict[int, str]:
-    """Return the text of each part that has ended, or nothing once the turn's events are gone."""
+    """Return the text of each part that has ended. Returns nothing if the turn's events have expired."""
     selector = await select_part(gateway, handle)
     _, part_events = await fold_so_far(handle, in_one_piece=selector.in_one_piece)
     return {event.part: event.text for event in part_events if isinstance(event, PartEnded)}
@@ -281,7 +286,7 @@ async def _load_entries(handle: AsyncTurnHandle, part: int) -> list[InputEntry]:
         raise RequestRejected("events-gone", "its turn has ended, and its events are gone")
     requested = {call for call, parked_in in fold.parked_in.items() if parked_in == part - 1}
     if requested <= {call.id for call in fold.waiting}:
-        raise NotFound("the turn has no such part, or not yet")
+        raise NotFound("the turn has no such part, at least not yet")
     in_turn = {split_call_id(call)[1] for call in requested}
     return entries_of_part(handle.turn_id, await handle.transcript(), in_turn, part)
 
@@ -290,7 +295,7 @@ async def _with_images(handle: AsyncTurnHandle, item: Item) -> Item:
     parts = item.get("content") or item.get("output")
     if isinstance(parts, list):
         for part in _images(parts):
-            with suppress(AttachmentNotFound):  # it was pruned
+            with suppress(AttachmentNotFound):  # The file may have been pruned.
                 found = await handle.file(part["file_id"])
                 part["image_url"] = f"data:{found.media_type};base64,{base64.b64encode(found.data).decode('ascii')}"
     return item

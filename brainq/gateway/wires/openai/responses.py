@@ -49,7 +49,7 @@ from brainq.gateway.wires.openai.retries import request_key
 
 router = APIRouter(tags=["openai"])
 CANCEL_S = 3.0
-"""How long to wait for a cancel, which takes at most its grace of two seconds if workers are running."""
+"""The seconds to wait for a cancel. It takes at most its grace of two seconds if workers are running."""
 
 UNSUPPORTED: Unsupported = {
     **COMMON_UNSUPPORTED,
@@ -218,7 +218,7 @@ def _conversation_id(body: ResponseBody) -> str | None:
 async def _current_response(handle: AsyncTurnHandle, selector: PartSelector, fold: ResponseFold) -> dict[str, Any]:
     part_events = await read_part_so_far(handle, selector)
     if selector.part > 1 and not part_events:
-        raise NotFound("the turn has no such part, or not yet")
+        raise NotFound("the turn has no such part, at least not yet")
     body = render_response(fold, part_events)
     if part_events and not isinstance(part_events[-1], PartEnded) and await _is_queued(handle):
         body["status"] = "queued"

@@ -108,46 +108,49 @@ TURNS = _counter("brainq_turns", "Turns whose result was recorded.", "brain", "e
 
 TURN_DURATION = _seconds(
     "brainq_turn_duration_seconds",
-    "The time from a turn's activation to its end, without the time it was parked.",
+    "The time from a turn's activation to its end, excluding the time that it was parked.",
     "brain",
     "ending",
     bounds=_TURN_S,
 )
 
 TURN_WAIT = _seconds(
-    "brainq_turn_wait_seconds", "How long a turn was queued before it became active.", "brain", bounds=_WAIT_S
+    "brainq_turn_wait_seconds", "The time that a turn was queued before it became active.", "brain", bounds=_WAIT_S
 )
 
 TURN_PARKED = _seconds(
-    "brainq_turn_parked_seconds", "How long a turn was parked, of those that were.", "brain", bounds=_WAIT_S
+    "brainq_turn_parked_seconds",
+    "The time that a turn was parked. Turns that were never parked are not counted.",
+    "brain",
+    bounds=_WAIT_S,
 )
 
 STEPS = _counter("brainq_steps", "Steps of turns.", "brain", unit="{step}")
 
 BUDGET_STOPS = _counter(
     "brainq_budget_stops",
-    "Turns that a limit ended, or kept from making more calls (max_tool_calls).",
+    "Turns that a limit ended, or in which it denied further calls (max_tool_calls).",
     "brain",
     "limit",
     unit="{turn}",
 )
 
-CALLS = _counter("brainq_calls", "Tool calls, by how they ended.", "tool", "effect", "outcome", unit="{call}")
+CALLS = _counter("brainq_calls", "Tool calls by their final status.", "tool", "effect", "outcome", unit="{call}")
 
 CALL_DURATION = _seconds(
-    "brainq_call_duration_seconds", "How long the functions of tool calls ran.", "tool", "effect", bounds=_CALL_S
+    "brainq_call_duration_seconds", "The running time of the functions of tool calls.", "tool", "effect", bounds=_CALL_S
 )
 
 CALL_QUEUE = _seconds(
     "brainq_call_queue_seconds",
-    "How long tool calls waited in their queue before a worker claimed them.",
+    "The time that tool calls waited in their queue before a worker claimed them.",
     "effect",
     bounds=_WAIT_S,
 )
 
 LANE_WAIT = _seconds(
     "brainq_lane_wait_seconds",
-    "How long tool calls waited for their lanes; 0 if the lanes were free.",
+    "The time that tool calls waited for their lanes; 0 if the lanes were free.",
     "effect",
     bounds=_WAIT_S,
 )
@@ -156,7 +159,7 @@ LANE_WAIT = _seconds(
 MODEL_CALLS = Metric(
     "histogram",
     f"{label_of(names.OPERATION_DURATION)}_seconds",
-    "How long model calls took, their retries included; error_type is empty for calls that were answered.",
+    "The duration of model calls, including retries. error_type is empty for successful calls.",
     (*_GEN_AI, label_of(names.ERROR_TYPE), label_of(names.PURPOSE)),
     _MODEL_S,
     otel=names.OPERATION_DURATION,
@@ -166,7 +169,7 @@ MODEL_CALLS = Metric(
 TOKEN_USAGE = Metric(
     "histogram",
     label_of(names.TOKEN_USAGE),
-    "Tokens of model calls that were answered. Cached tokens are included in the input.",
+    "Tokens of successful model calls. Cached tokens are included in the input.",
     (*_GEN_AI, label_of(names.TOKEN_TYPE)),
     _TOKENS,
     otel=names.TOKEN_USAGE,
@@ -175,8 +178,8 @@ TOKEN_USAGE = Metric(
 
 TOKENS = _counter(
     "brainq_tokens",
-    "Tokens by type: input (including cached tokens), output, cache_read, cache_creation. Purpose `lost`: estimates "
-    "of attempts that broke off.",
+    "Tokens by type: input (including cached tokens), output, cache_read, cache_creation. Purpose `lost` counts "
+    "estimates for interrupted attempts.",
     "provider",
     "model",
     "purpose",
@@ -185,13 +188,19 @@ TOKENS = _counter(
 )
 
 COST = _counter(
-    "brainq_cost_usd", "US dollars of model calls whose price is known.", "provider", "model", "purpose", unit="USD"
+    "brainq_cost_usd",
+    "The cost of model calls with a known price, in US dollars.",
+    "provider",
+    "model",
+    "purpose",
+    unit="USD",
 )
 
 # Counted by the process that finds it: each is found once.
 LAPSED = _counter(
     "brainq_leases_lapsed",
-    "Leases whose owner stopped beating, and whose work was continued: of a turn, call, finalizer_step or lane.",
+    "Leases that lapsed because their owner stopped renewing them, and whose work another worker continued: of a "
+    "turn, call, finalizer_step or lane.",
     "of",
     unit="{lease}",
     always=(("turn",), ("call",), ("finalizer_step",), ("lane",)),
@@ -199,7 +208,7 @@ LAPSED = _counter(
 
 LATE = _counter(
     "brainq_late_results",
-    "Results of tool calls that came after the call was settled; none enters a turn.",
+    "Results of tool calls that arrived after the call was settled. They never enter a turn.",
     "effect",
     unit="{result}",
     always=tuple((effect.value,) for effect in Effect),
@@ -207,7 +216,7 @@ LATE = _counter(
 
 STEP_FAILURES = _counter(
     "brainq_finalizer_failures",
-    "Finalizer steps that failed and are retried (`again`), or were given up (`dead`).",
+    "Finalizer steps that failed and will be retried (`again`) or were abandoned (`dead`).",
     "step",
     "then",
     unit="{try}",
@@ -215,7 +224,7 @@ STEP_FAILURES = _counter(
 
 DELIVERIES = _counter(
     "brainq_webhook_deliveries",
-    "Delivery attempts of a webhook: `done`, failed and retried (`again`), or given up (`dead`).",
+    "Delivery attempts of a webhook: successful (`done`), failed and retried (`again`), or abandoned (`dead`).",
     "host",
     "outcome",
     unit="{try}",
@@ -223,21 +232,21 @@ DELIVERIES = _counter(
 
 THREAD_FAILURES = _counter(
     "brainq_thread_failures",
-    "Errors that ended a background thread or task, and refused starts of one.",
+    "Errors that ended a background thread or task, and failed starts of one.",
     "thread",
     unit="{failure}",
 )
 
 DROPPED = _counter(
     "brainq_series_dropped",
-    "Counts that were left out because Redis keeps no more than 10,000 of them.",
+    "Series that were dropped because Redis keeps at most 10,000 of them.",
     unit="{count}",
     always=((),),
 )
 
 # Read at each scrape.
-UP = _gauge("brainq_up", "Whether this service answered: redis, sql.", "service")
-BUILD = _gauge("brainq_build_info", "1, with the version of the process that answers.", "version")
+UP = _gauge("brainq_up", "1 if this service (redis, sql) answered, otherwise 0.", "service")
+BUILD = _gauge("brainq_build_info", "Always 1. The label has the version of the process that answers.", "version")
 
 QUEUE_DEPTH = _gauge(
     "brainq_queue_depth",
@@ -249,7 +258,7 @@ QUEUE_DEPTH = _gauge(
 
 QUEUE_AGE = _gauge(
     "brainq_queue_oldest_age_seconds",
-    "How long the next doorbell of a queue has waited. 0 for an empty queue.",
+    "The time that the next doorbell of a queue has waited; 0 for an empty queue.",
     "queue",
     "pool",
     unit="s",
@@ -257,7 +266,8 @@ QUEUE_AGE = _gauge(
 
 TROUBLES = _gauge(
     "brainq_fleet_troubles",
-    "Problems although processes look healthy: unfit_worker, idle_queue, unserved_queue, full_pool, late_sweep, "
+    "Problems of a fleet whose processes look healthy: unfit_worker, idle_queue, unserved_queue, full_pool, "
+    "late_sweep, "
     "unannounced.",
     "kind",
     unit="{trouble}",
@@ -265,53 +275,55 @@ TROUBLES = _gauge(
 
 OPEN_TURNS = _gauge(
     "brainq_open_turns",
-    "Turns that have not ended: accepted (in SQL alone), queued, active, parked, closing.",
+    "Turns that have not ended, by state: accepted (only in SQL), queued, active, parked, closing.",
     "state",
     unit="{turn}",
 )
 
 OPEN_AGE = _gauge(
     "brainq_open_turns_oldest_age_seconds",
-    "The longest time that one of them has been in its state: queued, active, parked, closing.",
+    "The longest time that a turn has been in its state: queued, active, parked, closing.",
     "state",
     unit="s",
 )
 
-OPEN_CUT = _gauge("brainq_open_turns_cut", "1 if there are more open turns than were counted (the newest 2,000).")
-CAPACITY_SIZE = _gauge("brainq_room_size", "Turns that may be live at once.", unit="{turn}")
+OPEN_CUT = _gauge("brainq_open_turns_cut", "1 if there are more open turns than the newest 2,000, which are counted.")
+CAPACITY_SIZE = _gauge("brainq_room_size", "The maximum number of live turns.", unit="{turn}")
 CAPACITY_USED = _gauge("brainq_room_live", "Turns that are live.", unit="{turn}")
 TENANTS_WAITING = _gauge("brainq_tenants_waiting", "Tenants with turns that wait for capacity.", unit="{tenant}")
 
 MODEL_WAITING = _gauge(
-    "brainq_model_waiting", "Turns and calls in line for a place under a model's limits.", "model", unit="{call}"
+    "brainq_model_waiting", "Turns and calls that wait for a permit under a model's limits.", "model", unit="{call}"
 )
 
-APPROVALS = _gauge("brainq_approvals_pending", "Tool calls that wait for a person.", unit="{call}")
+APPROVALS = _gauge("brainq_approvals_pending", "Tool calls that wait for a person's approval.", unit="{call}")
 
 LANES = _gauge(
-    "brainq_lane_calls", "Calls in lanes: held, waiting, lapsed (held, and their lease is over).", "state",
+    "brainq_lane_calls", "Calls in lanes: held, waiting, lapsed (held with an expired lease).", "state",
     unit="{call}",
 )  # fmt: skip
 
-WORKERS = _gauge("brainq_workers", "Workers of a pool that are alive.", "pool", unit="{worker}")
-SLOTS = _gauge("brainq_worker_slots", "Tasks that a pool's workers can run at once.", "pool", unit="{task}")
-BUSY = _gauge("brainq_worker_slots_busy", "Tasks that a pool's workers run.", "pool", unit="{task}")
+WORKERS = _gauge("brainq_workers", "Running workers of a pool.", "pool", unit="{worker}")
+SLOTS = _gauge(
+    "brainq_worker_slots", "The number of tasks that a pool's workers can run at once.", "pool", unit="{task}"
+)
+BUSY = _gauge("brainq_worker_slots_busy", "Tasks that a pool's workers are running.", "pool", unit="{task}")
 
 GIVEN_UP = _gauge(
     "brainq_given_up",
-    "Work that was given up: finalizer_steps, judgements, deliveries, quarantined (unreadable messages), "
+    "Abandoned work: finalizer_steps, judgements, deliveries, quarantined (unreadable messages), "
     "unprefixed (messages without the key prefix).",
     "what",
 )
 
 DELIVERIES_PENDING = _gauge(
-    "brainq_webhook_deliveries_pending", "Deliveries that were not taken yet.", unit="{delivery}"
+    "brainq_webhook_deliveries_pending", "Webhook deliveries that have not succeeded yet.", unit="{delivery}"
 )
 
-SWEEP_AGE = _gauge("brainq_sweeper_last_round_age_seconds", "How long ago a sweeper last started a round.", unit="s")
+SWEEP_AGE = _gauge("brainq_sweeper_last_round_age_seconds", "The time since a sweeper last started a round.", unit="s")
 
 SWEEP_OVERDUE = _gauge(
-    "brainq_sweeper_overdue_seconds", "For how long the look that is due longest has been.", unit="s"
+    "brainq_sweeper_overdue_seconds", "The time by which the sweeper's most overdue check is late.", unit="s"
 )
 
 REDIS_MEMORY = _gauge("brainq_redis_memory_bytes", "Memory that Redis uses.", unit="By")

@@ -16,12 +16,12 @@ Labels = tuple[str, ...]
 Reading = tuple[Metric, Labels, float]
 """One value of a gauge or for a histogram, or the increment of a counter."""
 Cell = tuple[str, ...]
-"""A metric with its label values, and for a histogram the bucket's bound, or SUM."""
+"""A metric with its label values. For a histogram, the bucket's bound, or SUM, follows."""
 
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """The counts since the previous batch. The same number means the same batch, however often it is sent."""
+    """The counts since the previous batch. A number always means the same batch, however often it is sent."""
 
     number: int
     deltas: Mapping[Cell, float]
@@ -112,7 +112,7 @@ class Distribution:
 
 @dataclass(frozen=True, slots=True)
 class Series:
-    """All values of one metric, by its labels' values."""
+    """The values of one metric, by its labels' values."""
 
     metric: Metric
     values: Mapping[Labels, float] = field(default_factory=dict[Labels, float])
@@ -120,9 +120,9 @@ class Series:
 
 
 def collect_series(cells: Mapping[Cell, float], readings: Sequence[Reading]) -> list[Series]:
-    """Return the counted and the read values by metric. Metrics without values are left out.
+    """Return the counted and the read values, by metric. Metrics without values are omitted.
 
-    A cell that this version does not know is left out, because another version counted it.
+    A cell of a metric that this version does not know is omitted, because another version counted it.
     """
     values: dict[Metric, dict[Labels, float]] = {
         metric: dict.fromkeys(metric.always, 0.0) for metric in COUNTED.values() if metric.always

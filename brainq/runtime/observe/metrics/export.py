@@ -114,7 +114,7 @@ class MetricsSender:
             return
         outcome = self._exporter.export(otlp_data(series, self._resource, self._began_ns, time.time_ns()))
         if outcome is not MetricExportResult.SUCCESS:
-            raise ConnectionError("the collector did not take them")
+            raise ConnectionError("the collector did not accept the metrics")
 
 
 def _resource(role: str) -> Resource:

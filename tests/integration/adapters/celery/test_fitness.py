@@ -76,7 +76,7 @@ def test_while_sql_is_away_doorbells_stay_where_they_are(
         ring(redis_server, settings, bell(redis_url, "t1"))
         wait_until(lambda: len(heard.bells) == 1, "the worker consumes")
         sql.is_away = True
-        wait_until(lambda: "consumes nothing" in caplog.text, "it says that it stops")
+        wait_until(lambda: "consumes no messages" in caplog.text, "it says that it stops")
         wait_until(lambda: not worker.consumer.task_consumer._active_tags, "it stopped")
         # A pop that was under way may bring one more, which goes back.
         ring(redis_server, settings, *(bell(redis_url, f"t{n}") for n in range(2, 6)))
@@ -89,7 +89,7 @@ def test_while_sql_is_away_doorbells_stay_where_they_are(
         wait_until(lambda: len(heard.bells) == 5, "it works them all off")
     said = [record.message for record in caplog.records if record.name == "brainq.tasks"]
     assert len(said) == 2
-    assert said[0].startswith("this worker cannot work: it consumes nothing until it can why=the SQL database")
+    assert said[0].startswith("this worker cannot work, so it consumes no messages for now why=the SQL database")
     assert said[1].startswith("this worker can work again")
 
 
@@ -117,8 +117,8 @@ def test_what_fails_when_a_task_is_started_is_not_the_messages_fault(
         ring(redis_server, settings, bell(redis_url, "t1"), bell(redis_url, "t2"))
         wait_until(lambda: len(heard.bells) == 2, "both run in the end")
     assert (failures, quarantined(redis_server, settings), queued(redis_server)) == ([], [], 0)
-    assert caplog.text.count("a task could not be started, and goes back to its queue") == 2
-    assert caplog.text.count("what watches received tasks failed") == 4
+    assert caplog.text.count("a task could not be started, so its message returns to its queue") == 2
+    assert caplog.text.count("a handler of received tasks failed") == 4
 
 
 def test_a_connection_that_is_lost_is_not_consuming_until_there_is_another(redis_url: str) -> None:

@@ -40,7 +40,7 @@ def test_a_thread_step_runs_while_its_worker_does_and_is_started_again_if_it_fai
         assert not stopped.is_set()
     assert stopped.wait(60)
     assert len(runs) == 4
-    assert caplog.text.count("sweeper failed, and is tried again") == 1
+    assert caplog.text.count("sweeper failed and will be tried again") == 1
     wait_until(lambda: "brainq-sweeper" not in [thread.name for thread in threading.enumerate()], "the thread is gone")
 
 

@@ -179,7 +179,7 @@ def test_a_response_without_an_end_is_not_branched_from(client: OpenAI) -> None:
     first = client.responses.create(model="shop", input="refund", background=True)
     second = client.responses.create(model="shop", input="two", previous_response_id=first.id, background=True)
     assert session_of(second) == session_of(first)
-    with pytest.raises(openai.BadRequestError, match="wait for it, or send the conversation") as refusal:
+    with pytest.raises(openai.BadRequestError, match="wait for its end, or send the conversation") as refusal:
         client.responses.create(model="shop", input="three", previous_response_id=first.id)
     assert refusal.value.param == "previous_response_id"
     for one in (second, first):

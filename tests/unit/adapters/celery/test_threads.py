@@ -217,7 +217,7 @@ def test_an_end_that_fails_gives_its_place_back(failure: BaseException, caplog: 
     run(threads, broken_run(threads, broken))
     assert broken.heard == [
         (0, "done", 0.1),
-        (1, f"RuntimeError('it could not be ended: {type(failure).__name__}')", None),
+        (1, f"RuntimeError('the task could not be ended: {type(failure).__name__}')", None),
     ]
     assert broken.places == 0
     assert "a task could not be ended" in caplog.text

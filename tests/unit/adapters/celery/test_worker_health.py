@@ -154,7 +154,7 @@ def test_without_what_it_only_wants_it_is_not_ready_and_consumes(
     assert caplog.text == "", "it may close by itself"
     monkeypatch.setattr(worker_health, "GAP_REPORT_S", -1.0)
     looked(health)
-    assert caplog.text.count("consumes, and is not ready why=it is away") == 1
+    assert caplog.text.count("consumes messages but is not ready why=it is away") == 1
     service.is_away = False
     looked(health)
     assert caplog.text.count("is ready again") == 1
@@ -184,7 +184,7 @@ def test_it_can_work_again_once_it_consumes(caplog: pytest.LogCaptureFixture) ->
     health, consumer = watched(service, wants={"more": bool})
     service.is_away = True
     looked(health)
-    assert "cannot work: it consumes nothing until it can why=it is away" in caplog.text
+    assert "cannot work, so it consumes no messages for now why=it is away" in caplog.text
     service.is_away, consumer.consumes = False, False
     health._needs.run()
     consumer.consume_if = ignore  # it is not connected yet
@@ -192,7 +192,7 @@ def test_it_can_work_again_once_it_consumes(caplog: pytest.LogCaptureFixture) ->
     assert "can work again" not in caplog.text
     consumer.consumes = True
     health.compare()
-    assert caplog.text.count("this worker can work again: it consumes") == 1
+    assert caplog.text.count("this worker can work again and consumes messages") == 1
 
 
 def test_a_look_that_lasts_too_long_is_an_answer(ready: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -144,7 +144,7 @@ def test_a_turn_that_is_worked_on_is_not_worked_on_once_more(monkeypatch: pytest
 
     child.wait_ready = ready
     assert alone.advance("s1", "turn-1", 1) == "waits"
-    assert second == ["dropped: a process works on it alone"]
+    assert second == ["dropped, because a process of its own works on the turn"]
 
 
 STEP = FinalStepClaim("s1", "turn-1", "own", "w1", 4, 3, lost=2)
@@ -164,7 +164,7 @@ def test_a_child_is_told_the_claim_of_a_step_and_kept_for_the_next(monkeypatch: 
 @pytest.mark.parametrize(
     ("answer", "error_type", "says"),
     [
-        (FrameLostError("gone"), "ProcessDied", "where nothing else ran, was killed by signal 11"),
+        (FrameLostError("gone"), "ProcessDied", "the step's own process was killed by signal 11"),
         (None, "TimeoutError", "did not return within 60 s"),
     ],
 )

@@ -101,8 +101,8 @@ def test_a_call_that_is_said_twice_is_one() -> None:
 
 def test_two_calls_with_one_id_that_differ_are_refused() -> None:
     other = item(0, BOB)
-    assert "'call_0', and differ" in refused(ResponsesStream(), [done(A, 0), done(other, 1), completed()])
-    assert "'call_0', and differ" in refused(ResponsesStream(), [done(A, 0), completed(A, other)])
+    assert "'call_0', with different content" in refused(ResponsesStream(), [done(A, 0), done(other, 1), completed()])
+    assert "'call_0', with different content" in refused(ResponsesStream(), [done(A, 0), completed(A, other)])
     with pytest.raises(ProviderError, match="differ"):
         responses_wire.from_response(completed(A, other)["response"])
 
@@ -167,7 +167,7 @@ def test_a_block_of_one_id_is_one_call() -> None:
 def test_arguments_at_an_index_of_no_call_are_refused() -> None:
     assert "index 1" in refused(AnthropicStream(), [begun("m1"), start(0, "t1"), piece(1, ANN), stop(0), *ENDED])
     cut = [begun("m1"), start(0, "t1"), *block(0, "t2", BOB), *ENDED]
-    assert "'t1' was begun and not ended" in refused(AnthropicStream(), cut)
+    assert "'t1' was begun but not ended" in refused(AnthropicStream(), cut)
 
 
 def test_calls_without_arguments_are_whole_once_their_blocks_are() -> None:
@@ -216,7 +216,7 @@ def test_parts_of_chat_calls(parts: list[Event]) -> None:
     ("parts", "why"),
     [
         ([part("", "pay", index=0, id="a"), part(ANN, index=1)], "without a name"),
-        ([part("", "pay", index=0, id="a"), part(ANN, "pay", index=0, id="b")], "'a' was begun and not ended"),
+        ([part("", "pay", index=0, id="a"), part(ANN, "pay", index=0, id="b")], "'a' was begun but not ended"),
         ([part(ANN[:4], "pay", index=0, id="a"), part(ANN[4:], "pay", index=0, id="b")], "not ended"),
         ([part(ANN, "pay", index=0, id="a"), part(BOB, "refund", index=1, id="a")], "named 'pay', and then 'refund'"),
         ([part("", "p", index=0, id="a"), part("", "ay", index=0), part(ANN, index=0)], "named 'p', and then 'ay'"),

@@ -30,7 +30,7 @@ def test_a_look_that_fails_is_logged_once_and_followed_by_another(caplog: pytest
     with caplog.at_level(logging.WARNING, "brainq.upkeep"):
         Poller(updater, "brainq-shares", "look at shares", 0.0).run(updater.stop)
     first, last = (record.getMessage() for record in caplog.records)
-    assert first.startswith("look at shares failed, and is tried again why=ConnectionError")
+    assert first.startswith("look at shares failed and will be tried again why=ConnectionError")
     assert last.startswith("look at shares works again")
     assert last.endswith("times=2")
     assert len(updater.threads) == 4

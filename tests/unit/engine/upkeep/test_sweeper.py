@@ -145,7 +145,7 @@ def test_a_part_that_fails_keeps_no_other_from_being_done(
     assert index.seen == ["t1"]
     assert {"lanes", "compare", "brakes", "heal", "approvals", "judges"} <= set(done.did)
     if broken != "check":  # of one lane: the others are looked at
-        assert caplog.text.count(") failed, and is tried again") == 1
+        assert caplog.text.count(") failed and will be tried again") == 1
         done.broken = set()
         made.run(Once())  # type: ignore[arg-type]
         assert caplog.text.count(") works again") == 1

@@ -57,7 +57,7 @@ def test_it_is_said_once_then_how_long_then_that_it_is_over(caplog: pytest.LogCa
         if record.levelno > logging.INFO
     ]
     assert said == [
-        "sweep failed, and is tried again",
+        "sweep failed and will be tried again",
         "sweep still fails",
         "sweep still fails",
         "sweep works again after_s=149.0 times=150",
@@ -86,7 +86,7 @@ def test_a_sweeper_whose_redis_is_away_says_so_once_for_each_of_its_parts(caplog
     assert len(looks) >= 20
     said = Counter(record.getMessage().partition(" why=")[0] for record in caplog.records)
     assert said == {
-        f"sweep ({part}) failed, and is tried again": 1
+        f"sweep ({part}) failed and will be tried again": 1
         for part in ("find processes that are gone", "check turns", "check lanes", "take turns at comparing")
     }
 

@@ -108,7 +108,7 @@ def test_one_that_returns_before_it_is_stopped_runs_again(keep: Keep, caplog: py
 
     keep(work).ensure()
     assert lasts.wait(60)
-    assert "thread brainq-test failed, and is tried again why=RuntimeError" in caplog.text
+    assert "thread brainq-test failed and will be tried again why=RuntimeError" in caplog.text
 
 
 def test_it_says_what_is_wrong_while_it_fails_again_and_again(keep: Keep) -> None:

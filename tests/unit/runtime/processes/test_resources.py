@@ -62,7 +62,8 @@ def test_a_full_disk_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     with monkeypatch.context() as broken:
         broken.setattr("tempfile.TemporaryFile", full)
         assert (
-            find_shortage([tmp_path]) == f"{tmp_path} cannot be written (No space left on device); free some room there"
+            find_shortage([tmp_path])
+            == f"{tmp_path} cannot be written (No space left on device); free space on that disk"
         )
         assert writable_directories([tmp_path]) == (tmp_path,), "there will be room again"
     assert os.listdir(tmp_path) == []

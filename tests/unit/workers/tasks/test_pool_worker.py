@@ -46,7 +46,7 @@ def test_a_step_of_the_start_that_fails_leaves_out_no_other_and_is_done_at_the_n
         short.setattr(pool_app, "start_metrics", refuse)
         worker._ready(sender="celery")
         assert begun == ["celery"]
-        assert "start failed, and is tried again step=sending metrics" in caplog.text
+        assert "start failed and will be tried again step=sending metrics" in caplog.text
         with pytest.raises(SetupError, match=r"sending metrics failed \(RuntimeError\)"):
             worker._finish_start()
     worker._finish_start()

@@ -41,7 +41,7 @@ sys.exit(7)
 
 
 @pytest.mark.parametrize(
-    ("turns", "rss_mb", "why"), [(9, 99.0, ""), (10, 0.0, "it had 10 turns"), (0, 100.0, "it has 100 MB")]
+    ("turns", "rss_mb", "why"), [(9, 99.0, ""), (10, 0.0, "it has run 10 turns"), (0, 100.0, "it uses 100 MB")]
 )
 def test_either_bound_is_one(turns: int, rss_mb: float, why: str) -> None:
     assert WorkerBounds(10, 100).why_over(turns, rss_mb) == why
@@ -74,7 +74,7 @@ def test_a_worker_counts_different_turns_and_asks_once_it_had_so_many(tmp_path: 
     finally:
         task_received.disconnect(request._count)  # pyright: ignore[reportPrivateUsage]
     assert request.ask()
-    assert asked.read_text() == "it had 2 turns"
+    assert asked.read_text() == "it has run 2 turns"
 
 
 def test_the_memory_of_this_process_is_plausible() -> None:

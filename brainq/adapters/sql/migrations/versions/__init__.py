@@ -1,1 +1,1 @@
-"""One revision a file; a revision that was released is never edited."""
+"""The migrations, one revision per file. A released revision is never edited."""

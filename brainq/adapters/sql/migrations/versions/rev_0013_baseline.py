@@ -1,6 +1,6 @@
-"""All tables of the first release, and the full-text search over memories and observations.
+"""Create all tables of the first release, and the full-text search over memories and observations.
 
-Databases of builds before it, at 0001 to 0012, are not upgraded: `upgrade` names the remedy.
+Databases of earlier builds, with the revisions 0001 to 0012, are not upgraded. The error of `upgrade` names the remedy.
 """
 
 from __future__ import annotations
@@ -320,7 +320,7 @@ def upgrade() -> None:
 
 
 def _searchable_on_sqlite(name: str) -> list[str]:
-    """An FTS5 table without text of its own: it indexes the rows' columns, and triggers tell it of changes."""
+    """Create an FTS5 table without text of its own. It indexes columns of the rows, and triggers update it."""
     fts, columns = f"{name}_fts", "scope_term, terms"
     put_in = f"INSERT INTO {fts} (rowid, {columns}) VALUES (new.row, new.scope_term, new.terms);"
     take_out = f"INSERT INTO {fts} ({fts}, rowid, {columns}) VALUES ('delete', old.row, old.scope_term, old.terms);"
