@@ -210,9 +210,12 @@ def _url(where: str, value: object) -> SecretStr:
 
 
 def _require_apart(kind: str, cells: Sequence[Cell], urls: Sequence[SecretStr]) -> None:
-    """Raise InvalidInput if two cells share a server: each would take the other's turns for its own."""
+    """Raise InvalidInput if two cells share a server: each would take the other's turns for its own. On a Redis Cluster
+    each cell has a hash slot of its own, unless its URL names the hash tag of another one."""
     seen: dict[str, str] = {}
     for cell, url in zip(cells, urls, strict=True):
+        if "+cluster://" in url.get_secret_value() and "tag=" not in url.get_secret_value():
+            continue
         other = seen.setdefault(url.get_secret_value(), cell.name)
         if other != cell.name:
             raise InvalidInput(f"cells.{cell.name}.{kind}", f"cell {other!r} has the same; give each cell its own")

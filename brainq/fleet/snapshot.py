@@ -75,7 +75,7 @@ def read_redis_fleet(wiring: Wiring) -> RedisFleetState:
         if lengths[key][0]:
             queues.append(_queue(_POOL_OF[queue], queue, [lengths[key]], 0, facts.now_ms, build))
     quarantined = facts.queues[-1][0] if poison else 0
-    unprefixed = state.fleet.messages_in(names.unprefixed_lists()) if is_here else 0
+    unprefixed = state.fleet.messages_in(names.unprefixed_lists(wiring.settings.key_prefix)) if is_here else 0
     workers = state.workers.of_builds()
     troubles = fleet_troubles(queues, workers, facts.sweeper, state.fleet.unannounced(), longest_limits(wiring.brains))
     return RedisFleetState(facts, tuple(queues), workers, quarantined, unprefixed, troubles)

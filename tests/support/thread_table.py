@@ -42,6 +42,7 @@ BY_ITSELF = {
     "brainq-renewal": "tests/unit/runtime/observe/test_threads.py",
     "brainq-requests": "tests/unit/runtime/processes/test_lost_answers.py",
     "brainq-shares": "tests/unit/engine/upkeep/test_poller.py",
+    "brainq-slot": "tests/unit/runtime/observe/test_threads.py",
     "brainq-streams": "tests/integration/records/test_stream_reader.py",
     "brainq-telemetry-stop": "tests/unit/runtime/observe/test_threads.py",
     "brainq-timers": "tests/unit/engine/models/test_stall_clock.py",

@@ -6,15 +6,23 @@ import json
 from collections.abc import Sequence
 from functools import cached_property
 from typing import Any, cast
+from urllib.parse import urlsplit
 
 from celery import Celery
 from celery.app.amqp import AMQP
-from kombu.connection import Connection
+from kombu.connection import Connection, ConnectionPool, PooledConnection
 from kombu.entity import Exchange, Queue
 
 from brainq.adapters.celery import names
-from brainq.adapters.celery.celery57.transport import CHECKED_TRANSPORTS
+from brainq.adapters.celery.celery57.transport import (
+    CHECKED_TRANSPORTS,
+    CLUSTER_TAG,
+    ClusterTransport,
+    PooledClusterTransport,
+)
+from brainq.adapters.redis.slot_primary import SlotPrimary
 from brainq.errors import SetupError
+from brainq.runtime.settings.cluster_url import CLUSTER_SCHEMES, ClusterAddress, key_prefix, parse_cluster_url
 from brainq.runtime.settings.deployment import Settings
 from brainq.runtime.settings.redis_url import KEEPALIVE_OPTIONS, parse_redis_url, parse_sentinel_url
 
@@ -26,12 +34,45 @@ _DEFAULT_EXCHANGE = Exchange("", type="direct")
 _REDIS_SCHEMES = ("redis", "unix", "sentinel")
 
 
+class _PooledConnection(PooledConnection):
+    """A connection of a pool, which producers and `celery inspect` use."""
+
+    def get_transport_cls(self) -> Any:
+        return PooledClusterTransport if _tag_of(self) else super().get_transport_cls()
+
+
+class _Pool(ConnectionPool):
+    def new(self) -> _PooledConnection:
+        return _PooledConnection(self, **dict(self.connection._info(resolve=False)))
+
+
 class _CheckedConnection(Connection):
     """Replaces kombu's Redis transports with brainq's. The URL is unchanged, so that Flower recognises it."""
 
     def get_transport_cls(self) -> Any:
         transport: Any = super().get_transport_cls()
-        return CHECKED_TRANSPORTS.get(transport, transport)
+        return ClusterTransport if _tag_of(self) else CHECKED_TRANSPORTS.get(transport, transport)
+
+    def as_uri(self, include_password: bool = False, *args: Any, **options: Any) -> str:
+        """Return the URL. With the password, which Flower asks for to read the queues, it names the node that has them
+        now. Raises redis' ConnectionError if there is none."""
+        uri: str = super().as_uri(include_password, *args, **options)
+        tag = _tag_of(self)
+        if not (tag and include_password):
+            return uri
+        seeds = tuple(map(parse_redis_url, self.alt))
+        host, port = SlotPrimary(ClusterAddress(seeds, tag)).discover_master("")
+        parts = urlsplit(uri)
+        login = parts.netloc.rpartition("@")[0]
+        place = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+        return parts._replace(netloc=f"{login}@{place}" if login else place).geturl()
+
+    def Pool(self, limit: int | None = None, **options: Any) -> _Pool:  # noqa: N802
+        return _Pool(self, limit, **options)
+
+
+def _tag_of(connection: Connection) -> str:
+    return (connection.transport_options or {}).get(CLUSTER_TAG, "")
 
 
 class _DirectAMQP(AMQP):
@@ -124,6 +165,9 @@ def celery_url(url: str) -> str:
     understand."""
     if url.startswith("sentinel://"):
         return parse_sentinel_url(url).celery_url
+    if url.startswith(CLUSTER_SCHEMES):
+        seeds = [seed.celery_url for seed in parse_cluster_url(url).seeds]
+        return ";".join(seeds if len(seeds) > 1 else seeds * 2)  # kombu keeps the list of URLs if there are several
     return parse_redis_url(url).celery_url if url.startswith(("redis", "unix")) else url
 
 
@@ -186,7 +230,7 @@ def _transport_options(settings: Settings, url: str) -> dict[str, Any]:
         return {}
     options: dict[str, Any] = {
         "ack_emulation": False,
-        "global_keyprefix": settings.prefix,
+        "global_keyprefix": key_prefix(url, settings.prefix),
         "max_connections": 512,
         "socket_timeout": 3,
         "socket_connect_timeout": 5,
@@ -203,6 +247,8 @@ def _transport_options(settings: Settings, url: str) -> dict[str, Any]:
     }
     if url.startswith("sentinel://"):
         options["master_name"] = parse_sentinel_url(url).master
+    if url.startswith(CLUSTER_SCHEMES):
+        options[CLUSTER_TAG] = parse_cluster_url(url).tag
     return options
 
 

@@ -148,7 +148,7 @@ def script_word(queue: str) -> str:
 
 def queue_key(settings: Settings, queue: str) -> str:
     """Return the Redis list of this queue: LPUSH rings, and workers pop from the right end."""
-    return settings.prefix + queue
+    return settings.key_prefix + queue
 
 
 LATER_PRIORITY = 6
@@ -185,14 +185,17 @@ def read_order(queues: Sequence[str]) -> list[str]:
 
 def later_key(settings: Settings, queue: str) -> str:
     """Return the Redis list of this queue's messages that can wait for the others."""
-    return settings.prefix + list_name(queue, LATER_PRIORITY)
+    return settings.key_prefix + list_name(queue, LATER_PRIORITY)
 
 
-def unprefixed_lists() -> tuple[str, ...]:
-    """Return the lists, with its four priorities, of a stock Celery without the key prefix."""
+def unprefixed_lists(prefix: str) -> tuple[str, ...]:
+    """Return the lists, with its four priorities, of a stock Celery without the key prefix. Returns none on a Redis
+    Cluster, where keys without the prefix's hash tag are on other nodes."""
+    if prefix.startswith("{"):
+        return ()
     return tuple(list_name(queue, priority) for queue in ALL_QUEUES for priority in _STOCK_PRIORITIES)
 
 
 def queue_keys(settings: Settings, queue: str) -> tuple[str, ...]:
     """Return all lists of a queue, in the order in which workers read them."""
-    return tuple(settings.prefix + list_name(queue, priority) for priority in priorities_of(queue))
+    return tuple(settings.key_prefix + list_name(queue, priority) for priority in priorities_of(queue))

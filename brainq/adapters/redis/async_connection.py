@@ -12,7 +12,7 @@ from typing import Any
 import redis
 from redis.asyncio import ConnectionPool, SentinelConnectionPool
 from redis.asyncio.retry import Retry
-from redis.asyncio.sentinel import Sentinel
+from redis.asyncio.sentinel import Sentinel, SentinelManagedConnection, SentinelManagedSSLConnection
 from redis.backoff import NoBackoff
 
 from brainq.adapters.redis.connection import (
@@ -24,7 +24,9 @@ from brainq.adapters.redis.connection import (
     keepalive_options,
     pack_command,
 )
+from brainq.adapters.redis.slot_primary import AsyncSlotConnection, AsyncSlotPrimary, SlotPrimary
 from brainq.runtime.processes.threads import as_exception
+from brainq.runtime.settings.cluster_url import CLUSTER_SCHEMES, parse_cluster_url
 from brainq.runtime.settings.redis_url import parse_redis_url, parse_sentinel_url
 
 ASYNC_SOCKET_TIMEOUT_S = 5.0  # longer than the longest blocking read of streams, 2 s
@@ -114,11 +116,24 @@ def _make_async_pool(url: str, sentinel: Any) -> Any:
         "driver_info": DRIVER_INFO,
         **keepalive_options(url),
     }
+    if url.startswith(CLUSTER_SCHEMES):
+        slot = SlotPrimary(parse_cluster_url(url))
+        kind = AsyncSlotTlsConnection if slot.has_tls else AsyncSlotPrimaryConnection
+        asked = AsyncSlotPrimary(slot)
+        return SentinelConnectionPool(slot.service, asked, connection_class=kind, **slot.options, **options)
     if sentinel is None:
         return ConnectionPool.from_url(parse_redis_url(url).client_url, **options)
     at = parse_sentinel_url(url)
     login = {"username": at.username, "password": at.password, "db": at.database}
     return SentinelConnectionPool(at.master, sentinel, **login, **options)
+
+
+class AsyncSlotPrimaryConnection(AsyncSlotConnection, SentinelManagedConnection):
+    """A connection to the primary of a slot."""
+
+
+class AsyncSlotTlsConnection(AsyncSlotConnection, SentinelManagedSSLConnection):
+    """A connection with TLS to the primary of a slot."""
 
 
 class CommandBatcher:

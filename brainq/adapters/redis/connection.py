@@ -17,10 +17,17 @@ import redis.exceptions
 from redis.backoff import NoBackoff
 from redis.driver_info import DriverInfo
 from redis.retry import Retry
-from redis.sentinel import Sentinel, SentinelConnectionPool, SentinelManagedConnection
+from redis.sentinel import (
+    Sentinel,
+    SentinelConnectionPool,
+    SentinelManagedConnection,
+    SentinelManagedSSLConnection,
+)
 
+from brainq.adapters.redis.slot_primary import SlotConnection, SlotPrimary, slot_pool
 from brainq.contracts.refusal import Refusal
 from brainq.runtime.failover import FollowsFailover
+from brainq.runtime.settings.cluster_url import CLUSTER_SCHEMES, parse_cluster_url
 from brainq.runtime.settings.redis_url import KEEPALIVE_OPTIONS, parse_redis_url, parse_sentinel_url
 
 # redis-py 8 repeats a command up to ten times when a reply is lost. brainq's scripts may run twice without harm, but
@@ -215,10 +222,22 @@ class PrimaryConnection(FollowsFailover, SentinelManagedConnection):
     """A connection to the primary that sentinels name."""
 
 
+class SlotPrimaryConnection(SlotConnection, PrimaryConnection):
+    """A connection to the primary of a slot."""
+
+
+class SlotPrimaryTlsConnection(SlotConnection, FollowsFailover, SentinelManagedSSLConnection):
+    """A connection with TLS to the primary of a slot."""
+
+
 def make_pool(url: str, **options: Any) -> redis.ConnectionPool:
-    """Return a pool of connections to the server at `url`, or to the primary that its sentinels name. Raises SetupError
-    for a malformed URL."""
+    """Return a pool of connections to the server at `url`, or to the primary that its sentinels or the nodes of its
+    cluster name. Raises SetupError for a malformed URL."""
     options = {"driver_info": DRIVER_INFO, **options}
+    if url.startswith(CLUSTER_SCHEMES):
+        slot = SlotPrimary(parse_cluster_url(url))
+        kind = SlotPrimaryTlsConnection if slot.has_tls else SlotPrimaryConnection
+        return slot_pool(slot, kind, **slot.options, **options)
     if not url.startswith("sentinel://"):
         return redis.BlockingConnectionPool.from_url(
             parse_redis_url(url).client_url, timeout=SOCKET_TIMEOUT_S, **options

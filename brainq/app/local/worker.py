@@ -127,7 +127,7 @@ class LocalWorker:
         """Return the lists of these queues, and of those that only workers of this build read."""
         own = [names.build_queue(queue, build) for build in self.wiring.build.queues for queue in queues]
         lists = [*queues, *own] if first_only else names.read_order([*queues, *own])
-        return [self.wiring.settings.prefix + name for name in lists]
+        return [self.wiring.settings.key_prefix + name for name in lists]
 
     def _sweep(self, stopping: threading.Event) -> None:
         sweeper = self.wiring.sweeper

@@ -25,8 +25,8 @@ from brainq.engine.brain.brains import Brains, load_brains
 from brainq.engine.models.providers import Provider, check_provider, describe_provider, resolve_model
 from brainq.errors import BrainNotLoaded, BrainqError, SetupError
 from brainq.runtime.observe.threads import StartedThread, start_thread
+from brainq.runtime.settings.cluster_url import CLUSTER_SCHEMES, as_cluster_url, key_prefix
 from brainq.runtime.settings.deployment import Settings
-from brainq.runtime.settings.redis_url import SENTINEL_URL_FORM
 from brainq.runtime.settings.service_urls import AMQP_PORTS, REDIS_SCHEMES, check_amqp_url
 from brainq.runtime.text.service_url import without_password
 
@@ -144,12 +144,8 @@ def _check_server(name: str, shown: str, info: Mapping[str, Any], variable: str)
     server = f"Valkey {info['valkey_version']}" if "valkey_version" in info else f"Redis {spoken}"
     if tuple(int(part) for part in re.findall(r"\d+", spoken)[:2]) < MIN_REDIS_VERSION:
         return fail(name, f"{server} at {shown} is too old", "brainq needs Redis 7.0 or newer, or Valkey")
-    if str(info.get("cluster_enabled")) == "1":
-        return fail(
-            name,
-            f"{shown} is a Redis Cluster, which brainq does not support",
-            f"set {variable} to the address of a single primary, which Sentinel may watch: {SENTINEL_URL_FORM}",
-        )
+    if str(info.get("cluster_enabled")) == "1" and not shown.startswith(CLUSTER_SCHEMES):
+        return fail(name, f"{shown} is a node of a Redis Cluster", f"set {variable}={as_cluster_url(shown)}")
     if info.get("role") == "slave":
         return fail(
             name, f"{shown} is a replica and accepts no writes", f"set {variable} to the address of its primary"
@@ -162,7 +158,7 @@ def check_broker(settings: Settings) -> Check:
     url = settings.broker_url.get_secret_value() if settings.broker_url else ""
     scheme = url.partition("://")[0]
     if url.startswith(REDIS_SCHEMES):
-        return check_redis(url, settings.prefix, name="broker", variable="BRAINQ_BROKER_URL")
+        return check_redis(url, key_prefix(url, settings.prefix), name="broker", variable="BRAINQ_BROKER_URL")
     if scheme not in AMQP_PORTS:
         return ok("broker", without_password(url) or "the same Redis")
     try:
@@ -245,7 +241,7 @@ def require_start(settings: Settings, *, redis_url: str | None, writes: Path | N
 def _service_checks(settings: Settings, redis_url: str | None, writes: Path | None) -> dict[str, Callable[[], Check]]:
     looks: dict[str, Callable[[], Check]] = {"sql": lambda: check_sql(settings.sql_address)}
     if redis_url is not None:
-        looks["redis"] = lambda: check_redis(redis_url, settings.prefix)
+        looks["redis"] = lambda: check_redis(redis_url, settings.key_prefix)
     if settings.broker_url is not None:
         looks["broker"] = lambda: check_broker(settings)
     if writes is not None:

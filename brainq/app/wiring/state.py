@@ -34,6 +34,7 @@ from brainq.contracts.status import Effect
 from brainq.engine.brain.brains import complete_request
 from brainq.engine.finalize.steps import FIRST_STEP
 from brainq.runtime.observe.tracing import tracer
+from brainq.runtime.settings.cluster_url import REPLICATED_SCHEMES
 from brainq.runtime.settings.deployment import Settings
 
 if TYPE_CHECKING:
@@ -76,10 +77,10 @@ def doorbells(settings: Settings, *, traces: bool = False) -> Doorbells:
     return Doorbells(
         queues=queues,
         traces=traces,
-        bells_key=Keys(settings.prefix).bells,
-        index_key=Keys(settings.prefix).index,
-        outbox_prefix=settings.prefix,
-        lanes_prefix=Keys(settings.prefix).lanes,
+        bells_key=Keys(settings.key_prefix).bells,
+        index_key=Keys(settings.key_prefix).index,
+        outbox_prefix=settings.key_prefix,
+        lanes_prefix=Keys(settings.key_prefix).lanes,
         lane_lease_ms=int(settings.lease_s * 1000),
         rering_ms=int(settings.rering_s * 1000),
     )
@@ -91,7 +92,7 @@ class RedisState:
     def __init__(self, wiring: Wiring) -> None:
         settings, build = wiring.settings, wiring.build
         self.redis = client = self._client(wiring.redis_url)
-        self.keys = keys = Keys(settings.prefix)
+        self.keys = keys = Keys(settings.key_prefix)
         bells = self._doorbells(settings)
         self.scripts = scripts = Scripts(client, keys, bells, _outbox(settings, client, keys))
         lease_s, grace_s, keep_session_s = settings.lease_s, settings.cancel_grace_s, settings.keep_session_s
@@ -121,7 +122,7 @@ class RedisState:
             lease_s=lease_s,
             serves=sorted(wiring.serves),
             build=build,
-            acks=ReplicaAcks(scripts, lease_s) if wiring.redis_url.startswith("sentinel://") else None,
+            acks=ReplicaAcks(scripts, lease_s) if wiring.redis_url.startswith(REPLICATED_SCHEMES) else None,
         )
         self.finals = RedisFinalChain(
             scripts,

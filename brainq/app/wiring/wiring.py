@@ -28,6 +28,7 @@ from brainq.engine.people.budgets import BudgetDesk
 from brainq.engine.people.tenant_places import ONE_CELL, TenantPlaces
 from brainq.errors import SetupError, Unreachable
 from brainq.runtime.leases import LeaseRenewer, process_name
+from brainq.runtime.settings.cluster_url import CLUSTER_SCHEMES, as_cluster_url
 from brainq.runtime.settings.deployment import Settings
 from brainq.runtime.settings.extensions import load_extension
 from brainq.runtime.text.service_url import without_password
@@ -95,7 +96,7 @@ class Wiring:
         """Return the readers of events on an event loop."""
         from brainq.adapters.redis.stream_reader import StreamReaders
 
-        return StreamReaders(self.redis_url, self.settings.prefix)
+        return StreamReaders(self.redis_url, self.settings.key_prefix)
 
     @cached_property
     def store(self) -> Store:
@@ -207,11 +208,10 @@ class Wiring:
         _ = self.store
 
     def _require_one_redis(self) -> None:
-        if self.state.redis.info("cluster").get("cluster_enabled"):
-            raise SetupError(
-                "Redis is a Cluster, which brainq does not support; set BRAINQ_REDIS_URL to the address of a single "
-                "primary"
-            )
+        is_cluster = self.redis_url.startswith(CLUSTER_SCHEMES)
+        if not is_cluster and self.state.redis.info("cluster").get("cluster_enabled"):
+            url = as_cluster_url(without_password(self.redis_url))
+            raise SetupError(f"Redis is a node of a Redis Cluster; set BRAINQ_REDIS_URL={url}")
 
     def ping(self) -> None:
         """Raise Unreachable if Redis does not answer."""

@@ -31,7 +31,7 @@ def check_answers(settings: Settings, url: str, answering: Iterable[str]) -> Ite
     answering   names of the nodes that answer, such as `serial@host`
     """
     with make_client(url) as client:
-        announced = {worker.name for worker in RedisWorkers(client, Keys(settings.prefix)).alive()}
+        announced = {worker.name for worker in RedisWorkers(client, Keys(settings.key_prefix)).alive()}
     yield from compare_names(announced, set(answering))
 
 

@@ -43,7 +43,7 @@ def check_rights(settings: Settings, url: str) -> Check:
                 raise
             return fail("redis rights", f"the user may not run scripts ({error})", REMEDY)
     if not denied:
-        return ok("redis rights", f"the user may use the commands, keys and channels of {settings.prefix!r}")
+        return ok("redis rights", f"the user may use the commands, keys and channels of {settings.key_prefix!r}")
     shown = ", ".join(" ".join(wanted[at][:2]) for at in denied[:MOST_SHOWN])
     more = f", and {len(denied) - MOST_SHOWN} more" if len(denied) > MOST_SHOWN else ""
     return fail("redis rights", f"the user may not run {shown}{more}", REMEDY)
@@ -53,15 +53,15 @@ def worker_commands(settings: Settings, database: int) -> list[tuple[str, ...]]:
     """Return the workers' commands, each with a key or a channel. kombu subscribes to patterns, and an ACL allows a
     pattern only if it lists that same pattern.
     """
-    keys, queue = Keys(settings.prefix), settings.prefix + names.TURNS_QUEUE
+    keys, queue = Keys(settings.key_prefix), settings.key_prefix + names.TURNS_QUEUE
     plain = [("PING",), ("TIME",), ("INFO",), ("MULTI",), ("EXEC",), ("SELECT", str(database)), ("SCRIPT", "LOAD", "")]
     plain += [("CLIENT", "SETNAME", "x"), ("CLIENT", "ID"), ("SUBSCRIBE", keys.stops), ("PUBLISH", keys.stops, "")]
     plain += [("SUBSCRIBE", f"{keys.alive}x"), ("EVALSHA", "x", "1", keys.epoch), ("LLEN", queue)]
     called = [(command, *[keys.epoch] * 4) for command in script_commands()]
     if settings.broker_url is not None:
         return [*plain, *called]
-    binding = f"{settings.prefix}_kombu.binding.celery.pidbox"
-    pidbox, events = (f"{settings.prefix}/{database}.{name}" for name in ("celery.pidbox", "celeryev/worker.*"))
+    binding = f"{settings.key_prefix}_kombu.binding.celery.pidbox"
+    pidbox, events = (f"{settings.key_prefix}/{database}.{name}" for name in ("celery.pidbox", "celeryev/worker.*"))
     broker = [("BRPOP", queue, "1"), ("LPUSH", queue, "x"), ("SADD", binding, "x"), ("SMEMBERS", binding)]
     broker += [("PSUBSCRIBE", pidbox), ("PUBLISH", pidbox, ""), ("PSUBSCRIBE", events)]
     return [*plain, *called, *broker]

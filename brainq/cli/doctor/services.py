@@ -55,7 +55,7 @@ def check_redis_and_broker(settings: Settings, url: str) -> Generator[Check, Non
     """Yield the checks of Redis, the broker, the workers and the fleet. Returns True if Redis accepts writes."""
     if settings.broker_url is not None:
         yield from each_guarded("broker", lambda: [preflight.check_broker(settings)])
-    takes_writes = yield from guarded("redis", lambda: check_redis(url, settings.prefix))
+    takes_writes = yield from guarded("redis", lambda: check_redis(url, settings.key_prefix))
     yield from each_guarded("redis rights", lambda: [check_rights(settings, url)])
     if takes_writes:
         yield from each_guarded("sweeper", lambda: [check_sweeper(settings, url)])
@@ -161,7 +161,7 @@ def _queues(settings: Settings, url: str) -> Iterator[Check]:
             for key in names.queue_keys(settings, queue):
                 pipe.llen(key)
         for word in names.TAKEN_IN_TURN.values():
-            pipe.zcard(Keys(settings.prefix).tenant_queue(word))
+            pipe.zcard(Keys(settings.key_prefix).tenant_queue(word))
         pipe.llen(names.queue_key(settings, names.POISON_LIST))
         *counts, poisoned = cast("list[int]", pipe.execute())
         left = iter(counts)
@@ -194,17 +194,17 @@ def _queues(settings: Settings, url: str) -> Iterator[Check]:
 
 def _unprefixed(settings: Settings, url: str) -> Iterator[Check]:
     """Warn of messages from a producer without the key prefix. Lists that the user may not read are skipped."""
-    lists = names.unprefixed_lists()
+    prefix = settings.key_prefix
+    lists = names.unprefixed_lists(prefix)
     with make_client(url) as client:
         lengths = client.replies([("LLEN", name) for name in lists])
     found = {name: length for name, length in zip(lists, lengths, strict=True) if isinstance(length, int) and length}
     for name, length in found.items():
         yield warn(
             "unprefixed",
-            f"{counted(length, 'message')} in {name!r}, which no worker reads: the prefix {settings.prefix!r} is "
-            "missing",
-            f"set broker_transport_options = {{'global_keyprefix': '{settings.prefix}'}} in the producer; then "
-            f"`redis-cli LMOVE {shlex.quote(name)} {shlex.quote(settings.prefix + name)} RIGHT LEFT` for each message",
+            f"{counted(length, 'message')} in {name!r}, which no worker reads: the prefix {prefix!r} is missing",
+            f"set broker_transport_options = {{'global_keyprefix': '{prefix}'}} in the producer; then "
+            f"`redis-cli LMOVE {shlex.quote(name)} {shlex.quote(prefix + name)} RIGHT LEFT` for each message",
         )
 
 
@@ -235,7 +235,7 @@ def _workers(settings: Settings, url: str, app: Any) -> Iterator[Check]:
 
 def check_sweeper(settings: Settings, url: str) -> Check:
     with make_client(url) as client:
-        late_s = overdue_s(client, Keys(settings.prefix))
+        late_s = overdue_s(client, Keys(settings.key_prefix))
     if late_s < LATE_S:
         return ok("sweeper", f"the oldest check of a turn is {late_s:.1f} s overdue")
     return warn(
@@ -248,7 +248,7 @@ def check_sweeper(settings: Settings, url: str) -> Check:
 def check_presence(settings: Settings, url: str) -> Check:
     """Check that the death of each worker would be noticed at once."""
     with make_client(url) as client:
-        deaf = unwatched(client, Keys(settings.prefix))
+        deaf = unwatched(client, Keys(settings.key_prefix))
     if not deaf:
         return ok("presence", "the death of a worker would be noticed at once")
     return warn(

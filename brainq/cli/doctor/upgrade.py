@@ -57,7 +57,7 @@ def _check_deployment(settings: Settings, here: WorkerBuild) -> Iterator[Check]:
         yield answer
         return
     with make_client(url) as client:
-        state = RedisBuilds(client, Keys(settings.prefix))
+        state = RedisBuilds(client, Keys(settings.key_prefix))
         workers, turns = state.workers(), state.unended(MAX_TURNS)
         known, released = state.known(), state.released()
     yield check_name(here, workers)

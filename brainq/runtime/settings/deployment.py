@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import re
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
@@ -23,6 +24,7 @@ from brainq.contracts.file import MAX_FILE_BYTES, FileLimits
 from brainq.contracts.rate import parse_rates
 from brainq.contracts.webhook import parse_webhooks
 from brainq.errors import InvalidInput, SetupError
+from brainq.runtime.settings.cluster_url import in_slot, key_prefix
 from brainq.runtime.settings.environment import read_env_file
 from brainq.runtime.settings.http import HttpSettings
 from brainq.runtime.settings.service_urls import BROKER_SCHEMES, REDIS_SCHEMES, checked_url, pooled_url
@@ -214,7 +216,13 @@ class Settings(HttpSettings):
 
     def of_cell(self, cell: Cell) -> Settings:
         """Return the settings of a process that serves this cell."""
-        return self.model_copy(update=_servers_of(cell) | {"cell": cell.name})
+        servers = {name: _in_slot(url, self.prefix, cell.name) for name, url in _servers_of(cell).items()}
+        return self.model_copy(update=servers | {"cell": cell.name})
+
+    @property
+    def key_prefix(self) -> str:
+        """The prefix of every key of the state: `prefix`, or the hash tag of a cell's keys on a Redis Cluster."""
+        return key_prefix(self.redis_url.get_secret_value() if self.redis_url else "", self.prefix)
 
     @field_validator("app")
     @classmethod
@@ -291,6 +299,17 @@ class Settings(HttpSettings):
             checked_url(cell.redis_url, REDIS_SCHEMES)
             checked_url(cell.broker_url, BROKER_SCHEMES)
         return value
+
+    @model_validator(mode="before")
+    @classmethod
+    def _one_slot_of_a_cluster(cls, values: dict[str, Any]) -> dict[str, Any]:
+        """Name the hash tag of all keys in the URL of a Redis Cluster."""
+        prefix, cell = values.get("prefix") or cls.model_fields["prefix"].default, values.get("cell") or ""
+        if not cell and (cells := _read_cells(values.get("cells"))):
+            with suppress(InvalidInput):
+                cell = parse_cells(cells)[0].name
+        tagged = {name: _in_slot(values.get(name), str(prefix), str(cell)) for name in ("redis_url", "broker_url")}
+        return {**values, **{name: url for name, url in tagged.items() if url is not None}}
 
     @model_validator(mode="before")
     @classmethod
@@ -379,6 +398,11 @@ def settings_here() -> Settings:
 
 def _servers_of(cell: Cell) -> dict[str, SecretStr | None]:
     return {"redis_url": cell.redis_url, "sql_url": cell.sql_url, "broker_url": cell.broker_url}
+
+
+def _in_slot(url: object, prefix: str, cell: str) -> SecretStr | None:
+    text = url.get_secret_value() if isinstance(url, SecretStr) else url
+    return SecretStr(in_slot(text, prefix, cell)) if isinstance(text, str) and text else None
 
 
 def _read_cells(given: object) -> str:

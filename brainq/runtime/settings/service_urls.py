@@ -7,10 +7,11 @@ import re
 from pydantic import SecretStr
 
 from brainq.errors import SetupError
+from brainq.runtime.settings.cluster_url import CLUSTER_SCHEMES, parse_cluster_url
 from brainq.runtime.settings.redis_url import parse_redis_url, parse_sentinel_url, split_login
 from brainq.runtime.text.service_url import ENCODE_PASSWORD
 
-REDIS_SCHEMES = ("redis://", "rediss://", "unix://", "sentinel://")
+REDIS_SCHEMES = ("redis://", "rediss://", "unix://", "sentinel://", *CLUSTER_SCHEMES)
 AMQP_PORTS = {"amqp": 5672, "amqps": 5671}
 _AMQP_PLACE = re.compile(r"(?P<host>[^:@\[\]\s,]*|\[[0-9a-fA-F:.]+\])(?::(?P<port>\d{1,5}))?", re.ASCII)
 BROKER_SCHEMES = (*REDIS_SCHEMES, "amqp://", "amqps://", "memory://")
@@ -26,6 +27,8 @@ def checked_url(value: SecretStr | None, schemes: tuple[str, ...]) -> SecretStr 
     try:
         if url.startswith("sentinel://"):
             parse_sentinel_url(url)
+        elif url.startswith(CLUSTER_SCHEMES):
+            parse_cluster_url(url)
         elif url.startswith("amqp"):
             check_amqp_url(url)
         elif not url.startswith("memory"):

@@ -53,15 +53,15 @@ BUGS = (
     Bug(
         "connections to a primary that was replaced stay open",
         "brainq/runtime/failover.py",
-        "if (one.host, one.port) == old",
-        "if (one.host, one.port) == new",
+        "if _leads_to(one, service, old)]",
+        "if _leads_to(one, service, new)]",
         FAILOVER,
     ),
     Bug(
         "a sentinel that lags has a process connect to the old primary",
         "brainq/runtime/failover.py",
-        "return self._replaced.get(address, address)",
-        "return address",
+        "found = self._replaced.get((service, address))",
+        "found = None",
         FAILOVER,
     ),
     Bug(

@@ -1,10 +1,9 @@
-"""A Redis that Sentinel watches holds state and broker; Redis Cluster is refused with a sentence."""
+"""A Redis that Sentinel watches holds state and broker."""
 
 from __future__ import annotations
 
 import asyncio
 import os
-import subprocess
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -15,9 +14,6 @@ import redis
 
 from brainq.adapters.redis.connection import make_client
 from brainq.app.devserver.local_fleet import LocalFleet
-from brainq.app.devserver.ports import free_port
-from brainq.app.devserver.redis_server import find_server
-from brainq.app.wiring import Wiring
 from brainq.app.wiring.preflight import check_redis
 from brainq.client.client import Client
 from brainq.client.handle import TurnHandle
@@ -30,7 +26,7 @@ from tests.integration.adapters.celery.worker import listening_app, running, set
 from tests.support.brains import diary, obedient
 from tests.support.brains.obedient import script
 from tests.support.pump import Pump, sqlite_url
-from tests.support.sentinels import MASTER, SentinelDeployment
+from tests.support.sentinels import SentinelDeployment
 from tests.support.streams import KEYS, reading, take, until
 from tests.support.wait import insist, wait_until
 from tests.support.world import APP, ROOT
@@ -181,31 +177,3 @@ def test_streams_are_followed_through_a_failover(deployment: SentinelDeployment,
         assert asyncio.run(follow()) == [1, 2, 3, 4, 5, 6]
     finally:
         client.close()
-
-
-def test_redis_cluster_is_refused_with_a_sentence(tmp_path: Path) -> None:
-    port = next(port for port in iter(free_port, 0) if port < 55_000)  # its bus has that port and 10,000
-    command = [str(find_server()), "--port", str(port), "--cluster-enabled", "yes", "--dir", str(tmp_path)]
-    server = subprocess.Popen([*command, "--save", ""], stdout=subprocess.DEVNULL)
-    url = f"redis://127.0.0.1:{port}/0"
-    try:
-        with redis.Redis(port=port) as client:
-
-            def up() -> bool:
-                try:
-                    return bool(client.ping())
-                except redis.ConnectionError:
-                    return False
-
-            wait_until(up, "it is up", 30)
-        found = check_redis(url)
-        wiring = Wiring(load_settings(redis_url=url, sql_url=sqlite_url(tmp_path)), obedient.brain)
-        with pytest.raises(SetupError, match="Redis is a Cluster"):
-            wiring.warm_up()
-        wiring.close()
-    finally:
-        server.kill()
-        server.wait()
-    assert found.level == "FAIL"
-    assert "is a Redis Cluster" in found.said
-    assert MASTER not in found.said

@@ -1,0 +1,247 @@
+"""A cell's keys on a real Redis Cluster of three primaries and three replicas: its primary is found and followed."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Callable, Generator, Iterator
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+
+import pytest
+import redis
+from celery import Celery
+from kombu.exceptions import OperationalError
+from redis.crc import key_slot
+
+from brainq.adapters.redis.connection import Client as RedisClient
+from brainq.adapters.redis.connection import make_client
+from brainq.adapters.redis.keys import Keys
+from brainq.adapters.redis.stream_reader import StreamReader
+from brainq.app.devserver.local_fleet import LocalFleet
+from brainq.app.wiring import Wiring
+from brainq.app.wiring.preflight import check_redis
+from brainq.client.client import Client
+from brainq.client.handle import TurnHandle
+from brainq.contracts.ids import new_turn_id
+from brainq.contracts.status import Ending
+from brainq.errors import SetupError, Unreachable
+from brainq.runtime.settings.deployment import load_settings
+from tests.integration.adapters.celery.worker import listening_app, running, settings_for
+from tests.support.brains import diary, obedient
+from tests.support.brains.obedient import script
+from tests.support.cluster import RedisCluster
+from tests.support.pump import Pump, sqlite_url
+from tests.support.streams import take, until
+from tests.support.wait import insist, wait_until
+from tests.support.world import APP, ROOT
+from tests.support.zygote import fork_celery
+
+TAG = "bq"
+SLOT = key_slot(TAG.encode())
+KEY = f"{{{TAG}}}:x"
+LOAD = 30
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[RedisCluster]:
+    with RedisCluster() as made:
+        yield made
+
+
+@pytest.fixture
+def whole(cluster: RedisCluster) -> Iterator[RedisCluster]:
+    """The cluster, all of whose nodes run, and which holds no key."""
+    yield cluster
+    cluster.mend()
+    for port in cluster.ports:
+        if cluster.ask(port, "ROLE")[0] == "master":
+            cluster.ask(port, "FLUSHALL")
+
+
+@pytest.fixture(autouse=True)
+def notes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The brain's tools write what they do in here."""
+    monkeypatch.setenv(diary.DIRECTORY, str(tmp_path))
+
+
+@pytest.fixture
+def client(whole: RedisCluster) -> Iterator[RedisClient]:
+    with make_client(f"{whole.url}?tag={TAG}") as made:
+        yield made
+
+
+def kill(cluster: RedisCluster) -> int:
+    """Kill the primary of the keys. Returns its port, as the next two do."""
+    return cluster.fail_over(SLOT)
+
+
+def switch(cluster: RedisCluster) -> int:
+    """Have a replica take the primary's place, as planned."""
+    return cluster.switch(SLOT)
+
+
+def move(cluster: RedisCluster) -> int:
+    """Move the slot of the keys to another primary."""
+    old = cluster.primary_port(SLOT)
+    cluster.move(SLOT, next(port for port in cluster.primaries() if port != old))
+    return old
+
+
+def is_raised(client: RedisClient) -> bool:
+    try:
+        return bool(client.eval("return redis.call('SET', KEYS[1], 2)", 1, KEY))
+    except redis.ConnectionError:
+        return False
+
+
+@pytest.mark.parametrize("change", [kill, switch, move])
+def test_a_client_follows_its_slot(
+    whole: RedisCluster, client: RedisClient, change: Callable[[RedisCluster], int]
+) -> None:
+    client.set(KEY, "1")
+    assert client.wait(1, 30_000) >= 1, "a replica has it"
+    old = change(whole)
+    assert whole.primary_port(SLOT) != old, "the fault fired"
+    wait_until(lambda: is_raised(client), "the client found the primary", 30)
+    assert client.get(KEY) == "2"
+
+
+def is_completed(pump: Pump, handle: TurnHandle) -> bool:
+    """Each connection to the old primary fails once."""
+    try:
+        return pump.finish(handle).ending == Ending.COMPLETED
+    except (redis.ConnectionError, Unreachable):
+        return False
+
+
+def test_a_turn_is_held_by_one_slot_and_its_scripts_are_loaded_wherever_that_goes(
+    whole: RedisCluster, tmp_path: Path
+) -> None:
+    assert check_redis(whole.url + "?tag=bq", "{bq}:").level == "ok"
+    with Pump(obedient.brain, whole.url, sqlite_url(tmp_path)) as pump:
+        for name, change in (("s1", switch), ("s2", move), ("s3", switch)):
+            handle = insist(partial(pump.submit, name, script([("write", {"name": name})]), turn_id=new_turn_id()))
+            wait_until(partial(is_completed, pump, handle), "the turn is completed")
+            change(whole)
+        kept = {port: whole.ask(port, "KEYS", "*") for port in whole.primaries()}
+    assert {key.partition("}")[0] for key in kept[whole.primary_port(SLOT)]} == {"{" + TAG}
+    assert [port for port, keys in kept.items() if keys] == [whole.primary_port(SLOT)]
+
+
+def pings(app: Celery) -> bool:
+    try:
+        return bool(app.control.ping(timeout=1))
+    except (redis.RedisError, OperationalError):  # a connection of the pool was cut
+        return False
+
+
+def test_a_celery_worker_hears_doorbells_after_its_slot_went_elsewhere(whole: RedisCluster, tmp_path: Path) -> None:
+    app, heard = listening_app(settings_for(whole.url))
+    with Pump(obedient.brain, whole.url, sqlite_url(tmp_path)) as pump, running(app):
+        pump.submit("s1", script())
+        wait_until(lambda: len(heard.bells) == 1, "a worker takes the doorbell")
+        for count, change in enumerate((switch, move, kill), 2):
+            change(whole)
+
+            def submitted(name: str = f"s{count}") -> bool:
+                try:
+                    pump.submit(name, script(), turn_id=new_turn_id())
+                except Unreachable:
+                    return False
+                return True
+
+            wait_until(submitted, "the client found the primary", 30)
+            wait_until(lambda count=count: len(heard.bells) >= count, "and so did the worker", 60)
+        wait_until(lambda: pings(app), "`celery inspect ping` is answered", 60)
+
+
+def test_streams_are_followed_through_a_failover(whole: RedisCluster, client: RedisClient) -> None:
+    keys = Keys(f"{{{TAG}}}:")
+    events = keys.turn("s1", "t1") + ":events"
+
+    def tell(*numbers: int) -> None:
+        for number in numbers:
+            wait_until(partial(written, number), f"event {number} is written", 30)
+
+    def written(number: int) -> bool:
+        try:
+            client.xadd(events, {"kind": "budget", "at": 1, "data": "{}"}, f"{number}-0")
+        except redis.RedisError:
+            return False
+        return True
+
+    async def follow() -> list[int]:
+        reader = StreamReader(f"{whole.url}?tag={TAG}", keys, patience_s=30.0)
+        try:
+            follower = reader.follow("s1", "t1", 0)
+            seen = await take(follower, 3)
+            waiting = asyncio.create_task(take(follower, 3, wait_s=60.0))
+            await until(lambda: reader.streams == 1, "it waits")
+            await asyncio.to_thread(whole.switch, SLOT)
+            await asyncio.to_thread(tell, 4, 5, 6)
+            return seen + await waiting
+        finally:
+            await reader.close()
+
+    client.hset(keys.turn("s1", "t1"), "state", "active")
+    tell(1, 2, 3)
+    assert asyncio.run(follow()) == [1, 2, 3, 4, 5, 6]
+
+
+def test_cells_of_one_cluster_are_apart(whole: RedisCluster, tmp_path: Path) -> None:
+    for cell in "ab":
+        url = f"{whole.url}?tag=bq.{cell}"
+        (tmp_path / cell).mkdir()
+        with Pump(obedient.brain, url, sqlite_url(tmp_path / cell)) as pump:
+            assert pump.finish(pump.submit("s1", script())).ending == Ending.COMPLETED
+    kept = [key for port in whole.primaries() for key in whole.ask(port, "KEYS", "*")]
+    assert {key.partition("}")[0] for key in kept} == {"{bq.a", "{bq.b"}
+
+
+def test_the_url_of_one_node_is_refused_with_the_url_to_use(whole: RedisCluster, tmp_path: Path) -> None:
+    node = f"127.0.0.1:{whole.primary_port(SLOT)}"
+    found = check_redis(f"redis://{node}/0")
+    assert (found.level, found.remedy) == ("FAIL", f"set BRAINQ_REDIS_URL=redis+cluster://{node}/")
+    wiring = Wiring(load_settings(redis_url=f"redis://{node}/0", sql_url=sqlite_url(tmp_path)), obedient.brain)
+    with pytest.raises(SetupError, match=r"set BRAINQ_REDIS_URL=redis\+cluster://"):
+        wiring.warm_up()
+    wiring.close()
+
+
+@contextmanager
+def fleet(cluster: RedisCluster, directory: Path) -> Generator[Client]:
+    """A client of worker processes of all pools."""
+    environment = {
+        "BRAINQ_APP": APP,
+        "BRAINQ_REDIS_URL": cluster.url,
+        "BRAINQ_SQL_URL": sqlite_url(directory),
+        "PYTHONPATH": os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH", "")])),
+    }
+    settings = load_settings(redis_url=cluster.url, sql_url=environment["BRAINQ_SQL_URL"])
+    with Client(settings, obedient.brain) as client, LocalFleet(directory / "workers", environment, spawn=fork_celery):
+        yield client
+
+
+def submit(client: Client, name: str) -> TurnHandle:
+    """A turn of a read and a write."""
+    calls = [[(tool, {"name": name, "sleep_s": 0.1})] for tool in ("read", "write")]
+    return insist(partial(client.submit, name, script(*calls), turn_id=new_turn_id()))
+
+
+@pytest.mark.full
+@pytest.mark.timeout(300)
+def test_a_fleet_under_load_loses_and_doubles_nothing_while_its_slot_moves_and_fails_over(
+    whole: RedisCluster, tmp_path: Path
+) -> None:
+    with fleet(whole, tmp_path) as client:
+        handles: list[TurnHandle] = []
+        for round_, change in enumerate((switch, move, switch)):
+            handles += [submit(client, f"s{round_}-{number}") for number in range(LOAD)]
+            wait_until(lambda: diary.notes("start", tool="write"), "writes run")
+            change(whole)
+        results = [insist(partial(handle.result, timeout_s=200)) for handle in handles]
+    assert [(result.ending, result.text) for result in results] == [(Ending.COMPLETED, "done")] * 3 * LOAD
+    written = [note["turn"] for note in diary.notes("start", tool="write")]
+    assert len(written) == len(set(written)), "no write ran twice"
