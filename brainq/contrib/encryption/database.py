@@ -34,8 +34,8 @@ from brainq.runtime.observe.logs import logger
 CONNECTIONS = 2
 KNOWN_TURNS = 4096
 KNOWN_UNREADABLE = 4096
-_SESSION_NAMES = ("session_id", "session")
-_TURN_NAMES = ("turn_id", "turn")
+_OWNERS = ("session_id", "session", "turn_id", "turn")
+"""The parameters that name the owner of content, in the order of preference: a session, or else a turn."""
 log = logger("brainq.store")
 
 
@@ -119,6 +119,9 @@ class EncodedStatement(Prepared):
         binds: dict[str, Any] = {name: bind for bind, name in self._compiled.bind_names.items()}
         self._texts = [name for name in names if name in binds and isinstance(binds[name].type, ContentText)]
         self._bytes = [name for name in names if name in binds and isinstance(binds[name].type, ContentBytes)]
+        self._owner = next((name for name in _OWNERS if name in names), "")
+        if self._texts and (not self._owner or (self._owner.startswith("turn") and self._table is None)):
+            raise KeyError(f"a statement that writes content needs one of the parameters {', '.join(_OWNERS)}")
         self._opened = [(name, kind) for name, kind in self._columns if isinstance(kind, ContentText | ContentBytes)]
 
     def for_driver(self, given: Mapping[str, Any]) -> tuple[str, Any]:
@@ -151,13 +154,10 @@ class EncodedStatement(Prepared):
         return values
 
     def _session_of(self, given: Mapping[str, Any]) -> str:
-        for name in _SESSION_NAMES:
-            if name in given:
-                return str(given[name])
-        turn_id = next((str(given[name]) for name in _TURN_NAMES if name in given), None)
-        if turn_id is None or self._table is None:
-            raise KeyError("a statement writes content, and names neither its session nor its turn")
-        return self._sessions.of(self._table, turn_id)
+        owner = str(given[self._owner])
+        if self._owner.startswith("session") or self._table is None:
+            return owner
+        return self._sessions.of(self._table, owner)
 
 
 def opened(codec: ContentCodec, kind: TypeEngine[Any], value: Any) -> Any:

@@ -9,8 +9,10 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pytest
+from sqlalchemy import bindparam, update
 
 from brainq.adapters.sql.store import Store
+from brainq.adapters.sql.tables import messages
 from brainq.contracts.encryption import ContentShredded
 from brainq.contrib.encryption import content_keys
 from brainq.contrib.encryption.content_keys import ContentKeys, KeysLeaving, codec_of
@@ -92,6 +94,11 @@ def test_a_shredded_key_is_in_no_file_wherever_its_shredder_died(at_once: None) 
     with keyed() as world:
         shred(world)
         assert seen(world) == (["shredded"], False)
+
+
+def test_a_statement_that_writes_content_names_its_session_or_its_turn() -> None:
+    with keyed() as world, pytest.raises(KeyError, match="session_id"):
+        world.store.database.write(update(messages).values(content=bindparam("said")), {"said": "hello"})
 
 
 def test_an_interrupted_shred_leaves_keys_that_are_used(monkeypatch: pytest.MonkeyPatch) -> None:
