@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 import re
+from functools import partial
 from typing import Annotated, Any, Literal, Self, TypedDict, TypeVar, cast
 
-from pydantic import BaseModel, Field, JsonValue, ValidationInfo, field_validator, model_validator
+from pydantic import AfterValidator, BaseModel, Field, JsonValue, ValidationInfo, field_validator, model_validator
 
 from brainq.contracts.base import OfTurn, UserText, Wire, check_json
 from brainq.contracts.ids import check_id, check_turn_id
@@ -175,8 +176,8 @@ class TurnRequest(TurnChoices):
         with another one, and the same request_key, is the same request.
     """
 
-    turn_id: str
-    session_id: str
+    turn_id: Annotated[str, AfterValidator(partial(check_turn_id, "turn_id"))]
+    session_id: Annotated[str, AfterValidator(partial(check_id, "session_id"))]
     user_message: UserText = Field(max_length=MAX_MESSAGE_CHARS)
     request_key: str = ""
     limits: LimitsOverride = LimitsOverride()
@@ -187,7 +188,7 @@ class TurnRequest(TurnChoices):
     attachments: tuple[Attachment, ...] = ()
     history: tuple[Message, ...] = ()
     client_tools: tuple[ClientTool, ...] = ()
-    brain: str | None = None
+    brain: Annotated[str, AfterValidator(partial(check_id, "brain"))] | None = None
     traceparent: str | None = None
 
     @model_validator(mode="before")
@@ -211,25 +212,10 @@ class TurnRequest(TurnChoices):
         # Options that were made for a brain may hold more than a turn can bring.
         return value.explicit() if isinstance(value, TurnOptions) else value
 
-    @field_validator("turn_id")
-    @classmethod
-    def _turn_id(cls, value: str) -> str:
-        return check_turn_id("turn_id", value)
-
-    @field_validator("session_id")
-    @classmethod
-    def _session_id(cls, value: str) -> str:
-        return check_id("session_id", value)
-
     @field_validator("request_key")
     @classmethod
     def _request_key(cls, value: str) -> str:
         return check_id("request_key", value) if value else value
-
-    @field_validator("brain")
-    @classmethod
-    def _brain(cls, value: str | None) -> str | None:
-        return value if value is None else check_id("brain", value)
 
     @field_validator("traceparent")
     @classmethod

@@ -38,11 +38,7 @@ def read_submit(
     """Return the TurnRequest that a producer sent, and the files that it refers to. Raises InvalidInput naming the
     first wrong field."""
     referring, files = extract_files(fields, limits)
-    return _read_fields(referring), files
-
-
-def _read_fields(fields: dict[str, Any]) -> TurnRequest:
-    given = {"turn_id": new_turn_id(), **{name: value for name, value in fields.items() if value is not None}}
+    given = {"turn_id": new_turn_id(), **{name: value for name, value in referring.items() if value is not None}}
     if "output_schema" in given:
         given["output_schema"] = check_answer_schema("output_schema", given["output_schema"])
     try:
@@ -60,7 +56,7 @@ def _read_fields(fields: dict[str, Any]) -> TurnRequest:
         check_history(request.history)
     if request.client_tools:
         check_client_tools(request.client_tools)
-    return request
+    return request, files
 
 
 def read_foreign(

@@ -172,10 +172,6 @@ class TurnQueue:
         word, _, _ = self._submit(request.model_copy(update={"on_busy": "enqueue"}), place, why)
         return word
 
-    def limits_of(self, request: TurnRequest) -> Limits:
-        # A turn whose brain is gone is queued as well, to be ended.
-        return request.limits.applied_to(self.limits.of(request.brain) or Limits())
-
     def _submit(
         self,
         request: TurnRequest,
@@ -187,22 +183,18 @@ class TurnQueue:
         if place is not None:
             word, detail, stopped = "MOVED" if place.cell else "MOVING", place.cell, ()
         else:
-            word, detail, stopped = self._submit_here(request, lost_reason, kept, stop_fields)
+            word, detail, stopped = self.turns.submit(
+                request,
+                # A turn whose brain is gone is queued as well, to be ended.
+                request.limits.applied_to(self.limits.of(request.brain) or Limits()),
+                lost_reason=lost_reason,
+                children=(None if self.children is None else self.children.of(request.brain)) or 0,
+                kept=kept,
+                stop_fields=stop_fields,
+            )
         if word == "MOVED":
             self.tenants.send_turn(request.turn_id, detail)
         return word, detail, stopped
-
-    def _submit_here(
-        self, request: TurnRequest, lost_reason: str, kept: RestoredState, stop_fields: Sequence[str]
-    ) -> tuple[SubmitWord, str, tuple[str, ...]]:
-        return self.turns.submit(
-            request,
-            self.limits_of(request),
-            lost_reason=lost_reason,
-            children=(None if self.children is None else self.children.of(request.brain)) or 0,
-            kept=kept,
-            stop_fields=stop_fields,
-        )
 
 
 def _forbidden(stop: Stop) -> TurnForbidden:
