@@ -9,7 +9,7 @@ ROOT = Path(__file__).parents[1]
 
 
 def check_out(revision: str, target: Path) -> Path:
-    """Write the revision's files into `target`; what is not committed is not in it.
+    """Write the revision's files into `target`. Uncommitted files are not included.
 
     Raises CalledProcessError for a revision that git does not know.
     """

@@ -19,18 +19,19 @@ HEADS = "| service | status | error | kind | retried |\n|---|---|---|---|---|"
 
 
 def examples() -> list[dict[str, Any]]:
-    """The rows of refusal_examples.toml."""
+    """Return the rows of refusal_examples.toml."""
     return tomllib.loads(files("brainq.adapters.models").joinpath("refusal_examples.toml").read_text())["refusal"]
 
 
 def gateway_answer(kind: str) -> str:
-    """The status and the code of the gateway's OpenAI front for a turn that ended by this kind of failure."""
+    """Return the status and the code with which the gateway's OpenAI wires answer for a turn that ended with this kind
+    of failure."""
     status, code = failure_status(Ending.FAILED, render_failure(kind, "x"))
     return f"{status} `{code}`"
 
 
 def table() -> str:
-    """The table, one row for each example."""
+    """Return the table, with one row for each example."""
     return "\n".join([HEADS, *map(_row, examples())])
 
 

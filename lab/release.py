@@ -1,7 +1,7 @@
-"""Builds a release of this commit into dist/, and tries it: `make release`.
+"""Build a release of this commit into dist/, and test it: `make release`.
 
 A wheel and an sdist are built twice, in two checkouts, and must be the same byte for byte. An SBOM lists what the image
-installs. The wheel is then installed in an empty environment, with what it asks for. Nothing is uploaded.
+installs. The wheel is then installed in an empty environment, with its dependencies. Nothing is uploaded.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ from pathlib import Path
 from lab.checkout import ROOT, check_out
 
 LOCK = "ops/docker/requirements.lock"
-"""What the SBOM is made of: brainq's dependencies as the image installs them."""
+"""The file from which the SBOM is made: brainq's dependencies as the image installs them."""
 
 SUMS = "SHA256SUMS"
 
 
 class NotReleased(Exception):
-    """What was built is not fit for a release."""
+    """The error of a build that is not fit for a release."""
 
 
 def run(command: Sequence[str | Path], cwd: Path, **environment: str) -> str:
-    """Its standard output. Raises NotReleased with all it printed when it fails."""
+    """Run a command. Returns its standard output. Raises NotReleased with all of its output if it fails."""
     ours = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "VIRTUAL_ENV")}
     done = subprocess.run(
         [str(part) for part in command], cwd=cwd, env=ours | environment, capture_output=True, text=True
@@ -42,7 +42,7 @@ def run(command: Sequence[str | Path], cwd: Path, **environment: str) -> str:
 
 
 def build(checkout: Path, epoch: str, timezone: str) -> list[Path]:
-    """The sdist and the wheel of a checkout. Neither the place, the clock, nor the time zone may leave a trace."""
+    """Build the sdist and the wheel of a checkout. They do not depend on the directory, the clock or the time zone."""
     run([sys.executable, "-m", "hatchling", "build", "-d", "built"], checkout, SOURCE_DATE_EPOCH=epoch, TZ=timezone)
     return sorted((checkout / "built").iterdir())
 
@@ -52,7 +52,7 @@ def digest(file: Path) -> str:
 
 
 def require_equal(first: Sequence[Path], second: Sequence[Path]) -> None:
-    """Raises NotReleased with the names of files that two builds do not have alike."""
+    """Raise NotReleased with the names of the files that differ between two builds."""
     builds = [{file.name: digest(file) for file in built} for built in (first, second)]
     differ = sorted(name for name in builds[0].keys() | builds[1].keys() if builds[0].get(name) != builds[1].get(name))
     if differ:
@@ -60,7 +60,10 @@ def require_equal(first: Sequence[Path], second: Sequence[Path]) -> None:
 
 
 def write_sbom(checkout: Path, to: Path, epoch: str) -> None:
-    """CycloneDX JSON, valid by its schema, with the hashes of the lock; the same for the same commit."""
+    """Write an SBOM as CycloneDX JSON, valid by its schema, with the hashes of the lock.
+
+    The same commit gives the same file.
+    """
     options = ["--pyproject", "pyproject.toml", "--mc-type", "library", "--output-reproducible", "--validate"]
     run(
         [sys.executable, "-m", "cyclonedx_py", "requirements", LOCK, *options, "-o", to],
@@ -70,12 +73,12 @@ def write_sbom(checkout: Path, to: Path, epoch: str) -> None:
 
 
 def write_sums(files: Sequence[Path], to: Path) -> None:
-    """As `sha256sum --check` reads them."""
+    """Write the checksums in the form that `sha256sum --check` reads."""
     to.write_text("".join(f"{digest(file)}  {file.name}\n" for file in files))
 
 
 def try_wheel(wheel: Path, version: str, scratch: Path) -> None:
-    """Installs it in an empty environment, with what it asks for, and runs it. Raises NotReleased."""
+    """Install the wheel in an empty environment, with its dependencies, and run it. Raises NotReleased."""
     venv.create(scratch / "empty", with_pip=True)
     python, brainq = scratch / "empty/bin/python", scratch / "empty/bin/brainq"
     run([python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", wheel], scratch)
@@ -88,7 +91,10 @@ def try_wheel(wheel: Path, version: str, scratch: Path) -> None:
 
 
 def release(to: Path) -> list[Path]:
-    """Sdist, wheel, SBOM and sums of this commit. Raises NotReleased before anything is in `to`."""
+    """Release sdist, wheel, SBOM and checksums of this commit.
+
+    Raises NotReleased before anything is written to `to`.
+    """
     epoch = run(["git", "log", "-1", "--format=%ct"], ROOT).strip()
     with tempfile.TemporaryDirectory(prefix="brainq-release-") as directory:
         scratch = Path(directory).resolve()

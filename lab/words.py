@@ -1,7 +1,9 @@
-"""The words and sentences of pages and code, for `make lint`; `python -m lab.words --means` prints the means, too.
+"""The check of words and sentences in pages and code, for `make lint`.
 
-Pages are in plain words and short sentences. Code has fewer of the words that we gave up than `CODE_CEILINGS` says;
-a ceiling is lowered when the words become fewer, and never raised: `--means` shows which can be lowered, and to what.
+`python -m lab.words --means` also prints the means.
+
+Pages must have plain words and short sentences. `CODE_CEILINGS` limits how often code may use retired words. When they
+become fewer, a ceiling is lowered, and it is never raised. `--means` shows which ceilings can be lowered.
 """
 
 from __future__ import annotations
@@ -17,17 +19,17 @@ from statistics import mean
 ROOT = Path(__file__).parents[1]
 
 LONGEST, MEAN = 30, 20
-"""The most words of a sentence, and of a page's sentences on average. 15 to 20 read better than 10."""
+"""The maximum number of words of a sentence, and of a page's sentences on average. 15 to 20 read better than 10."""
 
 RETIRED = re.compile(
     r"\b(whoever|nobody|somebody|anybody|everybody|he|his|him|dear|told|stands?|stood)\b"
     r"|\bis\s+no\s+(?!longer|one\b)\w+|\bis\s+none\s+of\b|\bare\s+no\s+(?!longer)\w+",
     re.IGNORECASE,
 )
-"""Words and turns of phrase that pages do without."""
+"""The words and phrases that pages do not use."""
 
 PLAIN = re.compile(r"\b[Tt]here\s+(is|are)\s+no\b")
-"""What looks like one of them and is plain."""
+"""A phrase that looks like a retired one but is plain."""
 
 CODE_CEILINGS = {
     r"told|said|stands": 66,
@@ -43,25 +45,27 @@ CODE_CEILINGS = {
     r"so many": 21,
     r"untold": 6,
 }
-"""How often `brainq/` may have these words at most, in names of their own, docstrings and comments."""
+"""The maximum number of uses of these words in names, docstrings and comments of `brainq/`."""
 
 OPENING = re.compile(r"(What|Whether|Who|Whose|Which|Where|How|That|Those|None|Nothing|The same|It|They|Its)\b")
 OPENING_CEILING = 206
-"""How many docstrings of `brainq/` may begin with one of these words in place of a verb or an article."""
+"""The maximum number of docstrings of `brainq/` that begin with one of these words instead of a verb or an article."""
 
 STYLE_CEILINGS = {"D205": 612, "D401": 213, "D404": 4, "D202": 2, "D210": 1, "D300": 0, "D400": 2, "D402": 0, "D403": 1}
-"""How often ruff may find these rules of pydocstyle broken in `brainq/`: a summary of one line, in the imperative."""
+"""The maximum number of violations of these pydocstyle rules in `brainq/`: a summary of one line, in the imperative."""
 
 
 def pages() -> list[Path]:
-    """Every page that a reader of the repository or the site meets."""
+    """Return every page that a reader of the repository or the site sees."""
     at_the_top = [ROOT / name for name in ("README.md", "CHANGELOG.md", "CONTRIBUTING.md", "ops/README.md")]
     return [*at_the_top, *sorted((ROOT / "docs").rglob("*.md"))]
 
 
 def prose(text: str) -> str:
-    """A page without its programs, headings, pictures and the addresses of its links; code in a line is one word,
-    and so is a list of codes."""
+    """Return a page without code blocks, headings, pictures and addresses of links.
+
+    Inline code counts as one word, and so does a list of codes.
+    """
     text = re.sub(r"^ *```.*?^ *```", "", text, flags=re.DOTALL | re.MULTILINE)
     text = re.sub(r"`[^`]+`", "code", text)
     text = re.sub(r"\bcode\*?(?:, code\*?)+", "code", text)
@@ -70,17 +74,20 @@ def prose(text: str) -> str:
 
 
 def sentences(text: str) -> list[str]:
-    """Those of paragraphs and lists."""
+    """Return the sentences of paragraphs and lists."""
     return _sentences(re.split(r"\n\s*\n|^ *[-*] |^ *\d+\. |^\|.*$", prose(text), flags=re.MULTILINE))
 
 
 def sentences_of_tables(text: str) -> list[str]:
-    """Those of cells."""
+    """Return the sentences of table cells."""
     return _sentences([cell for row in re.findall(r"^\|.*$", prose(text), re.MULTILINE) for cell in row.split("|")])
 
 
 def _sentences(parts: list[str]) -> list[str]:
-    """A sentence ends before what may begin another, or with its part; two words are none."""
+    """Split texts into sentences.
+
+    A sentence ends before what may begin another, or at the end of its text. Two words are not a sentence.
+    """
     found = [
         one for part in parts for one in re.split(r"(?<=[.!?])[)*\"]*\s+(?=[A-Z*\[(\"\d]|(?:code|brainq)\b)", part)
     ]
@@ -88,12 +95,12 @@ def _sentences(parts: list[str]) -> list[str]:
 
 
 def length(sentence: str) -> int:
-    """How many words it has; dashes and arrows are none."""
+    """Return the number of words of a sentence, not counting dashes and arrows."""
     return sum(1 for word in sentence.split() if re.search(r"\w", word))
 
 
 def faults(page: Path) -> list[str]:
-    """A line each: what a page's words and sentences should not have."""
+    """Return a line for each fault in a page's words and sentences."""
     text = page.read_text()
     name = page.relative_to(ROOT)
     retired = [f"{name}: not in use: {found[0]!r}" for found in RETIRED.finditer(PLAIN.sub("", prose(text)))]

@@ -1,4 +1,4 @@
-"""How far brainq's token estimates are from what services count.
+"""The difference between brainq's token estimates and the counts of services.
 
-Run it with `python -m lab.estimate`; docs/guides/token-estimates.md says how to read it.
+Run it with `python -m lab.estimate`. docs/guides/token-estimates.md explains the output.
 """

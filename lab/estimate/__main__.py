@@ -1,4 +1,4 @@
-"""`python -m lab.estimate`: prints estimated / real tokens, for recorded usage and for texts."""
+"""Print estimated / real tokens, for recorded usage and for texts: `python -m lab.estimate`."""
 
 from __future__ import annotations
 

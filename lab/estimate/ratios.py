@@ -1,4 +1,4 @@
-"""Estimated over real tokens: samples, and what is said of them."""
+"""Ratios of estimated to real tokens: samples, and statistics over them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """One text, or one stretch of a conversation. Both counts in tokens; `real` is more than 0."""
+    """A text, or a part of a conversation, with its counts in tokens. `real` is above 0."""
 
     estimated: int
     real: int
@@ -17,7 +17,7 @@ class Sample:
 
 @dataclass(frozen=True, slots=True)
 class Ratios:
-    """estimated / real: nearest-rank percentiles over samples, and the ratio of the sums."""
+    """The ratios estimated / real: nearest-rank percentiles over samples, and the ratio of the sums."""
 
     samples: int
     p5: float
@@ -27,7 +27,7 @@ class Ratios:
 
 
 def ratios(samples: Sequence[Sample]) -> Ratios:
-    """Raises ValueError if there is no sample."""
+    """Return the ratios of the samples. Raises ValueError if there is no sample."""
     if not samples:
         raise ValueError("there are no samples")
     found = sorted(sample.estimated / sample.real for sample in samples)

@@ -1,4 +1,4 @@
-"""Samples from texts, counted by a tokenizer: OpenAI's o200k_base, as the package `bpe-openai` carries it."""
+"""Samples from texts. The tokenizer that counts them is OpenAI's o200k_base, in the package `bpe-openai`."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ RIGHTS = {
 
 
 def counter() -> Callable[[str], int] | None:
-    """text -> tokens; None where the tokenizer is not installed."""
+    """Return a function from a text to its number of tokens. Returns None if the tokenizer is not installed."""
     try:
         library: Any = importlib.import_module("bpe_openai")
     except ImportError:
@@ -46,7 +46,7 @@ def counter() -> Callable[[str], int] | None:
 
 
 def text_samples(recorded: Path, count: Callable[[str], int]) -> dict[str, list[Sample]]:
-    """kind of text -> samples."""
+    """Return kind of text -> samples."""
     kinds = {
         "English prose": list(_said(recorded)),
         "JSON tool results": list(_results(recorded)),
@@ -74,6 +74,6 @@ def _said(recorded: Path) -> Iterator[str]:
 
 
 def _results(recorded: Path) -> Iterator[str]:
-    """Results that are JSON objects or lists; the others are short sentences."""
+    """Return the results that are JSON objects or lists. The others are short sentences."""
     contents = dict.fromkeys(result["content"] for _, step in _steps(recorded) for result in step["results"])
     return (content for content in contents if content.startswith(("{", "[")))

@@ -24,10 +24,10 @@ Samples = dict[tuple[str, str], list[Sample]]
 
 
 def usage_samples(recorded: Path) -> tuple[Samples, list[str]]:
-    """(model, kind) -> samples, and the models left out.
+    """Return (model, kind) -> samples, and the models that are left out.
 
-    A model is left out if its input ever shrank: what it reports is then no count of the whole conversation
-    (cached input not counted, an older part dropped, thinking that was taken out again).
+    A model is left out if its input ever became smaller. What it reports is then not the count of the whole
+    conversation, for example because cached input is not counted, an older part was dropped, or thinking was removed.
     """
     grown: dict[tuple[str, str], list[tuple[int, int]]] = {}
     with gzip.open(recorded, "rt", encoding="utf-8") as lines:
@@ -45,7 +45,7 @@ def usage_samples(recorded: Path) -> tuple[Samples, list[str]]:
 
 
 def _differences(turns: Sequence[dict[str, Any]]) -> Iterator[tuple[str, list[Message], int]]:
-    """(kind, what was added, by how many tokens the input grew) for consecutive steps with usage."""
+    """Yield (kind, added text, growth of the input in tokens) for consecutive steps with usage."""
     steps = [
         (step, turn["user"] if first else None)
         for turn in turns

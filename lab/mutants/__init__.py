@@ -1,1 +1,4 @@
-"""Bugs put into the code on purpose, one at a time: a suite that stays green with one of them proves too little."""
+"""Bugs that are put into the code on purpose, one at a time.
+
+A test suite that stays green with one of them proves too little.
+"""

@@ -1,7 +1,7 @@
-"""Seeds each bug of the list into a copy of the code and expects its tests to fail.
+"""Seed each bug of the list into a copy of the code, and expect its tests to fail.
 
-python -m lab.mutants               every bug; exit code 1 when one survives
-python -m lab.mutants deadline      those whose name, or file, holds `deadline`; exit code 2 where none does
+python -m lab.mutants               every bug; exit code 1 if one survives
+python -m lab.mutants deadline      the bugs whose name or file contains `deadline`; exit code 2 if there is none
 """
 
 from __future__ import annotations
@@ -59,7 +59,8 @@ def main() -> int:
 
 
 def chosen(bugs: Sequence[Bug], words: Sequence[str]) -> tuple[list[Bug], list[str]]:
-    """The bugs whose name or file holds one of the words (all, without words), and the words that no bug has."""
+    """Return the bugs whose name or file contains one of the words (all, without words), and the words that match no
+    bug."""
     held = {bug: f"{bug.name} {bug.file}" for bug in bugs}
     wanted = [bug for bug, text in held.items() if not words or any(word in text for word in words)]
     return wanted, [word for word in words if not any(word in text for text in held.values())]
@@ -67,7 +68,7 @@ def chosen(bugs: Sequence[Bug], words: Sequence[str]) -> tuple[list[Bug], list[s
 
 @contextmanager
 def _copies(count: int) -> Generator[SimpleQueue[Path]]:
-    """Copies of the code to spoil, each for one bug at a time."""
+    """Yield copies of the code, each for one bug at a time."""
     free: SimpleQueue[Path] = SimpleQueue()
     with tempfile.TemporaryDirectory(prefix="bq-mutants-") as folder:
         for number in range(count):
@@ -83,7 +84,7 @@ def _copies(count: int) -> Generator[SimpleQueue[Path]]:
 
 
 def _tried(copies: SimpleQueue[Path], bug: Bug) -> tuple[int, str]:
-    """pytest's exit code with this bug in the code, and what it said."""
+    """Return pytest's exit code and output with this bug in the code."""
     copy = copies.get()
     file = copy / bug.file
     right = file.read_text()

@@ -1,4 +1,4 @@
-"""A bug to be seeded: which text of which file becomes what, and which tests must notice."""
+"""A bug to seed: the text of a file that is replaced, and the tests that must fail."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from pathlib import Path
 
 @dataclass(frozen=True, slots=True)
 class Bug:
-    """One bug.
+    """A bug.
 
-    name    says what is wrong, in a few words
-    file    path from the root of the repository
-    old     text that stands in the file exactly once
-    new     what stands there instead
+    name    a few words about what is wrong
+    file    the path from the root of the repository
+    old     a text that occurs in the file exactly once
+    new     the text that replaces it
     tests   files, or `file::test`, of which at least one test must fail
     """
 
@@ -24,7 +24,7 @@ class Bug:
     tests: tuple[str, ...]
 
     def seeded(self, root: Path) -> str:
-        """The file's text with the bug in it. Raises ValueError when `old` does not stand there once."""
+        """Return the file's text with the bug in it. Raises ValueError if `old` does not occur exactly once."""
         text = (root / self.file).read_text()
         found = text.count(self.old)
         if found != 1:

@@ -1,4 +1,4 @@
-"""Recall of tool selection: of the tools that recorded models called, how many would they have been shown?
+"""The recall of tool selection: how many of the tools that recorded models called would have been shown to them?
 
-Run it with `python -m lab.recall --help`; docs/guides/tool-selection.md says how to read it.
+Run it with `python -m lab.recall --help`. docs/guides/tool-selection.md explains the output.
 """

@@ -1,4 +1,4 @@
-"""`python -m lab.recall`: measures, and prints a table for each registry."""
+"""Measure the recall, and print a table for each registry: `python -m lab.recall`."""
 
 from __future__ import annotations
 

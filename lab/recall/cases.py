@@ -1,4 +1,6 @@
-"""The recorded turns as the engine meets them: the message, what was said before it, the tools called."""
+"""The recorded turns in the form in which the engine sees them: the message, the conversation before it, the called
+tools.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,7 @@ from examples.airline.recorded import RecordedSession, RecordedTurn
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """A turn with calls. `called` names a tool once for each call of it, over all steps of the turn."""
+    """A turn with calls. `called` has a tool's name once for each of its calls, over all steps of the turn."""
 
     query: str
     context: SelectionContext
@@ -21,7 +23,7 @@ class Case:
 
 
 def cases(sessions: Iterable[RecordedSession]) -> Iterator[Case]:
-    """Every turn in which the model called a tool; in the others there is nothing to find."""
+    """Yield every turn in which the model called a tool. The others have no tool to find."""
     for session in sessions:
         history: list[Message] = []
         for number, turn in enumerate(session.turns, 1):
@@ -33,7 +35,7 @@ def cases(sessions: Iterable[RecordedSession]) -> Iterator[Case]:
 
 
 def _messages(turn: RecordedTurn, turn_id: str) -> Iterator[Message]:
-    """The turn as it stands in a session's history, as far as selection reads it."""
+    """Return the turn's messages as in a session's history, as far as selection reads them."""
     yield Message(role="user", content=turn.user, turn=turn_id)
     for number, step in enumerate(turn.steps, 1):
         yield Message(role="assistant", content=step.text, turn=turn_id, step=number)

@@ -1,4 +1,4 @@
-"""The arithmetic: what a selector would have shown, against what was called."""
+"""The arithmetic of recall: the tools that a selector would have shown, compared with the called ones."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from lab.recall.cases import Case
 
 @dataclass(slots=True)
 class Recall:
-    """What was found with one `max_tools`.
+    """The result for one `max_tools`.
 
-    turns, whole     turns, and those of which every called tool was among the chosen
-    calls, kept      calls, and those whose tool was among the chosen
-    lost             tool -> its calls that were not
+    turns, whole     the number of turns, and of those whose called tools were all chosen
+    calls, kept      the number of calls, and of those whose tool was chosen
+    lost             tool -> the number of its calls that were lost
     """
 
     turns: int = 0
@@ -56,7 +56,7 @@ def measure(
     pinned: Sequence[str] = (),
     with_context: bool = True,
 ) -> dict[int, Recall]:
-    """max_tools -> Recall. Chooses for every case as the engine does at a turn's first step.
+    """Return max_tools -> Recall. Tools are chosen for every case as the engine does at a turn's first step.
 
     Raises ValueError if a case calls a tool that the registry lacks.
     """
@@ -74,9 +74,11 @@ def measure(
 
 
 def selection_ms(cases: Iterable[Case], specs: Sequence[ToolSpec], ranker: ToolRanker, max_tools: int) -> list[float]:
-    """CPU time of a selection with context for each case in turn, all threads together, milliseconds, sorted.
+    """Return the sorted CPU times, in milliseconds, of a selection with context for each case.
 
-    The ranker's index of the tools is made before: that is once a process, not once a turn.
+    The times of all threads are added.
+
+    The ranker's index of the tools is built before, because that happens once per process, not once per turn.
     """
     selector = SemanticToolSelector(max_tools, ranker=ranker)
     ranker.rank("anything", specs)
@@ -89,7 +91,7 @@ def selection_ms(cases: Iterable[Case], specs: Sequence[ToolSpec], ranker: ToolR
 
 
 def percentile(values: Sequence[float], percent: float) -> float:
-    """Nearest-rank percentile of sorted values. Raises ValueError if there are none."""
+    """Return the nearest-rank percentile of sorted values. Raises ValueError if there are none."""
     if not values:
         raise ValueError("there are no values")
     return values[max(1, math.ceil(len(values) * percent / 100)) - 1]

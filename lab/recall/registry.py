@@ -1,4 +1,4 @@
-"""Large registries of real tools: the airline's own, among those of MCP servers (tools.json)."""
+"""Large registries of real tools: the airline's own tools among those of MCP servers (tools.json)."""
 
 from __future__ import annotations
 
@@ -13,9 +13,12 @@ COLLECTED = Path(__file__).with_name("tools.json")
 
 
 def registries() -> dict[str, tuple[ToolSpec, ...]]:
-    """name -> specs. `mixed`: the airline among tools of other fields; `crowded`: and of other travel services.
+    """Return name -> specs.
 
-    The airline's tools stand last: tools with equal scores are taken in registry order, which must not help.
+    `mixed` has the airline's tools among tools of other fields; `crowded` also has those of other travel services.
+
+    The airline's tools are last, because tools with equal scores are chosen in registry order, which must not help
+    them.
     """
     servers: list[dict[str, Any]] = json.loads(COLLECTED.read_text(encoding="utf-8"))["servers"]
     others = [ToolSpec(**tool) for server in servers if not server["travel"] for tool in server["tools"]]

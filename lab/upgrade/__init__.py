@@ -1,1 +1,1 @@
-"""A rolling upgrade under load, from another revision to this checkout: what is lost, what is done twice."""
+"""A test of a rolling upgrade under load, from another revision to this checkout, for lost turns and doubled writes."""

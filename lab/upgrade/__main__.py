@@ -42,7 +42,10 @@ RESULT_S = 180.0
 
 @dataclass
 class Report:
-    """What was found. `doubled`: writes that the ledger has more than once; `missing`: turns with writes it lacks."""
+    """The findings.
+
+    `doubled` are writes that the ledger has more than once; `missing` are turns whose writes it lacks.
+    """
 
     turns: int = 0
     endings: Counter[str] = field(default_factory=Counter[str])
@@ -133,8 +136,10 @@ def _upgrade(directory: Path, build: Path, given: argparse.Namespace, console: C
 
 
 def celery_in(directory: Path) -> SpawnWorker:
-    """Workers start as stock celery, in `directory`: where Python runs a module, it looks for it there first, and in
-    this checkout each would be of this build."""
+    """Start workers as stock celery in `directory`.
+
+    Python looks for a module there first; in this checkout each worker would be of this build.
+    """
 
     def spawn(
         celery: Sequence[str], environment: Mapping[str, str], log: int, inherited: int
@@ -154,12 +159,12 @@ def celery_in(directory: Path) -> SpawnWorker:
 
 
 def of_build(shared: Mapping[str, str], tree: Path, directory: Path) -> dict[str, str]:
-    """The environment in which `tree` is what is imported, and then what `directory` has."""
+    """Return an environment in which Python imports from `tree` first, and then from `directory`."""
     return {**shared, "PYTHONPATH": os.pathsep.join([str(tree), str(directory)])}
 
 
 def replace_worker(before: LocalFleet, theirs: LocalWorker, ours: LocalWorker) -> None:
-    """The new worker consumes before the old one is asked to stop, as a supervisor does it."""
+    """Replace a worker as a supervisor does: the new one consumes before the old one is asked to stop."""
     if not ours.is_running:
         ours.launch()
     while not ours.is_ready:
@@ -171,7 +176,7 @@ def replace_worker(before: LocalFleet, theirs: LocalWorker, ours: LocalWorker) -
 
 @contextmanager
 def _producer(directory: Path, name: str, environment: Mapping[str, str]) -> Generator[Path]:
-    """Turns are submitted by this build until it is left or the file `stop-NAME` is there."""
+    """Run a producer of this build that submits turns until the context ends or the file `stop-NAME` exists."""
     path = directory / f"{name}.turns"
     with path.open("wb") as out, (directory / f"{name}.log").open("wb") as log:
         process = subprocess.Popen(
@@ -189,7 +194,7 @@ def _producer(directory: Path, name: str, environment: Mapping[str, str]) -> Gen
 
 
 def _submitted(path: Path) -> list[str]:
-    """Stops the producer, so that each turn it began to submit is in its list."""
+    """Stop the producer, so that its list contains each turn that it began to submit. Returns the list."""
     name = path.stem
     path.with_name(f"stop-{name}").touch()
     end, known = time.monotonic() + 60.0, -1

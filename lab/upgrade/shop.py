@@ -1,7 +1,8 @@
-"""The brain and the producer of the upgrade. Copied beside each build and run by both, so it imports
-what is public alone.
+"""The brain and the producer of the upgrade test.
 
-`python shop.py BUILD SECONDS` submits turns until the time is over and prints their ids, a line each.
+The file is copied next to each build and run by both, so it imports only public names.
+
+`python shop.py BUILD SECONDS` submits turns until the time is over, and prints their ids, one per line.
 """
 
 from __future__ import annotations
@@ -17,14 +18,17 @@ from brainq.testing import ScriptedProvider, calls, says
 LEDGER = "UPGRADE_LEDGER"
 STEP_S = 0.2
 PRICED = "gemini-2.5-flash"
-"""A model in the price list. With its price and a limit of its output, the worst-case cost of a call is known. Under a
-budget, calls without one run one at a time, and most turns of the load would not end in time."""
+"""A model in the price list.
+
+With its price and a limit of its output, the worst-case cost of a call is known. Under a budget, calls with an unknown
+cost run one at a time, so most turns of the load would not end in time.
+"""
 EVERY = "UPGRADE_EVERY_S"
 SESSIONS = 7
 
 
 def answer(request: ModelRequest) -> ModelReply:
-    """Two reads and a write, a second write, the answer."""
+    """Return the reply of the model: two reads and a write, then a second write, then the answer."""
     time.sleep(STEP_S)
     if request.step == 1:
         return calls(("look", {"shelf": 1}), ("look", {"shelf": 2}), ("order", {"item": "apples"}))

@@ -1,4 +1,6 @@
-"""What this build leaves in a database and a Redis, where an older build goes on that knows nothing of it."""
+"""Use the features of this build, so that an older build continues with a database and a Redis that
+contain their data.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,7 @@ from brainq.client.connection import wiring_of
 
 
 def every_on_demand() -> list[OnDemandTables]:
-    """The tables of each feature that came after the baseline migration."""
+    """Return the tables of each feature that was added after the baseline migration."""
     names = [name for _, name, _ in pkgutil.iter_modules(tables.__path__, f"{tables.__name__}.")]
     modules = [importlib.import_module(name) for name in (*names, "brainq.contrib.encryption.tenant_keys")]
     found = [value for module in modules for value in vars(module).values() if isinstance(value, OnDemandTables)]
@@ -20,7 +22,10 @@ def every_on_demand() -> list[OnDemandTables]:
 
 
 def use_features(client: Client) -> list[str]:
-    """Make all of these tables, and leave in them and in Redis what operators do. The names of the tables."""
+    """Create all of these tables, and write the data of operators to them and to Redis.
+
+    Returns the names of the tables.
+    """
     engine = wiring_of(client).store.engine
     for each in every_on_demand():
         each.make(engine)

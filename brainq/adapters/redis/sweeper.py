@@ -188,7 +188,7 @@ class RedisSweeperState:
                 if isinstance(reply, ResponseError):
                     # A turn that cannot be read must not keep the others from continuing. Its own lease still protects
                     # it.
-                    log.error("leases of a process that is gone not ended", failure=reply, process=gone.process)
+                    log.error("the leases of a dead process could not be ended", failure=reply, process=gone.process)
                 else:
                     lapsed += reply
         return lapsed

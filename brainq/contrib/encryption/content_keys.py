@@ -225,5 +225,9 @@ def check_tenant(tenant: str) -> str:
         return tenant
     (name,) = check_prefixes("tenant", (tenant,))
     if name.index(PREFIX_BOUNDARY) != len(name) - 1 if PREFIX_BOUNDARY in name else True:
-        raise InvalidInput("tenant", f"{tenant!r} has no key of its own; keys are by tenant, such as 'acme:'")
+        raise InvalidInput(
+            "tenant",
+            f"{tenant!r} is not a tenant with a key; use the part of the session id up to the first colon, such as "
+            "'acme:'",
+        )
     return name
