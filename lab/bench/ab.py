@@ -42,7 +42,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def measure(checkout: Path, turns: int) -> Figures:
-    """One run there; raises CalledProcessError if it fails."""
+    """Run the benchmark in a checkout. Raises CalledProcessError if it fails."""
     with tempfile.TemporaryDirectory(prefix="ab-", dir=_bench_directory(checkout)) as name:
         path = Path(name, "figures.json")
         subprocess.run(
@@ -59,7 +59,7 @@ def measure(checkout: Path, turns: int) -> Figures:
 
 
 def flat(figures: Mapping[str, Any]) -> Figures:
-    """What both may have, by label: an older checkout has fewer."""
+    """Return the figures that both checkouts may have, by label. An older checkout has fewer."""
     found: dict[str, float] = {}
     for label, name in (("events off", "throughput"), ("events on", "throughput_events")):
         run = figures["details"][name]
@@ -78,12 +78,15 @@ def flat(figures: Mapping[str, Any]) -> Figures:
 
 
 def ratios(rounds: Sequence[tuple[Figures, Figures]], label: str) -> list[float]:
-    """This over the other, a round each; none where one of them has no such figure, or a zero."""
+    """Return this checkout's figure divided by the other's, for each round.
+
+    Rounds without the figure, or with a zero, are omitted.
+    """
     return [ours[label] / theirs[label] for ours, theirs in rounds if ours.get(label) and theirs.get(label)]
 
 
 def table(rounds: Sequence[tuple[Figures, Figures]]) -> Table:
-    """Medians of both, and the ratio's median, least and most."""
+    """Return the medians of both checkouts, and the median, minimum and maximum of the ratio."""
     shown = Table("figure", "this", "other", "this / other", "min", "max")
     for label in rounds[0][0]:
         here = statistics.median(ours[label] for ours, _ in rounds)

@@ -22,14 +22,14 @@ EVENT = b'id: 1\ndata: {"seq":1,"kind":"turn.active","at_ms":1760000000000,"data
 
 
 class Asked(BaseModel):
-    """What is sent to be done."""
+    """The body of a request."""
 
     session_id: str
     user_message: str
 
 
 class Accepted(BaseModel):
-    """What is answered at once."""
+    """The body of the immediate answer."""
 
     turn_id: str
     session_id: str
@@ -37,7 +37,7 @@ class Accepted(BaseModel):
 
 
 class Result(BaseModel):
-    """What is answered in the end."""
+    """The body of the final answer."""
 
     turn_id: str
     text: str
@@ -67,7 +67,7 @@ async def _follow() -> AsyncGenerator[bytes]:
 
 
 class Server(uvicorn.Server):
-    """uvicorn's, which says that it listens."""
+    """A server of uvicorn that reports when it listens."""
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)

@@ -80,11 +80,11 @@ def write_note(path: str, text: str) -> str:
 
 @brain.on_usage
 def count_usage(usage: UsageInfo) -> None:
-    """Makes the usage step part of the chain."""
+    """Do nothing. Its presence makes the usage step part of the chain."""
     if CALLBACK_S:
         time.sleep(CALLBACK_S)
 
 
 @brain.on_turn_end
 def turn_ended(ended: TurnEnd) -> None:
-    """Makes the end step part of the chain."""
+    """Do nothing. Its presence makes the end step part of the chain."""

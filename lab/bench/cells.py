@@ -47,7 +47,7 @@ MESSAGE = "Make one note of the first three days."
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """What one run came to: CPU ms a turn of all processes, and of each cell's Redis.
+    """The figures of one run: CPU ms per turn of all processes, and of each cell's Redis.
 
     redis   CPU ms of each cell's Redis, over all turns of the run
     """
@@ -63,9 +63,9 @@ class Run:
 def running_cells(
     directory: Path, count: int, processes: int | None = None
 ) -> Generator[tuple[Client, dict[str, Stage]]]:
-    """A front over so many cells, and each cell by its name, its workers ready.
+    """Run this many cells. Yields a front over them, and each cell by its name, with its workers ready.
 
-    processes   of each pool, over all cells; None: one a cell
+    processes   the number per pool over all cells; None for one per cell
     """
     workers: dict[str, int] = dict.fromkeys(POOLS, max(1, (processes or count) // count))
     with ExitStack() as exits:
@@ -107,7 +107,7 @@ def _running_cell(
 
 
 def tenants_of(names: Sequence[str]) -> list[str]:
-    """One tenant in each cell, as the directory places them."""
+    """Return one tenant of each cell, as the directory places them."""
     found: dict[str, str] = {}
     number = 0
     while len(found) < len(names):
@@ -118,7 +118,10 @@ def tenants_of(names: Sequence[str]) -> list[str]:
 
 
 def submit(front: Client, tenants: Sequence[str], count: int) -> tuple[list[list[Submitted]], float]:
-    """So many turns, the tenants in turn: each tenant's, and the producer's CPU time, seconds."""
+    """Submit this many turns of the tenants in rotation.
+
+    Returns each tenant's turns, and the producer's CPU time in seconds.
+    """
     turns: list[list[Submitted]] = [[] for _ in tenants]
     cpu_s = time.thread_time()
     for number in range(count):
@@ -132,7 +135,7 @@ def submit(front: Client, tenants: Sequence[str], count: int) -> tuple[list[list
 
 
 def run(directory: Path, count: int, turns: int, processes: int | None = None) -> Run:
-    """One run. Raises BenchFailure for a turn that is not as it must be."""
+    """Do one run. Raises BenchFailure if a turn is not as expected."""
     with running_cells(directory, count, processes) as (front, stages):
         tenants = tenants_of(list(stages))
         for stage, warm in zip(stages.values(), submit(front, tenants, WARM_UP_TURNS * count)[0], strict=True):
@@ -161,7 +164,7 @@ def _run(count: int, turns: int, took_s: float, producer_s: float, used: Sequenc
 
 
 def summary(runs: Sequence[Run]) -> list[dict[str, Any]]:
-    """By number of cells: medians, and the medians of each round's ratio to its first run. Pure."""
+    """Return, by number of cells, the medians, and the medians of each round's ratio to its first run. Pure."""
     rounds: dict[int, list[Run]] = {}
     for one in runs:
         rounds.setdefault(one.cells, []).append(one)

@@ -54,16 +54,16 @@ def read_counters(stage: Stage) -> Counters:
 
 
 def cpu_s(pid: int) -> float:
-    """User and system CPU time of a process, all its threads, seconds; in steps of 10 ms."""
+    """Return the user and system CPU time of a process, with all its threads, in seconds. The resolution is 10 ms."""
     # The name in brackets may hold spaces: what follows it is counted, utime and stime being 14 and 15 of all.
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / TICKS_A_SECOND
 
 
 def per_turn(used: Counters, turns: int, *, own_commands: int) -> dict[str, Any]:
-    """Redis use a turn; `own_commands` (HGET) were the benchmark's, not the engine's.
+    """Return the use of Redis per turn. `own_commands` (HGET) were sent by the benchmark, not by the engine.
 
-    `commands` counts those inside scripts, and a script itself as one.
+    `commands` counts the commands inside scripts, and each script as one more.
     """
     commands = dict(used.commands)
     commands["hget"] = commands.get("hget", 0) - own_commands

@@ -45,7 +45,7 @@ class _Account(threading.local):
 
 
 class _Stepped:
-    """Awaits something, and charges each of its steps to a part."""
+    """An awaitable that charges each step of another one to a part."""
 
     def __init__(self, awaited: Awaitable[Any], account: _Account, part: str) -> None:
         self._steps = awaited.__await__()
@@ -87,7 +87,10 @@ class CpuParts:
         self._slice_s = self._cost_of_a_slice()
 
     def wrap(self, part: str, owner: Any, name: str) -> None:
-        """From now on `owner.name`, a function, is of this part. Raises BenchFailure where there is none."""
+        """Count the function `owner.name` as this part from now on.
+
+        Raises BenchFailure if there is no such function.
+        """
         inner = getattr(owner, name, None)
         if inner is None:
             raise BenchFailure(f"{owner!r} has no {name} any more; bring lab/bench/probed_gateway.py in line")
@@ -116,7 +119,10 @@ class CpuParts:
         return timed
 
     def spent_s(self) -> dict[str, float]:
-        """Seconds by part, all threads. What a thread did since its last wrapped function is not in it yet."""
+        """Return the seconds by part, over all threads.
+
+        What a thread did since its last wrapped function is not included yet.
+        """
         total: defaultdict[str, float] = defaultdict(float)
         for spent, slices in list(self.accounts):
             for part, seconds in list(spent.items()):
@@ -125,7 +131,10 @@ class CpuParts:
         return dict(total)
 
     def _cost_of_a_slice(self) -> float:
-        """A call of a wrapped function makes two: its own, and that of who called it up to there."""
+        """Return the cost of recording a slice.
+
+        A call of a wrapped function makes two: its own, and the caller's up to the call.
+        """
 
         def nothing() -> None:
             return None
@@ -154,7 +163,7 @@ class CpuParts:
 
 
 def ask_spent_s(pid: int, path: Path) -> dict[str, float]:
-    """What the process has spent by part. Raises BenchFailure when it does not tell."""
+    """Return what the process has spent, by part. Raises BenchFailure if it does not answer."""
     path.unlink(missing_ok=True)
     os.kill(pid, signal.SIGUSR1)
     until = time.monotonic() + TOLD_WITHIN_S

@@ -36,7 +36,7 @@ WHILE_WAITING, PATIENCE_S = 500, 900.0
 
 
 def flood(on: Stage, turns: int, sessions: int) -> None:
-    """Tenant `a` submits them all, as fast as four threads can."""
+    """Submit all turns of tenant `a`, as fast as four threads can."""
 
     def part(first: int) -> None:
         for number in range(first, turns, 4):
@@ -50,7 +50,10 @@ def flood(on: Stage, turns: int, sessions: int) -> None:
 
 
 def now_and_then(on: Stage, count: int, per_s: float) -> dict[str, Any]:
-    """Tenant `b`'s turns at a steady rate, to their ends. `others_left`: turns of others that were left then."""
+    """Submit tenant `b`'s turns at a steady rate, and wait for their ends.
+
+    `others_left` is the number of unfinished turns of others at that time.
+    """
     turns: list[Submitted] = []
     begin = time.monotonic()
     for number in range(count):
@@ -67,7 +70,10 @@ def now_and_then(on: Stage, count: int, per_s: float) -> dict[str, Any]:
 
 
 def wait_patiently(on: Stage, turns: Sequence[Submitted]) -> None:
-    """Until all are over, however long they wait behind a flood. Raises BenchFailure after `PATIENCE_S`."""
+    """Wait until all turns have ended, however long they wait behind a flood.
+
+    Raises BenchFailure after `PATIENCE_S`.
+    """
     redis, keys = wiring_of(on.client).state.redis, wiring_of(on.client).state.keys
     until = time.monotonic() + PATIENCE_S
     for turn in turns:
@@ -79,7 +85,7 @@ def wait_patiently(on: Stage, turns: Sequence[Submitted]) -> None:
 
 
 def unfinished(on: Stage) -> int:
-    """Turns that are not over."""
+    """Return the number of turns that have not ended."""
     return int(wiring_of(on.client).state.redis.zcard(wiring_of(on.client).state.keys.index))
 
 

@@ -108,7 +108,7 @@ async def _both(
     asked: int,
     clients: int,
 ) -> dict[str, Any]:
-    """The same asked of the gateway, and of an AsyncClient here."""
+    """Measure the same request at the gateway and with an AsyncClient in this process."""
     method, path = route
     async with AsyncExitStack() as stack:
         connections = [await stack.enter_async_context(at.connected()) for _ in range(clients)]
@@ -132,7 +132,7 @@ async def _both(
 
 
 async def _load(askers: Sequence[Ask], asked: int, cpu_s: Callable[[], float]) -> dict[str, Any]:
-    """Each asker asks one thing after another until all was asked."""
+    """Let each caller send one request after another until all were sent."""
     took_ms: list[float] = []
     left = list(range(asked))
     before, begin = cpu_s(), time.perf_counter()
@@ -156,7 +156,7 @@ async def _load(askers: Sequence[Ask], asked: int, cpu_s: Callable[[], float]) -
 
 
 async def _first_bytes(at: Served, turns: Sequence[str]) -> dict[str, Any]:
-    """From the request to the first event of a stream, one after another; ms."""
+    """Measure the time from a request to the first event of a stream, one after another, in ms."""
     took_ms: list[float] = []
     before = at.cpu_s
     for turn_id in turns:
@@ -174,7 +174,8 @@ async def _first_bytes(at: Served, turns: Sequence[str]) -> dict[str, Any]:
 
 
 async def _live(at: Served, turns: int) -> dict[str, Any]:
-    """Reference turns, one after another, each followed from its submit on: how late its events come."""
+    """Run reference turns one after another, each followed from its submit on, and measure how late
+    its events arrive."""
     lags_ms: list[float] = []
     for number in range(turns):
         async with at.connected() as asking, at.connected() as streaming:
@@ -203,7 +204,7 @@ async def _live(at: Served, turns: int) -> dict[str, Any]:
 async def _streams(
     at: Served, turns: Sequence[str], live: int, watched_s: float
 ) -> tuple[dict[str, Any], dict[str, Any]]:
-    """All at once, open and quiet but for heartbeats; and live turns beside them."""
+    """Open all streams at once, quiet except for heartbeats, and run live turns next to them."""
     memory_mb = at.rss_mb
     async with AsyncExitStack() as stack:
         connections = [await stack.enter_async_context(at.connected()) for _ in turns]

@@ -23,7 +23,10 @@ QUESTION = "Make one note of the first three days."
 
 
 def growth(directory: Path, *, scale: float = 1.0) -> dict[str, Any]:
-    """CPU ms of the coordinator for a turn, by its number in the session; `ratio` is the last over the first."""
+    """Measure the coordinator's CPU ms per turn, by the turn's number in the session.
+
+    `ratio` is the last divided by the first.
+    """
     first_turns = sorted({max(2, round(first * scale)) for first in FIRST_TURNS})
     cpu_ms: dict[int, float] = {}
     with open_client(directory) as (client, _):

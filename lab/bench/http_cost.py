@@ -147,13 +147,16 @@ def _range(values: Sequence[float]) -> list[float]:
 
 
 def _cpu_s(pid: int) -> float:
-    """CPU time of a process, all its threads, seconds; to the nanosecond where `cpu_s` has steps of 10 ms."""
+    """Return the CPU time of a process, with all its threads, in seconds.
+
+    It is exact to the nanosecond, whereas `cpu_s` has steps of 10 ms.
+    """
     return time.clock_gettime((~pid << 3) | 2)  # clock_getcpuclockid of the C library, which Python has not
 
 
 @contextmanager
 def _bare(directory: Path, parser: str) -> Generator[Served]:
-    """The bare app's process."""
+    """Run the process of the bare app."""
     port, log = free_port(), directory / f"bare-{parser}.log"
     with log.open("wb") as output:
         process = subprocess.Popen(

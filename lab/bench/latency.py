@@ -48,8 +48,11 @@ def latency(
 
 
 def scenario(on: Stage, turns: int, *, per_s: float | None = None) -> dict[str, Any]:
-    """One load to its end; ms from submit to TurnResult. `cores_used` near the machine's cores says that it,
-    not the engine's waiting, set the times."""
+    """Run one load to its end.
+
+    Returns ms from submit to TurnResult. If `cores_used` is near the number of cores, the machine and not the engine
+    limited the times.
+    """
     before, begin = read_counters(on), time.monotonic()
     load = submit(on.client, turns, per_s=per_s)
     submitted_s = time.monotonic() - begin

@@ -39,7 +39,8 @@ class Walker:
 
 
 def long_turns(directory: Path) -> dict[str, Any]:
-    """Figures of turns of 20 and of STEPS steps, and of STEPS without compaction in a window that holds all."""
+    """Measure turns of 20 and of STEPS steps, and of STEPS steps without compaction in a window
+    that holds everything."""
     return {
         "20_steps": _turn(directory / "20", 20, WINDOW),
         f"{STEPS}_steps": _turn(directory / str(STEPS), STEPS, WINDOW),
@@ -81,7 +82,7 @@ def _turn(directory: Path, steps: int, window: int) -> dict[str, Any]:
 
 
 def _bytes(client: Client) -> int:
-    """What the session and its turn take of Redis' memory now, by MEMORY USAGE of each key."""
+    """Return the current size of the session and its turn in Redis, by MEMORY USAGE of each key."""
     redis: Any = wiring_of(client).state.redis
     keys = redis.keys(wiring_of(client).state.keys.of_session(SESSION, "*"))
     return sum(redis.memory_usage(key, samples=0) or 0 for key in keys)

@@ -14,7 +14,7 @@ from brainq.app.devserver.redis_server import find_server
 
 
 def machine() -> dict[str, Any]:
-    """CPU, cores this process may use, load before the run, and the versions that matter."""
+    """Return the CPU, the cores that this process may use, the load before the run, and the relevant versions."""
     return {
         "cpu": _cpu_model(),
         "cores": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count(),
@@ -37,7 +37,7 @@ def _cpu_model() -> str:
 
 
 def _server_version() -> str:
-    """Such as `valkey-server 9.1.0`."""
+    """Return the name and version of the server, such as `valkey-server 9.1.0`."""
     binary = find_server()
     said = subprocess.run([binary, "--version"], capture_output=True, text=True, check=False).stdout
     numbers = [word.removeprefix("v=") for word in said.split() if word.startswith("v=")]

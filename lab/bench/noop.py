@@ -25,8 +25,8 @@ PATIENCE_S, POLL_S = 60.0, 0.02
 
 
 def noop_ms(on: Stage, turns: int) -> float:
-    """CPU ms of all workers and Redis for 14 no-op tasks, the mean of `turns` (at least 100) times 14; sending is
-    not in it."""
+    """Return the CPU ms of all workers and Redis for 14 no-op tasks: 14 times the mean over `turns` tasks, of at least
+    100. Sending is not included."""
     turns = max(turns, FEWEST_TURNS)
     _run(on, WARM_UP_TURNS)
     before = read_counters(on)

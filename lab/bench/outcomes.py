@@ -25,7 +25,7 @@ class BenchFailure(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """Times of one turn, ms from its submit."""
+    """The times of one turn, in ms from its submit."""
 
     to_first_step_ms: float
     to_result_ms: float
@@ -62,7 +62,7 @@ def wait_finished(stage: Stage, turns: Sequence[Submitted]) -> int:
 
 
 def check_reference(stage: Stage, turn: Submitted, result: TurnResult, events: Events) -> None:
-    """It is a full reference turn."""
+    """Check that the turn is a complete reference turn."""
     wiring = wiring_of(stage.client)
     trace = wiring.state.calls.trace(turn.session_id, turn.turn_id)
     in_sql = wiring.store.turns.result(turn.turn_id)
@@ -103,7 +103,7 @@ def read_outcomes(stage: Stage, turns: Sequence[Submitted], check: Check = check
 
 
 def percentile(values: Sequence[float], percent: float) -> float:
-    """The nearest-rank percentile: a value that was measured, never one between two."""
+    """Return the nearest-rank percentile: a measured value, never one between two."""
     ordered = sorted(values)
     rank = -(-len(ordered) * percent // 100)
     return ordered[max(0, int(rank) - 1)]

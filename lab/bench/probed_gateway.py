@@ -60,7 +60,7 @@ SENDING = "events: sent"
 
 
 def places() -> list[tuple[str, Any, str]]:
-    """Part, owner and name of each function that begins a part."""
+    """Return part, owner and name of each function that begins a part."""
     stores: list[tuple[str, Any, str]] = [
         *((SQL, Database, name) for name in ("write", "write_returning", "first", "all")),
         *((ROW, Turns, name) for name in ("accept", "by_key", "get", "result", "find")),

@@ -76,7 +76,10 @@ def pump(client: Client, turns: int, profiler: cProfile.Profile | None = None, p
 
 
 def drain(wiring: Wiring, after_each: Callable[[], None]) -> dict[str, Pool]:
-    """Answer doorbells until the queues are empty; `after_each` round of the pools. What each of them used."""
+    """Answer doorbells until the queues are empty, and call `after_each` after each round of the pools.
+
+    Returns what each pool used.
+    """
     pools = _pools(wiring)
     while sum(_answer_all(wiring, used, None) for used in pools.values()):
         after_each()
@@ -84,7 +87,7 @@ def drain(wiring: Wiring, after_each: Callable[[], None]) -> dict[str, Pool]:
 
 
 def take(wiring: Wiring, queues: Iterable[str]) -> tuple[str, list[Any]] | None:
-    """The next doorbell of these queues: its task and arguments."""
+    """Take the next doorbell of these queues. Returns its task and arguments."""
     for key in [key for queue in queues for key in names.queue_keys(wiring.settings, queue)]:
         if (text := cast("str | None", wiring.state.redis.rpop(key))) is not None:
             message = json.loads(text)
@@ -93,7 +96,10 @@ def take(wiring: Wiring, queues: Iterable[str]) -> tuple[str, list[Any]] | None:
 
 
 def no_cut(_: object) -> None:
-    """Calls run in this thread, as in a worker's own pool; those of the benchmark's brain end in time."""
+    """Do nothing.
+
+    Calls run in this thread, as in a worker's own pool, and those of the benchmark's brain end in time.
+    """
     raise BenchFailure("a call was cut off")
 
 
@@ -108,7 +114,7 @@ def _pools(wiring: Wiring) -> dict[str, Pool]:
 
 
 def _answer_all(wiring: Wiring, pool: Pool, profiler: cProfile.Profile | None) -> int:
-    """Answer what is in the pool's queues now; returns how many doorbells that were."""
+    """Answer the doorbells that are in the pool's queues now. Returns their number."""
     bells: list[list[Any]] = []
     while (bell := take(wiring, pool.queues)) is not None:
         bells.append(bell[1])

@@ -61,7 +61,10 @@ def _mark(turn_id: str, name: str) -> Path:
 
 
 def _come_to(case: str, turn_id: str) -> None:
-    """Stay here to be killed if the turn is of this case, and nobody was here before; else say when this was."""
+    """Stay here to be killed if the turn is of this case and no process was here before.
+
+    Otherwise report when this was.
+    """
     if _mark(turn_id, "case").read_text() != case:
         return
     if _mark(turn_id, "first").exists():
@@ -72,7 +75,7 @@ def _come_to(case: str, turn_id: str) -> None:
 
 
 def _write(path: Path, text: str) -> None:
-    """All at once: whoever finds the file reads all of it."""
+    """Write the whole file at once, so that a reader never finds a part of it."""
     part = path.with_suffix(".part")
     part.write_text(text)
     part.rename(path)
@@ -126,7 +129,7 @@ if LEASE_ONLY in os.environ:
 
 @dataclass(frozen=True, slots=True)
 class Death:
-    """Seconds from a worker's SIGKILL until its work went on, and until its turn's result was out."""
+    """The seconds from a worker's SIGKILL until its work continued, and until its turn's result was published."""
 
     goes_on_s: float
     ends_s: float
@@ -151,7 +154,7 @@ class Victim:
 
 
 class Deaths:
-    """Rounds of deaths on one stage."""
+    """A series of deaths on one stage."""
 
     def __init__(self, client: Client, fleet: LocalFleet, *, seed: int = 0) -> None:
         self._client = client
@@ -159,7 +162,10 @@ class Deaths:
         self._random = random.Random(seed)
 
     def round(self) -> dict[str, Death]:
-        """One death of each case; the dead are replaced. Raises BenchFailure when a turn did not go on as it must."""
+        """Cause one death of each case, and replace the dead.
+
+        Raises BenchFailure if a turn did not continue as expected.
+        """
         victims = [self._begin(case) for case in CASES if case != "finalizer"]
         # Where in the middle between two beats they are is left to chance, but for the finalizer's: a second later its
         # turn's result would have gone out without it.
@@ -215,7 +221,7 @@ def _wait_for(mark: Path, victim: Victim) -> str:
 
 
 def measure(directory: Path, kills: int, *, lease_only: bool, console: Console) -> dict[str, Any]:
-    """Seconds by case, default settings: `goes_on` and `ends`, each with p50, p90 and max."""
+    """Measure the seconds by case, with default settings: `goes_on` and `ends`, each with p50, p90 and maximum."""
     marks = directory / "marks"
     marks.mkdir(parents=True)
     os.environ[DIRECTORY] = str(marks)
@@ -249,7 +255,7 @@ BAR_PER_S = 4
 
 
 def table(figures: Mapping[str, Any]) -> str:
-    """Of both ways of noticing a death that were measured, as Markdown, with a chart of the median stall."""
+    """Return a Markdown table of both measured ways of noticing a death, with a chart of the median stall."""
     ways = {name: figures[name] for name in ("presence", "lease_only") if name in figures}
     heads = {"presence": "noticed at once", "lease_only": "by the lease alone"}
     columns = [f"{what}, {heads[way]}" for way in ways for what in ("goes on", "result out")]
@@ -275,7 +281,7 @@ def _chart(ways: Mapping[str, Any], heads: Mapping[str, str]) -> list[str]:
 
 
 def section(figures: Mapping[str, Any]) -> str:
-    """What stands between the marks of the page."""
+    """Return the text between the marks of the page."""
     notes: list[str] = []
     for way, label in (("presence", "This build"), ("lease_only", "By the lease alone")):
         if way in figures:

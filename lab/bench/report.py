@@ -81,7 +81,7 @@ def summary(
     scripts: Mapping[str, ScriptCost] | None = None,
     three: dict[str, Any] | None = None,
 ) -> dict[str, Any]:
-    """The flat figures of NAMES, and under `details` everything that was measured."""
+    """Return the flat figures of NAMES, and all measurements under `details`."""
     late = latency or {}
     figures: dict[str, Any] = {
         "turns_per_s": plain and plain["turns_per_s"],
@@ -124,7 +124,7 @@ def summary(
 
 
 def targets(figures: dict[str, Any]) -> list[Target]:
-    """The bounds, in the order of the table."""
+    """Return the targets in the order of the table."""
     ideal, speed = figures["ideal_ms"], figures["turns_per_s"]
     return [
         Target("turns/s", "turns_per_s", TURNS_PER_S, True, f"{WANTED_TURNS_PER_S} wanted"),

@@ -34,7 +34,7 @@ PINGS = 500
 
 @dataclass(slots=True)
 class Used:
-    """What one script, or all plain commands, took: how often, and CPU in us."""
+    """The use of one script, or of all plain commands: the number of runs, and CPU in µs."""
 
     calls: int = 0
     cpu_us: float = 0.0
@@ -42,7 +42,7 @@ class Used:
 
 @dataclass(frozen=True, slots=True)
 class ScriptCost:
-    """How often a turn calls a script, and the CPU of each call in us."""
+    """The number of a script's calls per turn, and the CPU of each call in µs."""
 
     calls: float = 0.0
     us_a_call: float = 0.0
@@ -53,7 +53,7 @@ class ScriptCost:
 
 
 class CpuMeter:
-    """Reads the CPU time of a server's main thread around each command that a client sends."""
+    """A meter of the CPU time that a server's main thread spends on each command of a client."""
 
     def __init__(self, client: Any) -> None:
         pid = int(client.info("server")["process_id"])
@@ -85,18 +85,18 @@ class CpuMeter:
                 used.cpu_us += max(0.0, self._asleep_us() - before - self._ping_us)
 
     def replies(self, commands: Sequence[Sequence[Any]]) -> list[Any]:
-        """One by one, so that each is measured."""
+        """Send the commands one by one, so that each is measured."""
         return [self.execute_command(*command) for command in commands]
 
     def _asleep_us(self) -> float:
-        """CPU time until now. It is exact once the thread sleeps, which it does soon after its reply."""
+        """Return the CPU time until now. It is exact once the thread sleeps, which happens soon after its reply."""
         while Path(self._state).read_text().rpartition(")")[2].split()[0] != "S":
             os.sched_yield()
         return int(Path(self._clock).read_text().split()[0]) / 1000
 
 
 def measure(turns: int) -> dict[str, ScriptCost]:
-    """By script, and for all plain commands together. Runs `turns` reference turns in this process."""
+    """Measure by script, and for all plain commands together, over `turns` reference turns in this process."""
     from lab.bench.pump import pump
     from lab.bench.stage import forget_settings, open_client
 
@@ -115,7 +115,10 @@ def measure(turns: int) -> dict[str, ScriptCost]:
 
 
 def _state(client: Any) -> Any:
-    """The Redis part of a client's wiring. Releases before `client.connection` had the wiring at the client."""
+    """Return the Redis part of a client's wiring.
+
+    Before `client.connection` existed, releases had the wiring at the client.
+    """
     if hasattr(client, "wiring"):
         return client.wiring.state
     from brainq.client.connection import wiring_of
@@ -124,12 +127,12 @@ def _state(client: Any) -> Any:
 
 
 def _loaded(scripts: Any) -> Mapping[str, Any]:
-    """All scripts by name. Older releases keep them under a private name."""
+    """Return all scripts by name. Older releases keep them under a private name."""
     return scripts.loaded if hasattr(scripts, "loaded") else vars(scripts)["_scripts"]
 
 
 def measure_in(checkout: Path, turns: int) -> dict[str, ScriptCost]:
-    """The same in a process of `checkout`'s code. Raises CalledProcessError."""
+    """Measure in a process that runs the code of `checkout`. Raises CalledProcessError."""
     run = subprocess.run(
         [checkout / ".venv/bin/python", __file__, "--turns", str(turns), "--raw"],
         cwd=checkout,
@@ -142,7 +145,7 @@ def measure_in(checkout: Path, turns: int) -> dict[str, ScriptCost]:
 
 
 def medians(rounds: Sequence[Mapping[str, ScriptCost]]) -> dict[str, ScriptCost]:
-    """Of each figure over the rounds; a script that a round did not call cost nothing there."""
+    """Return the medians of each figure over the rounds. A script that a round did not call cost nothing there."""
     names = sorted({name for costs in rounds for name in costs})
     by_name = {name: [costs.get(name, ScriptCost()) for costs in rounds] for name in names}
     return {
@@ -154,7 +157,7 @@ def medians(rounds: Sequence[Mapping[str, ScriptCost]]) -> dict[str, ScriptCost]
 
 
 def table(now: Mapping[str, ScriptCost], before: Mapping[str, ScriptCost] | None) -> Table:
-    """All scripts, the most expensive first; with the other checkout's figures where there are some."""
+    """Return all scripts, the most expensive first, with the other checkout's figures if there are any."""
     columns = ["script", "calls a turn", "us a call", "us a turn"]
     shown = Table(*columns, *(["calls before", "us a call before", "us a turn before"] if before else []))
     either = {**(before or {}), **now}

@@ -59,7 +59,7 @@ class Connected:
     token: str
 
     async def ask(self, method: str, path: str, body: Any = None) -> bytes:
-        """The body of the answer. Raises BenchFailure for one that is not 200 or 202."""
+        """Return the body of the answer. Raises BenchFailure for a status other than 200 or 202."""
         self._send(method, path, "" if body is None else json.dumps(body))
         head = (await self.reader.readuntil(b"\r\n\r\n")).lower()
         if not head.startswith((b"http/1.1 200 ", b"http/1.1 202 ")):
@@ -88,10 +88,10 @@ class Connected:
 def served(
     on: Stage, log: Path, *, module: str = "brainq.workers.gateway", more: Mapping[str, str] | None = None
 ) -> Generator[Served]:
-    """A gateway beside the stage's workers, whose callers bring a token. Raises BenchFailure when it does not start.
+    """Run a gateway next to the stage's workers, whose callers need a token. Raises BenchFailure if it does not start.
 
-    module   what is run as the gateway
-    more     of its environment
+    module   the module that is run as the gateway
+    more     further variables of its environment
     """
     settings, port = wiring_of(on.client).settings, free_port()
     token = Tokens(wiring_of(on.client).store).create("bench", ["*"], list(Verb)).text

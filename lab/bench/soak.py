@@ -30,11 +30,11 @@ LATENCIES_S = {"model": 0.05, "read": 0.02, "write": 0.02}
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """What was found at the end of an interval.
+    """The measurements at the end of an interval.
 
-    at_s          since the start
-    rss_mb        by pool and `redis`; with a keeper, of it and its workers
-    processes     worker processes that have served so far, those that were renewed included
+    at_s          seconds since the start
+    rss_mb        resident memory by pool and of `redis`; with a keeper, that of the keeper and its workers
+    processes     the number of worker processes that have served so far, including renewed ones
     """
 
     at_s: float
@@ -48,7 +48,10 @@ class Sample:
 
 
 def soak(directory: Path, *, minutes: float, per_s: float, max_turns: int | None) -> dict[str, Any]:
-    """Figures of a run: every sample, and the drift an hour. Raises BenchFailure when a turn does not complete."""
+    """Return the figures of a run: every sample, and the drift per hour.
+
+    Raises BenchFailure if a turn does not complete.
+    """
     every_s = minutes * 60 / INTERVALS
     keep_s = max(KEEP_S, every_s * 2)
     environment = {"BRAINQ_KEEP_TURN_S": f"{keep_s:g}", "BRAINQ_KEEP_SESSION_S": f"{keep_s:g}"}
@@ -68,7 +71,7 @@ def soak(directory: Path, *, minutes: float, per_s: float, max_turns: int | None
 
 
 def _work(on: Stage, count: int, per_s: float) -> list[float]:
-    """How long each of so many turns took, in ms, by Redis' clock."""
+    """Return how long each of `count` turns took, in ms, by Redis' clock."""
     load = submit(on.client, count, per_s=per_s)
     wait_finished(on, load.turns)
     took = [outcome.to_result_ms for outcome in read_outcomes(on, load.turns)]
@@ -92,7 +95,7 @@ def _sample(on: Stage, at_s: float, turns: int, took_ms: Sequence[float], proces
 
 
 def drift(samples: Sequence[Sample]) -> dict[str, float]:
-    """How much each grew an hour, after the warm-up: the slope of the line of least squares."""
+    """Return how much each figure grew per hour after the warm-up, as the slope of the line of least squares."""
     settled = samples[round(len(samples) * WARM_UP) :]
     at_h = [each.at_s / 3600 for each in settled]
     series: dict[str, list[float]] = {
@@ -106,14 +109,14 @@ def drift(samples: Sequence[Sample]) -> dict[str, float]:
 
 
 def slope(at: Sequence[float], values: Sequence[float]) -> float:
-    """Of the line of least squares; 0 where all were taken at one moment."""
+    """Return the slope of the line of least squares, or 0 if all values were taken at one moment."""
     mean_at, mean = sum(at) / len(at), sum(values) / len(values)
     spread = sum((each - mean_at) ** 2 for each in at)
     return sum((x - mean_at) * (y - mean) for x, y in zip(at, values, strict=True)) / spread if spread else 0.0
 
 
 def _family(pid: int) -> list[int]:
-    """A process and those that it started, which is one where there is no keeper."""
+    """Return a process and the processes that it started. Without a keeper this is only the process."""
     try:
         children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
     except FileNotFoundError:

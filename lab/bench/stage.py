@@ -25,7 +25,7 @@ ROOT = Path(__file__).parents[2]
 
 @dataclass(frozen=True)
 class Stage:
-    """What a scenario runs on."""
+    """The Redis, database, client and workers of a scenario."""
 
     client: Client
     fleet: LocalFleet
@@ -37,12 +37,12 @@ class Stage:
         return wiring_of(self.client).settings.redis_url.get_secret_value()  # type: ignore[union-attr]
 
     def pids(self) -> dict[str, int]:
-        """Process ids by name: each worker, and `redis`."""
+        """Return the process ids by name: each worker, and `redis`."""
         found = {w.name: w.process.pid for w in self.fleet.workers if w.process is not None}
         return {**found, "redis": self.redis_pid}
 
     def check_alive(self) -> None:
-        """Raises SetupError with the end of its log when a worker has ended."""
+        """Raise SetupError, with the end of the log, if a worker has ended."""
         for worker in self.fleet.workers:
             if not worker.is_running:
                 raise SetupError(f"the {worker.name} worker ended:\n{worker.log_tail()}")
@@ -58,8 +58,10 @@ def forget_settings() -> None:
 def open_client(
     directory: Path, *, task_events: bool = False, app: str = APP
 ) -> Generator[tuple[Client, dict[str, str]]]:
-    """A client of `app` on a Redis (append-only file, synced every second) and a SQLite file of its own in `directory`,
-    and the environment that workers need to share them."""
+    """Open a client of `app` on its own Redis (append-only file, synced every second) and SQLite file in `directory`.
+
+    Yields the client, and the environment with which workers share both.
+    """
     with EmbeddedServer(directory / "redis", unix_socket=socket_path(directory / "redis")) as server:
         sql_url = f"sqlite:///{directory.absolute() / 'bench.db'}"
         settings = load_settings(app=app, redis_url=server.url, sql_url=sql_url, task_events=task_events)

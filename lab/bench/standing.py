@@ -27,7 +27,8 @@ LATE_MS = 1_000  # a look is late when it has been due for longer
 
 
 def standing_turns(directory: Path, turns: int, *, first_s: float, settled_s: float) -> dict[str, Any]:
-    """Cores by process, and the most late looks at any one moment, right after the parks and later."""
+    """Measure the cores by process, and the highest number of late checks at any moment, directly after the parks and
+    later."""
     with stage(directory) as on:
         begin = time.monotonic()
         park(on, turns, 60.0 + turns / PARKS_A_SECOND)

@@ -73,7 +73,7 @@ async def _follow(
 
 
 async def _live(client: AsyncClient, turns: int) -> dict[str, Any]:
-    """Reference turns, one after another, each followed from its submit on."""
+    """Run reference turns one after another, each followed from its submit on."""
     submits_ms: list[float] = []
     lags_ms: list[float] = []
     for _ in range(turns):
@@ -114,7 +114,7 @@ def _check(handle: AsyncTurnHandle, numbers: Sequence[int]) -> None:
 
 
 async def _watch(on: Stage, for_s: float) -> dict[str, float]:
-    """Cores that this process and Redis use while nothing happens."""
+    """Return the cores that this process and Redis use while nothing happens."""
     before, own, begin = read_counters(on), time.process_time(), time.monotonic()
     await asyncio.sleep(for_s)
     passed_s = time.monotonic() - begin

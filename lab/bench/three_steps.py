@@ -34,8 +34,10 @@ def work() -> str:
 
 
 def three_steps(directory: Path, *, scale: float) -> dict[str, Any]:
-    """Latency of single executions in ms, and executions a second of a batch. `scale` multiplies how many, for smoke
-    tests."""
+    """Measure the latency of single executions in ms, and the executions per second of a batch.
+
+    `scale` multiplies their numbers, for smoke tests.
+    """
     single, batch = (max(2, round(count * scale)) for count in (SINGLE, BATCH))
     with stage(directory, task_events=False, app=APP) as on:
         _run(on, min(batch, 20))

@@ -74,7 +74,7 @@ def warm_up(on: Stage, turns: int) -> list[Outcome]:
 
 
 def idle_figures(on: Stage, turns: int) -> dict[str, Any]:
-    """Single turns, each submitted when the one before has finished: ms from submit to the first step."""
+    """Run single turns, each submitted when the previous one has finished. Returns ms from submit to the first step."""
     outcomes = [outcome for _ in range(turns) for outcome in warm_up(on, 1)]
     first = [outcome.to_first_step_ms for outcome in outcomes]
     result = [outcome.to_result_ms for outcome in outcomes]

@@ -70,8 +70,10 @@ class Recorder:
 
 
 class Provider(ScriptedProvider):
-    """Replies with one call of a tool, then with text. Runs `asked` when it is called and `replied` before its first
-    reply is returned."""
+    """A provider that replies with one call of a tool, then with text.
+
+    It runs `asked` when it is called, and `replied` before it returns its first reply.
+    """
 
     def __init__(self, tool: str, asked: Callable[[], None], replied: Callable[[], None]) -> None:
         super().__init__([calls((tool, {"path": "a"})), says("done")])
@@ -86,7 +88,7 @@ class Provider(ScriptedProvider):
 
 
 def _nothing() -> None:
-    """Used where a walk neither starts nor ends at the model."""
+    """Do nothing. Used if a walk neither starts nor ends at the model."""
 
 
 def brain_of(provider: Provider) -> Brain:
@@ -121,7 +123,7 @@ class Stage:
     session: str
 
     def answer_doorbells(self, around: Mapping[str, Callable[[], Any]]) -> None:
-        """Answer doorbells until none is left; a task named in `around` runs within what is made there."""
+        """Answer doorbells until none is left. A task named in `around` runs inside the context that is made there."""
         answers: dict[str, Callable[..., object]] = {
             names.TURN_ADVANCE: self.wiring.coordinator.advance,
             names.CALL_RUN: partial(self.wiring.runner.run, abandon=no_cut),
@@ -142,12 +144,15 @@ class Stage:
         self.answer_doorbells({})
 
     def rung(self) -> None:
-        """The provider ends the recording."""
+        """End the recording when the provider is called."""
         self.client.submit(self.session, "go")
         self.answer_doorbells({names.TURN_ADVANCE: self.recorder.recording})
 
     def called(self) -> None:
-        """The provider starts the recording in the coordinator; the settled result ends it in the worker."""
+        """Start the recording in the coordinator when the provider is called.
+
+        The settled result ends it in the worker.
+        """
         settle = self.wiring.state.calls.settle
 
         def settled(*args: Any, **given: Any) -> Any:

@@ -62,7 +62,7 @@ def _set_up(system: System, console: Console) -> Measured:
 
 
 def _measure(result: Measured, given: argparse.Namespace) -> None:
-    """One round; what stops it is kept, and the system takes no part in further rounds."""
+    """Run one round. An error that stops it is recorded, and the system takes part in no further rounds."""
     try:
         plain = throughput(result.system, given.turns, WITHIN_S)
         result.figures["turns_per_s"].append(plain.turns_per_s)

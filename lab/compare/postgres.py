@@ -19,7 +19,7 @@ STARTS_WITHIN_S = 60.0
 
 @contextmanager
 def postgres() -> Generator[str]:
-    """Its url, while it runs. Raises RuntimeError if it does not start."""
+    """Run Postgres, and yield its URL. Raises RuntimeError if it does not start."""
     # A short directory of its own: a unix socket's path is limited. Postgres refuses to run as root.
     directory = Path(tempfile.mkdtemp(prefix="bq-pg-"))
     user: dict[str, Any] = {}

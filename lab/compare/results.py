@@ -28,7 +28,7 @@ class Measured:
 
 
 def shown(values: Sequence[float], digits: int) -> str:
-    """Such as `12.3 (11.0 to 14.1)`: the median, and the least and most of several."""
+    """Return the median with the minimum and maximum of several values, such as `12.3 (11.0 to 14.1)`."""
     if not values:
         return ""
     median, least, most = (f"{value:.{digits}f}" for value in (statistics.median(values), min(values), max(values)))
@@ -36,7 +36,7 @@ def shown(values: Sequence[float], digits: int) -> str:
 
 
 def table(results: Sequence[Measured]) -> Table:
-    """For the terminal. A system that failed says so in its row."""
+    """Return the table for the terminal. The row of a failed system says so."""
     found = Table("system", *UNITS.values(), "versions", title="the reference turn", title_justify="left")
     for result in results:
         cells = [shown(result.figures[name], digits) for name, digits in zip(UNITS, (0, 1, 0), strict=True)]
@@ -45,7 +45,7 @@ def table(results: Sequence[Measured]) -> Table:
 
 
 def markdown(results: Sequence[Measured]) -> str:
-    """The same for the docs, with what each does and leaves out."""
+    """Return the table for the docs, with what each system does and omits."""
     lines = [
         f"| system | {' | '.join(UNITS.values())} | what keeps a turn, what is left out |",
         "|---|---|---|---|---|",

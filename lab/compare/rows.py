@@ -28,7 +28,7 @@ class Rows:
         self._write(DECISION, (turn_id, calls))
 
     def close(self) -> None:
-        """This thread's connection."""
+        """Close this thread's connection."""
         self._local.connection.close()
 
     def _write(self, statement: str, values: tuple[str | int, ...]) -> None:
@@ -39,7 +39,7 @@ class Rows:
 
 
 def connect(path: Path) -> sqlite3.Connection:
-    """A connection that commits each statement, and waits for other writers."""
+    """Return a connection that commits each statement, and waits for other writers."""
     connection = sqlite3.connect(path, isolation_level=None, timeout=30)
     connection.execute("PRAGMA journal_mode=WAL")
     connection.execute("PRAGMA synchronous=NORMAL")

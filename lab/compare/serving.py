@@ -45,13 +45,13 @@ def options() -> Options:
 
 
 def serve(run: Callable[[int], Iterable[Ended]]) -> None:
-    """Until the input ends. What `run` returns is read when nothing is measured any more."""
+    """Serve until the input ends. The result of `run` is read after the measurement."""
     for count in _asked():
         _answer(run(count))
 
 
 async def serve_async(run: Callable[[int], Awaitable[Iterable[Ended]]]) -> None:
-    """The same; the event loop stands still while nothing is asked."""
+    """Serve as `serve` does, on an event loop, which stands still between requests."""
     for count in _asked():
         _answer(await run(count))
 

@@ -93,7 +93,10 @@ NAMES = tuple(system.name for system in SYSTEMS)
 
 
 def chosen(names: str | None) -> tuple[System, ...]:
-    """The systems of a list such as `restate,brainq`, in the table's order. Raises ValueError for an unknown one."""
+    """Return the systems of a list such as `restate,brainq`, in the table's order.
+
+    Raises ValueError for an unknown one.
+    """
     if not names:
         return SYSTEMS
     wanted = [name.strip() for name in names.split(",") if name.strip()]

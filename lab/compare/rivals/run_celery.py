@@ -100,7 +100,7 @@ def worker(queue: str, threads: int) -> subprocess.Popen[bytes]:
 
 
 def main(given: Options) -> None:
-    """With the environment set: starts the workers and serves."""
+    """Start the workers and serve. The environment must be set."""
     pools = WIDE if turn.MODEL_S else POOLS
     workers = [worker(queue, threads) for queue, threads in pools.items()]
     try:

@@ -34,7 +34,7 @@ STARTS_WITHIN_S = 60.0
 
 
 class Activities:
-    """What the worker does to the world; sync ones run in a thread pool."""
+    """The worker's effects on the world. Sync ones run in a thread pool."""
 
     def __init__(self, rows: Rows) -> None:
         self._rows = rows
@@ -102,7 +102,7 @@ class AgentTurn:
 
 
 async def connect(address: str) -> Client:
-    """Once the server, which is just starting, answers."""
+    """Connect as soon as the starting server answers."""
     end = time.monotonic() + STARTS_WITHIN_S
     while True:
         try:
@@ -114,7 +114,7 @@ async def connect(address: str) -> Client:
 
 
 async def work(address: str, directory: Path) -> None:
-    """The worker process, until it is terminated."""
+    """Run the worker process until it is terminated."""
     client = await connect(address)
     does = Activities(Rows(directory / "rows.db"))
     activities = [
@@ -134,7 +134,7 @@ async def work(address: str, directory: Path) -> None:
 
 
 async def produce(address: str) -> None:
-    """Runs turns as it is told."""
+    """Run turns as requested."""
     client = await connect(address)
 
     async def one() -> Ended:
