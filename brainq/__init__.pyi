@@ -17,7 +17,24 @@ from brainq.client.async_handle import AsyncHold as AsyncHold, AsyncTurnHandle a
 from brainq.client.client import Client as Client
 from brainq.client.following import as_completed as as_completed, gather as gather
 from brainq.client.handle import Hold as Hold, TurnHandle as TurnHandle
+from brainq.client.http.async_client import AsyncHttpClient as AsyncHttpClient
+from brainq.client.http.async_handle import AsyncHttpHold as AsyncHttpHold, AsyncHttpTurnHandle as AsyncHttpTurnHandle
+from brainq.client.http.async_session import AsyncHttpFlag as AsyncHttpFlag, AsyncHttpSession as AsyncHttpSession
+from brainq.client.http.async_memories import (
+    AsyncHttpBudgets as AsyncHttpBudgets,
+    AsyncHttpMemories as AsyncHttpMemories,
+)
+from brainq.client.http.client import (
+    HttpBudgets as HttpBudgets,
+    HttpClient as HttpClient,
+    HttpFlag as HttpFlag,
+    HttpHold as HttpHold,
+    HttpMemories as HttpMemories,
+    HttpSession as HttpSession,
+    HttpTurnHandle as HttpTurnHandle,
+)
 from brainq.client.local import LocalClient as LocalClient, local as local
+from brainq.client.http.refusals import GatewayRefused as GatewayRefused
 from brainq.client.memories import Memories as Memories
 from brainq.client.operator import Operator as Operator
 from brainq.client.options import (
@@ -27,7 +44,7 @@ from brainq.client.options import (
     TurnFilters as TurnFilters,
     WaitFor as WaitFor,
 )
-from brainq.client.session import Flag as Flag, Session as Session, WaitingTurn as WaitingTurn
+from brainq.client.session import Flag as Flag, Session as Session
 from brainq.client.turn_facts import CallFacts as CallFacts, TurnFacts as TurnFacts
 from brainq.contracts.act import Act as Act
 from brainq.contracts.brain import (
@@ -40,6 +57,8 @@ from brainq.contracts.brain import (
     ThinkLevel as ThinkLevel,
     ToolRanker as ToolRanker,
 )
+from brainq.contracts.budgets import BudgetState as BudgetState
+from brainq.contracts.build import BuildChange as BuildChange, Versions as Versions
 from brainq.contracts.bulk import BulkReport as BulkReport, BulkVerb as BulkVerb
 from brainq.contracts.call import (
     ChildTurn as ChildTurn,
@@ -96,6 +115,7 @@ from brainq.contracts.history import (
     Sort as Sort,
     StartedTurn as StartedTurn,
     TurnCall as TurnCall,
+    WaitingTurn as WaitingTurn,
 )
 from brainq.contracts.ids import full_call_id as full_call_id, split_call_id as split_call_id
 from brainq.contracts.memory import (
@@ -140,6 +160,7 @@ from brainq.contracts.turn import (
     LimitsFields as LimitsFields,
     LimitsOverride as LimitsOverride,
     OnBusy as OnBusy,
+    OutputSchema as OutputSchema,
     Priority as Priority,
     TurnKind as TurnKind,
     TurnRequest as TurnRequest,
@@ -240,7 +261,6 @@ from brainq.errors import (
 )
 from brainq.engine.finalize.rerun import Retried as Retried
 from brainq.engine.finalize.steps import FinalStep as FinalStep, StepContext as StepContext
-from brainq.engine.gates.answer_schema import OutputSchema as OutputSchema
 from brainq.engine.models.asking.fallback import Fallback as Fallback
 from brainq.engine.models.providers import Provider as Provider
 from brainq.engine.models.scripted import ScriptedProvider as ScriptedProvider

@@ -8,7 +8,7 @@ from typing import Any
 from brainq.client import checks
 from brainq.client.cell_lists import list_approvals
 from brainq.client.connection import Connection, FindCell
-from brainq.client.lists import PAGE_SIZE, iterate_pages
+from brainq.client.paging import PAGE_SIZE, iterate_pages
 from brainq.contracts.act import NewAct
 from brainq.contracts.ids import check_id, split_call_id
 from brainq.contracts.people import Approval

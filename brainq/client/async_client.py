@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Self, Unpack
 from brainq.client.async_handle import AsyncTurnHandle, VerbThreads, as_twin, async_action, async_lookup
 from brainq.client.client import Client
 from brainq.client.connection import connection_of
-from brainq.client.lists import PAGE_SIZE, iterate_pages_async
 from brainq.client.memories import Memories
 from brainq.client.options import BulkOptions, SubmitOptions, TurnFilters, takes_submit_options
+from brainq.client.paging import PAGE_SIZE, iterate_pages_async
 from brainq.client.runtime_state import TurnBudget, TurnRuntimeState
 from brainq.client.session import Flag, Session
 from brainq.client.spending import BudgetVerbs

@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Any, cast
 
 from brainq.app.wiring import Wiring
 from brainq.client.connection import connection_of, translate_unreachable
-from brainq.client.lists import PAGE_SIZE, checked_filter, read_metadata_pairs
+from brainq.client.lists import checked_filter, read_metadata_pairs
 from brainq.client.options import SubmitOptions, TurnFilters
+from brainq.client.paging import PAGE_SIZE
 from brainq.client.retries import retry_step, steps_to_run
 from brainq.contracts.act import NewAct
 from brainq.contracts.answers import cells_away

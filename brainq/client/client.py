@@ -16,12 +16,7 @@ from brainq.client.cell_lists import find_row, list_all_deliveries, list_session
 from brainq.client.cells import CellVerbs
 from brainq.client.connection import Connection
 from brainq.client.handle import TurnHandle
-from brainq.client.lists import (
-    PAGE_SIZE,
-    checked_filter,
-    find_turn,
-    iterate_pages,
-)
+from brainq.client.lists import checked_filter
 from brainq.client.memories import Memories
 from brainq.client.options import (
     Cancelled,
@@ -31,6 +26,7 @@ from brainq.client.options import (
     submit_fields,
     takes_submit_options,
 )
+from brainq.client.paging import PAGE_SIZE, find_turn, iterate_pages
 from brainq.client.runtime_state import TurnRuntimeState
 from brainq.client.schedules import ScheduleVerbs
 from brainq.client.session import Session

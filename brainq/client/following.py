@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
 import inspect
 import time
 from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Generator, Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from queue import Empty, SimpleQueue
 from threading import Event as ThreadEvent
 from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar, cast, overload
@@ -16,11 +14,13 @@ from brainq.errors import ResultTimeout
 if TYPE_CHECKING:
     from brainq.client.async_handle import AsyncTurnHandle
     from brainq.client.handle import TurnHandle
+    from brainq.client.http.async_handle import AsyncHttpTurnHandle
+    from brainq.client.http.client import HttpTurnHandle
     from brainq.contracts.event import TurnEvent
     from brainq.contracts.turn import TurnResult
 
-H = TypeVar("H", bound="TurnHandle")
-A = TypeVar("A", bound="AsyncTurnHandle")
+H = TypeVar("H", bound="TurnHandle | HttpTurnHandle")
+A = TypeVar("A", bound="AsyncTurnHandle | AsyncHttpTurnHandle")
 T = TypeVar("T")
 MAX_THREADS = 16
 LOOK_S = 2.0  # the longest wait of a thread for one handle
@@ -177,6 +177,8 @@ def _completed(handles: Sequence[TurnHandle], deadline: Deadline) -> Iterator[Tu
                 return
             (ended if _has_ended(handle, look_s) else waiting).put(handle)
 
+    from concurrent.futures import ThreadPoolExecutor
+
     threads = ThreadPoolExecutor(MAX_THREADS, "brainq-as-completed")
     try:
         for _ in handles[:MAX_THREADS]:
@@ -203,6 +205,8 @@ def _has_ended(handle: TurnHandle, wait_s: float) -> bool:
 
 
 async def _completed_async(handles: Sequence[AsyncTurnHandle], deadline: Deadline) -> AsyncIterator[AsyncTurnHandle]:
+    import asyncio
+
     waits = {asyncio.ensure_future(handle.result()): handle for handle in handles}
     try:
         while waits:

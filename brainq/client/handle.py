@@ -169,11 +169,8 @@ class TurnHandle(InSession):
                 limits.check(time.monotonic())
 
     def text(self, timeout_s: float | None = None, *, idle_s: float | None = None) -> Iterator[str]:
-        """Iterate over the text of the turn's newest step as it grows: `for text in handle.text(): redraw(text)`.
-
-        Each item replaces the one before, so the text of a step that is attempted again is never doubled. The last item
-        is the result's `text`. See `events` for the arguments and errors, and `result`.
-        """
+        """Iterate over the newest step's text as it grows. Each item replaces the one before, so a step that
+        is attempted again is never doubled. The last item is the result's `text`. Raises as `events` and `result`."""
         return iterate_text(self.events(0, timeout_s, idle_s=idle_s), self.result)
 
     def events_so_far(self) -> tuple[Event, ...]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
@@ -17,7 +17,6 @@ from brainq.adapters.sql.store import Store
 from brainq.app.wiring import Wiring
 from brainq.app.wiring.cells import turn_not_found
 from brainq.client import checks
-from brainq.contracts.answers import cells_away
 from brainq.contracts.evaluation import ALL_STRATEGIES, Strategy
 from brainq.contracts.file import File
 from brainq.contracts.history import LIST_STATES, SORTS, ListedSession, ListedTurn, Sort, TurnFilter, metadata_pairs
@@ -27,43 +26,13 @@ from brainq.contracts.status import Ending, StopReason
 from brainq.contracts.turn import TurnRequest
 from brainq.contracts.webhook import DeliveryRow, DeliveryState
 from brainq.engine.turn.explain import explain
-from brainq.errors import AttachmentNotFound, CellUnreachable, InvalidInput, TurnNotFound
+from brainq.errors import AttachmentNotFound, InvalidInput
 
-PAGE_SIZE = 200
 T = TypeVar("T")
 W = TypeVar("W", bound=StrEnum)
-SHOWN_MATCHES = 5
 MAX_SEARCH_CHARS = 200
 MAX_FILTER_VALUES = 20  # The maximum number of metadata values, and of tags, in one filter.
 REDIS_BATCH = 200  # The number of turns to read from Redis at once when only Redis can tell which of them match.
-
-
-def iterate_pages(read: Callable[[str | None], Sequence[T]], cursor: Callable[[T], str]) -> Iterator[T]:
-    """Iterate over the items of all pages. `read` returns the PAGE_SIZE items after a cursor; `cursor` returns an
-    item's cursor."""
-    after: str | None = None
-    while True:
-        page = read(after)
-        _require_whole(page)
-        yield from page
-        if len(page) < PAGE_SIZE:
-            return
-        after = cursor(page[-1])
-
-
-async def iterate_pages_async(
-    read: Callable[[str | None], Awaitable[Sequence[T]]], cursor: Callable[[T], str]
-) -> AsyncIterator[T]:
-    """Iterate as `iterate_pages` does, on an event loop."""
-    after: str | None = None
-    while True:
-        page = await read(after)
-        _require_whole(page)
-        for item in page:
-            yield item
-        if len(page) < PAGE_SIZE:
-            return
-        after = cursor(page[-1])
 
 
 def get_turn(store: Store, turn_id: str) -> TurnRow:
@@ -90,36 +59,6 @@ def get_file(store: Store, turn_id: str, sha256: str) -> File:
             f"turn {turn_id!r} has no file {sha256!r}, or the file was removed; the turn's transcript lists its files"
         )
     return content
-
-
-def _require_whole(page: Sequence[object]) -> None:
-    """Raise CellUnreachable if a cell is missing in a page, because an iteration cannot show that."""
-    if away := cells_away(page):
-        raise CellUnreachable(
-            away[0],
-            "its items would be missing; read page by page instead, because a page names the cells that did not answer",
-        )
-
-
-def find_turn(matches: Sequence[TurnRow], sought: str) -> TurnRow:
-    """Return the match whose id or request key is `sought`, or else the only match.
-
-    Raises TurnNotFound, and InvalidInput if several turns match.
-    """
-    exact = [row for row in matches if sought in (row.turn_id, row.request_key)]
-    if len(exact) == 1:
-        return exact[0]
-    if not matches:
-        raise TurnNotFound(
-            f"no turn has the id, the beginning of an id, or the request key {sought!r}; see `brainq list`"
-        )
-    if len(matches) > 1:
-        ids = ", ".join(row.turn_id for row in matches[:SHOWN_MATCHES])
-        more = ", ..." if len(matches) > SHOWN_MATCHES else ""
-        raise InvalidInput(
-            "TURN", f"several turns have ids that begin with {sought!r}: {ids}{more}; write more of the id"
-        )
-    return matches[0]
 
 
 @dataclass(frozen=True, slots=True)

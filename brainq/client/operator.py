@@ -16,7 +16,7 @@ from brainq.client.connection import cells_of, connection_of, wiring_of
 from brainq.client.erase import erase_everywhere
 from brainq.client.handle import TurnHandle, explain_next
 from brainq.client.history import History, make_history
-from brainq.client.lists import find_turn
+from brainq.client.paging import find_turn
 from brainq.client.retries import retry_step, steps_to_run
 from brainq.client.timeline import read_timeline
 from brainq.client.turn_facts import CallFacts, TurnFacts, call_of_intents

@@ -13,8 +13,16 @@ from brainq.contracts.history import Sort
 from brainq.contracts.message import Message
 from brainq.contracts.model_options import ModelOptions, OptionsFields
 from brainq.contracts.tool import ClientTool
-from brainq.contracts.turn import Limits, LimitsFields, LimitsOverride, OnBusy, Priority, TurnKind, TurnRequest
-from brainq.engine.gates.answer_schema import OutputSchema
+from brainq.contracts.turn import (
+    Limits,
+    LimitsFields,
+    LimitsOverride,
+    OnBusy,
+    OutputSchema,
+    Priority,
+    TurnKind,
+    TurnRequest,
+)
 from brainq.errors import InvalidInput
 
 Cancelled = Literal["cancelled", "requested", "ended"]

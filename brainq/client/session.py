@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from datetime import datetime
 from typing import TYPE_CHECKING, Any, Self, Unpack
 
 from brainq.app.wiring import Wiring
@@ -16,7 +14,7 @@ from brainq.client.options import SubmitOptions, takes_submit_options
 from brainq.client.waiting import cancel_turn
 from brainq.contracts.act import NewAct
 from brainq.contracts.file import File, check_files
-from brainq.contracts.history import HistoryTurn
+from brainq.contracts.history import HistoryTurn, WaitingTurn
 from brainq.contracts.ids import check_id, check_turn_id
 from brainq.contracts.people import DEFAULT_HOLD_S, HoldPolicy, Receipt, TurnInput
 from brainq.engine.people.bounced_inputs import bounced_turn_id
@@ -26,15 +24,6 @@ if TYPE_CHECKING:
     from brainq.client.client import Client
 
 _RECENT_TURNS = 200
-
-
-@dataclass(frozen=True, slots=True)
-class WaitingTurn:
-    """A turn that waits for the live one. `place` 1 is next; `created_at` is when it was accepted."""
-
-    turn_id: str
-    place: int
-    created_at: datetime
 
 
 class Flag(InSession):

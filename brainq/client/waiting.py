@@ -9,7 +9,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, cast
 
-from brainq.app.wiring import Wiring
 from brainq.client.options import Cancelled, WaitFor
 from brainq.contracts.event import EventKind, TurnEvent
 from brainq.contracts.people import Approval, HoldSpec
@@ -28,6 +27,7 @@ from brainq.errors import (
 )
 
 if TYPE_CHECKING:
+    from brainq.app.wiring import Wiring
     from brainq.contracts.typed_events import Event
 
 POLL_S = 2.0

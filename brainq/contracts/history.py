@@ -24,6 +24,15 @@ MAX_SEARCHED_TURNS = 20_000
 """How many of the newest turns up to `until` a search reads."""
 
 
+@dataclass(frozen=True, slots=True)
+class WaitingTurn:
+    """A turn that waits for the live one. `place` 1 is next; `created_at` is when it was accepted."""
+
+    turn_id: str
+    place: int
+    created_at: datetime
+
+
 class HistoryTurn(OfTurn):
     """One turn of a session.
 

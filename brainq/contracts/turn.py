@@ -41,6 +41,8 @@ merge       join the newest waiting turn into one; wait if there is none
 Priority = Literal["high", "normal", "low"]
 """The order of one tenant's turns while they wait for capacity."""
 TurnKind = Literal["chat", "review", "compact"]
+OutputSchema = dict[str, Any] | type[BaseModel]
+"""A JSON schema, or a pydantic model that gives one."""
 CONTENT_NOT_STORED = "[not kept: redact_logs]"
 """Replaces the user's message of an ended turn in SQL if its content is not kept."""
 LATE_FAILURE_WARNINGS = {

@@ -15,8 +15,7 @@ from brainq.cli.pages.layout import PageTable, fact, key, print_head, print_sect
 from brainq.cli.pages.people import approval_section, hold_section
 from brainq.cli.pages.turn_record import dollars
 from brainq.client.client import Client
-from brainq.client.session import WaitingTurn
-from brainq.contracts.history import ListedSession, ListedTurn
+from brainq.contracts.history import ListedSession, ListedTurn, WaitingTurn
 from brainq.contracts.people import Approval, StandingHold
 from brainq.contracts.view import TurnSnapshot
 

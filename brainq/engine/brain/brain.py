@@ -34,7 +34,7 @@ from brainq.contracts.evaluation import DecisionStore, Judge
 from brainq.contracts.ids import check_id
 from brainq.contracts.model import TokenUsage
 from brainq.contracts.model_options import ModelOptions
-from brainq.contracts.turn import MAX_TAGS, Limits, TurnRequest
+from brainq.contracts.turn import MAX_TAGS, Limits, OutputSchema, TurnRequest
 from brainq.engine.brain.checks import (
     SystemPrompt,
     checked_after_untrusted,
@@ -52,7 +52,7 @@ from brainq.engine.brain.checks import (
     read_callbacks,
 )
 from brainq.engine.brain.middleware import Hooks, Middleware, checked_middleware
-from brainq.engine.gates.answer_schema import OutputSchema, check_answer_schema
+from brainq.engine.gates.answer_schema import check_answer_schema
 from brainq.engine.models.providers import Provider
 from brainq.engine.tools.mcp.catalogue import DEFAULT_CATALOGUE
 from brainq.engine.tools.mcp.server import McpServer

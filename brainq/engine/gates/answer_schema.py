@@ -15,9 +15,6 @@ from brainq.engine.gates.schema_check import UnresolvedReference, schema_problem
 from brainq.engine.gates.schema_validator import SchemaValidator
 from brainq.errors import InvalidInput
 
-OutputSchema = dict[str, Any] | type[BaseModel]
-"""A JSON schema, or a pydantic model that gives one."""
-
 MAX_SCHEMA_CHARS = 100_000
 _CODE_FENCE = re.compile(r"```[a-zA-Z]*\s*\n(.*)\n\s*```", re.DOTALL)
 

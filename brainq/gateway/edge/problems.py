@@ -5,6 +5,7 @@ The kinds of brainq's own errors are in `brainq/errors.py`; REJECTIONS are those
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Any
 
 from fastapi.responses import JSONResponse
@@ -14,10 +15,15 @@ from brainq.errors import (
     ERROR_KINDS,
     ApprovalDecided,
     BrainqError,
+    BudgetSpent,
+    BuildUnserved,
     ErrorKind,
     ExitCode,
     InvalidInput,
     NotFound,
+    QueueFull,
+    ResultRefused,
+    SchedulesFull,
     SessionBusy,
     SetupError,
     StaleTurn,
@@ -29,6 +35,15 @@ from brainq.runtime.text.surrogates import clean_json
 
 MEDIA_TYPE = "application/problem+json"
 TYPE_PREFIX = "urn:brainq:problem:"
+FACTS: dict[type[BrainqError], tuple[str, ...]] = {
+    QueueFull: ("setting",),
+    SchedulesFull: ("setting",),
+    BudgetSpent: ("budget", "ends_at"),
+    BuildUnserved: ("build",),
+    SubmitConflict: ("used_by",),
+    ResultRefused: ("was_given",),
+}
+"""The attributes of errors that programs may read, and that the message has in words."""
 NOT_FOUND = "this caller has no object with this id; check the id and the token"
 NOT_SET_UP = "the gateway is not set up for this; its operator can find the reason with `brainq doctor`"
 
@@ -44,6 +59,7 @@ class Problem(BaseModel):
     live_turn_id        the session's live turn
     state               an approval's state
     problem_id          the id of the matching line in the gateway's log
+    facts               other values of the error, by their names in Python
     """
 
     model_config = ConfigDict(extra="forbid")
@@ -58,6 +74,7 @@ class Problem(BaseModel):
     live_turn_id: str | None = None
     state: str | None = None
     problem_id: str | None = None
+    facts: dict[str, str | bool] | None = None
 
 
 def _http_kind(word: str, title: str, status: int, retry_after_s: int | None = None) -> ErrorKind:
@@ -119,6 +136,8 @@ def problem_of(error: BrainqError | RequestRejected) -> Problem:
             more = {"state": error.state}
         case _:
             more = {}
+    values = {name: getattr(error, name) for name in FACTS.get(type(error), ())}
+    more["facts"] = {name: str(value) if isinstance(value, datetime) else value for name, value in values.items()}
     return problem.model_copy(update={name: value for name, value in more.items() if value})
 
 

@@ -53,7 +53,7 @@ def _check_interval(value: object) -> object:
 
 
 class ScheduleBody(TurnBody):
-    """A schedule of turns. Give either `when` or `at`."""
+    """A schedule of turns. Give one of `when`, `at` and `in_s`."""
 
     name: str = Field(pattern=ID, description="Begins with the tenant's prefix. An existing schedule is replaced.")
     session_id: str = Field(
@@ -67,6 +67,7 @@ class ScheduleBody(TurnBody):
     at: Annotated[AwareDatetime, BeforeValidator(_read_instant, json_schema_input_type=str)] | None = Field(
         None, description="Once, at this time."
     )
+    in_s: float | None = Field(None, ge=0, allow_inf_nan=False, description="Once, in this many seconds.")
     zone: str = Field("UTC", max_length=100)
     on_running: OnRunning = "skip"
     missed: Missed = "once"
@@ -108,14 +109,14 @@ async def put(body: ScheduleBody, request: RequestDep) -> ScheduleStatus:
     """
     request.require_session(body.name)
     require_may_submit(request, body.session_id, body)
-    if (body.when is None) is (body.at is None):
-        raise InvalidInput("when", "send either `when` or `at`")
+    if sum(choice is not None for choice in (body.when, body.at, body.in_s)) != 1:
+        raise InvalidInput("when", "send one of `when`, `at` and `in_s`")
     await _require_own_name(request, body.name)
     made = await request.client.schedule(
         body.name,
         body.session_id,
         body.user_message,
-        **body.model_dump(include={"when", "at", "zone", "on_running", "missed"}),
+        **body.model_dump(include={"when", "at", "in_s", "zone", "on_running", "missed"}),
         **submit_options(body),
     )
     return _schedule_status(made)

@@ -9,8 +9,7 @@ from fastapi import APIRouter, Depends, Path, Query
 from brainq.app.access import Verb
 from brainq.client.async_client import AsyncSession
 from brainq.client.checks import MAX_REASON_CHARS
-from brainq.client.session import WaitingTurn
-from brainq.contracts.history import HistoryTurn, ListedSession
+from brainq.contracts.history import HistoryTurn, ListedSession, WaitingTurn
 from brainq.contracts.people import Receipt
 from brainq.errors import NotFound
 from brainq.gateway.edge.access import RequestDep
