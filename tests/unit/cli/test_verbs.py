@@ -77,6 +77,7 @@ VERBS: dict[str, str] = {
     "Client.ping": "doctor",
     "Client.close": NONE + "a command ends",
     "TurnHandle.result": "submit",
+    "TurnHandle.text": "tail",
     "TurnHandle.wait": NONE + "`submit` follows a turn to its end, and `approvals` has what it waits for",
     "TurnHandle.events": "tail",
     "TurnHandle.request": "show",
