@@ -59,6 +59,7 @@ COMMANDS: dict[str, dict[str, Any]] = {
         "list": turns.list_turns,
         "show": turns.show,
         "tail": turns.tail,
+        "cassette": turns.cassette,
         "steer": control.steer,
         "cancel": control.cancel,
         "schedule": schedule.app,

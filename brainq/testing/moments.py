@@ -34,7 +34,7 @@ class Moment:
 class Moments:
     """The moments of a run that have not come, the tokens of calls that wait for a result, and given results.
 
-    results: by tool, what its calls return in turn instead of running; an Exception is raised.
+    results: by tool, or by call id, what calls return in turn instead of running; an Exception is raised.
     """
 
     results: Mapping[str, Sequence[Any]] = field(default_factory=dict[str, Sequence[Any]])
@@ -51,16 +51,17 @@ class Moments:
         for moment in due:
             moment.act()
 
-    def given(self, tool: str) -> tuple[Any, ...]:
+    def given(self, tool: str, call_id: str) -> tuple[Any, ...]:
         """Return the result that takes the place of the next call's, in a tuple; an empty one if the tool runs."""
+        key = call_id if call_id in self.results else tool
         with self._lock:
-            results = self.results.get(tool)
+            results = self.results.get(key)
             if results is None:
                 return ()
-            number = self._given.get(tool, 0)
-            self._given[tool] = number + 1
+            number = self._given.get(key, 0)
+            self._given[key] = number + 1
         if number >= len(results):
-            return (AssertionError(f"{tool} was called {number + 1} times, and has {len(results)} results"),)
+            return (AssertionError(f"{key} was called {number + 1} times, and has {len(results)} results"),)
         return (results[number],)
 
 
@@ -92,7 +93,7 @@ class WatchedExecutor(BoundedToolExecutor):
         return ended
 
     def _given(self, tool: Tool, context: RunContext) -> CallReturn | None:
-        for result in self._moments.given(tool.name):
+        for result in self._moments.given(tool.name, context.call_id):
             run = FunctionRun(context)
             return run.raised(result) if isinstance(result, BaseException) else run.returned(result)
         return None

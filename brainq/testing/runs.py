@@ -322,7 +322,7 @@ def run(
 
     script: the model's replies, step by step; a function of ModelRequest; or a ScriptedProvider. Without it the brain
         asks its own model.
-    results: by tool, what its calls return in turn, in place of running. An Exception is raised.
+    results: by tool, or by call id (`c1-0`), what calls return in turn, in place of running. An Exception is raised.
     settings: those of a deployment that the brain needs, such as `budgets="tenant 1.00/day"`.
 
     Raises AlreadyRuns if this process has a run, or a local client, already.

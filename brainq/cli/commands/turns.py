@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import ExitStack
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
@@ -149,6 +150,34 @@ def show(
             print_page(call, print_call, as_json=as_json)
         else:
             print_page(operator.facts(turn), print_turn, as_json=as_json)
+
+
+def cassette(
+    turn: TurnArgument,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write it to this file.")
+    ] = None,
+) -> None:
+    """Write a pytest file that plays a turn again.
+
+    It has the model's replies, the tools' results and people's decisions, and runs in one process. Whatever looks like
+    a secret is hidden; read the file before you share it.
+
+    \b
+    Examples:
+      brainq cassette 01k7x2
+      brainq cassette 01k7x2 -o tests/test_refund.py
+    """
+    from brainq.runtime.settings.deployment import settings_here
+    from brainq.testing.cassette import cassette as write
+
+    with open_operator() as operator:
+        text = write(operator.facts(turn), settings_here().app)
+    if output is None:
+        typer.echo(text, nl=False)
+        return
+    output.write_text(text)
+    note(f"wrote {output}; run it with pytest")
 
 
 def tail(

@@ -117,6 +117,26 @@ _SECRET_NUMBER = re.compile(r"\d(?:[ -]?\d){12,}|\b\d{3}-\d{2}-\d{4}\b|\b[A-Z]{2
 _URL = re.compile(r"\b\w{1,20}://\S+|\bwww\.\S+")
 _TOKEN = re.compile(r"[^\s,;:=\"'`()<>\[\]{}]{8,}")
 _LONG = 20
+_SAID = re.compile(rf"({_SECRET_WORD.pattern})([\"']?\s*(?:\bis\b|[:=])\s*[\"']?)([^\s\"']+)", re.IGNORECASE)
+_BLOCK = re.compile(r"-----BEGIN [^-]+-----.*?(?:-----END [^-]+-----|\Z)", re.DOTALL)
+HIDDEN = "[hidden]"
+
+
+def hide_secrets(text: str) -> str:
+    """Return the text without the values that `looks_secret` finds: those after the name of a secret, keys, numbers of
+    cards and accounts, and random tokens."""
+    text = _SECRET_NUMBER.sub(HIDDEN, _SAID.sub(rf"\1\2{HIDDEN}", _BLOCK.sub(HIDDEN, text)))
+    return re.sub(r"\S+", lambda found: _TOKEN.sub(_hidden_token, found[0]), text)
+
+
+def _hidden_token(found: re.Match[str]) -> str:
+    token = found[0]
+    return HIDDEN if _SECRET_KEY.search(token) or _is_random(token.strip(".!?")) else token
+
+
+def is_secret_name(name: str) -> bool:
+    """Return whether a field of this name holds a secret."""
+    return _SECRET_WORD.search(name.replace("_", " ").replace("-", " ")) is not None or name.lower() == "token"
 
 
 def looks_secret(text: str) -> bool:

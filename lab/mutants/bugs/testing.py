@@ -32,8 +32,8 @@ BUGS = (
     Bug(
         "each call gets the first result",
         "brainq/testing/moments.py",
-        "            self._given[tool] = number + 1\n",
-        "            self._given[tool] = number\n",
+        "            self._given[key] = number + 1\n",
+        "            self._given[key] = number\n",
         RUNS,
     ),
     Bug(
@@ -49,5 +49,12 @@ BUGS = (
         "            t.approve() if approve else t.deny()\n",
         "            t.approve()\n",
         TOOLS,
+    ),
+    Bug(
+        "a cassette shows the secrets of arguments",
+        "brainq/testing/cassette.py",
+        "HIDDEN if is_secret_name(key) and item else _hidden(item)",
+        "_hidden(item)",
+        ("tests/integration/testing/test_cassette.py",),
     ),
 )
