@@ -12,6 +12,7 @@ from typing import Any
 
 from rich.console import Console
 
+from brainq.app.devserver.local_fleet import ALL
 from brainq.errors import SetupError
 from lab.bench.growth import growth
 from lab.bench.latency import IDEAL_MS, latency
@@ -127,7 +128,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--scale", type=float, default=1.0, help="multiplies the turns of the latency and idle runs (smoke tests)"
     )
-    for option, what in (("concurrency", "threads a process"), ("workers", "processes")):
+    for option, what in (("concurrency", "threads a process"), ("workers", "processes, all=N for all pools in each;")):
         parser.add_argument(
             f"--{option}", type=_of_pool, action="append", default=[], metavar="POOL=N", help=f"{what} of a pool"
         )
@@ -138,8 +139,8 @@ def _parser() -> argparse.ArgumentParser:
 
 def _of_pool(text: str) -> tuple[str, int]:
     pool, _, number = text.partition("=")
-    if pool not in POOLS or not number.isdecimal() or int(number) < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is not POOL=N with a pool of {', '.join(POOLS)}")
+    if pool not in (*POOLS, ALL) or not number.isdecimal() or int(number) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is not POOL=N with a pool of {', '.join(POOLS)}, or all")
     return pool, int(number)
 
 

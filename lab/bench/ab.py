@@ -32,7 +32,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         # The order changes every round: whoever runs second may find the machine warmer, or slower.
         pair = [HERE, given.other] if number % 2 else [given.other, HERE]
         try:
-            measured = {checkout: measure(checkout, given.turns) for checkout in pair}
+            measured = {
+                checkout: measure(checkout, given.turns, given.workers if checkout == HERE else []) for checkout in pair
+            }
         except subprocess.CalledProcessError as failure:
             console.print(f"{failure.cmd} failed:\n{failure.stdout}{failure.stderr}", markup=False, style="red")
             return 1
@@ -41,14 +43,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0
 
 
-def measure(checkout: Path, turns: int) -> Figures:
-    """Run the benchmark in a checkout. Raises CalledProcessError if it fails."""
+def measure(checkout: Path, turns: int, workers: Sequence[str] = ()) -> Figures:
+    """Run the benchmark in a checkout, with so many `workers` (POOL=N). Raises CalledProcessError if it fails."""
     with tempfile.TemporaryDirectory(prefix="ab-", dir=_bench_directory(checkout)) as name:
         path = Path(name, "figures.json")
         subprocess.run(
             [
                 *(str(checkout / ".venv/bin/python"), "-m", f"{_tools(checkout)}.bench", "--only", "throughput"),
                 *("--turns", str(turns), "--json", str(path)),
+                *(f"--workers={each}" for each in workers),
             ],
             cwd=checkout,
             check=True,
@@ -128,6 +131,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("other", type=_checkout, help="the directory of the other checkout")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--turns", type=int, default=300, help="turns of each run")
+    parser.add_argument("--workers", action="append", default=[], help="POOL=N or all=N, of this checkout alone")
     return parser
 
 

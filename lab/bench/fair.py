@@ -15,7 +15,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -89,18 +89,20 @@ def unfinished(on: Stage) -> int:
     return int(wiring_of(on.client).state.redis.zcard(wiring_of(on.client).state.keys.index))
 
 
-def fair(directory: Path, *, turns: int, sessions: Sequence[int], measured: int) -> dict[str, Any]:
+def fair(
+    directory: Path, *, turns: int, sessions: Sequence[int], measured: int, workers: Mapping[str, int] | None = None
+) -> dict[str, Any]:
     """`alone`, and beside a flood over each of these numbers of sessions, with `ratio_p95` to alone.
 
     `others_left` is how many of the flood were left when the last of `b`'s was sent. Raises BenchFailure when those are
     few: nothing was measured then.
     """
     found: dict[str, Any] = {"flood": turns, "latencies_s": LATENCIES_S}
-    with stage(directory / "alone", latencies_s=LATENCIES_S) as on:
+    with stage(directory / "alone", latencies_s=LATENCIES_S, workers=workers) as on:
         warm_up(on, 20)
         found["alone"] = now_and_then(on, measured, PER_S)
     for number in sessions:
-        with stage(directory / f"in-{number}", latencies_s=LATENCIES_S) as on:
+        with stage(directory / f"in-{number}", latencies_s=LATENCIES_S, workers=workers) as on:
             warm_up(on, 20)
             flood(on, turns, number)
             beside = now_and_then(on, measured, PER_S)
@@ -152,6 +154,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--callback-s", type=float, help="`on_usage` takes so long; the model nothing")
     parser.add_argument("--write-s", type=float, help="a write takes so long; the model nothing")
     parser.add_argument("--sessions", type=int, nargs="+", default=[FLOOD, FEW_SESSIONS])
+    parser.add_argument("--all", type=int, help="so many workers of all pools, in place of one for each pool")
     parser.add_argument("--measured", type=int, help="turns of the other tenant")
     parser.add_argument("--json", default=".bench/fair.json")
     given = parser.parse_args(arguments)
@@ -166,7 +169,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             found = fair_of_slow(Path(name), latencies_s=latencies_s, turns=turns, measured=measured)
         elif given.a_minute is None:
             turns, measured = given.turns or FLOOD, given.measured or MEASURED
-            found = fair(Path(name), turns=turns, sessions=given.sessions, measured=measured)
+            workers = {"all": given.all} if given.all else None
+            found = fair(Path(name), turns=turns, sessions=given.sessions, measured=measured, workers=workers)
         else:
             turns, measured = given.turns or LIMITED_FLOOD, given.measured or LIMITED_MEASURED
             found = fair_of_a_limit(Path(name), most=given.a_minute, turns=turns, measured=measured)

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from brainq.app.devserver.local_fleet import LocalFleet
+from brainq.app.devserver.local_fleet import ALL, POOLS, LocalFleet
 from brainq.app.devserver.redis_server import EmbeddedServer, socket_path
 from brainq.app.wiring.finalizer import finalizer_runtime
 from brainq.client.client import Client
@@ -92,7 +92,8 @@ def stage(
     """Start everything, wait until it serves, and stop it again.
 
     latencies_s   `model`, `read`, `write`
-    concurrency   threads a process by pool, and `workers` processes a pool; the defaults unless given
+    concurrency   threads a process by pool, and `workers` processes a pool; the defaults unless given. With `all` among
+                  `workers`, so many processes serve all pools, in place of a process for each pool
     rates         limits of models, as in BRAINQ_RATES
     environment   more variables of the workers'
     """
@@ -111,6 +112,7 @@ def stage(
             {**shared, **slow, DONE_IN: str(done_in), "BRAINQ_RATES": rates, **(environment or {})},
             workers=workers,
             concurrency=concurrency,
+            pools=(ALL,) if ALL in (workers or {}) else POOLS,
         )
         with fleet:
             yield Stage(client, fleet, int(wiring_of(client).state.redis.info("server")["process_id"]), done_in)

@@ -203,12 +203,12 @@ def test_a_turn_that_times_out_is_3(brainq: Brainq) -> None:
     assert brainq("submit", "s4", "wait", "--limits", "timeout_s=1").code == ExitCode.TIMED_OUT
 
 
-def test_doctor_finds_all_four_workers(brainq: Brainq) -> None:
-    def all_answer() -> bool:
+def test_doctor_finds_the_worker_of_all_pools(brainq: Brainq) -> None:
+    def answers() -> bool:
         (row,) = [row for row in json.loads(brainq("doctor", "--json").out) if row["name"] == "workers"]
-        return row["level"] == "ok" and row["said"].startswith("4 workers")
+        return row["level"] == "ok" and row["said"].startswith("1 worker: all@")
 
-    wait_until(all_answer, "all answer within the second that it asks for", every_s=0.5)
+    wait_until(answers, "it answers within the second that it asks for", every_s=0.5)
 
 
 def test_a_producer_without_brainq_sends_to_the_port_that_dev_prints(dev: Dev, brainq: Brainq) -> None:
@@ -226,11 +226,11 @@ def test_a_second_dev_here_names_the_first_and_starts_nothing(dev: Dev) -> None:
     assert worker_pids(dev.directory) == before
 
 
-def test_a_killed_worker_is_started_again_and_the_others_stay(dev: Dev) -> None:
+def test_a_killed_worker_is_started_again_and_the_gateway_stays(dev: Dev) -> None:
     before = worker_pids(dev.directory)
     os.kill(before[0], signal.SIGKILL)
     wait_until(lambda: "ended (signal SIGKILL); restarting it" in dev.output, "dev tells of it")
-    wait_until(lambda: "coordinator is running again" in dev.output, "the worker is back", 60)
+    wait_until(lambda: "all is running again" in dev.output, "the worker is back", 60)
     now = worker_pids(dev.directory)
     assert now[0] != before[0]
     assert now[1:] == before[1:]
@@ -290,7 +290,7 @@ def test_dev_leaves_nothing_running(tmp_path: Path, how: signal.Signals) -> None
     out = tmp_path / "dev.out"
     with out.open("wb") as output:
         process = subprocess.Popen(
-            [sys.executable, "-m", "brainq.cli.main", "dev", "--no-http", "-A", "shop:brain"],
+            [sys.executable, "-m", "brainq.cli.main", "dev", "--pools", "--no-http", "-A", "shop:brain"],
             cwd=tmp_path,
             env=environment,
             stdout=output,

@@ -39,9 +39,12 @@ def dev(
         bool, typer.Option("--http/--no-http", help="Also start the gateway, on BRAINQ_HTTP_PORT (8321).")
     ] = True,
     cells: Annotated[int, typer.Option("--cells", min=1, max=8, help="Run this many cells, to try them out.")] = 1,
+    pools: Annotated[
+        bool, typer.Option("--pools", help="Run a worker for each pool, as large deployments do, not one for all.")
+    ] = False,
     level: LogLevel = Level.WARNING,
 ) -> None:
-    """Run Redis, SQLite, all four pools and the gateway here. Ctrl+C stops them; a second Ctrl+C kills them.
+    """Run Redis, SQLite, a worker of all pools and the gateway here. Ctrl+C stops them; a second Ctrl+C kills them.
 
     BRAINQ_REDIS_URL and BRAINQ_SQL_URL are used if they are set. Otherwise an embedded Redis and SQLite keep their
     data in .brainq (BRAINQ_DATA_DIR). Missing requirements are reported before anything starts. A worker that dies is
@@ -53,32 +56,36 @@ def dev(
       brainq dev -A shop.agent:brain --reload
       BRAINQ_APP=shop.agent:brain brainq dev --flower
       brainq dev --port 6379          producers without brainq can send to it
-      brainq dev --cells 2            two Redis, two SQLite, two of each pool
+      brainq dev --pools              four workers, one for each pool
+      brainq dev --cells 2            two Redis, two SQLite, two workers
     """
     if cells > 1:
         if reload or flower or port is not None:
             raise InvalidInput("--cells", "cannot be combined with --reload, --flower or --port; omit those options")
         from brainq.runtime.settings.extensions import load_extension
 
-        load_extension("brainq.cells", "dev")(cells, log_level=level.value, http=http)
+        load_extension("brainq.cells", "dev")(cells, log_level=level.value, http=http, apart=pools)
         return
     from brainq.cli.dev.stack import run_dev
 
-    run_dev(flower=flower, log_level=level.value, reload=reload, port=port, http=http)
+    run_dev(flower=flower, log_level=level.value, reload=reload, port=port, http=http, apart=pools)
 
 
 def up(
     pools: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[POOL]...", help="coordinator, parallel, serial, finalizer, gateway, flower."),
+        typer.Argument(
+            metavar="[POOL]...",
+            help="coordinator, parallel, serial, finalizer; several in one worker, with commas; all; gateway; flower.",
+        ),
     ] = None,
     level: LogLevel = Level.INFO,
 ) -> None:
     """Run pools here and keep them running: all four, or the named ones.
 
-    A worker that dies is restarted, after a wait that grows if it keeps dying. Ctrl+C or SIGTERM gives running work a
-    minute to end; a second one kills it. If BRAINQ_REDIS_URL is not set, an embedded Redis is started first, with its
-    data in .brainq (BRAINQ_DATA_DIR). Logs go to the terminal.
+    Each argument has a worker of its own. A worker that dies is restarted, after a wait that grows if it keeps dying.
+    Ctrl+C or SIGTERM gives running work a minute to end; a second one kills it. If BRAINQ_REDIS_URL is not set, an
+    embedded Redis is started first, with its data in .brainq (BRAINQ_DATA_DIR). Logs go to the terminal.
 
     Do not use a Procfile runner such as honcho instead: it kills running work 5 s after a stop, and it stops every
     process when one of them ends.
@@ -87,6 +94,7 @@ def up(
     Examples:
       brainq up
       brainq up coordinator parallel
+      brainq up all gateway           one worker of all pools
       brainq up coordinator parallel serial finalizer gateway
     """
     from brainq.cli.dev.stack import run_up
@@ -149,12 +157,15 @@ def worker(
     os.execv(sys.executable, command)
 
 
-def named_pools(text: str) -> tuple[str, ...]:
-    """Return the pools of `all`, or of names with commas between them. Raises InvalidInput for another name."""
+def named_pools(text: str, others: Sequence[str] = ()) -> tuple[str, ...]:
+    """Return the pools of `all`, or of names with commas between them.
+
+    Raises InvalidInput for another name, with the known ones. `others` are known, too, where they stand alone.
+    """
     named = [name.strip() for name in text.split(",")]
     if unknown := [name for name in named if name not in (*WORKER_POOLS, ALL)]:
-        known = f"{', '.join(WORKER_POOLS)} or {ALL}; join several with commas, such as coordinator,finalizer"
-        raise InvalidInput("POOL", f"{unknown[0]!r} is not one of {known}")
+        known = f"{', '.join((*WORKER_POOLS, *others))} or {ALL}"
+        raise InvalidInput("POOL", f"{unknown[0]!r} is not one of {known}; join several with commas")
     return tuple(pool for pool in WORKER_POOLS if pool in named or ALL in named)
 
 

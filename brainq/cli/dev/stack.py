@@ -14,12 +14,12 @@ from typing import Any
 from rich.console import Console
 from rich.text import Text
 
-from brainq.app.devserver.local_fleet import POOLS, LocalFleet
+from brainq.app.devserver.local_fleet import ALL, POOLS, LocalFleet
 from brainq.app.devserver.locks import exclusive_pools
 from brainq.app.devserver.ports import listener_at, require_free_port
 from brainq.app.devserver.redis_server import EmbeddedServer, open_redis
 from brainq.cli.commands.monitor import FLOWER_PORT, LOOPBACK, flower_command
-from brainq.cli.commands.run import gateway_command, has_http, require_http
+from brainq.cli.commands.run import gateway_command, has_http, named_pools, require_http
 from brainq.cli.dev.reload import Reloader, require_watchfiles
 from brainq.cli.dev.startup import ready_to_start
 from brainq.cli.dev.supervisor import POLL_S, LogFollower, Program, StopSignals, Supervisor, start_all
@@ -153,9 +153,12 @@ def check_start(settings: Settings) -> Brains:
     return ready_to_start(settings, redis_url=url, writes=settings.data_dir)
 
 
-def run_dev(*, flower: bool, log_level: str, reload: bool, port: int | None = None, http: bool = True) -> None:
+def run_dev(
+    *, flower: bool, log_level: str, reload: bool, port: int | None = None, http: bool = True, apart: bool = False
+) -> None:
     """Run Redis, all pools, the gateway and Flower until Ctrl+C or SIGTERM.
 
+    apart: whether each pool has a worker process of its own.
     Raises SetupError before anything is started if something is missing.
     """
     outlive_full_log()
@@ -170,7 +173,8 @@ def run_dev(*, flower: bool, log_level: str, reload: bool, port: int | None = No
             require_free_port(LOOPBACK, port, "Redis", "`brainq dev --port`")
         brains = check_start(settings)
         # Workers print complete tracebacks of errors that the user's tools raise.
-        stack, url = open_stack(settings, exits, POOLS, log_level, port, {TRACEBACK_VARIABLE: "1"})
+        pools = POOLS if apart else (ALL,)
+        stack, url = open_stack(settings, exits, pools, log_level, port, {TRACEBACK_VARIABLE: "1"})
         if flower:
             stack.launch_flower()
         served = launch_dev_gateway(stack, exits) if http and has_http() else 0
@@ -302,26 +306,40 @@ def _example_value(schema: dict[str, Any]) -> object:
     return schema.get("minimum", examples.get(schema.get("type"), "A1"))
 
 
+def chosen_workers(wanted: Sequence[str]) -> list[str]:
+    """Return what `brainq up` starts a worker for: a pool, or several with commas between them, or `all`.
+
+    Raises InvalidInput for an unknown name, and if a pool has two workers.
+    """
+    workers = [name for name in wanted if name not in OTHER_PROGRAMS] if wanted else [*POOLS]
+    twice = [pool for pool, count in Counter(pools_of(workers)).items() if count > 1]
+    if twice:
+        raise InvalidInput("POOL", f"{', '.join(twice)} would have two workers; name each pool once")
+    return workers
+
+
+def pools_of(workers: Sequence[str]) -> list[str]:
+    """Return the pools that these workers serve."""
+    return [pool for worker in workers for pool in named_pools(worker, OTHER_PROGRAMS)]
+
+
 def run_up(wanted: list[str], *, log_level: str) -> None:
     """Run the named pools and programs until Ctrl+C or SIGTERM. Raises the same errors as `run_dev`."""
     outlive_full_log()
-    known = (*POOLS, *OTHER_PROGRAMS)
-    if unknown := [name for name in wanted if name not in known]:
-        raise InvalidInput("POOL", f"{', '.join(unknown)} is not one of {', '.join(known)}")
-    pools = [pool for pool in POOLS if pool in wanted or not wanted]
+    workers = chosen_workers(wanted)
     programs = [name for name in OTHER_PROGRAMS if name in wanted]
     settings = load_settings()
     with ExitStack() as exits:
-        exits.enter_context(exclusive_pools(settings.data_dir, [*pools, *programs], "brainq up"))
+        exits.enter_context(exclusive_pools(settings.data_dir, [*pools_of(workers), *programs], "brainq up"))
         if FLOWER in programs:
             require_free_port(LOOPBACK, FLOWER_PORT, "Flower", "`brainq flower --port`")
         if GATEWAY in programs:
             require_http()
             require_free_port(settings.http_host, settings.http_port, "the gateway", "BRAINQ_HTTP_PORT")
         check_start(settings)
-        stack, url = open_stack(settings, exits, pools, log_level)
+        stack, url = open_stack(settings, exits, workers, log_level)
         stack.follower.skip_to_end()
-        running = ", ".join([*pools, *programs])
+        running = ", ".join([*workers, *programs])
         stack.console.print(f"redis {without_password(url)}; running {running}", style="dim")
         stack.stop_workers_at_exit(UP_GRACE_S)
         if FLOWER in programs:

@@ -216,9 +216,7 @@ def _workers(settings: Settings, url: str, app: Any) -> Iterator[Check]:
     yield from check_answers(settings, url, answers)
     served = {str(queue["name"]) for queues in answers.values() for queue in queues}
     if not answers:
-        yield warn(
-            "workers", "no worker answers", "start them with `brainq dev`, `brainq up` or `brainq worker coordinator`"
-        )
+        yield warn("workers", "no worker answers", "start them with `brainq dev`, `brainq up` or `brainq worker all`")
         return
     unserved = sorted({POOL_OF_QUEUE[queue] for queue in names.ALL_QUEUES if queue not in served})
     summary = f"{counted(len(answers), 'worker')}: {', '.join(sorted(answers))}"

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
 from rich.text import Text
 
-from brainq.app.devserver.local_fleet import POOLS, LocalFleet
+from brainq.app.devserver.local_fleet import ALL, POOLS, LocalFleet
 from brainq.app.devserver.locks import exclusive_pools
 from brainq.app.devserver.redis_server import CELLS_FILE, EmbeddedServer, socket_path
 from brainq.cli.commands.run import has_http
@@ -38,14 +38,17 @@ Addresses = Mapping[str, Mapping[str, str]]
 """The addresses of each cell by name, as in BRAINQ_CELLS."""
 
 
-def run_dev_cells(count: int, *, log_level: str, http: bool) -> None:
-    """Run cells until Ctrl+C or SIGTERM. Raises the errors of `run_dev`, and InvalidInput if servers are configured."""
+def run_dev_cells(count: int, *, log_level: str, http: bool, apart: bool = False) -> None:
+    """Run cells until Ctrl+C or SIGTERM. Raises the errors of `run_dev`, and InvalidInput if servers are configured.
+
+    apart: whether each pool has a worker process of its own.
+    """
     settings, started = load_settings(), time.monotonic()
     _require_own_servers(settings)
     with ExitStack() as exits:
         exits.enter_context(exclusive_pools(settings.data_dir, POOLS, "brainq dev --cells"))
         brains = check_start(settings)
-        stack, cells = _open_stack(settings, exits, names_of(count), log_level)
+        stack, cells = _open_stack(settings, exits, names_of(count), log_level, POOLS if apart else (ALL,))
         served = launch_dev_gateway(stack, exits) if http and has_http() else 0
         _print_addresses(stack, cells, brains, http_line(http, served, settings.http_port))
         stack.follower.skip_to_end()
@@ -68,7 +71,7 @@ def _require_own_servers(settings: Settings) -> None:
 
 
 def _open_stack(
-    settings: Settings, exits: ExitStack, names: tuple[str, ...], log_level: str
+    settings: Settings, exits: ExitStack, names: tuple[str, ...], log_level: str, pools: Sequence[str]
 ) -> tuple[Stack, Addresses]:
     stop = exits.enter_context(StopSignals())
     servers: list[EmbeddedServer] = []
@@ -88,7 +91,13 @@ def _open_stack(
         TRACEBACK_VARIABLE: "1",
     }
     fleets = [
-        LocalFleet(logs_of(settings), {**given, "BRAINQ_CELL": name}, log_level=log_level.upper(), label=f"{name}-")
+        LocalFleet(
+            logs_of(settings),
+            {**given, "BRAINQ_CELL": name},
+            log_level=log_level.upper(),
+            pools=pools,
+            label=f"{name}-",
+        )
         for name in names
     ]
     fleet = fleets[0]

@@ -114,7 +114,10 @@ def test_a_directory_that_takes_no_files_is_no_bug(
 def test_up_knows_its_pools(brainq: Brainq) -> None:
     ran = brainq("up", "cereal")
     assert ran.code == ExitCode.USAGE
-    assert "cereal is not one of coordinator, parallel, serial, finalizer, flower" in ran.err
+    assert "'cereal' is not one of coordinator, parallel, serial, finalizer, flower, gateway or all" in ran.err
+    ran = brainq("up", "all", "serial")
+    assert ran.code == ExitCode.USAGE
+    assert "serial would have two workers; name each pool once" in ran.err
 
 
 def test_an_env_file_is_read_and_what_is_set_already_wins(

@@ -23,6 +23,7 @@ from brainq.contracts.build import Ramp
 from brainq.contracts.fleet import FleetWorker
 from brainq.fleet.metrics import read_gauges
 from brainq.runtime.observe.metrics.catalogue import TROUBLES
+from brainq.runtime.processes.pool_threads import POOL_THREADS
 from brainq.workers.tasks.announcer import WorkerAnnouncer
 from tests.integration.records.test_lists import shop
 from tests.support.builds import announce
@@ -204,6 +205,22 @@ def test_a_worker_is_alive_as_long_as_it_says_so(pump: Pump) -> None:
         threads.join()
     assert (workers.alive(), workers.draining()) == ((), ())
     assert not pump.wiring.state.redis.exists(pump.wiring.state.keys.workers)
+
+
+def test_a_worker_of_several_pools_is_in_each_with_the_threads_of_each(pump: Pump) -> None:
+    workers = pump.wiring.state.workers
+    POOL_THREADS.serve({"coordinator": 3, "serial": 2})
+    assert POOL_THREADS.try_take("serial")
+    announcer = WorkerAnnouncer(["coordinator", "serial"], lambda: "host-1", lambda: workers)
+    try:
+        announcer.begin(SimpleNamespace(hostname="both@host", pool=SimpleNamespace(limit=5, busy=1)))
+        wait_until(lambda: len(workers.alive()) == 2, "both are announced")
+        seen = {pool.name: (pool.threads, pool.busy) for pool in pump.client.fleet().pools}
+        assert seen == {"coordinator": (3, 0), "parallel": (0, 0), "serial": (2, 1), "finalizer": (0, 0)}
+    finally:
+        announcer.end()
+        POOL_THREADS.serve({})
+    assert workers.alive() == ()
 
 
 @pytest.mark.parametrize(
