@@ -62,8 +62,9 @@ class ApprovalVerbs:
     def approve(self, approval_id: str, *, by: str = "", args_hash: str | None = None) -> Approval:
         """Approve a call, so that it runs. Approving it again changes nothing and returns the approval.
 
-        by: the name of the person who decides, for the record. args_hash: `approval.args_hash` as it was shown to the
-        person. The decision is refused if the arguments have changed.
+        by: the name of the person who decides, for the record.
+        args_hash: `approval.args_hash` as it was shown to the person. The decision is refused if the arguments have
+            changed.
 
         Raises ApprovalDecided if the call was denied, the approval has expired, or the turn has ended;
         ApprovalNotFound.

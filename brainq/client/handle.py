@@ -246,7 +246,8 @@ class TurnHandle(InSession):
     def calls(self, limit: int = checks.MAX_LISTED, after: str | None = None) -> tuple[TurnCall, ...]:
         """Return every call of the turn in the model's order, with its arguments, result and status.
 
-        limit: calls a page, up to 10,000. after: the `id` of the last call of the previous page.
+        limit: calls a page, up to 10,000.
+        after: the `id` of the last call of the previous page.
 
         Calls come from Redis while the turn is live, and later from SQL as they were when the turn ended. If the brain
         keeps content out of SQL, calls of an ended turn have no arguments, no results, and `is_kept=False`. Raises
@@ -259,8 +260,8 @@ class TurnHandle(InSession):
         """Send the result of a call of one of your `client_tools`. Only the first result counts. The result is JSON of
         at most 256,000 characters, a File, or `WithFiles(JSON, [File, ...])`.
 
-        call_id: the id in `calls()` or in the event `call.parked`. The full id is accepted, too. partial: True if the
-        result is incomplete. The model is told.
+        call_id: the id in `calls()` or in the event `call.parked`. The full id is accepted, too.
+        partial: True if the result is incomplete. The model is told.
 
         Returns `settled`, or `late` if the call no longer waits: the model then reads the result at its next step or
         turn. Raises ResultRefused if the call already has a result or waits for none; CallNotFound; InvalidInput.

@@ -186,7 +186,8 @@ class Operator:
         Live turns are cancelled first. SQL rows, Redis keys, files, memories, schedules and deliveries are deleted;
         tokens stay.
 
-        by: the person who requested the erasure, for the receipt. wait_s: the seconds that live turns have to end.
+        by: the person who requested the erasure, for the receipt.
+        wait_s: the seconds that live turns have to end.
 
         Raises InvalidInput; ResultTimeout if turns do not end, before anything is deleted; SetupError while Redis is
         unreachable.

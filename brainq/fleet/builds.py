@@ -47,8 +47,8 @@ def versions_of(
 ) -> Versions:
     """Return the builds of one cell, in numbers. Pure.
 
-    known: the digests of builds that had workers, by build and brain. released: the digest whose build continues a
-    digest's turns, by that digest.
+    known: the digests of builds that had workers, by build and brain.
+    released: the digest whose build continues a digest's turns, by that digest.
     """
     names = {worker.build for worker in workers} | {turn.build for turn in turns if turn.build}
     served = {worker.build: {digest for digest, _ in worker.brains.values()} for worker in workers}
@@ -104,8 +104,8 @@ def _brain(name: str, digest: str, turns: Sequence[BuildTurn]) -> BuildBrain:
 def versions_of_cells(found: Answers[Versions], ramps: Mapping[str, Ramp | None], *, is_one: bool = False) -> Versions:
     """Return the builds of all cells together, with sentences for people. Pure.
 
-    ramps: the ramps of each cell that answered, by the cell's name. is_one: True if the deployment has one cell. The
-    sentences then name no cell.
+    ramps: the ramps of each cell that answered, by the cell's name.
+    is_one: True if the deployment has one cell. The sentences then name no cell.
     """
     cells = {cell: {build.name: build for build in versions.builds} for cell, versions in found.answers}
     if not is_one:

@@ -113,7 +113,8 @@ REFUSED: Mapping[str, RefusedOption] = {
 def find_refusals(options: Mapping[str, Any], queues: Collection[str], pools: Collection[object]) -> list[str]:
     """Return the reasons why a worker may not start with these Celery options, one sentence each.
 
-    queues: those of the worker's pools. pools: the classes that may run its tasks.
+    queues: those of the worker's pools.
+    pools: the classes that may run its tasks.
     """
     refused = [REFUSED[name] for name in _refused(options, queues, pools)]
     if len(pools_of(queues)) > 1 and options.get("concurrency") not in (None, "auto"):

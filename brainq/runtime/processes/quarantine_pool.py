@@ -106,8 +106,8 @@ StartProcess = Callable[[Callable[[str], object]], ChildProcess]
 def group_size(died_among: int, processes: int) -> int:
     """Return how many turns may share a process, for a turn that was in a process with `died_among` turns when it died.
 
-    died_among: 0 if none has died since the turn came into quarantine. processes: the maximum number of processes. The
-    group is divided into as many parts, and at least into two.
+    died_among: 0 if none has died since the turn came into quarantine.
+    processes: the maximum number of processes. The group is divided into as many parts, and at least into two.
     """
     return -(-died_among // max(2, processes)) if died_among else MAX_MEMBERS
 
