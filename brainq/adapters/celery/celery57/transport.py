@@ -189,10 +189,8 @@ class _CheckedChannel:
             self._flush_brpop_reauth()
 
     def _brpop_start(self: Any, timeout: float | None = None) -> None:
-        """Pop like kombu, but as many messages as the worker has places for, from the first queue with any.
-
-        Each command is built once.
-        """
+        """Pop like kombu, but as many messages as the worker has places for, from the first queue with any. Each
+        command is built once."""
         queues = self._queue_cycle.consume(len(self.active_queues))
         if not queues:
             return
@@ -248,10 +246,8 @@ class _CheckedChannel:
         return most
 
     def _put_back(self: Any, connection: Any, key: bytes | str, items: Sequence[bytes | str]) -> None:
-        """Return items to the front of their queue, because continued work took threads after they were requested.
-
-        If the connection is lost in between, the sweeper rings for them again.
-        """
+        """Return items to the front of their queue, because continued work took threads after they were requested. If
+        the connection is lost in between, the sweeper rings for them again."""
         try:
             connection.send_command("RPUSH", key, *reversed(items))
             connection.read_response()
