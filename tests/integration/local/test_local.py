@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import builtins
 import os
 import threading
 from collections.abc import Iterator
@@ -172,6 +173,16 @@ def test_within_an_event_loop_it_names_the_remedy(directory: Path) -> None:
 
     with pytest.raises(SetupError, match=r"asyncio.run\(main\(\)\)"):
         asyncio.run(main())
+
+
+def test_a_notebooks_loop_may_be_blocked(directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(builtins, "__IPYTHON__", True, raising=False)
+
+    async def cell() -> str:
+        with brainq.local(shop(says("Hello."))) as client:
+            return client.run("monday", "Hi").text
+
+    assert asyncio.run(cell()) == "Hello."
 
 
 def test_an_async_client_works_beside_it(directory: Path) -> None:
