@@ -91,10 +91,12 @@ class FakeHandle:
         self.name = name
         self.ended = threading.Event()
         self.waits = 0
+        self.timeout_s: float | None = None
         self._failure = failure
 
     def result(self, timeout_s: float | None = None) -> TurnResult:
         self.waits += 1
+        self.timeout_s = timeout_s
         if not self.ended.wait(timeout_s):
             raise ResultTimeout("not yet")
         if self._failure is not None:
@@ -149,6 +151,10 @@ def test_gather_shares_its_time() -> None:
     with pytest.raises(ResultTimeout):
         gather(handles, timeout_s=0.2)
     assert [handle.waits for handle in handles] == [1, 1, 0]
+    for handle in handles:
+        handle.ended.set()
+    gather(handles, timeout_s=60)
+    assert 60 >= handles[0].timeout_s > handles[1].timeout_s > handles[2].timeout_s
 
 
 class AsyncFake:
