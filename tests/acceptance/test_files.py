@@ -14,7 +14,7 @@ from tests.support.world import World
 
 @pytest.mark.full
 def test_the_model_sees_every_picture_as_it_was(tmp_path: Path) -> None:
-    world = World(tmp_path, environment={"BRAINQ_APP": seeing.APP})
+    world = World(tmp_path, environment={"BRAINQ_APP": seeing.APP}, pools=["all"])
     pictures = [File(png(), name="plan.png"), File(png(7), name="chart.png"), File(png(8), name="wall.png")]
     seen = [f"{file.name}:{file.attachment.sha256[:8]}" for file in pictures]
     try:

@@ -18,7 +18,7 @@ def told(handle: TurnHandle) -> dict[str, str]:
 
 @pytest.mark.full
 def test_each_brains_turns_have_its_own_tools_steps_and_judges(tmp_path: Path) -> None:
-    world = World(tmp_path, environment={"BRAINQ_APP": pair.APP})
+    world = World(tmp_path, environment={"BRAINQ_APP": pair.APP}, pools=["all"])
     try:
         world.start()
         by_default = world.client.submit("s1", "Where?")
