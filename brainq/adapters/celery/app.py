@@ -14,12 +14,8 @@ from kombu.connection import Connection, ConnectionPool, PooledConnection
 from kombu.entity import Exchange, Queue
 
 from brainq.adapters.celery import names
-from brainq.adapters.celery.celery57.transport import (
-    CHECKED_TRANSPORTS,
-    CLUSTER_TAG,
-    ClusterTransport,
-    PooledClusterTransport,
-)
+from brainq.adapters.celery.celery57.cluster_transport import CLUSTER_TAG, ClusterTransport, PooledClusterTransport
+from brainq.adapters.celery.celery57.transport import CHECKED_TRANSPORTS
 from brainq.adapters.redis.slot_primary import SlotPrimary
 from brainq.errors import SetupError
 from brainq.runtime.settings.cluster_url import CLUSTER_SCHEMES, ClusterAddress, key_prefix, parse_cluster_url

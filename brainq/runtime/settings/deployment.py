@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import re
-from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
@@ -24,7 +23,8 @@ from brainq.contracts.file import MAX_FILE_BYTES, FileLimits
 from brainq.contracts.rate import parse_rates
 from brainq.contracts.webhook import parse_webhooks
 from brainq.errors import InvalidInput, SetupError
-from brainq.runtime.settings.cluster_url import in_slot, key_prefix
+from brainq.runtime.settings.cell_servers import read_cells, servers_of, tagged_urls, url_in_slot
+from brainq.runtime.settings.cluster_url import key_prefix
 from brainq.runtime.settings.environment import read_env_file
 from brainq.runtime.settings.http import HttpSettings
 from brainq.runtime.settings.service_urls import BROKER_SCHEMES, REDIS_SCHEMES, checked_url, pooled_url
@@ -216,7 +216,7 @@ class Settings(HttpSettings):
 
     def of_cell(self, cell: Cell) -> Settings:
         """Return the settings of a process that serves this cell."""
-        servers = {name: _in_slot(url, self.prefix, cell.name) for name, url in _servers_of(cell).items()}
+        servers = {name: url_in_slot(url, self.prefix, cell.name) for name, url in servers_of(cell).items()}
         return self.model_copy(update=servers | {"cell": cell.name})
 
     @property
@@ -304,12 +304,7 @@ class Settings(HttpSettings):
     @classmethod
     def _one_slot_of_a_cluster(cls, values: dict[str, Any]) -> dict[str, Any]:
         """Name the hash tag of all keys in the URL of a Redis Cluster."""
-        prefix, cell = values.get("prefix") or cls.model_fields["prefix"].default, values.get("cell") or ""
-        if not cell and (cells := _read_cells(values.get("cells"))):
-            with suppress(InvalidInput):
-                cell = parse_cells(cells)[0].name
-        tagged = {name: _in_slot(values.get(name), str(prefix), str(cell)) for name in ("redis_url", "broker_url")}
-        return {**values, **{name: url for name, url in tagged.items() if url is not None}}
+        return values | tagged_urls(values, str(values.get("prefix") or cls.model_fields["prefix"].default))
 
     @model_validator(mode="before")
     @classmethod
@@ -325,7 +320,7 @@ class Settings(HttpSettings):
     def _servers_of_the_cell(cls, values: dict[str, Any]) -> dict[str, Any]:
         """Fill in the servers of the process's cell, or of home's. The validator of `cells` reports errors in it."""
         # pydantic runs the last-defined validator first, so `_sql_beside_the_data` already finds an address.
-        if not (text := _read_cells(values.get("cells"))):
+        if not (text := read_cells(values.get("cells"))):
             return values
         try:
             cells = {cell.name: cell for cell in parse_cells(text)}
@@ -334,7 +329,7 @@ class Settings(HttpSettings):
         name = values.get("cell") or next(iter(cells))
         if name not in cells:
             return {**values, "cells": text}
-        servers = _servers_of(cells[name])
+        servers = servers_of(cells[name])
         for setting, url in servers.items():
             given = values.get(setting)
             url_given = given.get_secret_value() if isinstance(given, SecretStr) else given
@@ -394,26 +389,6 @@ def settings_here() -> Settings:
     """
     read_env_file()
     return load_settings()
-
-
-def _servers_of(cell: Cell) -> dict[str, SecretStr | None]:
-    return {"redis_url": cell.redis_url, "sql_url": cell.sql_url, "broker_url": cell.broker_url}
-
-
-def _in_slot(url: object, prefix: str, cell: str) -> SecretStr | None:
-    text = url.get_secret_value() if isinstance(url, SecretStr) else url
-    return SecretStr(in_slot(text, prefix, cell)) if isinstance(text, str) and text else None
-
-
-def _read_cells(given: object) -> str:
-    """Return the JSON, or the content of the file at this path. A path that does not exist fails as JSON later."""
-    text = given.get_secret_value() if isinstance(given, SecretStr) else given
-    if not isinstance(text, str) or text.lstrip().startswith("{") or not text.strip():
-        return text if isinstance(text, str) else ""
-    try:
-        return Path(text.strip()).read_text("utf-8")
-    except (OSError, ValueError):
-        return text
 
 
 def _problem_line(problem: dict[str, Any]) -> str:

@@ -16,8 +16,8 @@ BUGS = (
     Bug(
         "two cells of a cluster share a slot",
         "brainq/runtime/settings/deployment.py",
-        "_in_slot(url, self.prefix, cell.name)",
-        '_in_slot(url, self.prefix, "")',
+        "url_in_slot(url, self.prefix, cell.name)",
+        'url_in_slot(url, self.prefix, "")',
         URLS,
     ),
     Bug(

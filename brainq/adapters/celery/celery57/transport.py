@@ -36,11 +36,8 @@ from brainq.adapters.celery.names import (
     shared_name,
     shown_part,
 )
-from brainq.adapters.redis.slot_primary import SlotConnection, SlotPrimary, slot_pool
 from brainq.runtime.failover import FollowsFailover
 from brainq.runtime.processes.later_threads import LATER_THREADS
-from brainq.runtime.settings.cluster_url import ClusterAddress
-from brainq.runtime.settings.redis_url import parse_redis_url
 
 logger = logging.getLogger(__name__)
 
@@ -50,8 +47,6 @@ SAVED_MS = 7 * 86400 * 1000
 SAVED_BYTES = 16_384
 MAX_NAME = 256
 SAVE_RETRY_S = 1.0
-CLUSTER_TAG = "cluster_tag"
-"""The transport option with the hash tag of all keys, if the broker is a Redis Cluster."""
 
 # Quarantined items that are not written yet. Only the one event loop of a process uses this.
 _unsaved: deque[str] = deque(maxlen=SAVED_ITEMS)
@@ -344,53 +339,6 @@ class SentinelTransport(PollingMixin, kombu_redis.SentinelTransport):
     """kombu's Sentinel transport with checked items."""
 
     Channel = SentinelChannel
-
-
-class SlotPrimaryConnection(SlotConnection, PrimaryConnection):
-    """A connection to the primary of a slot of a Redis Cluster."""
-
-
-class SlotPrimaryTlsConnection(
-    SlotConnection, FollowsFailover, cast("type", kombu_redis.SentinelChannel.connection_class_ssl)
-):
-    """A connection with TLS to the primary of a slot of a Redis Cluster."""
-
-
-class _SlotChannel:
-    """A mixin for channels whose keys have one hash tag, `cluster_tag`, so that one primary of a Redis Cluster has
-    them all."""
-
-    connection_class = SlotPrimaryConnection
-    connection_class_ssl = SlotPrimaryTlsConnection
-    from_transport_options = (*kombu_redis.Channel.from_transport_options, CLUSTER_TAG)
-    cluster_tag = ""
-
-    def _sentinel_managed_pool(self: Any, asynchronous: bool = False) -> Any:
-        seeds = tuple(parse_redis_url(url) for url in self.connection.client.alt)
-        slot = SlotPrimary(ClusterAddress(seeds, self.cluster_tag))
-        options = self._connparams(asynchronous)
-        del options["host"], options["port"]
-        return slot_pool(slot, **options)
-
-
-class ClusterChannel(_SlotChannel, SentinelChannel):
-    """A worker's channel to a Redis Cluster."""
-
-
-class ClusterTransport(PollingMixin, kombu_redis.SentinelTransport):
-    """A worker's transport over the primary of a slot of a Redis Cluster."""
-
-    Channel = ClusterChannel
-
-
-class PooledClusterChannel(_SlotChannel, kombu_redis.SentinelChannel):
-    """A channel of a producer, or of `celery inspect`, to a Redis Cluster."""
-
-
-class PooledClusterTransport(kombu_redis.SentinelTransport):
-    """A transport of producers, and of `celery inspect`, over the primary of a slot of a Redis Cluster."""
-
-    Channel = PooledClusterChannel
 
 
 CHECKED_TRANSPORTS: dict[type, type] = {
