@@ -87,8 +87,8 @@ def test_a_worker_has_its_cells_servers_and_any_other_process_those_of_home(tmp_
     [
         ({"cells": CELLS, "cell": "c"}, "BRAINQ_CELL names"),
         ({"cell": "b"}, "BRAINQ_CELL names"),
-        ({"cells": CELLS, "redis_url": "redis://hunter2"}, "BRAINQ_REDIS_URL is not"),
-        ({"cells": CELLS, "cell": "b", "sql_url": "sqlite:////a.db"}, "BRAINQ_SQL_URL is not"),
+        ({"cells": CELLS, "redis_url": "redis://hunter2"}, "BRAINQ_REDIS_URL differs"),
+        ({"cells": CELLS, "cell": "b", "sql_url": "sqlite:////a.db"}, "BRAINQ_SQL_URL differs"),
         ({"cells": CELLS.replace("redis://b", "http://hunter2")}, "BRAINQ_CELLS: "),
         ({"cells": "/no/such/file"}, "BRAINQ_CELLS: "),
     ],
