@@ -194,8 +194,10 @@ def slot_pool(slot: SlotPrimary, connection_class: type, **options: Any) -> Sent
 
 
 class AsyncSlotPrimary:
-    """The same for redis-py's asyncio pools. A thread asks, because that is rare and the decisions stay in one
-    place."""
+    """The same for redis-py's asyncio pools.
+
+    A thread asks, because that is rare and the decisions stay in one place.
+    """
 
     sentinels: tuple[Any, ...] = ()
 

@@ -30,8 +30,7 @@ def read_cells(given: object) -> str:
 
 
 def url_in_slot(url: object, prefix: str, cell: str) -> SecretStr | None:
-    """Return a given URL with the hash tag of the cell's keys, if it is that of a Redis Cluster. Returns None without a
-    URL."""
+    """Return a given URL, that of a Redis Cluster with the hash tag of the cell's keys. Returns None without a URL."""
     text = url.get_secret_value() if isinstance(url, SecretStr) else url
     return SecretStr(in_slot(text, prefix, cell)) if isinstance(text, str) and text else None
 

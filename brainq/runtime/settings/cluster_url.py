@@ -24,8 +24,7 @@ _TAG = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}", re.ASCII)
 
 @dataclass(frozen=True, slots=True)
 class ClusterAddress:
-    """A parsed cluster address: its seeds, of which each has the login and the TLS options, and the hash tag of all
-    keys."""
+    """A parsed cluster address: its seeds, each with the login and the TLS options, and the hash tag of all keys."""
 
     seeds: tuple[RedisAddress, ...]
     tag: str

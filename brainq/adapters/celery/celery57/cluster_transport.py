@@ -1,6 +1,5 @@
 # pyright: basic
-"""kombu's Sentinel transports for one hash slot of a Redis Cluster, whose primary stands for the one that sentinels
-name."""
+"""kombu's Sentinel transports, which connect to the primary of one hash slot of a Redis Cluster."""
 
 from __future__ import annotations
 
@@ -30,8 +29,7 @@ class SlotPrimaryTlsConnection(
 
 
 class _SlotChannel:
-    """A mixin for channels whose keys have one hash tag, `cluster_tag`, so that one primary of a Redis Cluster has
-    them all."""
+    """A mixin for channels whose keys have one hash tag, `cluster_tag`: one primary has them all."""
 
     connection_class = SlotPrimaryConnection
     connection_class_ssl = SlotPrimaryTlsConnection
