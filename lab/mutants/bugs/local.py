@@ -92,6 +92,6 @@ BUGS = (
         "brainq/client/local.py",
         "            if _is_alive(",
         "            if data.exists() or _is_alive(",
-        KILLED,
+        LOCAL,
     ),
 )

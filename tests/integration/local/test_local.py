@@ -16,7 +16,7 @@ import brainq
 import brainq.app.devserver.redis_server as redis_server
 from brainq import Brain, Client, Effect, RunContext
 from brainq.app.devserver.local_fleet import POOLS
-from brainq.app.devserver.locks import exclusive_pools, is_locked
+from brainq.app.devserver.locks import exclusive_pools, is_locked, take_lock
 from brainq.client.connection import wiring_of
 from brainq.contracts.callbacks import TurnEnd
 from brainq.errors import AlreadyRuns, BrainqError, SetupError
@@ -173,6 +173,24 @@ def test_within_an_event_loop_it_names_the_remedy(directory: Path) -> None:
 
     with pytest.raises(SetupError, match=r"asyncio.run\(main\(\)\)"):
         asyncio.run(main())
+
+
+def test_the_redis_of_a_killed_program_is_waited_for(directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    data = directory / ".brainq" / "redis"
+    data.mkdir(parents=True)
+    lock = take_lock(data / "redis.lock")  # as its server holds it, which still writes its data
+    assert lock is not None
+    asked: list[int] = []
+
+    def ends_now(pid: int) -> bool:
+        asked.append(pid)
+        os.close(lock)
+        return False
+
+    monkeypatch.setattr("brainq.client.local._is_alive", ends_now)
+    with brainq.local(shop(says("Hello."))) as client:
+        assert client.run("monday", "Hi").text == "Hello."
+    assert len(asked) == 1
 
 
 def test_a_notebooks_loop_may_be_blocked(directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
