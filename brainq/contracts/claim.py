@@ -227,14 +227,13 @@ class FinalStepClaim:
     tries: counts from 1.
     revision: counts changes of the text.
     sent: whether the result went out before.
-    lost: how many workers took the step before and reported no end of it.
+    lost: how many workers took the step before and did not report its end.
     replies: what was read of the turn with the claim. `look` makes the turn of it.
     details: likewise, for `details_of`.
     brain: the brain that the turn names, or "" for the default.
     waited_ms: the time from its doorbell to the claim.
-    base: the chain's own step if this step runs ahead of it, or "" if it is the chain's own.
-    past: the steps that ran ahead of it so far, in the form of `engine.finalize.step_order.StepHistory`.
-    failing: why the chain's own step waits, such as `memory: ValueError`, or "".
+    done_before: later steps that an older build did ahead of a failing one.
+    is_job: whether the step runs outside its turn's chain.
     """
 
     session_id: str
@@ -250,9 +249,8 @@ class FinalStepClaim:
     details: list[Any] = field(default_factory=list[Any], compare=False, repr=False)
     brain: str = ""
     waited_ms: int = 0
-    base: str = ""
-    past: str = ""
-    failing: str = ""
+    done_before: frozenset[str] = frozenset()
+    is_job: bool = False
 
     def followed_by(self, step: str, *, fence: int, tries: int, revision: int, sent: bool) -> FinalStepClaim:
         """Return the claim of the step that its owner continues with, including what was read with this one."""
@@ -260,13 +258,8 @@ class FinalStepClaim:
             *(self.session_id, self.turn_id, step, self.owner, fence, tries, revision, sent),
             details=self.details,
             brain=self.brain,
-            past=self.past,
+            done_before=self.done_before,
         )
-
-    @property
-    def chain_step(self) -> str:
-        """The chain's current step."""
-        return self.base or self.step
 
     @property
     def step_key(self) -> str:

@@ -201,7 +201,7 @@ class EndedTurn:
 
     context_hash, prompt_hash: as in RuntimeDecisionRecord.
     opening_failed: maps the tools of opening calls that failed to how the call ended.
-    notes: warnings of the result that went out before.
+    notes: warnings that are known before the result is made, or that it had when it went out.
     problems: maps problems of replies that could not be used to their number.
     wait_ms: how long it was queued before it became active, or was ended.
     context_full: the highest percentage of the context that a step filled, if that is worth a warning, or else 0.

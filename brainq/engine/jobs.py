@@ -28,9 +28,9 @@ JobKey = Mapping[str, object]
 MAX_ERROR_CHARS = 2_000
 
 
-def judgement_key(turn_id: str, judge: str) -> JobKey:
-    """Return the key of a judgement."""
-    return {"turn": turn_id, "by": judge}
+def job_key(turn_id: str, name: str) -> JobKey:
+    """Return the key of a judgement, by its judge's name, or of a finalizer step."""
+    return {"turn": turn_id, "by": name}
 
 
 def delivery_key(row: int) -> JobKey:
@@ -74,6 +74,10 @@ class Postponed(Exception):
 
 class GivenUp(Exception):
     """Raised by work that no further try can do. The row is dead."""
+
+
+class JobLost(Exception):
+    """Raised for a try whose job was removed, or has a later try. Nothing that it wrote counts."""
 
 
 class TryFailed(Exception):

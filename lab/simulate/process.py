@@ -22,6 +22,7 @@ from brainq.engine.brain.brain import Brain
 from brainq.engine.calls.executor import BoundedToolExecutor
 from brainq.engine.calls.function_run import CallReturn
 from brainq.engine.finalize.steps import QuarantinedStepError
+from brainq.engine.jobs import Backoff
 from brainq.engine.tools.context import RunContext
 from brainq.engine.tools.tool import Tool
 from brainq.runtime.settings.deployment import Settings
@@ -122,7 +123,7 @@ class Process:
             executor: Any = self.wiring.runner.executor
             executor._processes = VirtualToolProcesses(executor)
         elif self.pool == "finalizer":
-            _ = self.wiring.finalizer
+            self.wiring.finalizer.late.jobs.backoff = Backoff(0.0, 1.0, 0.0, (1.0, 1.0))  # SQL's clock is the machine's
 
     def listen(self, channels: Any) -> None:
         """On the channel of its own, by which Redis knows that it lives."""

@@ -99,6 +99,9 @@ _USUAL: dict[str, Any] = {
     "opening_ms": 10_000,
     "mark": "1",
     "judge": "relevance",
+    "queue": "judges",
+    "bell": "judge.relevance",
+    "job": "relevance",
     "status": "completed",
     "message": '{"role":"tool"}',
     "detail": "",
@@ -124,9 +127,6 @@ _USUAL: dict[str, Any] = {
     "body": "{}",
     "data": "{}",
     "next_step": "result",
-    "ahead": "result",
-    "past": "",
-    "uncounted": 0,
     "retry_ms": 500,
     "by": "tool",
     "id": "1",
@@ -199,7 +199,7 @@ SAYS_AGAIN = frozenset({"GO", "OK", "SETTLED", "PARKED", "GIVEN"})
 OWNED = frozenset(
     {
         *("turn_claim", "call_claim", "call_start", "call_settle", "call_park", "call_token"),
-        *("finalize_claim", "finalize_settle", "finalize_send", "finalize_ahead"),
+        *("finalize_claim", "finalize_settle", "finalize_send"),
     }
 )
 

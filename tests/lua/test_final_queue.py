@@ -104,23 +104,6 @@ def test_a_step_that_comes_next_before_the_result_waits_for_its_tenants_turn(rig
     assert rig.run("finalize_settle", step="log", next_step="usage", owner="", **at) == ["NEXT"]
     assert waits(rig) == ["b01", "a09", "a00"]
     assert [take(rig) for _ in range(IN_LIST + 3)][-3:] == ["b01", "a09", "a00"]
-    assert rig.run("finalize_ahead", step="usage", ahead="result", fence=2, owner="", **at) == ["NEXT"]
-    flood(rig, IN_LIST + 1, "c")
-    assert lies_in_list(rig)[0] == "a00"
-    assert take(rig) == "a00"
-
-
-def test_what_goes_ahead_is_told_by_its_doorbell_after_a_wait_too(rig: Rig) -> None:
-    flood(rig, IN_LIST + 1)
-    assert take(rig) == "a00"
-    given = {"sid": "a:0", "tid": "a00", "step": "log", "ahead": "result", "owner": ""}
-    end(rig, "a:99", "a99")
-    assert rig.run("finalize_ahead", **given) == ["NEXT"]
-    assert waits(rig) == ["a99", "a00"]
-    for _ in range(2):
-        rig.client.rpop(list_key(rig))
-        claim(rig, 1, step="result")
-    assert rig.task_ids(FINALIZE_QUEUE)[-1] == "a00.final.result.1"
 
 
 def test_lost_doorbells_do_not_keep_who_waits(rig: Rig) -> None:

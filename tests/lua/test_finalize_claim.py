@@ -81,3 +81,10 @@ def test_a_bell_of_a_build_that_does_not_say_its_list_is_where_the_result_tells(
     assert rig.run("finalize_claim", step="log")[:3] == ["GO", 1, 1]
     marks = rig.client.hmget(rig.keys.prefix + "bells", "finalize", "finalize_later")
     assert marks == [None, str(rung_ms)]
+
+
+def test_what_an_older_build_did_ahead_of_a_failing_step_is_told(rig: Rig) -> None:
+    rig.closing()
+    ahead = {"fin_ahead": "result", "fin_ahead_of": "log", "fin_past": '{"decision": null, "end": [1, 0]}'}
+    rig.client.hset(rig.names(TID)["turn"], mapping=ahead)
+    assert rig.run("finalize_claim", step="log")[8:] == [ahead["fin_past"]]

@@ -18,7 +18,7 @@ def test_it_is_rung_for_the_build_that_the_turn_is_pinned_to_once(rig: Rig) -> N
     serve(rig, "judges", OLD, "old")
     assert rig.run("judge_pass", brains=OF_NEW["brains"]) == ["PASSED"]
     assert rig.run("judge_pass", brains=OF_NEW["brains"]) == ["ALREADY"]
-    assert rig.run("judge_ring") == ["ALREADY"], "and no other bell is rung meanwhile"
+    assert rig.run("job_ring") == ["ALREADY"], "and no other bell is rung meanwhile"
     (bell,) = bells_of(rig, QUEUE)
     assert bell["properties"]["delivery_info"]["routing_key"] == QUEUE
     assert 0 < rig.client.pttl(rig.names(TID)["rung"]) <= 600_000

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from brainq.app.wiring.finalizer import judge_runtime, make_recall
@@ -13,6 +14,7 @@ from brainq.contracts.memory import MemoryItem, RecordedTurn
 from brainq.contracts.status import Effect
 from brainq.engine.brain.brain import Brain
 from brainq.engine.finalize.rerun import Retried
+from brainq.engine.jobs import MAX_TRIES
 from brainq.engine.memory.judge_runner import JudgeRunner
 from brainq.engine.models.scripted import ScriptedProvider, calls, says
 from tests.support.pump import Pump
@@ -78,7 +80,7 @@ def pump_of(pumps: Pumps, brain: Brain, *, max_tries: int = 1) -> Pump:
     """A pump whose steps are dead after `max_tries`."""
     pump = pumps(brain)
     finalizer: Any = pump.wiring.finalizer
-    finalizer._max_tries = max_tries
+    finalizer.late.jobs.max_tries = max_tries
     return pump
 
 
@@ -92,15 +94,14 @@ def run_turn(pump: Pump, message: str = MESSAGE) -> TurnHandle:
 
 def runner_of(pump: Pump, **options: Any) -> JudgeRunner:
     wiring = pump.wiring
+    jobs = replace(wiring.judge_runner.jobs, max_tries=options.pop("max_tries", MAX_TRIES))
     return JudgeRunner(
         brains=wiring.brains.each(judge_runtime),
         brain_of=wiring.turn_brains.name,
         rows=wiring.store.judgements,
         recorded=make_recall(wiring).recorded,
         bells=wiring.state.finals,
-        beats=wiring.judge_beats,
-        lease_s=wiring.settings.lease_s,
-        digests=[brain.digest for brain in wiring.build.brains],
+        jobs=jobs,
         **options,
     )
 

@@ -128,7 +128,7 @@ class Pump:
     def ring_each_step(self) -> None:
         """The finalizer takes no step without a doorbell, so that a test can stop between any two."""
         finalizer: Any = self.wiring.finalizer
-        finalizer._visit_s = 0.0
+        finalizer.visit_s = 0.0
 
     def drain(self, *queues: str) -> int:
         """Answer doorbells until the queues are empty; how many that were. AssertionError when they never are."""
@@ -153,13 +153,17 @@ class Pump:
         return handle.result(timeout_s=1)
 
     def settle(self, handle: TurnHandle, timeout_s: float = 60.0) -> None:
-        """Drain and sweep until nobody is to act on the turn any more."""
+        """Drain, sweep and try late steps until nobody is to act on the turn any more."""
         end = time.monotonic() + timeout_s
         while True:
             if not self.drain():
                 snapshot = handle.snapshot()
-                if snapshot is not None and snapshot.awaits == "nobody":
+                jobs = self.wiring.store.step_jobs
+                is_over = snapshot is not None and snapshot.awaits == "nobody"
+                if is_over and not jobs.steps_of(handle.turn_id):
                     return
+                for ids in jobs.due(0.0, MOST_BELLS):
+                    self.answer(Bell(names.FINALIZE_QUEUE, names.FINALIZE_STEP, "", ids))
                 self.sweep()
                 threading.Event().wait(0.02)
             if time.monotonic() > end:

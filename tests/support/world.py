@@ -144,11 +144,12 @@ class World:
         return found[index].status if len(found) > index else ""
 
     def done(self, handle: TurnHandle, timeout_s: float = 60.0) -> None:
-        """Wait until the whole finalizer chain is over."""
+        """Wait until the finalizer chain and the jobs of its steps are over."""
 
         def over() -> bool:
             snapshot = handle.snapshot()
-            return snapshot is not None and snapshot.awaits == "nobody"
+            is_over = snapshot is not None and snapshot.awaits == "nobody"
+            return is_over and not self.wiring.store.step_jobs.steps_of(handle.turn_id)
 
         wait_until(over, f"the chain of {handle.turn_id} is finished", timeout_s)
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import Any, Literal, NamedTuple, cast
 
 from redis.exceptions import ResponseError
@@ -15,13 +15,14 @@ from brainq.adapters.redis.script_methods import Parameter, script, script_call
 from brainq.adapters.redis.scripts import ScriptCall, Scripts
 from brainq.adapters.redis.transcripts import Transcript, outside_results, read_trace
 from brainq.adapters.redis.turn_view import ENDED_TRACE, ended_reads, read_ended_turn
-from brainq.contracts.build import WorkerBuild
+from brainq.contracts.build import FORMATS_READ, WorkerBuild
 from brainq.contracts.claim import FinalStepClaim, NoClaim, NoFinalStepClaim
+from brainq.contracts.memory import RecordedTurn
 from brainq.contracts.message import Message
 from brainq.contracts.turn import TurnRequest, TurnResult
 from brainq.contracts.view import EndedTurn, TurnDetails
 
-JUDGE_RUNG_MS = 5_000  # a judge is not rung more often than this
+JOB_RUNG_MS = 5_000  # a job is not rung for more often than this
 MAX_AMEND_TRIES = 8  # other steps of the same turn may be given up at the same moment
 MISSING_BRAIN_WAIT_S = 300.0  # a deployment that brings a brain is rolled out in less
 
@@ -36,9 +37,7 @@ class _Go(NamedTuple):
     lost: int
     brain: str
     waited_ms: int
-    ahead: str
     past: str
-    failing: str
 
 
 class _Following(NamedTuple):
@@ -48,10 +47,6 @@ class _Following(NamedTuple):
     tries: int
     revision: int
     sent: bool
-
-
-def _fields(*fields: Any) -> tuple[Any, ...]:
-    return fields
 
 
 class RedisFinalChain:
@@ -105,7 +100,7 @@ class RedisFinalChain:
         return FinalStepClaim(
             session_id=session_id,
             turn_id=turn_id,
-            step=reply.ahead or step,
+            step=step,
             owner=owner,
             fence=reply.fence,
             tries=reply.tries,
@@ -116,9 +111,7 @@ class RedisFinalChain:
             details=details,
             brain=reply.brain,
             waited_ms=reply.waited_ms,
-            base=step if reply.ahead else "",
-            past=reply.past,
-            failing=reply.failing,
+            done_before=_done_steps(reply.past),
         )
 
     @script_call("finalize_claim", patient=True, left_ms=int(MISSING_BRAIN_WAIT_S * 1000), GO=_Go, DROP=NoClaim)
@@ -163,38 +156,6 @@ class RedisFinalChain:
         self, claim: FinalStepClaim, next_step: str, result: TurnResult, stay: bool
     ) -> _Following | Literal["NEXT", "LOST"]: ...
 
-    def go_ahead(
-        self,
-        claim: FinalStepClaim,
-        ahead: str,
-        past: str,
-        *,
-        stay: bool,
-        after_s: float | None = None,
-        error: str = "",
-        uncounted: bool = False,
-    ) -> FinalStepClaim | Literal["NEXT", "WAIT", "LOST"]:
-        """The chain's own step is to be tried again, and `ahead` goes before that: the claim of it, or `NEXT`, as by
-        `go_on`. `WAIT`: `ahead` is "", so nothing goes any more, and the sweeper rings when the chain's own is due.
-
-        past        what went ahead so far
-        after_s     when the chain's own is due again; None: as it was set before
-        error       why it failed; "": it was not tried
-        uncounted   its claim was no try of it
-        """
-        retry_ms = -1 if after_s is None else int(after_s * 1000)
-        reply = self._go_ahead(claim, ahead, past, retry_ms, error, int(uncounted), stay)
-        if isinstance(reply, str):
-            return reply
-        fence, revision, sent, failing = reply
-        following = claim.followed_by(ahead, fence=fence, tries=claim.tries, revision=revision, sent=sent)
-        return replace(following, base=claim.chain_step, past=past, failing=failing, details=[])
-
-    @script("finalize_ahead", patient=True, step=Parameter("chain_step"), failure=Parameter("error"), GO=_fields)
-    def _go_ahead(
-        self, claim: FinalStepClaim, ahead: str, past: str, retry_ms: int, error: str, uncounted: int, stay: bool
-    ) -> tuple[int, int, bool, str] | Literal["NEXT", "WAIT", "LOST"]: ...
-
     @script("finalize_finish", patient=True)
     def finish(self, claim: FinalStepClaim) -> Literal["FINISHED", "LOST"]:
         """End the last step, and give the turn's keys their lifetime."""
@@ -224,21 +185,38 @@ class RedisFinalChain:
         # Taken out: it may be long.
         return _read_details(claim.turn_id, claim.details.pop())
 
-    @script("judge_ring", hold_ms=JUDGE_RUNG_MS)
     def ring_judge(self, session_id: str, turn_id: str, judge: str) -> Literal["RUNG", "ALREADY", "FULL"]:
-        """Ring for a judge of the turn. `ALREADY`: it was rung a moment ago."""
-        ...
+        """Ring for a judge of the turn. `ALREADY`: it was rung for a moment ago."""
+        return self._ring_job(session_id, turn_id, "judges", f"judge.{judge}", judge)
 
-    def is_released_here(self, pin: str) -> bool:
-        """Return whether turns pinned to this digest are released to a brain of this process."""
-        released = cast("str | None", self._scripts.client.hget(self._keys.released, pin))
+    def ring_step(self, session_id: str, turn_id: str, step: str) -> Literal["RUNG", "ALREADY", "FULL"]:
+        """Ring for a step of the turn that is a job. `ALREADY`: it was rung for a moment ago."""
+        return self._ring_job(session_id, turn_id, "finalize_later", f"final.{step}.job", step)
+
+    @script("job_ring", hold_ms=JOB_RUNG_MS)
+    def _ring_job(
+        self, session_id: str, turn_id: str, queue: str, bell: str, job: str
+    ) -> Literal["RUNG", "ALREADY", "FULL"]: ...
+
+    def may_finish(self, turn: EndedTurn | RecordedTurn) -> bool:
+        """Return whether this process can read the turn and, if it is pinned, has its brain or the one that it is
+        released to."""
+        if turn.format not in FORMATS_READ:
+            return False
+        if not turn.pin or f"#{turn.pin}" in self._build.words:
+            return True
+        released = cast("str | None", self._scripts.client.hget(self._keys.released, turn.pin))
         return released is not None and f"#{released}" in self._build.words
 
-    @script("judge_pass", hold_ms=JUDGE_RUNG_MS)
     def pass_judge(self, session_id: str, turn_id: str, judge: str) -> Literal["PASSED", "ALREADY", "UNSERVED", "MINE"]:
         """Ring for a judge of a turn where a worker may run it, because this process may not. `UNSERVED`: there is no
         such worker."""
-        ...
+        return self._pass_judge(session_id, turn_id, f"judge.{judge}", judge)
+
+    @script("judge_pass", hold_ms=JOB_RUNG_MS)
+    def _pass_judge(
+        self, session_id: str, turn_id: str, bell: str, judge: str
+    ) -> Literal["PASSED", "ALREADY", "UNSERVED", "MINE"]: ...
 
     def published(self, session_id: str, turn_id: str) -> TurnResult | None:
         """Return the published result."""
@@ -272,10 +250,25 @@ class RedisFinalChain:
         pipe.hincrby(key, "revision", 1)
         pipe.execute()
 
+    def note_failing(self, claim: FinalStepClaim, warning: str) -> None:
+        """Add a warning about a step that the chain continues without to the result, which has not gone out."""
+        key = self._keys.turn(claim.session_id, claim.turn_id)
+        pipe = self._scripts.client.pipeline(transaction=True)
+        pipe.hset(key, "fin_note", warning)
+        pipe.hincrby(key, "revision", 1)
+        pipe.execute()
+
     @script("result_publish")
     def publish(self, result: TurnResult) -> Literal["PUBLISHED", "ALREADY", "OPEN"]:
         """Send the result out, once. `OPEN`: the turn has not ended."""
         ...
+
+
+def _done_steps(past: str) -> frozenset[str]:
+    """Return the steps that a build before 28 November 2026 did ahead of a failing one. `past` maps each of them to
+    null."""
+    found = cast("dict[str, object]", json.loads(past)) if past else {}
+    return frozenset(step for step, failures in found.items() if failures is None)
 
 
 def _following(

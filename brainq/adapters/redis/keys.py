@@ -17,7 +17,7 @@ Keys of a session and its turns share the hash tag `{session}`, so every script 
     {session}:t:TURN:events   stream  1-0, 2-0, 3-0 ...                                     turn lifetime
     {session}:t:TURN:sources  list    citations and rendered paths as JSON                  turn lifetime
     {session}:t:TURN:spends   list    what each model call used, as JSON                    turn lifetime
-    {session}:t:TURN:rung:J   string  judge J was rung a moment ago                         seconds
+    {session}:t:TURN:rung:J   string  job J in SQL was rung for a moment ago                seconds
     {session}:t:TURN:blocked  set     tools blocked for the rest of the turn                turn lifetime
     {session}:t:TURN:mailbox  list    input no step has read yet, as JSON                   turn lifetime
     {session}:t:TURN:receipts hash    client_message_id -> what became of the input         turn lifetime
@@ -130,7 +130,7 @@ OF_CALLS = {
     "counter": "f\"{keys.money('w', window.name)}:{start_ms}\"",
     "flushed": "keys.flushed(process)",
     "parked_line": 'keys.money("line", name)',
-    "rung": 'f"{turn_key}:rung:{judge}"',
+    "rung": 'f"{turn_key}:rung:{bell}"',
     "ticket": 'keys.money("call", call_id)',
     "tries": "keys.tries(digest)",
 }

@@ -252,6 +252,7 @@ def read_ended_turn(found: Sequence[Any], complete: Callable[[TurnRequest], Turn
         turn_number=int(turn.get("number") or 0),
         elapsed_ms=int(turn["closing_at"]) - started,
         failing_error=turn.get("fin_error", "") if int(turn.get("fin_failing_since") or 0) else "",
+        notes=(turn["fin_note"],) if "fin_note" in turn else (),
         problems={
             field.removeprefix(PROBLEM_PREFIX): int(count)
             for field, count in turn.items()

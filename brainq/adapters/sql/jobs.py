@@ -35,17 +35,15 @@ class JobTable:
         pending = table.c.state == literal_column("'pending'")  # a literal: only then is the partial index used
         self._pending_here = and_(self._here, pending)
         is_due = table.c.due_at <= utc_now()
+        lost = table.c.get("lost")  # counts the tries that are under way, or never ended
+        of_try = (self._pending_here, table.c.tries == bindparam("nth"))
+        touched = {"due_at": AFTER, "updated_at": utc_now()}
+        counted = {"tries": table.c.tries + 1} if lost is None else {"tries": table.c.tries + 1, "lost": lost + 1}
         self._claim = (
-            update(table)
-            .where(self._pending_here, is_due)
-            .values(tries=table.c.tries + 1, due_at=AFTER, updated_at=utc_now())
-            .returning(table.c.tries, *columns)
+            update(table).where(self._pending_here, is_due).values(touched | counted).returning(table.c.tries, *columns)
         )
-        self._of_try = (
-            update(table)
-            .where(self._pending_here, table.c.tries == bindparam("nth"))
-            .values(due_at=AFTER, updated_at=utc_now())
-        )
+        self._hold = update(table).where(*of_try).values(touched)
+        self._end_try = self._hold if lost is None else self._hold.values(lost=lost - 1)
         again = {"state": "pending", "tries": 0, "due_at": utc_now(), "updated_at": utc_now()}
         self._revive_all = update(table).where(table.c.state == literal_column("'dead'")).values(again)
         self._revive = self._revive_all.where(self._here)
@@ -63,16 +61,18 @@ class JobTable:
 
     def hold(self, key: JobKey, tries: int, lease_s: float) -> bool:
         """Renew the lease of try number `tries`. Returns False if a later try has the job, or it is settled."""
-        return self._change(key, tries, lease_s)
+        return self._db.write(self._hold, {**key, "nth": tries, "seconds": lease_s}) == 1
 
     def fail(self, key: JobKey, tries: int, error: str, again_after_s: float | None) -> bool:
         """Record a failed try: the job is due again after `again_after_s`, or dead if that is None."""
         state = "dead" if again_after_s is None else "pending"
-        return self._change(key, tries, again_after_s or 0.0, state=state, error=error)
+        values = {"state": state, "error": error, "seconds": again_after_s or 0.0}
+        return self._db.write(self._end_try, {**key, **values, "nth": tries}) == 1
 
     def postpone(self, key: JobKey, tries: int, why: str, again_after_s: float) -> bool:
         """Take back a try that was not made: the job is due again after `again_after_s`."""
-        return self._change(key, tries, again_after_s, tries=tries - 1, error=why)
+        values = {"tries": tries - 1, "error": why, "seconds": again_after_s}
+        return self._db.write(self._end_try, {**key, **values, "nth": tries}) == 1
 
     def revive_job(self, key: JobKey) -> bool:
         """Make a dead job due, its tries counted anew. Returns False if it is not dead."""
@@ -91,6 +91,3 @@ class JobTable:
     def settling(self, values: Mapping[str, Any]) -> Executable:
         """Return the statement that settles a pending job, whichever try has it: the first end of a job is its end."""
         return update(self._table).where(self._pending_here).values(updated_at=utc_now(), **values)
-
-    def _change(self, key: JobKey, nth: int, seconds: float, **values: object) -> bool:
-        return self._db.write(self._of_try, {**key, **values, "nth": nth, "seconds": seconds}) == 1

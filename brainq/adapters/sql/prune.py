@@ -55,6 +55,7 @@ from brainq.adapters.sql.tables import (
     turns,
 )
 from brainq.adapters.sql.tables.budget_tables import BUDGET_TABLES, budget_leases, budget_windows
+from brainq.adapters.sql.tables.job_tables import JOB_TABLES, step_jobs
 from brainq.adapters.sql.tables.operator_tables import OPERATOR_TABLES, acts
 from brainq.adapters.sql.tables.tenant_tables import KNOWLEDGE, OF_TURNS
 from brainq.adapters.sql.tables.types import greater_of, ms_after, utc_after
@@ -124,6 +125,7 @@ _ON_DEMAND = (
     (OPERATOR_TABLES, acts, _ACT_OLD),
     (BUDGET_TABLES, budget_windows, budget_windows.c.start_ms < _WINDOW_END),
     (BUDGET_TABLES, budget_leases, budget_leases.c.start_ms < _WINDOW_END),
+    (JOB_TABLES, step_jobs, ~exists().where(_T.turn_id == step_jobs.c.turn_id)),
 )
 # The blobs that no other turn has.
 _others = attachments.alias()

@@ -167,7 +167,12 @@ class SqlRecords:
         self._once(claim, lambda _: None)
 
     def note_failure(self, claim: FinalStepClaim, error: str, dead: bool) -> None:
-        self.store.steps.note_failure(claim.turn_id, claim.step, claim.step_key, error, claim.tries, dead)
+        self.store.steps.note_failure(claim.turn_id, claim.step, error, claim.tries, dead=dead)
 
     def _once(self, claim: FinalStepClaim, effect: Callable[[Transaction], object]) -> bool:
-        return self.store.steps.run_once(claim.turn_id, claim.step, claim.step_key, effect)
+        def held_effect(connection: Transaction) -> None:
+            if claim.is_job:
+                self.store.step_jobs.require_held(connection, claim)
+            effect(connection)
+
+        return self.store.steps.run_once(claim.turn_id, claim.step, claim.step_key, held_effect)

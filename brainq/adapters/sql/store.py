@@ -29,6 +29,7 @@ from brainq.adapters.sql.repositories.knowledge import Memories, Observations
 from brainq.adapters.sql.repositories.schedules import Schedules
 from brainq.adapters.sql.repositories.session_log import Messages, Transcripts
 from brainq.adapters.sql.repositories.spending import Spending
+from brainq.adapters.sql.repositories.step_jobs import StepJobs
 from brainq.adapters.sql.repositories.stops import Stops
 from brainq.adapters.sql.repositories.tokens import Tokens
 from brainq.adapters.sql.repositories.turn_lists import TurnLists
@@ -63,6 +64,7 @@ class Store:
         self.budgets = Budgets(database)
         self.decisions = Decisions(database)
         self.steps = FinalizerSteps(database)
+        self.step_jobs = StepJobs(database, self.steps)
         self.spends = Spends(database)
         self.spending = Spending(database)
         self.traces = Traces(database)

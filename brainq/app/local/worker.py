@@ -101,7 +101,7 @@ class LocalWorker:
     def kill(self) -> None:
         """Stop as if this process had died: at once, and without a word to Redis. Calls keep their threads."""
         self.wiring.beats.stop()
-        self.wiring.judge_beats.stop()
+        self.wiring.job_beats.stop()
         for loop in self._loops:
             loop.drain()
         for loop in self._loops:

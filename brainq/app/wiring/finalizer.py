@@ -8,14 +8,17 @@ from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from brainq.adapters.sql.jobs import JobTable
 from brainq.adapters.sql.records import SqlRecords
 from brainq.adapters.sql.store import Store
 from brainq.app.wiring.services import configured_webhooks
 from brainq.contracts.callbacks import TurnInfo
+from brainq.contracts.status import WorkFailure
 from brainq.contracts.view import EndedTurn
 from brainq.engine.brain.brain import Brain
 from brainq.engine.brain.brains import Brains, unknown_brain
 from brainq.engine.finalize.finalizer import TurnFinalizer
+from brainq.engine.finalize.late_steps import LateSteps
 from brainq.engine.finalize.recall import Recall
 from brainq.engine.finalize.rerun import StepRerunner
 from brainq.engine.finalize.step_order import FinalizerRuntime, StepOrder
@@ -24,11 +27,13 @@ from brainq.engine.finalize.steps import (
     CallTurnEnd,
     CallUsage,
     FinalStep,
+    FinalStepRunner,
     LogAnswer,
     RecordDecision,
     RunInQuarantine,
     SendResult,
 )
+from brainq.engine.jobs import JobRunner
 from brainq.engine.memory.judge_runner import JudgeRunner, JudgeRuntime
 from brainq.engine.memory.steps import (
     ExtractMemories,
@@ -46,7 +51,6 @@ from brainq.engine.turn.begin import system_prompt_of
 from brainq.engine.turn.prompt.request_messages import render_hash
 from brainq.engine.turn.reflection import PREFIXES
 from brainq.errors import BrainqError, InvalidInput
-from brainq.runtime.leases import LeaseRenewer
 from brainq.runtime.observe.logs import logger
 from brainq.runtime.processes.later_threads import LATER_THREADS
 from brainq.runtime.settings.deployment import Settings
@@ -82,49 +86,49 @@ def make_finalizer(wiring: Wiring, quarantine: RunInQuarantine | None) -> TurnFi
 
     quarantine   runs a step that may kill its worker in another process; None in such a process
     """
+    late = LateSteps(
+        brains=wiring.brains.each(partial(finalizer_runtime, wiring=wiring)),
+        rows=wiring.store.step_jobs,
+        records=SqlRecords(wiring.store, configured_webhooks(wiring.settings)),
+        recall=make_recall(wiring),
+        steps=FinalStepRunner(quarantine),
+        jobs=_job_runner(wiring, wiring.store.step_jobs, WorkFailure.STEP_FAILED),
+        parents=wiring.people.children,
+    )
     return TurnFinalizer(
         owner=wiring.owner,
-        brains=wiring.brains.each(partial(finalizer_runtime, wiring=wiring)),
+        late=late,
         missing=_unknown_brain_runtime(),
         chain=wiring.state.finals,
-        records=SqlRecords(wiring.store, configured_webhooks(wiring.settings)),
         beats=wiring.beats,
-        parents=wiring.people.children,
-        quarantine=quarantine,
         later=LATER_THREADS,
     )
 
 
-def make_judge_runner(wiring: Wiring, beats: LeaseRenewer) -> JudgeRunner:
-    """Build the runner of judgements.
-
-    beats   renews the leases of judgements, which are in SQL
-    """
+def make_judge_runner(wiring: Wiring) -> JudgeRunner:
     return JudgeRunner(
         brains=wiring.brains.each(partial(judge_runtime, wiring=wiring)),
         brain_of=wiring.turn_brains.name,
         rows=wiring.store.judgements,
         recorded=make_recall(wiring).recorded,
         bells=wiring.state.finals,
-        beats=beats,
-        lease_s=wiring.settings.lease_s,
+        jobs=_job_runner(wiring, wiring.store.judgements, WorkFailure.JUDGE_FAILED),
         places=max(1, wiring.settings.concurrency.finalizer // 2),
-        digests=[brain.digest for brain in wiring.build.brains],
         stops=wiring.state.stop_switch,
     )
 
 
-def make_rerunner(wiring: Wiring, judges: JudgeRunner) -> StepRerunner:
+def _job_runner(wiring: Wiring, rows: JobTable, failure: WorkFailure) -> JobRunner:
+    return JobRunner(rows=rows, lease_s=wiring.settings.lease_s, failure=failure, beats=wiring.job_beats)
+
+
+def make_rerunner(wiring: Wiring) -> StepRerunner:
     return StepRerunner(
-        brains=wiring.brains.each(partial(finalizer_runtime, wiring=wiring)),
+        late=wiring.finalizer.late,
         brain_of=wiring.turn_brains.name,
-        chain=wiring.state.finals,
-        records=SqlRecords(wiring.store, configured_webhooks(wiring.settings)),
         steps=wiring.store.steps.of_turn,
         judgements=wiring.store.judgements,
-        recall=make_recall(wiring),
-        judges=judges,
-        parents=wiring.people.children,
+        judges=wiring.judge_runner,
     )
 
 

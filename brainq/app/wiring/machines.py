@@ -248,6 +248,7 @@ def make_sweeper(wiring: Wiring, coordinator: Coordinator, finalizer: TurnFinali
             patience_s=settings.lease_s,
         ),
         judgements=store.judgements,
+        step_jobs=store.step_jobs,
         finals=state.finals,
         coordinator=coordinator,
         finalizer=finalizer,

@@ -69,8 +69,8 @@ class Wiring:
         self.serves = frozenset(serves)
         self.owner = owner or process_name()
         self.beats = LeaseRenewer(settings.beat_s)
-        # The leases of judgements are in SQL. A slow database must not delay the renewal of those in Redis.
-        self.judge_beats = LeaseRenewer(settings.beat_s)
+        # The leases of jobs are in SQL. A slow database must not delay the renewal of those in Redis.
+        self.job_beats = LeaseRenewer(settings.beat_s)
         self._redis_url = redis_url
         self.redis_away = ""
         """The reason why Redis could not be reached when an Operator was opened, which then reads SQL only; otherwise
@@ -170,13 +170,13 @@ class Wiring:
     def judge_runner(self) -> JudgeRunner:
         from brainq.app.wiring.finalizer import make_judge_runner
 
-        return make_judge_runner(self, self.judge_beats)
+        return make_judge_runner(self)
 
     @cached_property
     def step_rerunner(self) -> StepRerunner:
         from brainq.app.wiring.finalizer import make_rerunner
 
-        return make_rerunner(self, self.judge_runner)
+        return make_rerunner(self)
 
     @cached_property
     def sweeper(self) -> Sweeper:
@@ -243,7 +243,7 @@ class Wiring:
         """Stop all heartbeats and close everything that was opened."""
         built = self.__dict__
         self.beats.stop()
-        self.judge_beats.stop()
+        self.job_beats.stop()
         for name in ("runner", "quarantine", "store", "state"):
             if name in built:
                 built[name].close()

@@ -34,6 +34,7 @@ from brainq.adapters.sql.database import Database, Record
 from brainq.adapters.sql.repositories.blobs import unlink
 from brainq.adapters.sql.statements import insert_into
 from brainq.adapters.sql.tables import attachments, blobs, brakes, inputs, pruned_sessions, turns
+from brainq.adapters.sql.tables.job_tables import JOB_TABLES
 from brainq.adapters.sql.tables.tenant_tables import COPIED, HANDED_OVER, KNOWLEDGE, OF_TURNS, row_key
 from brainq.adapters.sql.tables.types import UtcTimestamp
 from brainq.contracts.encryption import MARK
@@ -81,6 +82,7 @@ class TenantRows:
 
     def __init__(self, database: Database) -> None:
         self._db = database
+        JOB_TABLES.make(database.engine)
 
     def pages(self, table: Table, tenant: str, upto: Mapping[str, int] | None = None) -> Iterator[Sequence[Record]]:
         """Return the rows of a tenant in a table page by page, in the order in which they were written.

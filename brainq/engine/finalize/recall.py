@@ -1,4 +1,4 @@
-"""Recall: an ended turn from Redis while it is there, then from SQL, read once a process."""
+"""Reads ended turns: from Redis while it has them, then from SQL. A process reads each turn of Redis once."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import sys
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Any
 
 from brainq.contracts.call import ToolTraceEntry
 from brainq.contracts.claim import FinalStepClaim, NoFinalStepClaim
@@ -29,12 +29,18 @@ MAX_CACHED_BYTES = 16_000_000  # about; a chain's steps come far apart when many
 BYTES_A_TURN = 5_000  # beside its texts
 BYTES_A_MESSAGE = 1_500  # of a history that its request brought, beside its text
 HISTORY_TURNS = 10
+NO_CONTENT = (
+    "the turn's content is gone: Redis has let it go and SQL keeps none of it (redact_logs); keep turns longer in "
+    "Redis (BRAINQ_KEEP_TURN_S)"
+)
+TOKEN_COUNTS = ("input_tokens", "output_tokens", "cache_read_tokens", "cache_creation_tokens")
 
 
 def recorded_turn(
     turn: EndedTurn, messages: Sequence[Message], context_pack_json: str | None, step_key: str
 ) -> RecordedTurn:
-    """`messages` are the turn's own; the list of sources under the answer is taken off again: it is ours."""
+    """Return what extractors, learners and judges read of the turn, whose own `messages` these are. The list of sources
+    that brainq put under the answer is taken off."""
     local, web = citations(turn, "local"), citations(turn, "web")
     text = turn.text
     if local or web:
@@ -58,6 +64,10 @@ def recorded_turn(
     )
 
 
+_SHARED = {field.name for field in fields(EndedTurn)} & TurnResult.model_fields.keys()
+"""What the finalizer's steps and the caller see under one name."""
+
+
 def rebuilt_turn(
     request: TurnRequest,
     result: TurnResult,
@@ -66,40 +76,27 @@ def rebuilt_turn(
     trace: Iterable[ToolTraceEntry] = (),
     decision: RuntimeDecisionRecord | None = None,
 ) -> EndedTurn:
-    """The turn as the finalizer's steps see it.
+    """Return the turn as the finalizer's steps see it, from what SQL keeps.
 
-    What only Redis knew is gone: `context_hash` and `prompt_hash` are known if the decision was recorded, and the
-    tools of calls that ran come from the trace or from it. Sources are those of the result, so at most eight of each
-    kind.
+    What only Redis knew is gone. `context_hash` and `prompt_hash` are known if the decision was recorded. The tools of
+    calls that ran come from the decision or the trace, and the sources from the result: at most eight of each kind.
     """
     ran = (entry.tool for entry in trace if entry.started_at_ms and entry.step != OPENING_STEP)
-    return EndedTurn(
-        request=request,
-        ending=result.ending,
-        stop_reason=result.stop_reason,
-        text=result.text,
-        error=result.error or "",
-        steps=result.steps,
-        tool_calls=result.tool_calls,
-        tools=decision.tools if decision is not None else tuple(dict.fromkeys(ran)),
-        usage=TokenUsage(
-            input_tokens=result.input_tokens,
-            output_tokens=result.output_tokens,
-            cache_read_tokens=result.cache_read_tokens,
-            cache_creation_tokens=result.cache_creation_tokens,
-        ),
-        cost_usd=result.cost_usd or 0.0,
-        cost_known=result.cost_usd is not None,
-        sources=tuple(_source_rows(result)),
-        context_hash="" if decision is None else decision.context_hash,
-        prompt_hash="" if decision is None else decision.prompt_hash,
-        turn_number=turn_number,
-        elapsed_ms=result.elapsed_ms,
-        failing_error="",
-        notes=result.warnings,
-        spends=result.spends,
-        context_pack_json=result.context_pack_json,
-    )
+    values: dict[str, Any] = {name: getattr(result, name) for name in _SHARED} | {
+        "request": request,
+        "error": result.error or "",
+        "tools": tuple(dict.fromkeys(ran)) if decision is None else decision.tools,
+        "usage": TokenUsage(**{name: getattr(result, name) for name in TOKEN_COUNTS}),
+        "cost_usd": result.cost_usd or 0.0,
+        "cost_known": result.cost_usd is not None,
+        "sources": tuple(_source_rows(result)),
+        "context_hash": "" if decision is None else decision.context_hash,
+        "prompt_hash": "" if decision is None else decision.prompt_hash,
+        "turn_number": turn_number,
+        "failing_error": "",
+        "notes": result.warnings,
+    }
+    return EndedTurn(**values)
 
 
 def _source_rows(result: TurnResult) -> Iterator[Mapping[str, str]]:
@@ -111,7 +108,7 @@ def _source_rows(result: TurnResult) -> Iterator[Mapping[str, str]]:
 
 
 class EndedTurnCache:
-    """A small cache, of turns whose chains are under way. Those read first leave first.
+    """A cache of turns whose chains are under way. Those read first leave first.
 
     Nothing of an ended turn changes but its text, and each change counts up its revision.
     """
@@ -126,7 +123,7 @@ class EndedTurnCache:
     def claim(
         self, session_id: str, turn_id: str, step: str, owner: str, *, and_messages: bool
     ) -> FinalStepClaim | NoFinalStepClaim:
-        """Claim a step; a turn that is not known here is read with it, and its messages (`and_messages`)."""
+        """Claim a step. A turn that is not in the cache is read with it, and so are its messages if `and_messages`."""
         with self._lock:
             is_known = (session_id, turn_id) in self._turns
         return self._chain.claim(
@@ -134,7 +131,7 @@ class EndedTurnCache:
         )
 
     def turn(self, claim: FinalStepClaim) -> EndedTurn:
-        """The turn as it stood at this claim. Raises TurnNotFound when Redis no longer has it."""
+        """Return the turn as it was at this claim. Raises TurnNotFound if Redis no longer has it."""
         key = (claim.session_id, claim.turn_id)
         with self._lock:
             kept = self._turns.get(key)
@@ -153,7 +150,7 @@ class EndedTurnCache:
         return turn
 
     def finish(self, claim: FinalStepClaim) -> str:
-        """Finish the turn's chain: nobody asks for the turn again."""
+        """Finish the turn's chain, and forget the turn."""
         word = self._chain.finish(claim)
         with self._lock:
             self._drop((claim.session_id, claim.turn_id))
@@ -175,12 +172,12 @@ def _taken_bytes(turn: EndedTurn) -> int:
 
 @dataclass(eq=False)
 class Recall:
-    """Reads ended turns from Redis while they are there, then from SQL.
+    """Reads ended turns from Redis while it has them, then from SQL.
 
-    The conversation is the other way about: SQL has it whole once the turn is logged, unless it is redacted, while a
-    long session's history in Redis may have lost its beginning.
+    The conversation is read from SQL first, which has it whole once the turn is logged, unless it is redacted: a long
+    session's history in Redis may have lost its beginning.
 
-    system_prompt   as an ended turn had it; "" where it cannot be made again
+    system_prompt   returns the one that an ended turn had; "" if it cannot be made again
     """
 
     live: RedisFinalChain
@@ -191,28 +188,28 @@ class Recall:
     system_prompt: Callable[[EndedTurn], str]
 
     def ended(self, session_id: str, turn_id: str) -> EndedTurn | None:
-        """The turn; None while it has no ending that Redis or SQL knows."""
+        """Return the turn; None if neither Redis nor SQL knows how it ended."""
         return self.live.ended(session_id, turn_id) or self._rebuilt(turn_id)
 
     def messages(self, session_id: str, turn_id: str) -> tuple[Message, ...]:
-        """The turn's own messages; empty when they are gone, or SQL keeps them redacted."""
+        """Return the turn's own messages; none if they are gone, or SQL keeps them redacted."""
         return self.transcript(turn_id) or self.live.details(session_id, turn_id).messages
 
     def result(self, turn_id: str) -> TurnResult | None:
-        """The result, once SQL has it."""
+        """Return the result; None if SQL does not have it yet."""
         return self.turns.result(turn_id)
 
     def is_redacted(self, turn_id: str) -> bool:
-        """Whether SQL has the ended turn without its content (`redact_logs`)."""
+        """Return whether SQL has the ended turn without its content (`redact_logs`)."""
         request = self.turns.request(turn_id)
         return request is not None and request.user_message == CONTENT_NOT_STORED
 
     def is_gone(self, session_id: str, turn_id: str) -> bool:
-        """Whether its content is nowhere any more: Redis has let the turn go, and SQL keeps none of it."""
+        """Return whether the turn's content is gone: Redis has let it go, and SQL keeps none of it."""
         return self.is_redacted(turn_id) and self.live.ended(session_id, turn_id) is None
 
     def recorded(self, session_id: str, turn_id: str, step_key: str) -> RecordedTurn | None:
-        """The turn with its conversation; None when either is gone."""
+        """Return the turn with its conversation; None if either is gone."""
         turn, messages = self.ended(session_id, turn_id), self.messages(session_id, turn_id)
         if turn is None or not messages:
             return None
@@ -222,13 +219,13 @@ class Recall:
         )
 
     def _history(self, request: TurnRequest) -> tuple[Message, ...]:
-        """The messages of the session's last turns before this one, oldest first, as far as SQL keeps it."""
+        """Return the messages of the session's last turns before this one, oldest first, as far as SQL keeps them."""
         if request.kind == "review" and request.seed == "empty":
             return ()
         messages: list[Message] = []
         for earlier in self.turns.history(request.session_id, request.turn_id, HISTORY_TURNS):
-            if asked := with_attachment_labels(earlier.user, earlier.attachments):
-                messages.append(Message(role="user", content=asked))
+            if question := with_attachment_labels(earlier.user, earlier.attachments):
+                messages.append(Message(role="user", content=question))
             if earlier.assistant:
                 messages.append(Message(role="assistant", content=earlier.assistant))
         return tuple(messages)
@@ -247,45 +244,33 @@ class Recall:
 
 
 @dataclass(eq=False)
-class RerunChain:
-    """The chain as a step sees it that runs again by itself. It neither waits for this step nor is moved by it.
+class LateChain:
+    """The chain as a step sees it that runs outside of it, whether Redis still has the turn or not.
 
     What SQL or a caller has stays as it is: a text is no longer changed, a result not sent again.
     """
 
     recall: Recall
 
-    @property
-    def live(self) -> RedisFinalChain:
-        return self.recall.live
-
-    def ended(self, session_id: str, turn_id: str) -> EndedTurn | None:
-        return self.recall.ended(session_id, turn_id)
-
-    def details(self, session_id: str, turn_id: str) -> TurnDetails:
-        return self.live.details(session_id, turn_id)
-
     def details_of(self, claim: FinalStepClaim) -> TurnDetails:
-        return self.details(claim.session_id, claim.turn_id)
+        """Return the turn's conversation and calls, as far as Redis has them."""
+        return self.recall.live.details(claim.session_id, claim.turn_id)
 
-    def ring_judge(self, session_id: str, turn_id: str, judge: str) -> Literal["RUNG", "ALREADY", "FULL"]:
-        return self.live.ring_judge(session_id, turn_id, judge)
+    def ring_judge(self, session_id: str, turn_id: str, judge: str) -> str:
+        """Ring for a judge of the turn."""
+        return self.recall.live.ring_judge(session_id, turn_id, judge)
 
     def published(self, session_id: str, turn_id: str) -> TurnResult | None:
-        return self.live.published(session_id, turn_id) or self.recall.result(turn_id)
+        """Return the result that went out; None if it has not yet."""
+        return self.recall.live.published(session_id, turn_id) or self.recall.result(turn_id)
 
-    def publish(self, result: TurnResult) -> Literal["PUBLISHED", "ALREADY", "OPEN"]:
-        # A turn that Redis has let go went out before. One that it has, it sends once: as SQL has it, unless that
-        # copy is redacted.
-        if self.live.ended(result.session_id, result.turn_id) is None:
-            return "ALREADY"
+    def publish(self, result: TurnResult) -> None:
+        """Send the result out if Redis has the turn and has not sent it. SQL's copy goes, unless it is redacted."""
         kept = None if self.recall.is_redacted(result.turn_id) else self.recall.result(result.turn_id)
-        return self.live.publish(kept or result)
-
-    def warn_later(self, session_id: str, turn_id: str, warning: str, *, applies: bool) -> None:
-        self.live.warn_later(session_id, turn_id, warning, applies=applies)
+        self.recall.live.publish(kept or result)
 
     def set_text(self, session_id: str, turn_id: str, text: str) -> None:
+        """Replace the turn's text if its result has not gone out."""
         # Writing to a turn that Redis has let go would leave a key without a lifetime behind.
         if self.published(session_id, turn_id) is None:
-            self.live.set_text(session_id, turn_id, text)
+            self.recall.live.set_text(session_id, turn_id, text)

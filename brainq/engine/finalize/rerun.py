@@ -10,23 +10,16 @@ from brainq.contracts.claim import FinalStepClaim
 from brainq.contracts.rows import StepRow
 from brainq.contracts.turn import LATE_FAILURE_WARNINGS
 from brainq.contracts.view import EndedTurn
-from brainq.engine.brain.brains import ByBrain
-from brainq.engine.finalize.recall import Recall, RerunChain
+from brainq.engine.finalize.late_steps import LateSteps
 from brainq.engine.finalize.step_order import FinalizerRuntime, StepOrder
-from brainq.engine.finalize.steps import StepContext, around_step
-from brainq.engine.jobs import judgement_key
+from brainq.engine.jobs import job_key
 from brainq.engine.memory.judge_runner import JudgeRunner
 from brainq.errors import InvalidInput, TurnNotFound
 from brainq.runtime.observe.logs import logger
-from brainq.runtime.observe.spans import final_span
-from brainq.runtime.observe.tracing import in_span
 from brainq.runtime.text.failures import failure_name, failure_text
 
 if TYPE_CHECKING:
-    from brainq.adapters.redis.finals import RedisFinalChain
-    from brainq.adapters.sql.records import SqlRecords
     from brainq.adapters.sql.repositories.judgements import Judgements
-    from brainq.engine.people.children import ChildDesk
 
 log = logger("brainq.finalize")
 
@@ -53,15 +46,11 @@ class StepRerunner:
     brain_of   the name of a turn's brain, by the turn's id
     """
 
-    brains: ByBrain[FinalizerRuntime]
+    late: LateSteps
     brain_of: Callable[[str], str | None]
-    chain: RedisFinalChain
-    records: SqlRecords
     steps: Callable[[str], Sequence[StepRow]]
     judgements: Judgements
-    recall: Recall
     judges: JudgeRunner
-    parents: ChildDesk | None = None
 
     def steps_to_run(self, turn_id: str, name: str | None) -> list[str]:
         """What to run: every dead step and judgement of the turn (None), or what `name` says.
@@ -92,7 +81,7 @@ class StepRerunner:
         Raises TurnNotFound when neither Redis nor SQL knows how the turn ended, InvalidInput when neither has its
         content any more: a step must not see, or tell others, a turn that never was.
         """
-        if self.recall.is_gone(session_id, turn_id):
+        if self.late.recall.is_gone(session_id, turn_id):
             raise InvalidInput(
                 "TURN",
                 f"{turn_id!r} cannot be retried: Redis has let it go, and SQL keeps none of its content "
@@ -101,7 +90,7 @@ class StepRerunner:
             )
         if name.startswith(JUDGE_PREFIX):
             return self._judge(session_id, turn_id, name)
-        turn = self.recall.ended(session_id, turn_id)
+        turn = self.late.recall.ended(session_id, turn_id)
         if turn is None:
             raise TurnNotFound(f"turn {turn_id!r} has not ended, as far as Redis and SQL know; let it end first")
         return self._step(turn, name)
@@ -115,26 +104,24 @@ class StepRerunner:
             raise InvalidInput("STEP", _unknown_step(work.order, name))
         tries = 1 if row is None else row.tries + 1
         claim = FinalStepClaim(session_id, turn_id, name, RERUN_OWNER, fence=0, tries=tries, sent=True)
-        chain = RerunChain(self.recall)
-        context = StepContext(claim, lambda: turn, chain, self.records, work.brain, self.parents)
         try:
-            with in_span(final_span(claim, turn.request), redact=work.redacts), around_step(context):
-                step.run(context)
+            self.late.steps.run(step, self.late.context(claim, turn, work), bounded=False)
         except Exception as failure:
             log.error("step failed again", failure=failure, turn_id=turn_id, step=name, tries=tries)
             error = failure_name(failure) if work.redacts else failure_text(failure)
             # A step that its chain still retries must not look given up because this try failed, too.
             dead = row is not None and row.state == "dead"
-            self.records.note_failure(claim, error[:2000], dead)
+            self.late.records.note_failure(claim, error[:2000], dead)
             return Retried(name, "failed", " ".join(error.split()))
-        self.records.note_done(claim)
+        self.late.records.note_done(claim)
+        self.late.rows.remove(job_key(turn_id, name))
         if name in LATE_FAILURE_WARNINGS:
-            self.chain.warn_later(session_id, turn_id, LATE_FAILURE_WARNINGS[name], applies=False)
+            self.late.recall.live.warn_later(session_id, turn_id, LATE_FAILURE_WARNINGS[name], applies=False)
         return Retried(name, "done")
 
     def _judge(self, session_id: str, turn_id: str, name: str) -> Retried:
         judge = name.removeprefix(JUDGE_PREFIX)
-        self.judgements.revive_job(judgement_key(turn_id, judge))
+        self.judgements.revive_job(job_key(turn_id, judge))
         word = self.judges.run(session_id, turn_id, judge)
         # dropped: a worker was at it before the second line above; passed: it is for one of another build
         if word in ("judged", "dropped", "passed"):
@@ -144,11 +131,11 @@ class StepRerunner:
 
     def _work(self, turn_id: str) -> FinalizerRuntime:
         brain = self.brain_of(turn_id)
-        work = self.brains.of(brain)
+        work = self.late.brains.of(brain)
         if work is None:
             raise InvalidInput(
                 "TURN",
-                f"{turn_id!r} is of the brain {brain!r}, and the brains here are {', '.join(self.brains.names)}; "
+                f"{turn_id!r} is of the brain {brain!r}, and the brains here are {', '.join(self.late.brains.names)}; "
                 "name the app that has it (-A, or BRAINQ_APP)",
             )
         return work

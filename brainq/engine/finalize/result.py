@@ -1,12 +1,10 @@
-"""A turn's result: made of the ended turn, and sent ahead of a callback that takes long."""
+"""A turn's result, made of the ended turn; and threads that wait for callbacks the result does not wait for."""
 
 from __future__ import annotations
 
 import contextvars
 import threading
-import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 
 from pydantic import JsonValue
 
@@ -17,7 +15,7 @@ from brainq.contracts.view import EndedTurn
 from brainq.engine.gates.answer_schema import read_answer
 from brainq.engine.tools.context_pack import MEMORY_TOOL
 from brainq.runtime.observe.logs import logger
-from brainq.runtime.processes.threads import ThreadCall, run_in_thread
+from brainq.runtime.processes.threads import run_in_thread
 
 log = logger("brainq.finalize")
 OUTPUT = "output"
@@ -31,8 +29,6 @@ _END_TEXTS = {"failed": "its call failed", "timed_out": "it took too long", "tim
 MAX_CITATIONS = 8  # of each kind, in the text and in the result
 MIN_NAME_CHARS = 4  # a shorter name is a word like any other
 MIN_QUOTE_CHARS = 20
-RESULT_WAITS_S = 1.0  # for a callback of the brain's
-SEND_ANYWAY_S = 5.0  # of what leads to the result failing; then the result goes out without it
 MAX_BACKGROUND = 512  # callbacks of a process that nobody's thread waits for; those beyond keep their worker's
 
 
@@ -182,56 +178,14 @@ def with_citations(text: str, local: tuple[Citation, ...], web: tuple[Citation, 
     return text if text.endswith(block) else f"{text}\n\n{block}"
 
 
-@dataclass(eq=False, frozen=True, slots=True)
-class ResultFirst:
-    """Sends the result out while a callback runs.
-
-    send      does what leads to the result, and sends that; it may raise, and be called again
-    give_up   sends the result without that, and gets the reason
-    """
-
-    turn_id: str
-    send: Callable[[], None]
-    give_up: Callable[[str], object]
-
-    def wait(self, running: ThreadCall[None], limit_s: float) -> None:
-        """Wait until the callback has ended, for at most `limit_s` seconds.
-
-        While it waits, it sends the result, and retries every second if that fails.
-        """
-        until, failing_since = time.monotonic() + limit_s, time.monotonic()
-        is_out = self._try(failing_since)
-        while not is_out and not running.wait(min(RESULT_WAITS_S, until - time.monotonic())):
-            if time.monotonic() >= until:
-                return
-            is_out = self._try(failing_since)
-        running.wait(until - time.monotonic())
-
-    def _try(self, failing_since: float) -> bool:
-        try:
-            self.send()
-        except Exception as failure:
-            log.warning("result not sent yet", turn_id=self.turn_id, why=type(failure).__name__)
-            return time.monotonic() - failing_since >= SEND_ANYWAY_S and self._give_up(type(failure).__name__)
-        return True
-
-    def _give_up(self, why: str) -> bool:
-        try:
-            self.give_up(why)
-        except Exception as failure:
-            log.warning("result not sent yet", turn_id=self.turn_id, why=type(failure).__name__)
-            return False
-        return True
-
-
 class BackgroundCallbacks:
-    """Work that goes on after its doorbell was answered: threads that wait for callbacks, so many at most."""
+    """Threads that wait for callbacks after their doorbell was answered; at most `max_threads`."""
 
     def __init__(self, max_threads: int = MAX_BACKGROUND) -> None:
         self._places = threading.BoundedSemaphore(max_threads)
 
     def start(self, work: Callable[[], object]) -> bool:
-        """Have a thread do `work`; False when there is no place for it, or the system gives no more threads."""
+        """Have a thread do `work`. Returns False if there is no place for it, or the system gives no more threads."""
         if not self._places.acquire(blocking=False):
             return False
         variables = contextvars.copy_context()
@@ -240,7 +194,7 @@ class BackgroundCallbacks:
             try:
                 variables.run(work)
             except Exception as failure:
-                log.error("a step that went on behind its result was not settled", failure=failure)
+                log.error("a step that went on behind its chain was not settled", failure=failure)
             finally:
                 self._places.release()
 
@@ -248,6 +202,6 @@ class BackgroundCallbacks:
             run_in_thread(until_done)
         except RuntimeError as refused:
             self._places.release()
-            log.warning("no thread for a step that goes on behind its result", why=str(refused))
+            log.warning("no thread for a step that goes on behind its chain", why=str(refused))
             return False
         return True

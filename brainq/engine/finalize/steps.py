@@ -5,9 +5,11 @@ workers.
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
+
+from opentelemetry.trace import INVALID_SPAN
 
 from brainq.contracts.callbacks import TurnEnd, UsageInfo
 from brainq.contracts.claim import FinalStepClaim
@@ -19,21 +21,24 @@ from brainq.contracts.turn import TurnRequest, TurnResult
 from brainq.contracts.view import EndedTurn, TurnDetails
 from brainq.engine.brain.brain import Brain
 from brainq.engine.brain.middleware import FinalStepInfo, notify_hooks_in_time, run_every_hook
-from brainq.engine.finalize.recall import RerunChain
-from brainq.engine.finalize.result import citations, early_result_warning, make_result, with_citations
+from brainq.engine.finalize.result import citations, make_result, with_citations
+from brainq.engine.jobs import MAX_ERROR_CHARS
 from brainq.engine.models.providers import provider_name
 from brainq.runtime.observe.metrics.counters import COUNTERS
 from brainq.runtime.observe.metrics.recording import count_lost, count_turn
+from brainq.runtime.observe.spans import final_span
+from brainq.runtime.observe.tracing import in_span, tracer
 from brainq.runtime.processes.threads import call_within
-from brainq.runtime.text.failures import failure_name
+from brainq.runtime.text.failures import failure_name, failure_words
 
 if TYPE_CHECKING:
     from brainq.adapters.redis.finals import RedisFinalChain
     from brainq.adapters.sql.records import SqlRecords
+    from brainq.engine.finalize.recall import LateChain
     from brainq.engine.people.children import ChildDesk
 
 # A process that dies takes all its steps with it, and none of them shows which one did it. A step that lost so many
-# runs by itself: then its death is surely its own, and the others' steps end. As for turns (`adapters/redis/turns.py`).
+# runs by itself: then its death is surely its own, and the others' steps end. As for turns (`state/turns.py`).
 MAX_LOST_WORKERS = 2
 RunInQuarantine = Callable[[FinalStepClaim, "float | None"], None]
 """Runs a claimed step in a process of its own, within so many seconds. Raises QuarantinedStepError."""
@@ -41,6 +46,8 @@ RunInQuarantine = Callable[[FinalStepClaim, "float | None"], None]
 NO_USAGE = TokenUsage()
 REVIEW_PLACEHOLDER = "[A review of this conversation was asked for.]"  # of the question, of which nothing else is kept
 DECISION_LIMIT_S = 60.0
+LIMIT_S = 60.0  # of a step that runs code of the brain's; a step may say otherwise by `limit_s`
+PROCESS_START_S = 10.0  # how much longer a step in a process of its own may take
 RETRIEVAL_TOOLS = frozenset({"local_search", "get_context_pack"})
 
 
@@ -57,7 +64,14 @@ class QuarantinedStepError(Exception):
 
 
 def error_type_name(failure: Exception) -> str:
+    """Return the name of the failure's class, also if it was raised in another process."""
     return failure.error_type if isinstance(failure, QuarantinedStepError) else failure_name(failure)
+
+
+def shown_failure(failure: Exception, *, redact: bool) -> str:
+    """Return what SQL keeps of a failed try."""
+    kind = error_type_name(failure)
+    return kind if redact else f"{kind}: {failure_words(failure)}"[:MAX_ERROR_CHARS]
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +84,7 @@ class StepContext:
 
     claim: FinalStepClaim
     read_turn: Callable[[], EndedTurn]
-    chain: RedisFinalChain | RerunChain
+    chain: RedisFinalChain | LateChain
     records: SqlRecords
     brain: Brain
     parents: ChildDesk | None = None
@@ -89,9 +103,9 @@ class StepContext:
         return self.chain.details_of(self.claim)
 
     def result(self) -> TurnResult:
-        """What the caller gets, with a warning where the chain's own step waits."""
+        """Return the caller's result."""
         if not self.made:
-            self.made.append(make_result(self.turn, early_result_warning(self.claim.failing)))
+            self.made.append(make_result(self.turn))
         return self.made[0]
 
     def send(self, result: TurnResult) -> None:
@@ -102,18 +116,49 @@ class StepContext:
             self.outgoing.append(result)
 
 
-def around_step(context: StepContext) -> AbstractContextManager[None]:
-    """The brain's middlewares are called before and after what is done within: one try of the step."""
-    hooks = context.brain.hooks
-    return _around_step(context) if hooks.before_final_step or hooks.after_final_step else _NO_HOOKS
+@dataclass(frozen=True, slots=True)
+class FinalStepRunner:
+    """Runs a try of a step: in a span, between the brain's middlewares, within its limit.
+
+    quarantine   runs steps that lost their worker again and again, each in a process of its own; None: in this process
+    """
+
+    quarantine: RunInQuarantine | None = None
+
+    def run(self, step: FinalStep, context: StepContext, *, bounded: bool = True) -> None:
+        """Run the step. Raises what it raises.
+
+        bounded   whether to abandon the step after its limit; the caller does so if not
+        """
+        limit_s = step_limit_s(step)
+        with _span(context), _around_step(context):
+            if context.claim.lost >= MAX_LOST_WORKERS and self.quarantine is not None:
+                self.quarantine(context.claim, limit_s)
+            elif limit_s is None or not bounded:
+                step.run(context)
+            else:
+                call_within(limit_s, f"step {step.name!r}", lambda: step.run(context))
 
 
-_NO_HOOKS = nullcontext()
+def step_limit_s(step: FinalStep) -> float | None:
+    """Return how long a try may take; None if the step bounds itself."""
+    return getattr(step, "limit_s", LIMIT_S)
+
+
+def _span(context: StepContext) -> AbstractContextManager[object]:
+    """Open the span of one try. The turn is read for it only if telemetry is on."""
+    if tracer() is None:
+        return INVALID_SPAN
+    return in_span(final_span(context.claim, context.turn.request), redact=context.brain.redact_logs)
 
 
 @contextmanager
 def _around_step(context: StepContext) -> Generator[None]:
+    """Call the brain's middlewares before and after one try of the step."""
     hooks, claim = context.brain.hooks, context.claim
+    if not hooks.before_final_step and not hooks.after_final_step:
+        yield
+        return
     step = FinalStepInfo(claim.turn_id, claim.session_id, claim.step, claim.tries, claim.step_key)
     failure: Exception | None = None
     notify_hooks_in_time(hooks.before_final_step, claim.turn_id, step)

@@ -4,25 +4,23 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from brainq.contracts.build import FORMATS_READ
 from brainq.contracts.evaluation import Judge, JudgeCase, Judgement
 from brainq.contracts.memory import RecordedTurn
 from brainq.contracts.message import Message
 from brainq.contracts.model import Price, Spend, TokenUsage, unknown_price
-from brainq.contracts.status import WorkFailure
 from brainq.contracts.stop import stop_of_turn
 from brainq.engine.brain.brains import ByBrain
-from brainq.engine.jobs import MAX_TRIES, GivenUp, JobRunner, Postponed, TryFailed, judgement_key
+from brainq.engine.finalize.recall import NO_CONTENT
+from brainq.engine.jobs import GivenUp, JobRunner, Postponed, TryFailed, job_key
 from brainq.engine.memory.judges import judges_named, unknown_judge
 from brainq.engine.memory.words import cut
 from brainq.engine.models.asking.bill import Allowance
 from brainq.engine.models.asking.deferred import StopDeferred
 from brainq.engine.models.auxiliary import AuxiliaryModel
-from brainq.runtime.leases import LeaseRenewer
 from brainq.runtime.observe.logs import logger
 from brainq.runtime.observe.spans import judge_span
 from brainq.runtime.observe.tracing import in_span
@@ -45,10 +43,6 @@ JUDGE_LIMIT_S = 60.0  # for one judge and one turn; a model gets less, so that i
 PAUSED_RETRY_S = 30.0  # at most this long after a stop is lifted, a judgement that it paused continues
 UNSERVED_AGAIN_S = 30.0  # until the build that must judge a turn is checked again for workers
 OTHER_BUILD = "it waits for the build whose brain the turn is pinned to"
-NO_CONTENT = (
-    "the turn's content is gone: Redis has dropped it and SQL keeps none of it (redact_logs); judge sooner, or "
-    "keep turns longer in Redis (BRAINQ_KEEP_TURN_S)"
-)
 
 
 def judge_case(turn: RecordedTurn) -> JudgeCase:
@@ -148,7 +142,6 @@ class JudgeRunner:
     brain_of: returns the name of a turn's brain, by the turn's id.
     recorded: returns a turn by session, turn and step key, or None if its content is gone or SQL kept it redacted.
     bells: rings for judgements that another build must make.
-    digests: the digests of this worker's brains. A pinned turn is judged by the brain that began it.
     places: how many judges run at once in this process.
     limit_s: after this time, in seconds, a judge is abandoned in its thread and tried again.
     stops: what operators have stopped. Brains and tenants are checked here; a judge's model checks its own stops.
@@ -159,23 +152,13 @@ class JudgeRunner:
     rows: Judgements
     recorded: Callable[[str, str, str], RecordedTurn | None]
     bells: RedisFinalChain
-    beats: LeaseRenewer
-    lease_s: float
+    jobs: JobRunner
     limit_s: float = JUDGE_LIMIT_S
-    max_tries: int = MAX_TRIES
     places: int = 4
-    digests: Collection[str] = ()
     stops: RedisStops | None = None
 
     def __post_init__(self) -> None:
         self._free = threading.BoundedSemaphore(self.places)
-        self._jobs = JobRunner(
-            rows=self.rows,
-            lease_s=self.lease_s,
-            failure=WorkFailure.JUDGE_FAILED,
-            max_tries=self.max_tries,
-            beats=self.beats,
-        )
 
     def run(self, session_id: str, turn_id: str, judge_name: str) -> str:
         """Answer one doorbell, and return the outcome.
@@ -187,12 +170,12 @@ class JudgeRunner:
         if not self._free.acquire(blocking=False):
             return "later"  # the sweeper rings again: results must not wait behind slow judges
         try:
-            key = judgement_key(turn_id, judge_name)
-            job = self.rows.take(key, self.lease_s)
+            key = job_key(turn_id, judge_name)
+            job = self.rows.take(key, self.jobs.lease_s)
             if job is None:
                 return "dropped"
             trial = JudgeTry(self, session_id, turn_id, judge_name, job["tries"])
-            did = self._jobs.run(key, job["tries"], trial.run, show=trial.show)
+            did = self.jobs.run(key, job["tries"], trial.run, show=trial.show)
         finally:
             self._free.release()
         if did == "dead":
@@ -205,15 +188,9 @@ class JudgeRunner:
         """Ring for the build that must judge the turn. If that build has no workers now, postpone the judgement."""
         if self.bells.pass_judge(session_id, turn_id, judge_name) != "UNSERVED":
             return
-        key = judgement_key(turn_id, judge_name)
-        if (again := self.rows.take(key, self.lease_s)) is not None:
+        key = job_key(turn_id, judge_name)
+        if (again := self.rows.take(key, self.jobs.lease_s)) is not None:
             self.rows.postpone(key, again["tries"], OTHER_BUILD, UNSERVED_AGAIN_S)
-
-    def may_judge(self, turn: RecordedTurn) -> bool:
-        """Return whether this process can read the turn, and has the brain that it is pinned to."""
-        if turn.format not in FORMATS_READ:
-            return False
-        return not turn.pin or turn.pin in self.digests or self.bells.is_released_here(turn.pin)
 
 
 @dataclass(eq=False, slots=True)
@@ -239,7 +216,7 @@ class JudgeTry:
         turn = runner.recorded(self.session_id, self.turn_id, f"{self.turn_id}:judge:{self.judge_name}")
         if turn is None:
             raise GivenUp(NO_CONTENT)
-        if not runner.may_judge(turn):
+        if not runner.bells.may_finish(turn):
             raise Postponed(OTHER_BUILD, 0.0, "passed")
         judge = judges_named([self.judge_name], work.own, work.auxiliary)[self.judge_name]
         if judge is None:

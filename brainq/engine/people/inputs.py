@@ -100,14 +100,8 @@ class InputDesk:
         """Finish the inputs that are in SQL and not in Redis, for a page of open inputs after this row."""
         rows, healed = self.inputs.open(after_row, PAGE, SETTLING_S), 0
         for row in rows:
-            if row.is_unreadable:
-                continue
-            try:
-                healed += self._deliver(row, None).state != "accepted"
-            except MailboxFull:
-                pass  # it is put there once a step has read some of the inputs
-            except Exception as failure:
-                log.error("input not healed", failure=failure, turn_id=row.turn_id)
+            receipt = self._put_waiting(row)
+            healed += receipt is not None and receipt.state != "accepted"
         return ComparedPage(rows[-1].row if rows else after_row, len(rows) == PAGE, healed)
 
     def bring_in(self, tenant: str) -> bool:
@@ -117,7 +111,7 @@ class InputDesk:
         while rows := self.inputs.open(after_row, PAGE, 0.0):
             for row in rows:
                 if tenant_key(row.session_id) == tenant:
-                    is_all = self._put_waiting(row) and is_all
+                    is_all = self._put_waiting(row) is not None and is_all
             after_row = rows[-1].row
         return is_all
 
@@ -128,17 +122,17 @@ class InputDesk:
                 return
             self._put_waiting(earlier)
 
-    def _put_waiting(self, row: InputRow) -> bool:
+    def _put_waiting(self, row: InputRow) -> Receipt | None:
+        """Put an input into its turn's mailbox. Returns its receipt, or None if it cannot be put there yet."""
         if row.is_unreadable:
-            return False
+            return None
         try:
-            self._deliver(row, None)
+            return self._deliver(row, None)
         except MailboxFull:
-            return False  # it is put there once a step has read some of the inputs
+            return None  # it is put there once a step has read some of the inputs
         except Exception as failure:
             log.error("input not healed", failure=failure, turn_id=row.turn_id)
-            return False
-        return True
+            return None
 
     def _deliver(self, row: InputRow, expected_turn_id: str | None) -> Receipt:
         if row.state != "accepted":

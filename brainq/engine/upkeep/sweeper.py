@@ -39,12 +39,12 @@ if TYPE_CHECKING:
     from brainq.adapters.redis.finals import RedisFinalChain
     from brainq.adapters.redis.sweeper import RedisSweeperState
     from brainq.adapters.redis.turns import RedisTurns
-    from brainq.adapters.sql.repositories.judgements import Judgements
+    from brainq.adapters.sql.jobs import JobTable
 
 log = logger("brainq.upkeep")
 DEFAULT_THREADS = 100  # threads of one coordinator, used while none has reported its own
 VISIBLE_AFTER_S = 60.0  # on Postgres a row may be seen this long after a higher one
-RING_AFTER_S = 1.0  # a judgement that is due for this long has no doorbell, or its doorbell was lost
+RING_AFTER_S = 1.0  # a job that is due for this long has no doorbell, or its doorbell was lost
 RING_AT_ONCE = 100
 TURNS_AT_ONCE = 100  # few, so that sweepers share what is due
 LANES_AT_ONCE = 100
@@ -161,7 +161,8 @@ class Sweeper:
     coordinator: Coordinator
     finalizer: TurnFinalizer
     turns: RedisTurns
-    judgements: Judgements
+    judgements: JobTable
+    step_jobs: JobTable
     finals: RedisFinalChain
     children: ChildDesk
     inputs: InputDesk
@@ -222,7 +223,8 @@ class Sweeper:
         self._run_part("queue the turns of tenants that have arrived", self._bring_in)
         for name, walk in self._walks.items():
             self._run_part(name, partial(walk.walk, WALK_S))
-        self._run_part("ring judges", self._ring_judges)
+        self._run_part("ring judges", partial(self._ring, self.judgements, self.finals.ring_judge))
+        self._run_part("ring finalizer steps", partial(self._ring, self.step_jobs, self.finals.ring_step))
         self._run_part("begin scheduled turns", self.schedules.run)
 
     def _bring_in(self) -> None:
@@ -244,10 +246,10 @@ class Sweeper:
         else:
             outage.worked()
 
-    def _ring_judges(self) -> None:
-        """Ring for judgements whose doorbell was lost, or whose next try has come."""
-        for session_id, turn_id, judge in self.judgements.due(RING_AFTER_S, RING_AT_ONCE):
-            self.finals.ring_judge(session_id, turn_id, judge)
+    def _ring(self, jobs: JobTable, ring: Callable[[str, str, str], object]) -> None:
+        """Ring for jobs whose doorbell was lost, or whose next try is due."""
+        for session_id, turn_id, name in jobs.due(RING_AFTER_S, RING_AT_ONCE):
+            ring(session_id, turn_id, name)
 
     def expire_parks(self, session_id: str, turn_id: str) -> str:
         """Expire waits that have lasted too long, and return what was done in one word.

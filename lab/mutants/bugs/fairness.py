@@ -16,38 +16,38 @@ BUGS = (
     Bug(
         "a result goes out ahead of a slow callback before SQL has it",
         FINALIZER,
-        "        for name in order.steps_after(claim.step):\n",
-        "        for name in (RESULT,):\n",
+        '        self._go_on(claim)\n        return "behind"',
+        '        self._finalizer.deliver(claim.session_id, claim.turn_id)\n        return "behind"',
         SLOW,
     ),
     Bug(
         "nobody renews the lease of a callback that ends behind its result",
-        FINALIZER,
-        "            with self._beats.renew(lambda: self._chain.beat(claim), _ignore):\n                try:\n"
-        "                    first.wait",
-        "            with self._beats.renew(lambda: 'LOST', _ignore):\n                try:\n"
-        "                    first.wait",
+        "brainq/app/wiring/finalizer.py",
+        "beats=wiring.job_beats)",
+        "beats=None)",
         SLOW,
     ),
     Bug(
         "a worker waits for a slow callback though the result is out",
         FINALIZER,
-        '"behind" if self._behind.start(end) else end()',
-        "end()",
+        "        if not running.wait(RESULT_WAITS_S):",
+        "        if not running.wait(60.0):",
         SLOW,
     ),
     Bug(
         "a callback that fails behind its result is taken for done",
-        FINALIZER,
-        "                    return self._failed(claim, failure, 0.0)[0]",
-        "                    log.warning('failed', failure=failure)",
+        "brainq/engine/finalize/late_steps.py",
+        "self._end(claim, work, lambda: running.result(limit_s))",
+        "self._end(claim, work, lambda: running.wait(limit_s))",
         FAILS,
     ),
     Bug(
-        "a result that cannot be recorded waits for a slow callback",
-        BEHIND,
-        "time.monotonic() - failing_since >= SEND_ANYWAY_S and",
-        "False and",
+        "a result waits for a slow callback that cannot become a job",
+        FINALIZER,
+        "            late.open(claim, claim.tries, held=True)\n        except Exception as failure:\n"
+        "            return self._failed(claim, failure)",
+        "            late.open(claim, claim.tries, held=True)\n        except Exception:\n"
+        "            running.result(60.0)",
         AWAY,
     ),
     Bug(

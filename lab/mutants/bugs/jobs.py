@@ -6,6 +6,8 @@ from lab.mutants.bug import Bug
 
 RUNNER = "brainq/engine/jobs.py"
 TABLE = "brainq/adapters/sql/jobs.py"
+FINALIZER = "brainq/engine/finalize/finalizer.py"
+FINALS = "tests/integration/engine/test_engine_finals.py::"
 JUDGING = ("tests/unit/engine/memory/test_judging.py",)
 JUDGEMENTS = ("tests/integration/adapters/sql/test_judgements.py",)
 DELIVERIES = ("tests/integration/adapters/sql/test_deliveries.py",)
@@ -18,12 +20,12 @@ BUGS = (
         ".where(self._pending_here)",
         JUDGEMENTS,
     ),
-    Bug("jobs: a claim is no try", TABLE, "tries=table.c.tries + 1", "tries=table.c.tries", JUDGEMENTS),
+    Bug("jobs: a claim is no try", TABLE, '{"tries": table.c.tries + 1} if', '{"tries": table.c.tries} if', JUDGEMENTS),
     Bug(
         "jobs: a try that lost its lease ends the later one",
         TABLE,
-        '.where(self._pending_here, table.c.tries == bindparam("nth"))',
-        ".where(self._pending_here)",
+        '(self._pending_here, table.c.tries == bindparam("nth"))',
+        "(self._pending_here,)",
         JUDGEMENTS,
     ),
     Bug(
@@ -75,8 +77,8 @@ BUGS = (
     Bug(
         "jobs: a postponed try counts",
         TABLE,
-        "again_after_s, tries=tries - 1, error=why",
-        "again_after_s, error=why",
+        '{"tries": tries - 1, "error": why,',
+        '{"error": why,',
         JUDGEMENTS,
     ),
     Bug(
@@ -87,4 +89,39 @@ BUGS = (
         JUDGING,
     ),
     Bug("jobs: waits do not grow", RUNNER, "self.factor ** (tries - 1)", "self.factor", JUDGING),
+    Bug(
+        "late steps: a step that the result does not wait for is tried again before it",
+        FINALIZER,
+        "            if not is_dead and not self._work.order.leads_to_result(claim.step):",
+        "            if False:",
+        (FINALS + "test_a_callback_that_keeps_failing_holds_up_neither_the_result_nor_what_follows",),
+    ),
+    Bug(
+        "late steps: a step whose worker died is tried in its chain before what follows",
+        FINALIZER,
+        "            if claim.lost or self._finalizer",
+        "            if self._finalizer",
+        (FINALS + "test_a_step_that_kills_its_workers_holds_up_only_itself",),
+    ),
+    Bug(
+        "late steps: a failed try is not in the step's own row",
+        "brainq/adapters/sql/repositories/step_jobs.py",
+        "            if error is not None:\n",
+        "            if False:\n",
+        (FINALS + "test_a_callback_that_keeps_failing_holds_up_neither_the_result_nor_what_follows",),
+    ),
+    Bug(
+        "late steps: a result does not say that a step before it failed",
+        FINALIZER,
+        "if failing and not claim.sent:",
+        "if False:",
+        (FINALS + "test_a_callback_that_keeps_failing_holds_up_neither_the_result_nor_what_follows",),
+    ),
+    Bug(
+        "late steps: a callback gets another step key each time",
+        "brainq/contracts/claim.py",
+        'return f"{self.turn_id}:{self.step}"',
+        'return f"{self.turn_id}:{self.step}:{self.tries}"',
+        (FINALS + "test_a_callback_that_fails_is_tried_again_with_its_key",),
+    ),
 )

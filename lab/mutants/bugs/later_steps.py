@@ -21,14 +21,14 @@ BUGS = (
     Bug(
         "later steps: whoever has sent a result goes on with them, however many do",
         FINALIZER,
-        "stay = stay and (self._later is None or self._later.try_enter(claim.turn_id))",
-        "stay = stay and (self._later is None or self._later.enter(claim.turn_id) is None)",
+        "stay = stay and (finalizer.later is None or finalizer.later.try_enter(claim.turn_id))",
+        "stay = stay and (finalizer.later is None or finalizer.later.enter(claim.turn_id) is None)",
         WHOLE,
     ),
     Bug(
         "later steps: a thread is not counted free again when its visit is over",
         FINALIZER,
-        "                self._later.leave(turn_id)",
+        "                later.leave(self._first.turn_id)",
         "                pass",
         WHOLE,
     ),

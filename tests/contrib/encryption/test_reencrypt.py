@@ -53,7 +53,7 @@ def write(store: Store, turn_id: str, session_id: str) -> None:
     start(store, turn_id=turn_id)
     store.calls.record_outcome(turn_id, "c1-0", 1, ToolSuccess(value=SECRET), late=False)
     store.blobs.keep(session_id, turn_id, [PICTURE])
-    store.steps.note_failure(turn_id, "extra", "k", f"it said {SECRET}", 1, dead=False)
+    store.steps.note_failure(turn_id, "extra", f"it said {SECRET}", 1, dead=False)
     with store.database.transaction() as connection:
         items = [MemoryItem(kind="fact", text=f"Likes {SECRET} in {turn_id}.")]
         store.memories.merge(connection, scope=session_id, session_id=session_id, turn_id=turn_id, items=items)

@@ -19,7 +19,7 @@ from brainq.contracts.model import Spend
 from brainq.contracts.status import Effect, Ending, StopReason, TraceStatus
 from brainq.contracts.turn import TurnResult
 from brainq.contracts.view import TurnDetails
-from brainq.engine.jobs import judgement_key
+from brainq.engine.jobs import job_key
 from tests.support.commands import Brainq
 
 SPENDS = (
@@ -64,14 +64,14 @@ def turn_id(client: Client) -> str:
     records.record_observations(
         claim("learner"), "ann", "e", [Observation(kind="open_question", text="Which \x1b[31m tea?")]
     )
-    store.steps.note_failure(turn_id, "decision", "k", "OSError: no room", 8, dead=True)
+    store.steps.note_failure(turn_id, "decision", "OSError: no room", 8, dead=True)
     records.record_judges(claim("judges"), session_id, turn_id, ["faithfulness", "relevance", "style", "tone", "wit"])
-    store.judgements.take(judgement_key(turn_id, "style"), 75)
+    store.judgements.take(job_key(turn_id, "style"), 75)
     good = Judgement(score=0.83, reason="Every claim stands in the notes.", model="gpt-x")
     judged = Spend(kind="judge", step=0, model="gpt-j", input_tokens=5, cost_usd=0.001)
     store.judgements.settle(turn_id, "faithfulness", good, [judged])
-    store.judgements.fail(judgement_key(turn_id, "tone"), 0, "ProviderError: refused", None)
-    store.judgements.fail(judgement_key(turn_id, "wit"), 0, "ProviderError: busy", 3600)
+    store.judgements.fail(job_key(turn_id, "tone"), 0, "ProviderError: refused", None)
+    store.judgements.fail(job_key(turn_id, "wit"), 0, "ProviderError: busy", 3600)
     return turn_id
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections import Counter
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
@@ -13,11 +14,10 @@ from brainq.client.handle import TurnHandle
 from brainq.contracts.claim import FinalStepClaim, NoClaim
 from brainq.contracts.event import EventKind
 from brainq.engine.finalize import result as result_module
-from brainq.engine.finalize.finalizer import RETRY
 from brainq.engine.finalize.steps import SendResult, StepContext
+from brainq.engine.jobs import SOON, Backoff
 from tests.support.brains.diary import notes, open_gate, order
 from tests.support.brains.obedient import script
-from tests.support.people import turn_field
 from tests.support.pump import Pump
 from tests.support.stand_in import stand_in
 from tests.support.wait import wait_until
@@ -52,8 +52,9 @@ class FailingRecords:
 
 def wrap(pump: Pump, failing: str, times: int, *, after: bool = False) -> FailingRecords:
     finalizer: Any = pump.wiring.finalizer
-    finalizer._records = FailingRecords(finalizer._records, failing, times, after=after)
-    return finalizer._records
+    records = FailingRecords(finalizer.late.records, failing, times, after=after)
+    finalizer.late.records = records
+    return records
 
 
 def result_events(handle: TurnHandle) -> int:
@@ -231,7 +232,9 @@ def test_a_finalizer_that_dies_at_a_step_is_followed_by_another(
         turn = dead.wiring.state.finals.ended("s1", handle.turn_id)
         assert turn is not None
         found.run(
-            StepContext(claim, lambda: turn, dead.wiring.state.finals, machine._records, machine._brains.default.brain)
+            StepContext(
+                claim, lambda: turn, dead.wiring.state.finals, machine.late.records, machine._brains.default.brain
+            )
         )
     assert pump.answer(bell) == "dropped: held"
     dead.wiring.state.redis.hset(dead.wiring.state.keys.turn("s1", handle.turn_id), "fin_lease", 0)  # it lapses
@@ -273,7 +276,7 @@ def test_a_finalizer_that_dies_between_two_steps_of_a_visit_is_followed_by_anoth
         pump.answer(bell)
     assert bell is not None
     fault = DiesBefore(step)
-    cast(Any, dead.wiring.finalizer)._visit_s = 600.0  # however slow the machine is
+    cast(Any, dead.wiring.finalizer).visit_s = 600.0  # however slow the machine is
     with pytest.raises(SystemExit):
         dead.wiring.finalizer.run("s1", handle.turn_id, CHAIN[0], stand_in(fault))
     # The result goes out under the log's claim: until it does, the log is the step that is at work.
@@ -300,13 +303,13 @@ def test_a_step_that_fails_lets_others_go_ahead_and_is_tried_again_alone(pump: P
     pump.finish(handle)
     said = [(bell.args[2], word) for bell, word in pump.bells if bell.queue == "brainq.finalize"]
     assert said[:5] == [(step, "next") for step in CHAIN[:5]]
-    assert said[5:] == [("extra", "failed"), ("end", "wait"), ("extra", "failed"), ("extra", "finished")]
+    assert said[5:] == [("extra", "failed"), ("end", "finished"), ("extra", "failed"), ("extra", "done")]
     rows = {step.step: step.tries for step in pump.wiring.store.steps.of_turn(handle.turn_id)}
     assert (rows["log"], rows["extra"]) == (1, 3)
 
 
-def test_steps_that_go_ahead_are_rung_for_after_a_long_visit(pump: Pump) -> None:
-    """And a second one that fails is tried again with the first; both keep their own count of tries."""
+def test_steps_behind_one_that_failed_are_rung_for_after_a_long_visit(pump: Pump) -> None:
+    """And a second one that fails is tried again, too; both keep their own count of tries."""
     pump.ring_each_step()
     order("extra.raise", "1")
     records = wrap(pump, "record_decision", 2)
@@ -315,7 +318,7 @@ def test_steps_that_go_ahead_are_rung_for_after_a_long_visit(pump: Pump) -> None
     assert records.left == 0
     said = [(bell.args[2], word) for bell, word in pump.bells if bell.queue == "brainq.finalize"]
     decision = [word for step, word in said if step == "decision"]
-    assert decision == ["failed", "failed", "wait", "failed", "wait", "finished"]
+    assert decision == ["failed", "failed", "done"]
     rows = {step.step: (step.state, step.tries) for step in pump.wiring.store.steps.of_turn(handle.turn_id)}
     assert (rows["decision"], rows["extra"]) == (("done", 3), ("done", 2))
     assert len(notes("turn_end.end")) == 1
@@ -324,17 +327,18 @@ def test_steps_that_go_ahead_are_rung_for_after_a_long_visit(pump: Pump) -> None
 @pytest.mark.parametrize("dies_at", ["extra", "decision"])
 def test_a_step_that_kills_its_workers_holds_up_only_itself(pump: Pump, dies_at: str) -> None:
     finalizer = quickly(pump, max_tries=4)
+    steps = finalizer.late.steps
     died: list[str] = []
 
-    def dies(step: Any, context: StepContext) -> None:
+    def dies(step: Any, context: StepContext, **how: bool) -> None:
         if context.claim.step == dies_at:
             died.append("turn_end" if notes("turn_end.end") else "before")
             raise SystemExit
-        if context.claim.step == "decision" and len(died) < 2:
+        if context.claim.step == "decision" and context.claim.tries < 3:
             raise OSError("not yet")
-        type(finalizer)._run(finalizer, step, context)
+        steps.run(step, context, **how)
 
-    finalizer._run = dies
+    finalizer.late.steps = SimpleNamespace(run=dies)
     handle = pump.submit("s1", script())
     while True:
         try:
@@ -373,16 +377,16 @@ def test_a_step_this_release_does_not_know_is_passed_over(pump: Pump) -> None:
 
 
 def test_retries_back_off_to_a_minute() -> None:
-    assert [RETRY.after_s(tries, 0.999) for tries in (1, 2, 3, 9)] == pytest.approx([0.5, 1, 2, 60], rel=0.01)
-    assert RETRY.after_s(1, 0.0) == 0.25
+    assert [SOON.after_s(tries, 0.999) for tries in (1, 2, 3, 9)] == pytest.approx([0.5, 1, 2, 60], rel=0.01)
+    assert SOON.after_s(1, 0.0) == 0.25
 
 
 def quickly(pump: Pump, **changed: Any) -> Any:
     """The pump's finalizer, trying again at once."""
     finalizer: Any = pump.wiring.finalizer
-    finalizer._chance = lambda: -0.98  # half of a hundredth of the usual wait
+    finalizer.late.jobs.backoff = Backoff(0.005, 1.0, 1.0, (1.0, 1.0))
     for name, value in changed.items():
-        setattr(finalizer, f"_{name}", value)
+        setattr(finalizer.late.jobs, name, value)
     return finalizer
 
 
@@ -409,7 +413,7 @@ def test_a_step_is_not_given_up_where_nobody_could_see_it(pump: Pump) -> None:
     finalizer = quickly(pump, max_tries=3)
     handle = pump.submit("s1", script())
     pump.drain("brainq.turns")
-    away = finalizer._records = Away(finalizer._records)
+    away = finalizer.late.records = Away(finalizer.late.records)
 
     def tried_enough() -> bool:
         pump.drain()
@@ -425,15 +429,16 @@ def test_a_step_is_not_given_up_where_nobody_could_see_it(pump: Pump) -> None:
 def test_a_step_whose_worker_dies_each_time_is_given_up(pump: Pump) -> None:
     """Nothing is raised, as after SIGKILL: the tries alone say so, and what follows runs."""
     finalizer = quickly(pump, max_tries=3)
+    steps = finalizer.late.steps
     died: list[int] = []
 
-    def dies(step: Any, context: StepContext) -> None:
+    def dies(step: Any, context: StepContext, **how: bool) -> None:
         if context.claim.step == "decision":
             died.append(context.claim.tries)
             raise SystemExit
-        type(finalizer)._run(finalizer, step, context)
+        steps.run(step, context, **how)
 
-    finalizer._run = dies
+    finalizer.late.steps = SimpleNamespace(run=dies)
     handle = pump.submit("s1", script())
     while True:
         try:
@@ -449,7 +454,7 @@ def test_a_step_whose_worker_dies_each_time_is_given_up(pump: Pump) -> None:
 
 
 def test_a_callback_that_hangs_stops_no_other_turn(pump: Pump, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("brainq.engine.finalize.finalizer.LIMIT_S", 0.05)
+    monkeypatch.setattr("brainq.engine.finalize.steps.LIMIT_S", 0.05)
     quickly(pump, max_tries=2)
     order("usage.gate", "hung")
     hung = pump.submit("s1", script())
@@ -488,8 +493,8 @@ def test_the_result_does_not_wait_for_a_callback_longer_than_a_second(pumps: Cal
     assert (result.text, result.warnings) == ("done", ())
     assert pump.wiring.store.turns.result(handle.turn_id) == result
     assert notes("usage.end") == []
-    claimed_until = turn_field(pump, handle, "fin_lease")
-    wait_until(lambda: turn_field(pump, handle, "fin_lease") != claimed_until, "its lease is renewed")
+    held_until = job_due_at(pump)
+    wait_until(lambda: job_due_at(pump) != held_until, "its lease is renewed")
     order("usage.gate", "")
     assert pump.finish(pump.submit("s2", script())).warnings == ()
     assert len(notes("usage", turn=handle.turn_id)) == 1
@@ -509,24 +514,41 @@ def test_a_callback_that_fails_behind_its_result_is_called_again(pumps: Callable
 def test_where_sql_is_away_the_result_goes_out_with_a_warning_while_a_callback_runs(
     pumps: Callable[..., Pump], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(result_module, "SEND_ANYWAY_S", 0.0)
-    pump = pumps(lease_s=30.0)
-    wrap(pump, "record_answer", 1)
-    handle = left_behind(pump)
-    warning = "sent before the finalizer was done: what comes after usage failed: OSError"
-    assert handle.result(timeout_s=30).warnings == (warning,)
-    end_behind(pump, handle)
+    pump = pumps(lease_s=30.0, result_after_failing_s=0.3)
+    with monkeypatch.context() as away:
+        away.setattr(pump.wiring.store.step_jobs, "open", raise_disk_full)
+        away.setattr(pump.wiring.store.steps, "note_failure", raise_disk_full)
+        order("usage.gate", "usage")
+        handle = pump.submit("s1", script())
+        pump.drain()
+        wait_until(lambda: pump.sweep() or out(pump, handle), "the result went out")
+    assert handle.result(timeout_s=0).warnings == ("sent before the finalizer was done: usage: OSError",)
+    order("usage.gate", "")
+    open_gate("usage")
+    pump.settle(handle)
+    assert len(notes("usage.end", turn=handle.turn_id)) == 2, "at least once, with one key"
+    once_in_sql(pump, handle)
+    assert result_events(handle) == 1
+
+
+def raise_disk_full(*_: Any, **__: Any) -> None:
+    raise OSError("the disk is full")
+
+
+def job_due_at(pump: Pump) -> Any:
+    with pump.wiring.store.engine.connect() as connection:
+        return connection.exec_driver_sql("SELECT due_at FROM step_jobs").scalar()
 
 
 def test_without_a_place_behind_the_worker_itself_waits_for_the_callback(pumps: Callable[..., Pump]) -> None:
     pump = pumps(lease_s=30.0)
     finalizer: Any = pump.wiring.finalizer
-    finalizer._behind = result_module.BackgroundCallbacks(max_threads=0)
+    finalizer.background = result_module.BackgroundCallbacks(max_threads=0)
     order("usage.gate", "usage")
     handle = pump.submit("s1", script())
     opener = threading.Thread(target=lambda: (handle.result(timeout_s=60), open_gate("usage")))
     opener.start()
     pump.drain()
     opener.join()
-    assert [word for bell, word in pump.bells if bell.args[2] == "usage"] == ["next"]
+    assert [word for bell, word in pump.bells if bell.args[2] == "usage"] == ["behind"]
     assert len(notes("usage.end")) == 1

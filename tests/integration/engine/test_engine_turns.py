@@ -59,7 +59,7 @@ def test_an_advance_and_a_finalizers_visit_make_few_round_trips(pump: Pump, monk
     handle = pump.submit("s1", asked)
     finalizer: Any = pump.wiring.finalizer
     # However slow the machine is.
-    finalizer._visit_s = 600.0
+    finalizer.visit_s = 600.0
     monkeypatch.setattr(text_stream, "DELTA_EVERY_S", 600.0)
     made: dict[str, list[int]] = {}
     while bell := pump.take():

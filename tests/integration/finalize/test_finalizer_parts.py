@@ -149,7 +149,7 @@ def test_a_finalizer_that_dies_at_a_step_is_followed_by_another(pumps: Pumps, st
         turn = dead.wiring.state.finals.ended("s1", handle.turn_id)
         assert turn is not None
         found = machine._brains.default.order.get(step)
-        found.run(StepContext(claim, lambda: turn, dead.wiring.state.finals, machine._records, brain))
+        found.run(StepContext(claim, lambda: turn, dead.wiring.state.finals, machine.late.records, brain))
     assert pump.answer(bell) == "dropped: held"
     dead.wiring.state.redis.hset(dead.wiring.state.keys.turn("s1", handle.turn_id), "fin_lease", 0)
     while dead.wiring.state.redis.hget(dead.wiring.state.keys.turn("s1", handle.turn_id), "fin_step"):

@@ -53,11 +53,6 @@ MUTANTS: dict[str, tuple[str, str, str]] = {
         "local reply = claim()",
     ),
     "turn_end rings however long the finalizer's list is": ("turn_end", "length < places_of(list) and", ""),
-    "finalize_ahead without its fence": (
-        "finalize_ahead",
-        "if not holds_step(t, fence) or t.fin_step ~= step then",
-        "if false then",
-    ),
     "step_commit rings however long a list of calls is": ("step_commit", "length < places_of(list) and", ""),
     "call_claim makes no room in the list of calls": (
         "call_claim",

@@ -43,7 +43,7 @@ from tests.support.model.functions import Executor, Functions
 from tests.support.model.inputs import Inputs
 from tests.support.model.room_rules import CAPPED
 from tests.support.model.scripts import WatchedScripts
-from tests.support.model.stand_ins import BRAIN, Accepted, Beats, Intents, NoChildren, Records, Step, Stops
+from tests.support.model.stand_ins import BRAIN, Accepted, Beats, Intents, NoChildren, NoLateSteps, Step, Stops
 from tests.support.model.thinker import RandomThinker
 from tests.support.only import only
 from tests.support.stand_in import stand_in
@@ -220,13 +220,10 @@ class Process:
         )
         self.finalizer = TurnFinalizer(
             owner=owner,
-            brains=only(FinalizerRuntime(BRAIN, StepOrder(_steps(state, outside)))),
             chain=state.finals,
-            records=cast(Any, Records()),
             beats=beats,
-            max_tries=3,
+            late=cast(Any, NoLateSteps(only(FinalizerRuntime(BRAIN, StepOrder(_steps(state, outside)))), rng)),
             visit_s=0.0 if owner.startswith("w0") else 3600.0,
-            chance=rng.random,
         )
         self.lost_turns = LostTurns(
             state=state.sweeper,
@@ -246,6 +243,7 @@ class Process:
             finalizer=self.finalizer,
             turns=state.turns,
             judgements=cast(Any, None),  # of SQL, which is not modelled: the schedule compares by itself
+            step_jobs=cast(Any, None),  # likewise
             finals=state.finals,
             children=children,
             inputs=self.desk,
@@ -272,4 +270,4 @@ def _steps(state: State, outside: Outside) -> list[Step]:
 
     def end(context: Any) -> None: ...
 
-    return [Step(FIRST_STEP, fails, log), Step("result", fails, send), Step("end", fails, end)]
+    return [Step(FIRST_STEP, fails, log), Step("result", fails, send, FIRST_STEP), Step("end", fails, end)]

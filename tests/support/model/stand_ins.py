@@ -15,7 +15,11 @@ from brainq.contracts.claim import CallRef, FinalStepClaim
 from brainq.contracts.rows import StartedWord
 from brainq.contracts.status import Effect
 from brainq.contracts.turn import TurnRequest
+from brainq.engine.brain.brains import ByBrain
 from brainq.engine.brain.middleware import Hooks
+from brainq.engine.finalize.step_order import FinalizerRuntime
+from brainq.engine.finalize.steps import FinalStepRunner
+from brainq.engine.jobs import SOON
 
 
 class Renewal:
@@ -192,8 +196,9 @@ class Step:
 
     limit_s = None  # a time limit would take another thread, which no schedule decides about
 
-    def __init__(self, name: str, fails: Callable[[], bool], act: Callable[[Any], None]) -> None:
+    def __init__(self, name: str, fails: Callable[[], bool], act: Callable[[Any], None], *needs: str) -> None:
         self.name = name
+        self.needs = needs
         self._fails = fails
         self._act = act
 
@@ -214,6 +219,31 @@ class Records:
 
     def note_done(self, claim: FinalStepClaim) -> None:
         return None
+
+
+class NoLateSteps:
+    """`engine.finalize.late_steps.LateSteps` without SQL: a step that fails stays in its chain."""
+
+    parents = None
+    records = Records()
+    steps = FinalStepRunner()
+
+    def __init__(self, brains: ByBrain[FinalizerRuntime], rng: Random) -> None:
+        self.brains = brains
+        self.jobs = SimpleNamespace(max_tries=3, backoff=self)
+        self._rng = rng
+
+    def after_s(self, tries: int) -> float:
+        return SOON.after_s(tries, self._rng.random())
+
+    def waits(self, turn_id: str, needs: Sequence[str]) -> bool:
+        return False
+
+    def open(self, claim: FinalStepClaim, tries: int, **how: Any) -> None:
+        raise OSError("SQL is not modelled")
+
+    def answer(self, session_id: str, turn_id: str, step: str) -> str:
+        return "dropped: stale"
 
 
 EFFECTS = (Effect.READ_ONLY, Effect.LOCAL_WRITE, Effect.NETWORK, Effect.DESTRUCTIVE)

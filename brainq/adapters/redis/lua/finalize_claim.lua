@@ -1,13 +1,13 @@
 --[[
-Take the finalizer step that is next, if it is the one the doorbell names and nobody holds it. `lost`: how many workers
-took it before and reported no end of it. While the step waits for its time, `ahead` is the step behind it that goes ahead,
-`past` what did, and `failing` why it waits; tries are then the waiting one's, and lost is of `ahead`. A worker that
-may not go on with the turn (lib/refusal) gets it only when the turn was over `left_ms` ago, for then nobody seems to have its
-brain; the brain that it is given then is a name of none. Its place in the list is for the next turn that waits for one, whatever is replied. To its owner it says the same again.
+Take the finalizer step that is next, if it is the one the doorbell names and nobody holds it. `lost` counts the workers that took
+it before and did not report its end. `past` is what an older build did ahead of a failing step. A worker that may not continue the
+turn (lib/refusal) gets the step only if the turn ended more than `left_ms` ago: then nobody seems to have its brain, and the brain
+that is returned is a name of none. Whatever the reply, the step's place in the list is free for the next turn that waits. Its owner
+gets the same reply again.
 
 KEYS   turn
 ARGV   sid tid owner step lease_ms:n brains:words left_ms:n
-REPLY  GO fence:n tries:n revision:n sent:b lost:n brain waited_ms:n ahead past failing | DROP
+REPLY  GO fence:n tries:n revision:n sent:b lost:n brain waited_ms:n past | DROP
        why:gone/stale/held/later/no_brain/other_build/other_format
 ]]
 -- @include lib/now
@@ -20,38 +20,35 @@ local function pass_on_final(why, t, place, since)
   if not to then return end
   if place == 'queue' then leave_finals(sid, tid) end
   redis.call('HSET', turn, note_bell('finalize@' .. to, since))
-  ring_final('finalize@' .. to, sid, tid, step, t.fin_ahead_of == step and t.fin_ahead ~= '' and t.fin_ahead, t.fin_fence, 'again')
+  ring_final('finalize@' .. to, sid, tid, step, t.fin_fence, 'again')
 end
 
 local function claim()
   local t = read(turn, {'fin_step', 'fin_owner', 'fin_lease', 'fin_fence', 'fin_tries', 'fin_rung', 'fin_retry_at', 'revision',
-    'result_at', 'fin_lost', 'brain', 'closing_at', 'fin_ahead', 'fin_ahead_of', 'fin_ahead_lost', 'fin_past', 'fin_error',
-    'fin_failing_since', 'fin_bell', 'format', 'pin'})
+    'result_at', 'fin_lost', 'brain', 'closing_at', 'fin_ahead', 'fin_past', 'fin_bell', 'format', 'pin'})
   if not t.fin_step then return {'DROP', 'gone'} end
   if t.fin_step ~= step then return {'DROP', 'stale'} end
-  local ahead = t.fin_ahead_of == step and t.fin_ahead or ''
-  local lost_of = ahead == '' and 'fin_lost' or 'fin_ahead_lost'
   local refused = refusal(brains, t, turn)
   local place, since = place_of_bell(t)
   local function grant(fence, tries, lost)
     return {'GO', fence, tries, t.revision or '0', t.result_at and '1' or '0', lost, refused == 'other_build' and '#' or t.brain or '',
-      math.max(0, now - (since or tonumber(t.fin_rung) or now)), ahead, t.fin_past or '',
-      (t.fin_failing_since or '0') ~= '0' and t.fin_error or ''}
+      math.max(0, now - (since or tonumber(t.fin_rung) or now)), t.fin_past or ''}
   end
   if t.fin_owner ~= '' and tonumber(t.fin_lease or 0) > now then
     if t.fin_owner ~= owner then return {'DROP', 'held'} end
-    return grant(tonumber(t.fin_fence), tonumber(t.fin_tries), tonumber(t[lost_of] or 1) - 1)
+    return grant(tonumber(t.fin_fence), tonumber(t.fin_tries), tonumber(t.fin_lost or 1) - 1)
   end
-  if ahead == '' and tonumber(t.fin_retry_at or 0) > now then return {'DROP', 'later'} end
+  -- Builds before 28 November 2026 ran later steps, `fin_ahead`, while it waited: those follow it here, so it does not wait.
+  if (t.fin_ahead or '') == '' and tonumber(t.fin_retry_at or 0) > now then return {'DROP', 'later'} end
   if refused and (refused == 'other_format' or now < tonumber(t.closing_at or 0) + left_ms) then
     pass_on_final(refused, t, place, since)
     return {'DROP', refused}
   end
   -- A copy of its bell was answered, and it waits no more: that says nothing of the list.
   if place == 'queue' then leave_finals(sid, tid) else mark_claimed(place, t.fin_rung) end
-  local fence, tries, lost = t.fin_fence + 1, t.fin_tries + (ahead == '' and 1 or 0), tonumber(t[lost_of] or 0)
+  local fence, tries, lost = t.fin_fence + 1, t.fin_tries + 1, tonumber(t.fin_lost or 0)
   redis.call('HSET', turn, 'fin_fence', fence, 'fin_tries', tries, 'fin_owner', owner, 'fin_lease', now + lease_ms,
-    lost_of, lost + 1)  -- until this one tells its end
+    'fin_ahead', '', 'fin_lost', lost + 1)  -- until this one reports its end
   return grant(fence, tries, lost)
 end
 local reply = claim()

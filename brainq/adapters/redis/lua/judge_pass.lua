@@ -3,7 +3,7 @@ A judge's doorbell came to a worker that may not judge its turn (lib/refusal): r
 `hold_ms`. UNSERVED: no worker of such a build is there.
 
 KEYS   rung turn
-ARGV   sid tid judge brains:words hold_ms:n
+ARGV   sid tid bell judge brains:words hold_ms:n
 REPLY  PASSED | ALREADY | UNSERVED | MINE
 ]]
 -- @include lib/now
@@ -18,5 +18,5 @@ local to = goes_to(why, 'judges', t)
 if not to then return {'UNSERVED'} end
 if redis.call('GET', rung) == '@' .. to then return {'ALREADY'} end
 redis.call('SET', rung, '@' .. to, 'PX', hold_ms)
-ring('judges@' .. to, sid, tid, 'judge.' .. judge .. '.passed-' .. (now), {sid, tid, judge}, tid)
+ring('judges@' .. to, sid, tid, bell .. '.passed-' .. (now), {sid, tid, judge}, tid)
 return {'PASSED'}

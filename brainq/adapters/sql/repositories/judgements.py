@@ -14,7 +14,7 @@ from brainq.adapters.sql.tables import judgements
 from brainq.contracts.evaluation import Judgement
 from brainq.contracts.model import Spend
 from brainq.contracts.rows import JudgementRow
-from brainq.engine.jobs import judgement_key
+from brainq.engine.jobs import job_key
 
 _PLAN = insert_or_ignore(judgements)
 _OF = select(judgements).where(judgements.c.turn_id == bindparam("turn")).order_by(judgements.c.judge)
@@ -42,7 +42,7 @@ class Judgements(JobTable):
         lease had run out comes later with another. If no tokens were counted, they are those that the judgement names.
         """
         values = {
-            **judgement_key(turn_id, judge),
+            **job_key(turn_id, judge),
             "score": judgement.score,
             "reason": judgement.reason,
             "method": judgement.method,

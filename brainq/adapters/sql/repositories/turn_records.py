@@ -231,17 +231,24 @@ class FinalizerSteps:
             effect(connection)
             return True
 
-    def note_failure(self, turn_id: str, step: str, step_key: str, error: str, tries: int, dead: bool) -> bool:
+    def note_failure(self, turn_id: str, step: str, error: str, tries: int, *, dead: bool) -> bool:
         """Record a failed try (`dead` for the last one). Returns False if the step was done meanwhile."""
+        with self._db.transaction() as connection:
+            return self.write_failure(connection, turn_id, step, error, tries, dead=dead)
+
+    def write_failure(
+        self, connection: Transaction, turn_id: str, step: str, error: str, tries: int, *, dead: bool
+    ) -> bool:
+        """Effect: see `note_failure`."""
         values = {
             "turn_id": turn_id,
             "step": step,
             "state": "dead" if dead else "failed",
             "tries": tries,
-            "step_key": step_key,
+            "step_key": f"{turn_id}:{step}",
             "error": error,
         }
-        return self._db.write(self._failed, values) == 1
+        return connection.write(self._failed, values) == 1
 
     def of_turn(self, turn_id: str) -> list[StepRow]:
         """Return the turn's steps that were tried, in the order of their last change."""

@@ -31,6 +31,7 @@ from brainq.adapters.sql.tables import (
     turns,
 )
 from brainq.adapters.sql.tables.budget_tables import BUDGET_TABLES, budget_windows
+from brainq.adapters.sql.tables.job_tables import JOB_TABLES, step_jobs
 from brainq.adapters.sql.tables.on_demand import OnDemandTables
 from brainq.adapters.sql.tables.operator_tables import OPERATOR_TABLES, acts
 
@@ -61,6 +62,7 @@ TENANT_TABLES = (
     *map(TenantTable, (blobs, attachments, turns, messages, transcripts, traces, calls, spends, decisions)),
     *map(TenantTable, (finalizer_steps, inputs, approvals, brakes, pruned_sessions, *KNOWLEDGE)),
     *(TenantTable(table, "handed over") for table in (schedules, deliveries, judgements)),
+    TenantTable(step_jobs, "handed over", JOB_TABLES),
     TenantTable(acts, "apart", OPERATOR_TABLES),
     TenantTable(budget_windows, "apart", BUDGET_TABLES),
 )
@@ -69,9 +71,9 @@ TENANT_TABLES = (
 COPIED = tuple(each.table for each in TENANT_TABLES if each.moves == "copied")
 HANDED_OVER = tuple(each.table for each in TENANT_TABLES if each.moves == "handed over")
 OF_TURNS = tuple(
-    table for table in (*COPIED, *HANDED_OVER) if "turn_id" in table.c and table not in (turns, *KNOWLEDGE)
+    table for table in (*COPIED, *HANDED_OVER) if "turn_id" in table.c and table not in (turns, *KNOWLEDGE, step_jobs)
 )
-"""The tables whose rows are deleted with their turn."""
+"""The tables whose rows are deleted with their turn. A step's job ends when it is tried and its turn is gone."""
 BY_TURN = tuple(table for table in OF_TURNS if "session_id" not in table.c)
 """The tables that have the turn of a row, but not its session."""
 BY_SESSION = tuple(

@@ -14,13 +14,13 @@ from brainq.contracts.claim import FinalStepClaim
 from brainq.contracts.evaluation import Judgement
 from brainq.contracts.model import Spend
 from brainq.contracts.rows import JudgementRow
-from brainq.engine.jobs import judgement_key
+from brainq.engine.jobs import job_key
 from tests.integration.adapters.sql.examples import at_once
 
 GOOD = Judgement(score=0.9, reason="It follows from the notes.", model="m")
 BAD = Judgement(score=0.1, reason="It does not.", method="rules")
 LONG_S = 3600.0
-TONE = judgement_key("turn-1", "tone")
+TONE = job_key("turn-1", "tone")
 
 
 def plan(store: Store, *names: str, turn_id: str = "turn-1") -> None:
@@ -29,7 +29,7 @@ def plan(store: Store, *names: str, turn_id: str = "turn-1") -> None:
 
 
 def claim(store: Store, judge: str, turn_id: str = "turn-1") -> int | None:
-    found = store.judgements.take(judgement_key(turn_id, judge), LONG_S)
+    found = store.judgements.take(job_key(turn_id, judge), LONG_S)
     return None if found is None else found["tries"]
 
 
@@ -88,7 +88,7 @@ def test_what_is_unknown_cannot_be_claimed_or_settled(store: Store) -> None:
     assert claim(store, "other") is None
     assert claim(store, "tone", "turn-2") is None
     assert store.judgements.settle("turn-2", "tone", GOOD) is False
-    assert store.judgements.fail(judgement_key("turn-2", "tone"), 1, "x", 0) is False
+    assert store.judgements.fail(job_key("turn-2", "tone"), 1, "x", 0) is False
     assert store.judgements.of_turn("turn-2") == []
 
 

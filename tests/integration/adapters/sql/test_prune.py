@@ -29,7 +29,7 @@ from brainq.contracts.people import ApprovalRequest, HoldSpec, TurnInput
 from brainq.contracts.status import Effect, TraceStatus
 from brainq.contracts.view import TurnDetails
 from brainq.contracts.webhook import Webhook
-from brainq.engine.jobs import judgement_key
+from brainq.engine.jobs import job_key
 from tests.integration.adapters.sql.examples import decision, end_turn, request, result, schedule, start
 
 DAY_S = 86_400.0
@@ -99,7 +99,7 @@ def whole_turn(store: Store, turn_id: str, session_id: str = "s1") -> None:
     records.record_memories(claim("memory"), session_id, [MemoryItem(kind="fact", text=f"Fact of {turn_id}")])
     records.record_observations(claim("learner"), session_id, "e", [Observation(kind="topic", text=turn_id)])
     records.record_judges(claim("judges"), session_id, turn_id, ["tone"])
-    store.judgements.fail(judgement_key(turn_id, "tone"), 0, "refused", None)
+    store.judgements.fail(job_key(turn_id, "tone"), 0, "refused", None)
     records.record_decision(claim("decision"), decision(turn_id))
 
 
@@ -267,8 +267,8 @@ def test_only_what_is_over_goes(store: Store) -> None:
     store.turns.reject("refused-1", "refused-1", "s1", "bad", "")
     for name in ("recent", "failed", "judged", "told", "stuck", "dead"):
         end_turn(store, f"turn-{name}")
-    store.steps.note_failure("turn-failed", "memory", "k", "no model", 1, dead=False)
-    store.steps.note_failure("turn-dead", "memory", "k", "no model", 8, dead=True)
+    store.steps.note_failure("turn-failed", "memory", "no model", 1, dead=False)
+    store.steps.note_failure("turn-dead", "memory", "no model", 8, dead=True)
     live_turn(store)
     for name in ("judged", "stuck"):
         with store.database.transaction() as connection:
@@ -302,7 +302,7 @@ def test_a_turn_whose_chain_is_not_finished_stays_for_a_week(store: Store) -> No
         record = FinalStepClaim("s1", f"turn-{name}", "log", "me", 1, 1)
         SqlRecords(store).record_answer(record, result(f"turn-{name}"), False, TurnDetails())
     age(store, *(f"turn-{name}" for name in ("logged", "quiet", "given-up", "decided")))
-    store.steps.note_failure("turn-given-up", "decision", "k", "no room", 8, dead=True)
+    store.steps.note_failure("turn-given-up", "decision", "no room", 8, dead=True)
     SqlRecords(store).record_decision(
         FinalStepClaim("s1", "turn-decided", "decision", "me", 1, 1), decision("turn-decided")
     )

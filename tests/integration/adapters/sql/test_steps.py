@@ -46,13 +46,13 @@ def test_an_effect_that_fails_leaves_nothing(store: Store) -> None:
 
 
 def test_failures_are_noted_until_the_step_is_done(store: Store) -> None:
-    assert store.steps.note_failure("turn-1", "memory", "k", "no \ud800", 1, dead=False) is True
-    assert store.steps.note_failure("turn-1", "memory", "k", "gone", 2, dead=True) is True
+    assert store.steps.note_failure("turn-1", "memory", "no \ud800", 1, dead=False) is True
+    assert store.steps.note_failure("turn-1", "memory", "gone", 2, dead=True) is True
     (row,) = store.steps.of_turn("turn-1")
-    assert (row.state, row.tries, row.error, row.step_key) == ("dead", 2, "gone", "k")
+    assert (row.state, row.tries, row.error, row.step_key) == ("dead", 2, "gone", "turn-1:memory")
 
     assert store.steps.run_once("turn-1", "memory", "k", lambda _: None) is True
-    assert store.steps.note_failure("turn-1", "memory", "k", "late", 4, dead=True) is False
+    assert store.steps.note_failure("turn-1", "memory", "late", 4, dead=True) is False
     (row,) = store.steps.of_turn("turn-1")
     assert (row.state, row.tries, row.error) == ("done", 3, None)
 

@@ -106,8 +106,8 @@ def ended(store: Store, draw: random.Random, one: Kept) -> Kept:
     with store.database.transaction() as connection:
         assert store.turns.write_result(connection, said, one.failed)
     for step in ("memory", "learner")[: one.dead]:
-        store.steps.note_failure(one.turn_id, step, "k", "broken", 3, dead=True)
-    store.steps.note_failure(one.turn_id, "judges", "k", "again", 1, dead=False)
+        store.steps.note_failure(one.turn_id, step, "broken", 3, dead=True)
+    store.steps.note_failure(one.turn_id, "judges", "again", 1, dead=False)
     return one
 
 

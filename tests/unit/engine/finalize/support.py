@@ -20,7 +20,6 @@ from brainq.engine.brain.middleware import Hooks
 from brainq.engine.finalize.steps import StepContext
 from brainq.engine.models.auxiliary import AuxiliaryModel
 from brainq.engine.models.scripted import ScriptedFailure, ScriptedProvider, says
-from tests.support.stand_in import stand_in
 
 ANSWERED = (Ending.COMPLETED, StopReason.ANSWERED)
 TIMED_OUT = (Ending.TIMED_OUT, StopReason.DEADLINE)
@@ -220,7 +219,7 @@ class Rows:
 
 @dataclass
 class LiveChain:
-    """Redis, as far as steps see it. Stands for `adapters.redis.finals.RedisFinalChain`."""
+    """Redis, as far as steps see it."""
 
     turn: EndedTurn | None = None
     messages: tuple[Message, ...] = ()
@@ -229,44 +228,20 @@ class LiveChain:
     rung: list[str] = field(default_factory=list[str])
     sent: list[TurnResult] = field(default_factory=list[TurnResult])
 
-    def claim(
-        self,
-        session_id: str,
-        turn_id: str,
-        step: str,
-        owner: str,
-        *,
-        and_look: bool = False,
-        and_messages: bool = False,
-    ) -> FinalStepClaim | NoFinalStepClaim:
+    def claim(self, *given: str, and_look: bool = False, and_messages: bool = False) -> NoFinalStepClaim:
         return NoClaim("held")
 
     def look(self, claim: FinalStepClaim) -> EndedTurn | None:
         return self.turn
 
-    def beat(self, claim: FinalStepClaim) -> Literal["OK"]:
-        return "OK"
-
-    def go_on(self, claim: FinalStepClaim, next_step: str, *, stay: bool) -> FinalStepClaim | Literal["NEXT", "LOST"]:
-        return "NEXT"
-
-    def send(
-        self, claim: FinalStepClaim, next_step: str, result: TurnResult, *, stay: bool
-    ) -> FinalStepClaim | Literal["NEXT", "LOST"]:
-        self.publish(result)
-        return "NEXT"
-
-    def go_ahead(self, claim: FinalStepClaim, ahead: str, past: str, *, stay: bool, **own: Any) -> Literal["LOST"]:
-        return "LOST"
-
-    def finish(self, claim: FinalStepClaim) -> Literal["FINISHED"]:
+    def finish(self, claim: FinalStepClaim) -> str:
         return "FINISHED"
-
-    def retry(self, claim: FinalStepClaim, after_s: float, error: str) -> Literal["WAIT"]:
-        return "WAIT"
 
     def ended(self, session_id: str, turn_id: str) -> EndedTurn | None:
         return self.turn
+
+    def may_finish(self, turn: Any) -> bool:
+        return True
 
     def warn_later(self, session_id: str, turn_id: str, warning: str, *, applies: bool) -> None: ...
 
@@ -312,10 +287,5 @@ def context(
 ) -> StepContext:
     held = turn or ended()
     claim = FinalStepClaim("s1", "turn-1", step, "worker", 1, tries)
-    return StepContext(
-        claim,
-        lambda: held,
-        stand_in(chain or LiveChain(held)),
-        stand_in(rows or Rows()),
-        brain_with() if brain is None else brain,
-    )
+    given: Any = (chain or LiveChain(held), rows or Rows(), brain_with() if brain is None else brain)
+    return StepContext(claim, lambda: held, *given)

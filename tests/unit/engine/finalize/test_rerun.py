@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -14,14 +15,14 @@ from brainq.contracts.message import Message
 from brainq.contracts.model import Spend
 from brainq.contracts.turn import CONTENT_NOT_STORED, TurnRequest, TurnResult
 from brainq.contracts.view import EndedTurn
+from brainq.engine.finalize.late_steps import LateSteps
 from brainq.engine.finalize.recall import Recall
 from brainq.engine.finalize.rerun import Retried, StepRerunner
 from brainq.engine.finalize.step_order import FinalizerRuntime, StepOrder
-from brainq.engine.finalize.steps import AppendCitations, SendResult, StepContext
-from brainq.engine.jobs import JobKey
+from brainq.engine.finalize.steps import AppendCitations, FinalStepRunner, SendResult, StepContext
+from brainq.engine.jobs import JobKey, JobRunner
 from brainq.engine.memory.judge_runner import JudgeRunner, JudgeRuntime
 from brainq.errors import InvalidInput, TurnNotFound
-from brainq.runtime.leases import LeaseRenewer
 from tests.support.only import only
 from tests.support.stand_in import stand_in
 from tests.unit.engine.finalize.support import REQUEST, RESULT, LiveChain, OwnJudge, Rows, brain_with, ended, talk
@@ -136,6 +137,7 @@ class Stage:
     judges: tuple[Any, ...] = ()
     rows: Rows = field(default_factory=Rows)
     redacted: bool = False
+    ended_jobs: list[Any] = field(default_factory=list[Any])
 
     def __post_init__(self) -> None:
         self.chain = LiveChain(self.live, out=self.out)
@@ -144,23 +146,27 @@ class Stage:
         recall = Recall(
             stand_in(self.chain), stand_in(sql), said.of_turn, Empty().of_turn, NoDecision().get, lambda turn: ""
         )
-        self.step_rerunner = StepRerunner(
-            brains=only(FinalizerRuntime(brain_with(show_citations=False), StepOrder([OneStep("first"), self.step]))),
-            brain_of=lambda turn_id: None,
-            chain=stand_in(self.chain),
+        brains = only(FinalizerRuntime(brain_with(show_citations=False), StepOrder([OneStep("first"), self.step])))
+        late: Any = LateSteps(
+            brains=brains,
+            rows=stand_in(SimpleNamespace(remove=self.ended_jobs.append)),
             records=stand_in(self.rows),
+            recall=recall,
+            steps=FinalStepRunner(),
+            jobs=JobRunner(rows=stand_in(SimpleNamespace()), lease_s=10.0),
+        )
+        self.step_rerunner = StepRerunner(
+            late=late,
+            brain_of=lambda turn_id: None,
             steps=sql.of_turn,
             judgements=stand_in(self.judgements),
-            recall=recall,
             judges=JudgeRunner(
                 brains=only(JudgeRuntime(self.judges, None)),
                 brain_of=lambda turn_id: None,
                 bells=stand_in(self.chain),
                 rows=stand_in(self.judgements),
                 recorded=recall.recorded,
-                beats=LeaseRenewer(60.0),
-                lease_s=10.0,
-                max_tries=1,
+                jobs=JobRunner(rows=stand_in(self.judgements), lease_s=10.0, max_tries=1),
             ),
         )
 

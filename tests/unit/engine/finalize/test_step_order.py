@@ -1,4 +1,4 @@
-"""Which steps go ahead of one that is to be tried again."""
+"""What follows a step, and what the result waits for."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 from brainq.app.wiring.finalizer import steps_of
 from brainq.contracts.brain import Memory
 from brainq.engine.brain.middleware import Hooks
-from brainq.engine.finalize.step_order import StepHistory, StepOrder
+from brainq.engine.finalize.step_order import StepOrder
 from brainq.engine.memory.steps import make_memory_services
 from tests.support.parts import brain_of
 from tests.support.stand_in import stand_in
@@ -33,34 +33,16 @@ BRAIN = brain_of("tone", memory=Memory(retriever=None))
 ORDER = StepOrder(
     steps_of(BRAIN, make_memory_services(BRAIN, None), [Own("extra"), Own("reader", "memory"), Own("last", "reader")])
 )
-BEHIND = ["learner", "judges", "decision", "extra", "reader", "last"]
 
 
-def round_of(base: str, past: StepHistory, *failing: str) -> tuple[list[str], StepHistory]:
-    went: list[str] = []
-    last = ""
-    while name := ORDER.ahead_of(base, past, last):
-        went.append(name)
-        last = name
-        past = past.with_failed(name, past.tries(name) + 1, 0) if name in failing else past.with_done(name)
-    return went, past
+@pytest.mark.parametrize("step", ["citations", "log", "result"])
+def test_the_result_waits_for_what_it_needs(step: str) -> None:
+    assert ORDER.leads_to_result(step)
 
 
-@pytest.mark.parametrize(
-    ("base", "ahead"),
-    [
-        ("citations", []),
-        ("log", []),
-        ("result", []),
-        ("memory", ["learner", "judges", "decision", "extra"]),
-        ("learner", BEHIND[1:]),
-        ("decision", ["extra", "reader", "last"]),
-        ("last", []),
-        ("unknown here", []),
-    ],
-)
-def test_what_does_not_need_it_goes_ahead_of_a_step(base: str, ahead: list[str]) -> None:
-    assert round_of(base, StepHistory())[0] == ahead
+@pytest.mark.parametrize("step", ["usage", "memory", "learner", "decision", "extra", "reader", "end", "unknown here"])
+def test_the_result_waits_for_nothing_else(step: str) -> None:
+    assert not ORDER.leads_to_result(step)
 
 
 @pytest.mark.parametrize(
@@ -74,8 +56,7 @@ def test_what_does_not_need_it_goes_ahead_of_a_step(base: str, ahead: list[str])
         ("unknown here", {}, []),
         ("log", {"tries": 2}, []),
         ("log", {"lost": 1}, []),
-        ("log", {"base": "usage", "past": "{}"}, []),
-        ("log", {"past": "{}"}, []),
+        ("log", {"done_before": ("decision",)}, []),
     ],
 )
 def test_what_leads_to_the_result_is_done_under_one_claim(
@@ -97,19 +78,16 @@ def test_a_middleware_is_told_of_each_step_under_its_own_claim() -> None:
     assert ORDER.joined_to(context("log", brain=brain)) == ()
 
 
-def test_what_failed_ahead_goes_again_in_the_next_round_and_what_is_done_does_not() -> None:
-    went, past = round_of("memory", StepHistory(), "extra")
-    assert went == BEHIND[:4]
-    assert past.tries("extra") == 1
-    assert ORDER.ahead_of("memory", past, untried=True) == ""
-    assert round_of("memory", past)[0] == ["extra"]
-    assert ORDER.next_step("memory", past) == "extra"
-    assert ORDER.next_step("memory", past.with_done("extra")) == "reader"
+def test_the_chain_goes_on_with_what_is_not_done() -> None:
+    assert [ORDER.next_step(name) for name in ("citations", "memory", "last")] == ["log", "learner", ""]
+    assert ORDER.next_step("memory", ["learner", "judges"]) == "decision"
+    assert ORDER.next_step("judges", ["decision", "extra", "reader", "last"]) == ""
 
 
-def test_what_went_ahead_is_read_as_it_was_written() -> None:
-    past = StepHistory().with_done("decision").with_failed("a:b", 2, 1).with_failed("end", 1, 0)
-    assert StepHistory.read(past.text) == past
-    assert (past.tries("a:b"), past.lost("a:b"), past.tries("decision")) == (2, 1, 0)
-    assert StepHistory.read(past.with_done("end").text).failed == {"a:b": (2, 1)}
-    assert StepHistory.read("") == StepHistory()
+def test_after_a_step_of_another_release_the_chain_goes_on_with_the_log() -> None:
+    assert ORDER.next_step("unknown here") == "log"
+    assert StepOrder([Own("own")]).next_step("unknown here") == ""
+
+
+def test_a_step_needs_what_it_says() -> None:
+    assert (ORDER.needs("reader"), ORDER.needs("extra"), ORDER.needs("unknown here")) == (("memory",), (), ())

@@ -10,16 +10,19 @@ from typing import Any
 
 import pytest
 
+from brainq.contracts.build import FORMATS_READ
 from brainq.contracts.evaluation import JudgeCase, Judgement
 from brainq.contracts.memory import RecordedTurn
 from brainq.contracts.model import ModelReply, ModelRequest, Spend
+from brainq.contracts.status import WorkFailure
 from brainq.contracts.stop import Stop
-from brainq.engine.jobs import JobKey
+from brainq.engine.jobs import MAX_TRIES, JobKey, JobRunner
 from brainq.engine.memory.judge_runner import UNSERVED_AGAIN_S, JudgeRunner, JudgeRuntime
 from brainq.engine.models.asking.rate_permit import PermitPolicy
 from brainq.engine.models.scripted import fails, says
 from brainq.runtime.leases import LeaseRenewer
 from tests.support.only import only
+from tests.support.stand_in import stand_in
 from tests.unit.engine.finalize.support import OwnJudge, auxiliary, recorded, talk
 
 
@@ -80,8 +83,8 @@ class Bells:
     left: list[bool] = field(default_factory=list[bool])
     job: Job = field(default_factory=Job)
 
-    def is_released_here(self, pin: str) -> bool:
-        return pin == self.released
+    def may_finish(self, turn: RecordedTurn) -> bool:
+        return turn.format in FORMATS_READ and turn.pin in ("", self.released)
 
     def pass_judge(self, session_id: str, turn_id: str, judge: str) -> Any:
         self.left.append(not self.job.held)
@@ -107,11 +110,13 @@ def runner(
         "rows": job,
         "recorded": Kept(turn).recorded,
         "bells": Bells(),
-        "beats": LeaseRenewer(60.0),
-        "lease_s": 10.0,
         **options,
     }
-    return JudgeRunner(**given)
+    beats, max_tries = given.pop("beats", LeaseRenewer(60.0)), given.pop("max_tries", MAX_TRIES)
+    jobs = JobRunner(
+        rows=stand_in(job), lease_s=10.0, failure=WorkFailure.JUDGE_FAILED, beats=beats, max_tries=max_tries
+    )
+    return JudgeRunner(jobs=jobs, **given)
 
 
 def test_a_judgement_is_settled_once() -> None:
@@ -301,7 +306,7 @@ PINNED = TURN.model_copy(update={"pin": "d01d"})
 def test_a_turn_of_another_build_is_passed_on_and_costs_no_try(turn: RecordedTurn) -> None:
     job, judge = Job(), OwnJudge()
     bells = Bells(job=job)
-    machine = runner(job, judge, turn, bells=bells, digests=["0e00"])
+    machine = runner(job, judge, turn, bells=bells)
     for _ in range(20):
         assert machine.run("s1", "turn-1", "unknown-here") == "passed"
     assert (job.state, job.tries, job.held, set(job.waits)) == ("pending", 0, False, {0.0})
@@ -310,11 +315,10 @@ def test_a_turn_of_another_build_is_passed_on_and_costs_no_try(turn: RecordedTur
 
 def test_where_its_build_is_gone_it_is_looked_for_again_later() -> None:
     job = Job()
-    assert runner(job, OwnJudge(), PINNED, bells=Bells("UNSERVED"), digests=["0e00"]).run("s1", "t", "tone") == "passed"
+    assert runner(job, OwnJudge(), PINNED, bells=Bells("UNSERVED")).run("s1", "t", "tone") == "passed"
     assert (job.state, job.tries, job.held, job.waits) == ("pending", 0, False, [0.0, UNSERVED_AGAIN_S])
 
 
-def test_the_build_itself_and_one_that_it_is_released_to_judge_it() -> None:
-    assert runner(Job(), OwnJudge(), PINNED, digests=["d01d"]).run("s1", "turn-1", "tone") == "judged"
+def test_a_build_that_may_finish_the_turn_judges_it() -> None:
     released = Bells(released="d01d")
-    assert runner(Job(), OwnJudge(), PINNED, bells=released, digests=["0e00"]).run("s1", "turn-1", "tone") == "judged"
+    assert runner(Job(), OwnJudge(), PINNED, bells=released).run("s1", "turn-1", "tone") == "judged"

@@ -73,6 +73,7 @@ class Done:
                 "readmit": False,
                 "facts": None,
                 "judges": (),
+                "steps": (),
                 "input": False,
                 "expire": ("NONE", ""),
             }
@@ -97,7 +98,8 @@ def sweeper(index: Index, done: Done) -> Sweeper:
         "turns": SimpleNamespace(end_wait=done.of("waited"), skip_opening=done.of("skip")),
         "finalizer": SimpleNamespace(deliver=done.of("deliver")),
         "judgements": SimpleNamespace(due=done.of("judges")),
-        "finals": SimpleNamespace(),
+        "step_jobs": SimpleNamespace(due=done.of("steps")),
+        "finals": SimpleNamespace(ring_judge=None, ring_step=None),
         "children": SimpleNamespace(check_parent=done.of("parent")),
         "inputs": SimpleNamespace(heal=done.of("heal"), bring_in=done.of("input")),
         "tenants": SimpleNamespace(restore=lambda: 0, arrivals=lambda: {"acme:": -1}),
@@ -128,11 +130,12 @@ def test_turns_that_never_stop_being_due_do_not_starve_the_rest(done: Done, monk
     sweeper(index, done).run(Once())  # type: ignore[arg-type]
     assert 0 < len(index.seen) <= 4 * module.TURNS_AT_ONCE
     compared = ["compare", "brakes", "heal", "approvals"]
-    assert done.did == ["gone", "lanes", "check", "stops", "room", "come", "input", *compared, "judges", "schedules"]
+    last = ["judges", "steps", "schedules"]
+    assert done.did == ["gone", "lanes", "check", "stops", "room", "come", "input", *compared, *last]
 
 
 @pytest.mark.parametrize(
-    "broken", ["lanes", "check", "come", "compare", "brakes", "heal", "approvals", "judges", "schedules"]
+    "broken", ["lanes", "check", "come", "compare", "brakes", "heal", "approvals", "judges", "steps", "schedules"]
 )
 def test_a_part_that_fails_keeps_no_other_from_being_done(
     done: Done, broken: str, caplog: pytest.LogCaptureFixture

@@ -5,8 +5,8 @@
 -- `finalize`: its bell may go into the list.
 local function place_for_final() return has_place('finalize') and 'finalize' or 'queue' end
 
-local function publish_final(place, sid, tid, step, ahead, fence, again, since_s)
-  local suffix = 'final.' .. (ahead or step) .. '.' .. fence
+local function publish_final(place, sid, tid, step, fence, again, since_s)
+  local suffix = 'final.' .. step .. '.' .. fence
   local how = again == 'again' and ring_anew or ring
   how(place, sid, tid, suffix, {sid, tid, step}, tid, nil, since_s)
 end
@@ -16,14 +16,12 @@ end
 local function publish_queued(member)
   local sid, tid = member:match('^(%S+) (%S+)$')
   local turn_key = OUTBOX_PREFIX .. '{' .. sid .. '}:t:' .. tid
-  local f = read(turn_key, {'fin_step', 'fin_fence', 'fin_rung', 'fin_bell', 'fin_ahead', 'fin_ahead_of', 'result_at'})
+  local f = read(turn_key, {'fin_step', 'fin_fence', 'fin_rung', 'fin_bell', 'result_at'})
   local place, since, again = place_of_bell(f)
   if place ~= 'queue' or f.fin_step == '' then return false end
   local list = f.result_at and 'finalize_later' or 'finalize'
   redis.call('HSET', turn_key, note_bell(list, since))
-  local goes_ahead = f.fin_ahead_of == f.fin_step and f.fin_ahead ~= ''
-  publish_final(list, sid, tid, f.fin_step, goes_ahead and f.fin_ahead, f.fin_fence, again,
-    math.floor(since / 1000))
+  publish_final(list, sid, tid, f.fin_step, f.fin_fence, again, math.floor(since / 1000))
   return list == 'finalize'
 end
 
@@ -49,7 +47,7 @@ local function fill_finals()
 end
 
 -- The bell is where its turn's fields say: `place` is what was noted by note_bell.
-local function ring_final(place, sid, tid, step, ahead, fence, again)
+local function ring_final(place, sid, tid, step, fence, again)
   if place == 'queue' then return join_finals(sid, tid) end
-  publish_final(place, sid, tid, step, ahead, fence, again)
+  publish_final(place, sid, tid, step, fence, again)
 end

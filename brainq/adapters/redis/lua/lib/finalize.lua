@@ -9,5 +9,5 @@ local function close_turn(turn_key, events_key, sid, tid, ending, stop_reason, t
     'fin_step', first_step, 'fin_fence', 0, 'fin_tries', 0, 'fin_owner', '', note_bell(place))
   emit(events_key, 'turn.closing', {ending = ending, stop_reason = stop_reason})
   look_within(sid, tid, RERING_MS)
-  ring_final(place, sid, tid, first_step, nil, 0)
+  ring_final(place, sid, tid, first_step, 0)
 end

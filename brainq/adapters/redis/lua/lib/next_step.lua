@@ -9,7 +9,7 @@ local function ring_next_step(is_sent)
   local place = is_sent and 'finalize_later' or place_for_final()
   redis.call('HSET', turn, 'fin_step', next_step, 'fin_owner', '', 'fin_tries', 0, 'fin_retry_at', 0,
     'fin_failing_since', 0, 'fin_lost', 0, note_bell(place))
-  ring_final(place, sid, tid, next_step, nil, fence)
+  ring_final(place, sid, tid, next_step, fence)
 end
 
 local function take_next_step(is_sent)

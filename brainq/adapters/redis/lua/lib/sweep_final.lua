@@ -7,7 +7,7 @@ end
 
 local function sweep_final()
   local f = read(turn, {'fin_step', 'fin_owner', 'fin_lease', 'fin_retry_at', 'fin_rung', 'fin_failing_since', 'closing_at',
-    'fin_fence', 'fin_ahead', 'fin_ahead_of', 'fin_bell', 'result_at'})
+    'fin_fence', 'fin_bell', 'result_at'})
   if state == 'closing' then
     local since = tonumber(f.fin_failing_since or 0) or 0
     if (since > 0 and now - since >= failing_ms) or now - tonumber(f.closing_at) >= unserved_ms then
@@ -22,7 +22,6 @@ local function sweep_final()
     soon(tonumber(f.fin_lease) + 1)
   else
     local retry_at, lapsed = tonumber(f.fin_retry_at or 0) or 0, f.fin_owner ~= ''
-    if f.fin_ahead_of == f.fin_step and f.fin_ahead ~= '' then retry_at = 0 end  -- steps that go ahead of it wait for nothing
     if retry_at > now then
       soon(retry_at)
       return false
@@ -33,7 +32,7 @@ local function sweep_final()
     elseif place == 'queue' or lapsed or retry_at > tonumber(f.fin_rung or 0) or final_is_gone(place, f.fin_rung) then
       place = state == 'closing' and place_for_final() or 'finalize_later'
       redis.call('HSET', turn, 'fin_owner', '', note_bell(place, now, 'again'))
-      ring_final(place, sid, tid, f.fin_step, nil, f.fin_fence, 'again')
+      ring_final(place, sid, tid, f.fin_step, f.fin_fence, 'again')
     end
   end
   return false
