@@ -19,8 +19,9 @@ APP = f'''
 from brainq import Brain, Effect, ScriptedProvider, ToolError
 from brainq.testing import calls, says
 
+KEYS = (("A1", "{KEY}"), ("B2", "fish"))
 brain = Brain("desk", ScriptedProvider([
-    calls(*(("find", {{"order": order, "api_key": "{KEY}"}}) for order in ("A1", "B2")), text="Let me see."),
+    calls(*(("find", {{"order": order, "api_key": key}}) for order, key in KEYS), text="See."),
     calls(("refund", {{"order": "A1"}})),
     calls(("refund", {{"order": "B2"}})),
     says("Done. The password: hunter22 and '{KEY}'"),
@@ -71,6 +72,7 @@ def test_a_turn_becomes_a_test(app: Path, monkeypatch: pytest.MonkeyPatch, capsy
     text = (app / "test_played.py").read_text()
     assert KEY not in text
     assert "hunter22" not in text
+    assert "fish" not in text
     assert "'api_key': '[hidden]'" in text
     (app / "desk_app.py").write_text(APP.replace('return "paid"', "raise SystemError"))  # no tool runs
     done = subprocess.run(
