@@ -86,9 +86,9 @@ def test_pages_follow_the_ids_and_a_cell_that_is_not_there_is_named(cells: TwoCe
             after = page[-1].row
         assert sorted(paged) == sorted(f"{cell}{n}" for cell in ("a", "b") for n in range(1, ROWS))
         for act in (client.send_again, client.memories.forget):
-            with pytest.raises(InvalidInput, match="cell 'c', which is not one"):
+            with pytest.raises(InvalidInput, match="cell 'c', which is not a cell of"):
                 act("c-1")
-    with closing(alone(cells)) as client, pytest.raises(InvalidInput, match="cell 'b', which is not one"):
+    with closing(alone(cells)) as client, pytest.raises(InvalidInput, match="cell 'b', which is not a cell of"):
         client.send_again("b-2")
 
 

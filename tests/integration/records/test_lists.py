@@ -357,7 +357,7 @@ def test_sessions_tell_what_runs_and_what_waits(pump: Pump) -> None:
         ({"metadata": "customer=42"}, "metadata"),
         ({"metadata": {str(n): n for n in range(21)}}, "at most 20"),
         ({"prompt_tags": "billing"}, "prompt_tags"),
-        ({"after": "nobodys-turn"}, "no turn 'nobodys-turn'"),
+        ({"after": "nobodys-turn"}, "turn 'nobodys-turn' does not exist"),
         ({"session": "no id"}, "session"),
         ({"session_prefixes": ("acme",)}, "session_prefixes"),
     ],
