@@ -90,3 +90,18 @@ def test_a_turn_that_is_cancelled_before_it_could_begin_leaves_its_session_as_it
     assert rig.client.hget(rig.names(tid, sid)["turn"], "ending") == "cancelled"
     assert rig.client.pttl(session) > 0
     assert rig.client.keys("*{room}:line:*") == []
+
+
+def test_a_cancelled_turn_that_replaces_the_last_that_waited_lets_the_session_go(rig: Rig) -> None:
+    keep(rig, 1)
+    submit(rig, A1)
+    sid, first = B1
+    session = rig.names(first, sid)["session"]
+    rig.client.hset(session, "turns", 1)
+    assert submit(rig, B1)[0] == "QUEUED"
+    assert rig.client.pttl(session) == -1
+    replaced = submit(rig, (sid, "late"), mode="replace", kept=kept(brake("cancel", "cancel:late")))
+    assert replaced == ["QUEUED", 1, first]
+    assert rig.client.hget(rig.names("late", sid)["turn"], "ending") == "cancelled"
+    assert rig.client.pttl(session) > 0
+    assert rig.client.keys("*{room}:line:*") == []

@@ -180,4 +180,11 @@ BUGS = (
         "        if not intents:\n",
         UNKNOWN,
     ),
+    Bug(
+        "a session whose last turn was cancelled before it came is kept for good",
+        "brainq/adapters/redis/lua/turn_submit.lua",
+        "  let_session_go(session, waiting, sid, keep_session_ms)\nelseif",
+        "elseif",
+        ("tests/lua/test_kept.py",),
+    ),
 )

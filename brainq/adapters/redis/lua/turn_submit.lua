@@ -10,13 +10,15 @@ cells: no turn of a tenant that has moved, or is about to, is queued. `stop_fiel
 KEYS   session waiting turn spec budget events flags readiness mailbox receipts moved
 ARGV   base sid tid spec_json turn_kind:TurnKind isolated:b brain parent mode:OnBusy priority:Priority readiness_word first_step channel
        timeout_ms:n max_wait_ms:n? max_steps:n max_tool_calls:n max_reflections:n max_context_tokens:n max_total_tokens:n?
-       max_cost_usd:f? max_children:n lost_reason kept trace cell_tenant stop_fields...
+       max_cost_usd:f? max_children:n lost_reason kept trace cell_tenant keep_session_ms:n
+       stop_fields...
 REPLY  ACTIVE | QUEUED ahead:n stopped:words | EXISTS state:TurnState | BUSY live | MOVED cell epoch:n | MOVING | FORBIDDEN stop |
        UNSERVED build
 ]]
 -- @include lib/admit_turns
 -- @include lib/cancel
 -- @include lib/kept
+-- @include lib/let_go
 -- @include lib/stops
 -- @include lib/store_turn
 -- Decide: first whether the turn is refused, then whether it begins. Nothing is written before that.
@@ -58,7 +60,7 @@ local goes_first = mode == 'interrupt' or mode == 'replace'
 local stopped = mode == 'replace' and cancel_all_queued(waiting, base, sid, 'replaced by turn ' .. tid, first_step) or {}
 local length = goes_first and redis.call('LPUSH', waiting, tid) or redis.call('RPUSH', waiting, tid)
 local ahead = goes_first and 1 or length
-if not cancelled then redis.call('PERSIST', session) end -- a cancelled turn ends below, and needs neither session nor capacity
+redis.call('PERSIST', session)
 look_within(sid, tid, math.min(SELDOM_MS, (max_wait_ms ~= '' and max_wait_ms or SELDOM_MS) + 1))
 local why = live and 'session' or not idle and 'paused' or brain_full and ahead == 1 and 'brain' or 'room'
 if idle and not cancelled then ahead = ahead - 1 + (caps and enqueue_session(sid, caps) or enqueue(sid, ahead == 1 and priority)) end
@@ -67,6 +69,10 @@ if goes_first and live then
   stopped[#stopped + 1] = live
   cancel_live(base .. live, sid, live, 'interrupted by turn ' .. tid, channel)
 end
-if cancelled then cancel_queued(waiting, turn, sid, tid, cancelled, first_step) end
-if idle and caps then admit_turns(sid) end
+if cancelled then
+  cancel_queued(waiting, turn, sid, tid, cancelled, first_step)
+  let_session_go(session, waiting, sid, keep_session_ms)
+elseif idle and caps then
+  admit_turns(sid)
+end
 return {'QUEUED', ahead, table.concat(stopped, ' ')}
