@@ -11,7 +11,7 @@ from brainq.contracts.budgets import MoneyHold
 from brainq.contracts.message import Message
 from brainq.contracts.model import Spend
 from brainq.contracts.people import ApprovalRequirement, HoldSpec
-from brainq.contracts.status import Effect, TraceStatus, TurnState
+from brainq.contracts.status import Effect, Ending, StopReason, TraceStatus, TurnState
 
 if TYPE_CHECKING:
     from brainq.contracts.stop import Stop
@@ -152,15 +152,49 @@ class CallsOverBudget:
 
 
 @dataclass(frozen=True, slots=True)
+class TurnEnd:
+    """The end of a turn, as its owner records it.
+
+    answer: what enters the session's history, or None.
+    marker: a note for the model of the next turn, or None.
+    outcome: what the session keeps of a turn with a history of its own, or None.
+    open_status, open_text: what becomes of calls that are still open.
+    tail: the end of the answer's text, which is not published yet.
+    last: the last text of the model, if that is not `text`.
+    diff, n_changes: what the turn changed, and how many changes that was made of.
+    lost: requests that broke off, or None if nobody knows what became of one that is under way.
+    """
+
+    ending: Ending
+    stop_reason: StopReason
+    text: str
+    error: str
+    answer: Message | None
+    marker: Message | None
+    open_status: TraceStatus
+    open_text: str
+    first_step: str
+    spend: Spend | None
+    tail: str
+    outcome: Message | None = None
+    last: str = ""
+    diff: str = ""
+    n_changes: int = 0
+    lost: Sequence[Spend] | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class TurnCleanup:
     """The work left after a turn has ended.
 
     bounced: inputs that no step has read. They become separate turns.
     children: child turns that nobody waits for any more.
+    opened: the first finalizer step, if it was claimed for the thread that ended the turn.
     """
 
     bounced: tuple[str, ...] = ()
     children: tuple[str, ...] = ()
+    opened: FinalStepClaim | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -267,6 +301,22 @@ class FinalStepClaim:
         return f"{self.turn_id}:{self.step}"
 
 
+Opened = TurnClaim | CallClaim | FinalStepClaim
+"""The claim of work that a script has opened, for the thread that ran the script."""
+
+
+@dataclass(frozen=True, slots=True)
+class StayOffer:
+    """The offer of a thread to continue with what a script opens.
+
+    queues: the queues whose work it may take, by their names in scripts.
+    owner: the owner of the claim. Every offer has its own.
+    """
+
+    queues: tuple[str, ...]
+    owner: str
+
+
 NoFinalStepClaim = NoClaim[Literal["gone", "stale", "held", "later", "no_brain", "other_build", "other_format"]]
 
 
@@ -339,7 +389,11 @@ class PlannedCall:
 
 @dataclass(frozen=True, slots=True)
 class SettleReply:
-    """The result of recording a call's end: `SETTLED`, `PARKED`, or `LATE` or `LOST` with the call's status."""
+    """The result of recording a call's end: `SETTLED`, `PARKED`, or `LATE` or `LOST` with its status.
+
+    opened: what was opened by that, if it was claimed for the thread that settled the call.
+    """
 
     word: SettleResult
     status: TraceStatus | Literal["gone", ""] = ""
+    opened: TurnClaim | CallClaim | None = None

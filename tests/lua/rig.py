@@ -191,6 +191,8 @@ _USUAL: dict[str, Any] = {
     "granted": "1",
     "name": "budget all/day",
     "prefix": "bq:",
+    "stay": "",
+    "visit": "",
 }
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tests.lua.rig import TID, WRITE, Rig
+from tests.lua.test_stay import staying
 
 
 def end(rig: Rig, fence: int, **given: str) -> None:
@@ -125,3 +126,20 @@ def test_a_late_write_of_a_review_is_noted_where_its_session_is(rig: Rig) -> Non
     end(rig, 1)
     assert rig.run("call_settle", notice="ended") == ["LATE", "unknown"]
     assert rig.client.pttl(rig.names(TID)["notices"]) > 0
+
+
+def test_its_thread_may_continue_with_what_that_opens(rig: Rig) -> None:
+    rig.committed({}, {"index": 1, "wave": 2})
+    rig.run("call_claim")
+    rig.bells("brainq.turns")
+    rig.bells("brainq.tools.read_only")
+    assert rig.run("call_settle", **staying())[0] == "CALL"
+    assert rig.run("call_settle", call="c1-1", owner="v1@w1", **staying(owner="v2@w1"))[0] == "TURN"
+
+
+def test_an_old_owner_continues_with_nothing(rig: Rig) -> None:
+    rig.running()
+    rig.bells("brainq.turns")
+    assert rig.run("call_settle", owner="w2", **staying()) == ["LOST", "running"]
+    assert rig.run("call_settle", attempt=2, **staying()) == ["LOST", "running"]
+    assert rig.turn()["owner"] == ""

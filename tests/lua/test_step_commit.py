@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 from tests.lua.rig import TID, TIMEOUT_MS, WRITE, Rig, planned
+from tests.lua.test_stay import staying
 
 
 def test_the_first_wave_opens_and_the_owner_is_done(rig: Rig) -> None:
@@ -95,3 +96,18 @@ def test_a_reply_of_more_calls_than_lua_has_places_on_its_stack_is_committed_who
     ]
     assert len(rig.history()) == 3_001
     assert rig.bells("brainq.turns")[-1] == ["s1", "t01", 1]
+
+
+def test_the_thread_of_the_owner_may_continue_with_what_it_opens(rig: Rig) -> None:
+    rig.owned()
+    rig.bells("brainq.turns")
+    stay = staying()
+    assert rig.run("step_commit", item="{}", calls=json.dumps([planned()]), **stay)[0] == "CALL"
+    assert rig.run("step_commit", item="{}", calls="[]", **{**stay, "stay": ""}) == ["LOST"]
+
+
+def test_without_calls_it_may_continue_with_the_next_step(rig: Rig) -> None:
+    rig.owned()
+    rig.bells("brainq.turns")
+    assert rig.run("step_commit", item="{}", calls="[]", **staying()) == ["TURN", 2, rig.now_ms, "1"]
+    assert rig.turn()["owner"] == "v1@w1"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 from tests.lua.rig import LEASE_MS, TID, WRITE, Rig, planned
+from tests.lua.test_stay import staying
 
 
 def test_the_ending_stands_and_the_finalizer_is_rung(rig: Rig) -> None:
@@ -185,3 +186,10 @@ def test_after_the_turns_of_a_session_nothing_is_left(rig: Rig) -> None:
         assert rig.run("finalize_finish", tid=tid, step="log", history=own) == ["FINISHED"]
     kept = [key for key in rig.client.keys("*{s1}*") if rig.client.pttl(key) == -1]
     assert kept == []
+
+
+def test_its_thread_may_continue_with_the_first_finalizer_step(rig: Rig) -> None:
+    rig.owned()
+    reads = [["HGET", rig.names(TID)["turn"], "state"]]
+    assert rig.run("turn_end", item=ANSWER, **staying(reads=reads, most=10)) == ["FINAL", "", "", "", "", "closing"]
+    assert rig.run("turn_end", fence=0, **staying(owner="v2@w1", most=10)) == ["LOST"]

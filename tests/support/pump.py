@@ -11,8 +11,9 @@ import shutil
 import tempfile
 import threading
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -20,12 +21,14 @@ from typing import Any, Self
 from brainq.adapters.celery import names
 from brainq.adapters.sql.store import Store
 from brainq.app.wiring import Wiring
+from brainq.app.wiring.visits import Visits
 from brainq.client.client import Client
 from brainq.client.handle import TurnHandle
-from brainq.contracts.claim import FinalStepClaim
+from brainq.contracts.claim import CallClaim, Opened, TurnClaim
 from brainq.contracts.status import Effect
 from brainq.contracts.turn import TurnResult
 from brainq.engine.brain.brains import BrainsArgument
+from brainq.runtime.processes.pool_threads import NO_POOLS, PoolThreads
 from brainq.runtime.settings.deployment import Settings, load_settings
 from tests.support.stand_in import stand_in
 
@@ -70,12 +73,16 @@ class Pump:
         *,
         owner: str = "pump",
         serves: Iterable[Effect] = Effect,
+        threads: Mapping[str, int] = NO_POOLS,
         **settings: Any,
     ) -> None:
+        """`threads`: of each pool, in a process that continues with what its work opens."""
         given = {**QUICK, "redis_url": redis_url, "sql_url": sql_url, **settings}
         self.settings: Settings = load_settings(**given)
         self.client = Client(self.settings, brain)
         self.wiring = Wiring(self.settings, brain, owner=owner, serves=serves)
+        self.threads = PoolThreads(threads)
+        self.wiring.__dict__["visits"] = Visits(self.wiring, self.threads, visit_s=3600.0)
         self.bells: list[tuple[Bell, str]] = []
         self._began: list[int] = []
 
@@ -100,30 +107,27 @@ class Pump:
         """Do what a worker does with a doorbell; the word says what was done."""
         match bell.task:
             case names.TURN_ADVANCE:
-                word = self.wiring.coordinator.advance(*bell.args)
+                answer = partial(self.wiring.visits.advance, *bell.args, stand_in(self))
             case names.CALL_RUN:
-                word = self.wiring.runner.run(*bell.args)
+                answer = partial(self.wiring.visits.run_call, *bell.args, stand_in(self))
             case names.FINALIZE_STEP:
-                at = len(self.bells)
-                session_id, turn_id, step = bell.args
-                word = self.wiring.finalizer.run(session_id, turn_id, step, stand_in(self))
-                self.bells.insert(at, (bell, word))
-                return word
+                answer = partial(self.wiring.finalizer.run, *bell.args, stand_in(self))
             case names.JUDGE_RUN:
-                word = self.wiring.judge_runner.run(*bell.args)
+                answer = partial(self.wiring.judge_runner.run, *bell.args)
             case _:
                 raise AssertionError(f"nobody answers {bell.task}")
-        self.bells.append((bell, word))
+        at = len(self.bells)
+        word = answer()
+        self.bells.insert(at, (bell, word))
         return word
 
-    def step_began(self, claim: FinalStepClaim) -> None:
+    def began(self, claim: Opened) -> None:
         """Fits `runtime.observe.work_events.WorkEvents`."""
         self._began.append(len(self.bells))
 
-    def step_ended(self, claim: FinalStepClaim, did: str, took_s: float) -> None:
-        """A step that needed no doorbell stands among those that did, in the order they began."""
-        args = (claim.session_id, claim.turn_id, claim.step)
-        self.bells.insert(self._began.pop(), (Bell(names.FINALIZE_QUEUE, names.FINALIZE_STEP, "", args), did))
+    def ended(self, claim: Opened, did: str, took_s: float) -> None:
+        """Work that needed no doorbell stands among that which did, in the order it began."""
+        self.bells.insert(self._began.pop(), (_unrung(claim), did))
 
     def ring_each_step(self) -> None:
         """The finalizer takes no step without a doorbell, so that a test can stop between any two."""
@@ -188,6 +192,16 @@ class Pump:
     def _keys(self, queue: str) -> list[str]:
         """The lists of a queue, in the order workers read them: what can wait has a list of its own."""
         return [names.queue_key(self.settings, queue), names.later_key(self.settings, queue)]
+
+
+def _unrung(claim: Opened) -> Bell:
+    """Return the doorbell that was not needed for this work."""
+    turn = (claim.session_id, claim.turn_id)
+    if isinstance(claim, TurnClaim):
+        return Bell(names.TURNS_QUEUE, names.TURN_ADVANCE, "", (*turn, claim.fence - 1))
+    if isinstance(claim, CallClaim):
+        return Bell(names.tool_queue(claim.effect), names.CALL_RUN, "", (*turn, claim.call_id, claim.attempt))
+    return Bell(names.FINALIZE_QUEUE, names.FINALIZE_STEP, "", (*turn, claim.step))
 
 
 def _bell(queue: str, text: str) -> Bell:

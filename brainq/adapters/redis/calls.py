@@ -7,16 +7,18 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Literal, NamedTuple, cast
+from typing import Any, Literal, cast
 
+from brainq.adapters.redis.conversations import Conversations
 from brainq.adapters.redis.failover import ReplicaAcks
+from brainq.adapters.redis.opened import GrantedCall, OpenedCall, OpenedTurn, OpenedWork, StayRequest, opened_call
 from brainq.adapters.redis.script_methods import Parameter, script, script_call
 from brainq.adapters.redis.scripts import ScriptCall, Scripts
 from brainq.adapters.redis.transcripts import read_trace
 from brainq.adapters.redis.turn_steps import read_budget
 from brainq.contracts.build import WorkerBuild
 from brainq.contracts.call import CallReport, Progress, ToolOutcome, ToolTraceEntry
-from brainq.contracts.claim import CallClaim, CallFacts, CallRef, NoCallClaim, NoClaim, SettleReply
+from brainq.contracts.claim import CallClaim, CallFacts, CallRef, NoCallClaim, NoClaim, SettleReply, StayOffer
 from brainq.contracts.ids import is_attended_turn, is_unnamed_session
 from brainq.contracts.message import Message
 from brainq.contracts.status import Effect, TraceStatus
@@ -25,21 +27,6 @@ from brainq.runtime.observe.metrics import catalogue as m
 from brainq.runtime.observe.metrics.counters import COUNTERS
 
 NEVER_RENEWED_MS = 2**53  # later than the end of any lease
-
-
-class _Go(NamedTuple):
-    """The reply GO of call_claim."""
-
-    spec: str
-    cap_ms: int
-    remaining_ms: int
-    effect: Effect
-    tool: str
-    step: int
-    edited: bool
-    brain: str
-    waited_ms: int
-    lane_waited_ms: int
 
 
 def _with_detail(word: Literal["EXPIRED", "CANCEL", "NONE"], detail: str = "") -> tuple[str, str]:
@@ -65,8 +52,9 @@ class RedisCalls:
         serves: Iterable[Effect] = Effect,
         build: WorkerBuild | None = None,
         acks: ReplicaAcks | None = None,
+        opened: OpenedWork | None = None,
     ) -> None:
-        """`acks`: of replicas, before a write starts; None where none may take over."""
+        """`acks`: of replicas, before a write starts; None if none may take over. `opened`: that of the turns."""
         self._scripts = scripts
         self._owned = scripts.patient(lease_s)
         self._keys = scripts.keys
@@ -74,38 +62,17 @@ class RedisCalls:
         self._acks = acks
         self._serves = [effect.value for effect in serves]
         self._build = build or WorkerBuild.of_names()
+        self._opened = opened or OpenedWork(self._keys, Conversations(scripts.client), self._build, self._lease_ms)
 
     def claim(self, ref: CallRef, attempt: int, owner: str) -> CallClaim | NoCallClaim:
         """Claim an attempt of a call. Returns a NoClaim if the doorbell is to be dropped."""
         reply = self._claim(ref, attempt, owner)
         if isinstance(reply, NoClaim):
             return reply
-        spec: dict[str, Any] = json.loads(reply.spec)
-        return CallClaim(
-            session_id=ref.session_id,
-            turn_id=ref.turn_id,
-            call_id=ref.call_id,
-            attempt=attempt,
-            owner=owner,
-            tool=reply.tool,
-            effect=reply.effect,
-            step=reply.step,
-            arguments=spec["arguments"],
-            args_hash=spec["hash"],
-            cap_ms=reply.cap_ms,
-            remaining_ms=reply.remaining_ms,
-            lanes=tuple(spec["lanes"]),
-            cwd=spec.get("cwd"),
-            metadata=spec.get("metadata"),
-            edited=reply.edited,
-            brain=reply.brain,
-            waited_ms=reply.waited_ms,
-            lane_waited_ms=reply.lane_waited_ms,
-            traceparent=spec.get("traceparent"),
-        )
+        return reply.claim(ref, attempt, owner)
 
-    @script("call_claim", patient=True, GO=_Go, DROP=NoClaim)
-    def _claim(self, ref: CallRef, attempt: int, owner: str) -> _Go | NoCallClaim: ...
+    @script("call_claim", patient=True, GO=GrantedCall, DROP=NoClaim)
+    def _claim(self, ref: CallRef, attempt: int, owner: str) -> GrantedCall | NoCallClaim: ...
 
     @script("call_beat")
     def beat(self, claim: CallClaim) -> Literal["OK", "CLOSED", "LOST"]:
@@ -148,19 +115,27 @@ class RedisCalls:
     @script("call_token", patient=True, GIVEN=str, LOST="")
     def _give_token(self, claim: CallClaim, token: str) -> str: ...
 
-    def settle(self, claim: CallClaim, report: CallReport, *, still_runs: bool = False) -> SettleReply:
+    def settle(
+        self, claim: CallClaim, report: CallReport, *, still_runs: bool = False, offer: StayOffer | None = None
+    ) -> SettleReply:
         """Record the end of an attempt.
 
         still_runs   True if its function was abandoned and still runs. It keeps its lanes until another `settle`
         records its end
+        offer        the thread continues with what this opens
         """
-        reply = self._settle(claim, report, still_runs)
+        stay = self._opened.after_calls(offer, claim.session_id, claim.turn_id)
+        reply = self._settle(claim, report, still_runs, stay)
+        if not isinstance(reply, SettleReply):
+            return SettleReply("SETTLED", opened=self._opened.claim(stay, claim.session_id, claim.turn_id, reply))
         if reply.word == "LATE":
             COUNTERS.add(m.LATE, claim.effect.value)
         return reply
 
-    @script("call_settle", patient=True, others=SettleReply)
-    def _settle(self, claim: CallClaim, report: CallReport, still_runs: bool) -> SettleReply: ...
+    @script("call_settle", patient=True, CALL=opened_call, TURN=OpenedTurn, others=SettleReply)
+    def _settle(
+        self, claim: CallClaim, report: CallReport, still_runs: bool, stay: StayRequest
+    ) -> SettleReply | OpenedCall | OpenedTurn: ...
 
     @script(
         "call_park",

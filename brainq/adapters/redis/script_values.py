@@ -212,6 +212,7 @@ FORMS = {
     "Sequence[Spend] | None": "spends_json({})",
     "Spend": "as_json({})",
     "Spend | None": "json_or_none({})",
+    "StayRequest": "{}.queues",
     "ToolOutcome | None": '"" if {0} is None else {0}.model_dump_json()',
     "TurnInput": "as_json({})",
     "under_way: Sequence[Spend]": "spends_json({} or None)",
@@ -296,6 +297,7 @@ FIELDS: dict[str, dict[str, str]] = {
         "money": "money_json(keys, {}.money)",
         "items": "[*map(as_json, {}.inputs)]",
     },
+    "StayRequest": {"visit": "{}.text"},
     "TokenUsage": _SPEND,
     "TurnClaim": {
         **_IN_TURN,
@@ -303,6 +305,18 @@ FIELDS: dict[str, dict[str, str]] = {
         "fence": "{}.fence",
         "TurnInput": "as_json({})",
         "under_way": "running_attempt_argument({})",
+    },
+    "TurnEnd": {
+        **{
+            name: f"{{}}.{name}" for name in ("ending", "stop_reason", "text", "open_status", "open_text", "first_step")
+        },
+        **{name: f"{{}}.{name}" for name in ("tail", "last", "diff", "n_changes")},
+        **{name: f"json_or_none({{}}.{name})" for name in ("marker", "outcome", "spend")},
+        **{name: f"({source} if {{0}}.spend else 0)".replace("{}", "{0}.spend") for name, source in _SPEND.items()},
+        "failure": "{}.error",
+        "item": "json_or_none({}.answer)",
+        "lost": "spends_json({}.lost)",
+        "cost": "({0}.spend.cost_usd if {0}.spend else None)",
     },
     "TurnInput": {"message_id": "{}.client_message_id"},
     "TurnRequest": {

@@ -12,12 +12,15 @@ from pydantic import JsonValue
 
 from brainq.adapters.redis.connection import as_mapping
 from brainq.adapters.redis.money import read_money_refusal
+from brainq.adapters.redis.opened import OpenedCall, OpenedTurn, OpenedWork, StayRequest, opened_call
 from brainq.adapters.redis.script_methods import Parameter, script, script_call
 from brainq.adapters.redis.scripts import ScriptCall, Scripts
 from brainq.contracts.budgets import MoneyHold, MoneyRefusal
 from brainq.contracts.claim import (
+    CallClaim,
     CallsOverBudget,
     PlannedCall,
+    StayOffer,
     StepAttempt,
     StepOverBudget,
     StepStart,
@@ -112,8 +115,9 @@ def budget_snapshot(row: dict[str, Any], now_ms: int) -> BudgetSnapshot:
 class TurnSteps(TurnBudgets):
     """What the owner of a turn does from its begin to its end, each one fenced script."""
 
-    def __init__(self, scripts: Scripts) -> None:
+    def __init__(self, scripts: Scripts, opened: OpenedWork) -> None:
         super().__init__(scripts)
+        self.opened = opened
         # Together with the fence, which belongs to one claim, a number distinguishes a request from its repetition.
         self._numbers = itertools.count(1)
 
@@ -167,13 +171,6 @@ class TurnSteps(TurnBudgets):
     @script("step_retry", OK=True, LOST=False)
     def _publish_retry(self, claim: TurnClaim, step: int, attempt: int, part: str, retry: ModelRetry) -> bool: ...
 
-    @script(
-        "step_commit",
-        item=Parameter("message"),
-        calls=Parameter("plan"),
-        block=Parameter("block_tools"),
-        BUDGET=CallsOverBudget,
-    )
     def commit_calls(
         self,
         claim: TurnClaim,
@@ -186,7 +183,8 @@ class TurnSteps(TurnBudgets):
         problem: str = "",
         notes: Sequence[Message] = (),
         lost: Sequence[Spend] = (),
-    ) -> CallsOverBudget | Literal["COMMITTED", "LOST"]:
+        offer: StayOffer | None = None,
+    ) -> CallsOverBudget | CallClaim | TurnClaim | Literal["COMMITTED", "LOST"]:
         """Pay for the calls of a reply, commit the reply, and open its first wave.
 
         If the budget does not allow all calls, nothing is committed and the calls to be refused are returned.
@@ -194,8 +192,37 @@ class TurnSteps(TurnBudgets):
         problem   what is wrong with the reply, in one word for events; "" for nothing
         notes     messages to the model that follow a reply without calls
         lost      requests for the reply that broke off before
+        offer     the thread continues with what this opens: returns the claim of that
         """
-        ...
+        stay = self.opened.after_calls(offer, claim.session_id, claim.turn_id)
+        done = self._commit(claim, step, message, plan, spend, tail, block_tools, problem, notes, lost, stay)
+        if isinstance(done, OpenedCall | OpenedTurn):
+            return self.opened.claim(stay, claim.session_id, claim.turn_id, done)
+        return done
+
+    @script(
+        "step_commit",
+        item=Parameter("message"),
+        calls=Parameter("plan"),
+        block=Parameter("block_tools"),
+        BUDGET=CallsOverBudget,
+        CALL=opened_call,
+        TURN=OpenedTurn,
+    )
+    def _commit(
+        self,
+        claim: TurnClaim,
+        step: int,
+        message: Message,
+        plan: Sequence[PlannedCall],
+        spend: Spend,
+        tail: str,
+        block_tools: Sequence[str],
+        problem: str,
+        notes: Sequence[Message],
+        lost: Sequence[Spend],
+        stay: StayRequest,
+    ) -> CallsOverBudget | OpenedCall | OpenedTurn | Literal["COMMITTED", "LOST"]: ...
 
     # Work beside the steps: the opening wave, reflections, and the compaction of the history.
 

@@ -9,18 +9,17 @@ from typing import Any, Literal, NamedTuple, cast
 from pydantic import TypeAdapter
 
 from brainq.adapters.redis.conversations import Conversations
+from brainq.adapters.redis.opened import OpenedWork, StayRequest
 from brainq.adapters.redis.script_methods import Parameter, script, script_call
 from brainq.adapters.redis.scripts import ScriptCall, Scripts
 from brainq.adapters.redis.turn_steps import TurnSteps
 from brainq.adapters.redis.turn_view import ViewReplies, read_step_text, read_view, view_reads
 from brainq.contracts.build import WorkerBuild
 from brainq.contracts.call import DueHook, ToolOutcome
-from brainq.contracts.claim import CancelResult, NoClaim, NoTurnClaim, TurnClaim, TurnCleanup
-from brainq.contracts.message import Message
+from brainq.contracts.claim import CancelResult, NoClaim, NoTurnClaim, StayOffer, TurnClaim, TurnCleanup, TurnEnd
 from brainq.contracts.model import Spend
 from brainq.contracts.people import NOTHING_TO_RESTORE, RestoredState, SubmitWord
 from brainq.contracts.rate import QueueTicket
-from brainq.contracts.status import Ending, StopReason, TraceStatus
 from brainq.contracts.stop import read_stops
 from brainq.contracts.turn import Limits, TurnRequest
 from brainq.contracts.view import TurnView
@@ -39,6 +38,16 @@ class _Go(NamedTuple):
     lost: bool
     stops: str
     only_ends: bool
+
+
+class _Final(NamedTuple):
+    """A turn_end's FINAL. `found` is what was read of the turn, then its messages."""
+
+    next_turn: str
+    bounced: tuple[str, ...]
+    children: tuple[str, ...]
+    brain: str
+    found: tuple[Any, ...]
 
 
 def _submitted(word: SubmitWord, *fields: Any) -> tuple[SubmitWord, str, tuple[str, ...]]:
@@ -68,15 +77,15 @@ class RedisTurns(TurnSteps):
         build      the brains and the build of this process; None for a process that has only the default brain
         in_cells   True if a tenant may be in another cell
         """
-        super().__init__(scripts)
+        self._lease_ms = self._after_ms = int(lease_s * 1000)
+        self._build = build or WorkerBuild.of_names()
+        self._conversations = Conversations(scripts.client)
+        super().__init__(scripts, OpenedWork(scripts.keys, self._conversations, self._build, self._lease_ms))
         self._owned = scripts.patient(lease_s)
         self._client = scripts.client
-        self._conversations = Conversations(scripts.client)
-        self._lease_ms = self._after_ms = int(lease_s * 1000)
         self._keep_session_ms = int(keep_session_s * 1000)
         self._grace_ms = int(grace_s * 1000)
         self._first_step = first_step
-        self._build = build or WorkerBuild.of_names()
         self._in_cells = in_cells
 
     @script("turn_submit", max_children=Parameter("children"), others=_submitted)
@@ -234,36 +243,27 @@ class RedisTurns(TurnSteps):
         key = self._keys.named("changes", claim.session_id, claim.turn_id)
         return [json.loads(row) for row in cast(list[str], self._client.lrange(key, 0, -1))]
 
-    @script("turn_end", failure=Parameter("error"), item=Parameter("answer"), ENDED=_ended)
     def end(
-        self,
-        claim: TurnClaim,
-        *,
-        ending: Ending,
-        stop_reason: StopReason,
-        text: str,
-        error: str,
-        answer: Message | None,
-        marker: Message | None,
-        outcome: Message | None = None,
-        open_status: TraceStatus,
-        open_text: str,
-        first_step: str,
-        spend: Spend | None,
-        tail: str,
-        last: str = "",
-        diff: str = "",
-        n_changes: int = 0,
-        lost: Sequence[Spend] | None = None,
+        self, claim: TurnClaim, end: TurnEnd, offer: StayOffer | None = None
     ) -> TurnCleanup | Literal["MORE", "CHANGED", "LOST"]:
         """End the turn.
 
         `MORE` means that input came, and another step may read it; `CHANGED` that the diff lacks changes; `LOST` that
         the turn was lost.
 
-        lost   requests that broke off; None if the outcome of a running one is unknown
+        offer   the thread continues with the finalizer's first step
         """
-        ...
+        stay = self.opened.after_end(offer, claim.session_id, claim.turn_id)
+        ended = self._end(claim, end, stay)
+        if not isinstance(ended, _Final):
+            return ended
+        first = self.opened.first_step(stay, claim.session_id, claim.turn_id, end.first_step, ended.brain, ended.found)
+        return TurnCleanup(ended.bounced, ended.children, first)
+
+    @script("turn_end", ENDED=_ended, FINAL=_Final)
+    def _end(
+        self, claim: TurnClaim, end: TurnEnd, stay: StayRequest
+    ) -> TurnCleanup | _Final | Literal["MORE", "CHANGED", "LOST"]: ...
 
     @script("turn_waited", ENDED=True, NONE=False)
     def end_wait(self, session_id: str, turn_id: str, text: str) -> bool:

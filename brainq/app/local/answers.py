@@ -9,6 +9,7 @@ from brainq.adapters.celery import names
 from brainq.app.wiring import Wiring
 from brainq.engine.calls.function_run import Abandon
 from brainq.runtime.observe.logs import logger, turn_log_ids
+from brainq.runtime.observe.work_events import UNWATCHED
 
 log = logger("brainq.local")
 UNREADABLE = "dropped: unreadable"
@@ -62,9 +63,9 @@ class Answers:
         wiring = self.wiring
         match bell.task:
             case names.TURN_ADVANCE:
-                return wiring.coordinator.advance(*bell.arguments)
+                return wiring.visits.advance(*bell.arguments, events=UNWATCHED, abandon=abandon)
             case names.CALL_RUN:
-                return wiring.runner.run(*bell.arguments, abandon=abandon)
+                return wiring.visits.run_call(*bell.arguments, events=UNWATCHED, abandon=abandon)
             case names.FINALIZE_STEP:
                 return wiring.finalizer.run(*bell.arguments)
             case names.JUDGE_RUN:

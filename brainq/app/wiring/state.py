@@ -123,6 +123,7 @@ class RedisState:
             serves=sorted(wiring.serves),
             build=build,
             acks=ReplicaAcks(scripts, lease_s) if wiring.redis_url.startswith(REPLICATED_SCHEMES) else None,
+            opened=self.turns.opened,
         )
         self.finals = RedisFinalChain(
             scripts,

@@ -28,6 +28,7 @@ from brainq.engine.people.budgets import BudgetDesk
 from brainq.engine.people.tenant_places import ONE_CELL, TenantPlaces
 from brainq.errors import SetupError, Unreachable
 from brainq.runtime.leases import LeaseRenewer, process_name
+from brainq.runtime.processes.pool_threads import POOL_THREADS
 from brainq.runtime.settings.cluster_url import CLUSTER_SCHEMES, as_cluster_url
 from brainq.runtime.settings.deployment import Settings
 from brainq.runtime.settings.extensions import load_extension
@@ -36,6 +37,7 @@ from brainq.runtime.text.service_url import without_password
 if TYPE_CHECKING:
     from brainq.adapters.redis.stream_reader import StreamReaders
     from brainq.app.wiring.quarantine import Quarantine
+    from brainq.app.wiring.visits import Visits
     from brainq.engine.calls.run import CallRunner
     from brainq.engine.finalize.finalizer import TurnFinalizer
     from brainq.engine.finalize.rerun import StepRerunner
@@ -165,6 +167,12 @@ class Wiring:
         from brainq.app.wiring.finalizer import make_finalizer
 
         return make_finalizer(self, self.quarantine.run_step)
+
+    @cached_property
+    def visits(self) -> Visits:
+        from brainq.app.wiring.visits import Visits
+
+        return Visits(self, POOL_THREADS)
 
     @cached_property
     def judge_runner(self) -> JudgeRunner:

@@ -33,6 +33,7 @@ from brainq.engine.tools.context_pack import MEMORY_TOOL
 from brainq.engine.tools.deadline import DeadlineToken
 from brainq.engine.tools.mcp.session import close_sessions
 from brainq.engine.tools.tool import Tool, make_tool
+from brainq.engine.visit import NO_VISIT, Visit
 from brainq.runtime.leases import LeaseRenewer
 from brainq.runtime.observe import telemetry_names as names
 from brainq.runtime.observe import tracing
@@ -150,42 +151,67 @@ class CallRunner:
         close_sessions()
         TOOL_LOOP.stop()
 
-    def run(self, session_id: str, turn_id: str, call_id: str, attempt: int, abandon: Abandon | None = None) -> str:
+    def run(
+        self,
+        session_id: str,
+        turn_id: str,
+        call_id: str,
+        attempt: int,
+        abandon: Abandon | None = None,
+        visit: Visit = NO_VISIT,
+    ) -> str:
         """Handle one doorbell. Returns the outcome as a word, for logs and tests.
 
         abandon   answers the doorbell if the function keeps this thread after its deadline. If `abandon` is None, this
                   thread cannot be abandoned, and the call runs in a thread of its own
         """
         if abandon is None:
-            return run_in_own_thread(partial(self.run, session_id, turn_id, call_id, attempt))
-        # The watch begins before the claim, so that a stop between the two is not missed.
-        token = DeadlineToken(math.inf)
+            return run_in_own_thread(partial(self.run, session_id, turn_id, call_id, attempt, visit=visit))
         with ExitStack() as held:
-            if self.stops is not None:
-                held.enter_context(self.stops.watch(session_id, turn_id, token.cancel))
-            ref = CallRef(session_id, turn_id, call_id)
+            token, ref = self._watch(held, session_id, turn_id, visit), CallRef(session_id, turn_id, call_id)
             claim = self.calls.claim(ref, attempt, f"{next(self._numbers)}@{self.owner}")
             if isinstance(claim, NoClaim):
                 return self._drop(ref, claim.why)
-            brain = self.brains.of(claim.brain)
-            assert brain is not None  # the claim returns only calls of these brains
-            is_memory = claim.tool == MEMORY_TOOL and claim.step == 0
-            tool = self._memory_tools.of(claim.brain) if is_memory else brain.tools.get(claim.tool)
-            if tool is None:
-                return self._not_loaded(claim)
-            token.ends_at = time.monotonic() + min(claim.cap_ms, claim.remaining_ms) / 1000
-            beat = CallBeat(self.calls, claim)
-            held.push(self.beats.renew(beat.beat, token.cancel))
-            # This call may be the reason why the workers that ran it before have died.
-            runs_alone = claim.attempt > MAX_LOST_WORKERS and not is_memory
-            # Everything that needs Redis comes before the intent, because nothing may fail between the intent and the
-            # function.
-            context = self._context(claim, tool, token, brain.name, runs_alone=runs_alone)
-            beat.progress = lambda: context.newest_progress
-            call = ClaimedCall(claim, tool, brain, context)
-            span = call_span(claim, brain.name, redact=brain.redact_logs) if tracing.recorder else INVALID_SPAN
-            with span as call.span:
-                return self._intend_and_run(call, partial(self._cut_off, call, held, abandon), runs_alone=runs_alone)
+            visit.begin(claim)
+            return self._run_claimed(claim, token, held, abandon, visit)
+
+    def run_claimed(self, claim: CallClaim, abandon: Abandon | None, visit: Visit) -> str:
+        """Run a call that the work before it opened and claimed for this thread. Returns what `run` does."""
+        if abandon is None:
+            return run_in_own_thread(partial(self.run_claimed, claim, visit=visit))
+        with ExitStack() as held:
+            token = self._watch(held, claim.session_id, claim.turn_id, visit)
+            return self._run_claimed(claim, token, held, abandon, visit)
+
+    def _watch(self, held: ExitStack, session_id: str, turn_id: str, visit: Visit) -> DeadlineToken:
+        """Return the token that a stop of the turn cancels, from before the claim on, so that none is missed."""
+        token = DeadlineToken(math.inf)
+        if self.stops is not None:
+            held.enter_context(visit.watch(self.stops, session_id, turn_id, token.cancel))
+        return token
+
+    def _run_claimed(
+        self, claim: CallClaim, token: DeadlineToken, held: ExitStack, abandon: Abandon, visit: Visit
+    ) -> str:
+        brain = self.brains.of(claim.brain)
+        assert brain is not None  # the claim returns only calls of these brains
+        is_memory = claim.tool == MEMORY_TOOL and claim.step == 0
+        tool = self._memory_tools.of(claim.brain) if is_memory else brain.tools.get(claim.tool)
+        if tool is None:
+            return self._not_loaded(claim)
+        token.ends_at = time.monotonic() + min(claim.cap_ms, claim.remaining_ms) / 1000
+        beat = CallBeat(self.calls, claim)
+        held.push(self.beats.renew(beat.beat, token.cancel))
+        # This call may be the reason why the workers that ran it before have died.
+        runs_alone = claim.attempt > MAX_LOST_WORKERS and not is_memory
+        # Everything that needs Redis comes before the intent, because nothing may fail between the intent and the
+        # function.
+        context = self._context(claim, tool, token, brain.name, runs_alone=runs_alone)
+        beat.progress = lambda: context.newest_progress
+        call = ClaimedCall(claim, tool, brain, context, visit)
+        span = call_span(claim, brain.name, redact=brain.redact_logs) if tracing.recorder else INVALID_SPAN
+        with span as call.span:
+            return self._intend_and_run(call, partial(self._cut_off, call, held, abandon), runs_alone=runs_alone)
 
     def _intend_and_run(self, call: ClaimedCall, on_cut: OnCut, *, runs_alone: bool) -> str:
         claim, hooks = call.claim, call.brain.hooks.before_call

@@ -103,7 +103,14 @@ class TurnFinalizer:
             return f"dropped: {claim.why}"
         if claim.lost:
             COUNTERS.add(m.LAPSED, "finalizer_step")
-        return ChainVisit(self, claim, events).run()
+        return ChainVisit(self, claim, events, time.monotonic() + self.visit_s).run()
+
+    def follow(self, claim: FinalStepClaim, until: float, events: WorkEvents = UNWATCHED) -> None:
+        """Run the first step of a chain that the end of its turn opened for this thread, and the steps that follow.
+
+        until   when this thread takes no further step, in monotonic time
+        """
+        ChainVisit(self, claim, events, min(until, time.monotonic() + self.visit_s)).follow()
 
     def run_claimed(self, claim: FinalStepClaim) -> None:
         """Run a step that another process has claimed, limits, and will settle. Raises what the step raises."""
@@ -148,21 +155,28 @@ class ChainVisit:
     following   the claim of the step that this worker is to do next; None if another worker is to go on
     """
 
-    def __init__(self, finalizer: TurnFinalizer, claim: FinalStepClaim, events: WorkEvents) -> None:
+    def __init__(self, finalizer: TurnFinalizer, claim: FinalStepClaim, events: WorkEvents, until: float) -> None:
         self._finalizer = finalizer
         self._chain = finalizer.chain
         self._work = finalizer.work(claim)
         self._events = events
-        self._until = time.monotonic() + finalizer.visit_s
+        self._until = until
         self._last: Callable[[], object] | None = None  # a callback that only this thread can wait for
         self._first = claim
         self.following: FinalStepClaim | None = None
 
     def run(self) -> str:
         """Do steps until another worker is to go on. Returns what was done with the first, in a word."""
+        return self._visit(partial(self._answer, self._first))
+
+    def follow(self) -> None:
+        """Do steps, of which no doorbell was rung for the first either."""
+        self._visit(lambda: self._watched(self._first, self._answer) or "")
+
+    def _visit(self, first: Callable[[], str]) -> str:
         later = self._finalizer.later
         try:
-            did = self._answer(self._first)
+            did = first()
             while following := self.following:
                 self._watched(following, self._answer)
             if self._last is not None:
@@ -175,11 +189,11 @@ class ChainVisit:
     def _watched(self, claim: FinalStepClaim, act: Callable[[FinalStepClaim], str]) -> None:
         """Show a step that no doorbell was rung for to those who watch tasks."""
         began, did = time.monotonic(), WorkOutcome("failed", WorkFailure.STEP_FAILED)
-        self._events.step_began(claim)
+        self._events.began(claim)
         try:
             did = act(claim)
         finally:
-            self._events.step_ended(claim, did, time.monotonic() - began)
+            self._events.ended(claim, did, time.monotonic() - began)
 
     def _answer(self, claim: FinalStepClaim) -> str:
         """Do a claimed step and settle it. Returns what was done, in a word."""
@@ -223,8 +237,8 @@ class ChainVisit:
     def _do_joined(self, step: FinalStep, context: StepContext) -> None:
         began = time.monotonic()
         self._finalizer.late.steps.run(step, context)
-        self._events.step_began(context.claim)
-        self._events.step_ended(context.claim, "next", time.monotonic() - began)
+        self._events.began(context.claim)
+        self._events.ended(context.claim, "next", time.monotonic() - began)
 
     def _do_other(self, claim: FinalStepClaim, step: FinalStep) -> str:
         """Do a step that the result does not wait for, unless it is to be a job."""

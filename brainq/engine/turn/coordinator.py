@@ -28,6 +28,7 @@ from brainq.engine.turn.explain import waits_for_build
 from brainq.engine.turn.owned_turn import LOST, Did, LoopEnd, Lost, Outcome, OwnedTurn, Waits
 from brainq.engine.turn.reflection import ThinkingManager
 from brainq.engine.turn.step import StepPipeline, middleware_end
+from brainq.engine.visit import NO_VISIT, Visit
 from brainq.runtime.leases import LeaseRenewer
 from brainq.runtime.observe import telemetry_names as names
 from brainq.runtime.observe.logs import MissingBrainLog, logger, missing_brain_error
@@ -154,17 +155,25 @@ class Coordinator:
     _numbers: Iterator[int] = field(default_factory=lambda: itertools.count(1), init=False)
     _missing: MissingBrainLog = field(default_factory=MissingBrainLog, init=False)
 
-    def advance(self, session_id: str, turn_id: str, fence: int) -> str:
+    def advance(self, session_id: str, turn_id: str, fence: int, visit: Visit = NO_VISIT) -> str:
         """Handle one doorbell. Returns the outcome as a word, for logs and tests."""
         # Each claim has its own owner name. After Redis has lost data, fences start again, and an older thread of this
         # process must not be taken for the new owner.
         owner = f"{next(self._numbers)}@{self.owner}"
         ownership = Ownership()
         # The watch begins before the claim, so that a cancel between the two is not missed.
-        with self.stops.watch(session_id, turn_id, ownership.lose):
-            return self._claim_and_advance(session_id, turn_id, fence, owner, ownership)
+        with visit.watch(self.stops, session_id, turn_id, ownership.lose):
+            return self._claim_and_advance(session_id, turn_id, fence, owner, ownership, visit)
 
-    def _claim_and_advance(self, session_id: str, turn_id: str, fence: int, owner: str, ownership: Ownership) -> str:
+    def advance_claimed(self, claim: TurnClaim, visit: Visit) -> str:
+        """Advance a turn that the work before it opened and claimed for this thread. Returns the outcome as a word."""
+        ownership = Ownership()
+        with visit.watch(self.stops, claim.session_id, claim.turn_id, ownership.lose):
+            return self._advance_owned(claim, ownership, visit)
+
+    def _claim_and_advance(
+        self, session_id: str, turn_id: str, fence: int, owner: str, ownership: Ownership, visit: Visit
+    ) -> str:
         if self.quarantine is None:
             claim = self.turns.claim(session_id, turn_id, fence, owner, ANY_LOSSES)
         else:
@@ -178,22 +187,26 @@ class Coordinator:
             return f"dropped: {claim.why}"
         if claim.lost:
             COUNTERS.add(m.LAPSED, "turn")
+        visit.begin(claim)
+        return self._advance_owned(claim, ownership, visit)
+
+    def _advance_owned(self, claim: TurnClaim, ownership: Ownership, visit: Visit) -> str:
         renewal, outcome = self.beats.renew(lambda: self.turns.beat(claim), ownership.lose), LOST
         try:
-            outcome = self._advance_claim(claim, ownership)
+            outcome = self._advance_claim(claim, ownership, visit)
             return outcome.word
         finally:
             renewal.is_over = True
             if isinstance(outcome, Lost):
-                log.info("turn lost", turn_id=turn_id)
+                log.info("turn lost", turn_id=claim.turn_id)
                 # This process is alive. It keeps trying to release the turn until Redis answers, so that the turn is
                 # not blamed for the death of a worker.
                 self.beats.renew(lambda: self.turns.release(claim), _ignore_beat)
 
-    def _advance_claim(self, claim: TurnClaim, ownership: Ownership) -> Outcome:
+    def _advance_claim(self, claim: TurnClaim, ownership: Ownership, visit: Visit) -> Outcome:
         view = self.turns.look(claim)
         work = None if claim.only_ends else self.brains.of(view.request.brain)
-        turn = OwnedTurn(claim, view, ownership.is_lost, self.outages.for_turn(view))
+        turn = OwnedTurn(claim, view, ownership.is_lost, self.outages.for_turn(view), visit)
         if work is None:
             outcome = self._end_unserved(turn)
         else:

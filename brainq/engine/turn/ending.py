@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Literal
 
-from brainq.contracts.claim import TurnClaim, TurnCleanup
+from brainq.contracts.claim import TurnClaim, TurnCleanup, TurnEnd
 from brainq.contracts.message import Message
 from brainq.contracts.model import Spend
 from brainq.contracts.status import TURN_FAILURES, Ending, StopReason, TraceStatus, WorkOutcome
@@ -15,6 +15,7 @@ from brainq.contracts.view import TurnView
 from brainq.engine.turn.decide import End
 from brainq.engine.turn.owned_turn import LOST, Did, LoopEnd, Lost, OwnedTurn, did_or_lost
 from brainq.engine.turn.turn_diff import turn_diff
+from brainq.engine.visit import AFTER_END
 from brainq.runtime.observe.logs import logger
 
 if TYPE_CHECKING:
@@ -86,7 +87,7 @@ class Ender:
         cut_off = begun and end.ending is not Ending.COMPLETED
         streamed = turn.retry(lambda: self.turns.text_so_far(claim)) if cut_off else ""
         while True:
-            ended = turn.retry(partial(self._end, turn, end, answer, begun, streamed, diff, len(changes)))
+            ended = self._end(turn, end, answer, begun, streamed, diff, len(changes))
             if ended != "CHANGED":
                 break
             # This is rare: most turns change no text, so reading the changes for every turn would be wasted.
@@ -114,8 +115,7 @@ class Ender:
         message = answer.message if answer else None
         text = message.content if message else end.text
         review = view.request.kind == "review" and end.ending is Ending.COMPLETED and text.strip()
-        return self.turns.end(
-            turn.claim,
+        made = TurnEnd(
             ending=end.ending,
             stop_reason=end.stop_reason,
             text=text,
@@ -133,6 +133,11 @@ class Ender:
             n_changes=n_changes,
             lost=answer.lost if answer else None,
         )
+        with turn.visit.offering(AFTER_END) as offering:
+            ended = turn.retry(partial(self.turns.end, turn.claim, made, offering.offer))
+            if isinstance(ended, TurnCleanup):
+                offering.take(ended.opened)
+            return ended
 
     def _go_on(self, claim: TurnClaim, message: Message, spend: Spend, answer: LoopEnd) -> Did | Lost:
         """Commit the answer as a step like any other. The next step reads the input that has arrived."""

@@ -10,6 +10,7 @@ from brainq.contracts.message import Message
 from brainq.contracts.model import Spend
 from brainq.contracts.view import TurnView
 from brainq.engine.turn.decide import End
+from brainq.engine.visit import NO_VISIT, Visit
 from brainq.runtime.outage import OutageRetry
 
 
@@ -21,12 +22,14 @@ class OwnedTurn:
     view      the turn as it was when it was claimed
     is_lost   returns whether the turn has another owner, according to the latest heartbeat
     retry     calls a function that needs Redis or SQL, again while they are unavailable
+    visit     what its thread continues with
     """
 
     claim: TurnClaim
     view: TurnView
     is_lost: Callable[[], bool]
     retry: OutageRetry
+    visit: Visit = NO_VISIT
 
 
 @dataclass(frozen=True, slots=True)

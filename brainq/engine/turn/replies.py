@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
-from brainq.contracts.claim import CallsOverBudget, TurnClaim
+from brainq.contracts.claim import CallClaim, CallsOverBudget, Opened, TurnClaim
 from brainq.contracts.message import Message
 from brainq.contracts.model import FinishKind, ModelReply
 from brainq.contracts.status import Ending, StopReason
@@ -18,6 +19,7 @@ from brainq.engine.models.asking.bill import ReplyCost
 from brainq.engine.turn.call_plan import CallPlan, CallPlanner, approval_rows, deny_over_budget
 from brainq.engine.turn.decide import End
 from brainq.engine.turn.owned_turn import Did, LoopEnd, Lost, OwnedTurn, StepOutcome, did_or_lost
+from brainq.engine.visit import AFTER_CALLS
 from brainq.runtime.observe.logs import logger
 
 if TYPE_CHECKING:
@@ -125,6 +127,19 @@ class StepReply:
     tail: str
 
 
+def commit_in_visit(
+    turn: OwnedTurn, commit: Callable[..., CallsOverBudget | Opened | Literal["COMMITTED", "LOST"]]
+) -> Did | Lost | CallsOverBudget:
+    """Commit a step. The thread may continue with what that opens."""
+    with turn.visit.offering(AFTER_CALLS) as offering:
+        done = turn.retry(partial(commit, offer=offering.offer))
+        if isinstance(done, CallsOverBudget):
+            return done
+        if isinstance(done, TurnClaim | CallClaim):
+            offering.take(done)
+        return did_or_lost(done != "LOST", CALLS_COMMITTED)
+
+
 @dataclass(kw_only=True, eq=False)
 class ReplyHandler:
     """The handler of model replies. A complete reply has been paid for, so while Redis or SQL is unavailable it is kept
@@ -166,9 +181,9 @@ class ReplyHandler:
             turn.retry(partial(self._ask_people, claim, plan))
         while True:
             commit = partial(self.turns.commit_calls, claim, made.step, plan.message, plan.calls, cost.spend, made.tail)
-            done = turn.retry(partial(commit, plan.block_tools, lost=cost.lost))
+            done = commit_in_visit(turn, partial(commit, plan.block_tools, lost=cost.lost))
             if not isinstance(done, CallsOverBudget):
-                return did_or_lost(done == "COMMITTED", CALLS_COMMITTED)
+                return done
             # The budget now includes the other calls, so the next commit cannot be refused.
             plan = planner.plan(deny_over_budget(verdicts, done.calls))
 
@@ -179,8 +194,9 @@ class ReplyHandler:
         plan = CallPlanner(self.brain, turn.view, step, made.reply).refuse(again.problem, again.text)
         notes = () if plan.calls else (problem_note(again, claim.turn_id, step),)
         commit = partial(self.turns.commit_calls, claim, step, plan.message, plan.calls, cost.spend, made.tail)
-        done = turn.retry(partial(commit, problem=again.problem, notes=notes, lost=cost.lost))
-        return did_or_lost(done == "COMMITTED", CALLS_COMMITTED)
+        done = commit_in_visit(turn, partial(commit, problem=again.problem, notes=notes, lost=cost.lost))
+        assert not isinstance(done, CallsOverBudget)  # none of its calls may run
+        return done
 
     def _over_budget(self, claim: TurnClaim, plan: CallPlan) -> list[str]:
         """Charge the calls to the budget before people are asked to approve them. Returns the refused calls."""

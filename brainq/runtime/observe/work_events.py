@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from brainq.contracts.claim import CallRef, FinalStepClaim
+from brainq.contracts.claim import CallRef, Opened
 
 
 class WorkEvents:
@@ -11,7 +11,7 @@ class WorkEvents:
 
     turn         the sweeper ended a turn
     call         the sweeper gave up an attempt of a call, or found it lost; `rung_again_ms` as `RedisCalls` returns it
-    step_began, step_ended   a worker that was already running the finalizer continued with this step
+    began, ended   a thread continued with this work, which its own work had opened
     """
 
     def turn(self, session_id: str, turn_id: str, fence: int, did: str) -> None:
@@ -20,10 +20,10 @@ class WorkEvents:
     def call(self, ref: CallRef, attempt: int, tool: str, did: str, rung_again_ms: int | None) -> None:
         return
 
-    def step_began(self, claim: FinalStepClaim) -> None:
+    def began(self, claim: Opened) -> None:
         return
 
-    def step_ended(self, claim: FinalStepClaim, did: str, took_s: float) -> None:
+    def ended(self, claim: Opened, did: str, took_s: float) -> None:
         return
 
 

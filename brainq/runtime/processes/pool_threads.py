@@ -7,7 +7,7 @@ starting.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from types import MappingProxyType
 
 NO_POOLS: Mapping[str, int] = MappingProxyType({})
@@ -17,10 +17,12 @@ class PoolThreads:
     """The threads that each pool of this process may use, and how many are in use.
 
     draining: the process starts no more work, because it is about to stop.
+    paused: the pools that take no work now, because the process lacks what they need.
     """
 
     def __init__(self, threads: Mapping[str, int] = NO_POOLS) -> None:
         self.draining = False
+        self.paused: Collection[str] = ()
         self._lock = threading.Lock()
         self._freed = threading.Condition(self._lock)
         self._alarms: dict[str, Callable[[], object]] = {}
@@ -81,6 +83,13 @@ class PoolThreads:
                 return True
             self._alarms[pool] = alarm
             return False
+
+    def move(self, pool: str, to: str) -> None:
+        """Count a thread of `pool` to another pool, even if none of its threads is free: one is about to be."""
+        with self._lock:
+            if to in self._free:
+                self._free[to] -= 1
+        self.give_back(pool)
 
 
 POOL_THREADS = PoolThreads()

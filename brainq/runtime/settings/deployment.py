@@ -100,6 +100,9 @@ class Settings(HttpSettings):
     keep_session_s: float = Field(default=7 * 86400.0, ge=1, le=365 * 86400)
     """The seconds for which the history of an idle session stays in Redis. After that it is read from SQL."""
 
+    stay: bool = True
+    """Whether a thread of a worker of several pools may continue with what its work has just opened."""
+
     cancel_grace_s: float = Field(default=2.0, gt=0, le=60)
     """The seconds that the calls of a cancelled turn have to end by themselves. A function may use three quarters of
     it."""

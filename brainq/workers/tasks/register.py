@@ -57,13 +57,26 @@ def current_abandon() -> Abandon | None:
     return abandon
 
 
+def _kept_events(app: Celery) -> list[WorkEvents]:
+    """Return a list of one: the events of the worker of `app`, once there is one."""
+    events: list[WorkEvents] = [UNWATCHED]
+
+    def keep(sender: Any, **_: object) -> None:
+        if sender.app is app:
+            events[:] = [TaskEvents(sender)]
+
+    worker_init.connect(keep, weak=False)
+    return events
+
+
 def coordinator_tasks(app: Celery, wiring: GetWiring) -> BuildMachines:
     """Register the tasks that advance turns and accept foreign submits, and the threads of sweeper and pollers."""
+    events = _kept_events(app)
 
     @app.task(name=names.TURN_ADVANCE, **_OPTIONS)
     def advance(session_id: str, turn_id: str, fence: int) -> None:
         with turn_log_ids(session_id, turn_id):
-            raise_failure(wiring().coordinator.advance(session_id, turn_id, fence))
+            raise_failure(wiring().visits.advance(session_id, turn_id, fence, events[0], current_abandon()))
 
     @app.task(name=names.TURN_SUBMIT, Request=HiddenRequest, bind=True, reads_request=True, **_OPTIONS)
     def submit(task: Any, *args: Any, **fields: Any) -> None:
@@ -83,24 +96,20 @@ def coordinator_tasks(app: Celery, wiring: GetWiring) -> BuildMachines:
 
 def call_tasks(app: Celery, wiring: GetWiring) -> BuildMachines:
     """Register the task that runs calls, of the effects whose queues the worker consumes."""
+    events = _kept_events(app)
 
     @app.task(name=names.CALL_RUN, **_OPTIONS)
     def run(session_id: str, turn_id: str, call_id: str, attempt: int) -> None:
         with turn_log_ids(session_id, turn_id, call_id):
-            raise_failure(wiring().runner.run(session_id, turn_id, call_id, attempt, current_abandon()))
+            visits = wiring().visits
+            raise_failure(visits.run_call(session_id, turn_id, call_id, attempt, events[0], current_abandon()))
 
     return lambda: wiring().runner
 
 
 def finalizer_tasks(app: Celery, wiring: GetWiring) -> BuildMachines:
     """Register the tasks that run finalizer steps and judges, and the thread that sends to webhooks."""
-    events: list[WorkEvents] = [UNWATCHED]  # the worker's events, as soon as there is a worker
-
-    def keep(sender: Any, **_: object) -> None:
-        if sender.app is app:
-            events[:] = [TaskEvents(sender)]
-
-    worker_init.connect(keep, weak=False)
+    events = _kept_events(app)
 
     @app.task(name=names.FINALIZE_STEP, **_OPTIONS)
     def step(session_id: str, turn_id: str, step_name: str) -> None:

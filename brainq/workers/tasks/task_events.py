@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import Any
 
 from brainq.adapters.celery import names
-from brainq.contracts.claim import CallRef, FinalStepClaim
+from brainq.contracts.claim import CallClaim, CallRef, Opened, TurnClaim
 from brainq.contracts.status import WorkFailure, WorkOutcome
 from brainq.runtime.observe.logs import logger
 from brainq.runtime.observe.work_events import WorkEvents
@@ -92,9 +92,9 @@ def failure_of(did: str) -> WorkFailed | None:
 
 
 class TaskEvents(WorkEvents):
-    """Task events about work that no task shows: a call whose worker died, a turn whose time was up, or a finalizer
-    step that was claimed without a doorbell. Without these events Flower shows such a call as running for ever, and
-    such a turn or step not at all.
+    """Task events about work that no task shows: a call whose worker died, a turn whose time was up, or work
+    that a thread continued with, without a doorbell. Without these events Flower shows such a call as running for
+    ever, and such a turn or step not at all.
 
     worker   Celery's WorkController, whose event sender is used
     """
@@ -115,21 +115,23 @@ class TaskEvents(WorkEvents):
             again = f"{task_id}.again-{rung_again_ms}"
             self._failed(again, ref.turn_id, names.shown_name(tool), args, did)
 
-    def step_began(self, claim: FinalStepClaim) -> None:
-        """Report the begin of a step, under the task id that its doorbell would have had."""
+    def began(self, claim: Opened) -> None:
+        """Report the begin of work, under the task id that its doorbell would have had."""
         if self._dispatcher() is None:
             return
-        args = (claim.session_id, claim.turn_id, claim.step)
-        task = self._task(_step_task_id(claim), claim.turn_id, _shown_step(claim), args)
+        task_id, name, args = _task_of(claim)
+        task = self._task(task_id, claim.turn_id, name, (claim.session_id, claim.turn_id, *args))
         self._send("task-received", **task, retries=0, eta=None, expires=None, parent_id=None)
-        self._send("task-started", uuid=task["uuid"])
+        self._send("task-started", uuid=task_id)
 
-    def step_ended(self, claim: FinalStepClaim, did: str, took_s: float) -> None:
-        failure = failure_of(did)
+    def ended(self, claim: Opened, did: str, took_s: float) -> None:
+        if self._dispatcher() is None:
+            return
+        (task_id, _, _), failure = _task_of(claim), failure_of(did)
         if failure is None:
-            self._send("task-succeeded", uuid=_step_task_id(claim), result="None", runtime=took_s)
+            self._send("task-succeeded", uuid=task_id, result="None", runtime=took_s)
         else:
-            self._send("task-failed", uuid=_step_task_id(claim), exception=repr(failure), traceback="")
+            self._send("task-failed", uuid=task_id, exception=repr(failure), traceback="")
 
     def _failed(self, task_id: str, turn_id: str, name: str, args: tuple[object, ...], did: str) -> None:
         failure = failure_of(did)
@@ -159,9 +161,13 @@ class TaskEvents(WorkEvents):
         return None if dispatcher.groups and "task" not in dispatcher.groups else dispatcher
 
 
-def _shown_step(claim: FinalStepClaim) -> str:
-    return names.shown_part(names.FINALIZE_STEP, claim.step) or names.FINALIZE_STEP
-
-
-def _step_task_id(claim: FinalStepClaim) -> str:
-    return f"{claim.turn_id}.final.{claim.step}.{claim.fence - 1}"
+def _task_of(claim: Opened) -> tuple[str, str, tuple[object, ...]]:
+    """Return the id, the display name and the last arguments that the task of its doorbell would have had."""
+    if isinstance(claim, CallClaim):
+        task_id = f"{claim.turn_id}.{claim.call_id}.{claim.attempt}"
+        return task_id, names.shown_name(claim.tool), (claim.call_id, claim.attempt)
+    if isinstance(claim, TurnClaim):
+        fence = claim.fence - 1
+        return f"{claim.turn_id}.advance.{fence}", names.TURN_ADVANCE, (fence,)
+    shown = names.shown_part(names.FINALIZE_STEP, claim.step) or names.FINALIZE_STEP
+    return f"{claim.turn_id}.final.{claim.step}.{claim.fence - 1}", shown, (claim.step,)

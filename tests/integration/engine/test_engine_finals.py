@@ -257,12 +257,12 @@ class DiesBefore:
         self._step = step
         self.went_on_with: list[str] = []
 
-    def step_began(self, claim: FinalStepClaim) -> None:
+    def began(self, claim: FinalStepClaim) -> None:
         self.went_on_with.append(claim.step)
         if claim.step == self._step:
             raise SystemExit
 
-    def step_ended(self, claim: FinalStepClaim, did: str, took_s: float) -> None:
+    def ended(self, claim: FinalStepClaim, did: str, took_s: float) -> None:
         return None
 
 

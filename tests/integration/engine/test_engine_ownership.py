@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from brainq.contracts.claim import NoClaim, StepAttempt, StepStart, TurnClaim, TurnCleanup, TurnStart
+from brainq.contracts.claim import NoClaim, StepAttempt, StepStart, TurnClaim, TurnCleanup, TurnEnd, TurnStart
 from brainq.contracts.event import EventKind
 from brainq.contracts.message import Message
 from brainq.contracts.model import Spend
@@ -89,17 +89,19 @@ def old_and_new_owner(pumps: Pumps) -> tuple[Pump, TurnClaim, TurnClaim]:
 def end(pump: Pump, claim: TurnClaim) -> object:
     return pump.wiring.state.turns.end(
         claim,
-        ending=Ending.COMPLETED,
-        stop_reason=StopReason.ANSWERED,
-        text="x",
-        error="",
-        answer=Message(role="assistant", content="x"),
-        marker=None,
-        open_status=TraceStatus.CANCELLED,
-        open_text="",
-        first_step="citations",
-        spend=None,
-        tail="",
+        TurnEnd(
+            ending=Ending.COMPLETED,
+            stop_reason=StopReason.ANSWERED,
+            text="x",
+            error="",
+            answer=Message(role="assistant", content="x"),
+            marker=None,
+            open_status=TraceStatus.CANCELLED,
+            open_text="",
+            first_step="citations",
+            spend=None,
+            tail="",
+        ),
     )
 
 

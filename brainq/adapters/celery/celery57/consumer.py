@@ -196,6 +196,7 @@ class Consumer(stock.Consumer):
         """Consume, except for the queues of `idle` pools, or pause. Any thread may call this. The event loop acts
         within a second."""
         self._wanted = ALL_POOLS - idle if may_consume else frozenset()
+        POOL_THREADS.paused = ALL_POOLS - self._wanted
         if self.is_connected:  # otherwise on_ready does it
             self.call_soon(self._apply)
 

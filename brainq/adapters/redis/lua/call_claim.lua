@@ -15,26 +15,13 @@ REPLY  GO spec cap_ms:n remaining_ms:n effect:Effect tool step:n edited:b brain 
 -- @include lib/waves
 -- @include lib/refusal
 -- @include lib/pass_on_call
--- @include lib/claimed_from
+-- @include lib/claim_call
 local c = read_call(call, {'status', 'attempt', 'effect', 'spec', 'cap_ms', 'tool', 'rung_at', 'edited', 'waits_at',
   'dispatched_at', 'bell', 'owner', 'passed'})
 
-local function begin(...)
-  redis.call('HSET', trace, call .. ':status', 'running', call .. ':owner', owner, call .. ':lease', now + lease_ms,
-    call .. ':started_at', now, ...)
-end
-
-local function grant(t, remaining_ms)
-  local dispatched_at = tonumber(c.dispatched_at) or now
-  return {'GO', c.spec, tonumber(c.cap_ms), remaining_ms, c.effect, c.tool, tonumber(t.step), c.edited or '0', t.brain or '',
-    math.max(0, now - dispatched_at), c.waits_at and math.max(0, dispatched_at - tonumber(c.waits_at)) or 0}
-end
-
-local function left_ms() return tonumber(redis.call('HGET', budget, 'deadline')) - now end
-
 local function claim()
   if c.status == 'running' and c.owner == owner and tonumber(c.attempt) == attempt then
-    return grant(read(turn, {'step', 'brain'}), math.max(0, left_ms()))
+    return {'GO', call_grant(c, read(turn, {'step', 'brain'}), math.max(0, time_left_ms()))}
   end
   if c.status ~= 'dispatched' then return {'DROP', c.status or 'gone'} end
   if tonumber(c.attempt) ~= attempt then return {'DROP', 'stale'} end
@@ -48,7 +35,7 @@ local function claim()
   -- A copy of its bell was answered, and it waits no more: that says nothing of the list.
   if not leave_calls(trace, sid, tid, call, c) then mark_claimed(place_of(c.effect, c.passed, c.rung_at), c.rung_at) end
   if t.state ~= 'active' or t.cancel == '1' then return {'DROP', 'closed'} end
-  local remaining_ms = left_ms()
+  local remaining_ms = time_left_ms()
   if remaining_ms <= 0 then return {'DROP', 'expired'} end
   local stop = are_stops() and stop_of_call(c.tool, t.brain, brains:match('^%S*'))
   if stop then
@@ -56,16 +43,12 @@ local function claim()
     hold_back(call)
     return {'DROP', 'stopped'}
   end
-  if c.effect == 'read_only' then
-    begin()
-  elseif hold_word(t.holds) then
+  if c.effect ~= 'read_only' and hold_word(t.holds) then
     hold_back(call)
     return {'DROP', 'held'}
-  else
-    begin(note_redis())
   end
-  emit(events, 'call.running', {call = call, tool = c.tool, attempt = attempt})
-  return grant(t, remaining_ms)
+  begin_attempt(call, attempt, c, owner, lease_ms)
+  return {'GO', call_grant(c, t, remaining_ms)}
 end
 
 local reply = claim()

@@ -4,13 +4,16 @@ enters a turn whose call has timed out or whose gate is closed. What comes too l
 timed_out -> timed_out_late; a late write leaves a notice that the model reads next. With it the call leaves its lanes,
 unless its function `still_runs`: then they are left when it has ended, and says so here. After LOST they may be the next
 attempt's, or a sweeper frees them. SETTLED, too, where it has ended so already: that reply was lost.
+`stay`: the queues of what the thread continues with, by `visit` (lib/stay). CALL or TURN: it is settled, and the thread has that.
 
-KEYS   turn budget trace history events guard sources blocked notices changes
+KEYS   turn budget trace history events guard sources blocked notices changes run
 ARGV   sid tid owner call attempt:n status:TraceStatus message detail latency_ms:n retryable:b found block:b
-       notice changed still_runs:b
-REPLY  SETTLED | LATE status:TraceStatus | LOST status:TraceStatus/gone
+       notice changed still_runs:b stay:words visit
+REPLY  SETTLED | CALL call attempt:n spec cap_ms:n remaining_ms:n effect:Effect tool step:n edited:b brain waited_ms:n lane_waited_ms:n
+       | TURN fence:n now:n found... | LATE status:TraceStatus | LOST status:TraceStatus/gone
 ]]
 -- @include lib/settle
+-- @include lib/stay_call
 -- @include lib/late
 -- @include lib/changes
 local c = read_call(call, {'status', 'attempt', 'owner', 'effect', 'fp', 'tool', 'noted', 'early'})
@@ -20,16 +23,17 @@ local is_cut = status == 'timed_out' or status == 'cancelled' or status == 'unkn
 if c.status == 'running' and is_open(t) then
   add_changes(changed)
   note_retryable(call, retryable)
+  if not is_cut then offer_calls(stay, visit) end
   settle(call, c, t, status, message, detail, latency_ms, found, block, still_runs == '0')
   -- What came from outside for a call that was cut off before it could take it is reported like what comes late. The
   -- status does not move by it: the function has not ended.
   if c.early and is_cut then came_late(call, c, 'unknown', t.state, cjson.decode(c.early).notice) end
-  return {'SETTLED'}
+  return stayed_reply() or {'SETTLED'}
 end
 -- A function that was cut off has not ended yet: only how it ends in the end is news.
 local is_news = c.status ~= 'running' and not is_cut
 if is_news and not came_late(call, c, c.status, t.state, notice) then
-  if c.status == status then return {'SETTLED'} end
+  if c.status == status then return stayed_before(stay, visit) or {'SETTLED'} end
   return {'LOST', c.status}
 end
 if still_runs == '0' and c.effect ~= 'read_only' then leave_lanes(call) end

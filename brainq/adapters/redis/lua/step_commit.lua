@@ -4,22 +4,26 @@ Commit a reply that asks for calls: the reply enters the history, the calls thei
 wrong with the reply, where something was; `notes` follow a reply without calls and tell the model.
 `lost` are spends of requests for it that broke off before, as a JSON array. The calls are paid for here. BUDGET: these could not be, the others are, and nothing else has changed: they are to be
 committed again, with those `refused`.
+`stay`: the queues of what the thread continues with, by `visit` (lib/stay). CALL or TURN: it has that; to its owner it says the
+same again.
 
-KEYS   turn session budget trace history events guard blocked spends
+KEYS   turn session budget trace history events guard blocked spends notices run
 ARGV   sid tid owner fence:n step:n item calls block:words tail problem input:n output:n cache_read:n
-       cache_creation:n cost:f? spend lost notes...
-REPLY  COMMITTED | BUDGET refused:words | LOST
+       cache_creation:n cost:f? spend lost stay:words visit notes...
+REPLY  COMMITTED | CALL call attempt:n spec cap_ms:n remaining_ms:n effect:Effect tool step:n edited:b brain waited_ms:n lane_waited_ms:n
+       | TURN fence:n now:n found... | BUDGET refused:words | LOST
 ]]
 -- @include lib/owner_fence
 -- @include lib/budget
 -- @include lib/money
 -- @include lib/plan
 -- @include lib/waves
+-- @include lib/stay_call
 -- @include lib/own_history
 -- @include lib/owner_gone
 local t = read(turn, {'state', 'owner', 'fence', 'step', 'attempt', 'estimate', 'isolated', 'cancel', 'holds',
   'write_epoch', 'brain', 'money'})
-if not is_owner(t, owner, fence) or tonumber(t.step) ~= step - 1 then return {'LOST'} end
+if not is_owner(t, owner, fence) or tonumber(t.step) ~= step - 1 then return stayed_before(stay, visit) or {'LOST'} end
 use_own_history(t.isolated)
 
 local plan, ids, refused = cjson.decode(calls), {}, {}
@@ -54,5 +58,6 @@ for i, call in ipairs(plan) do
 end
 for name in block:gmatch('%S+') do redis.call('SADD', blocked, name) end
 t.step, t.n_calls, t.wave, t.waves = step, #plan, 1, waves
+offer_calls(stay, visit)
 open_waves(t, known)
-return {'COMMITTED'}
+return stayed_reply() or {'COMMITTED'}

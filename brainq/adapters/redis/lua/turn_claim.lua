@@ -12,7 +12,7 @@ ARGV   sid tid owner fence:n lease_ms:n grace_ms:n most_lost:n brains:words decl
 REPLY  GO fence:n now:n lost:b stops only_ends:b | DROP
        why:TurnState/gone/stale/held/grace/suspect/awaits/no_brain/other_build/other_format
 ]]
--- @include lib/own_history
+-- @include lib/claim_turn
 -- @include lib/overdue
 -- @include lib/event
 -- @include lib/ring
@@ -22,7 +22,6 @@ REPLY  GO fence:n now:n lost:b stops only_ends:b | DROP
 -- @include lib/owner_gone
 -- @include lib/refusal
 -- @include lib/pass_on
--- @include lib/builds
 -- @include lib/capacity
 -- @include lib/waits_for
 -- @include lib/stops
@@ -44,7 +43,7 @@ if cancelled and now < tonumber(t.cancel_at or 0) + grace_ms and runs_calls(turn
 local is_held = t.owner ~= '' and tonumber(t.lease_until or 0) > now
 if is_held and not interrupt then return {'DROP', 'held'} end
 if t.awaits ~= 'coordinator' and not interrupt and now < deadline then return {'DROP', 'awaits'} end
-if not refused and declared ~= '' and not interrupt then refused = begins_elsewhere(t) end
+if not refused and declared ~= '' and not interrupt then refused = begins_elsewhere(t, declared) end
 if refused and (refused == 'other_format' or not interrupt and now < deadline) then
   pass_on(refused, 'turns', t, turn, 'rung_at', 'passed', sid, tid, tid, 'advance.' .. fence, {sid, tid, fence})
   return {'DROP', refused == 'ramp' and 'other_build' or refused}
@@ -62,7 +61,6 @@ if t.aux_open and t.aux_open ~= '' then
 end
 if t.money then settle_money(turn, t.money, charged_usd) end
 if t.line then leave_line(turn, t.line, sid, tid) t.waits_for = nil end
-redis.call('HSET', turn, 'fence', fence + 1, 'owner', owner, 'lease_until', now + lease_ms, 'thinking', '0', 'aux_open', '')
 if t.waits_for then
   redis.call('HDEL', turn, 'waits_for', 'resumes_at', 'stop')
   -- As long as it has no reply its time begins with its place, however early or late that is.
@@ -74,7 +72,5 @@ if t.waits_for then
   end
   add_live(sid, tid, t.brain)
 end
-if declared ~= '' or STATE_FORMAT > 1 then note_build(t, refused) end
-use_own_history(t.isolated)
-while t.awaits == 'coordinator' and not isolated and redis.call('LMOVE', notices, history, 'LEFT', 'RIGHT') do end
+own_turn(t, fence + 1, {owner = owner, lease_ms = lease_ms, declared = declared}, refused)
 return {'GO', fence + 1, now, lost and '1' or '0', has_stops and all_stops() or '', refused and '1' or '0'}

@@ -5,12 +5,13 @@ MORE: input came while the last step was answered, and another step may read it;
 are more than the `n_changes` changes that the diff was made of. `base` is the key prefix of the session's turns; the next
 turn's keys are made from it, in the same slot. `lost` are spends of requests that broke off, as a JSON array; "": nobody
 says what became of a model call that is under way. `outcome` is what the session keeps of a turn with a history of its own.
+`stay`: the queues of what the thread continues with, by `visit` (lib/stay). FINAL: it has ended, and the thread has the first step.
 
 KEYS   session waiting turn budget trace history events guard notices spends mailbox receipts changes flags readiness
 ARGV   base sid tid owner fence:n ending:Ending stop_reason:StopReason text failure item marker outcome
        open_status:TraceStatus open_text first_step tail last diff n_changes:n input:n output:n cache_read:n
-       cache_creation:n cost:f? spend lost keep_session_ms:n
-REPLY  ENDED next bounced:words children:words | MORE | CHANGED | LOST
+       cache_creation:n cost:f? spend lost keep_session_ms:n stay:words visit
+REPLY  ENDED next bounced:words children:words | FINAL next bounced:words children:words brain found... | MORE | CHANGED | LOST
 ]]
 -- @include lib/owner_fence
 -- @include lib/budget
@@ -21,10 +22,12 @@ REPLY  ENDED next bounced:words children:words | MORE | CHANGED | LOST
 -- @include lib/go_to_next
 -- @include lib/calls_left
 -- @include lib/inputs_left
+-- @include lib/stay_final
 local KEPT_MESSAGES = 2000  -- of a session's history: as many as a step reads
+
 local t = read(turn, {'state', 'owner', 'fence', 'step', 'attempt', 'estimate', 'cancel', 'n_calls', 'absorbed', 'number', 'flag',
   'trimmed', 'isolated', 'brain', 'thinking', 'thinking_step', 'estimate_usd', 'under_way', 'money'})
-if not is_owner(t, owner, fence) then return {'LOST'} end
+if not is_owner(t, owner, fence) then return final_before(stay, visit) or {'LOST'} end
 use_own_history(t.isolated)
 if redis.call('LLEN', changes) ~= n_changes then return {'CHANGED'} end
 local inputs = redis.call('LRANGE', mailbox, 0, -1)
@@ -62,8 +65,10 @@ if diff ~= '' then
   redis.call('HSET', turn, 'diff', diff)
   emit(events, 'turn.diff', {diff = diff})
 end
+offer_final(stay, visit)
 close_turn(turn, events, sid, tid, ending, stop_reason, text, failure, first_step)
 
 if t.flag then redis.call('HDEL', flags, t.flag) end
 local next_turn = go_to_next(s.paused == '1', t.brain)
-return {'ENDED', next_turn, table.concat(bounced, ' '), table.concat(children, ' ')}
+bounced, children = table.concat(bounced, ' '), table.concat(children, ' ')
+return stayed and final_reply(next_turn, bounced, children, t.brain or '') or {'ENDED', next_turn, bounced, children}

@@ -6,5 +6,5 @@ KEYS   turn session history
 ARGV   most:n
 REPLY  SAID messages...
 ]]
--- @include lib/said
+-- @include lib/messages_of_turn
 return add_messages({'SAID'}, most)

@@ -6,5 +6,5 @@ KEYS   turn session history trace receipts
 ARGV   most:n
 REPLY  SAID trace:hash receipts:hash messages...
 ]]
--- @include lib/said
+-- @include lib/messages_of_turn
 return add_messages({'SAID', redis.call('HGETALL', trace), redis.call('HGETALL', receipts)}, most)

@@ -71,7 +71,9 @@ class Calls:
     def give_token(self, claim: CallClaim, token: str) -> str:
         return token
 
-    def settle(self, claim: CallClaim, report: CallReport, *, still_runs: bool = False) -> SettleReply:
+    def settle(
+        self, claim: CallClaim, report: CallReport, *, still_runs: bool = False, offer: object = None
+    ) -> SettleReply:
         self.on_settle()
         self.settled.append(report)
         self.log.append(f"settle {report.status}{' still runs' if still_runs else ''}")

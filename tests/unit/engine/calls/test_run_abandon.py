@@ -86,7 +86,7 @@ def test_one_that_is_cut_off_is_settled_at_once_and_keeps_the_thread(
 def test_what_is_late_is_told_after_the_cut_is_settled(rig: Rig, threads: list[str], release: threading.Event) -> None:
     settle = rig.calls.settle
 
-    def slow(claim: CallClaim, report: CallReport, *, still_runs: bool = False) -> SettleReply:
+    def slow(claim: CallClaim, report: CallReport, *, still_runs: bool = False, offer: object = None) -> SettleReply:
         if still_runs:
             release.set()
             wait_until(lambda: "ends" in threads, "it ends before its cut is settled")

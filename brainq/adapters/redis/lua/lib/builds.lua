@@ -1,4 +1,4 @@
--- Which build begins a turn, and which ones went on with it. Uses the names of turn_claim. `declared` has of the worker that
+-- Which build begins a turn, and which ones went on with it. Uses the script's names: turn sid. `declared` has of the worker that
 -- claims: `build`, its name; `brains`, by name the digest of each and its pin; `ramp`: build, other build, and which of 10000
 -- parts of all sessions begin on the first.
 -- @include lib/pass_on
@@ -6,7 +6,7 @@
 
 -- A turn that nobody has begun is for another build, which is there: 'ramp', and the turn has its digest to find it by.
 -- @lazy
-local function begins_elsewhere(t)
+local function begins_elsewhere(t, declared)
   if t.step ~= '0' or t.pin or t.builds then return end
   local here, passed = cjson.decode(declared), passed_to(t.passed, t.rung_at)
   if passed then return passed ~= here.build and 'ramp' or nil end
@@ -20,7 +20,7 @@ end
 
 -- `builds`: BUILD#DIGEST, of each in turn. A pin is set by what begins the turn, and by nothing later.
 -- @lazy
-local function note_build(t, refused)
+local function note_build(t, refused, declared)
   if STATE_FORMAT > tonumber(t.format or 1) then raise_format(sid, tid) end
   if declared == '' or refused then return end
   local here = cjson.decode(declared)

@@ -8,6 +8,7 @@
 -- @include lib/lanes
 -- @include lib/call_queue
 -- @include lib/stops
+-- @include lib/opened
 local function tool_message(call, tool, step, text)
   return cjson.encode({role = 'tool', call_id = call, name = tool or '', content = text,
     is_error = true, turn = tid, step = step})
@@ -17,6 +18,10 @@ end
 local function dispatch(call, c)
   redis.call('HSET', trace, call .. ':status', 'dispatched', call .. ':dispatched_at', now, call .. ':rung_at', now)
   emit(events, 'call.dispatched', {call = call, attempt = tonumber(c.attempt)})
+  if claim_opened_call and claim_opened_call(call, c) then
+    c.status = 'running'
+    return
+  end
   ring_call(trace, sid, tid, call, c, 'first')
   c.status = 'dispatched'
 end

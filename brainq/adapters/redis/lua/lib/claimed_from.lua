@@ -1,8 +1,8 @@
--- Uses the names of call_claim.
+-- Uses the script's name: run.
 -- @include lib/run
--- The field that says from which Redis it is claimed, and its value.
+-- The field that says from which Redis an attempt is claimed, and its value.
 -- @lazy
-local function note_redis()
+local function note_redis(call, attempt)
   local known = redis.call('GET', run)
   if not known then
     known = redis_run()

@@ -78,7 +78,7 @@ local function open_waves(t, known)
   if t.state == 'parked' and t.cancel ~= '1' then resume_turn(turn, budget, events, 'coordinator') end
   absorb(step, calls, t.isolated)
   redis.call('HSET', turn, 'absorbed', step, 'wave', wave, 'awaits', 'coordinator', 'rung_at', now)
-  ring_coordinator(t.fence)
+  if not (claim_next_step and claim_next_step(t)) then ring_coordinator(t.fence) end
 end
 
 -- A call of the wave has ended: the last one opens what comes next.

@@ -1,0 +1,65 @@
+-- Continuing with a call that is opened, or with the turn's next step (lib/stay). Uses the script's names: turn trace budget events
+-- history notices, and sid tid.
+-- @include lib/stay
+-- @include lib/claim_call
+-- @include lib/claim_turn
+-- @include lib/read_call
+
+-- A call that was just noted as dispatched. Returns whether it was claimed.
+-- @lazy
+local function take_call(call, c)
+  local visit = visit_for(c.effect, tid)
+  local remaining_ms = visit and time_left_ms() or 0
+  if remaining_ms <= 0 then return false end
+  local t = read(turn, {'step', 'brain', 'format', 'pin'})
+  if refusal(visit.brains, t, turn) then return false end
+  local more, attempt = read_call(call, {'spec', 'cap_ms', 'edited', 'waits_at', 'dispatched_at'}), tonumber(c.attempt)
+  more.effect, more.tool = c.effect, c.tool
+  begin_attempt(call, attempt, c, visit.owner, visit.lease_ms)
+  stayed = {reply = {'CALL', call, attempt, call_grant(more, t, remaining_ms)}}
+  return true
+end
+
+-- The turn awaits its coordinator, and nobody owns it. `t`: its fence, step, cancel and isolated. Returns whether it was claimed.
+-- @lazy
+local function take_turn(t)
+  local visit = t.cancel ~= '1' and visit_for('turns', tid)
+  if not visit or time_left_ms() <= 0 then return false end
+  local more = read(turn, {'brain', 'format', 'pin', 'builds', 'lost_attempts'})
+  more.step, more.isolated, more.awaits = t.step, t.isolated, 'coordinator'
+  -- Its claim by a doorbell decides which build begins it, and whether it goes to quarantine.
+  local is_plain = (t.step ~= '0' or visit.declared == '') and (more.lost_attempts or '0') == '0'
+  if not is_plain or refusal(visit.brains, more, turn) then return false end
+  local fence = t.fence + 1
+  own_turn(more, fence, visit)
+  stayed = {reply = {'TURN', fence, now}, reads = visit.reads}
+  return true
+end
+
+-- Where `queues` is not empty, the script's thread may continue.
+local function offer_calls(queues, visit)
+  if queues == '' then return end
+  offer_stay(queues, visit, tid)
+  claim_opened_call, claim_next_step = take_call, take_turn
+end
+
+local function stayed_reply() return stayed and read_with_claim() end
+
+-- What a script claimed for this visit when it ran before, and its reply was lost; or nil. `step`: of the turn.
+-- @lazy
+local function stayed_before(queues, text)
+  if queues == '' then return end
+  local visit, t = cjson.decode(text), read(turn, {'owner', 'fence', 'step', 'n_calls', 'brain', 'state'})
+  if t.state ~= 'active' then return end
+  if t.owner == visit.owner then
+    stayed = {reply = {'TURN', tonumber(t.fence), now}, reads = visit.reads}
+    return read_with_claim()
+  end
+  for i = 0, tonumber(t.n_calls or 0) - 1 do
+    local call = 'c' .. t.step .. '-' .. i
+    local c = read_call(call, {'owner', 'status', 'spec', 'cap_ms', 'effect', 'tool', 'edited', 'waits_at', 'dispatched_at', 'attempt'})
+    if c.owner == visit.owner and c.status == 'running' then
+      return {'CALL', call, tonumber(c.attempt), call_grant(c, t, math.max(0, time_left_ms()))}
+    end
+  end
+end

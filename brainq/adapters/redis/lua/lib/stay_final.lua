@@ -1,0 +1,39 @@
+-- Continuing with the finalizer's first step of a turn that ends (lib/stay). Uses the script's names: turn session history sid tid.
+-- @include lib/stay
+-- @include lib/messages_of_turn
+-- Its fields say already that nobody holds it. Returns whether it was claimed.
+-- @lazy
+local function take_final(tid)
+  local visit = visit_for('finalize', tid)
+  if not visit then return false end
+  local t = read(turn, {'brain', 'format', 'pin'})
+  if refusal(visit.brains, t, turn) then return false end
+  redis.call('HSET', turn, 'fin_owner', visit.owner, 'fin_fence', 1, 'fin_tries', 1, 'fin_lost', 1, 'fin_ahead', '',
+    'fin_lease', now + visit.lease_ms)
+  stayed = visit
+  return true
+end
+
+-- Where `queues` is not empty, the script's thread may continue.
+local function offer_final(queues, visit)
+  if queues == '' then return end
+  offer_stay(queues, visit, tid)
+  claim_first_final = take_final
+end
+
+-- Returns the reply, with what the visit reads of the turn, and at most `most` of its messages.
+-- @lazy
+local function final_reply(...)
+  stayed.reply = {'FINAL', ...}
+  return add_messages(read_with_claim(), stayed.most)
+end
+
+-- What this visit was given when the script ran before, and its reply was lost; or nil.
+-- @lazy
+local function final_before(queues, text)
+  if queues == '' then return end
+  local visit, t = cjson.decode(text), read(turn, {'state', 'fin_owner', 'fin_fence', 'brain'})
+  if t.state ~= 'closing' or t.fin_owner ~= visit.owner or t.fin_fence ~= '1' then return end
+  stayed = visit
+  return final_reply('', '', '', t.brain or '')
+end
