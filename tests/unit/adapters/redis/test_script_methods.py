@@ -109,8 +109,8 @@ def test_a_reply_has_fields_of_closed_types() -> None:
         return chain._claim("s", "t", "log", "w").run()  # pyright: ignore[reportPrivateUsage]
 
     assert claimed("DROP", "gone") == NoClaim("gone")
-    given = claimed("GO", "7", "1", "0", "1", "2", "shop", "40", "end", "", "")
-    assert given == (7, 1, 0, True, 2, "shop", 40, "end", "", "")
+    given = claimed("GO", "7", "1", "0", "1", "2", "shop", "40", "end")
+    assert given == (7, 1, 0, True, 2, "shop", 40, "end")
     with pytest.raises(ScriptError, match=r"finalize_claim: replied 'asleep', its header declares \['gone', "):
         claimed("DROP", "asleep")
 
