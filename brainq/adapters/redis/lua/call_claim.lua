@@ -1,11 +1,10 @@
 --[[
-Take a dispatched call to run it. A call of a turn that is closed, cancelled or past its deadline never starts, and one
-that changes something not while a hold is in force: it leaves its lanes, and is parked or denied, as any call is that operators
-have stopped. A worker that does not serve the call's effect (`serves` names those it does), or may not go on with its turn
-(lib/refusal), is not to run it, whoever sent it the doorbell. With one that changes something it is noted from which Redis it
-was claimed (call_unstarted); which
-that is, is asked for once in 10 s. Its place in the list is for the next call that waits for one, whatever is replied. To its owner
-it says the same again.
+Claim a dispatched call in order to run it. A call whose turn is closed, cancelled or past its deadline never starts. A
+write does not start while a hold is in force, and no call starts that operators have stopped: it leaves its lanes, and
+is parked or denied. A worker that does not serve the call's effect (`serves` names those it does), or that may not
+continue its turn (lib/refusal), must not run the call, whoever rang. For a write, the Redis from which it was claimed
+is recorded (call_unstarted); which one that is, is read once in 10 s. The call's place in the list goes to the next
+waiting call, whatever the reply. A repeated claim of the owner gets the same reply.
 
 KEYS   turn budget trace history events guard run
 ARGV   sid tid owner call attempt:n lease_ms:n serves:words brains:words
@@ -32,7 +31,7 @@ local function claim()
     pass_on_call(refused, t, c)
     return {'DROP', refused}
   end
-  -- A copy of its bell was answered, and it waits no more: that says nothing of the list.
+  -- A copy of its bell was answered, and the call no longer waits. This does not show that the list has a free place.
   if not leave_calls(trace, sid, tid, call, c) then mark_claimed(place_of(c.effect, c.passed, c.rung_at), c.rung_at) end
   if t.state ~= 'active' or t.cancel == '1' then return {'DROP', 'closed'} end
   local remaining_ms = time_left_ms()

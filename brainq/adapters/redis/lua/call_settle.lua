@@ -1,9 +1,10 @@
 --[[
-Record how a call ended: the move of its status and the recording of its result are one step, so no result
-enters a turn whose call has timed out or whose gate is closed. What comes too late changes nothing but
-timed_out -> timed_out_late; a late write leaves a notice that the model reads next. With it the call leaves its lanes,
-unless its function `still_runs`: then they are left when it has ended, and says so here. After LOST they may be the next
-attempt's, or a sweeper frees them. SETTLED, too, where it has ended so already: that reply was lost.
+Record how a call ended. The move of its status and the recording of its result are one step, so no result enters a turn
+whose call has timed out or whose gate is shut. A late result changes nothing except timed_out to timed_out_late, and a
+late write leaves a notice that the model reads next. The call leaves its lanes, unless its function `still_runs`: then
+it leaves them when the function has ended and this is called again. After LOST, the lanes may belong to the next
+attempt, or a sweeper frees them. SETTLED is also the reply if the call has already ended in this way, because that
+reply was lost.
 `stay`: the queues of what the thread continues with, by `visit` (lib/stay). CALL or TURN: it is settled, and the thread has that.
 
 KEYS   turn budget trace history events guard sources blocked notices changes run
@@ -25,12 +26,12 @@ if c.status == 'running' and is_open(t) then
   note_retryable(call, retryable)
   if not is_cut then offer_calls(stay, visit) end
   settle(call, c, t, status, message, detail, latency_ms, found, block, still_runs == '0')
-  -- What came from outside for a call that was cut off before it could take it is reported like what comes late. The
-  -- status does not move by it: the function has not ended.
+  -- A result from outside that arrived before the call was cut off is reported as late. It does not change the status,
+  -- because the function has not ended.
   if c.early and is_cut then came_late(call, c, 'unknown', t.state, cjson.decode(c.early).notice) end
   return stayed_reply() or {'SETTLED'}
 end
--- A function that was cut off has not ended yet: only how it ends in the end is news.
+-- A function that was cut off has not ended yet. Only its final end is reported.
 local is_news = c.status ~= 'running' and not is_cut
 if is_news and not came_late(call, c, c.status, t.state, notice) then
   if c.status == status then return stayed_before(stay, visit) or {'SETTLED'} end

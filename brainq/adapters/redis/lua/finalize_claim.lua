@@ -1,9 +1,9 @@
 --[[
-Take the finalizer step that is next, if it is the one the doorbell names and nobody holds it. `lost` counts the workers that took
-it before and did not report its end. `past` is what an older build did ahead of a failing step. A worker that may not continue the
-turn (lib/refusal) gets the step only if the turn ended more than `left_ms` ago: then nobody seems to have its brain, and the brain
-that is returned is a name of none. Whatever the reply, the step's place in the list is free for the next turn that waits. Its owner
-gets the same reply again.
+Claim the next finalizer step, if the doorbell names it and it has no owner. `lost` counts the workers that claimed it before and did
+not report its end. `past` names the steps that an older build ran ahead of a failing step. A worker that may not continue the turn
+(lib/refusal) gets the step only if the turn ended more than `left_ms` ago: then no worker seems to have its brain, and the returned
+brain is the name of no brain. Whatever the reply, the step's place in the list is free for the next waiting turn. A repeated claim
+of the owner gets the same reply.
 
 KEYS   turn
 ARGV   sid tid owner step lease_ms:n brains:words left_ms:n
@@ -44,7 +44,7 @@ local function claim()
     pass_on_final(refused, t, place, since)
     return {'DROP', refused}
   end
-  -- A copy of its bell was answered, and it waits no more: that says nothing of the list.
+  -- A copy of its bell was answered, and the turn no longer waits. This does not show that the list has a free place.
   if place == 'queue' then leave_finals(sid, tid) else mark_claimed(place, t.fin_rung) end
   local fence, tries, lost = t.fin_fence + 1, t.fin_tries + 1, tonumber(t.fin_lost or 0)
   redis.call('HSET', turn, 'fin_fence', fence, 'fin_tries', tries, 'fin_owner', owner, 'fin_lease', now + lease_ms,

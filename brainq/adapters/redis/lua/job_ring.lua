@@ -1,7 +1,7 @@
 --[[
 Ring in `queue` for a job in SQL of an ended turn: a judge or a finalizer step, named `job`. `bell` is the doorbell's id in its
-turn. A job is not rung for more often than every `hold_ms`: its row says whether it is due. A queue that nobody empties is not
-filled with copies: what is due is rung for when there is a place.
+turn. A job is rung for at most once in `hold_ms`, because its row says whether it is due. FULL means that the queue has 100
+doorbells already; a due job is rung for later, when there is room.
 
 KEYS   rung
 ARGV   sid tid queue bell job hold_ms:n

@@ -1,6 +1,6 @@
 --[[
-A judge's doorbell came to a worker that may not judge its turn (lib/refusal): ring in the queue of a build that may, once in
-`hold_ms`. UNSERVED: no worker of such a build is there.
+Pass on a judge's doorbell that came to a worker which may not judge its turn (lib/refusal), into the queue of a build
+that may, once in `hold_ms`. UNSERVED means that no worker of such a build is running.
 
 KEYS   rung turn
 ARGV   sid tid bell judge brains:words hold_ms:n

@@ -1,9 +1,10 @@
 --[[
-Commit a reply that asks for calls: the reply enters the history, the calls their trace, the first wave opens.
-`calls` is a JSON array in the model's order; a call that a gate denied carries its message. `problem` says what was
-wrong with the reply, where something was; `notes` follow a reply without calls and tell the model.
-`lost` are spends of requests for it that broke off before, as a JSON array. The calls are paid for here. BUDGET: these could not be, the others are, and nothing else has changed: they are to be
-committed again, with those `refused`.
+Commit a reply with calls: the reply enters the history, the trace of its calls is written, and the first wave opens.
+`calls` is a JSON array in the model's order; a call that a gate denied has its message. `problem` says what was wrong
+with the reply, or is empty. `notes` follow a reply without calls and explain this to the model. `lost` is the cost of
+earlier requests for the reply that broke off, as a JSON array of spends. The calls are paid for here. BUDGET means that
+`refused` exceed the budget. The others are paid for, and nothing else has changed; the caller commits again with those
+denied.
 `stay`: the queues of what the thread continues with, by `visit` (lib/stay). CALL or TURN: it has that; to its owner it says the
 same again.
 

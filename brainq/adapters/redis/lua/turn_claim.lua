@@ -1,11 +1,11 @@
 --[[
-Take the ownership of a turn for one advance. A doorbell carries the fence it was rung under; only the
-newest one gets the turn, and each claim raises the fence. A cancel, or a deadline passed by over 2 s, takes
-the turn from whoever holds it or from the calls it awaits; after a cancel the calls that run have `grace_ms` to end.
-`lost`: its owner before had stopped beating.
-A turn that lost its worker `most_lost` times since it last went on is given to nobody who works on others, too; one of
-a brain that the worker does not have (lib/refusal) only to be ended: `only_ends`. `stops`: what operators have stopped, as
-a JSON array, or empty. `declared` is JSON where builds are distinguished (lib/builds), else empty.
+Claim the ownership of a turn for one advance. A doorbell carries the fence under which it was rung. Only the newest
+doorbell gets the turn, and each claim raises the fence. A cancel, or a deadline that passed more than 2 s ago, takes
+the turn from its owner or from the calls that it awaits; after a cancel, running calls have `grace_ms` to end. `lost`
+means that the previous owner had stopped beating. A turn that has lost its worker `most_lost` times since it last
+advanced is not given to a worker that has other turns. A worker without its brain (lib/refusal) gets it only to end it:
+`only_ends`. `stops` is what operators have stopped, as a JSON array, or empty. `declared` is JSON if builds are
+distinguished (lib/builds), or else empty.
 
 KEYS   turn budget history notices events spends
 ARGV   sid tid owner fence:n lease_ms:n grace_ms:n most_lost:n brains:words declared
@@ -54,7 +54,7 @@ if not interrupt and now < deadline and (tonumber(t.lost_attempts) or 0) + (lost
 end
 mark_claimed(place_of('turns', t.passed, t.rung_at), t.rung_at)
 if lost then note_lost(turn, t.owner) end
--- The owner before us died, or was cut off, in the middle of a model call: charge what it may have cost.
+-- The previous owner died, or was cut off, during a model call. Charge what the call may have cost.
 if t.thinking == '1' then charge_thinking(budget, spends, t) end
 if t.aux_open and t.aux_open ~= '' then
   charge_unknown(budget, spends, t.aux_under_way, t.aux_open, t.step, t.aux_tokens, t.aux_usd)
@@ -63,7 +63,7 @@ if t.money then settle_money(turn, t.money, charged_usd) end
 if t.line then leave_line(turn, t.line, sid, tid) t.waits_for = nil end
 if t.waits_for then
   redis.call('HDEL', turn, 'waits_for', 'resumes_at', 'stop')
-  -- As long as it has no reply its time begins with its place, however early or late that is.
+  -- The time of a turn without a reply begins with its place, whether that comes early or late.
   if t.step == '0' and t.waits_for ~= QUARANTINE and now < deadline then
     redis.call('HSET', budget, 'deadline', now + tonumber(redis.call('HGET', budget, 'timeout_ms')))
   elseif (t.step ~= '0' or t.waits_for == QUARANTINE) and (tonumber(t.resumes_at or '') or 0) > now then

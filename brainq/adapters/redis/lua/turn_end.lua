@@ -1,10 +1,11 @@
 --[[
-End a turn, once, by its owner: its mailbox is sealed, calls still open get their message, the answer enters the
-session's history, the write gate shuts, its capacity goes to the turn that is next for it, and the finalizer is rung.
-MORE: input came while the last step was answered, and another step may read it; nothing has changed. CHANGED: there
-are more than the `n_changes` changes that the diff was made of. `base` is the key prefix of the session's turns; the next
-turn's keys are made from it, in the same slot. `lost` are spends of requests that broke off, as a JSON array; "": nobody
-says what became of a model call that is under way. `outcome` is what the session keeps of a turn with a history of its own.
+End a turn, once, by its owner. Its mailbox is sealed, its open calls get their message, the answer enters the session's
+history, the write gate shuts, its capacity goes to the next turn, and the finalizer is rung for. MORE means that input
+came while the last step was answered, and that another step may read it; nothing has changed. CHANGED means that there
+are more than the `n_changes` changes that the diff was made of. `base` is the key prefix of the session's turns, from
+which the next turn's keys are made, in the same slot. `lost` is the cost of requests that broke off, as a JSON array of
+spends, or "" if the outcome of a model call in progress is unknown. `outcome` is the note that the session keeps of a
+turn with a separate history.
 `stay`: the queues of what the thread continues with, by `visit` (lib/stay). FINAL: it has ended, and the thread has the first step.
 
 KEYS   session waiting turn budget trace history events guard notices spends mailbox receipts changes flags readiness
@@ -55,7 +56,7 @@ if not isolated and length > KEPT_MESSAGES then
   redis.call('HSET', session, 'trimmed', trimmed + length - KEPT_MESSAGES)
 end
 redis.call('HSET', turn, 'end_at', length + trimmed)
--- A turn that only compacts begins nothing, and counts like any other.
+-- A turn that only compacts does not begin in the history, but counts like any other.
 if ending == 'completed' and not t.number then
   redis.call('HSET', turn, 'number', redis.call('HINCRBY', session, 'turns', 1))
 end

@@ -4,7 +4,8 @@
 -- @include lib/pass_on
 -- @include lib/session_pin
 
--- A turn that nobody has begun is for another build, which is there: 'ramp', and the turn has its digest to find it by.
+-- Return 'ramp' if a turn that has not begun must begin on another build that is running. The turn then has the digest
+-- by which that build is found.
 -- @lazy
 local function begins_elsewhere(t, declared)
   if t.step ~= '0' or t.pin or t.builds then return end
@@ -18,7 +19,8 @@ local function begins_elsewhere(t, declared)
   return 'ramp'
 end
 
--- `builds`: BUILD#DIGEST, of each in turn. A pin is set by what begins the turn, and by nothing later.
+-- Record the builds that advanced the turn in `builds`, as BUILD#DIGEST in order. The build that begins a turn sets its
+-- pin, and later ones do not.
 -- @lazy
 local function note_build(t, refused, declared)
   if STATE_FORMAT > tonumber(t.format or 1) then raise_format(sid, tid) end

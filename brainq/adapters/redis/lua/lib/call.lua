@@ -1,5 +1,5 @@
--- One call: ask for it, end it, open it when its wave comes.
--- Uses the script's names: turn budget trace events guard, and sid tid.
+-- One call: dispatching it, ending it, and opening it when its wave comes. Uses the script's names: turn budget trace
+-- events guard, and sid tid.
 -- @include lib/event
 -- @include lib/read_call
 -- @include lib/park
@@ -14,7 +14,7 @@ local function tool_message(call, tool, step, text)
     is_error = true, turn = tid, step = step})
 end
 
--- `c`: the call's effect, tool and attempt.
+-- Dispatch a call. `c` has its effect, tool and attempt.
 local function dispatch(call, c)
   redis.call('HSET', trace, call .. ':status', 'dispatched', call .. ':dispatched_at', now, call .. ':rung_at', now)
   emit(events, 'call.dispatched', {call = call, attempt = tonumber(c.attempt)})
@@ -34,7 +34,7 @@ local function end_call(call, status, message, detail, latency_ms, tool)
     detail = detail})
 end
 
--- A repeat of what already succeeded, with no other write since, is refused before it starts.
+-- Refuse a repeat of a call that has succeeded, if no other write was made since, before it starts.
 local function is_repeat(fingerprint, write_epoch)
   return fingerprint ~= '' and redis.call('HGET', guard, fingerprint) == (write_epoch or '0')
 end
@@ -44,8 +44,8 @@ local REFUSED = {
   expired = 'Not run: nobody approved it in time.',
 }
 
--- A call whose turn to go may have come, and that is no plain read: it goes, or waits for its lanes, or is parked, or refused.
--- Its status in `c` is the new one then. `c`: as TO_OPEN; `t`: the turn's write_epoch and holds.
+-- Open a call whose time may have come and that is not a plain read: it is dispatched, waits for its lanes, is parked,
+-- or is refused. `c` has the fields of TO_OPEN, and gets the new status. `t` has the turn's write_epoch and holds.
 -- @lazy
 local function open_with_care(call, c, t, step)
   local more = read_call(call, {'ask_ends', 'ask_why', 'started_at', 'again', 'lanes', 'client_ms', 'client_args', 'stop_ends'})
@@ -84,10 +84,10 @@ local function open_with_care(call, c, t, step)
   c.status = 'waiting'
 end
 
--- What `open_call` must know of a call.
+-- the fields of a call that `open_call` needs
 local TO_OPEN = {'status', 'park', 'effect', 'fp', 'tool', 'attempt', 'ask', 'stop'}
 
--- A read that nobody is asked about, and no stop has met, goes at once.
+-- A read that needs no approval and has met no stop is dispatched at once.
 local function open_call(call, c, t, step)
   if c.effect ~= 'read_only' or c.ask or c.stop or is_repeat(c.fp, t.write_epoch) then return open_with_care(call, c, t, step) end
   dispatch(call, c)

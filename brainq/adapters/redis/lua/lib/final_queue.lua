@@ -1,8 +1,8 @@
--- Tenants take turns for the finalizer's first list (lib/broker_queue): a turn whose step leads to its result and finds no place
--- there waits in the queue.
+-- The finalizer's first list, for which tenants take turns (lib/broker_queue). A turn whose step leads to its result
+-- and finds no place in the list waits in the queue.
 -- @include lib/broker_queue
 -- @include lib/final_bell
--- `finalize`: its bell may go into the list.
+-- the place `finalize` means that the bell may go into the list
 local function place_for_final() return has_place('finalize') and 'finalize' or 'queue' end
 
 local function publish_final(place, sid, tid, step, fence, again, since_s)
@@ -11,8 +11,8 @@ local function publish_final(place, sid, tid, step, fence, again, since_s)
   how(place, sid, tid, suffix, {sid, tid, step}, tid, nil, since_s)
 end
 
--- A turn that was claimed meanwhile, or is gone, needs none. One whose result has gone out delays nobody's. Returns whether
--- the first list has one more.
+-- Ring for a waiting turn. A turn that was claimed in the meantime, or is gone, needs no bell, and one whose result is
+-- out delays no other turn. Returns whether the first list has grown.
 local function publish_queued(member)
   local sid, tid = member:match('^(%S+) (%S+)$')
   local turn_key = OUTBOX_PREFIX .. '{' .. sid .. '}:t:' .. tid
@@ -46,7 +46,7 @@ local function fill_finals()
   if is_waited_for('finalize') then publish_finals() end
 end
 
--- The bell is where its turn's fields say: `place` is what was noted by note_bell.
+-- Ring at the place that the turn's fields name. `place` is the one that note_bell has recorded.
 local function ring_final(place, sid, tid, step, fence, again)
   if place == 'queue' then return join_finals(sid, tid) end
   publish_final(place, sid, tid, step, fence, again)

@@ -1,4 +1,4 @@
--- The write gate shuts, the ending is stored, and the finalizer's first step is rung.
+-- Shut the write gate, store the ending, and ring for the finalizer's first step.
 -- @include lib/event
 -- @include lib/final_queue
 -- @include lib/index

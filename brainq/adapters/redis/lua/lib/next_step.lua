@@ -1,11 +1,11 @@
--- A finalizer step is over, and the chain goes on with the next: its owner takes that at once, under the next fence, unless it
--- names no `owner`, or the result is out while others wait for theirs: then it is rung for. Returns whether it was taken.
--- Uses the script's names: turn sid tid fence next_step owner lease_ms.
+-- End a finalizer step, and continue the chain with the next one. Its owner takes that step at once, under the next
+-- fence, unless `owner` is empty, or the result is out while other turns wait for theirs: then it is rung for. Returns
+-- whether it was taken. Uses the script's names: turn sid tid fence next_step owner lease_ms.
 -- @include lib/now
 -- @include lib/final_queue
 -- @lazy
 local function ring_next_step(is_sent)
-  -- What comes after the result goes behind what leads to other turns' results.
+  -- Steps after the result come behind steps that lead to the results of other turns.
   local place = is_sent and 'finalize_later' or place_for_final()
   redis.call('HSET', turn, 'fin_step', next_step, 'fin_owner', '', 'fin_tries', 0, 'fin_retry_at', 0,
     'fin_failing_since', 0, 'fin_lost', 0, note_bell(place))

@@ -1,11 +1,11 @@
--- Continuing with a call that is opened, or with the turn's next step (lib/stay). Uses the script's names: turn trace budget events
--- history notices, and sid tid.
+-- The thread continues with a call that is opened, or with the turn's next step (lib/stay). It uses the script's names turn, trace,
+-- budget, events, history, notices, sid and tid.
 -- @include lib/stay
 -- @include lib/claim_call
 -- @include lib/claim_turn
 -- @include lib/read_call
 
--- A call that was just noted as dispatched. Returns whether it was claimed.
+-- Claims a call that was just recorded as dispatched. Returns whether it was claimed.
 -- @lazy
 local function take_call(call, c)
   local visit = visit_for(c.effect, tid)
@@ -20,14 +20,15 @@ local function take_call(call, c)
   return true
 end
 
--- The turn awaits its coordinator, and nobody owns it. `t`: its fence, step, cancel and isolated. Returns whether it was claimed.
+-- Claims the turn, which awaits its coordinator and has no owner. `t` has its fence, step, cancel and isolated. Returns whether it
+-- was claimed.
 -- @lazy
 local function take_turn(t)
   local visit = t.cancel ~= '1' and visit_for('turns', tid)
   if not visit or time_left_ms() <= 0 then return false end
   local more = read(turn, {'brain', 'format', 'pin', 'builds', 'lost_attempts'})
   more.step, more.isolated, more.awaits = t.step, t.isolated, 'coordinator'
-  -- Its claim by a doorbell decides which build begins it, and whether it goes to quarantine.
+  -- Only a claim by a doorbell decides which build begins a turn, and whether a turn goes to quarantine.
   local is_plain = (t.step ~= '0' or visit.declared == '') and (more.lost_attempts or '0') == '0'
   if not is_plain or refusal(visit.brains, more, turn) then return false end
   local fence = t.fence + 1
@@ -36,7 +37,7 @@ local function take_turn(t)
   return true
 end
 
--- Where `queues` is not empty, the script's thread may continue.
+-- Allows the script's thread to continue, unless `queues` is empty.
 local function offer_calls(queues, visit)
   if queues == '' then return end
   offer_stay(queues, visit, tid)
@@ -45,7 +46,7 @@ end
 
 local function stayed_reply() return stayed and read_with_claim() end
 
--- What a script claimed for this visit when it ran before, and its reply was lost; or nil. `step`: of the turn.
+-- Returns what the script claimed for this visit when it ran before, if its reply was lost; or else nil.
 -- @lazy
 local function stayed_before(queues, text)
   if queues == '' then return end

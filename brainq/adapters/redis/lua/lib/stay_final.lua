@@ -1,7 +1,8 @@
--- Continuing with the finalizer's first step of a turn that ends (lib/stay). Uses the script's names: turn session history sid tid.
+-- The thread continues with the finalizer's first step of a turn that ends (lib/stay). It uses the script's names turn, session,
+-- history, sid and tid.
 -- @include lib/stay
 -- @include lib/messages_of_turn
--- Its fields say already that nobody holds it. Returns whether it was claimed.
+-- Claims the step, which has no owner according to its fields. Returns whether it was claimed.
 -- @lazy
 local function take_final(tid)
   local visit = visit_for('finalize', tid)
@@ -14,21 +15,21 @@ local function take_final(tid)
   return true
 end
 
--- Where `queues` is not empty, the script's thread may continue.
+-- Allows the script's thread to continue, unless `queues` is empty.
 local function offer_final(queues, visit)
   if queues == '' then return end
   offer_stay(queues, visit, tid)
   claim_first_final = take_final
 end
 
--- Returns the reply, with what the visit reads of the turn, and at most `most` of its messages.
+-- Returns the reply, with the replies of the visit's reads and at most `most` of the turn's messages.
 -- @lazy
 local function final_reply(...)
   stayed.reply = {'FINAL', ...}
   return add_messages(read_with_claim(), stayed.most)
 end
 
--- What this visit was given when the script ran before, and its reply was lost; or nil.
+-- Returns what the script claimed for this visit when it ran before, if its reply was lost; or else nil.
 -- @lazy
 local function final_before(queues, text)
   if queues == '' then return end

@@ -1,5 +1,5 @@
--- The finalizer of a turn that is over: rung again, or the result sent by the sweeper. True: nothing is left to look
--- at. Uses the names of turn_sweep.
+-- Check the finalizer of a turn that is over: it is rung for again, or the sweeper sends the result. Returns true if
+-- nothing is left to check. Uses the names of turn_sweep.
 local function final_is_gone(place, rung_at)
   local queue, build = place:match('^([^@]+)@(.+)$')
   return bell_is_gone(queue or place, build and rung_at .. ' ' .. build, rung_at, rering_ms)

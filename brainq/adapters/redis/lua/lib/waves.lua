@@ -1,4 +1,4 @@
--- Opening waves: a wave's calls are asked for together; the next wave opens when all of them are settled.
+-- Opening waves. The calls of a wave are dispatched together, and the next wave opens when all of them are settled.
 -- Uses the script's names: turn budget trace history events guard, and sid tid.
 -- @include lib/fields
 -- @include lib/call
@@ -14,8 +14,8 @@ local OF_WAVES = {'step', 'n_calls', 'wave', 'waves', 'cancel', 'state', 'fence'
   'brain'}
 local MAY_GO = {planned = true, approval = true, hold = true}
 
--- The calls of this wave that are open, after those that may go now have been opened. `known`: all calls of the step, with
--- status, wave and park, or with what `open_call` must know, too.
+-- Return the open calls of this wave, after opening those that may be dispatched now. `known` has all calls of the
+-- step, with status, wave and park, or with the fields that `open_call` needs.
 local function open_wave(wave, calls, known, t, step)
   local open, places, names = {}, {}, {}
   for i, call in ipairs(calls) do
@@ -36,9 +36,10 @@ local function open_wave(wave, calls, known, t, step)
   return open
 end
 
--- Opens what may go now, and says whether the turn is parked by what is left. A turn that is being cancelled opens
--- nothing: it ends once nothing runs in it. `open_calls` counts a wave's open calls while none of them is parked.
--- `t` and `known` are the turn and its calls, as OF_WAVES and open_wave say, where the script has them.
+-- Open the calls that may be dispatched now, and return whether the remaining ones park the turn. A turn that is being
+-- cancelled opens nothing, and ends once none of its calls runs. `open_calls` counts the open calls of a wave while
+-- none of them is parked. `t` and `known` are the turn and its calls, with the fields of OF_WAVES and open_wave, if the
+-- script has them.
 -- @lazy
 local function open_waves(t, known)
   t = t or read(turn, OF_WAVES)
@@ -58,7 +59,7 @@ local function open_waves(t, known)
       if not SETTLED[c.status] then open = open + 1 end
       if c.status == 'parked' then
         parked = parked + 1
-        -- The client's calls come first: it gets their events, and may act.
+        -- The client's calls come first, because it acts on their events.
         if c.park == 'client' then awaits = 'client' end
         if awaits ~= 'client' and (c.park == 'approval' or c.park == 'hold') then awaits = 'people' end
       end
@@ -81,7 +82,7 @@ local function open_waves(t, known)
   if not (claim_next_step and claim_next_step(t)) then ring_coordinator(t.fence) end
 end
 
--- A call of the wave has ended: the last one opens what comes next.
+-- Count a call of the wave that has ended. The last one opens what comes next.
 local function count_down(cancel)
   local left = redis.call('HINCRBY', turn, 'open_calls', -1)
   if left <= 0 or cancel == '1' then open_waves() end
