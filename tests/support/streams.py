@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import asynccontextmanager
 
 from brainq.adapters.redis.events import Follower
@@ -63,7 +63,7 @@ async def take(follower: Follower, count: int, wait_s: float = 20.0) -> list[int
     return taken
 
 
-def numbers(events: list[TurnEvent]) -> list[int]:
+def numbers(events: Sequence[TurnEvent]) -> list[int]:
     return [event.seq for event in events]
 
 

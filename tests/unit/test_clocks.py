@@ -16,6 +16,7 @@ READ_IN = {
     "runtime/observe/metrics/export.py": "exported points carry the time of day",
     "adapters/celery/celery57/transport.py": "a broken message is saved with the time of day, for people",
     "adapters/models/failures.py": "a service's Retry-After may be a date, by the wall clock",
+    "testing/clock.py": "a test that moves time moves it from the time of day, for this process and its Redis",
     "cli/doctor/services.py": "measures how far this machine's clock is from Redis'",
 }
 

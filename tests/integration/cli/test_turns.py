@@ -114,7 +114,7 @@ def test_show_tells_of_a_turn_that_only_sql_still_knows(brainq: Brainq, client: 
     end_in_sql(wiring_of(client).store, turn, "s1")
     wiring_of(client).state.redis.flushall()
     page = brainq("show", turn)
-    assert "Redis has let it go" in page.out
+    assert "nothing more happens" in page.out
     assert "An answer." in page.out
     tail = brainq("tail", turn)
     assert (tail.code, tail.out) == (0, "")

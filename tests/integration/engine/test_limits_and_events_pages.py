@@ -62,10 +62,10 @@ def test_the_page_has_every_limit_with_its_default() -> None:
         if field.default is not None:
             assert told[name][0] == f"{field.default:g}", name
         else:
-            assert told[name][0].startswith(("none", "as `max_steps`")), name
+            assert told[name][0].startswith(("none", "as `max_steps`", "the model's own")), name
     assert f"{DEFAULT_TIMEOUT_S:g} s by default" in LIMITS
-    assert f"takes {Limits().max_steps} steps by default" in LIMITS
-    bounds = rows(LIMITS, "| what | how much | beyond |")
+    assert f"take {Limits().max_steps} steps by default" in LIMITS
+    bounds = rows(LIMITS, "| what | limit | beyond the limit |")
     attempts = bounds["attempts of a call whose worker died"][0]
     assert attempts == f"{Settings.model_fields['max_attempts'].default} (`BRAINQ_MAX_ATTEMPTS`)"
 

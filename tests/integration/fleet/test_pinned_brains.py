@@ -119,7 +119,7 @@ def test_a_turn_whose_build_is_gone_says_so_and_is_released(pumps: Pumps) -> Non
     assert began is not None
     old.answer(began)
     gone(old)
-    assert handle.explain().startswith("waits for build 1.4, whose brain it is pinned to")
+    assert handle.explain().startswith("waits for build 1.4, to whose brain it is pinned")
     assert [(build.name, build.needed) for build in new.client.versions().builds] == [("1.4", 1), ("1.5", 0)]
     assert new.client.release_build("1.4", "1.5").brains == ("shop",)
     new.drain("brainq.tools.read_only", "brainq.turns", "brainq.tools.network", "brainq.turns")
@@ -163,7 +163,7 @@ def test_a_pinned_turn_that_nobody_takes_ends_by_its_deadline_and_says_for_whom_
     assert snapshot is not None
     assert (snapshot.ending, snapshot.stop_reason) == (Ending.TIMED_OUT, StopReason.DEADLINE)
     error = old.wiring.state.redis.hget(old.wiring.state.keys.turn("s1", handle.turn_id), "error")
-    assert str(error).startswith("waits for build 1.4, whose brain it is pinned to")
+    assert str(error).startswith("waits for build 1.4, to whose brain it is pinned")
 
 
 def test_a_child_turn_is_begun_by_any_build_and_keeps_to_that_one(pumps: Pumps) -> None:

@@ -44,7 +44,7 @@ WRONG: tuple[tuple[dict[str, Any], str], ...] = (
     ({"session_id": "acme:{day}"}, "session_id"),
     ({"session_id": "acme:" + "{date}" * 20}, "session_id"),
     ({"attachments": []}, "attachments"),
-    ({"in_s": 5}, "in_s"),
+    ({"in_s": 5}, "when"),
     ({"limits": {"max_steps": 0}}, "limits.max_steps"),
 )
 PAGE = Path(__file__).parents[3] / "docs/guides/scheduling.md"

@@ -105,7 +105,7 @@ class RandomThinker:
             require(not isinstance(done, CallsOverBudget), "calls that are paid for were refused", done)
         return did_or_lost(done == "COMMITTED", "committed calls")
 
-    def _commit(self, claim: TurnClaim, step: int, ids: list[str], denied: dict[str, str]) -> CallsOverBudget | str:
+    def _commit(self, claim: TurnClaim, step: int, ids: list[str], denied: dict[str, str]) -> object:
         calls = self._plan(claim, step, ids, denied)
         message = Message(
             role="assistant",

@@ -18,7 +18,7 @@ def ask(reply: ModelReply) -> ModelReply:
 
 @pytest.mark.parametrize("finish", ["length", "content_filter", "abort"])
 def test_a_reply_that_is_not_whole_is_none(finish: str) -> None:
-    with pytest.raises(ProviderError, match=f"not whole: {finish}") as caught:
+    with pytest.raises(ProviderError, match=f"incomplete: {finish}") as caught:
         ask(says('{"score": 0.9, "reas', finish=finish))
     assert caught.value.kind == "malformed"
 

@@ -247,7 +247,7 @@ def test_a_reply_beside_the_steps_that_is_not_whole_is_paid_as_it_was_counted() 
     used = TokenUsage(input_tokens=70, output_tokens=9)
     model = AuxiliaryModel(ScriptedProvider([], auxiliary=lambda _: says("Wel", usage=used, finish="length")), "m")
     allowance = Allowance(dear)
-    with allowance.activate(), pytest.raises(ProviderError, match="not whole"):
+    with allowance.activate(), pytest.raises(ProviderError, match="incomplete"):
         model.ask("reflection", "Look back.", "It failed.", timeout_s=5)
     assert [spend.usage for spend in allowance.spends] == [used]
 
