@@ -251,11 +251,9 @@ def _spread(seconds: Sequence[float]) -> dict[str, float]:
 
 # Showing them.
 
-BAR_PER_S = 4
-
 
 def table(figures: Mapping[str, Any]) -> str:
-    """Return a Markdown table of both measured ways of noticing a death, with a chart of the median stall."""
+    """Return a Markdown table of both measured ways of noticing a death."""
     ways = {name: figures[name] for name in ("presence", "lease_only") if name in figures}
     heads = {"presence": "noticed at once", "lease_only": "by the lease alone"}
     columns = [f"{what}, {heads[way]}" for way in ways for what in ("goes on", "result out")]
@@ -263,21 +261,11 @@ def table(figures: Mapping[str, Any]) -> str:
     for case, label in CASES.items():
         cells = [_cell(ways[way]["cases"][case][what]) for way in ways for what in ("goes_on", "ends")]
         lines.append(f"| {label} | " + " | ".join(cells) + " |")
-    return "\n".join([*lines, "", "```text", *_chart(ways, heads), "```"])
+    return "\n".join(lines)
 
 
 def _cell(spread: Mapping[str, float]) -> str:
     return " / ".join(f"{spread[name]:.1f}" for name in ("p50", "p90", "max"))
-
-
-def _chart(ways: Mapping[str, Any], heads: Mapping[str, str]) -> list[str]:
-    lines = ["a turn stands still for (p50, s)"]
-    for case in CASES:
-        for way in ways:
-            seconds = ways[way]["cases"][case]["goes_on"]["p50"]
-            bar = "█" * max(1, round(seconds * BAR_PER_S))
-            lines.append(f"{case if way == next(iter(ways)) else '':<15} {heads[way]:<19} {bar} {seconds:.1f}")
-    return lines
 
 
 def section(figures: Mapping[str, Any]) -> str:
