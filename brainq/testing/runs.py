@@ -190,7 +190,7 @@ class Run:
         least_ms = -(-left_ms // JUMPS)
         self.settle()
         while left_ms > 0:
-            jump_ms = min(left_ms, self._next_due_ms(least_ms))
+            jump_ms = self._next_jump_ms(left_ms, least_ms)
             left_ms -= jump_ms
             self._move(jump_ms)
             self.settle()
@@ -229,9 +229,10 @@ class Run:
         found = state.redis.many([("HGET", key, "awaits") for key in turns]) if turns else []
         return frozenset(word for word in found if word is not None and word != Awaits.NOBODY)
 
-    def _next_due_ms(self, least_ms: int) -> int:
-        """Return how far it is to the next schedule, or to the next look at a turn, for which it is `least_ms`."""
-        state, now_ms = self._worker.wiring.state, self._clock.now_ms()
+    def _next_jump_ms(self, left_ms: int, least_ms: int) -> int:
+        """Return how far of `left_ms` it is to the next schedule, or to the next look at a turn or try of a job, for
+        which it is `least_ms`."""
+        state, store, now_ms = self._worker.wiring.state, self._worker.wiring.store, self._clock.now_ms()
         looks = cast(
             "list[tuple[str, float]]",
             state.redis.zrangebyscore(state.keys.index, now_ms, "+inf", start=0, num=1, withscores=True),
@@ -240,12 +241,15 @@ class Run:
         for schedule in self.client.schedules():
             if schedule.next_at is not None and not schedule.paused:
                 due.append(max(1, round(schedule.next_at.timestamp() * 1000) - now_ms + 1))
-        return min(due, default=1 << 60)
+        if any(jobs.due(-left_ms / 1000, 1) for jobs in (store.step_jobs, store.judgements)):
+            due.append(least_ms)
+        return min([left_ms, *due])
 
     def _move(self, by_ms: int) -> None:
         wiring = self._worker.wiring
         move(wiring.state.redis, self._clock, by_ms)
         wiring.sweeper.sweep()
+        wiring.sweeper.ring_jobs()
         wiring.sweeper.schedules.run()
 
     def _scripted(self, brains: Brains) -> Brains:

@@ -223,9 +223,13 @@ class Sweeper:
         self._run_part("queue the turns of tenants that have arrived", self._bring_in)
         for name, walk in self._walks.items():
             self._run_part(name, partial(walk.walk, WALK_S))
+        self.ring_jobs()
+        self._run_part("begin scheduled turns", self.schedules.run)
+
+    def ring_jobs(self) -> None:
+        """Ring for jobs whose doorbell was lost, or whose next try is due."""
         self._run_part("ring judges", partial(self._ring, self.judgements, self.finals.ring_judge))
         self._run_part("ring finalizer steps", partial(self._ring, self.step_jobs, self.finals.ring_step))
-        self._run_part("begin scheduled turns", self.schedules.run)
 
     def _bring_in(self) -> None:
         """Queue the waiting turns and inputs of tenants that have arrived.
@@ -247,7 +251,6 @@ class Sweeper:
             outage.worked()
 
     def _ring(self, jobs: JobTable, ring: Callable[[str, str, str], object]) -> None:
-        """Ring for jobs whose doorbell was lost, or whose next try is due."""
         for session_id, turn_id, name in jobs.due(RING_AFTER_S, RING_AT_ONCE):
             ring(session_id, turn_id, name)
 
