@@ -21,6 +21,7 @@ from brainq.runtime.settings.deployment import ENV_PREFIX, Settings
 
 ROOT = Path(__file__).parents[2]
 POOLS = {"coordinator", "parallel", "serial", "finalizer"}
+OF_WORKERS = {"ready_file", "pools"}  # what a worker process reads before, or beside, its settings
 yaml: Any = importlib.import_module("yaml")  # it has no types
 
 
@@ -51,7 +52,7 @@ COMMANDS = dict(commands())
 
 
 def test_every_pool_and_flower_is_run_by_both_files_and_each_pool_stands_in_the_readme() -> None:
-    assert {where for where in COMMANDS if where.startswith("README")} == {f"README {pool}" for pool in POOLS}
+    assert {where for where in COMMANDS if where.startswith("README")} == {f"README {pool}" for pool in {*POOLS, "all"}}
     assert set(procfile()) == POOLS | {"flower", "gateway"}
     watching = {"prometheus", "grafana"}
     services = compose()["services"]
@@ -66,7 +67,7 @@ WORKERS = [where for where in COMMANDS if not where.endswith(("flower", "gateway
 def test_a_command_names_an_entry_point_that_exists(where: str) -> None:
     program, option, module, *_ = COMMANDS[where]
     assert (program, option) == ("celery", "-A")
-    assert module.removeprefix("brainq.workers.") in POOLS
+    assert module.removeprefix("brainq.workers.") in {*POOLS, "all"}
     assert importlib.util.find_spec(module) is not None, f"{module} cannot be imported"
 
 
@@ -79,7 +80,10 @@ def test_a_worker_command_is_one_celery_accepts_with_the_pools_concurrency(where
     parsed, rest, _ = parser.parse_args(list(arguments))
     assert rest == []
     assert "pool" not in parsed  # the app has its own
-    assert int(parsed["concurrency"]) == getattr(Settings().concurrency, pool)
+    if pool == "all":
+        assert "concurrency" not in parsed  # each of its pools has the threads of its own setting
+    else:
+        assert int(parsed["concurrency"]) == getattr(Settings().concurrency, pool)
     assert parsed["hostname"] == f"{pool}@%h"
     assert "without_heartbeat" not in parsed  # Flower takes a worker without heartbeats for dead
 
@@ -115,7 +119,7 @@ def test_every_variable_named_in_a_deployment_file_is_a_setting() -> None:
     ]
     named = {name for text in texts for name in re.findall(ENV_PREFIX + r"([A-Z][A-Z_]*)", text)}
     assert named
-    assert {name.lower() for name in named} <= {*Settings.model_fields, "ready_file"}
+    assert {name.lower().partition("__")[0] for name in named} <= {*Settings.model_fields, *OF_WORKERS}
 
 
 def test_every_service_has_a_health_check_and_a_pinned_image() -> None:

@@ -165,8 +165,8 @@ def test_a_lane_that_is_waited_for_and_one_whose_worker_is_gone(pump: Pump) -> N
 
 def test_what_was_given_up_is_counted(pump: Pump) -> None:
     store = pump.wiring.store
-    store.steps.note_failure("turn-1", "memory", "k", "broken", 5, dead=True)
-    store.steps.note_failure("turn-1", "learner", "k", "broken", 1, dead=False)
+    store.steps.note_failure("turn-1", "memory", "broken", 5, dead=True)
+    store.steps.note_failure("turn-1", "learner", "broken", 1, dead=False)
     pump.wiring.state.redis.lpush(f"{pump.settings.prefix}brainq.poison", "what nobody could read")
     given_up = pump.client.fleet().given_up
     assert (given_up.finalizer_steps, given_up.judgements, given_up.deliveries) == (1, 0, 0)

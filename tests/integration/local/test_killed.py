@@ -116,6 +116,6 @@ def test_a_second_program_is_told_of_the_first_which_ctrl_c_ends(tmp_path: Path)
         assert f"`brainq.local in job.py` (process {first.pid}) already works on {tmp_path}" in errors
         left = children(first.pid)
         first.send_signal(signal.SIGINT)
-        _, errors = first.communicate(timeout=60)
-    assert errors.rstrip().endswith("KeyboardInterrupt")
+        out, errors = first.communicate(timeout=60)
+    assert errors.rstrip().endswith("KeyboardInterrupt"), (first.returncode, out)
     wait_until(lambda: not [pid for pid in left if Path(f"/proc/{pid}").exists()], "every process ends")

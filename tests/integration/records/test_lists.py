@@ -188,7 +188,7 @@ def test_what_was_given_up_makes_a_turn_failing(pump: Pump) -> None:
     handle = pump.submit("s1", "hello")
     pump.finish(handle)
     assert pump.client.turns(failing=True) == ()
-    pump.wiring.store.steps.note_failure(handle.turn_id, "learner", "k", "broken", 5, dead=True)
+    pump.wiring.store.steps.note_failure(handle.turn_id, "learner", "broken", 5, dead=True)
     (turn,) = pump.client.turns(failing=True)
     assert (turn.turn_id, turn.failed_calls, turn.dead_steps) == (handle.turn_id, 0, 1)
 
@@ -263,9 +263,8 @@ def test_turns_are_found_by_exactly_their_metadata_and_tags(
 
 
 def test_what_has_no_end_is_read_page_by_page(pump: Pump, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("brainq.client.client.PAGE_SIZE", 2)
-    monkeypatch.setattr("brainq.client.async_client.PAGE_SIZE", 2)
-    monkeypatch.setattr("brainq.client.lists.PAGE_SIZE", 2)
+    for module in ("paging", "client", "approvals", "async_client"):
+        monkeypatch.setattr(f"brainq.client.{module}.PAGE_SIZE", 2)
     turns = [pump.submit(f"s{number}", "hello").turn_id for number in range(5)][::-1]
     client = pump.client
     assert ids(tuple(client.iterate_turns())) == turns

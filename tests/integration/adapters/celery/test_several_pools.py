@@ -139,10 +139,12 @@ def channels(worker: Any) -> list[Any]:
     return list(worker.consumer.task_consumer._channels.values())
 
 
-def test_items_that_found_no_thread_return_to_the_front_of_their_queue(redis_server: RedisServer) -> None:
+def test_items_that_found_no_thread_return_to_the_front_of_their_queue(
+    redis_server: RedisServer, redis_url: str
+) -> None:
     """Continued work took threads after the items were requested."""
     POOL_THREADS.serve({"parallel": 4})
-    with make_app(settings_for(redis_server.url), names.PARALLEL_QUEUES).connection_for_read() as connection:
+    with make_app(settings_for(redis_url), names.PARALLEL_QUEUES).connection_for_read() as connection:
         channel: Any = connection.channel()
         channel.qos.pool = "parallel"
         taken: list[Any] = []
@@ -162,4 +164,4 @@ def test_items_that_found_no_thread_return_to_the_front_of_their_queue(redis_ser
             channel._brpop_read()
         assert ids(redis_server, READ_ONLY_QUEUE) == ["t1.r3.1", "t1.r2.1", "t1.r1.1"]
         channel.qos._delivered.clear()  # nobody runs what was taken: it is not to be returned at the end
-        redis_server.command("DEL", queue_key(settings_for(redis_server.url), READ_ONLY_QUEUE))
+        redis_server.command("DEL", queue_key(settings_for(redis_url), READ_ONLY_QUEUE))

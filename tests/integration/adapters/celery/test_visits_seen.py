@@ -31,7 +31,7 @@ def test_each_step_of_a_visit_is_a_task_that_began_and_ended(pumps: Callable[...
         wait_until(lambda: len(ends(events, handle.turn_id)) == len(CHAIN) + 1, "every step has ended")
         wait_until(lambda: _is_over(handle), "all is over")
     seen = ends(events, handle.turn_id)
-    assert seen.keys() == {*CHAIN, "extra.again"}
+    assert seen.keys() == {*CHAIN, "extra.job"}
     assert {step for step, kind in seen.items() if kind == "task-failed"} == {"extra"}
     for kind in ("task-received", "task-started"):
         assert {step_of(event) for event in told(events, handle.turn_id, kind)} == seen.keys()
@@ -50,8 +50,8 @@ def told(events: Events, turn_id: str, *kinds: str) -> list[dict[str, Any]]:
 
 
 def step_of(event: dict[str, Any]) -> str:
-    step = event["uuid"].split(".")[2]
-    return f"{step}.again" if ".again" in event["uuid"] else step
+    _, _, step, bell = event["uuid"].split(".")
+    return f"{step}.job" if bell == "job" else step
 
 
 def ends(events: Events, turn_id: str) -> dict[str, str]:
