@@ -102,7 +102,7 @@ def test_its_pools_are_seen_as_pools(
         "serial": ["all", "serial"],
         "finalizer": ["all", "coordinator-finalizer"],
     }
-    assert not fleet.troubles
+    wait_until(lambda: not world.client.fleet().troubles, "nothing is wrong with the fleet", 60)
     for name, value in world.environment.items():
         monkeypatch.setenv(name, value)
     run = commands(monkeypatch, capsys)

@@ -209,8 +209,7 @@ class Settings(HttpSettings):
 
     @property
     def in_cells(self) -> bool:
-        """Whether there are several cells, so that a tenant may be in another one."""
-        return bool(self.cells.get_secret_value()) and len(self.all_cells()) > 1
+        return len(self.all_cells()) > 1  # a tenant may be in another one
 
     def require_cell(self) -> None:
         if self.in_cells and not self.cell:
@@ -306,7 +305,6 @@ class Settings(HttpSettings):
     @model_validator(mode="before")
     @classmethod
     def _one_slot_of_a_cluster(cls, values: dict[str, Any]) -> dict[str, Any]:
-        """Name the hash tag of all keys in the URL of a Redis Cluster."""
         return values | tagged_urls(values, str(values.get("prefix") or cls.model_fields["prefix"].default))
 
     @model_validator(mode="before")

@@ -25,7 +25,7 @@ BUGS = (
     Bug(
         "a call that settles again is told that it is lost",
         "brainq/adapters/redis/lua/call_settle.lua",
-        "  if c.status == status then return {'SETTLED'} end\n",
+        "  if c.status == status then return stayed_before(stay, visit) or {'SETTLED'} end\n",
         "",
         ("tests/lua/test_call_settle.py",),
     ),

@@ -11,7 +11,7 @@ BUGS = (
     Bug(
         "time jumps over what becomes due",
         "brainq/testing/runs.py",
-        "            jump_ms = min(left_ms, self._next_due_ms(least_ms))\n",
+        "            jump_ms = self._next_jump_ms(left_ms, least_ms)\n",
         "            jump_ms = left_ms\n",
         RUNS,
     ),

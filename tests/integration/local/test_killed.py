@@ -33,7 +33,7 @@ def die_once(tool):
         time.sleep(600)
     return f"{tool} by {os.getpid()}"
 
-@brain.tool(effect=Effect.READ_ONLY)
+@brain.tool(effect=Effect.READ_ONLY, timeout_s=280)
 def read() -> str:
     """Read."""
     return die_once("read")

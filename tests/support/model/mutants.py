@@ -74,7 +74,11 @@ MUTANTS: dict[str, tuple[str, str, str]] = {
         "local bounced = {}",
     ),
     "step_begin drains nothing": ("step_begin", "redis.call('LPOP', mailbox)", "redis.call('LINDEX', mailbox, i - 1)"),
-    "call_claim looks at no hold": ("call_claim", "if hold_word(t.holds) then", "if false then"),
+    "call_claim looks at no hold": (
+        "call_claim",
+        "if c.effect ~= 'read_only' and hold_word(t.holds) then",
+        "if false then",
+    ),
     "approval_decide for any arguments": ("approval_decide", "if c.hash ~= expect then", "if false then"),
     "approval_decide twice": ("approval_decide", "if c.ask ~= 'pending' then", "if false then"),
     "a parked turn's deadline runs on": (
