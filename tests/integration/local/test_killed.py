@@ -16,7 +16,7 @@ from brainq.app.devserver.locks import is_locked
 from tests.support.wait import wait_until
 
 JOB = '''
-import os, sys, time
+import os, signal, sys, time
 from pathlib import Path
 import brainq
 from brainq import Brain, Effect
@@ -49,6 +49,7 @@ def alone() -> str:
     return die_once("alone")
 
 if __name__ == "__main__":
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background job begins with it ignored
     with brainq.local(brain) as client:
         result = client.run("monday", "Go", request_key="once")
         calls_ = client.handle(result.turn_id).calls()

@@ -112,9 +112,9 @@ def test_one_pool_can_be_paused(redis_server: RedisServer, work: tuple[Work, Any
 def test_inspect_shows_the_queues_of_every_pool(work: tuple[Work, Any]) -> None:
     _, worker = work
     asked = worker.app.control.inspect(timeout=5.0, limit=1)
-    (queues,) = asked.active_queues().values()
+    (queues,) = wait_until(asked.active_queues, "the worker answers").values()
     assert {queue["name"] for queue in queues} == set(QUEUES)
-    (stats,) = asked.stats().values()
+    (stats,) = wait_until(asked.stats, "the worker answers").values()
     assert stats["pool"]["max-concurrency"] == sum(THREADS.values())
 
 

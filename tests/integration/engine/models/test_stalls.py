@@ -200,7 +200,8 @@ def test_an_endless_foreign_stream_is_cut() -> None:
     assert caught.value.kind == "timeout"
 
 
-@pytest.mark.parametrize("text", ["more ", ""])
+# One character, so that a fast machine does not reach the largest reply before the deadline.
+@pytest.mark.parametrize("text", ["m", ""])
 def test_an_endless_foreign_stream_is_cut_at_the_deadline(pumps: Callable[..., Pump], text: str) -> None:
     closed = threading.Event()
 
