@@ -203,7 +203,9 @@ class VirtualToolProcesses:
     def run(self, tool: Tool, arguments: Mapping[str, Any], context: RunContext, token: object) -> CallReturn:
         cut: list[ToolTimeout] = []
         ended = self._executor.run(tool, arguments, context, on_cut=cut.append)
-        return cut[0] if ended is None else ended
+        if ended is None:  # as a killed child, the function that was cut off has ended
+            return cut[0].model_copy(update={"still_running": False})
+        return ended
 
     def close(self) -> None: ...
 
