@@ -67,7 +67,7 @@ class Visit:
     """A visit that takes no further work."""
 
     def begin(self, claim: Opened) -> None:
-        """Note the work of the message."""
+        """Note the work that the thread claimed by its message."""
 
     def offering(self, queues: Iterable[str]) -> Offering:
         """Return a context in which a script may give this thread what it opens in one of these queues."""

@@ -37,7 +37,7 @@ class TestServers:
         Store.open(f"sqlite:///{self._template}").close()
 
     def empty(self) -> None:
-        """Empty both."""
+        """Remove what earlier runs left in Redis and SQLite."""
         path = self.directory / "brainq.db"
         for old in self.directory.glob("brainq.db*"):
             old.unlink()
@@ -63,7 +63,7 @@ def test_servers() -> TestServers:
 
 
 class ClockedState(RedisState):
-    """The adapters of a run, by its clock."""
+    """The Redis adapters of a test run, whose scripts and events read the clock that the test moves."""
 
     def __init__(self, wiring: Wiring, clock: MovedClock) -> None:
         self._clock = clock

@@ -6,7 +6,6 @@ import json
 import os
 import random
 import threading
-import time
 from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -26,7 +25,7 @@ from tests.support.world import World
 TENANTS = 4
 TURNS_A_KILL = 6
 SLEEPS_S = (0.0, 0.0, 0.02, 0.15)
-KILL_AFTER_S = (0.02, 0.9)
+NOTES_BEFORE_KILL = (1, 14)  # of functions that begin or end: the moment of a kill is drawn
 LATEST_SETTLE_S = 5.0  # between the end of a function and the report of it, on a slow machine
 NON_IDEMPOTENT = ("write", "sign")
 Notes = dict[tuple[str, str], list[dict[str, Any]]]
@@ -65,7 +64,7 @@ class Storm:
         """Kill a worker that is ready, and start it again."""
         fleet = self.world.fleet
         ready = wait_until(lambda: [each for each in fleet.workers if each.is_ready], "a worker is ready")
-        time.sleep(self.dice.uniform(*KILL_AFTER_S))  # the moment of the kill is random
+        self.let_work_go_on(self.dice.randint(*NOTES_BEFORE_KILL))
         worker = self.dice.choice(ready)
         if not worker.is_running:
             return
@@ -74,6 +73,11 @@ class Storm:
         self.killed[worker.process.pid] = diary.now()
         self.hit_continued += self.held_by(worker)
         worker.launch()
+
+    def let_work_go_on(self, notes: int) -> None:
+        """Wait until functions have noted so much more, or all turns have ended."""
+        goal = len(diary.notes()) + notes
+        wait_until(lambda: len(diary.notes()) >= goal or not unended(self.world), "functions run")
 
     def held_by(self, worker: LocalWorker) -> bool:
         """Return whether the process holds work that no message was rung for. Its claims show it until they lapse."""
@@ -92,6 +96,13 @@ def turn_hash(world: World, handle: TurnHandle) -> dict[str, str]:
     state = world.wiring.state
     client: Any = state.redis
     return client.hgetall(state.keys.turn(handle.session_id, handle.turn_id))
+
+
+def unended(world: World) -> int:
+    """Return how many turns the sweepers still look at."""
+    state = world.wiring.state
+    client: Any = state.redis
+    return client.zcard(state.keys.index)
 
 
 def is_continued(owner: str) -> bool:

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import shutil
 import signal
 import subprocess
-import tempfile
 from collections.abc import Sequence
-from pathlib import Path
-from types import TracebackType
 from typing import Any, Self
 
 import redis
@@ -16,18 +12,18 @@ import redis
 from brainq.adapters.redis.slot_primary import primary_of, read_shards
 from brainq.app.devserver.ports import free_port
 from brainq.app.devserver.redis_server import find_server
+from tests.support.failovers import OwnServers
 from tests.support.wait import wait_until
 
 SLOTS = 16_384
 BUS = 10_000  # a node's bus has its port and this
 
 
-class RedisCluster:
+class RedisCluster(OwnServers):
     """`url` is as BRAINQ_REDIS_URL takes it. Without replicas it is up in half the time."""
 
     def __init__(self, *, replicas: bool = True, options: Sequence[str] = ()) -> None:
-        self.directory = Path(tempfile.mkdtemp(prefix="bq-cl-"))
-        self._processes: dict[int, subprocess.Popen[bytes]] = {}
+        super().__init__("bq-cl-")
         self._options = options
         self.ports = self._free_ports(6 if replicas else 3)
 
@@ -84,12 +80,6 @@ class RedisCluster:
         wait_until(lambda: len(self.primaries()) == 3, "the nodes that came back follow", 60)
         wait_until(lambda: all(map(self.follows, set(self.ports) - set(self.primaries()))), "the replicas follow", 60)
 
-    def kill(self, port: int) -> None:
-        """SIGKILL a node."""
-        process = self._processes.pop(port)
-        process.kill()
-        process.wait()
-
     def freeze(self, port: int) -> None:
         self._processes[port].send_signal(signal.SIGSTOP)
 
@@ -141,20 +131,6 @@ class RedisCluster:
     @staticmethod
     def client(port: int) -> redis.Redis:
         return redis.Redis(port=port, decode_responses=True, protocol=2, socket_timeout=10)
-
-    def stop(self) -> None:
-        for process in self._processes.values():
-            process.kill()
-            process.wait()
-        shutil.rmtree(self.directory, ignore_errors=True)
-
-    def __enter__(self) -> Self:
-        return self.start()
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.stop()
 
     def _running(self) -> list[int]:
         return list(self._processes)

@@ -2,28 +2,25 @@
 
 from __future__ import annotations
 
-import shutil
 import subprocess
-import tempfile
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Self
 
 import redis
 
 from brainq.app.devserver.ports import free_port
 from brainq.app.devserver.redis_server import find_server
+from tests.support.failovers import OwnServers
 from tests.support.wait import wait_until
 
 MASTER = "themaster"
 
 
-class SentinelDeployment:
+class SentinelDeployment(OwnServers):
     """A deployment with Sentinel. `url` has the form of BRAINQ_REDIS_URL."""
 
     def __init__(self) -> None:
-        self._directory = Path(tempfile.mkdtemp(prefix="bq-sent-"))
-        self._processes: dict[int, subprocess.Popen[bytes]] = {}
+        super().__init__("bq-sent-")
         self.sentinel_port = free_port()
         self.url = f"sentinel://127.0.0.1:{self.sentinel_port}/{MASTER}/0"
 
@@ -50,9 +47,7 @@ class SentinelDeployment:
     def fail_over(self) -> None:
         """Kill the primary with SIGKILL, and wait until the replica is the primary."""
         old = self.primary_port
-        killed = self._processes.pop(old)
-        killed.kill()
-        killed.wait()
+        self.kill(old)
         wait_until(lambda: self.primary_port != old, "the sentinel promotes the replica", 60)
         wait_until(lambda: self.role(self.primary_port) == "master", "it is the primary", 30)
 
@@ -74,39 +69,25 @@ class SentinelDeployment:
         with redis.Redis(port=port, decode_responses=True) as client:
             return str(client.info("replication")["role"])
 
-    def stop(self) -> None:
-        for process in self._processes.values():
-            process.kill()
-            process.wait()
-        shutil.rmtree(self._directory, ignore_errors=True)
-
-    def __enter__(self) -> Self:
-        return self.start()
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.stop()
-
     def _serve(self, port: int, *lines: str) -> None:
         config = self._write(port, "save ''", "appendonly no", "repl-diskless-sync-delay 0", *lines)
         self._run(port, str(config))
         self._until_up(port)
 
     def _write(self, port: int, *lines: str) -> Path:
-        folder = self._directory / str(port)
+        folder = self.directory / str(port)
         folder.mkdir()
         path = folder / "conf"
         path.write_text("\n".join([f"port {port}", "bind 127.0.0.1", f"dir {folder}", *lines, ""]))
         return path
 
     def _run(self, port: int, *arguments: str) -> None:
-        with (self._directory / f"{port}.log").open("wb") as log:
+        with (self.directory / f"{port}.log").open("wb") as log:
             self._processes[port] = subprocess.Popen([find_server(), *arguments], stdout=log, stderr=log)
 
     def _until_up(self, port: int) -> None:
         def up() -> bool:
-            assert self._processes[port].poll() is None, (self._directory / f"{port}.log").read_text()
+            assert self._processes[port].poll() is None, (self.directory / f"{port}.log").read_text()
             try:
                 with redis.Redis(port=port) as client:
                     return bool(client.ping())

@@ -42,10 +42,10 @@ class Tellers:
 
 
 @asynccontextmanager
-async def reading(url: str, *, patience_s: float = 10.0) -> AsyncGenerator[StreamReader]:
+async def reading(url: str, keys: Keys = KEYS, *, patience_s: float = 10.0) -> AsyncGenerator[StreamReader]:
     """Yield a reader. Fails if it leaves a task behind."""
     before = asyncio.all_tasks()
-    reader = StreamReader(url, KEYS, patience_s=patience_s)
+    reader = StreamReader(url, keys, patience_s=patience_s)
     try:
         yield reader
     finally:

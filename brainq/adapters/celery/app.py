@@ -14,13 +14,19 @@ from kombu.connection import Connection, ConnectionPool, PooledConnection
 from kombu.entity import Exchange, Queue
 
 from brainq.adapters.celery import names
-from brainq.adapters.celery.celery57.cluster_transport import CLUSTER_TAG, ClusterTransport, PooledClusterTransport
+from brainq.adapters.celery.celery57.cluster_transport import (
+    CLUSTER_TAG,
+    ClusterTransport,
+    PooledClusterTransport,
+    slot_primary_of,
+    tag_of,
+)
 from brainq.adapters.celery.celery57.transport import CHECKED_TRANSPORTS
-from brainq.adapters.redis.slot_primary import SlotPrimary
 from brainq.errors import SetupError
-from brainq.runtime.settings.cluster_url import CLUSTER_SCHEMES, ClusterAddress, key_prefix, parse_cluster_url
+from brainq.runtime.settings.cluster_url import CLUSTER_SCHEMES, key_prefix, parse_cluster_url
 from brainq.runtime.settings.deployment import Settings
 from brainq.runtime.settings.redis_url import KEEPALIVE_OPTIONS, parse_redis_url, parse_sentinel_url
+from brainq.runtime.text.service_url import host_in_url
 
 # The broker's default exchange: a message goes to the queue that its routing key names, without any binding. A named
 # exchange drops messages until its queue is bound.
@@ -34,7 +40,7 @@ class _PooledConnection(PooledConnection):
     """A connection of a pool, which producers and `celery inspect` use."""
 
     def get_transport_cls(self) -> Any:
-        return PooledClusterTransport if _tag_of(self) else super().get_transport_cls()
+        return PooledClusterTransport if tag_of(self) else super().get_transport_cls()
 
 
 class _Pool(ConnectionPool):
@@ -47,28 +53,21 @@ class _CheckedConnection(Connection):
 
     def get_transport_cls(self) -> Any:
         transport: Any = super().get_transport_cls()
-        return ClusterTransport if _tag_of(self) else CHECKED_TRANSPORTS.get(transport, transport)
+        return ClusterTransport if tag_of(self) else CHECKED_TRANSPORTS.get(transport, transport)
 
     def as_uri(self, include_password: bool = False, *args: Any, **options: Any) -> str:
         """Return the URL. With the password, which Flower asks for to read the queues, it names the node that has them
         now. Raises redis' ConnectionError if there is none."""
         uri: str = super().as_uri(include_password, *args, **options)
-        tag = _tag_of(self)
-        if not (tag and include_password):
+        if not (tag_of(self) and include_password):
             return uri
-        seeds = tuple(map(parse_redis_url, self.alt))
-        host, port = SlotPrimary(ClusterAddress(seeds, tag)).discover_master("")
+        host, port = slot_primary_of(self).discover_master("")
         parts = urlsplit(uri)
-        login = parts.netloc.rpartition("@")[0]
-        place = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
-        return parts._replace(netloc=f"{login}@{place}" if login else place).geturl()
+        login, at, _ = parts.netloc.rpartition("@")
+        return parts._replace(netloc=f"{login}{at}{host_in_url(host)}:{port}").geturl()
 
     def Pool(self, limit: int | None = None, **options: Any) -> _Pool:  # noqa: N802
         return _Pool(self, limit, **options)
-
-
-def _tag_of(connection: Connection) -> str:
-    return (connection.transport_options or {}).get(CLUSTER_TAG, "")
 
 
 class _DirectAMQP(AMQP):

@@ -23,6 +23,7 @@ from brainq.runtime.observe.threads import KeptThread
 from brainq.runtime.outage import OutageRetry
 from brainq.runtime.settings.cluster_url import CLUSTER_SCHEMES, parse_cluster_url
 from brainq.runtime.settings.redis_url import parse_sentinel_url
+from brainq.runtime.text.service_url import host_in_url
 
 log = logger("brainq.runtime.failover")
 
@@ -52,7 +53,7 @@ class FailoverListener:
         ]
         for at in {parse_sentinel_url(url) for url in urls if url.startswith("sentinel://")}:
             for host, port in at.hosts:
-                listener = RedisListener(f"redis://{_in_url(host)}:{port}/0", "failovers")
+                listener = RedisListener(f"redis://{host_in_url(host)}:{port}/0", "failovers")
                 listener.hear(SWITCHED, partial(_switch, at.master))
                 self._listeners.append(listener)
 
@@ -105,10 +106,6 @@ class SlotWatch:
                 if known not in (None, found):
                     _replace(self._slot.service, known, found, NODES_STALE_S)
                 known = found
-
-
-def _in_url(host: str) -> str:
-    return f"[{host}]" if ":" in host else host
 
 
 class ReplicaAcks:

@@ -74,7 +74,7 @@ class Script:
         return "OUTBOX_PREFIX" in self.text
 
     def load(self, text: str) -> None:
-        """Use `text` from now on."""
+        """Replace the text of the script, and its hash."""
         self.text, self.sha = text, hashlib.sha1(text.encode()).hexdigest()
 
     def located(self, failure: Refusal) -> Refusal:

@@ -65,7 +65,7 @@ class FinalizerLists(PoolLists):
 
 
 def _nothing() -> None:
-    """Note nothing."""
+    """Do nothing: a result from outside occupies no thread of the pool."""
 
 
 class Visit:

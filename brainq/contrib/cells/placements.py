@@ -192,7 +192,7 @@ class Tombstones:
         self._db.write(self._db.pick(_LATE), {"tenant": tenant, "cell": cell, "epoch": _mark()}, durably=True)
 
     def arrivals(self) -> dict[str, int]:
-        """Return the arrival marks, by tenant."""
+        """Return the mark of each tenant with a turn that arrived late."""
         return {row["tenant"]: row["epoch"] for row in self._db.all(_ARRIVALS, {})}
 
     def arrived(self, tenant: str, mark: int) -> bool:

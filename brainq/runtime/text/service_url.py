@@ -1,4 +1,4 @@
-"""URLs of services on screens and in logs, without their passwords."""
+"""Text of services' URLs: without passwords, for screens and logs, and hosts in their form."""
 
 from __future__ import annotations
 
@@ -10,6 +10,11 @@ ENCODE_PASSWORD = (
 )
 _PLAIN_USER = re.compile(r"[\w.+%-]*", re.ASCII)
 _PASSWORD_OPTION = re.compile(r"[?&;][\w.-]*(?:pass|pwd|secret|token)[\w.-]*=", re.ASCII | re.IGNORECASE)
+
+
+def host_in_url(host: str) -> str:
+    """Return a host as URLs contain it: an IPv6 address in brackets."""
+    return f"[{host}]" if ":" in host else host
 
 
 def without_password(url: str) -> str:

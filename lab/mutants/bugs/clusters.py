@@ -100,14 +100,14 @@ BUGS = (
     Bug(
         "workers listen to the first seed",
         "brainq/adapters/celery/app.py",
-        "return ClusterTransport if _tag_of(self) else CHECKED",
+        "return ClusterTransport if tag_of(self) else CHECKED",
         "return CHECKED",
         CLUSTER,
     ),
     Bug(
         "celery inspect asks the first seed",
         "brainq/adapters/celery/app.py",
-        "return PooledClusterTransport if _tag_of(self) else super().get_transport_cls()",
+        "return PooledClusterTransport if tag_of(self) else super().get_transport_cls()",
         "return super().get_transport_cls()",
         CLUSTER,
     ),

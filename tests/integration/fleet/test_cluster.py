@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
-import os
-from collections.abc import Callable, Generator, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 
@@ -18,11 +15,8 @@ from redis.crc import key_slot
 from brainq.adapters.redis.connection import Client as RedisClient
 from brainq.adapters.redis.connection import make_client
 from brainq.adapters.redis.keys import Keys
-from brainq.adapters.redis.stream_reader import StreamReader
-from brainq.app.devserver.local_fleet import LocalFleet
 from brainq.app.wiring import Wiring
 from brainq.app.wiring.preflight import check_redis
-from brainq.client.client import Client
 from brainq.client.handle import TurnHandle
 from brainq.contracts.ids import new_turn_id
 from brainq.contracts.status import Ending
@@ -32,11 +26,9 @@ from tests.integration.adapters.celery.worker import listening_app, running, set
 from tests.support.brains import diary, obedient
 from tests.support.brains.obedient import script
 from tests.support.cluster import RedisCluster
+from tests.support.failovers import fleet, follow_through, submit
 from tests.support.pump import Pump, sqlite_url
-from tests.support.streams import take, until
 from tests.support.wait import insist, wait_until
-from tests.support.world import APP, ROOT
-from tests.support.zygote import fork_celery
 
 TAG = "bq"
 SLOT = key_slot(TAG.encode())
@@ -158,36 +150,8 @@ def test_a_celery_worker_hears_doorbells_after_its_slot_went_elsewhere(whole: Re
 
 
 def test_streams_are_followed_through_a_failover(whole: RedisCluster, client: RedisClient) -> None:
-    keys = Keys(f"{{{TAG}}}:")
-    events = keys.turn("s1", "t1") + ":events"
-
-    def tell(*numbers: int) -> None:
-        for number in numbers:
-            wait_until(partial(written, number), f"event {number} is written", 30)
-
-    def written(number: int) -> bool:
-        try:
-            client.xadd(events, {"kind": "budget", "at": 1, "data": "{}"}, f"{number}-0")
-        except redis.RedisError:
-            return False
-        return True
-
-    async def follow() -> list[int]:
-        reader = StreamReader(f"{whole.url}?tag={TAG}", keys, patience_s=30.0)
-        try:
-            follower = reader.follow("s1", "t1", 0)
-            seen = await take(follower, 3)
-            waiting = asyncio.create_task(take(follower, 3, wait_s=60.0))
-            await until(lambda: reader.streams == 1, "it waits")
-            await asyncio.to_thread(whole.switch, SLOT)
-            await asyncio.to_thread(tell, 4, 5, 6)
-            return seen + await waiting
-        finally:
-            await reader.close()
-
-    client.hset(keys.turn("s1", "t1"), "state", "active")
-    tell(1, 2, 3)
-    assert asyncio.run(follow()) == [1, 2, 3, 4, 5, 6]
+    url, keys = f"{whole.url}?tag={TAG}", Keys(f"{{{TAG}}}:")
+    assert follow_through(partial(switch, whole), url, keys, client) == [1, 2, 3, 4, 5, 6]
 
 
 def test_cells_of_one_cluster_are_apart(whole: RedisCluster, tmp_path: Path) -> None:
@@ -210,32 +174,12 @@ def test_the_url_of_one_node_is_refused_with_the_url_to_use(whole: RedisCluster,
     wiring.close()
 
 
-@contextmanager
-def fleet(cluster: RedisCluster, directory: Path) -> Generator[Client]:
-    """A client of worker processes of all pools."""
-    environment = {
-        "BRAINQ_APP": APP,
-        "BRAINQ_REDIS_URL": cluster.url,
-        "BRAINQ_SQL_URL": sqlite_url(directory),
-        "PYTHONPATH": os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH", "")])),
-    }
-    settings = load_settings(redis_url=cluster.url, sql_url=environment["BRAINQ_SQL_URL"])
-    with Client(settings, obedient.brain) as client, LocalFleet(directory / "workers", environment, spawn=fork_celery):
-        yield client
-
-
-def submit(client: Client, name: str) -> TurnHandle:
-    """A turn of a read and a write."""
-    calls = [[(tool, {"name": name, "sleep_s": 0.1})] for tool in ("read", "write")]
-    return insist(partial(client.submit, name, script(*calls), turn_id=new_turn_id()))
-
-
 @pytest.mark.full
 @pytest.mark.timeout(300)
 def test_a_fleet_under_load_loses_and_doubles_nothing_while_its_slot_moves_and_fails_over(
     whole: RedisCluster, tmp_path: Path
 ) -> None:
-    with fleet(whole, tmp_path) as client:
+    with fleet(whole.url, tmp_path) as client:
         handles: list[TurnHandle] = []
         for round_, change in enumerate((switch, move, switch)):
             handles += [submit(client, f"s{round_}-{number}") for number in range(LOAD)]

@@ -2,22 +2,14 @@
 
 from __future__ import annotations
 
-import asyncio
-import os
-from collections.abc import Generator, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
 import pytest
-import redis
 
 from brainq.adapters.redis.connection import make_client
-from brainq.app.devserver.local_fleet import LocalFleet
 from brainq.app.wiring.preflight import check_redis
-from brainq.client.client import Client
-from brainq.client.handle import TurnHandle
-from brainq.contracts.ids import new_turn_id
 from brainq.contracts.status import Ending
 from brainq.errors import SetupError, Unreachable
 from brainq.runtime.settings.deployment import load_settings
@@ -25,12 +17,11 @@ from brainq.runtime.settings.redis_url import parse_sentinel_url
 from tests.integration.adapters.celery.worker import listening_app, running, settings_for
 from tests.support.brains import diary, obedient
 from tests.support.brains.obedient import script
+from tests.support.failovers import fleet, follow_through, submit
 from tests.support.pump import Pump, sqlite_url
 from tests.support.sentinels import SentinelDeployment
-from tests.support.streams import KEYS, reading, take, until
+from tests.support.streams import KEYS
 from tests.support.wait import insist, wait_until
-from tests.support.world import APP, ROOT
-from tests.support.zygote import fork_celery
 
 LOAD = 40
 
@@ -85,27 +76,6 @@ def test_turns_and_doorbells_go_on_after_a_failover(
     assert result.text == "after"
 
 
-@contextmanager
-def fleet(deployment: SentinelDeployment, directory: Path, **pace: float) -> Generator[Client]:
-    """A client of worker processes of all pools, on a Redis that sentinels watch."""
-    environment = {
-        "BRAINQ_APP": APP,
-        "BRAINQ_REDIS_URL": deployment.url,
-        "BRAINQ_SQL_URL": sqlite_url(directory),
-        "PYTHONPATH": os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH", "")])),
-        **{f"BRAINQ_{name.upper()}": str(seconds) for name, seconds in pace.items()},
-    }
-    settings = load_settings(redis_url=deployment.url, sql_url=environment["BRAINQ_SQL_URL"])
-    with Client(settings, obedient.brain) as client, LocalFleet(directory / "workers", environment, spawn=fork_celery):
-        yield client
-
-
-def submit(client: Client, name: str, gate: str = "") -> TurnHandle:
-    """A turn of a read and a write."""
-    calls = [[(tool, {"name": name, "gate": gate, "sleep_s": 0.1})] for tool in ("read", "write")]
-    return insist(partial(client.submit, name, script(*calls), turn_id=new_turn_id()))
-
-
 @pytest.mark.full
 @pytest.mark.timeout(300)
 def test_a_planned_failover_under_load_loses_no_turn(
@@ -113,7 +83,7 @@ def test_a_planned_failover_under_load_loses_no_turn(
 ) -> None:
     """The old primary takes writes, and calls itself one, for seconds after another took its place."""
     monkeypatch.setenv(diary.DIRECTORY, str(tmp_path))
-    with fleet(deployment, tmp_path) as client:
+    with fleet(deployment.url, tmp_path) as client:
         handles = [submit(client, f"s{number}") for number in range(LOAD)]
         wait_until(lambda: diary.notes("start", tool="write"), "writes run")
         old = deployment.switch()
@@ -131,7 +101,10 @@ def test_no_call_is_rescued_after_a_failover(
     deployment: SentinelDeployment, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv(diary.DIRECTORY, str(tmp_path))
-    with fleet(deployment, tmp_path, lease_s=600.0, beat_s=1.0) as client, make_client(deployment.url) as redis_client:
+    with (
+        fleet(deployment.url, tmp_path, lease_s=600.0, beat_s=1.0) as client,
+        make_client(deployment.url) as redis_client,
+    ):
         handles = [submit(client, f"s{number}", gate="gate") for number in range(4)]
         wait_until(lambda: len(diary.notes("start")) == len(handles), "reads run")
         redis_client.set("after", "them")
@@ -147,33 +120,5 @@ def test_no_call_is_rescued_after_a_failover(
 def test_streams_are_followed_through_a_failover(deployment: SentinelDeployment, tmp_path: Path) -> None:
     """The reader finds the new primary, and nothing is lost or doubled."""
 
-    async def follow() -> list[int]:
-        async with reading(deployment.url, patience_s=30.0) as reader:
-            follower = reader.follow("s1", "t1", 0)
-            seen = await take(follower, 3)
-            waiting = asyncio.create_task(take(follower, 3, wait_s=60.0))
-            await until(lambda: reader.streams == 1, "it waits")
-            await asyncio.to_thread(deployment.fail_over)
-            await asyncio.to_thread(tell, 4, 5, 6)
-            return seen + await waiting
-
-    client, events = make_client(deployment.url), KEYS.turn("s1", "t1") + ":events"
-
-    def tell(*numbers: int) -> None:
-        for number in numbers:
-            wait_until(partial(written, number), f"event {number} is written", 30)
-
-    def written(number: int) -> bool:
-        try:
-            client.xadd(events, {"kind": "budget", "at": 1, "data": "{}"}, f"{number}-0")
-        except redis.RedisError:
-            return False
-        return True
-
-    try:
-        client.hset(KEYS.turn("s1", "t1"), "state", "active")
-        tell(1, 2, 3)
-        assert client.wait(1, 30_000) == 1  # the replica has them before it becomes the primary
-        assert asyncio.run(follow()) == [1, 2, 3, 4, 5, 6]
-    finally:
-        client.close()
+    with make_client(deployment.url) as client:
+        assert follow_through(deployment.fail_over, deployment.url, KEYS, client) == [1, 2, 3, 4, 5, 6]

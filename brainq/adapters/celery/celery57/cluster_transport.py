@@ -18,6 +18,16 @@ CLUSTER_TAG = "cluster_tag"
 """The transport option with the hash tag of all keys, if the broker is a Redis Cluster."""
 
 
+def tag_of(connection: Any) -> str:
+    """Return the hash tag of the keys of a kombu connection. Returns "" if its broker is not a Redis Cluster."""
+    return (connection.transport_options or {}).get(CLUSTER_TAG, "")
+
+
+def slot_primary_of(connection: Any) -> SlotPrimary:
+    """Return what finds the primary of a kombu connection's keys."""
+    return SlotPrimary(ClusterAddress(tuple(map(parse_redis_url, connection.alt)), tag_of(connection)))
+
+
 class SlotPrimaryConnection(SlotConnection, PrimaryConnection):
     """A connection to the primary of a slot of a Redis Cluster."""
 
@@ -29,16 +39,13 @@ class SlotPrimaryTlsConnection(
 
 
 class _SlotChannel:
-    """A mixin for channels whose keys have one hash tag, `cluster_tag`: one primary has them all."""
+    """A mixin for channels whose keys have one hash tag: one primary has them all."""
 
     connection_class = SlotPrimaryConnection
     connection_class_ssl = SlotPrimaryTlsConnection
-    from_transport_options = (*kombu_redis.Channel.from_transport_options, CLUSTER_TAG)
-    cluster_tag = ""
 
     def _sentinel_managed_pool(self: Any, asynchronous: bool = False) -> Any:
-        seeds = tuple(parse_redis_url(url) for url in self.connection.client.alt)
-        slot = SlotPrimary(ClusterAddress(seeds, self.cluster_tag))
+        slot = slot_primary_of(self.connection.client)
         options = self._connparams(asynchronous)
         del options["host"], options["port"]
         return slot_pool(slot, **options)

@@ -239,7 +239,7 @@ class FinalizerSteps:
     def write_failure(
         self, connection: Transaction, turn_id: str, step: str, error: str, tries: int, *, dead: bool
     ) -> bool:
-        """Effect: see `note_failure`."""
+        """Record a failed try within a transaction. See `note_failure`."""
         values = {
             "turn_id": turn_id,
             "step": step,
