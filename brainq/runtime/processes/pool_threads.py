@@ -46,10 +46,11 @@ class PoolThreads:
             return True
 
     def give_back(self, pool: str) -> None:
-        """Give a thread of the pool back, and call the alarm that waits for it. Ignores a pool that is not served."""
+        """Give a thread of the pool back, and call the alarm that waits for it. Ignores a pool that is not served, and
+        a thread that was taken before the last `serve`, when all are free."""
         with self._lock:
             if pool in self._free:
-                self._free[pool] += 1
+                self._free[pool] = min(self._free[pool] + 1, self.limits[pool])
             self._freed.notify_all()
             alarm = self._alarms.pop(pool, None)
         if alarm is None:

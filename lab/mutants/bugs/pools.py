@@ -97,4 +97,11 @@ BUGS = (
         "(self._report(processes[pool], worker, pool)) for pool in self._pools[:1]]\n",
         FLEET,
     ),
+    Bug(
+        "a thread from before a restart of the pools adds to their budget",
+        "brainq/runtime/processes/pool_threads.py",
+        "min(self._free[pool] + 1, self.limits[pool])",
+        "self._free[pool] + 1",
+        THREADS,
+    ),
 )

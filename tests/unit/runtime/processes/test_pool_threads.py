@@ -33,6 +33,14 @@ def test_a_worker_says_later_what_it_serves() -> None:
     assert threads.try_take("finalizer")
 
 
+def test_a_thread_that_was_taken_before_pools_were_served_again_adds_none() -> None:
+    threads = PoolThreads({"serial": 1})
+    assert threads.try_take("serial")
+    threads.serve({"serial": 1})
+    threads.give_back("serial")
+    assert [threads.try_take("serial") for _ in range(2)] == [True, False]
+
+
 def test_threads_that_take_at_once_take_no_more_than_there_are() -> None:
     threads = PoolThreads({"parallel": 5})
     with ThreadPoolExecutor(8) as several:
