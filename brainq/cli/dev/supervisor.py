@@ -105,14 +105,14 @@ class Supervisor:
         if child.is_running:
             if not life.is_back and child.is_ready:
                 life.is_back = True
-                self._report(f"{child.name} is running again")
+                self._report(f"process {child.name} is running again")
             return
         if life.again_at is None:
             life.deaths = 1 if now - life.began > STABLE_S else life.deaths + 1
             wait_s = restart_wait_s(life.deaths)
             life.again_at, life.is_back = now + wait_s, False
             when = f"in {wait_s:g} s" if wait_s else "now"
-            self._report(f"{child.name} ended ({describe_exit(child.exit_code)}); restarting it {when}")
+            self._report(f"process {child.name} ended ({describe_exit(child.exit_code)}); restarting it {when}")
         if now >= life.again_at:
             self._launch(child, life, now)
 

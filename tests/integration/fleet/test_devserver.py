@@ -97,9 +97,9 @@ def test_a_server_that_was_killed_is_started_again_where_it_was_with_its_data(tm
         wait_until(lambda: not server.is_running, "its death is seen")
         assert server.exit_code == -signal.SIGKILL
         supervisor.check_all()
-        assert said == ["redis ended (signal SIGKILL); restarting it now"]
+        assert said == ["process redis ended (signal SIGKILL); restarting it now"]
         wait_until(lambda: (supervisor.check_all(), len(said) == 2)[1], "it is back")
-        assert said[1] == "redis is running again"
+        assert said[1] == "process redis is running again"
         assert b"yes" in talk(other, "GET", "kept")
         assert running_url(tmp_path / "redis") == server.url
         server.stop()

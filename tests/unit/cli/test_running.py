@@ -70,14 +70,14 @@ def test_what_dies_is_started_again_and_both_are_said() -> None:
     assert said == []
     dying.die(-9)
     supervisor.check_all()
-    assert said == ["serial ended (signal SIGKILL); restarting it now"]
+    assert said == ["process serial ended (signal SIGKILL); restarting it now"]
     assert (dying.launched, living.launched) == ([0.0], [])
     supervisor.check_all()
     assert len(said) == 1, "it runs, and is not ready yet"
     dying.is_ready = True
     supervisor.check_all()
     supervisor.check_all()
-    assert said[1:] == ["serial is running again"]
+    assert said[1:] == ["process serial is running again"]
 
 
 class Starting:
@@ -130,7 +130,7 @@ def test_what_keeps_dying_is_started_after_growing_waits_and_never_given_up() ->
     gaps = [later - earlier for earlier, later in zip(child.launched, child.launched[1:], strict=False)]
     assert gaps == [1.5, 2.5, 4.5, 8.5, 16.5, 30.5, 30.5, 30.5]
     assert len(said) == 9
-    assert said[3] == "coordinator ended (exit code 1); restarting it in 4 s"
+    assert said[3] == "process coordinator ended (exit code 1); restarting it in 4 s"
 
 
 def test_what_ran_for_long_is_started_at_once_again() -> None:
@@ -141,7 +141,7 @@ def test_what_ran_for_long_is_started_at_once_again() -> None:
         clock[0] += 3600
         child.die(-15)
         supervisor.check_all()
-    assert said == ["coordinator ended (signal SIGTERM); restarting it now"] * 4
+    assert said == ["process coordinator ended (signal SIGTERM); restarting it now"] * 4
 
 
 def test_waits_before_a_start() -> None:
