@@ -84,8 +84,8 @@ def test_a_stop_waits_for_what_runs_and_returns_what_does_not(
     settings = settings_for(redis_url)
     app = stuck_app(settings, stuck.work)
     with running(app, concurrency=1) as worker:
-        # The second is taken, too: a worker may have room for more than it has threads.
-        POOL_THREADS.give_back("coordinator")
+        # The second is taken, too: a pool may have room before the thread that made it is done.
+        POOL_THREADS.serve({"coordinator": 2})
         send(app, "a", "b", "c")
         wait_until(lambda: len(state.reserved_requests) == 2, "one runs, one waits for a thread")
         monkeypatch.setattr(state, "should_stop", 0)
