@@ -11,6 +11,7 @@ from typing import TypeVar
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests.support.cluster import RedisCluster
 from tests.support.server import RedisServer
 
 # A machine that is slow just now makes no test wrong.
@@ -104,3 +105,20 @@ def no_keys_left(redis_server: RedisServer, redis_url: str) -> Iterator[None]:
     yield
     left = redis_server.keys()
     assert not left, f"keys were left behind: {left}"
+
+
+@pytest.fixture(scope="session")
+def cluster() -> Iterator[RedisCluster]:
+    """One Redis Cluster of three primaries and three replicas a test process; use `whole` for one that is empty."""
+    with RedisCluster() as made:
+        yield made
+
+
+@pytest.fixture
+def whole(cluster: RedisCluster) -> Iterator[RedisCluster]:
+    """The cluster, all of whose nodes run, and which holds no key."""
+    yield cluster
+    cluster.mend()
+    for port in cluster.ports:
+        if cluster.ask(port, "ROLE")[0] == "master":
+            cluster.ask(port, "FLUSHALL")

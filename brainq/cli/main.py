@@ -25,6 +25,7 @@ from brainq.cli.commands import (
     memory,
     monitor,
     move,
+    redis,
     run,
     schedule,
     sessions,
@@ -99,6 +100,7 @@ COMMANDS: dict[str, dict[str, Any]] = {
         "metrics": monitor.metrics,
         "flower": monitor.flower,
         "db": db.app,
+        "redis": redis.app,
     },
     "Stops, costs, erasure": {
         "stop": stops.stop,

@@ -5,7 +5,9 @@ moves in progress.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
+from brainq.adapters.redis.slot_primary import SlotPrimary
 from brainq.app.wiring import Wiring
 from brainq.app.wiring.cells import Cells
 from brainq.client.connection import Connection
@@ -13,8 +15,17 @@ from brainq.contracts.answers import Answers
 from brainq.contracts.cell import Move
 from brainq.contracts.fleet import CellMove, CellsState, CellState, Fleet
 from brainq.fleet.snapshot import read_fleet
+from brainq.runtime.settings.cluster_url import CLUSTER_SCHEMES, parse_cluster_url
 from brainq.runtime.settings.deployment import Settings
-from brainq.runtime.text.service_url import without_password
+from brainq.runtime.text.service_url import host_in_url, without_password
+
+
+class CellAnswer(NamedTuple):
+    """The answer of a cell: its fleet, and on a Redis Cluster the slot of its keys and the primary that has it."""
+
+    fleet: Fleet
+    slot: int | None = None
+    node: str = ""
 
 
 class CellVerbs:
@@ -34,20 +45,22 @@ class CellVerbs:
 
 def read_cells(cells: Cells) -> CellsState:
     """See `Client.cells`."""
-    fleets = cells.ask(_fleet_of)
-    facts = None if cells.names[0] in fleets.away else cells.directory_facts()
-    return cells_state([(name, wiring.settings) for name, wiring in cells.each()], fleets, facts)
+    found = cells.ask(_ask_cell)
+    facts = None if cells.names[0] in found.away else cells.directory_facts()
+    return cells_state([(name, wiring.settings) for name, wiring in cells.each()], found, facts)
 
 
 def cells_state(
-    cells: Sequence[tuple[str, Settings]], fleets: Answers[Fleet], facts: tuple[dict[str, int], Sequence[Move]] | None
+    cells: Sequence[tuple[str, Settings]],
+    found: Answers[CellAnswer],
+    facts: tuple[dict[str, int], Sequence[Move]] | None,
 ) -> CellsState:
     """Return the state of all cells. Pure.
 
     facts: the number of tenants of each cell, and the moves in progress. None if the home cell did not answer.
     """
     tenants, moves = facts or ({}, ())
-    answered = dict(fleets.answers)
+    answered = dict(found.answers)
     return CellsState(
         cells=tuple(
             _cell_state(
@@ -64,18 +77,28 @@ def cells_state(
     )
 
 
-def _fleet_of(wiring: Wiring) -> Fleet:
+def _ask_cell(wiring: Wiring) -> CellAnswer:
     wiring.store.ping()
-    return read_fleet(wiring)
+    fleet = read_fleet(wiring)
+    if not wiring.redis_url.startswith(CLUSTER_SCHEMES):
+        return CellAnswer(fleet)
+    slot = SlotPrimary(parse_cluster_url(wiring.redis_url))
+    host, port = slot.discover_master(slot.service)
+    return CellAnswer(fleet, slot.slot, f"{host_in_url(host)}:{port}")
 
 
-def _cell_state(name: str, settings: Settings, fleet: Fleet | None, *, is_home: bool, tenants: int | None) -> CellState:
+def _cell_state(
+    name: str, settings: Settings, answer: CellAnswer | None, *, is_home: bool, tenants: int | None
+) -> CellState:
     redis = without_password(settings.redis_url.get_secret_value()) if settings.redis_url else ""
-    state = CellState(name=name, is_home=is_home, is_up=fleet is not None, redis=redis, tenants=tenants)
-    if fleet is None:
+    state = CellState(name=name, is_home=is_home, is_up=answer is not None, redis=redis, tenants=tenants)
+    if answer is None:
         return state
+    fleet = answer.fleet
     return state.model_copy(
         update={
+            "slot": answer.slot,
+            "node": answer.node,
             "active": fleet.turns.active,
             "parked": fleet.turns.parked,
             "waiting": fleet.turns.queued + fleet.turns.accepted,

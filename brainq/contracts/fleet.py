@@ -103,6 +103,7 @@ class CellState(Wire):
     is_home: whether it has the directory and the tokens.
     is_up: whether its Redis and SQL answered within a second. If not, only `tenants` are known.
     redis: the address of its Redis, without a password.
+    slot, node: on a Redis Cluster, the hash slot of its keys and the primary that has it, such as `10.0.0.2:6379`.
     tenants: how many tenants the directory places there, or None if the directory is down or there is one cell.
     active, parked, waiting: how many of its newest 2,000 turns that have not ended are in each state.
     workers: how many workers are alive.
@@ -112,6 +113,8 @@ class CellState(Wire):
     is_home: bool
     is_up: bool
     redis: str = ""
+    slot: int | None = None
+    node: str = ""
     tenants: int | None = None
     active: int = 0
     parked: int = 0

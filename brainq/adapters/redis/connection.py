@@ -5,7 +5,7 @@ from __future__ import annotations
 import socket
 import struct
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
 from queue import SimpleQueue
@@ -307,13 +307,41 @@ _BY_TYPE: dict[type[Exception], str] = {
 }  # redis-py removes the first word of these errors.
 
 
+class ClosedRedis(redis.ResponseError):
+    """The error of a Redis that `brainq redis move` has closed.
+
+    mark: the hash in place of the tried key, see server_move.py.
+    """
+
+    def __init__(self, mark: Mapping[str, str]) -> None:
+        super().__init__("closed by brainq redis move")
+        state, other = mark.get("state"), mark.get("other")
+        if state == "moved":
+            self.refusal = Refusal(f"is no longer used: its data has moved to {other}", f"set its URL to {other}")
+        else:
+            way = "from" if state == "arriving" else "to"
+            self.refusal = Refusal(
+                f"is closed: `brainq redis move` moves data {way} {other}",
+                "wait for it; if it was interrupted, run it again",
+            )
+
+
 def redis_refusal(failure: BaseException) -> Refusal | None:
     """Return why a Redis that answers refuses. Returns None for a failure of another kind."""
+    if isinstance(failure, ClosedRedis):
+        return failure.refusal
     word = next((word for kind, word in _BY_TYPE.items() if isinstance(failure, kind)), "")
     return _BY_WORD.get(word or str(failure).partition(" ")[0])
 
 
 def try_write(client: redis.Redis, key: str) -> None:
-    """Send a write that changes nothing. Redis refuses it if it would refuse any other write. `key` must be a string or
-    missing. Raises redis' errors."""
-    client.execute_command("SETRANGE", key, 0, "")
+    """Send a write that changes nothing. Redis refuses it if it would refuse any other write.
+
+    `key` must be a string or missing. Raises redis' errors, and ClosedRedis if it is a hash.
+    """
+    try:
+        client.execute_command("SETRANGE", key, 0, "")
+    except redis.ResponseError as refused:
+        if not str(refused).startswith("WRONGTYPE"):
+            raise
+        raise ClosedRedis(cast("dict[str, str]", client.hgetall(key))) from refused

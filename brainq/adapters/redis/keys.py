@@ -76,6 +76,7 @@ Keys of a session and its turns share the hash tag `{session}`, so every script 
     limited                   zset    NAME of a limited model -> learned until, or 0        1 day after its last use
     limited                   channel NAME of a model whose limits were just learned        -
     epoch                     string  new when Redis was emptied                            1 day
+                              hash    state, other, by: a move has closed this Redis        until it is open again
     workers                   set     names of workers that reported                       1 day
     presence                  hash    process -> the Redis that saw it, and since when not  10 minutes
     alive:PROCESS             channel that this process listens to as long as it lives      -

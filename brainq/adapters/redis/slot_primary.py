@@ -74,6 +74,11 @@ def primary_of(shards: Iterable[Shard], slot: int) -> Address | None:
     return next(owners, None)
 
 
+def slot_of(tag: str) -> int:
+    """Return the hash slot of all keys with this hash tag."""
+    return key_slot(tag.encode())
+
+
 def _fields(flat: Sequence[Any]) -> dict[str, Any]:
     return dict(zip(flat[::2], flat[1::2], strict=True))
 
@@ -106,7 +111,7 @@ class SlotPrimary:
             name: value for name, value in seeds[0].items() if name not in ("host", "port", "connection_class")
         }
         self.has_tls = seeds[0].get("connection_class") is SSLConnection
-        self.slot = key_slot(address.tag.encode())
+        self.slot = slot_of(address.tag)
         self.seeds = [(seed["host"], int(seed["port"])) for seed in seeds]
         self.service = f"slot {self.slot} of {','.join(f'{host}:{port}' for host, port in sorted(self.seeds))}"
         self._learned: list[Address] = []
@@ -132,6 +137,19 @@ class SlotPrimary:
         if not votes:
             raise redis.ConnectionError(f"no node names the primary of {self.service}") from failure
         return votes.most_common(1)[0][0]
+
+    def shards(self) -> list[Shard]:
+        """Return the shards as the first node that answers describes them.
+
+        Raises redis' ConnectionError if none does, and the error of a node that refuses the login.
+        """
+        failure: Exception | None = None
+        for node in self._nodes():
+            try:
+                return self._shards(node)
+            except (redis.ConnectionError, redis.TimeoutError, OSError) as error:
+                failure = error
+        raise redis.ConnectionError(f"no node of {self.service} answers") from failure
 
     def _nodes(self) -> list[Address]:
         """Return the nodes to ask, in an order that spreads the questions of many processes."""

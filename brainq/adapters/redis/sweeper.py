@@ -122,10 +122,13 @@ class RedisSweeperState:
         return holder == self._me
 
     def epoch(self) -> str:
-        """Return a string that changes if Redis may have lost data: after a restart, a failover or a flush."""
+        """Return a string that changes if Redis may have lost data: after a restart, a failover or a flush.
+
+        Raises redis' ResponseError, and changes nothing, if this Redis is closed (server_move.py).
+        """
         key = self._keys.epoch
-        _, _, kept, server = self._scripts.client.many(
-            [("SET", key, uuid.uuid4().hex, "NX"), ("PEXPIRE", key, EPOCH_KEPT_MS), ("GET", key), ("INFO", "server")]
+        _, kept, server = self._scripts.client.many(
+            [("SET", key, uuid.uuid4().hex, "NX"), ("GETEX", key, "PX", EPOCH_KEPT_MS), ("INFO", "server")]
         )
         found = _RUN_ID.search(str(server))
         return f"{kept} {found[1] if found else ''}"

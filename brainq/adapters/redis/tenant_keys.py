@@ -17,13 +17,13 @@ from typing import Any, cast
 import redis
 
 from brainq.adapters.redis.connection import make_pool
+from brainq.adapters.redis.key_contents import KeySpace, copy_keys
 from brainq.adapters.redis.keys import OF_SESSION, OF_TURN
 from brainq.adapters.redis.money import MAX_RESUMED
 from brainq.adapters.redis.script_methods import script
 from brainq.adapters.redis.scripts import Scripts
 from brainq.contracts.cell import Placement
 from brainq.contracts.ids import PREFIX_BOUNDARY
-from brainq.errors import BrainqError
 
 SCAN_COUNT = 1000
 AT_ONCE = 200  # The number of keys that are copied in one round trip.
@@ -112,17 +112,18 @@ class RedisTenantKeys:
         self._client = scripts.client
         self._keys = scripts.keys
         # Contents are copied as bytes.
-        self._raw: Any = redis.Redis(connection_pool=make_pool(redis_url, max_connections=4, socket_timeout=30.0))
+        pool = make_pool(redis_url, max_connections=4, socket_timeout=30.0)
+        self._space = KeySpace(redis.Redis(connection_pool=pool), scripts.keys)
 
     def close(self) -> None:
-        self._raw.close()
-        self._raw.connection_pool.disconnect()
+        self._space.client.close()
+        self._space.client.connection_pool.disconnect()
 
     def names(self, tenant: str) -> Iterator[str]:
         """Return all keys of the tenant's sessions, including hidden ones. A key that is created or renamed meanwhile
         may be missing."""
-        begins = f"{self._keys.prefix}{{{tenant}"
-        pattern = _GLOB.sub(r"\\\1", begins) + ("*" if tenant.endswith(PREFIX_BOUNDARY) else "}:*")
+        begins = glob_literal(f"{self._keys.prefix}{{{tenant}")
+        pattern = begins + ("*" if tenant.endswith(PREFIX_BOUNDARY) else "}:*")
         seen = set[str]()
         for name in self._client.scan_iter(match=pattern, count=SCAN_COUNT):
             if name not in seen:
@@ -194,25 +195,9 @@ class RedisTenantKeys:
         return sorted((key.session_id, key.turn_id) for key in keys if key.is_hidden and key.turn_id)
 
     def copy_to(self, other: RedisTenantKeys, tenant: str) -> int:
-        """Copy all keys to the other Redis, replacing what is there. Returns their number. Raises BrainqError if that
-        Redis cannot read them."""
-        copied = 0
-        for names in _batches(self.names(tenant)):
-            pipe = self._raw.pipeline(transaction=False)
-            for name in names:
-                pipe.dump(name)
-                pipe.pttl(name)
-            replies = pipe.execute()
-            pipe = other._raw.pipeline(transaction=False)
-            for name, dumped, left_ms in zip(names, replies[::2], replies[1::2], strict=True):
-                if dumped is not None:  # The key may just have expired.
-                    pipe.restore(name, max(left_ms, 0), dumped, replace=True)
-                    copied += 1
-            try:
-                pipe.execute()
-            except redis.ResponseError as refused:
-                raise BrainqError(f"the other cell's Redis cannot take this one's keys: {refused}") from refused
-        return copied
+        """Copy all keys to the other cell, replacing what is there. Returns their number."""
+        batches = _batches(self.names(tenant))
+        return sum(copy_keys(self._space, other._space, [name.encode() for name in names]).found for names in batches)
 
     def count(self, tenant: str) -> int:
         """Return the number of the tenant's keys that have no lifetime."""
@@ -241,7 +226,7 @@ class RedisTenantKeys:
         for name in tokens:
             value, left_ms = self._client.many([("GET", name), ("PTTL", name)])
             if value is not None and left_ms > 0:
-                other._client.set(name, value, px=left_ms)
+                other._client.set(self._named_in(other, name), value, px=left_ms)
         lanes = self._lanes(tenant)
         for holder, (names, until_ms) in lanes.items():
             if other._client.hsetnx(other._keys.lane_holders, holder, json.dumps(names)):
@@ -251,14 +236,20 @@ class RedisTenantKeys:
                 other._client.zadd(other._keys.lane_leases, {holder: until_ms})
         tasks = self._tasks(tenant)
         for name, row, until_ms in tasks:
-            other._client.zadd(name, {row: until_ms})
+            there = self._named_in(other, name)
+            other._client.zadd(there, {row: until_ms})
             left_ms = self._client.pttl(name)
-            if left_ms > 0 and other._client.pttl(name) < left_ms:
-                other._client.pexpire(name, left_ms)
+            if left_ms > 0 and other._client.pttl(there) < left_ms:
+                other._client.pexpire(there, left_ms)
         for line, member, place, left_ms in self._money_lines(tenant):
-            other._client.zadd(line, {member: place}, nx=True)
-            other._client.pexpire(line, left_ms)
+            there = self._named_in(other, line)
+            other._client.zadd(there, {member: place}, nx=True)
+            other._client.pexpire(there, left_ms)
         return {"tokens": len(tokens), "lanes": len(lanes), "tasks": len(tasks)}
+
+    def _named_in(self, other: RedisTenantKeys, name: str) -> str:
+        """Return the name of a key in the other cell, which has a prefix of its own on a Redis Cluster."""
+        return other._keys.prefix + name.removeprefix(self._keys.prefix)
 
     def remove_outside(self, tenant: str) -> None:
         """Delete the tokens, lanes and servers' tasks of hidden turns. The sweeper passes such lanes to the calls that
@@ -329,7 +320,7 @@ class RedisTenantKeys:
     def _tasks(self, tenant: str) -> list[tuple[str, str, float]]:
         """Return (key, row, until) of the servers' tasks that the tenant's calls wait for."""
         found: list[tuple[str, str, float]] = []
-        pattern = _GLOB.sub(r"\\\1", self._keys.server_tasks("", "")[:-1]) + "*"
+        pattern = glob_literal(self._keys.server_tasks("", "")[:-1]) + "*"
         for name in self._client.scan_iter(match=pattern, count=SCAN_COUNT):
             for row, until_ms in self._client.zscan_iter(name, count=SCAN_COUNT):
                 try:
@@ -339,6 +330,11 @@ class RedisTenantKeys:
                 if _is_of(tenant, holder.split(" ")[0]):
                     found.append((name, row, until_ms))
         return found
+
+
+def glob_literal(text: str) -> str:
+    """Return the pattern of SCAN that matches this text."""
+    return _GLOB.sub(r"\\\1", text)
 
 
 def _placement(word: str) -> Placement:

@@ -65,8 +65,13 @@ def _cell_row(cell: CellState) -> dict[Column, str | Text]:
         fact("parked", 4, right=True): away or str(cell.parked),
         fact("waiting", 3, right=True): away or str(cell.waiting),
         fact("workers", 2, right=True): away or str(cell.workers),
-        words("redis", 1): Text(clean(cell.redis, lines=False), "dim"),
+        words("redis", 1): Text(clean(_place_of(cell), lines=False), "dim"),
     }
+
+
+def _place_of(cell: CellState) -> str:
+    """Return the address of the cell's Redis. Cells of one Redis Cluster have the same, so it is its slot and node."""
+    return cell.redis if cell.slot is None else f"slot {cell.slot} on {cell.node}"
 
 
 def _move_row(move: CellMove) -> dict[Column, str | Text]:

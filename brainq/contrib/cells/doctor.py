@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
+from typing import NamedTuple
 
-from brainq.adapters.redis.connection import make_client
+from brainq.adapters.redis.slot_primary import Shard, SlotPrimary, primary_of, slot_of
 from brainq.adapters.sql.repositories.budgets import Budgets
 from brainq.adapters.sql.repositories.stops import Stops
 from brainq.adapters.sql.store import Store
@@ -21,7 +23,19 @@ from brainq.engine.brain.brain import Brain
 from brainq.engine.brain.brains import load_brains
 from brainq.engine.tools.lanes import shared_templates
 from brainq.errors import BrainqError
+from brainq.runtime.failover import Address
+from brainq.runtime.settings.cluster_url import CLUSTER_SCHEMES, parse_cluster_url
 from brainq.runtime.settings.deployment import Settings
+from brainq.runtime.text.service_url import host_in_url
+
+MOST_TAGS = 1000
+
+
+class CellSlot(NamedTuple):
+    """The hash tag of a cell's keys, and the shards of its Redis Cluster."""
+
+    tag: str
+    shards: Sequence[Shard]
 
 
 def check_cells(settings: Settings) -> Iterator[Check]:
@@ -29,16 +43,17 @@ def check_cells(settings: Settings) -> Iterator[Check]:
     cells = settings.all_cells()
     yield check_own_cell(settings.cell, cells)
     yield from check_lanes(settings)
-    servers: dict[str, str] = {}
+    working: list[Settings] = []
     held: dict[str, frozenset[str]] = {}
     for cell in cells:
-        has_sql = yield from _named(cell.name, _check_cell(settings.of_cell(cell), cell, servers))
+        has_sql = yield from _named(cell.name, _check_cell(settings.of_cell(cell), working))
         if has_sql:
             held[cell.name] = _held(settings.of_cell(cell), cell)
         if cell is cells[0] and has_sql:
             yield check_directory(cell, settings.key_place)
     yield check_held(held)
-    yield check_versions(servers)
+    if slots := cell_slots(working):
+        yield check_nodes(slots)
 
 
 def check_own_cell(name: str, cells: Sequence[Cell]) -> Check:
@@ -85,34 +100,71 @@ def _named(cell: str, checks: Generator[Check, None, bool]) -> Generator[Check, 
         yield replace(check, name=f"{cell} {check.name}")
 
 
-def _check_cell(settings: Settings, cell: Cell, servers: dict[str, str]) -> Generator[Check, None, bool]:
-    """Check one cell, and add its Redis to `servers`. Returns whether its SQL can be read."""
+def _check_cell(settings: Settings, working: list[Settings]) -> Generator[Check, None, bool]:
+    """Check one cell, and add its settings to `working` if its Redis accepts writes.
+
+    Returns whether its SQL can be read.
+    """
     has_sql = yield from services.check_sql_and_content(settings)
-    url = cell.redis_url.get_secret_value()
+    url = settings.redis_url.get_secret_value() if settings.redis_url else ""
     if (yield from services.check_redis_and_broker(settings, url)):
-        servers[cell.name] = _server(url)
+        working.append(settings)
     return has_sql
 
 
-def _server(url: str) -> str:
-    with make_client(url) as client:
-        info: Mapping[str, object] = client.info("server")
-    return f"Valkey {info['valkey_version']}" if "valkey_version" in info else f"Redis {info.get('redis_version')}"
+def cell_slots(cells: Iterable[Settings]) -> dict[str, CellSlot]:
+    """Return the hash tag of each cell that is on a Redis Cluster, and the shards of that cluster."""
+    found: dict[str, CellSlot] = {}
+    for settings in cells:
+        url = settings.redis_url.get_secret_value() if settings.redis_url else ""
+        if url.startswith(CLUSTER_SCHEMES):
+            address = parse_cluster_url(url)
+            found[settings.cell] = CellSlot(address.tag, SlotPrimary(address).shards())
+    return found
 
 
-def check_versions(servers: Mapping[str, str]) -> Check:
-    """Compare the versions of Redis.
+def check_nodes(cells: Mapping[str, CellSlot]) -> Check:
+    """Check that no two cells have their slots on one node, which would serve both with one core. Pure."""
+    nodes = {name: primary_of(cell.shards, slot_of(cell.tag)) for name, cell in cells.items()}
+    listed = ", ".join(f"{name} slot {slot_of(cell.tag)} on {_shown(nodes[name])}" for name, cell in cells.items())
+    first = {node: name for name, node in reversed(nodes.items())}
+    second = [name for name, node in nodes.items() if first[node] != name]
+    if not second:
+        return ok("nodes", listed)
+    used, tags = Counter(nodes.values()), list[str]()
+    for name in second:
+        if (found := better_tag(cells[name], used)) is not None:
+            tags.append(f"cell {name} ?tag={found[0]} (on {_shown(found[1])})")
+            used.update({nodes[name]: -1, found[1]: 1})
+    remedy = "add primaries to the cluster"
+    if tags:
+        remedy = (
+            f"move slots (docs/operate/scale.md), or for cells without data extend the redis URL: {', '.join(tags)}"
+        )
+    return warn("nodes", f"{listed}: cells on one node share its core", remedy)
 
-    A move DUMPs keys in one cell and RESTOREs them in another, which an older server cannot do.
+
+def better_tag(cell: CellSlot, used: Mapping[Address | None, int]) -> tuple[str, Address] | None:
+    """Return a hash tag for the cell whose slot is on a node with the fewest cells, and that node. Pure.
+
+    Returns None if the present node has no more cells than that node would have.
+
+    used: how many cells each node has.
     """
-    listed = ", ".join(f"{name} {server}" for name, server in servers.items()) or "no cell's Redis answers"
-    if len(set(servers.values())) <= 1:
-        return ok("versions", listed)
-    return warn(
-        "versions",
-        f"{listed}: a tenant can only be moved to the same version or a newer one",
-        "upgrade all cells to one version before you move tenants",
-    )
+    nodes = {shard.primary for shard in cell.shards if shard.primary and shard.slots}
+    fewest = min((used.get(node, 0) for node in nodes), default=0)
+    if used.get(primary_of(cell.shards, slot_of(cell.tag)), 0) <= fewest + 1:
+        return None
+    for number in range(2, MOST_TAGS):
+        tag = f"{cell.tag}.{number}"
+        node = primary_of(cell.shards, slot_of(tag))
+        if node is not None and used.get(node, 0) == fewest:
+            return tag, node
+    return None
+
+
+def _shown(node: Address | None) -> str:
+    return f"{host_in_url(node[0])}:{node[1]}" if node else "no node"
 
 
 def _held(settings: Settings, cell: Cell) -> frozenset[str]:

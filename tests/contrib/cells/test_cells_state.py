@@ -10,7 +10,7 @@ from typing import Any
 from rich.console import Console
 
 from brainq.cli.pages.fleet import print_cells
-from brainq.client.cells import cells_state
+from brainq.client.cells import CellAnswer, cells_state
 from brainq.client.connection import Connection
 from brainq.client.spending import BudgetVerbs
 from brainq.contracts.answers import Answers
@@ -31,12 +31,12 @@ def settings() -> list[tuple[str, Settings]]:
     return [(cell.name, loaded.of_cell(cell)) for cell in loaded.all_cells()]
 
 
-def fleet(active: int, parked: int) -> Fleet:
-    return Fleet.model_construct(turns=FleetTurns(active=active, parked=parked), pools=())
+def answer(active: int, parked: int) -> CellAnswer:
+    return CellAnswer(Fleet.model_construct(turns=FleetTurns(active=active, parked=parked), pools=()))
 
 
 def test_each_cell_has_its_tenants_and_turns_and_no_password_is_shown() -> None:
-    fleets = Answers((("a", fleet(1, 2)), ("b", fleet(3, 4))))
+    fleets = Answers((("a", answer(1, 2)), ("b", answer(3, 4))))
     state = cells_state(settings(), fleets, ({"a": 7}, [MOVE]))
     assert [(cell.name, cell.is_home, cell.tenants, cell.active, cell.parked) for cell in state.cells] == [
         ("a", True, 7, 1, 2),
@@ -47,7 +47,7 @@ def test_each_cell_has_its_tenants_and_turns_and_no_password_is_shown() -> None:
 
 
 def test_a_cell_that_did_not_answer_is_away_and_without_home_no_tenants_are_known() -> None:
-    state = cells_state(settings(), Answers((("b", fleet(3, 4)),), away=("a",)), None)
+    state = cells_state(settings(), Answers((("b", answer(3, 4)),), away=("a",)), None)
     assert [(cell.name, cell.is_up, cell.tenants) for cell in state.cells] == [("a", False, None), ("b", True, None)]
     assert state.directory == "away"
     console = Console(width=100, record=True)
@@ -56,7 +56,7 @@ def test_a_cell_that_did_not_answer_is_away_and_without_home_no_tenants_are_know
 
 
 def test_one_cell_without_a_name() -> None:
-    state = cells_state([("", load_settings(redis_url="redis://h"))], Answers((("", fleet(0, 0)),)), ({}, ()))
+    state = cells_state([("", load_settings(redis_url="redis://h"))], Answers((("", answer(0, 0)),)), ({}, ()))
     assert state.directory == "up"
     console = Console(width=100, record=True)
     print_cells(console, state)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-import pytest
 from pydantic import SecretStr
 
 from brainq.adapters.sql.store import Store
@@ -16,7 +15,6 @@ from brainq.contrib.cells.doctor import (
     check_directory,
     check_held,
     check_own_cell,
-    check_versions,
     lanes_between_tenants,
     left_moves,
 )
@@ -66,22 +64,6 @@ def test_a_cell_that_lacks_what_operators_set_for_all_is_named() -> None:
     assert check_held({}).level == check_held({"a": everything, "b": everything}).level == "ok"
     check = check_held({"a": everything, "b": frozenset({"stop of tool refund"})})
     assert (check.level, check.said) == ("warn", "b has no budget all 20 a day")
-
-
-@pytest.mark.parametrize(
-    ("servers", "level"),
-    [
-        ({}, "ok"),
-        ({"a": "Redis 7.4.1", "b": "Redis 7.4.1"}, "ok"),
-        ({"a": "Redis 7.4.1", "b": "Redis 7.0.15"}, "warn"),
-        ({"a": "Redis 7.4.1", "b": "Valkey 9.1"}, "warn"),
-    ],
-)
-def test_redis_of_several_versions_bound_where_tenants_can_be_moved(servers: dict[str, str], level: str) -> None:
-    check = check_versions(servers)
-    assert check.level == level
-    for name, server in servers.items():
-        assert f"{name} {server}" in check.said
 
 
 def test_it_says_which_cell_a_worker_here_would_serve() -> None:

@@ -36,22 +36,6 @@ KEY = f"{{{TAG}}}:x"
 LOAD = 30
 
 
-@pytest.fixture(scope="module")
-def cluster() -> Iterator[RedisCluster]:
-    with RedisCluster() as made:
-        yield made
-
-
-@pytest.fixture
-def whole(cluster: RedisCluster) -> Iterator[RedisCluster]:
-    """The cluster, all of whose nodes run, and which holds no key."""
-    yield cluster
-    cluster.mend()
-    for port in cluster.ports:
-        if cluster.ask(port, "ROLE")[0] == "master":
-            cluster.ask(port, "FLUSHALL")
-
-
 @pytest.fixture(autouse=True)
 def notes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The brain's tools write what they do in here."""

@@ -28,6 +28,7 @@ const LATE_S = 10; // a queue, or a sweeper, that is this old deserves a look
 /** @type {import("../main.js").MakeView} */
 export function fleetView(_, update) {
   const fleet = source((signal) => ask("GET", "v1/fleet", { signal }), update, { every: 2_000 });
+  const cells = source((signal) => ask("GET", "v1/cells", { signal }), update, { every: 10_000 });
   const activity = source((signal) => ask("GET", "v1/fleet/activity", { signal }), update, { every: 10_000 });
   const since = new Date(Date.now() - SPEND_DAYS * 86_400_000).toISOString();
   const spend = source((signal) => ask("GET", `v1/spend?by=tenant,model&since=${since}`, { signal }), update, { every: 60_000 });
@@ -38,6 +39,7 @@ export function fleetView(_, update) {
     title: () => "Fleet",
     stop() {
       fleet.stop();
+      cells.stop();
       activity.stop();
       spend.stop();
       budgets.stop();
@@ -46,6 +48,7 @@ export function fleetView(_, update) {
       h("div", { class: "head" }, h("h1", null, "Fleet")),
       fleet.problem && !fleet.problem.passes ? [refusal(fleet.problem), h("p", { class: "muted" }, "To see the fleet a token needs the verb operate, and all sessions (*).")] : null,
       cellsAway(fleet.value),
+      cells.value?.cells.length > 1 ? cellsPanel(cells.value.cells) : null,
       fleet.value ? [activity.value ? hour(activity.value, spend.value?.lines ?? []) : null, shown(fleet.value, stops.render(fleet.value.stops ?? [])), budgets.render(unpriced(spend.value?.lines ?? [])), spend.value ? spent(spend.value) : null] : fleet.problem && !fleet.problem.passes ? null : awaited(fleet.problem, 10),
     ],
   };
@@ -130,6 +133,16 @@ function pools(found) {
         pool.queues.map((/** @type {string} */ queue) => queue.replace("brainq.", "")).join(", "),
       ];
     }),
+  );
+}
+
+/** Where the tenants are. Cells of one Redis Cluster have one address, so their slots and nodes are shown. @param {any[]} found */
+function cellsPanel(found) {
+  const number = (/** @type {any} */ cell, /** @type {string} */ name) => (cell.is_up ? cell[name].toLocaleString("en") : "–");
+  return panel(
+    "Cells",
+    ["Cell", "State", "Tenants", "Running", "Workers", "Redis"],
+    found.map((cell) => [cell.name, warned(cell.is_up ? "up" : "away", !cell.is_up), cell.tenants === null ? "–" : cell.tenants.toLocaleString("en"), number(cell, "active"), number(cell, "workers"), cell.slot === null ? cell.redis : `slot ${cell.slot} on ${cell.node}`]),
   );
 }
 
