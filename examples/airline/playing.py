@@ -81,21 +81,23 @@ def running_stage(
     kills: bool = False,
     pause_s: float | None = None,
     wire: Wire | None = None,
+    redis_url: str = "",
 ) -> Generator[Stage]:
     """Redis, SQL, the airline's database and workers of each pool, in a directory that goes away afterwards.
 
     kills     workers are going to be killed: each pool has two, leases are short, and writes take `pause_s`
     wire      the model server that holds the recorded replies; None: they are read from the file
+    redis_url   the Redis to use; empty: one is started
     """
     with ExitStack() as stack:
         directory = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="bq-air-")))
         pause_s = (PAUSE_WITH_KILLS_S if kills else 0.0) if pause_s is None else pause_s
         options = Options(recorded, directory / "airline.db", idempotent, pause_s, wire)
         make_database(options.database)
-        server = stack.enter_context(EmbeddedServer(directory / "redis", durable=False))
-        environment = _environment(directory, server.url, options, kills)
+        redis_url = redis_url or stack.enter_context(EmbeddedServer(directory / "redis", durable=False)).url
+        environment = _environment(directory, redis_url, options, kills)
         settings = load_settings(
-            app=environment["BRAINQ_APP"], redis_url=server.url, sql_url=environment["BRAINQ_SQL_URL"]
+            app=environment["BRAINQ_APP"], redis_url=redis_url, sql_url=environment["BRAINQ_SQL_URL"]
         )
         client = stack.enter_context(Client(settings, make_brain(options)))
         wiring_of(client).warm_up()

@@ -20,10 +20,11 @@ from examples.airline.playing import Report, Stage, replay, running_stage
 from examples.airline.recorded import RecordedSession, load_sessions, place_of, recorded_path, save_sessions
 from examples.airline.replay import is_good
 from examples.airline.tasks import task_sessions
+from tests.support.cluster import RedisCluster
 from tests.support.wait import wait_until
 
 RECORDED = recorded_path()
-SAMPLE = 25
+SAMPLE, CLUSTER_SAMPLE = 25, 8
 needs_recording = pytest.mark.needs(RECORDED.is_file(), "recorded sessions")
 
 
@@ -126,6 +127,14 @@ def test_recorded_sessions_end_on_their_recorded_database() -> None:
         report = replay(stage, sessions, in_flight=SAMPLE)
     assert_as_recorded(report, sessions)
     assert report.calls["local_write completed"] > SAMPLE
+
+
+@needs_recording
+def test_recorded_sessions_end_on_their_recorded_database_on_a_redis_cluster(whole: RedisCluster) -> None:
+    sessions = sample()[:CLUSTER_SAMPLE]
+    with running_stage(RECORDED, redis_url=whole.url) as stage:
+        report = replay(stage, sessions, in_flight=SAMPLE)
+    assert_as_recorded(report, sessions)
 
 
 @needs_recording

@@ -9,7 +9,9 @@ from typing import Any
 
 import pytest
 
-from tests.support.model.bench import Bench
+from brainq.adapters.redis.slot_primary import slot_of
+from tests.support.cluster import RedisCluster
+from tests.support.model.bench import CLUSTER, Bench
 from tests.support.model.killers import find_killers, known_killers, quiet_bench
 from tests.support.model.mutants import MUTANTS
 from tests.support.model.rules import BrokenRule
@@ -41,8 +43,17 @@ def server() -> Iterator[RedisServer]:
 
 @pytest.fixture
 def bench(server: RedisServer) -> Iterator[Bench]:
-    with quiet_bench(server) as bench:
+    with quiet_bench(server.socket_path) as bench:
         yield bench
+
+
+@pytest.fixture
+def slot_bench() -> Iterator[Bench]:
+    """On the primary of a cluster that has the slot of the keys, which refuses scripts with keys of another slot."""
+    with RedisCluster(replicas=False, options=("--unixsocket", "s")) as cluster:
+        path = cluster.directory / str(cluster.primary_port(slot_of("bq"))) / "s"
+        with quiet_bench(str(path), CLUSTER) as bench:
+            yield bench
 
 
 @pytest.mark.timeout(600)
@@ -52,6 +63,11 @@ def test_no_schedule_breaks_a_rule(bench: Bench, seeds: Sequence[int]) -> None:
         happened = bench.run(seed)
         if ONE_SEED is not None:
             print("\n".join(happened))
+
+
+def test_no_schedule_breaks_a_rule_on_a_cluster(slot_bench: Bench) -> None:
+    for seed in range(SAMPLE):
+        slot_bench.run(seed)
 
 
 @pytest.mark.full

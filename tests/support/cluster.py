@@ -60,10 +60,10 @@ class RedisCluster(OwnServers):
             self._processes[port] = subprocess.Popen(command, stdout=log, stderr=log)
         wait_until(lambda: self._answers(port), "the node is up", 30)
 
-    def primary_port(self, slot: int) -> int:
-        """Return the port of the primary that has a slot, as most nodes name it."""
+    def primary_port(self, slot: int, *, without: int = 0) -> int:
+        """Return the port of the primary that has a slot, as most nodes name it. A frozen node is not asked."""
         named: list[int] = []
-        for port in self._running():
+        for port in set(self._running()) - {without}:
             found = primary_of(read_shards(self.ask(port, "CLUSTER", "SHARDS"), ("127.0.0.1", port), tls=False), slot)
             named += [found[1]] if found else []
         return max(set(named), key=named.count)
@@ -79,6 +79,14 @@ class RedisCluster(OwnServers):
         wait_until(lambda: all(self._is_up(port) for port in self.ports), "the cluster is up", 60)
         wait_until(lambda: len(self.primaries()) == 3, "the nodes that came back follow", 60)
         wait_until(lambda: all(map(self.follows, set(self.ports) - set(self.primaries()))), "the replicas follow", 60)
+
+    def restart(self) -> None:
+        """Let all nodes write their data and exit, and start them again."""
+        for process in self._processes.values():
+            process.terminate()
+        for port in self._running():
+            self._processes.pop(port).wait()
+        self.mend()
 
     def freeze(self, port: int) -> None:
         self._processes[port].send_signal(signal.SIGSTOP)

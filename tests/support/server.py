@@ -69,6 +69,11 @@ class RedisServer:
     def url(self) -> str:
         return self._server.url
 
+    @property
+    def socket_path(self) -> str:
+        """The path of the unix socket, of a server with `unix=True`."""
+        return str(self._socket)
+
     def flushall(self) -> None:
         """Remove every key. Scripts stay, because they depend on their text alone."""
         self.command("FLUSHALL")

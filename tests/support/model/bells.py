@@ -31,9 +31,8 @@ return bells
 class Bells:
     """A taker of doorbells from the queues, in any order of the queues."""
 
-    def __init__(self, client: ModelClient) -> None:
-        settings = Settings(redis_url=None)
-        self.keys = Keys(settings.prefix)
+    def __init__(self, client: ModelClient, settings: Settings) -> None:
+        self.keys = Keys(settings.key_prefix)
         self._client = client
         self._queues = [key for queue in ALL_QUEUES for key in queue_keys(settings, queue)]
         self._pop, self._pop_all = client.many([("SCRIPT", "LOAD", _POP), ("SCRIPT", "LOAD", _POP_ALL)])

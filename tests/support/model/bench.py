@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, cast
 
+from pydantic import SecretStr
+
+from brainq.runtime.settings.deployment import Settings
 from tests.support.model.bells import Bells
 from tests.support.model.client import ModelClient
 from tests.support.model.process import State
@@ -13,16 +16,21 @@ from tests.support.model.schedule import Schedule
 from tests.support.model.scripts import WatchedScripts
 from tests.support.model.state import LOOK
 
+PLAIN = Settings(redis_url=None)
+CLUSTER = Settings(redis_url=SecretStr("redis+cluster://127.0.0.1:1/"))
+"""The settings of a plain Redis, and of a cluster: they say which prefix keys have."""
+
 
 class Bench:
     """A runner of schedules on the server of a unix socket. Mutants are loaded through `scripts`."""
 
-    def __init__(self, socket_path: str) -> None:
+    def __init__(self, socket_path: str, settings: Settings = PLAIN) -> None:
         self._at: Schedule | None = None
         self._client = ModelClient(socket_path, self._give_way)
-        self._look_sha = cast(str, self._client.many([("SCRIPT", "LOAD", LOOK)])[0])
-        self._bells = Bells(self._client)
-        self.scripts = WatchedScripts(self._client, self)
+        look = LOOK.replace(f"'{PLAIN.key_prefix}", f"'{settings.key_prefix}")
+        self._look_sha = cast(str, self._client.many([("SCRIPT", "LOAD", look)])[0])
+        self._bells = Bells(self._client, settings)
+        self.scripts = WatchedScripts(self._client, self, settings)
 
     def close(self) -> None:
         self._client.close()

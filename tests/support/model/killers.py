@@ -12,7 +12,8 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 
-from tests.support.model.bench import Bench
+from brainq.runtime.settings.deployment import Settings
+from tests.support.model.bench import PLAIN, Bench
 from tests.support.model.mutants import MUTANTS
 from tests.support.server import RedisServer
 
@@ -22,10 +23,10 @@ MOST_TRIED = 2000
 
 
 @contextmanager
-def quiet_bench(server: RedisServer) -> Generator[Bench]:
+def quiet_bench(socket_path: str, settings: Settings = PLAIN) -> Generator[Bench]:
     """Yield a bench on a server with a unix socket, without the logs of rescues, of which a schedule has many."""
     logging.disable(logging.CRITICAL)
-    bench = Bench(server.url.removeprefix("unix://").partition("?")[0])
+    bench = Bench(socket_path, settings)
     try:
         yield bench
     finally:
@@ -59,7 +60,7 @@ def main() -> None:
     found: dict[str, list[int]] = {}
     try:
         for mutant in MUTANTS:
-            with quiet_bench(server) as bench:
+            with quiet_bench(server.socket_path) as bench:
                 found[mutant] = still_killing(bench, mutant) or find_killers(bench, mutant, KEPT)
             print(f"{mutant}: {found[mutant] or 'not found'}", flush=True)
     finally:

@@ -140,10 +140,9 @@ class WatchedClient:
 class WatchedScripts(Scripts):
     """All scripts, watched. `text_of` and `replace` make mutants."""
 
-    def __init__(self, client: ModelClient, watcher: Watcher) -> None:
-        settings = Settings(redis_url=None)
+    def __init__(self, client: ModelClient, watcher: Watcher, settings: Settings) -> None:
         self._wire, self._seen = client, WatchedClient(client)
-        super().__init__(cast(Client, self._seen), Keys(settings.prefix), doorbells(settings))
+        super().__init__(cast(Client, self._seen), Keys(settings.key_prefix), doorbells(settings))
         self._watched = {name: WatchedScript(script, client, watcher) for name, script in self.loaded.items()}
         for name in self._watched:
             self._load(name)

@@ -133,7 +133,7 @@ class StateRules:
             place = 0 if given["mode"] in ("interrupt", "replace") else len(self._lines[given["sid"]])
             self._lines[given["sid"]].insert(place, given["tid"])
         if name == "session_pause" and reply[0] == "PAUSED":
-            self.paused.add(given["session"].split("{")[1].split("}")[0])
+            self.paused.add(given["session"].rpartition("{")[2].partition("}")[0])
         for session in {known.session_id for known in self._begun}:
             live = [
                 known.turn_id
