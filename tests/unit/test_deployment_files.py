@@ -21,6 +21,7 @@ from brainq.runtime.settings.deployment import ENV_PREFIX, Settings
 
 ROOT = Path(__file__).parents[2]
 POOLS = {"coordinator", "parallel", "serial", "finalizer"}
+NODES = [f"redis-{number}" for number in range(1, 7)]
 OF_WORKERS = {"ready_file", "pools"}  # what a worker process reads before, or beside, its settings
 yaml: Any = importlib.import_module("yaml")  # it has no types
 
@@ -54,10 +55,11 @@ COMMANDS = dict(commands())
 def test_every_pool_and_flower_is_run_by_both_files_and_each_pool_stands_in_the_readme() -> None:
     assert {where for where in COMMANDS if where.startswith("README")} == {f"README {pool}" for pool in {*POOLS, "all"}}
     assert set(procfile()) == POOLS | {"flower", "gateway"}
-    watching = {"prometheus", "grafana"}
+    of_profiles = {"watch": {"prometheus", "grafana"}, "cluster": {*NODES, "cluster"}}
     services = compose()["services"]
-    assert set(services) == POOLS | {"flower", "gateway", "redis", "postgres"} | watching
-    assert {name for name, service in services.items() if service.get("profiles") == ["watch"]} == watching
+    assert set(services) == POOLS | {"flower", "gateway", "redis", "postgres"}.union(*of_profiles.values())
+    for profile, names in of_profiles.items():
+        assert {name for name, service in services.items() if service.get("profiles") == [profile]} == names
 
 
 WORKERS = [where for where in COMMANDS if not where.endswith(("flower", "gateway"))]
@@ -124,7 +126,7 @@ def test_every_variable_named_in_a_deployment_file_is_a_setting() -> None:
 
 def test_every_service_has_a_health_check_and_a_pinned_image() -> None:
     for name, service in compose()["services"].items():
-        assert "healthcheck" in service, name
+        assert "healthcheck" in service or service["restart"] == "no", name
         image = service.get("image")
         assert re.fullmatch(r"[a-z/]+:v?\d+(\.\d+)*", image), name
         assert not image.startswith("brainq") or image == f"brainq:{__version__}"
@@ -135,6 +137,20 @@ def test_no_services_log_grows_for_ever_and_redis_memory_can_be_bounded() -> Non
     for name, service in compose()["services"].items():
         assert {"max-size", "max-file"} <= service["logging"]["options"].keys(), name
     assert "--maxmemory ${REDIS_MAXMEMORY:-0}" in compose()["services"]["redis"]["command"]
+
+
+def test_the_nodes_of_the_cluster_keep_their_data_apart_and_are_joined_before_workers_start() -> None:
+    services = compose()["services"]
+    for name in NODES:
+        assert f"{name}-data:/data" in services[name]["volumes"]
+        assert services[name]["command"] == services["redis"]["command"] + " --cluster-enabled yes"
+    assert set(services["cluster"]["depends_on"]) == set(NODES)
+    assert services["cluster"]["command"].split()[2:] == [f"{name}:6379" for name in NODES]
+    for name in POOLS | {"flower", "gateway"}:
+        assert services[name]["depends_on"]["cluster"] == {
+            "condition": "service_completed_successfully",
+            "required": False,
+        }
 
 
 def test_every_worker_has_the_users_brain_where_it_is_looked_for() -> None:
@@ -168,7 +184,9 @@ def test_compose_holds_no_password_in_a_url_and_no_empty_key() -> None:
     for name in POOLS | {"flower", "gateway"}:
         service = compose()["services"][name]
         environment = service["environment"]
-        assert not [word for word in environment.values() if word and "://" in word and "$" in word]
+        assert [word for word in environment.values() if word and "://" in word and "$" in word] == [
+            "${STATE_URL:-redis://redis:6379/0}"
+        ]
         assert [key for key in environment if key.endswith("_API_KEY") and environment[key] is not None] == []
         assert service["init"] is True
     text = (ROOT / "docker-compose.yml").read_text()
