@@ -17,6 +17,7 @@ from lab.faults.effects import NotSeen
 from lab.faults.fault import Fault, Pace, wait_turns_end
 from lab.faults.stage import (
     Stage,
+    cluster_stage,
     doors_stage,
     hosts_stage,
     plain_stage,
@@ -33,6 +34,7 @@ STAGES: dict[str, StageOf] = {
     "plain": plain_stage,
     "small disk": small_disk_stage,
     "sentinel": sentinel_stage,
+    "cluster": cluster_stage,
     "postgres": postgres_stage,
     "pooler": pooler_stage,
     "old build": old_build_stage,

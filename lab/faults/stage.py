@@ -30,6 +30,7 @@ from lab.faults.effects import ROOT, Effects, effect_server
 from lab.faults.hosts import Host, HostNetwork, no_hosts
 from lab.faults.load import Producer
 from lab.faults.shop import EFFECTS
+from tests.support.cluster import RedisCluster
 from tests.support.mcp_servers.restarting import RestartedShop
 from tests.support.pgbouncer import PROGRAM, PgBouncer
 from tests.support.proxy import Proxy
@@ -62,6 +63,7 @@ class Servers:
     sql_url: str
     redis: RedisServer | None = None
     sentinels: SentinelDeployment | None = None
+    cluster: RedisCluster | None = None
     proxy: Proxy | None = None
     sql_proxy: Proxy | None = None
     sql_file: Path | None = None
@@ -88,6 +90,11 @@ class Stage:
     def redis(self) -> RedisServer:
         assert self.servers.redis is not None
         return self.servers.redis
+
+    @property
+    def cluster(self) -> RedisCluster:
+        assert self.servers.cluster is not None
+        return self.servers.cluster
 
     @property
     def proxy(self) -> Proxy:
@@ -228,6 +235,16 @@ def sentinel_stage(directory: Path, rate: float) -> Generator[Stage]:
     file = directory / "faults.db"
     with SentinelDeployment() as sentinels:
         servers = Servers(sentinels.url, sentinels.url, f"sqlite:///{file}", sentinels=sentinels, sql_file=file)
+        with open_stage(directory, rate, servers) as stage:
+            yield stage
+
+
+@contextmanager
+def cluster_stage(directory: Path, rate: float) -> Generator[Stage]:
+    """A Redis Cluster of three primaries and three replicas with append-only files, and SQLite."""
+    file = directory / "faults.db"
+    with RedisCluster(options=("--appendonly", "yes")) as cluster:
+        servers = Servers(cluster.url, cluster.url, f"sqlite:///{file}", cluster=cluster, sql_file=file)
         with open_stage(directory, rate, servers) as stage:
             yield stage
 

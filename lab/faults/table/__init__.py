@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from lab.faults.fault import Fault
+from lab.faults.table.clusters import ClusterKill, ClusterMove, ClusterOld, ClusterRestart, ClusterSwitch
 from lab.faults.table.deploys import RollingDeploy, TwoBuilds
 from lab.faults.table.disks import (
     DataFull,
@@ -34,6 +35,7 @@ FAULTS: tuple[type[Fault], ...] = (
     *(HugeAnswer, McpRestarts),
     *(SqlFull, SqlFullRedisAway, RedisFull, RedisFullRedisAway),
     *(ReadyFull, ReadyFullRedisAway, DataFull, DataFullRedisAway),
+    *(ClusterKill, ClusterSwitch, ClusterMove, ClusterOld, ClusterRestart),
     *(RedisSwitch, RedisFailover, PostgresHalfOpen, PostgresReadOnly, PostgresDeadlock, PoolerKill, TwoBuilds),
     *(HostVanishes, HostCutModel, HostCutWrite, HostMute, HostDeaf, HostNarrow, HostLoss, HostGateway),
 )
