@@ -77,7 +77,7 @@ async def until(predicate: Callable[[], object], description: str, timeout_s: fl
 
 def readers(server: RedisServer) -> list[str]:
     """Return the ids of the connections that read streams, or that look for their reader."""
-    return [line for line in _clients(server) if " name=brainq-streams " in line]
+    return [line for line in _clients(server) if " lib-name=redis-py(brainq-streams_v" in line]
 
 
 def blocked(server: RedisServer) -> list[str]:

@@ -238,7 +238,6 @@ def _transport_options(settings: Settings, url: str) -> dict[str, Any]:
         "priority_steps": [0, names.LATER_PRIORITY],
         # A retry of an LPUSH whose first reply was lost would send the message twice.
         "retry_on_timeout": False,
-        "client_name": "brainq",
     }
     if url.startswith("sentinel://"):
         options["master_name"] = parse_sentinel_url(url).master

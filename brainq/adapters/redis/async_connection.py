@@ -16,11 +16,11 @@ from redis.asyncio.sentinel import Sentinel, SentinelManagedConnection, Sentinel
 from redis.backoff import NoBackoff
 
 from brainq.adapters.redis.connection import (
-    DRIVER_INFO,
     NO_BLIND_RETRY,
     SENTINEL_S,
     UNAVAILABLE_ERRORS,
     Command,
+    driver_info,
     keepalive_options,
     pack_command,
 )
@@ -112,8 +112,7 @@ def _make_async_pool(url: str, sentinel: Any) -> Any:
         "socket_timeout": None,
         "socket_connect_timeout": ASYNC_SOCKET_TIMEOUT_S,
         "retry": Retry(NoBackoff(), NO_BLIND_RETRY),
-        "client_name": "brainq-streams",
-        "driver_info": DRIVER_INFO,
+        "driver_info": driver_info("brainq-streams"),
         **keepalive_options(url),
     }
     if url.startswith(CLUSTER_SCHEMES):

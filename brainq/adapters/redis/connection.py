@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 import socket
 import struct
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from importlib.metadata import version
 from queue import SimpleQueue
 from typing import Any, NoReturn, cast
@@ -49,9 +51,6 @@ MAX_CONNECTIONS = 512
 
 SCRIPT_CONNECTIONS = 8  # The number of connections for scripts per process.
 
-# CLIENT LIST names brainq. Made once: redis-py would read its own version from the disk for each connection (0.5 ms).
-DRIVER_INFO = DriverInfo().add_upstream_driver("brainq", version("brainq"))
-
 Command = tuple[str | int, ...]
 
 """A plain command: its name and its arguments."""
@@ -60,6 +59,19 @@ Command = tuple[str | int, ...]
 pack_command = cast("Callable[[tuple[Any, ...]], bytes]", getattr(hiredis, "pack_command"))  # noqa: B009 - it has no stub
 
 _SCRIPT_COMMANDS = frozenset({"EVALSHA", "EVAL"})
+
+# Managed services remove commands, or deny them to every user. redis-py has removed NOPERM from its own error.
+_DENIED = re.compile(r"(ERR )?(unknown (sub)?command|.*command is not (available|allowed|supported))", re.IGNORECASE)
+
+
+@cache
+def driver_info(name: str) -> DriverInfo:
+    """Return what CLIENT LIST shows of a connection, as its `lib-name`.
+
+    A service that permits no CLIENT SETINFO shows nothing. CLIENT SETNAME is not used, because its refusal would close
+    the connection. Made once: redis-py would read its own version from the disk for each connection (0.5 ms).
+    """
+    return DriverInfo().add_upstream_driver(name, version("brainq"))
 
 
 @dataclass(slots=True, eq=False)
@@ -125,7 +137,7 @@ class Client(redis.Redis):
 
     def replies(self, commands: Sequence[Sequence[Any]]) -> list[Any]:
         """Send commands in one round trip. Returns their raw replies, in order. A command that Redis refused has its
-        error as the reply."""
+        error as the reply, except INFO: a server that does not permit it reports nothing, so its reply is empty."""
         line = self._lines.get()
         try:
             connection = self._open(line)
@@ -133,7 +145,7 @@ class Client(redis.Redis):
                 packed = b"".join([pack_command(tuple(command)) for command in commands])
                 connection.send_packed_command((packed,), check_health=False)
                 # Read all replies before raising an error: a reply left in the socket would answer the next command.
-                found = [self._reply(connection) for _ in commands]
+                found = [self._reply(connection, command[0]) for command in commands]
             except BaseException as error:
                 self._give_up(line, error)
             line.used = time.monotonic()
@@ -141,12 +153,16 @@ class Client(redis.Redis):
         finally:
             self._lines.put(line)
 
+    def server_info(self, section: str = "default") -> Mapping[str, str]:
+        """Return what the server reports of itself. Returns nothing if it does not permit INFO."""
+        return info_fields(self.many([("INFO", section)])[0])
+
     @staticmethod
-    def _reply(connection: Any) -> Any:
+    def _reply(connection: Any, name: Any) -> Any:
         try:
             return connection.read_response()
         except redis.ResponseError as error:
-            return error
+            return "" if name == "INFO" and is_denied(error) else error
 
     def close(self) -> None:
         """Close the scripts' connections and the pool's."""
@@ -211,6 +227,24 @@ def as_mapping(reply: Any) -> dict[str, str]:
     return reply if isinstance(reply, dict) else dict(zip(reply[::2], reply[1::2], strict=True))
 
 
+def info_fields(reply: str) -> dict[str, str]:
+    """Return the fields of a raw reply to INFO. Pure."""
+    return dict(line.split(":", 1) for line in str(reply).splitlines() if ":" in line)
+
+
+def server_name(info: Mapping[str, str]) -> str:
+    """Return the name of a server with this INFO, such as `Valkey 9.1.0`, or `Redis` if it does not report it. Pure."""
+    # Valkey also reports the Redis version that it is compatible with.
+    known = {"Valkey": info.get("valkey_version"), "Redis": info.get("redis_version")}
+    return next((f"{name} {number}" for name, number in known.items() if number), "Redis")
+
+
+def is_denied(reply: object) -> bool:
+    """Return whether a reply is the error of a command that the service, or the user's rules, do not permit."""
+    is_error = isinstance(reply, redis.ResponseError)
+    return is_error and (isinstance(reply, redis.exceptions.NoPermissionError) or bool(_DENIED.match(str(reply))))
+
+
 def keepalive_options(url: str) -> dict[str, Any]:
     """Return redis-py's options for TCP keepalive."""
     # A unix socket has no keepalive, and its connection class rejects the option.
@@ -233,7 +267,6 @@ class SlotPrimaryTlsConnection(SlotConnection, FollowsFailover, SentinelManagedS
 def make_pool(url: str, **options: Any) -> redis.ConnectionPool:
     """Return a pool of connections to the server at `url`, or to the primary that its sentinels or the nodes of its
     cluster name. Raises SetupError for a malformed URL."""
-    options = {"driver_info": DRIVER_INFO, **options}
     if url.startswith(CLUSTER_SCHEMES):
         slot = SlotPrimary(parse_cluster_url(url))
         kind = SlotPrimaryTlsConnection if slot.has_tls else SlotPrimaryConnection
@@ -263,7 +296,7 @@ def make_client(url: str) -> Client:
         socket_connect_timeout=5.0,
         health_check_interval=30,
         retry=Retry(NoBackoff(), NO_BLIND_RETRY),
-        client_name="brainq-state",
+        driver_info=driver_info("brainq"),
         **keepalive_options(url),
     )
     return Client(connection_pool=pool)
@@ -281,7 +314,8 @@ DISK_FULL = Refusal(
 )
 MEMORY_FULL = Refusal(
     "is full, so it accepts no writes",
-    "raise its limit (`CONFIG SET maxmemory`, and in its configuration file); writes then work again without a restart",
+    "raise its limit (`CONFIG SET maxmemory` and its configuration file, or the console of a managed service); writes "
+    "then work again without a restart",
 )
 LOGIN_REFUSED = Refusal("refuses the login", "set user and password in its URL, percent-encoded")
 _BY_WORD = {

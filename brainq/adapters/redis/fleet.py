@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from brainq.adapters.redis.connection import Client, Command, as_mapping
+from brainq.adapters.redis.connection import Client, Command, as_mapping, info_fields
 from brainq.adapters.redis.keys import Keys
 from brainq.adapters.redis.listener import RedisStopSignals
 from brainq.adapters.redis.script_methods import script
@@ -104,7 +104,7 @@ class RedisFleet:
                 last_round_s=None if swept is None else max(0.0, (now_ms - int(swept)) / 1000),
                 overdue_s=max(0.0, (now_ms - due_ms) / 1000),
             ),
-            redis=_read_info(_info_fields(server), _info_fields(memory), _info_fields(disk)),
+            redis=_read_info(info_fields(server) | info_fields(memory) | info_fields(disk)),
             queues=tuple(zip(map(int, found[::2]), found[1::2], strict=True)),
             waiting=tuple(map(int, waits)),
         )
@@ -185,19 +185,14 @@ def _seconds_since(row: Mapping[str, str | None]) -> int | None:
     return int(at) if at else None
 
 
-def _read_info(server: dict[str, str], memory: dict[str, str], disk: dict[str, str]) -> FleetRedis:
+def _read_info(info: Mapping[str, str]) -> FleetRedis:
     return FleetRedis(
-        version=server.get("valkey_version") or server.get("redis_version", ""),
-        used_bytes=int(memory.get("used_memory", 0)),
-        max_bytes=int(memory.get("maxmemory", 0)) or None,
-        policy=memory.get("maxmemory_policy", ""),
-        keeps_on_disk=disk.get("aof_enabled") == "1",
+        version=info.get("valkey_version") or info.get("redis_version", ""),
+        used_bytes=int(info.get("used_memory", 0)),
+        max_bytes=int(info.get("maxmemory", 0)) or None,
+        policy=info.get("maxmemory_policy", ""),
+        keeps_on_disk=info.get("aof_enabled") == "1",
     )
-
-
-def _info_fields(info: Any) -> dict[str, str]:
-    """Parse the reply to INFO."""
-    return dict(line.split(":", 1) for line in str(info).splitlines() if ":" in line)
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ import redis
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
-from brainq.adapters.redis.connection import keepalive_options, make_pool
+from brainq.adapters.redis.connection import driver_info, keepalive_options, make_pool
 from brainq.runtime.observe.logs import OutageLog, logger
 from brainq.runtime.observe.threads import KeptThread
 
@@ -175,7 +175,7 @@ def _make_client(url: str, what: str) -> redis.Redis:
         socket_connect_timeout=5.0,
         health_check_interval=0,
         retry=Retry(NoBackoff(), 0),
-        client_name=f"brainq-{what}",
+        driver_info=driver_info(f"brainq-{what}"),
         **keepalive_options(url),
     )
     return redis.Redis(connection_pool=pool)

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any, NamedTuple
 
+import redis
+
 from brainq.adapters.redis.connection import UNAVAILABLE_ERRORS, Client, pack_command
 
 MAX_WAIT_S = 2.0  # under the client's socket timeout
@@ -47,10 +49,10 @@ class QueueReader:
         self._client.many([("RPUSH", message.key, message.text)])
 
     def wake(self) -> None:
-        """End the wait of `pop`, if it waits at this moment."""
+        """End the wait of `pop`, if it waits at this moment and the service permits it."""
         if self._id:
             with suppress(*UNAVAILABLE_ERRORS):
-                self._client.many([("CLIENT", "UNBLOCK", self._id)])
+                self._client.replies([("CLIENT", "UNBLOCK", self._id)])
 
     def close(self) -> None:
         """Close the connection. To be called by the thread that waits on it, or after that has ended."""
@@ -63,6 +65,7 @@ class QueueReader:
         connection = pool.connection_class(**pool.connection_kwargs)
         connection.connect()
         connection.send_packed_command((pack_command(("CLIENT", "ID")),), check_health=False)
-        self._id = int(connection.read_response())
+        with suppress(redis.ResponseError):  # a service that does not permit it lets a wait end by itself
+            self._id = int(connection.read_response())
         self._connection = connection
         return connection

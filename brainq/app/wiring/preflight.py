@@ -12,9 +12,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
-from brainq.adapters.redis.connection import make_client, redis_refusal
+from brainq.adapters.redis.connection import make_client, redis_refusal, server_name
 from brainq.adapters.redis.connection import try_write as try_redis_write
 from brainq.adapters.redis.keys import Keys
 from brainq.adapters.sql.engine import make_engine, require_fts5
@@ -124,8 +124,7 @@ def check_redis(url: str, prefix: str = "bq:", *, name: str = "redis", variable:
     except SetupError as error:
         return fail(name, f"{shown} is not the address of a Redis: {error}", f"correct {variable}")
     try:
-        info: dict[str, Any] = client.info()
-        found = _check_server(name, shown, info, variable)
+        found = _check_server(name, shown, client.server_info(), variable)
         if found.level == "ok":
             try_redis_write(client, Keys(prefix).epoch)
     except Exception as error:
@@ -137,14 +136,12 @@ def check_redis(url: str, prefix: str = "bq:", *, name: str = "redis", variable:
     return found
 
 
-def _check_server(name: str, shown: str, info: Mapping[str, Any], variable: str) -> Check:
-    """Return whether brainq works on a server with this INFO. Pure."""
-    # Valkey also reports the Redis version that it is compatible with.
-    spoken = str(info.get("redis_version", "0"))
-    server = f"Valkey {info['valkey_version']}" if "valkey_version" in info else f"Redis {spoken}"
-    if tuple(int(part) for part in re.findall(r"\d+", spoken)[:2]) < MIN_REDIS_VERSION:
+def _check_server(name: str, shown: str, info: Mapping[str, str], variable: str) -> Check:
+    """Return whether brainq works on a server with this INFO. What is not reported counts as suitable. Pure."""
+    server, spoken = server_name(info), info.get("redis_version")
+    if spoken and tuple(int(part) for part in re.findall(r"\d+", spoken)[:2]) < MIN_REDIS_VERSION:
         return fail(name, f"{server} at {shown} is too old", "brainq needs Redis 7.0 or newer, or Valkey")
-    if str(info.get("cluster_enabled")) == "1" and not shown.startswith(CLUSTER_SCHEMES):
+    if info.get("cluster_enabled") == "1" and not shown.startswith(CLUSTER_SCHEMES):
         return fail(name, f"{shown} is a node of a Redis Cluster", f"set {variable}={as_cluster_url(shown)}")
     if info.get("role") == "slave":
         return fail(

@@ -217,7 +217,7 @@ class Wiring:
 
     def _require_one_redis(self) -> None:
         is_cluster = self.redis_url.startswith(CLUSTER_SCHEMES)
-        if not is_cluster and self.state.redis.info("cluster").get("cluster_enabled"):
+        if not is_cluster and self.state.redis.server_info("cluster").get("cluster_enabled") == "1":
             url = as_cluster_url(without_password(self.redis_url))
             raise SetupError(f"Redis is a node of a Redis Cluster; set BRAINQ_REDIS_URL={url}")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import shlex
 import time
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterator, Mapping
 from itertools import islice
 from pathlib import Path
 from typing import Any, cast
@@ -13,7 +13,7 @@ from typing import Any, cast
 from brainq.adapters.celery import names
 from brainq.adapters.celery.app import make_app
 from brainq.adapters.celery.envelope import envelope
-from brainq.adapters.redis.connection import make_client
+from brainq.adapters.redis.connection import is_denied, make_client
 from brainq.adapters.redis.fleet import unwatched
 from brainq.adapters.redis.keys import Keys
 from brainq.adapters.redis.sweeper import overdue_s
@@ -75,24 +75,32 @@ def check_redis(url: str, prefix: str) -> Generator[Check, None, bool]:
         before = time.time()
         seconds, micros = client.time()
         skew_s = seconds + micros / 1e6 - (before + time.time()) / 2
-        info = client.info()
-    yield check_memory(info, is_shared=not url.startswith("unix://"))
-    yield check_appendonly(info)
+        info = client.server_info()
+        (configured,) = client.replies([("CONFIG", "GET", "maxmemory")])
+    yield check_memory(info, is_shared=not url.startswith("unix://"), is_managed=is_denied(configured))
+    yield check_appendonly(info, is_managed=is_denied(configured))
     yield _clock(skew_s)
     return True
 
 
-def check_memory(info: dict[str, Any], *, is_shared: bool) -> Check:
+def check_memory(info: Mapping[str, str], *, is_shared: bool, is_managed: bool = False) -> Check:
     """Check that Redis does not evict keys, and that it has a memory limit.
 
-    is_shared   True unless it is the embedded server of `brainq dev`
+    is_shared    True unless it is the embedded server of `brainq dev`
+    is_managed   True if it does not permit CONFIG, because it is a managed service
     """
-    policy = str(info.get("maxmemory_policy", "unknown"))
+    policy, limit = info.get("maxmemory_policy"), info.get("maxmemory")
+    if policy is None:
+        return warn(
+            "redis memory",
+            "maxmemory-policy cannot be read here",
+            "check in the service's console that it is noeviction, and set an alert on memory there",
+        )
     if policy != "noeviction":
         problem = f"maxmemory-policy is {policy}: when memory is full, Redis would delete keys of live turns"
-        return fail("redis memory", problem, "run CONFIG SET maxmemory-policy noeviction, and set it in redis.conf")
+        return fail("redis memory", problem, _how_to_set("maxmemory-policy", "noeviction", is_managed=is_managed))
     used = f"{info.get('used_memory_human', '?')} used, maxmemory-policy noeviction"
-    if is_shared and not int(info.get("maxmemory", 0)):
+    if is_shared and not is_managed and not int(limit or 0):
         return warn(
             "redis memory",
             f"{used}, but no maxmemory: Redis grows until the system kills it, without an earlier alert",
@@ -101,21 +109,33 @@ def check_memory(info: dict[str, Any], *, is_shared: bool) -> Check:
     return ok("redis memory", used)
 
 
-def check_appendonly(info: dict[str, Any]) -> Check:
+def check_appendonly(info: Mapping[str, str], *, is_managed: bool = False) -> Check:
     """Check that Redis writes an append-only file and can rewrite it."""
-    if str(info.get("aof_enabled")) != "1":
+    if (enabled := info.get("aof_enabled")) is None:
+        return warn(
+            "redis disk",
+            "whether Redis keeps its data on a disk cannot be read here",
+            "check in the service's console that it does: otherwise a restart loses live turns",
+        )
+    if enabled != "1":
         return warn(
             "redis disk",
             "appendonly is off: a restart of Redis loses live turns",
-            "run CONFIG SET appendonly yes, and set it in redis.conf",
+            _how_to_set("appendonly", "yes", is_managed=is_managed),
         )
-    if str(info.get("aof_last_bgrewrite_status", "ok")) != "ok":
+    if info.get("aof_last_bgrewrite_status", "ok") != "ok":
         return warn(
             "redis disk",
             "the last rewrite of the append-only file failed: the file grows until the disk is full",
             "find the cause in Redis' log (often vm.overcommit_memory = 1 is missing), then run BGREWRITEAOF",
         )
     return ok("redis disk", "appendonly yes")
+
+
+def _how_to_set(name: str, value: str, *, is_managed: bool) -> str:
+    if is_managed:
+        return f"set {name} to {value} in the service's console, or choose a service or plan that offers it"
+    return f"run CONFIG SET {name} {value}, and set it in redis.conf"
 
 
 def _clock(skew_s: float) -> Check:
@@ -252,7 +272,8 @@ def check_presence(settings: Settings, url: str) -> Check:
     return warn(
         "presence",
         f"Redis sees no subscription of {', '.join(deaf)}: if one dies, its work waits {settings.lease_s:g} s",
-        "make a proxy in front of Redis forward subscriptions, and give the workers' Redis user +pubsub and +info",
+        "make a proxy in front of Redis forward subscriptions, and give the workers' Redis user +pubsub and +info; "
+        "some managed services do not offer this",
     )
 
 

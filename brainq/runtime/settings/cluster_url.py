@@ -55,7 +55,7 @@ def in_slot(url: str, prefix: str, cell: str = "") -> str:
     URL, and one that has a tag, unchanged."""
     if not url.startswith(CLUSTER_SCHEMES) or re.search(r"[?&]tag=", url.rpartition("@")[2]):
         return url
-    tag = ".".join(filter(None, (prefix.rstrip(":"), cell)))
+    tag = ".".join(filter(None, (prefix.strip("{}:"), cell)))
     return f"{url}{'&' if '?' in url.rpartition('@')[2] else '?'}{urlencode({'tag': tag})}"
 
 

@@ -30,7 +30,7 @@ from brainq.runtime.settings.http import HttpSettings
 from brainq.runtime.settings.service_urls import BROKER_SCHEMES, REDIS_SCHEMES, checked_url, pooled_url
 
 ENV_PREFIX = "BRAINQ_"
-_KEY_PREFIX = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,30}:", re.ASCII)
+_KEY_PREFIX = re.compile(r"(?P<tagged>\{)?[A-Za-z0-9][A-Za-z0-9_.-]{0,30}(?(tagged)\}):", re.ASCII)
 _TENANT = re.compile(r"[A-Za-z0-9._@+=-]*:", re.ASCII)
 _APP = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*", re.ASCII)
 
@@ -88,7 +88,8 @@ class Settings(HttpSettings):
     """The directory of the embedded Redis and SQLite, relative to the working directory."""
 
     prefix: str = "bq:"
-    """The prefix of every Redis key, including Celery's."""
+    """The prefix of every Redis key, including Celery's. With braces, such as `{bq}:`, all keys are in one hash slot,
+    as services need that hide a cluster behind one address."""
 
     lease_s: float = Field(default=10.0, gt=0, le=3600)
     beat_s: float = Field(default=3.0, gt=0, le=3600)
@@ -237,7 +238,7 @@ class Settings(HttpSettings):
     @classmethod
     def _prefix_is_plain(cls, value: str) -> str:
         if not _KEY_PREFIX.fullmatch(value):
-            raise ValueError("must be 1 to 31 of A-Z a-z 0-9 _ . - and end with one colon, such as `bq:`")
+            raise ValueError("must be 1 to 31 of A-Z a-z 0-9 _ . - and end with one colon, such as `bq:` or `{bq}:`")
         return value
 
     @field_validator("redis_url")

@@ -181,7 +181,7 @@ BUGS = (
     Bug(
         "rights: channels of kombu are not asked for",
         RIGHTS,
-        '    broker += [("PSUBSCRIBE", pidbox), ("PUBLISH", pidbox, ""), ("PSUBSCRIBE", events)]\n',
+        '("SUBSCRIBE", pidbox),\n        ("PUBLISH", pidbox, ""),\n        ("PSUBSCRIBE", events),\n',
         "",
         USERS,
     ),

@@ -6,7 +6,12 @@ import pytest
 
 from brainq.cli.doctor.services import check_appendonly, check_memory
 
-WELL = {"maxmemory_policy": "noeviction", "maxmemory": 1 << 30, "aof_enabled": 1, "aof_last_bgrewrite_status": "ok"}
+WELL = {
+    "maxmemory_policy": "noeviction",
+    "maxmemory": "1073741824",
+    "aof_enabled": "1",
+    "aof_last_bgrewrite_status": "ok",
+}
 
 
 def test_a_redis_that_is_set_up_well_is_ok() -> None:
@@ -16,7 +21,7 @@ def test_a_redis_that_is_set_up_well_is_ok() -> None:
 @pytest.mark.parametrize(("is_shared", "level"), [(True, "warn"), (False, "ok")])
 def test_no_limit_of_memory_is_warned_of_where_somebody_runs_the_server(is_shared: bool, level: str) -> None:
     """`brainq_redis_memory_limit_bytes` is not there then, and an alert on it never fires."""
-    found = check_memory({**WELL, "maxmemory": 0}, is_shared=is_shared)
+    found = check_memory({**WELL, "maxmemory": "0"}, is_shared=is_shared)
     assert (found.level, "set maxmemory" in found.remedy) == (level, is_shared)
 
 

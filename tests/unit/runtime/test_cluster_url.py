@@ -88,3 +88,11 @@ def test_cells_that_name_the_same_slot_are_refused() -> None:
 
 def test_the_url_of_a_node_is_told_as_that_of_its_cluster() -> None:
     assert as_cluster_url("rediss://me:pw@a:1/0?x=y") == "rediss+cluster://me:pw@a:1/"
+
+
+def test_a_prefix_with_a_hash_tag_is_the_tag_of_a_cluster() -> None:
+    assert load_settings(prefix="{shop}:", redis_url="redis://a:1/0").key_prefix == "{shop}:"
+    assert load_settings(prefix="{shop}:", redis_url=CLUSTER).key_prefix == "{shop}:"
+    for wrong in ("{shop:", "shop}:", "{}:"):
+        with pytest.raises(SetupError, match="BRAINQ_PREFIX"):
+            load_settings(prefix=wrong)

@@ -155,6 +155,24 @@ class _CheckedChannel:
             kept = self._kept_client = self._create_client()
         yield kept
 
+    def _subscribe(self: Any) -> None:
+        # Like kombu, but to the names of channels: ElastiCache Serverless has no PSUBSCRIBE. Only events need patterns.
+        topics = [topic for queue in self.active_fanout_queues for topic in self._get_subscribe_topics(queue)]
+        if not topics:
+            return
+        pubsub = self.subclient
+        if pubsub.connection._sock is None:
+            pubsub.connection.connect()
+        self._in_listen = pubsub.connection
+        for topic in topics:
+            (pubsub.psubscribe if "*" in topic else pubsub.subscribe)(topic)
+
+    def _unsubscribe_from(self: Any, queue: str) -> None:
+        pubsub = self.subclient
+        if pubsub.connection and pubsub.connection._sock:
+            for topic in self._get_subscribe_topics(queue):
+                (pubsub.punsubscribe if "*" in topic else pubsub.unsubscribe)(topic)
+
     def _brpop_read(self: Any, **options: Any) -> Literal[True]:
         # kombu's own method, with another line for parsing and delivering.
         try:

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 import redis
+from redis.exceptions import NoPermissionError
 
 from brainq.adapters.redis import failover
 from brainq.adapters.redis.failover import ReplicaAcks
@@ -59,6 +60,23 @@ def test_most_replicas_must_have_it(replicas: int, wanted: int) -> None:
     primary = Primary(replicas)
     assert acks(primary).acknowledged(stand_in(primary)) == "OK"
     assert primary.waited == [wanted]
+
+
+class Managed(Primary):
+    """A primary of a service that does not permit WAIT."""
+
+    refusal: redis.ResponseError = NoPermissionError("no permissions to run the 'wait' command")
+
+    def with_reads(self, reads: Sequence[Any]) -> tuple[str, list[Any]]:
+        return "OK", [self.refusal, self.info]
+
+
+def test_it_starts_if_nobody_may_wait_for_replicas() -> None:
+    primary = Managed(1)
+    assert acks(primary).acknowledged(stand_in(primary)) == "OK"
+    primary.refusal = redis.ResponseError("MISCONF it cannot write to its disk")
+    with pytest.raises(redis.ResponseError, match="MISCONF"):
+        acks(primary).acknowledged(stand_in(primary))
 
 
 def test_it_does_not_start_while_too_few_have_it() -> None:
