@@ -112,7 +112,7 @@ def test_workers_need_nothing_that_a_service_refuses(
     service: str, managed: RedisServer, redis_url: str, tmp_path: Path
 ) -> None:
     app, heard = listening_app(settings_for(redis_url))
-    with Pump(obedient.brain, redis_url, sqlite_url(tmp_path)) as pump:
+    with app, Pump(obedient.brain, redis_url, sqlite_url(tmp_path)) as pump:
         with running(app):
             pump.submit("s1", script())
             wait_until(lambda: heard.bells, "a Celery worker takes the doorbell")
