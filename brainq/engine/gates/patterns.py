@@ -2,10 +2,10 @@
 as in JSON schema.
 
 An engine that reads a text once accepts nearly all patterns. Its time grows with the text and with the compiled size of
-the pattern, so a large pattern is matched with short texts only. That engine has no lookarounds and no references. Each
-lookahead at the very beginning of a pattern, such as `^(?!\\s*$)`, becomes a pattern of its own. All other patterns go
-to a backtracking engine, which gives up after a number of steps. A lookaround or a reference may read the whole text at
-each step, and has memory of its own, so a pattern may have only a few.
+the pattern, so a large pattern is matched with short texts only. That engine has no lookarounds and no references.
+Patterns that have some go to a backtracking engine, which gives up after a number of steps. A lookaround or a reference
+may read the whole text at each step, and has memory of its own. Therefore a pattern may have only a few, and in a long
+text the engine takes only as many steps as lookaheads at the beginning of a pattern need, such as `^(?!\\s*$)`.
 """
 
 from __future__ import annotations
@@ -13,9 +13,10 @@ from __future__ import annotations
 import re
 import threading
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any, Generic, TypeVar
 
 from brainq.runtime.text.surrogates import clean
@@ -34,7 +35,6 @@ _FREE_LOOKS = 2  # with more lookarounds, the steps are shared
 _CACHE_BYTES = 1_000_000  # of an engine's own cache, which it fills while it matches
 _KEPT_BYTES = 64_000_000
 _LOOK = re.compile(r"\(\?<?[=!]|\(\?>|\\[1-9k]|[*+?}]\+")
-_QUANTIFIERS = ("*", "+", "?", "{")
 
 
 class PatternCache(Generic[Value]):
@@ -77,65 +77,57 @@ class TooLongForPattern(ValueError):
 
 
 @dataclass(frozen=True, slots=True)
-class _PatternPart:
-    """One engine of a pattern.
+class _Engine:
+    """A compiled pattern for texts of at most `max_chars`.
 
-    matches: returns whether the text contains what the part looks for. Raises TooLongForPattern.
-    bytes: the largest size of the compiled part.
-    engines: the number of engines, each with its own memory.
+    max_bytes: the largest size of the compiled pattern.
+    matchers: how many automata it has, each with a cache of its own.
     """
 
-    matches: Callable[[str], bool]
-    is_wanted: bool
+    validator: Any
     max_chars: int
-    bytes: int
-    engines: int = 1
+    max_bytes: int
+    matchers: int
+
+    def matches(self, text: str) -> bool | None:
+        """Return whether the text contains what the pattern looks for, or None if that takes too many steps."""
+        from jsonschema_rs import ValidationErrorKind
+
+        if self.validator.is_valid(text):
+            return True
+        (error,) = self.validator.iter_errors(text)
+        return False if isinstance(error.kind, ValidationErrorKind.Pattern) else None
 
 
 @dataclass(frozen=True, slots=True)
 class _CompiledPattern:
-    """A pattern that is ready to match. `max_chars` is the longest text that is matched with it."""
+    """A pattern that is ready to match. `engines` has the one for the shortest texts first."""
 
-    parts: tuple[_PatternPart, ...]
-    max_chars: int
-
-    @property
-    def bytes(self) -> int:
-        return sum(part.bytes for part in self.parts)
+    engines: tuple[_Engine, ...]
 
     @property
     def held_bytes(self) -> int:
-        return self.bytes + _CACHE_BYTES * sum(part.engines for part in self.parts)
+        return sum(engine.max_bytes + _CACHE_BYTES * engine.matchers for engine in self.engines)
 
 
-def _no_time_check() -> None:
-    """Do nothing: there is no time limit to check."""
-
-
-def matches_anywhere(pattern: str, text: str, check_time: Callable[[], None] = _no_time_check) -> bool:
-    """Return whether `text` matches `pattern` anywhere. `check_time` is called before each part of the pattern, and may
-    raise.
-
-    Raises UnusablePattern and TooLongForPattern.
-    """
-    compiled = _compiled(pattern)
+def matches_anywhere(pattern: str, text: str) -> bool:
+    """Return whether `text` matches `pattern` anywhere. Raises UnusablePattern and TooLongForPattern."""
+    engines = _compiled(pattern).engines
     text = clean(text)
-    most = compiled.max_chars
-    if len(text) > most:
+    engine = next((each for each in engines if len(text) <= each.max_chars), None)
+    found = None if engine is None else engine.matches(text)
+    if found is None:
+        most = next((each.max_chars for each in reversed(engines) if each.max_chars < len(text)), None)
+        why = ": the match would take too long" if most is None else f"; at most {most:,} are matched"
         raise TooLongForPattern(
-            f"a text of {len(text):,} characters is too long for the pattern {shown_pattern(pattern)}; at most "
-            f"{most:,} are matched"
+            f"a text of {len(text):,} characters is too long for the pattern {shown_pattern(pattern)}{why}"
         )
-    for part in compiled.parts:
-        check_time()
-        if part.matches(text) is not part.is_wanted:
-            return False
-    return True
+    return found
 
 
 def check_pattern(pattern: str) -> int:
     """Return the largest compiled size of the pattern, in bytes. Raises UnusablePattern."""
-    return _compiled(pattern).bytes
+    return _compiled(pattern).engines[0].max_bytes
 
 
 def shown_pattern(pattern: str) -> str:
@@ -158,133 +150,56 @@ def _compile(pattern: str) -> _CompiledPattern:
         )
     if clean(pattern) != pattern:
         raise UnusablePattern("a pattern holds half of a surrogate pair; write whole characters")
-    if (whole := _linear_part(pattern)) is not None:
-        return _CompiledPattern((whole,), whole.max_chars)
+    if (linear := _linear_engine(pattern)) is not None:
+        return _CompiledPattern((linear,))
     if (looks := len(_LOOK.findall(pattern))) > MAX_LOOKS:
         raise UnusablePattern(
             f"the pattern {shown_pattern(pattern)} looks ahead, behind or back {looks:,} times; write it with at most "
             f"{MAX_LOOKS} looks, such as one with choices ((?!a|b) for (?!a)(?!b)), or as several patterns under allOf"
         )
-    parts = [_linear_part(part, is_wanted) for part, is_wanted in split_lookaheads(pattern)]
-    if parts and None not in parts:
-        return _combined(pattern, tuple(part for part in parts if part is not None))
-    looking = _backtracking_part(pattern, looks)
-    return _CompiledPattern((looking,), looking.max_chars)
+    return _CompiledPattern(tuple(_backtracking_engines(pattern, looks)))
 
 
-def _combined(pattern: str, parts: tuple[_PatternPart, ...]) -> _CompiledPattern:
-    """Return the parts as one pattern. A text is matched with one part after the other, so their costs add up."""
-    size = sum(part.bytes for part in parts)
-    for most_bytes, most_chars in _SIZE_LIMITS:
-        if size <= most_bytes:
-            return _CompiledPattern(parts, most_chars)
-    raise UnusablePattern(
-        f"the parts of the pattern {shown_pattern(pattern)} are too large together; write them with shorter "
-        "ranges, and "
-        "bound a text by minLength and maxLength"
-    )
+def _linear_engine(pattern: str) -> _Engine | None:
+    """Return the engine that reads a text once. Returns None if it does not accept the pattern."""
+    from jsonschema_rs import RegexOptions
 
-
-def split_lookaheads(pattern: str) -> list[tuple[str, bool]]:
-    """Split `^(?=A)(?!B)C` into `^(?:A)`, which must match, `^(?:B)`, which must not, and `^C`.
-
-    Returns an empty list if the pattern has no such beginning, or may mean something else than these parts.
-    """
-    rest = pattern.removeprefix("^")
-    if rest == pattern or "[]" in pattern or "[^]" in pattern:  # engines disagree about where such a class ends
-        return []
-    parts: list[tuple[str, bool]] = []
-    while rest.startswith(("(?=", "(?!")):
-        end = _closing(rest)
-        if end < 0 or rest[end + 1 :].startswith(_QUANTIFIERS):
-            return []
-        parts.append((f"^(?:{rest[3:end]})", rest[2] == "="))
-        rest = rest[end + 1 :]
-    if not parts or _has_choice(rest):
-        return []
-    return [*parts, (f"^{rest}", True)]
-
-
-def _closing(text: str) -> int:
-    """Return where the group ends that `text` begins with, or -1 if it does not begin with one."""
-    depth = 0
-    for at, sign in _plain_characters(text):
-        depth += (sign == "(") - (sign == ")")
-        if depth == 0:
-            return at
-    return -1
-
-
-def _has_choice(text: str) -> bool:
-    """Return whether there is a | outside all groups, or an unmatched closing bracket."""
-    depth = 0
-    for _, sign in _plain_characters(text):
-        depth += (sign == "(") - (sign == ")")
-        if depth < 0 or (sign == "|" and depth == 0):
-            return True
-    return False
-
-
-def _plain_characters(text: str) -> list[tuple[int, str]]:
-    """Return the characters that are neither escaped nor in a class, and their places."""
-    found: list[tuple[int, str]] = []
-    is_class = is_escaped = False
-    for at, sign in enumerate(text):
-        if is_escaped:
-            is_escaped = False
-        elif sign == "\\":
-            is_escaped = True
-        elif is_class:
-            is_class = sign != "]"
-        elif sign == "[":
-            is_class = True
-        else:
-            found.append((at, sign))
-    return found
-
-
-def _linear_part(pattern: str, is_wanted: bool = True) -> _PatternPart | None:
-    """Return the part for the engine that reads a text once. Returns None if that engine does not accept the
-    pattern."""
-    from jsonschema_rs import Draft202012Validator, RegexOptions, ValidationError
-
-    for most_bytes, most_chars in _SIZE_LIMITS:
-        options = RegexOptions(size_limit=most_bytes, dfa_size_limit=_CACHE_BYTES)
-        try:
-            validator = Draft202012Validator({"pattern": pattern}, pattern_options=options)
-        except ValidationError:
-            continue
-        return _PatternPart(validator.is_valid, is_wanted, most_chars, most_bytes)
+    for max_bytes, max_chars in _SIZE_LIMITS:
+        options = RegexOptions(size_limit=max_bytes, dfa_size_limit=_CACHE_BYTES)
+        if (validator := _validator(pattern, options)) is not None:
+            return _Engine(validator, max_chars, max_bytes, 1)
     return None
 
 
-def _backtracking_part(pattern: str, looks: int) -> _PatternPart:
-    """Return the part for the backtracking engine. Each lookaround, and the part between two of them, has a memory of
-    its own."""
-    from jsonschema_rs import Draft202012Validator, FancyRegexOptions, ValidationError, ValidationErrorKind
+def _backtracking_engines(pattern: str, looks: int) -> Iterator[_Engine]:
+    """Yield the engine for short texts, which may go back often, and one for long texts, which goes back once a look.
 
-    engines = 2 * looks + 1
+    Each lookaround, and the part between two of them, is an automaton of its own.
+    """
+    from jsonschema_rs import FancyRegexOptions
+
+    matchers = 2 * looks + 1
+
+    def engine(max_bytes: int, max_chars: int, steps: int) -> _Engine | None:
+        options = FancyRegexOptions(backtrack_limit=steps, size_limit=max_bytes, dfa_size_limit=_CACHE_BYTES)
+        validator = _validator(pattern, options)
+        return None if validator is None else _Engine(validator, max_chars, max_bytes * matchers, matchers)
+
     steps = _BACKTRACK_STEPS * _FREE_LOOKS // max(_FREE_LOOKS, looks)
-    for most_bytes in _BACKTRACK_BYTES:
-        options = FancyRegexOptions(backtrack_limit=steps, size_limit=most_bytes, dfa_size_limit=_CACHE_BYTES)
-        with suppress(ValidationError):
-            validator: Any = Draft202012Validator({"pattern": pattern}, pattern_options=options)
-            break
-    else:
+    short = next(filter(None, (engine(most, _BACKTRACK_CHARS, steps) for most in _BACKTRACK_BYTES)), None)
+    if short is None:
         raise UnusablePattern(
             f"the pattern {shown_pattern(pattern)} is not in the syntax of ECMA 262, which JSON schema uses, or is "
             "too large; write it in that syntax ($ for \\Z, \\1 for (?P=name)), and bound a text by minLength and "
             "maxLength"
         )
+    yield short
+    yield from islice(filter(None, (engine(most // matchers, chars, looks + 1) for most, chars in _SIZE_LIMITS)), 1)
 
-    def finds(text: str) -> bool:
-        for error in validator.iter_errors(text):
-            if not isinstance(error.kind, ValidationErrorKind.Pattern):
-                raise TooLongForPattern(
-                    f"a text of {len(text):,} characters is too long for the pattern {shown_pattern(pattern)}: "
-                    "the match would take too long"
-                )
-            return False
-        return True
 
-    return _PatternPart(finds, True, _BACKTRACK_CHARS, most_bytes * engines, engines)
+def _validator(pattern: str, options: Any) -> Any:
+    from jsonschema_rs import Draft202012Validator, ValidationError
+
+    with suppress(ValidationError):
+        return Draft202012Validator({"pattern": pattern}, pattern_options=options)
+    return None

@@ -18,8 +18,8 @@ BUGS = (
     Bug(
         "the pattern cache does not count its engines",
         "brainq/engine/gates/patterns.py",
-        "_CACHE_BYTES * sum(part.engines for part in self.parts)",
-        "_CACHE_BYTES * len(self.parts)",
+        "_CACHE_BYTES * engine.matchers",
+        "_CACHE_BYTES",
         PATTERNS,
     ),
     Bug(

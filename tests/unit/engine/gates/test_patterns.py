@@ -18,7 +18,6 @@ from brainq.engine.gates.patterns import (
     UnusablePattern,
     check_pattern,
     matches_anywhere,
-    split_lookaheads,
 )
 
 EMAIL = (  # as zod writes it
@@ -101,13 +100,14 @@ def test_a_pattern_looks_no_more_often_than_it_may(start: str, look: str) -> Non
         check_pattern(start + look * (MAX_LOOKS + 1))
 
 
-def test_what_the_parts_of_a_pattern_compile_to_is_bounded_together() -> None:
+def test_what_the_parts_of_a_pattern_compile_to_bounds_the_texts() -> None:
     large = "(?!.*a.{150}[0-9])"
-    assert check_pattern(f"^{large}") <= 305_000
+    assert check_pattern(f"^{large}") <= 3 * 300_000
     with pytest.raises(TooLongForPattern, match="at most 2,500"):
-        matches_anywhere("^" + large * 2, "a" * 2_501)
-    with pytest.raises(UnusablePattern, match=r"too large together; write them with shorter ranges"):
-        check_pattern("^" + large * 8)
+        matches_anywhere("^" + large, "a" * 2_501)
+    with pytest.raises(TooLongForPattern, match="at most 1,000"):
+        matches_anywhere("^" + large * 8, "a" * 1_001)
+    assert matches_anywhere("^" + large * 8, "a" * 1_000)
 
 
 def test_what_is_kept_of_a_pattern_counts_the_memory_of_each_of_its_engines(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -122,37 +122,12 @@ def test_what_is_kept_of_a_pattern_counts_the_memory_of_each_of_its_engines(monk
     assert kept.held_bytes - once > 4 * 1_000_000
 
 
-@pytest.mark.parametrize("found", [True, False])
-def test_who_matches_looks_at_the_time_before_each_part(found: bool) -> None:
-    looks: list[None] = []
-    assert matches_anywhere("^(?!b)(?!c)(?!d)", "a" if found else "c", lambda: looks.append(None)) is found
-    assert len(looks) == (4 if found else 2)
-
-
 def test_looks_that_read_all_of_a_text_share_the_steps() -> None:
     """Some 4,000 ways through the repeated choice: more than the steps of a pattern of eight looks."""
     two = r"^(?:(?=a)(?:a|a\B)){12}(?=b)"
     assert matches_anywhere(two, "a" * 20) is False
     with pytest.raises(TooLongForPattern, match="too long"):
         matches_anywhere(two + "|c(?=a)(?=a)(?=a)(?=a)(?=a)(?=a)", "a" * 20)
-
-
-@pytest.mark.parametrize(
-    ("pattern", "parts"),
-    [
-        ("^(?!a)b", [("^(?:a)", False), ("^b", True)]),
-        ("^(?=a|b)(?!c[)])", [("^(?:a|b)", True), ("^(?:c[)])", False), ("^", True)]),
-        ("^(?!a)b|c", []),
-        ("^(?!a)(b|c)", [("^(?:a)", False), ("^(b|c)", True)]),
-        ("^(?!a)*b", []),
-        ("(?!a)b", []),
-        ("^b(?!a)", []),
-        ("^(?!a", []),
-        ("^(?![])])a", []),
-    ],
-)
-def test_looks_ahead_at_the_beginning_are_patterns_of_their_own(pattern: str, parts: list[tuple[str, bool]]) -> None:
-    assert split_lookaheads(pattern) == parts
 
 
 _PIECES = st.tuples(
@@ -167,7 +142,7 @@ _PATTERNS = st.tuples(st.lists(_LOOKS, min_size=1, max_size=3).map("".join), _CH
 
 
 @given(_PATTERNS, st.text("ab()|", max_size=6))
-def test_the_parts_of_a_pattern_match_what_it_matches(parts: tuple[str, str, str], text: str) -> None:
+def test_a_pattern_with_looks_matches_what_one_without_limits_does(parts: tuple[str, str, str], text: str) -> None:
     pattern = "^" + "".join(parts)
     options = jsonschema_rs.FancyRegexOptions()
     try:
