@@ -249,8 +249,7 @@ class Run:
         wiring = self._worker.wiring
         move(wiring.state.redis, self._clock, by_ms)
         wiring.sweeper.sweep()
-        wiring.sweeper.ring_jobs()
-        wiring.sweeper.schedules.run()
+        wiring.sweeper.start_due_work()
 
     def _scripted(self, brains: Brains) -> Brains:
         """Return the brains with the script in place of their models."""

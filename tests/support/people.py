@@ -141,7 +141,7 @@ def lose_redis(pump: Pump) -> None:
     """Empty Redis, and let the sweeper compare it with SQL."""
     client: Any = pump.wiring.state.redis
     client.flushall()
-    assert pump.wiring.sweeper.lost_turns.compare(0).healed
+    assert pump.wiring.sweeper.checks.lost_turns.compare(0).healed
 
 
 def heal_inputs(pump: Pump, monkeypatch: Any) -> None:

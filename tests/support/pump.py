@@ -151,6 +151,11 @@ class Pump:
             client.zadd(index, {member: 0}, xx=True)
         self.wiring.sweeper.sweep()
 
+    def sweep_part(self, name: str) -> None:
+        """One part of the round that compares SQL with Redis."""
+        (part,) = (part for part in self.wiring.sweeper.comparisons if part.name == name)
+        part.run(self.wiring.state.sweeper.epoch())
+
     def finish(self, handle: TurnHandle, timeout_s: float = 60.0) -> TurnResult:
         """Drain and sweep until the turn has its result and its chain is finished."""
         self.settle(handle, timeout_s)

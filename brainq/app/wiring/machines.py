@@ -1,4 +1,4 @@
-"""Build the machines of a worker process, which advance turns, run calls, and find lost work."""
+"""Build the machines of a worker process that advance turns, run calls, and share limits with other cells."""
 
 from __future__ import annotations
 
@@ -12,17 +12,15 @@ from brainq.app.wiring.state import shares_limits
 from brainq.contracts.memory import MemoryRetriever
 from brainq.contracts.model import TokenUsage
 from brainq.engine.brain.brain import Brain
-from brainq.engine.brain.brains import Brains, live_turn_caps
+from brainq.engine.brain.brains import Brains
 from brainq.engine.calls.executor import BoundedToolExecutor
 from brainq.engine.calls.run import CallRunner
 from brainq.engine.calls.server_tasks import ServerTaskWatcher
 from brainq.engine.calls.settle import ResultFiles
-from brainq.engine.finalize.finalizer import TurnFinalizer
 from brainq.engine.finalize.steps import FIRST_STEP
 from brainq.engine.models.asking.rate_permit import PermitPolicy
 from brainq.engine.models.costs import cost_usd
 from brainq.engine.models.providers import resolve_model, warm_up
-from brainq.engine.people.lost_turns import LostTurns
 from brainq.engine.tools.ranking import ranker_by_name
 from brainq.engine.turn.before_step import AuxiliaryWork
 from brainq.engine.turn.begin import TurnStarter
@@ -34,9 +32,6 @@ from brainq.engine.turn.replies import ReplyHandler
 from brainq.engine.turn.step import StepPipeline, StepRunner
 from brainq.engine.turn.step_money import StepMoney
 from brainq.engine.turn.step_request import BlobCache, StepPreparer
-from brainq.engine.upkeep.lost_calls import Rescuer
-from brainq.engine.upkeep.schedules import ScheduleRunner
-from brainq.engine.upkeep.sweeper import CapacityPublisher, Sweeper
 from brainq.runtime.leases import LeaseRenewer
 from brainq.runtime.outage import OutagePolicy
 
@@ -163,31 +158,6 @@ def _retriever(store: Store, brain: Brain) -> MemoryRetriever | None:
     return memory.retriever
 
 
-def make_schedule_runner(wiring: Wiring) -> ScheduleRunner:
-    """Build what begins scheduled turns by Redis' clock."""
-    state, store, intake = wiring.state, wiring.store, wiring.people.intake
-
-    def runs(turn_id: str) -> bool:
-        row = store.turns.get(turn_id)
-        return row is not None and row.ended_at is None
-
-    return ScheduleRunner(
-        rows=store.schedules,
-        submit=lambda request: intake.submit(request).turn_id,
-        runs=runs,
-        next_ms=_next_ms,
-        now_ms=state.events.now_ms,
-        is_unavailable=is_unavailable,
-    )
-
-
-def _next_ms(timing: str, zone: str, start_ms: int, after_ms: int) -> int | None:
-    # Celery's parser costs a fifth of a second to import: only a process that has a schedule loads it.
-    from brainq.adapters.celery.schedule_times import next_ms
-
-    return next_ms(timing, zone, start_ms, after_ms)
-
-
 def make_pollers(wiring: Wiring) -> tuple[Poller, ...]:
     """Return the pollers of a cell's shares of limits and its leases of budgets. Returns none if there is one cell."""
     if not shares_limits(wiring.settings):
@@ -221,45 +191,3 @@ def _lease_updater(wiring: Wiring) -> BudgetLeaseUpdater:
     rows = wiring.budgets.rows
     assert isinstance(rows, SharedBudgets)  # always, if there are several cells
     return BudgetLeaseUpdater(budgets=wiring.budgets, leases=rows, counters=wiring.state.money)
-
-
-def make_sweeper(wiring: Wiring, coordinator: Coordinator, finalizer: TurnFinalizer) -> Sweeper:
-    settings, state, store, people = wiring.settings, wiring.state, wiring.store, wiring.people
-    caps, cap = live_turn_caps(wiring.brains)
-    capacity = CapacityPublisher(
-        state=state.sweeper,
-        threads=lambda: sum(seen.threads for seen in state.workers.alive() if seen.pool == "coordinator"),
-        max_turns=settings.max_live_turns,
-        max_turns_a_tenant=settings.max_live_turns_a_tenant,
-        own=settings.live_turns_of,
-        caps=caps,
-        cap=cap,
-    )
-    return Sweeper(
-        every_s=settings.sweep_s,
-        state=state.sweeper,
-        calls=state.calls,
-        rescuer=Rescuer(calls=state.calls, intents=store.calls, max_attempts=settings.max_attempts),
-        lost_turns=LostTurns(
-            state=state.sweeper,
-            accepted=store.turns,
-            turn_queue=people.turn_queue,
-            calls=store.calls,
-            patience_s=settings.lease_s,
-        ),
-        judgements=store.judgements,
-        step_jobs=store.step_jobs,
-        finals=state.finals,
-        coordinator=coordinator,
-        finalizer=finalizer,
-        turns=state.turns,
-        children=people.children,
-        inputs=people.inputs,
-        brakes=people.brakes,
-        stops=people.stops,
-        approvals=people.approval_healer,
-        schedules=make_schedule_runner(wiring),
-        capacity=capacity,
-        budgets=wiring.budgets,
-        tenants=wiring.tenants,
-    )

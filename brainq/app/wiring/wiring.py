@@ -188,9 +188,9 @@ class Wiring:
 
     @cached_property
     def sweeper(self) -> Sweeper:
-        from brainq.app.wiring.machines import make_sweeper
+        from brainq.app.wiring.sweeper import make_sweeper
 
-        return make_sweeper(self, self.coordinator, self.finalizer)
+        return make_sweeper(self)
 
     @cached_property
     def pollers(self) -> tuple[Poller, ...]:

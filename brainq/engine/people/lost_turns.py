@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import time
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from brainq.contracts.fleet import ComparedPage
+from brainq.engine.people.inputs import InputDesk
+from brainq.engine.people.tenant_places import TenantPlaces
 from brainq.engine.people.turn_queue import PAGE, TurnQueue
 from brainq.errors import BuildUnserved, SessionBusy
 from brainq.runtime.observe.logs import logger
@@ -122,3 +125,18 @@ class LostTurns:
         # Redis lost it, or its producer died or is slow. None of these needs a warning.
         log.info("turn queued from SQL", turn_id=turn_id)
         return True
+
+
+@dataclass(frozen=True, slots=True)
+class Arrivals:
+    """The waiting turns and inputs of tenants that have come to this cell."""
+
+    tenants: TenantPlaces
+    lost_turns: LostTurns
+    inputs: InputDesk
+
+    def queue(self) -> None:
+        """Queue what waits. Tenants of which nothing waits any more are not checked again."""
+        for tenant, mark in self.tenants.arrivals().items():
+            if self.lost_turns.bring_in(tenant) and self.inputs.bring_in(tenant):
+                self.tenants.arrived(tenant, mark)

@@ -43,7 +43,7 @@ BUGS = (
     ),
     Bug(
         "a tenant's mark is taken away while its input waits in SQL",
-        "brainq/engine/upkeep/sweeper.py",
+        "brainq/engine/people/lost_turns.py",
         "if self.lost_turns.bring_in(tenant) and self.inputs.bring_in(tenant):",
         "if self.lost_turns.bring_in(tenant):",
         ORDER,

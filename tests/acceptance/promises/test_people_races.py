@@ -123,7 +123,7 @@ def expire(arena: Arena, handle: TurnHandle) -> str:
     """What a sweeper does when the time is up, until the call waits no more."""
 
     def once() -> str:
-        word = arena.right.wiring.sweeper.expire_parks(handle.session_id, handle.turn_id)
+        word = arena.right.wiring.sweeper.checks.expire_parks(handle.session_id, handle.turn_id)
         facts = arena.right.wiring.state.calls.facts(CallRef(handle.session_id, handle.turn_id, CALL))
         return word if word != "none" or facts is None or facts.status is not TraceStatus.PARKED else ""
 

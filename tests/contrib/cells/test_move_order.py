@@ -45,9 +45,8 @@ def move_with(two: TwoCells, *meanwhile: str, phase: str = "copying") -> None:
 
 def compare(two: TwoCells) -> None:
     """As b's sweeper does now and then."""
-    sweeper: Any = two.b.wiring.sweeper
     two.b.wiring.state.redis.delete(two.b.wiring.state.keys.sweeping)
-    sweeper._compare()
+    two.b.wiring.sweeper.compare()
 
 
 def test_a_turn_that_waited_while_its_tenant_moved_comes_before_one_after_the_move(two: TwoCells) -> None:
@@ -114,8 +113,7 @@ def test_while_the_tenant_is_about_to_move_on_everything_waits(two: TwoCells) ->
     (mark,) = side.tombstones.arrivals().values()
     side.words.put(TENANT, Placement("", 3))
     two.submit("b", SESSION, "second")
-    sweeper: Any = two.b.wiring.sweeper
-    sweeper._bring_in()
+    two.b.sweep_part("queue the turns of tenants that have arrived")
     assert states(two, "first", "second") == [None, None]
     assert side.tombstones.arrivals() == {TENANT: mark}
     compare(two)  # SQL knows of no such move: the word goes, and all is queued in order

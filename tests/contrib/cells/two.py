@@ -149,9 +149,8 @@ class TwoCells:
                 return [result for result in found if result is not None]
             assert time.monotonic() < end, f"not finished in {cell}: {turn_ids} {found}"
             pump.sweep()
-            sweeper: Any = pump.wiring.sweeper
             pump.wiring.state.redis.delete(pump.wiring.state.keys.sweeping)
-            sweeper._compare()
+            pump.wiring.sweeper.compare()
             threading.Event().wait(0.02)
 
     def drain(self) -> None:

@@ -15,7 +15,7 @@ from sqlalchemy import update
 
 from brainq import AsyncClient, Brain, ScriptedProvider
 from brainq.adapters.sql.tables import schedules
-from brainq.app.wiring.machines import make_schedule_runner
+from brainq.app.wiring.sweeper import make_schedule_runner
 from brainq.contracts.schedule import Missed, Schedule
 from brainq.contracts.status import Ending
 from brainq.engine.models.scripted import says

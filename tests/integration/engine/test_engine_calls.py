@@ -118,7 +118,7 @@ def test_p3_a_write_that_runs_though_redis_lost_its_claim_is_unknown(pump: Pump)
     assert pump.answer(bell) == "not started"
     trace = f"{pump.wiring.state.keys.turn(handle.session_id, handle.turn_id)}:trace"
     pump.wiring.state.redis.hset(trace, "c1-0:lease", 0)
-    assert pump.wiring.sweeper.rescuer.rescue(ref(handle), 1) == "settled"
+    assert pump.wiring.sweeper.checks.rescuer.rescue(ref(handle), 1) == "settled"
     assert status(pump, handle) == TraceStatus.UNKNOWN
     assert not notes("start")
 
@@ -129,7 +129,7 @@ def test_a_claim_of_an_attempt_that_never_starts_is_not_waited_for(pump: Pump) -
     start_intent(pump, handle)
     pump.wiring.store.calls.record_outcome(handle.turn_id, "c1-0", 1, NEVER_STARTED, late=False)
     assert pump.answer(bell) == "not started"
-    assert pump.wiring.sweeper.rescuer.rescue(ref(handle), 1) == "again"
+    assert pump.wiring.sweeper.checks.rescuer.rescue(ref(handle), 1) == "again"
     assert told(pump, handle)["text"] == "write x ok"
     assert [row["attempt"] for row in notes("start")] == [2]
 

@@ -31,7 +31,7 @@ def accept_only(pump: Pump, session_id: str, message: str) -> TurnHandle:
 
 
 def compare(pump: Pump) -> int:
-    return pump.wiring.sweeper.lost_turns.compare(0).healed
+    return pump.wiring.sweeper.checks.lost_turns.compare(0).healed
 
 
 def test_a_row_that_redis_does_not_know_is_queued_in_row_order(pump: Pump) -> None:
@@ -70,6 +70,11 @@ def test_a_turn_that_redis_lost_begins_again_when_its_write_never_started(pump: 
     pump.wiring.state.redis.flushall()
     assert compare(pump) == 1
     assert pump.finish(handle).text == "whole"
+
+
+def test_stops_are_restored_before_a_lost_turn_begins_again(pump: Pump) -> None:
+    order = [part.name for part in pump.wiring.sweeper.comparisons]
+    assert order.index("restore operators' stops") < order.index("compare SQL with Redis")
 
 
 def patient(pump: Pump, patience_s: float) -> LostTurns:

@@ -28,7 +28,7 @@ def capped(name: str, cap: int | None = None) -> Brain:
 def two(pumps: Pumps, **settings: Any) -> Pump:
     """A deployment of `desk`, and of `lab`, which may have one live turn."""
     pump = pumps([capped("desk"), capped("lab", 1)], **settings)
-    pump.wiring.sweeper.capacity.apply()
+    pump.sweep_part("publish the capacity")
     return pump
 
 
@@ -71,7 +71,7 @@ def test_the_brains_are_shown_with_their_caps(pumps: Pumps) -> None:
 
 def test_the_cap_of_the_only_brain_is_the_size_of_the_room(pumps: Pumps) -> None:
     pump = pumps(capped("lab", 2))
-    pump.wiring.sweeper.capacity.apply()
+    pump.sweep_part("publish the capacity")
     handles = [pump.submit(f"a:{n}", "go") for n in range(3)]
     assert [state(pump, handle) for handle in handles] == ["active", "active", "queued"]
     room = pump.client.fleet().room
@@ -122,7 +122,7 @@ def test_parents_and_children_of_one_capped_brain_come_to_their_end(pumps: Pumps
         return ChildTurn("go", session_id="a:sub2")
 
     pump = pumps([capped("desk"), lab])
-    pump.wiring.sweeper.capacity.apply()
+    pump.sweep_part("publish the capacity")
     parents = [pump.submit(f"a:{n}", "go", brain="lab") for n in range(2)]
     for parent in parents:
         assert pump.finish(parent).ending is Ending.COMPLETED
@@ -132,8 +132,8 @@ def test_after_redis_was_emptied_the_cap_holds_again(pumps: Pumps) -> None:
     pump = two(pumps)
     handles = [pump.submit(f"a:{n}", "go", brain="lab") for n in range(3)]
     pump.wiring.state.redis.flushall()
-    pump.wiring.sweeper.capacity.apply()
-    assert pump.wiring.sweeper.lost_turns.compare(0).healed == 3
+    pump.sweep_part("publish the capacity")
+    assert pump.wiring.sweeper.checks.lost_turns.compare(0).healed == 3
     assert [state(pump, handle) for handle in handles] == ["active", "queued", "queued"]
     for handle in handles:
         assert pump.finish(handle).ending is Ending.COMPLETED
@@ -142,11 +142,11 @@ def test_after_redis_was_emptied_the_cap_holds_again(pumps: Pumps) -> None:
 def test_the_turns_of_a_capped_brain_that_is_no_more_wait_for_no_cap(pumps: Pumps) -> None:
     handles = [two(pumps).submit(f"a:{n}", "go", brain="lab") for n in range(2)]
     pump = pumps([capped("desk")], owner="new")
-    pump.wiring.sweeper.capacity.apply()
+    pump.sweep_part("publish the capacity")
     assert [state(pump, handle) for handle in handles] == ["active", "queued"], "others may know it still"
     shared = pump.wiring.state
     shared.redis.hset(shared.keys.room, "until lab", 0)  # as if a minute had passed
-    pump.wiring.sweeper.capacity.apply()
+    pump.sweep_part("publish the capacity")
     assert [state(pump, handle) for handle in handles] == ["active", "active"], "their time runs, and ends them"
 
 

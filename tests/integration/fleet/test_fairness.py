@@ -18,7 +18,7 @@ from tests.support.pump import Pump
 def small(pumps: Pumps, model: Watched | None = None, **settings: object) -> Pump:
     """A fleet that has room for one live turn, and says so."""
     pump = pumps(brain_of(model or Watched(says("done"))), max_live_turns=1, **settings)
-    pump.wiring.sweeper.capacity.apply()
+    pump.sweep_part("publish the capacity")
     return pump
 
 
@@ -47,7 +47,7 @@ def test_a_tenant_of_many_sessions_does_not_keep_another_waiting(pumps: Pumps) -
 
 def test_a_turn_whose_tenant_has_used_its_share_says_so(pumps: Pumps) -> None:
     pump = pumps(brain_of(Watched(says("done"))), max_live_turns=9, live_turns_of={"a:": 1})
-    pump.wiring.sweeper.capacity.apply()
+    pump.sweep_part("publish the capacity")
     pump.submit("a:0", "go")
     late = pump.submit("a:1", "go", priority="low")
     assert late.explain().startswith(
@@ -61,7 +61,7 @@ def test_a_turn_whose_tenant_has_used_its_share_says_so(pumps: Pumps) -> None:
 def test_a_child_turn_never_waits_behind_its_parents_tenant(pumps: Pumps) -> None:
     family = Family()
     pump = pumps(family.brain, max_live_turns=1)
-    pump.wiring.sweeper.capacity.apply()
+    pump.sweep_part("publish the capacity")
     parents = [pump.submit(f"a:{n}", "3", limits={"max_steps": 9}) for n in range(3)]
     for parent in parents:
         assert pump.finish(parent).ending is Ending.COMPLETED
@@ -83,15 +83,15 @@ def test_after_redis_was_emptied_all_stand_in_line_again(pumps: Pumps) -> None:
     pump = small(pumps)
     handles = [pump.submit(f"a:{n}", "go") for n in range(3)]
     pump.wiring.state.redis.flushall()
-    pump.wiring.sweeper.capacity.apply()
-    assert pump.wiring.sweeper.lost_turns.compare(0).healed == 3
+    pump.sweep_part("publish the capacity")
+    assert pump.wiring.sweeper.checks.lost_turns.compare(0).healed == 3
     assert [turn_field(pump, handle, "state") for handle in handles] == ["active", "queued", "queued"]
     assert begun(pump, handles) == ["a:0", "a:1", "a:2"]
 
 
 def test_a_turn_that_waits_for_a_person_keeps_nobody_waiting(pumps: Pumps) -> None:
     pump = pumps(brain_of(Watched(calls(("write", {"name": "x"})), says("done")), approval=True), max_live_turns=1)
-    pump.wiring.sweeper.capacity.apply()
+    pump.sweep_part("publish the capacity")
     asked = pump.submit("a:1", "go")
     other = pump.submit("a:2", "go")
     assert pump.finish(other).ending is Ending.COMPLETED

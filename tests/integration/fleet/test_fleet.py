@@ -275,7 +275,7 @@ def test_the_workers_that_each_pool_wants(pumps: Callable[..., Pump]) -> None:
 
 def test_coordinators_are_wanted_for_turns_that_wait_for_capacity(pumps: Callable[..., Pump]) -> None:
     pump = pumps(shop(), scale_min=0, concurrency={"coordinator": 2})
-    pump.wiring.sweeper.capacity.apply()
+    pump.sweep_part("publish the capacity")
     room = pump.client.fleet().room.size
     assert room is not None
     for number in range(room + 4):

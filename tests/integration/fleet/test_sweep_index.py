@@ -97,7 +97,7 @@ def test_a_turn_that_lost_its_place_in_the_index_is_looked_at_again(pumps: Pumps
         pass
     pump.sweep()
     assert not pump.waiting(), "nobody would ever look at it"
-    assert pump.wiring.sweeper.lost_turns.compare(0).healed == 1
+    assert pump.wiring.sweeper.checks.lost_turns.compare(0).healed == 1
     ends_by_what_is_due(pump, handle)
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from brainq.app.access import Verb
-from brainq.app.wiring.machines import make_schedule_runner
+from brainq.app.wiring.sweeper import make_schedule_runner
 from tests.integration.gateway.test_door import token
 from tests.integration.gateway.test_turns import problem
 from tests.support.gateways import GatewayThread

@@ -78,7 +78,7 @@ def test_what_waits_for_a_person_is_approved_in_five_lines(pump: Pump, capsys: p
 def test_a_tenants_turn_begins_while_anothers_wait(
     pump: Pump, pumps: Callable[..., Pump], shop: Brain, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    pumps(shop, max_live_turns=4).wiring.sweeper.capacity.apply()  # as a coordinator does
+    pumps(shop, max_live_turns=4).sweep_part("publish the capacity")  # as a coordinator does
     names: dict[str, Any] = {}
     exec(compile(blocks("operate/fairness.md")[0], "fairness.md", "exec"), names)
     assert capsys.readouterr().out

@@ -6,7 +6,7 @@ import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
-from typing import Any, cast
+from typing import Any
 
 import pytest
 
@@ -48,7 +48,7 @@ def work_together(crowd: list[Pump]) -> None:
     """Each in a thread of its own, until there is nothing to do."""
 
     def work(pump: Pump) -> None:
-        idle, sweeper = 0, cast("Any", pump.wiring.sweeper)
+        idle = 0
         for _ in range(MOST_LOOKS):
             if bell := pump.take("brainq.turns"):
                 pump.answer(bell)
@@ -57,7 +57,7 @@ def work_together(crowd: list[Pump]) -> None:
             idle += 1
             pump.sweep()
             if idle % 20 == 1:
-                sweeper._compare()
+                pump.wiring.sweeper.compare()
             if idle >= IDLE_LOOKS and not going_on(pump):
                 return
         pytest.fail(f"turns still go on after {MOST_LOOKS} looks of each coordinator")
@@ -158,8 +158,7 @@ def test_a_redis_that_lost_its_last_second_is_taken_to_have_spent_what_it_was_gr
     (counter,) = redis.keys("*{money}:w:*")
     redis.hset(counter, mapping={"spent": 0, "run": "the one before"})
     redis.delete(pump.wiring.state.keys.epoch)  # as the sweeper hears of it
-    sweeper: Any = pump.wiring.sweeper
-    sweeper._compare()
+    pump.wiring.sweeper.compare()
     assert STEP_USD <= spent(pump) <= STEP_USD + 0.05
 
 

@@ -117,7 +117,7 @@ def test_a_rejected_turn_is_not_queued_by_the_sweeper(pumps: Pumps) -> None:
     with pytest.raises(SessionBusy):
         pump.submit("s1", "two", on_busy="reject")
     pump.finish(live)
-    assert pump.wiring.sweeper.lost_turns.compare(0).healed == 0
+    assert pump.wiring.sweeper.checks.lost_turns.compare(0).healed == 0
     assert not pump.waiting()
 
 
@@ -258,7 +258,7 @@ def test_an_interrupt_whose_producer_died_interrupts(pumps: Pumps, monkeypatch: 
         dying.setattr(TurnQueue, "queue", _dies)
         with pytest.raises(KeyboardInterrupt):
             pump.submit("s1", "two", on_busy="interrupt", turn_id="turn-2")
-    assert pump.wiring.sweeper.lost_turns.compare(0).healed == 1
+    assert pump.wiring.sweeper.checks.lost_turns.compare(0).healed == 1
     assert pump.finish(live).ending is Ending.CANCELLED
     assert pump.finish(pump.client.handle("turn-2")).ending is Ending.COMPLETED
 

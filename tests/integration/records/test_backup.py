@@ -120,7 +120,7 @@ def test_a_copy_of_sql_and_an_empty_redis_are_enough(database: Database, redis_u
         redis.flushall()
     with Pump(brain, redis_url, copy, owner="restored") as restored:
         assert again(restored, ended).result(timeout_s=1).text == "ends: done"
-        assert restored.wiring.sweeper.lost_turns.compare(0).healed == 3
+        assert restored.wiring.sweeper.checks.lost_turns.compare(0).healed == 3
 
         lost = restored.finish(again(restored, wrote))
         assert (lost.ending, lost.stop_reason) == (Ending.FAILED, StopReason.LOST)

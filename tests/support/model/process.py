@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from random import Random
-from types import SimpleNamespace
 from typing import Any, cast
 
 from brainq.adapters.redis.calls import RedisCalls
@@ -35,6 +34,7 @@ from brainq.engine.people.turn_queue import TurnQueue
 from brainq.engine.turn.coordinator import ANY_LOSSES, Coordinator, CoordinatorRuntime
 from brainq.engine.turn.ending import Ender
 from brainq.engine.turn.reflection import ThinkingManager
+from brainq.engine.upkeep.due_checks import DueChecks
 from brainq.engine.upkeep.lost_calls import Rescuer
 from brainq.engine.upkeep.sweeper import Sweeper
 from tests.support.blobs import BlobsInMemory
@@ -236,22 +236,19 @@ class Process:
         self.sweeper = Sweeper(
             every_s=1.0,
             state=state.sweeper,
-            calls=state.calls,
-            rescuer=Rescuer(calls=state.calls, intents=intents, max_attempts=3),
-            lost_turns=self.lost_turns,
-            coordinator=self.coordinator,
-            finalizer=self.finalizer,
-            turns=state.turns,
-            judgements=cast(Any, None),  # of SQL, which is not modelled: the schedule compares by itself
-            step_jobs=cast(Any, None),  # likewise
-            finals=state.finals,
-            children=children,
-            inputs=self.desk,
-            brakes=brakes,
-            stops=cast(Any, SimpleNamespace(heal=None)),  # likewise
-            approvals=cast(Any, SimpleNamespace(heal=None)),  # likewise
-            schedules=cast(Any, SimpleNamespace(run=None)),  # likewise
-            capacity=cast(Any, SimpleNamespace(apply=None)),  # the schedule does it by itself
+            checks=DueChecks(
+                every_s=1.0,
+                state=state.sweeper,
+                calls=state.calls,
+                turns=state.turns,
+                rescuer=Rescuer(calls=state.calls, intents=intents, max_attempts=3),
+                lost_turns=self.lost_turns,
+                coordinator=self.coordinator,
+                finalizer=self.finalizer,
+                children=children,
+            ),
+            comparisons=(),  # SQL is not modelled: the schedule compares by itself
+            due_work=(),
         )
 
 

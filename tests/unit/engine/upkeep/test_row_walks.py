@@ -67,11 +67,16 @@ def test_a_row_that_comes_in_sight_after_a_higher_one_is_new(clock: SimpleNamesp
     assert {6, 7, 8, 9} <= set(table.walked(walk))
 
 
-def test_all_are_compared_anew_after_a_restart(clock: SimpleNamespace) -> None:
+def test_all_are_compared_anew_when_redis_may_have_lost_data(clock: SimpleNamespace) -> None:
     table = Table(35)
     walk = settled(table, clock)
-    walk.restart()
-    assert table.walked(walk) == list(range(1, 36))
+    walk.run("1")
+    clock.now += VISIBLE_AFTER_S
+    walk.run("1")
+    for epoch, compared in (("1", list(range(11, 21))), ("2", list(range(1, 36)))):
+        table.compared.clear()
+        walk.run(epoch)
+        assert table.compared == compared
 
 
 def test_what_takes_too_long_goes_on_where_it_stood(clock: SimpleNamespace) -> None:

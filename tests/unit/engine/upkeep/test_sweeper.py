@@ -11,9 +11,11 @@ from typing import Any
 import pytest
 
 from brainq.contracts.claim import CallRef
-from brainq.contracts.fleet import ComparedPage, DueTurns, SweepResult
-from brainq.engine.upkeep import sweeper as module
-from brainq.engine.upkeep.sweeper import RowWalk, Sweeper
+from brainq.contracts.fleet import DueTurns, SweepResult
+from brainq.engine.upkeep import due_checks as module
+from brainq.engine.upkeep.due_checks import TURNS_AT_ONCE, DueChecks
+from brainq.engine.upkeep.sweeper import Sweeper, SweepPart
+from tests.support.stand_in import stand_in
 
 
 class Index:
@@ -52,9 +54,6 @@ class Index:
         return next(self.epochs)
 
 
-NO_ROWS = ComparedPage(0, more=False)
-
-
 class Done:
     """Notes which parts of a sweep were done; those in `broken` fail."""
 
@@ -71,13 +70,9 @@ class Done:
                 "lanes": ("1", [CallRef("s", "t", "c1-0")]),
                 "gone": (),
                 "readmit": False,
-                "facts": None,
-                "judges": (),
-                "steps": (),
-                "input": False,
                 "expire": ("NONE", ""),
             }
-            return replies.get(name, NO_ROWS)
+            return replies.get(name)
 
         return part
 
@@ -87,29 +82,29 @@ def done() -> Done:
     return Done()
 
 
+ROUND = ("stops", "compare", "brakes")
+DUE_WORK = ("judges", "schedules")
+
+
 def sweeper(index: Index, done: Done) -> Sweeper:
     index.lapse_gone = done.of("gone")
-    parts: dict[str, Any] = {
+    checks: dict[str, Any] = {
         "state": index,
         "calls": SimpleNamespace(lapsed_lanes=done.of("lanes"), check_lanes=done.of("check"), expire=done.of("expire")),
         "rescuer": SimpleNamespace(rescue=done.of("rescue")),
-        "lost_turns": SimpleNamespace(bring_in=done.of("come"), compare=done.of("compare"), readmit=done.of("readmit")),
+        "lost_turns": SimpleNamespace(readmit=done.of("readmit")),
         "coordinator": SimpleNamespace(advance=done.of("end")),
         "turns": SimpleNamespace(end_wait=done.of("waited"), skip_opening=done.of("skip")),
         "finalizer": SimpleNamespace(deliver=done.of("deliver")),
-        "judgements": SimpleNamespace(due=done.of("judges")),
-        "step_jobs": SimpleNamespace(due=done.of("steps")),
-        "finals": SimpleNamespace(ring_judge=None, ring_step=None),
         "children": SimpleNamespace(check_parent=done.of("parent")),
-        "inputs": SimpleNamespace(heal=done.of("heal"), bring_in=done.of("input")),
-        "tenants": SimpleNamespace(restore=lambda: 0, arrivals=lambda: {"acme:": -1}),
-        "approvals": SimpleNamespace(heal=done.of("approvals")),
-        "brakes": SimpleNamespace(heal=done.of("brakes")),
-        "stops": SimpleNamespace(heal=done.of("stops")),
-        "schedules": SimpleNamespace(run=done.of("schedules")),
-        "capacity": SimpleNamespace(apply=done.of("room")),
     }
-    return Sweeper(every_s=0.01, **parts)
+    return Sweeper(
+        every_s=0.01,
+        state=stand_in(index),
+        checks=DueChecks(every_s=0.01, **checks),
+        comparisons=[SweepPart(name, done.of(name)) for name in ROUND],
+        due_work=[SweepPart(name, done.of(name)) for name in DUE_WORK],
+    )
 
 
 class Once:
@@ -128,15 +123,11 @@ def test_turns_that_never_stop_being_due_do_not_starve_the_rest(done: Done, monk
     monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=lambda: next(clock)))
     index = Index([f"t{n}" for n in range(100_000)])
     sweeper(index, done).run(Once())  # type: ignore[arg-type]
-    assert 0 < len(index.seen) <= 4 * module.TURNS_AT_ONCE
-    compared = ["compare", "brakes", "heal", "approvals"]
-    last = ["judges", "steps", "schedules"]
-    assert done.did == ["gone", "lanes", "check", "stops", "room", "come", "input", *compared, *last]
+    assert 0 < len(index.seen) <= 4 * TURNS_AT_ONCE
+    assert done.did == ["gone", "lanes", "check", *ROUND, *DUE_WORK]
 
 
-@pytest.mark.parametrize(
-    "broken", ["lanes", "check", "come", "compare", "brakes", "heal", "approvals", "judges", "steps", "schedules"]
-)
+@pytest.mark.parametrize("broken", ["lanes", "check", "stops", "compare", "brakes", "judges", "schedules"])
 def test_a_part_that_fails_keeps_no_other_from_being_done(
     done: Done, broken: str, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -146,7 +137,7 @@ def test_a_part_that_fails_keeps_no_other_from_being_done(
     made = sweeper(index, done)
     made.run(Once(11))  # type: ignore[arg-type]
     assert index.seen == ["t1"]
-    assert {"lanes", "compare", "brakes", "heal", "approvals", "judges"} <= set(done.did)
+    assert {"lanes", *ROUND, *DUE_WORK} <= set(done.did)
     if broken != "check":  # of one lane: the others are looked at
         assert caplog.text.count(") failed and will be tried again") == 1
         done.broken = set()
@@ -178,19 +169,13 @@ def test_while_sql_cannot_say_whether_it_knows_a_turn_that_is_looked_at_again(do
     assert not index.dropped
 
 
-def test_all_rows_are_compared_again_when_redis_may_have_lost_data(done: Done) -> None:
-    index = Index([])
+def test_each_part_of_a_round_gets_the_epoch_of_redis(done: Done) -> None:
+    index, epochs = Index([]), list[str]()
     made = sweeper(index, done)
-    began: list[int] = []
-
-    def compare(after_row: int) -> ComparedPage:
-        began.append(after_row)
-        return ComparedPage(after_row + 500, more=after_row < 1000)
-
-    made._walks = {"compare SQL with Redis": RowWalk(compare)}  # pyright: ignore[reportPrivateUsage]
-    index.epochs = iter(["1", "1", "2"])
-    made.run(Once(11))  # type: ignore[arg-type]
-    assert began == [0, 500, 1000, 0, 500, 1000, 0, 500, 1000]
+    made.comparisons = [SweepPart("compare", epochs.append)]
+    index.epochs = iter(["1", "2"])
+    made.run(Once(10))  # type: ignore[arg-type]
+    assert epochs == ["1", "2"]
 
 
 def test_an_action_that_fails_keeps_no_other_from_being_done(done: Done) -> None:

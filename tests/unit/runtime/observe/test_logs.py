@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from brainq.engine.upkeep.due_checks import DueChecks
 from brainq.engine.upkeep.sweeper import Sweeper
 from brainq.runtime.observe.logs import (
     OutageLog,
@@ -25,6 +26,7 @@ from brainq.runtime.observe.logs import (
 )
 from brainq.runtime.observe.tracing import traceparent_of
 from tests.support.spans import recording
+from tests.support.stand_in import stand_in
 
 
 @pytest.mark.parametrize("level", ["info", "warning", "error"])
@@ -78,11 +80,11 @@ def test_a_sweeper_whose_redis_is_away_says_so_once_for_each_of_its_parts(caplog
                 stop.set()
             raise ConnectionError("away")
 
-        lapse_gone = lapsed = take_comparing = compare = heal = due
+        lapse_gone = take_comparing = due
 
-    parts: dict[str, Any] = dict.fromkeys(inspect.signature(Sweeper).parameters, Away())
+    parts: dict[str, Any] = dict.fromkeys(inspect.signature(DueChecks).parameters, Away())
     parts["every_s"] = 0.0
-    Sweeper(**parts).run(stop)
+    Sweeper(every_s=0.0, state=stand_in(Away()), checks=DueChecks(**parts), comparisons=(), due_work=()).run(stop)
     assert len(looks) >= 20
     said = Counter(record.getMessage().partition(" why=")[0] for record in caplog.records)
     assert said == {
